@@ -1,0 +1,3 @@
+//! One program for every tool: vsctl, ofctl, appctl.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! What makes a bridge a bridge: MAC learning and VLAN modes.

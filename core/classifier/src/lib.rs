@@ -1,0 +1,1 @@
+//! OpenFlow tables with un-wildcarding, and megaflow look-up.

@@ -1,0 +1,1 @@
+//! Typed desired state from database rows, and the plan that reaches it.

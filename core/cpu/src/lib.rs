@@ -1,0 +1,1 @@
+//! Prefetch, hash and SIMD compare, each with a scalar twin.

@@ -1,0 +1,1 @@
+//! Every control command once: name, arguments, help.

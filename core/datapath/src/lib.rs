@@ -1,0 +1,1 @@
+//! The path of one batch, a file per stage.

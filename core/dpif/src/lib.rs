@@ -1,0 +1,1 @@
+//! The contract between the halves: datapath flow, action, upcall, statistics, capabilities.

@@ -1,0 +1,302 @@
+//! `Flow`: every field that a packet or its metadata can have, in one flat structure.
+//!
+//! The control half (tables, translation, text) works on it. The data half does not: it parses packets to the much
+//! smaller `dpif` keys and converts on a miss only. Numbers are in host order; addresses are bytes in wire order.
+//! There is no padding and the size is a multiple of eight, so that masks are applied word by word (`words`).
+//!
+//! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. may be trusted only under the
+//! prerequisites of their field (see `field`).
+
+use std::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// An Ethernet address.
+#[repr(transparent)]
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+pub struct Mac(pub [u8; 6]);
+
+impl Mac {
+    /// ff:ff:ff:ff:ff:ff
+    pub const BROADCAST: Mac = Mac([0xff; 6]);
+
+    /// The group bit is set: multicast or broadcast.
+    pub fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+
+    /// As the low 48 bits of a number.
+    pub fn to_u64(self) -> u64 {
+        self.0.iter().fold(0, |n, &b| n << 8 | u64::from(b))
+    }
+
+    /// From the low 48 bits of a number.
+    pub fn from_u64(v: u64) -> Mac {
+        let b = v.to_be_bytes();
+        Mac([b[2], b[3], b[4], b[5], b[6], b[7]])
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let m = self.0;
+        write!(f, "{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", m[0], m[1], m[2], m[3], m[4], m[5])
+    }
+}
+
+impl fmt::Debug for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One VLAN header: its TPID and its TCI with `VLAN_CFI` set, or all zero for none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Vlan {
+    /// Ethertype of the tag: 0x8100 or 0x88a8.
+    pub tpid: u16,
+    /// PCP (3 bits), CFI (here: "the tag is present"), VID (12 bits).
+    pub tci: u16,
+}
+
+/// "This VLAN tag is present": the CFI bit of [`Vlan::tci`].
+pub const VLAN_CFI: u16 = 0x1000;
+
+/// How many VLAN tags a flow holds.
+pub const VLANS_MAX: usize = 2;
+/// How many MPLS label stack entries a flow holds.
+pub const MPLS_MAX: usize = 3;
+/// `reg0` to `reg31`.
+pub const REGS: usize = 32;
+
+/// Bits of [`Flow::nw_frag`].
+pub mod frag {
+    /// A fragment, first or later.
+    pub const ANY: u8 = 1;
+    /// A later fragment: its L4 header is not there.
+    pub const LATER: u8 = 2;
+}
+
+/// Bits of [`Flow::ct_state`] (Open vSwitch `CS_*`).
+pub mod ct_state {
+    #![allow(missing_docs)]
+    pub const NEW: u8 = 0x01;
+    pub const ESTABLISHED: u8 = 0x02;
+    pub const RELATED: u8 = 0x04;
+    pub const REPLY_DIR: u8 = 0x08;
+    pub const INVALID: u8 = 0x10;
+    pub const TRACKED: u8 = 0x20;
+    pub const SRC_NAT: u8 = 0x40;
+    pub const DST_NAT: u8 = 0x80;
+}
+
+/// The outer header of a packet that came out of a tunnel.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Tunnel {
+    /// VNI, key: 64 bits.
+    pub tun_id: u64,
+    /// Outer IPv6 source; zero over IPv4.
+    pub ipv6_src: [u8; 16],
+    /// Outer IPv6 destination.
+    pub ipv6_dst: [u8; 16],
+    /// Outer IPv4 source; zero over IPv6.
+    pub ip_src: u32,
+    /// Outer IPv4 destination.
+    pub ip_dst: u32,
+    /// `FLOW_TNL_F_*`: oam 1, df 2, csum 4, key 8 (internal).
+    pub flags: u16,
+    /// Outer TOS.
+    pub ip_tos: u8,
+    /// Outer TTL.
+    pub ip_ttl: u8,
+    /// Outer UDP source port.
+    pub tp_src: u16,
+    /// Outer UDP destination port.
+    pub tp_dst: u16,
+    /// VXLAN group policy.
+    pub gbp_id: u16,
+    /// VXLAN group policy flags.
+    pub gbp_flags: u8,
+    /// ERSPAN version.
+    pub erspan_ver: u8,
+    /// ERSPAN index.
+    pub erspan_idx: u32,
+    /// ERSPAN direction.
+    pub erspan_dir: u8,
+    /// ERSPAN hardware id.
+    pub erspan_hwid: u8,
+    /// GTP-U flags.
+    pub gtpu_flags: u8,
+    /// GTP-U message type.
+    pub gtpu_msgtype: u8,
+    /// Keeps the size a multiple of eight; always zero.
+    pub pad: u32,
+}
+
+/// All fields of a packet and its metadata. See the module.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Flow {
+    /// Outer header.
+    pub tunnel: Tunnel,
+    /// OpenFlow metadata.
+    pub metadata: u64,
+    /// Nicira registers.
+    pub regs: [u32; REGS],
+    /// QoS queue priority (`set_queue`).
+    pub skb_priority: u32,
+    /// Mark carried with the packet.
+    pub pkt_mark: u32,
+    /// Hash computed by the datapath's `hash` action.
+    pub dp_hash: u32,
+    /// The port it came in by: an OpenFlow number (16 bits) in the control half, a datapath number in `dpif`.
+    pub in_port: u32,
+    /// Which pass through the datapath this is; 0 is the first.
+    pub recirc_id: u32,
+    /// The conjunction that matched.
+    pub conj_id: u32,
+    /// Connection tracking mark.
+    pub ct_mark: u32,
+    /// Connection tracking zone.
+    pub ct_zone: u16,
+    /// Connection tracking state, see [`ct_state`].
+    pub ct_state: u8,
+    /// Original direction tuple: IP protocol.
+    pub ct_nw_proto: u8,
+    /// Connection tracking label, most significant half first.
+    pub ct_label: [u64; 2],
+    /// `ns << 16 | ns_type`; 0 is Ethernet.
+    pub packet_type: u32,
+    /// The output port of the action set.
+    pub actset_output: u16,
+    /// Ethernet type, after VLAN tags; 0x05ff for 802.2 frames without SNAP.
+    pub dl_type: u16,
+    /// Ethernet destination.
+    pub dl_dst: Mac,
+    /// Ethernet source.
+    pub dl_src: Mac,
+    /// VLAN tags, the outer first.
+    pub vlans: [Vlan; VLANS_MAX],
+    /// MPLS label stack entries, the outer first.
+    pub mpls_lse: [u32; MPLS_MAX],
+    /// IPv4 source; ARP SPA.
+    pub nw_src: u32,
+    /// IPv4 destination; ARP TPA.
+    pub nw_dst: u32,
+    /// Original direction tuple: IPv4 source.
+    pub ct_nw_src: u32,
+    /// Original direction tuple: IPv4 destination.
+    pub ct_nw_dst: u32,
+    /// IPv6 flow label.
+    pub ipv6_label: u32,
+    /// IPv6 source.
+    pub ipv6_src: [u8; 16],
+    /// IPv6 destination.
+    pub ipv6_dst: [u8; 16],
+    /// Original direction tuple: IPv6 source.
+    pub ct_ipv6_src: [u8; 16],
+    /// Original direction tuple: IPv6 destination.
+    pub ct_ipv6_dst: [u8; 16],
+    /// Neighbour discovery target.
+    pub nd_target: [u8; 16],
+    /// Fragment bits, see [`frag`].
+    pub nw_frag: u8,
+    /// IP TOS: DSCP and ECN.
+    pub nw_tos: u8,
+    /// IP TTL or hop limit.
+    pub nw_ttl: u8,
+    /// IP protocol; low 8 bits of the ARP opcode.
+    pub nw_proto: u8,
+    /// ND reserved word, or the IGMP group.
+    pub igmp_group_ip4: u32,
+    /// ARP SHA; ND source link-layer address.
+    pub arp_sha: Mac,
+    /// ARP THA; ND target link-layer address.
+    pub arp_tha: Mac,
+    /// TCP flags (12 bits); ND options type.
+    pub tcp_flags: u16,
+    /// TCP, UDP, SCTP source port; ICMP type.
+    pub tp_src: u16,
+    /// TCP, UDP, SCTP destination port; ICMP code.
+    pub tp_dst: u16,
+    /// Original direction tuple: source port; ICMP type.
+    pub ct_tp_src: u16,
+    /// Original direction tuple: destination port; ICMP code.
+    pub ct_tp_dst: u16,
+    /// Keeps the size a multiple of eight; always zero.
+    pub pad: [u8; 6],
+}
+
+/// Size of a [`Flow`] in 64-bit words.
+pub const FLOW_WORDS: usize = size_of::<Flow>() / 8;
+const _: () = assert!(size_of::<Flow>().is_multiple_of(8));
+
+impl Default for Flow {
+    fn default() -> Flow {
+        Flow::ZERO
+    }
+}
+
+impl Flow {
+    /// No field at all; as a mask: everything is wildcarded.
+    pub const ZERO: Flow = zerocopy::transmute!([0u64; FLOW_WORDS]);
+    /// As a mask: every bit is matched.
+    pub const ONES: Flow = zerocopy::transmute!([u64::MAX; FLOW_WORDS]);
+
+    /// The flow as words, for masks and hashes.
+    pub fn words(&self) -> &[u64; FLOW_WORDS] {
+        zerocopy::transmute_ref!(self)
+    }
+
+    /// The flow as words, to be changed.
+    pub fn words_mut(&mut self) -> &mut [u64; FLOW_WORDS] {
+        zerocopy::transmute_mut!(self)
+    }
+
+    /// `self & mask`
+    #[must_use]
+    pub fn masked(&self, mask: &Flow) -> Flow {
+        let mut out = *self;
+        for (o, m) in out.words_mut().iter_mut().zip(mask.words()) {
+            *o &= m;
+        }
+        out
+    }
+
+    /// As masks: matches what either matches.
+    pub fn or_assign(&mut self, other: &Flow) {
+        for (o, m) in self.words_mut().iter_mut().zip(other.words()) {
+            *o |= m;
+        }
+    }
+
+    /// The two agree in every bit of `mask`.
+    pub fn equal_under(&self, other: &Flow, mask: &Flow) -> bool {
+        self.words().iter().zip(other.words()).zip(mask.words()).all(|((a, b), m)| (a ^ b) & m == 0)
+    }
+
+    /// An IPv4 or IPv6 packet.
+    pub fn is_ip(&self) -> bool {
+        self.dl_type == 0x0800 || self.dl_type == 0x86dd
+    }
+
+    /// The VID of the outer VLAN tag; `None` where there is no tag.
+    pub fn vlan_vid(&self) -> Option<u16> {
+        let tci = self.vlans[0].tci;
+        (tci & VLAN_CFI != 0).then_some(tci & 0xfff)
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.as_bytes();
+        f.write_str("Flow {")?;
+        for (i, chunk) in bytes.chunks(8).enumerate().filter(|(_, c)| c.iter().any(|&b| b != 0)) {
+            write!(f, " {i}:{chunk:02x?}")?;
+        }
+        f.write_str(" }")
+    }
+}

@@ -1,0 +1,1 @@
+//! The signature cache in front of the classifier.

@@ -1,0 +1,1 @@
+//! OpenFlow tables, groups, bundles and expiry, with versioned snapshots.

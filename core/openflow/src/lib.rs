@@ -1,0 +1,1 @@
+//! OpenFlow wire codec and the ovs-ofctl text syntax over one set of types.

@@ -1,0 +1,1 @@
+//! Frames, batches, header views and builders, checksums.

@@ -1,0 +1,1 @@
+//! Shared state: the megaflow arena, publish and snapshot, rings, per-worker counters.

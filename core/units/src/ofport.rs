@@ -1,0 +1,105 @@
+//! OpenFlow port numbers.
+
+use std::fmt;
+
+/// An OpenFlow port number in its 16-bit form (OpenFlow 1.0 §5.2.1). The reserved ports of OpenFlow 1.1+
+/// (0xffffff00 and up) are the same names with 16 more bits set; the wire codec converts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OfPort(pub u16);
+
+impl OfPort {
+    /// The first number that no ordinary port may have.
+    pub const MAX: OfPort = OfPort(0xff00);
+    /// No port set: for `actset_output` and the like (OpenFlow 1.5 `OFPP_UNSET`).
+    pub const UNSET: OfPort = OfPort(0xfff7);
+    /// Back where it came from.
+    pub const IN_PORT: OfPort = OfPort(0xfff8);
+    /// Through the tables; only in a packet-out.
+    pub const TABLE: OfPort = OfPort(0xfff9);
+    /// As an ordinary learning switch does.
+    pub const NORMAL: OfPort = OfPort(0xfffa);
+    /// All ports but the one it came from and those with flooding off.
+    pub const FLOOD: OfPort = OfPort(0xfffb);
+    /// All ports but the one it came from.
+    pub const ALL: OfPort = OfPort(0xfffc);
+    /// To the controllers.
+    pub const CONTROLLER: OfPort = OfPort(0xfffd);
+    /// The bridge's own port.
+    pub const LOCAL: OfPort = OfPort(0xfffe);
+    /// No port; as a match of a request: any.
+    pub const NONE: OfPort = OfPort(0xffff);
+
+    /// An ordinary port number, one that a device can have.
+    pub fn is_ordinary(self) -> bool {
+        self.0 != 0 && self < OfPort::MAX
+    }
+
+    /// The number in OpenFlow 1.1 and later.
+    pub fn to_u32(self) -> u32 {
+        if self < OfPort::MAX { u32::from(self.0) } else { 0xffff_0000 | u32::from(self.0) }
+    }
+
+    /// From the number of OpenFlow 1.1 and later; `None` where it lies between 0xff00 and 0xffffff00.
+    pub fn from_u32(v: u32) -> Option<OfPort> {
+        match v {
+            0..=0xfeff => Some(OfPort(v as u16)),
+            0xffff_ff00..=u32::MAX => Some(OfPort(v as u16)),
+            _ => None,
+        }
+    }
+
+    /// The name of a reserved port, as the text syntax spells it.
+    pub fn reserved_name(self) -> Option<&'static str> {
+        Some(match self {
+            OfPort::UNSET => "UNSET",
+            OfPort::IN_PORT => "IN_PORT",
+            OfPort::TABLE => "TABLE",
+            OfPort::NORMAL => "NORMAL",
+            OfPort::FLOOD => "FLOOD",
+            OfPort::ALL => "ALL",
+            OfPort::CONTROLLER => "CONTROLLER",
+            OfPort::LOCAL => "LOCAL",
+            OfPort::NONE => "ANY",
+            _ => return None,
+        })
+    }
+
+    /// The reserved port of a name, in any case; `NONE` and `ANY` are one.
+    pub fn from_reserved_name(name: &str) -> Option<OfPort> {
+        const NAMES: [(&str, OfPort); 10] = [
+            ("UNSET", OfPort::UNSET),
+            ("IN_PORT", OfPort::IN_PORT),
+            ("TABLE", OfPort::TABLE),
+            ("NORMAL", OfPort::NORMAL),
+            ("FLOOD", OfPort::FLOOD),
+            ("ALL", OfPort::ALL),
+            ("CONTROLLER", OfPort::CONTROLLER),
+            ("LOCAL", OfPort::LOCAL),
+            ("NONE", OfPort::NONE),
+            ("ANY", OfPort::NONE),
+        ];
+        NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, p)| *p)
+    }
+}
+
+impl fmt::Display for OfPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reserved_name() {
+            Some(name) => f.write_str(name),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_numbers_of_reserved_ports() {
+        assert_eq!(OfPort::LOCAL.to_u32(), 0xffff_fffe);
+        assert_eq!(OfPort::from_u32(0xffff_fff8), Some(OfPort::IN_PORT));
+        assert_eq!(OfPort::from_u32(0xff00), None);
+        assert_eq!(OfPort::from_u32(65279), Some(OfPort(65279)));
+    }
+}

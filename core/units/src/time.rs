@@ -1,0 +1,52 @@
+//! Times. All are told, none is read: a clock is a matter of the shell.
+
+use std::ops::{Add, Sub};
+
+/// Milliseconds of the monotonic clock, which may be virtual (`time/stop`, `time/warp`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// A deadline that never comes.
+    pub const NEVER: Millis = Millis(u64::MAX);
+
+    /// From whole seconds.
+    pub const fn from_secs(secs: u64) -> Millis {
+        Millis(secs * 1000)
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub fn since(self, earlier: Millis) -> Millis {
+        Millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add for Millis {
+    type Output = Millis;
+    fn add(self, o: Millis) -> Millis {
+        Millis(self.0.saturating_add(o.0))
+    }
+}
+
+impl Sub for Millis {
+    type Output = Millis;
+    fn sub(self, o: Millis) -> Millis {
+        self.since(o)
+    }
+}
+
+/// Microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(pub u64);
+
+/// Ticks of the time-stamp counter. Not a time until divided by its frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cycles(pub u64);
+
+impl Sub for Cycles {
+    type Output = Cycles;
+    /// The counter may step back when a thread changes its socket: clamp, do not wrap.
+    fn sub(self, earlier: Cycles) -> Cycles {
+        Cycles(self.0.saturating_sub(earlier.0))
+    }
+}

@@ -1,0 +1,1 @@
+//! A pure function: (snapshot, flow) to actions, wildcards, side effects and trace.

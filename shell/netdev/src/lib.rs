@@ -1,0 +1,1 @@
+//! Ports: AF_PACKET, tap and internal, dummy.

@@ -1,0 +1,1 @@
+//! OpenFlow connections: controllers, management and snoop sockets.

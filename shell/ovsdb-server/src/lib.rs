@@ -1,0 +1,1 @@
+//! The database service: connections, the durable file, monitors.

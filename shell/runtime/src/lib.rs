@@ -1,0 +1,1 @@
+//! Threads, clocks, event loop, timers, signals, log, daemon start-up.

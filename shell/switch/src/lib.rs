@@ -1,0 +1,1 @@
+//! Assembly: owns the rest and applies plans.

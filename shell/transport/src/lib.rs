@@ -1,0 +1,1 @@
+//! Unix and TCP byte streams, active and passive, with reconnect.

@@ -1,0 +1,1 @@
+//! The control socket: JSON-RPC server and client.

@@ -1,0 +1,1 @@
+//! The laws of the workspace, as tests.

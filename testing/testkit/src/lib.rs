@@ -1,0 +1,1 @@
+//! Packet builders and scenarios for tests.
