@@ -1,0 +1,36 @@
+# Sluice: the everyday verbs. Each does its own set-up (scripts/setup says what it installs).
+
+CARGO ?= cargo
+BIN := target/release
+
+.PHONY: run stop test test-unit test-system compat build clean
+
+build:
+	@scripts/setup build
+	$(CARGO) build --release -p sluiced -p sluice
+
+run: build
+	@scripts/setup run
+	@scripts/run
+
+stop:
+	@scripts/stop
+
+# Our programs under the peer's names, for harnesses that start a switch by them.
+compat: build
+	@mkdir -p target/compat
+	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
+	@for name in ovs-vsctl ovs-ofctl ovs-appctl; do ln -sf ../release/sluice target/compat/$$name; done
+
+test: test-unit test-system
+
+test-unit:
+	@scripts/setup build
+	$(CARGO) test --workspace -q
+
+test-system: compat
+	@scripts/setup test
+	tests/run
+
+clean: stop
+	$(CARGO) clean

@@ -1,0 +1,91 @@
+//! The dependency arrows of the workspace are those of `arch.toml`, and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use toml::Table;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+fn arch() -> Table {
+    std::fs::read_to_string(root().join("arch.toml")).unwrap().parse().unwrap()
+}
+
+fn list(table: &Table, key: &str) -> BTreeSet<String> {
+    let items = table.get(key).and_then(|v| v.as_array()).unwrap_or_else(|| panic!("arch.toml: no '{key}'"));
+    items.iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+}
+
+fn metadata() -> Value {
+    let out = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// "core/flow/Cargo.toml" -> "core": the folder is the layer.
+fn folder(package: &Value) -> String {
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+    let inside = manifest.strip_prefix(root()).unwrap();
+    inside.iter().next().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn arrows_are_those_of_arch_toml() {
+    let (arch, metadata) = (arch(), metadata());
+    let folders = arch["folders"].as_table().unwrap();
+    let crates = arch["crate"].as_table().unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let layer: BTreeMap<&str, String> =
+        packages.iter().map(|p| (p["name"].as_str().unwrap(), folder(p))).collect();
+
+    let mut wrong = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let here = &layer[name];
+        if !crates.contains_key(name) {
+            wrong.push(format!("{here}/{name} is not in arch.toml"));
+            continue;
+        }
+        let allowed = list(crates, name);
+        let dependencies = package["dependencies"].as_array().unwrap();
+        for d in dependencies.iter().filter(|d| d["kind"].as_str() != Some("dev")) {
+            let to = d["name"].as_str().unwrap();
+            match layer.get(to) {
+                Some(there) if !list(folders, here).contains(there) => {
+                    wrong.push(format!("{here}/{name} -> {there}/{to}: {here}/ may not use {there}/"));
+                }
+                Some(there) if !allowed.contains(to) => {
+                    wrong.push(format!("{here}/{name} -> {there}/{to}: no such arrow in arch.toml"));
+                }
+                None if here == "core" && !list(&arch, "core_may_use").contains(to) => {
+                    wrong.push(format!("core/{name} -> {to}: not in core_may_use"));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn only_named_crates_may_be_unsafe() {
+    let unsafe_ok = list(&arch(), "may_be_unsafe");
+    let mut wrong = Vec::new();
+    for package in metadata()["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
+        let forbids = manifest.contains("[lints]\nworkspace = true");
+        if forbids == unsafe_ok.contains(name) {
+            wrong.push(format!("{name}: its lints and may_be_unsafe of arch.toml differ"));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
