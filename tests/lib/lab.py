@@ -1,0 +1,188 @@
+"""What the system tests share: a switch (ours or the stock one) in a run directory of its own, namespaces, clean-up.
+
+Every process and namespace made here is remembered and ended by `clean_up`, which the runner calls after each test.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COMPAT = os.path.join(ROOT, "target", "compat")
+STOCK_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+
+_processes, _directories, _namespaces = [], [], []
+_counter = 0
+
+
+class Skip(Exception):
+    """This test cannot run here; the text says what is missing."""
+
+
+def need_root():
+    if os.geteuid():
+        raise Skip("needs root")
+
+
+def need(program):
+    path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if not path:
+        raise Skip("needs " + program)
+    return path
+
+
+def unique(prefix):
+    """A name that no other test and no other run uses: at most 15 bytes, so fit for a device."""
+    global _counter
+    _counter += 1
+    return "%s%d-%d" % (prefix, os.getpid() % 10000, _counter)
+
+
+def spawn(argv, **kw):
+    """Starts a process that clean_up will end."""
+    p = subprocess.Popen(argv, **kw)
+    _processes.append(p)
+    return p
+
+
+def sh(*argv, timeout=60, check=True, env=None, input=None):
+    """Runs a command; returns its standard output. Raises with its standard error when it fails."""
+    r = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=timeout, env=env, input=input)
+    if check and r.returncode:
+        raise AssertionError("%s: exit %d\n%s%s" % (" ".join(map(str, argv)), r.returncode, r.stdout, r.stderr))
+    return r.stdout
+
+
+def wait_until(condition, what, seconds=10):
+    """Polls until the condition holds; fails with `what` after that many seconds."""
+    deadline = time.time() + seconds
+    while time.time() < deadline:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("not within %d s: %s" % (seconds, what))
+
+
+def clean_up():
+    """Ends every process, removes every namespace and directory that this test made."""
+    for p in reversed(_processes):
+        if p.poll() is None:
+            p.terminate()
+            try:
+                p.wait(5)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+    _processes.clear()
+    for ns in _namespaces:
+        subprocess.run(["ip", "netns", "del", ns], stderr=subprocess.DEVNULL)
+    _namespaces.clear()
+    for d in _directories:
+        shutil.rmtree(d, ignore_errors=True)
+    _directories.clear()
+
+
+class Namespace:
+    """A network namespace with one veth pair: `eth0` inside, `port` outside."""
+
+    def __init__(self, address=None, mac=None):
+        need_root()
+        self.name = unique("sln")
+        self.port = unique("slp")
+        sh("ip", "netns", "add", self.name)
+        _namespaces.append(self.name)
+        sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.name)
+        if mac:
+            self.run("ip", "link", "set", "eth0", "address", mac)
+        if address:
+            self.run("ip", "address", "add", address, "dev", "eth0")
+        self.run("ip", "link", "set", "eth0", "up")
+        self.run("ip", "link", "set", "lo", "up")
+        sh("ip", "link", "set", self.port, "up")
+
+    def run(self, *argv, **kw):
+        return sh("ip", "netns", "exec", self.name, *argv, **kw)
+
+    def spawn(self, *argv, **kw):
+        return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
+
+
+class Switch:
+    """A private switch: `ours` (target/compat/ovs-vswitchd) or the stock one, on a database of its own.
+
+    database: 'stock' (Debian's ovsdb-server) or 'embedded' (sluiced serves its own; ours only).
+    """
+
+    def __init__(self, ours=True, database="stock", args=(), datapath_type="netdev"):
+        self.ours, self.database, self.args, self.datapath_type = ours, database, list(args), datapath_type
+        self.dir = tempfile.mkdtemp(prefix="sluice-test-")
+        _directories.append(self.dir)
+        self.env = dict(os.environ, OVS_RUNDIR=self.dir, OVS_LOGDIR=self.dir, OVS_DBDIR=self.dir,
+                        OVS_SYSCONFDIR=self.dir)
+        self.name = "sluiced" if database == "embedded" else "ovs-vswitchd"
+        self.db = self.daemon = None
+
+    def start(self):
+        if self.database == "stock":
+            need("ovsdb-server")
+            sh("ovsdb-tool", "create", self.dir + "/conf.db", STOCK_SCHEMA)
+            self.start_database()
+            self.vsctl("--no-wait", "init")
+        self.start_daemon()
+        return self
+
+    def start_database(self):
+        self.db = spawn(["ovsdb-server", self.dir + "/conf.db", "--remote=punix:%s/db.sock" % self.dir,
+                         "--unixctl=%s/ovsdb.ctl" % self.dir, "-vconsole:off"], env=self.env)
+        wait_until(lambda: os.path.exists(self.dir + "/db.sock"), "db.sock")
+
+    def binary(self):
+        if not self.ours:
+            return need("ovs-vswitchd")
+        return os.path.join(COMPAT, "ovs-vswitchd") if self.database == "stock" else \
+            os.path.join(ROOT, "target", "release", "sluiced")
+
+    def start_daemon(self):
+        self.daemon = spawn([self.binary(), "--pidfile", "--log-file", "-vconsole:off",
+                             "--unixctl=%s/%s.ctl" % (self.dir, self.name), *self.args],
+                            env=self.env, stderr=subprocess.DEVNULL)
+        wait_until(lambda: os.path.exists("%s/%s.pid" % (self.dir, self.name)) or self.daemon.poll() is not None,
+                   "the daemon's pid file")
+        assert self.daemon.poll() is None, "the daemon ended at once:\n" + self.log()
+
+    def kill_daemon(self, sig=signal.SIGKILL):
+        self.daemon.send_signal(sig)
+        self.daemon.wait(10)
+
+    def log(self):
+        try:
+            with open("%s/%s.log" % (self.dir, self.name), errors="replace") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    # Stock clients by default: that they work unmodified is the point.
+    def vsctl(self, *args, **kw):
+        return sh("ovs-vsctl", "--timeout=20", "--db=unix:%s/db.sock" % self.dir, *args, env=self.env, **kw)
+
+    def ofctl(self, *args, **kw):
+        return sh("ovs-ofctl", *args, env=self.env, **kw)
+
+    def appctl(self, *args, **kw):
+        return sh("ovs-appctl", "-T", "20", "-t", "%s/%s.ctl" % (self.dir, self.name), *args, env=self.env, **kw)
+
+    def client(self, program, *args, **kw):
+        return sh(program, *args, env=self.env, **kw)
+
+    def add_bridge(self, name, *ports):
+        self.vsctl("add-br", name, "--", "set", "bridge", name, "datapath_type=" + self.datapath_type)
+        for port in ports:
+            self.vsctl("add-port", name, port)
+
+    def stop(self):
+        for p in (self.daemon, self.db):
+            if p and p.poll() is None:
+                p.terminate()
+                p.wait(10)
