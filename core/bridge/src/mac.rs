@@ -1,0 +1,401 @@
+//! The learning table of one bridge: (VLAN, MAC) to port.
+//!
+//! Numbers and rules are those of `ovs-vswitchd` (they show in `fdb/show` and `fdb/stats-show`): 300 s of ageing
+//! unless told otherwise, 8192 entries, whole seconds. When the table is full the port with the most entries loses
+//! its least recently used one, so that one port that invents addresses cannot push out the stations of the others.
+//!
+//! **Invariants**: `by_use` and the queues of `by_port` hold each entry exactly once under its `used` stamp, and
+//! `by_load` holds each port once under the length of its queue. `generation` moves whenever a look-up could answer
+//! differently than before; a mere refresh does not move it.
+
+use crate::BundleId;
+use crate::vlan::VlanSet;
+use flow::Mac;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use units::Millis;
+
+/// Ageing time of a new table, in seconds.
+pub const DEFAULT_AGING: u32 = 300;
+/// Entries of a new table.
+pub const DEFAULT_SIZE: usize = 8192;
+/// For how many seconds a gratuitous ARP keeps reflections on bonds from being learned.
+const GRAT_ARP_LOCK: u64 = 5;
+
+/// One learned or configured station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacEntry {
+    /// Where it is.
+    pub port: BundleId,
+    /// In which VLAN.
+    pub vlan: u16,
+    /// Its address.
+    pub mac: Mac,
+    /// Second at which it is forgotten; `None` for a static entry.
+    expires: Option<u64>,
+    /// Until this second reflected gratuitous ARPs are not learned.
+    grat_arp_lock: u64,
+    /// Place in the order of use.
+    used: u64,
+}
+
+impl MacEntry {
+    /// It was configured and does not age.
+    pub fn is_static(&self) -> bool {
+        self.expires.is_none()
+    }
+
+    /// A gratuitous ARP was seen a moment ago on a port that is not a bond.
+    pub fn is_grat_arp_locked(&self, now: Millis) -> bool {
+        secs(now) < self.grat_arp_lock
+    }
+}
+
+/// Lifetime counters, for `fdb/stats-show`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MacStats {
+    /// Entries made by learning.
+    pub learned: u64,
+    /// Entries that aged out.
+    pub expired: u64,
+    /// Entries pushed out by others.
+    pub evicted: u64,
+    /// Entries that changed their port.
+    pub moved: u64,
+}
+
+/// A packet that may teach the table something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnNeed {
+    /// The station that sent it.
+    pub mac: Mac,
+    /// In this VLAN.
+    pub vlan: u16,
+    /// Received here.
+    pub port: BundleId,
+    /// It is a gratuitous ARP.
+    pub grat_arp: bool,
+    /// The port is a bond.
+    pub bond: bool,
+}
+
+/// What a translation asks of a learning table. The switch lends its locked table through this, a test a plain one.
+pub trait MacRead {
+    /// The port behind which a station is; never for group addresses and VLANs that flood.
+    fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId>;
+    /// Stations of this VLAN are learned.
+    fn may_learn(&self, vlan: u16, mac: Mac) -> bool;
+    /// The entry exists and is static.
+    fn is_static(&self, vlan: u16, mac: Mac) -> bool;
+}
+
+/// The learning table of one bridge. See the module.
+#[derive(Clone, Debug)]
+pub struct MacTable {
+    entries: HashMap<(u16, Mac), MacEntry>,
+    by_use: BTreeMap<u64, (u16, Mac)>,
+    by_port: BTreeMap<BundleId, BTreeMap<u64, (u16, Mac)>>,
+    by_load: BTreeSet<(usize, BundleId)>,
+    clock: u64,
+    aging: u32,
+    size: usize,
+    flood_vlans: Option<VlanSet>,
+    stats: MacStats,
+    statics: usize,
+    generation: u64,
+}
+
+fn secs(t: Millis) -> u64 {
+    t.0 / 1000
+}
+
+impl Default for MacTable {
+    fn default() -> MacTable {
+        MacTable::new()
+    }
+}
+
+impl MacTable {
+    /// An empty table with the default ageing and size.
+    pub fn new() -> MacTable {
+        MacTable {
+            entries: HashMap::new(),
+            by_use: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+            by_load: BTreeSet::new(),
+            clock: 0,
+            aging: DEFAULT_AGING,
+            size: DEFAULT_SIZE,
+            flood_vlans: None,
+            stats: MacStats::default(),
+            statics: 0,
+            generation: 0,
+        }
+    }
+
+    /// Changes the ageing time (held to 15..=3600 s); entries keep the age they have.
+    pub fn set_aging(&mut self, aging: u32) {
+        let aging = aging.clamp(15, 3600);
+        let (old, new) = (u64::from(self.aging), u64::from(aging));
+        for e in self.entries.values_mut() {
+            e.expires = e.expires.map(|t| (t + new).saturating_sub(old));
+        }
+        self.aging = aging;
+    }
+
+    /// The ageing time in seconds.
+    pub fn aging(&self) -> u32 {
+        self.aging
+    }
+
+    /// Changes the size (held to 10..=1,000,000). What is too much goes at the next [`run`](Self::run).
+    pub fn set_size(&mut self, size: usize) {
+        self.size = size.clamp(10, 1_000_000);
+    }
+
+    /// The most entries it may hold.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// VLANs that are flooded and never learned. True if that is a change.
+    pub fn set_flood_vlans(&mut self, vlans: Option<VlanSet>) -> bool {
+        let changed = self.flood_vlans != vlans;
+        self.flood_vlans = vlans;
+        self.generation += u64::from(changed);
+        changed
+    }
+
+    /// Moves whenever a look-up may answer differently.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Lifetime counters.
+    pub fn stats(&self) -> MacStats {
+        self.stats
+    }
+
+    /// Sets the lifetime counters to zero.
+    pub fn clear_stats(&mut self) {
+        self.stats = MacStats::default();
+    }
+
+    /// Entries held, learned and static.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Static entries held.
+    pub fn statics(&self) -> usize {
+        self.statics
+    }
+
+    /// All entries, the least recently used first: the order of `fdb/show`.
+    pub fn iter(&self) -> impl Iterator<Item = &MacEntry> {
+        self.by_use.values().filter_map(|k| self.entries.get(k))
+    }
+
+    /// Seconds since the entry was last used; `None` if it does not age.
+    pub fn age(&self, e: &MacEntry, now: Millis) -> Option<i64> {
+        e.expires.map(|t| i64::from(self.aging) - (t as i64 - secs(now) as i64))
+    }
+
+    /// The entry of a station.
+    pub fn get(&self, vlan: u16, mac: Mac) -> Option<&MacEntry> {
+        if mac.is_multicast() || self.floods(vlan) {
+            return None;
+        }
+        self.entries.get(&(vlan, mac))
+    }
+
+    fn floods(&self, vlan: u16) -> bool {
+        self.flood_vlans.as_ref().is_some_and(|s| s.contains(vlan))
+    }
+
+    /// Whether [`update`](Self::update) would do anything: asked under a read lock, since mostly it would not.
+    pub fn needs_update(&self, l: &LearnNeed, now: Millis) -> bool {
+        if self.floods(l.vlan) || l.mac.is_multicast() {
+            return false;
+        }
+        let Some(e) = self.get(l.vlan, l.mac) else { return true };
+        let Some(age) = self.age(e, now) else { return false };
+        if age > 0 {
+            return true;
+        }
+        if l.grat_arp {
+            if !l.bond {
+                return true;
+            }
+            if e.is_grat_arp_locked(now) {
+                return false;
+            }
+        }
+        e.port != l.port
+    }
+
+    /// Learns from a packet. True if a station is new or moved.
+    pub fn update(&mut self, l: &LearnNeed, now: Millis) -> bool {
+        if !self.needs_update(l, now) {
+            return false;
+        }
+        let known = self.entries.get(&(l.vlan, l.mac)).copied();
+        let locked = known.is_some_and(|e| e.is_grat_arp_locked(now));
+        let reflected = l.grat_arp && l.bond && locked;
+        let port = if reflected { known.map_or(l.port, |e| e.port) } else { l.port };
+        if known.is_none() {
+            self.make_room();
+            self.stats.learned += 1;
+        }
+        let lock = match known {
+            _ if l.grat_arp && !l.bond => secs(now) + GRAT_ARP_LOCK,
+            Some(e) => e.grat_arp_lock,
+            None => 0,
+        };
+        let expires = Some(secs(now) + u64::from(self.aging));
+        self.put(MacEntry { port, vlan: l.vlan, mac: l.mac, expires, grat_arp_lock: lock, used: 0 });
+        let changed = known.is_none_or(|e| e.port != port);
+        if changed {
+            self.stats.moved += u64::from(known.is_some());
+            self.generation += 1;
+        }
+        changed
+    }
+
+    /// `fdb/add`: a station that neither ages nor moves.
+    pub fn add_static(&mut self, vlan: u16, mac: Mac, port: BundleId) {
+        if !self.entries.contains_key(&(vlan, mac)) {
+            self.make_room();
+        }
+        self.put(MacEntry { port, vlan, mac, expires: None, grat_arp_lock: 0, used: 0 });
+        self.generation += 1;
+    }
+
+    /// `fdb/del`: false if there is no such static entry.
+    pub fn del_static(&mut self, vlan: u16, mac: Mac) -> bool {
+        let found = self.get(vlan, mac).is_some_and(MacEntry::is_static);
+        if found {
+            self.remove((vlan, mac));
+        }
+        found
+    }
+
+    /// `fdb/flush`: forgets what was learned; static entries stay.
+    pub fn flush(&mut self) {
+        self.flush_where(|e| !e.is_static());
+    }
+
+    /// Forgets every entry of a port, static ones too: the port is going or changes its VLANs.
+    pub fn flush_port(&mut self, port: BundleId) {
+        let keys: Vec<_> = self.by_port.get(&port).into_iter().flat_map(|q| q.values().copied()).collect();
+        for k in keys {
+            self.remove(k);
+        }
+    }
+
+    /// Forgets every learned entry of a VLAN.
+    pub fn flush_vlan(&mut self, vlan: u16) {
+        self.flush_where(|e| e.vlan == vlan && !e.is_static());
+    }
+
+    /// Forgets the entries for which `which` holds.
+    pub fn flush_where(&mut self, which: impl Fn(&MacEntry) -> bool) {
+        let keys: Vec<_> = self.iter().filter(|e| which(e)).map(|e| (e.vlan, e.mac)).collect();
+        for k in keys {
+            self.remove(k);
+        }
+    }
+
+    /// Forgets what aged out and what exceeds the size.
+    pub fn run(&mut self, now: Millis) {
+        while let Some(e) = self.oldest_learned() {
+            let due = e.expires.is_some_and(|t| secs(now) >= t);
+            if !due && self.entries.len() <= self.size {
+                break;
+            }
+            self.stats.expired += 1;
+            self.remove((e.vlan, e.mac));
+        }
+    }
+
+    /// When [`run`](Self::run) has something to do next.
+    pub fn next_run(&self) -> Millis {
+        match self.oldest_learned() {
+            Some(_) if self.entries.len() > self.size => Millis(0),
+            Some(MacEntry { expires: Some(t), .. }) => Millis(t * 1000),
+            _ => Millis::NEVER,
+        }
+    }
+
+    fn oldest_learned(&self) -> Option<MacEntry> {
+        self.iter().find(|e| !e.is_static()).copied()
+    }
+
+    fn make_room(&mut self) {
+        if self.entries.len() < self.size {
+            return;
+        }
+        let Some(&(_, port)) = self.by_load.last() else { return };
+        let victim = self.by_port.get(&port).and_then(|q| q.values().next().copied());
+        if let Some(k) = victim {
+            self.stats.evicted += 1;
+            self.remove(k);
+        }
+    }
+
+    /// Puts an entry, as the most recently used, in place of whatever is known of the station.
+    fn put(&mut self, mut e: MacEntry) {
+        let key = (e.vlan, e.mac);
+        self.unlink(key);
+        self.clock += 1;
+        e.used = self.clock;
+        self.statics += usize::from(e.is_static());
+        self.by_use.insert(e.used, key);
+        let queue = self.by_port.entry(e.port).or_default();
+        self.by_load.remove(&(queue.len(), e.port));
+        queue.insert(e.used, key);
+        self.by_load.insert((queue.len(), e.port));
+        self.entries.insert(key, e);
+    }
+
+    fn unlink(&mut self, key: (u16, Mac)) {
+        let Some(e) = self.entries.remove(&key) else { return };
+        self.statics -= usize::from(e.is_static());
+        self.by_use.remove(&e.used);
+        if let Some(queue) = self.by_port.get_mut(&e.port) {
+            self.by_load.remove(&(queue.len(), e.port));
+            queue.remove(&e.used);
+            if queue.is_empty() {
+                self.by_port.remove(&e.port);
+            } else {
+                self.by_load.insert((queue.len(), e.port));
+            }
+        }
+    }
+
+    fn remove(&mut self, key: (u16, Mac)) {
+        self.unlink(key);
+        self.generation += 1;
+    }
+}
+
+impl MacRead for MacTable {
+    fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
+        self.get(vlan, mac).map(|e| e.port)
+    }
+
+    fn may_learn(&self, vlan: u16, mac: Mac) -> bool {
+        !mac.is_multicast() && !self.floods(vlan)
+    }
+
+    fn is_static(&self, vlan: u16, mac: Mac) -> bool {
+        self.get(vlan, mac).is_some_and(MacEntry::is_static)
+    }
+}
+
+#[cfg(test)]
+mod tests;
