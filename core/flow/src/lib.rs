@@ -1,5 +1,9 @@
 //! What a packet means: flow keys, masks, matches, extraction and the table of match fields.
 
+pub mod field;
 pub mod flow;
+pub mod matching;
 
+pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};
+pub use matching::{Match, MiniMatch};

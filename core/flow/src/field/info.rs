@@ -1,0 +1,108 @@
+//! What is known of a field, and the vocabulary of the table.
+
+use super::FieldId;
+
+/// May a match test some bits of the field only?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maskable {
+    /// The whole field or nothing.
+    Whole,
+    /// Any bits.
+    Bitwise,
+}
+
+/// How the value is written in text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Form {
+    Decimal,
+    Hex,
+    Ethernet,
+    Ipv4,
+    Ipv6,
+    /// no, yes, first, later, not_later.
+    Frag,
+    /// 16-bit OpenFlow port number or name.
+    OfPort,
+    /// 32-bit OpenFlow port number or name.
+    OfPortOxm,
+    CtState,
+    TcpFlags,
+    TunnelFlags,
+    PacketType,
+}
+
+/// What a packet must be for the field to mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Prereq {
+    None,
+    Ethernet,
+    Arp,
+    VlanVid,
+    Ipv4,
+    Ipv6,
+    IpAny,
+    CtValid,
+    Mpls,
+    Tcp,
+    Udp,
+    Sctp,
+    Icmpv4,
+    Icmpv6,
+    Nd,
+    NdSolicit,
+    NdAdvert,
+}
+
+/// The protocols that can express something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Usable {
+    /// None.
+    None,
+    /// NXM over OpenFlow 1.0, and OpenFlow 1.2 and later.
+    NxmOxm,
+    /// Those, and OpenFlow 1.1.
+    Of11Up,
+    /// All, OpenFlow 1.0 too.
+    Any,
+}
+
+/// A header that denotes a field in NXM or OXM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Vendor in bits 63..32 (0: none), class in 31..16, field in 15..9, has-mask in bit 8, length in 7..0. The length
+    /// counts the four bytes of the vendor where there is one.
+    pub bits: u64,
+    /// The first OpenFlow version whose standard has it, as in the header of messages (1 is 1.0); 0 for NXM.
+    pub of_version: u8,
+    /// As in `NXM_OF_IN_PORT`.
+    pub name: &'static str,
+}
+
+/// A row of the table of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// The field.
+    pub id: FieldId,
+    /// Its name in text.
+    pub name: &'static str,
+    /// Another name in text; empty for none.
+    pub extra_name: &'static str,
+    /// Size on the wire.
+    pub n_bytes: u8,
+    /// How many of those bits count.
+    pub n_bits: u8,
+    /// Whether parts can be matched.
+    pub maskable: Maskable,
+    /// Form in text.
+    pub form: Form,
+    /// Prerequisite.
+    pub prereq: Prereq,
+    /// Actions may write it.
+    pub writable: bool,
+    /// Protocols that can match it: exactly, with a CIDR mask, with any mask.
+    pub usable: [Usable; 3],
+    /// Its headers, in order of preference for the oldest version first.
+    pub headers: &'static [Header],
+}

@@ -1,0 +1,200 @@
+//! Match fields: one table, and one way to read and write any field of a [`Flow`].
+//!
+//! Values are numbers of up to 128 bits; an address is the number that its bytes make in wire order. A field may lie
+//! in fewer or more bits of a `Flow` than it has on the wire (`ct_state`, `ipv6_label`): setting a mask to all ones
+//! fills the place, so that equal matches are equal flows.
+//!
+//! **Invariant**: the table is the only place that knows a field; nothing else lists them all.
+
+mod info;
+mod place;
+mod prereq;
+mod subfield;
+mod table;
+
+pub use info::{FieldInfo, Form, Header, Maskable, Prereq, Usable};
+pub use subfield::Subfield;
+pub use table::Id as FieldId;
+
+use crate::flow::{Flow, VLAN_CFI};
+use place::Place;
+use units::OfPort;
+
+/// The VID that means "no tag" to `dl_vlan`.
+pub(crate) const VLAN_NONE: u128 = 0xffff;
+
+impl FieldId {
+    /// All fields, in the order of the table.
+    pub fn all() -> impl Iterator<Item = FieldId> {
+        table::FIELDS.iter().map(|f| f.id)
+    }
+
+    /// All that is known of it.
+    pub fn info(self) -> &'static FieldInfo {
+        &table::FIELDS[self as usize]
+    }
+
+    /// `reg<n>`
+    pub fn reg(n: usize) -> Option<FieldId> {
+        FieldId::numbered(FieldId::Reg0, n, 32)
+    }
+
+    /// `xreg<n>`
+    pub fn xreg(n: usize) -> Option<FieldId> {
+        FieldId::numbered(FieldId::Xreg0, n, 16)
+    }
+
+    /// `xxreg<n>`
+    pub fn xxreg(n: usize) -> Option<FieldId> {
+        FieldId::numbered(FieldId::Xxreg0, n, 8)
+    }
+
+    fn numbered(first: FieldId, n: usize, count: usize) -> Option<FieldId> {
+        (n < count).then(|| table::FIELDS[first as usize + n].id)
+    }
+
+    /// Its index in the table: for sets of fields.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// By one of its names in text.
+    pub fn from_name(name: &str) -> Option<FieldId> {
+        if name.is_empty() {
+            return None;
+        }
+        table::FIELDS.iter().find(|f| f.name == name || f.extra_name == name).map(|f| f.id)
+    }
+
+    /// By a header, whose has-mask bit and length are not looked at: a masked header is twice as long.
+    pub fn from_nxm_header(header: u64) -> Option<FieldId> {
+        const TYPE: u64 = !0x1ff;
+        table::FIELDS.iter().find(|f| f.headers.iter().any(|h| (h.bits ^ header) & TYPE == 0)).map(|f| f.id)
+    }
+
+    /// By the name of a header, as in `NXM_OF_IN_PORT`.
+    pub fn from_nxm_name(name: &str) -> Option<FieldId> {
+        table::FIELDS.iter().find(|f| f.headers.iter().any(|h| h.name == name)).map(|f| f.id)
+    }
+
+    /// The header to use in this OpenFlow version; 0 prefers NXM. `None` where no header denotes the field.
+    pub fn nxm_header(self, of_version: u8) -> Option<&'static Header> {
+        let headers = self.info().headers;
+        headers.iter().rfind(|h| of_version >= h.of_version).or(headers.first())
+    }
+
+    fn place(self) -> &'static Place {
+        &table::PLACES[self as usize]
+    }
+
+    /// The value in a flow. Meaningful only where the prerequisites hold.
+    pub fn get(self, flow: &Flow) -> u128 {
+        let value = self.place().get(flow);
+        match self {
+            FieldId::InPortOxm | FieldId::ActsetOutput => u128::from(OfPort(value as u16).to_u32()),
+            _ => value,
+        }
+    }
+
+    /// Writes the value into a flow.
+    pub fn set(self, flow: &mut Flow, value: u128) {
+        self.set_parts(flow, value);
+        let tag = &mut flow.vlans[0];
+        if tag.tpid == 0 && tag.tci != 0 {
+            tag.tpid = 0x8100;
+        }
+    }
+
+    /// As `set`, but for the value of a match: a tag's TPID stays untouched.
+    pub(crate) fn set_parts(self, flow: &mut Flow, value: u128) {
+        match self {
+            FieldId::InPortOxm | FieldId::ActsetOutput => {
+                if let Some(port) = u32::try_from(value).ok().and_then(OfPort::from_u32) {
+                    self.place().set(flow, u128::from(port.0));
+                }
+            }
+            FieldId::DlVlan if value == VLAN_NONE => flow.vlans[0].tci = 0,
+            _ => self.place().set(flow, value),
+        }
+        let tag = matches!(self, FieldId::DlVlanPcp | FieldId::VlanPcp)
+            || self == FieldId::DlVlan && value != VLAN_NONE;
+        if tag {
+            flow.vlans[0].tci |= VLAN_CFI;
+        }
+    }
+
+    /// Writes those bits of the value that are set in `mask`.
+    pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
+        let old = self.get(flow);
+        self.set(flow, old & !mask | value & mask);
+    }
+
+    /// The bits of the field that a mask has, as a value of the field.
+    pub fn mask_of(self, mask: &Flow) -> u128 {
+        let bits = self.place().get(mask);
+        if bits == self.place().ones() { self.ones() } else { bits & self.ones() }
+    }
+
+    /// Writes the bits into a mask. All ones fill the whole place of the field, wider or narrower than it.
+    pub fn set_mask(self, mask: &mut Flow, bits: u128) {
+        let ones = self.ones();
+        let fill = if bits & ones == ones { self.place().ones() } else { bits };
+        self.place().set(mask, fill);
+        let tag = matches!(self, FieldId::DlVlanPcp | FieldId::VlanPcp | FieldId::DlVlan);
+        if tag && bits != 0 {
+            mask.vlans[0].tci |= VLAN_CFI;
+        }
+    }
+
+    /// The widest mask of the field: the bits that it can have in text and on the wire.
+    pub fn ones(self) -> u128 {
+        match self {
+            FieldId::VlanVid => 0x1fff,
+            FieldId::IpDscp => 0xfc,
+            _ => low_bits(u32::from(self.info().n_bits)),
+        }
+    }
+
+    /// The mask has every bit of the field.
+    pub fn is_all_ones(self, mask: &Flow) -> bool {
+        self.mask_of(mask) == self.ones()
+    }
+
+    /// The mask has no bit of the field.
+    pub fn is_all_zero(self, mask: &Flow) -> bool {
+        self.place().get(mask) == 0
+    }
+
+    /// In a mask for translation: match the whole field.
+    pub fn unwildcard(self, mask: &mut Flow) {
+        self.set_mask(mask, u128::MAX);
+    }
+
+    /// The value could be part of a match: it has no bit that the field never has.
+    pub fn is_value_valid(self, value: u128) -> bool {
+        match self {
+            FieldId::InPortOxm | FieldId::ActsetOutput => {
+                u32::try_from(value).ok().and_then(OfPort::from_u32).is_some()
+            }
+            FieldId::ArpOp | FieldId::CtState => value & !0xff == 0,
+            _ if self.checks_bits() => value & !self.ones() == 0,
+            _ => value & !low_bits(8 * u32::from(self.info().n_bytes)) == 0,
+        }
+    }
+
+    /// Fields narrower than their wire form whose spare bits must be zero. (Those of ERSPAN are not looked at.)
+    fn checks_bits(self) -> bool {
+        !matches!(
+            self,
+            FieldId::TunErspanIdx | FieldId::TunErspanVer | FieldId::TunErspanDir | FieldId::TunErspanHwid
+        )
+    }
+}
+
+/// A number with `n` low bits set.
+pub(crate) fn low_bits(n: u32) -> u128 {
+    if n >= 128 { u128::MAX } else { (1 << n) - 1 }
+}
+
+#[cfg(test)]
+mod tests;

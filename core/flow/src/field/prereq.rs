@@ -1,0 +1,78 @@
+//! Prerequisites: what a packet must be for a field to exist.
+
+use super::{FieldId, Prereq};
+use crate::flow::{Flow, VLAN_CFI, ct_state, frag};
+use crate::matching::Match;
+
+const ARP: [u16; 2] = [0x0806, 0x8035];
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+
+fn is_l4(flow: &Flow, proto: u8) -> bool {
+    flow.is_ip() && flow.nw_proto == proto
+}
+
+fn is_nd(flow: &Flow, types: &[u16]) -> bool {
+    flow.dl_type == 0x86dd && flow.nw_proto == 58 && flow.tp_dst == 0 && types.contains(&flow.tp_src)
+}
+
+impl FieldId {
+    /// A packet of this flow has the field.
+    pub fn prereqs_ok(self, flow: &Flow) -> bool {
+        let valid = ct_state::NEW | ct_state::ESTABLISHED | ct_state::REPLY_DIR;
+        self.prereq_holds(flow, flow.ct_state & valid != 0)
+    }
+
+    /// All packets that a match lets through have the field.
+    pub fn prereqs_ok_match(self, m: &Match) -> bool {
+        use ct_state::*;
+        let state = m.flow.ct_state;
+        let valid = state & (NEW | ESTABLISHED | RELATED | REPLY_DIR | SRC_NAT | DST_NAT) != 0
+            || state & TRACKED != 0 && m.mask.ct_state & INVALID != 0 && state & INVALID == 0;
+        self.prereq_holds(&m.flow, valid)
+    }
+
+    fn prereq_holds(self, f: &Flow, ct_valid: bool) -> bool {
+        let dl_type = if f.packet_type >> 16 == 1 { f.packet_type as u16 } else { f.dl_type };
+        match self.info().prereq {
+            Prereq::None => true,
+            Prereq::Ethernet => f.packet_type == 0,
+            Prereq::Arp => ARP.contains(&dl_type),
+            Prereq::VlanVid => f.packet_type == 0 && f.vlans[0].tci & VLAN_CFI != 0,
+            Prereq::Ipv4 => dl_type == 0x0800,
+            Prereq::Ipv6 => dl_type == 0x86dd,
+            Prereq::IpAny => dl_type == 0x0800 || dl_type == 0x86dd,
+            Prereq::CtValid => ct_valid,
+            Prereq::Mpls => MPLS.contains(&dl_type),
+            Prereq::Tcp => is_l4(f, 6) && f.nw_frag & frag::LATER == 0,
+            Prereq::Udp => is_l4(f, 17) && f.nw_frag & frag::LATER == 0,
+            Prereq::Sctp => is_l4(f, 132) && f.nw_frag & frag::LATER == 0,
+            Prereq::Icmpv4 => f.dl_type == 0x0800 && f.nw_proto == 1,
+            Prereq::Icmpv6 => f.dl_type == 0x86dd && f.nw_proto == 58,
+            Prereq::Nd => is_nd(f, &[135, 136]),
+            Prereq::NdSolicit => is_nd(f, &[135]),
+            Prereq::NdAdvert => is_nd(f, &[136]),
+        }
+    }
+
+    /// In a mask for translation: match the field and all that its prerequisites look at.
+    pub fn unwildcard_with_prereqs(self, mask: &mut Flow) {
+        self.unwildcard(mask);
+        let needs: &[FieldId] = match self.info().prereq {
+            Prereq::None => &[],
+            Prereq::Ethernet => &[FieldId::PacketType],
+            Prereq::VlanVid => &[FieldId::PacketType, FieldId::VlanTci],
+            Prereq::CtValid => &[FieldId::CtState],
+            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::IpAny => &[FieldId::EthType],
+            Prereq::Tcp | Prereq::Udp | Prereq::Sctp => {
+                &[FieldId::EthType, FieldId::IpProto, FieldId::IpFrag]
+            }
+            Prereq::Icmpv4 | Prereq::Icmpv6 => &[FieldId::EthType, FieldId::IpProto],
+            Prereq::Nd | Prereq::NdSolicit | Prereq::NdAdvert => {
+                &[FieldId::EthType, FieldId::IpProto, FieldId::Icmpv6Type, FieldId::Icmpv6Code]
+            }
+        };
+        for need in needs {
+            need.unwildcard(mask);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Part of a field: `NXM_NX_REG0[0..15]`.
+
+use super::{FieldId, low_bits};
+use crate::flow::Flow;
+use std::fmt;
+use thiserror::Error;
+
+/// `n_bits` bits of a field from bit `ofs` up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subfield {
+    /// The field.
+    pub field: FieldId,
+    /// Lowest bit.
+    pub ofs: u8,
+    /// How many.
+    pub n_bits: u8,
+}
+
+/// Why a text is no subfield. The texts are those that scripts know.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
+pub enum SubfieldError {
+    #[error("{text}: unknown field `{name}'")]
+    Unknown { text: String, name: String },
+    #[error("{text}: syntax error expecting [] or [<bit>] or [<start>..<end>]")]
+    Syntax { text: String },
+    #[error("{text}: starting bit {start} is after ending bit {end}")]
+    Order { text: String, start: i64, end: i64 },
+    #[error("{text}: starting bit {start} is not valid because field is only {n_bits} bits wide")]
+    Start { text: String, start: i64, n_bits: u8 },
+    #[error("{text}: ending bit {end} is not valid because field is only {n_bits} bits wide")]
+    End { text: String, end: i64, n_bits: u8 },
+    #[error("unexpected input following field syntax")]
+    Trailing,
+}
+
+/// The numbers between the brackets: `[]` is none, `[3]` one, `[0..3]` two. Also what follows.
+fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
+    let (inside, rest) = s.strip_prefix('[')?.split_once(']')?;
+    if inside.is_empty() {
+        return Some((None, rest));
+    }
+    let (start, end) = match inside.split_once("..") {
+        Some((a, b)) => (a, b),
+        None => (inside, inside),
+    };
+    let number = |s: &str| s.trim_start().parse::<i64>().ok();
+    Some((Some((number(start)?, number(end)?)), rest))
+}
+
+impl Subfield {
+    /// The whole field.
+    pub fn whole(field: FieldId) -> Subfield {
+        Subfield { field, ofs: 0, n_bits: field.info().n_bits }
+    }
+
+    /// Bits `ofs..ofs + n_bits`; `None` if the field has not that many, or for no bits at all.
+    pub fn new(field: FieldId, ofs: u8, n_bits: u8) -> Option<Subfield> {
+        let fits = n_bits > 0 && u16::from(ofs) + u16::from(n_bits) <= u16::from(field.info().n_bits);
+        fits.then_some(Subfield { field, ofs, n_bits })
+    }
+
+    /// All of these bits, as a value of the subfield.
+    pub fn ones(self) -> u128 {
+        low_bits(u32::from(self.n_bits))
+    }
+
+    /// These bits, as a mask of the field.
+    pub fn field_mask(self) -> u128 {
+        self.ones() << self.ofs
+    }
+
+    /// The value in a flow.
+    pub fn get(self, flow: &Flow) -> u128 {
+        self.field.get(flow) >> self.ofs & self.ones()
+    }
+
+    /// Writes the value into a flow.
+    pub fn set(self, flow: &mut Flow, value: u128) {
+        self.field.set_masked(flow, value << self.ofs, self.field_mask());
+    }
+
+    /// In a mask for translation: match these bits.
+    pub fn unwildcard(self, mask: &mut Flow) {
+        let bits = self.field.mask_of(mask) | self.field_mask();
+        self.field.set_mask(mask, bits);
+    }
+
+    /// Reads a subfield from the front of a text; returns what follows.
+    pub fn parse_prefix(text: &str) -> Result<(Subfield, &str), SubfieldError> {
+        let own = || text.to_owned();
+        let name_len = text.find(['[', '-']).unwrap_or(text.len());
+        let (name, rest) = text.split_at(name_len);
+        let bare = name.strip_suffix("_W").filter(|n| !n.is_empty()).unwrap_or(name);
+        let field = FieldId::from_nxm_name(bare)
+            .or_else(|| FieldId::from_name(name))
+            .ok_or_else(|| SubfieldError::Unknown { text: own(), name: name.to_owned() })?;
+        let n_bits = field.info().n_bits;
+        let (range, rest) = match rest.starts_with('[') {
+            true => brackets(rest).ok_or_else(|| SubfieldError::Syntax { text: own() })?,
+            false => (None, rest),
+        };
+        let (start, end) = range.unwrap_or((0, i64::from(n_bits) - 1));
+        if start > end {
+            return Err(SubfieldError::Order { text: own(), start, end });
+        }
+        if start >= i64::from(n_bits) || start < 0 {
+            return Err(SubfieldError::Start { text: own(), start, n_bits });
+        }
+        if end >= i64::from(n_bits) {
+            return Err(SubfieldError::End { text: own(), end, n_bits });
+        }
+        Ok((Subfield { field, ofs: start as u8, n_bits: (end - start + 1) as u8 }, rest))
+    }
+
+    /// Reads a whole text.
+    pub fn parse(text: &str) -> Result<Subfield, SubfieldError> {
+        match Subfield::parse_prefix(text)? {
+            (sf, "") => Ok(sf),
+            _ => Err(SubfieldError::Trailing),
+        }
+    }
+}
+
+impl fmt::Display for Subfield {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.field.info();
+        f.write_str(self.field.nxm_header(0).map_or(info.name, |h| h.name))?;
+        match (self.ofs, self.n_bits) {
+            (0, n) if n == info.n_bits => f.write_str("[]"),
+            (ofs, 1) => write!(f, "[{ofs}]"),
+            (ofs, n) => write!(f, "[{}..{}]", ofs, ofs + (n - 1)),
+        }
+    }
+}

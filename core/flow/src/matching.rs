@@ -1,0 +1,145 @@
+//! `Match`: which packets a flow applies to.
+//!
+//! **Invariant**: bits of `flow` that are not in `mask` are zero, so that equal matches are equal structures.
+
+use crate::field::{FieldId, VLAN_NONE};
+use crate::flow::{FLOW_WORDS, Flow};
+
+/// Values and the bits of them that count: a set bit of `mask` must be equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Values; zero where `mask` is.
+    pub flow: Flow,
+    /// Which bits are matched.
+    pub mask: Flow,
+}
+
+impl Default for Match {
+    fn default() -> Match {
+        Match::CATCHALL
+    }
+}
+
+impl Match {
+    /// Every packet.
+    pub const CATCHALL: Match = Match { flow: Flow::ZERO, mask: Flow::ZERO };
+
+    /// Packets that agree with `flow` in the bits of `mask`.
+    pub fn new(flow: &Flow, mask: &Flow) -> Match {
+        Match { flow: flow.masked(mask), mask: *mask }
+    }
+
+    /// Every packet is matched.
+    pub fn is_catchall(&self) -> bool {
+        self.mask == Flow::ZERO
+    }
+
+    /// The packet of this flow is matched.
+    pub fn matches(&self, flow: &Flow) -> bool {
+        self.flow.equal_under(flow, &self.mask)
+    }
+
+    /// Value and mask of a field.
+    pub fn get(&self, field: FieldId) -> (u128, u128) {
+        (field.get(&self.flow), field.mask_of(&self.mask))
+    }
+
+    /// Matches the whole field.
+    pub fn set(&mut self, field: FieldId, value: u128) {
+        self.set_masked(field, value, u128::MAX);
+    }
+
+    /// Matches the bits of `mask`; no bits: the field is not matched any more.
+    pub fn set_masked(&mut self, field: FieldId, value: u128, mask: u128) {
+        if field == FieldId::DlVlan && value == VLAN_NONE {
+            return self.set(FieldId::VlanTci, 0);
+        }
+        if mask & field.ones() == 0 {
+            return self.wildcard(field);
+        }
+        field.set_mask(&mut self.mask, mask);
+        field.set_parts(&mut self.flow, value);
+        self.mask_values();
+    }
+
+    /// Matches the field no more. A VLAN field without its sibling takes the tag with it.
+    pub fn wildcard(&mut self, field: FieldId) {
+        field.set_mask(&mut self.mask, 0);
+        let tci = &mut self.mask.vlans[0].tci;
+        let vlan = matches!(
+            field,
+            FieldId::DlVlan | FieldId::VlanVid | FieldId::DlVlanPcp | FieldId::VlanPcp | FieldId::VlanTci
+        );
+        if vlan && *tci & !crate::flow::VLAN_CFI == 0 {
+            *tci = 0;
+        }
+        self.mask_values();
+    }
+
+    fn mask_values(&mut self) {
+        self.flow = self.flow.masked(&self.mask);
+    }
+
+    /// Whatever `other` matches too is matched: this match is as loose or looser.
+    pub fn covers(&self, other: &Match) -> bool {
+        let tighter = |(a, b): (&u64, &u64)| a & !b == 0;
+        self.mask.words().iter().zip(other.mask.words()).all(tighter) && self.matches(&other.flow)
+    }
+
+    /// A packet could be matched by both.
+    pub fn overlaps(&self, other: &Match) -> bool {
+        self.flow.equal_under(&other.flow, &self.mask.masked(&other.mask))
+    }
+}
+
+/// A match that keeps only the words in which its mask has bits: for rules at rest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MiniMatch {
+    words: Box<[MiniWord]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct MiniWord {
+    index: u16,
+    mask: u64,
+    value: u64,
+}
+
+impl MiniMatch {
+    /// The packet of this flow is matched.
+    pub fn matches(&self, flow: &Flow) -> bool {
+        let words = flow.words();
+        self.words.iter().all(|w| (words[usize::from(w.index)] ^ w.value) & w.mask == 0)
+    }
+
+    /// The words that count, in order: index, mask, value.
+    pub fn words(&self) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
+        self.words.iter().map(|w| (usize::from(w.index), w.mask, w.value))
+    }
+
+    /// Every packet is matched.
+    pub fn is_catchall(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+impl From<&Match> for MiniMatch {
+    fn from(m: &Match) -> MiniMatch {
+        let word = |i: usize| {
+            let (mask, value) = (m.mask.words()[i], m.flow.words()[i]);
+            (mask != 0).then_some(MiniWord { index: i as u16, mask, value })
+        };
+        MiniMatch { words: (0..FLOW_WORDS).filter_map(word).collect() }
+    }
+}
+
+impl From<&MiniMatch> for Match {
+    fn from(mini: &MiniMatch) -> Match {
+        let mut m = Match::CATCHALL;
+        for w in &mini.words {
+            m.mask.words_mut()[usize::from(w.index)] = w.mask;
+            m.flow.words_mut()[usize::from(w.index)] = w.value;
+        }
+        m
+    }
+}
