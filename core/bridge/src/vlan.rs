@@ -218,7 +218,11 @@ impl VlanConfig {
     #[must_use]
     pub fn input(&self, tags: VlanTags) -> VlanTags {
         let outer = tags.0[0];
-        let own = Tag { tpid: if outer.tpid != 0 { outer.tpid } else { TPID_8021Q }, vid: self.tag, pcp: outer.pcp };
+        let own = Tag {
+            tpid: if outer.tpid != 0 { outer.tpid } else { TPID_8021Q },
+            vid: self.tag,
+            pcp: outer.pcp,
+        };
         match self.mode {
             VlanMode::Access => VlanTags([own, Tag::default()]),
             VlanMode::Trunk => tags,
