@@ -1,0 +1,182 @@
+//! What a datapath can do to a packet.
+//!
+//! One list of these is the whole behaviour of a megaflow. The names follow the datapath action text
+//! (`ovs-dpctl(8)`), which `text` prints and parses.
+
+use crate::DropReason;
+use crate::set_field::SetField;
+use crate::userspace::Userspace;
+use flow::Mac;
+use units::PortNo;
+
+/// One datapath action.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DpAction {
+    /// Send out of a port.
+    Output(PortNo),
+    /// Hand to the control half.
+    Userspace(Box<Userspace>),
+    /// Write fields of one header; bits outside of the mask stay.
+    Set(SetField),
+    /// Push an outermost VLAN tag.
+    PushVlan {
+        /// Ethertype of the tag.
+        tpid: u16,
+        /// PCP, CFI (set), VID.
+        tci: u16,
+    },
+    /// Remove the outermost VLAN tag.
+    PopVlan,
+    /// Push an outermost MPLS label stack entry.
+    PushMpls {
+        /// 0x8847 or 0x8848.
+        ethertype: u16,
+        /// Label, TC, S, TTL.
+        lse: u32,
+    },
+    /// Remove the outermost MPLS label stack entry.
+    PopMpls {
+        /// Ethertype of what comes out.
+        ethertype: u16,
+    },
+    /// Push an Ethernet header on a layer 3 packet.
+    PushEth {
+        /// Destination.
+        dst: Mac,
+        /// Source.
+        src: Mac,
+    },
+    /// Remove the Ethernet header.
+    PopEth,
+    /// Look the packet up again with this recirculation id.
+    Recirc(u32),
+    /// Compute `dp_hash`.
+    Hash {
+        /// Over which fields.
+        alg: HashAlg,
+        /// Seed.
+        basis: u32,
+    },
+    /// Connection tracking.
+    Ct(Box<Ct>),
+    /// Forget the connection tracking state.
+    CtClear,
+    /// Run a list on a copy.
+    Clone(Vec<DpAction>),
+    /// Run a list on a copy of some packets.
+    Sample(Box<Sample>),
+    /// Pass through a meter, which may drop.
+    Meter(u32),
+    /// The next output sends at most this many bytes.
+    Trunc(u32),
+    /// Branch by packet length.
+    CheckPktLen(Box<CheckPktLen>),
+    /// Drop, for a reason that is counted.
+    Drop(DropReason),
+    /// Encapsulate and send out of a port.
+    TunnelPush(Box<TunnelPush>),
+    /// Decapsulate: the packet continues as received by this tunnel port.
+    TunnelPop(PortNo),
+    /// Send out of the bond member that owns the packet's hash.
+    LbOutput(LbOutput),
+}
+
+/// What `hash` hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashAlg {
+    /// `hash_l4`: addresses, protocol, ports.
+    L4,
+    /// `sym_l4`: the same for both directions.
+    SymL4,
+}
+
+/// Arguments of `sample`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Share of the packets: `u32::MAX` is all of them.
+    pub probability: u32,
+    /// What the sampled copy goes through.
+    pub actions: Vec<DpAction>,
+}
+
+/// Arguments of `check_pkt_len`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckPktLen {
+    /// Longest packet that is "less or equal".
+    pub pkt_len: u16,
+    /// For longer packets.
+    pub greater: Vec<DpAction>,
+    /// For the others.
+    pub less_equal: Vec<DpAction>,
+}
+
+/// Arguments of `ct`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ct {
+    /// Keep the connection.
+    pub commit: bool,
+    /// Replace a connection of the opposite direction.
+    pub force: bool,
+    /// Zone.
+    pub zone: u16,
+    /// `ct_mark` to write: value, mask.
+    pub mark: Option<(u32, u32)>,
+    /// `ct_label` to write: value, mask; most significant half first.
+    pub label: Option<([u64; 2], [u64; 2])>,
+    /// Application layer gateway.
+    pub helper: Option<String>,
+    /// Timeout policy.
+    pub timeout: Option<CtTimeout>,
+    /// Address translation; `Some` of a default value is a bare `nat`.
+    pub nat: Option<CtNat>,
+}
+
+/// The timeout policy of `ct`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CtTimeout {
+    /// Its name, as text prints it.
+    pub name: String,
+    /// Its number in the datapath.
+    pub id: u32,
+}
+
+/// Address translation of `ct`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CtNat {
+    /// Translate the source (`Some(true)`), the destination (`Some(false)`), or what the connection says.
+    pub snat: Option<bool>,
+    /// First and last address.
+    pub addresses: Option<(std::net::IpAddr, std::net::IpAddr)>,
+    /// First and last port.
+    pub ports: Option<(u16, u16)>,
+    /// Same address for the same client after a restart.
+    pub persistent: bool,
+    /// Choose the port by hash.
+    pub hash: bool,
+    /// Choose the port at random.
+    pub random: bool,
+}
+
+/// Arguments of `tnl_push`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TunnelPush {
+    /// The tunnel port, whose counters the packet joins.
+    pub tunnel_port: PortNo,
+    /// The port that sends it.
+    pub out_port: PortNo,
+    /// `OVS_VPORT_TYPE_*`: only to print the header.
+    pub tunnel_type: u32,
+    /// The bytes to push, lengths and checksums to be completed per packet.
+    pub header: TunnelHeader,
+}
+
+/// A ready-made outer header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunnelHeader(pub Vec<u8>);
+
+/// Argument of `lb_output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LbOutput {
+    /// The bond's number in the datapath.
+    pub bond_id: u32,
+}

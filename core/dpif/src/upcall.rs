@@ -1,0 +1,63 @@
+//! A packet without a megaflow goes to the control half; actions and a mask come back.
+
+use crate::{DpAction, DropReason, FlowOwner, NoOwner, Userspace};
+use flow::Flow;
+use std::sync::Arc;
+use units::{Millis, WorkerId};
+
+/// A packet that no megaflow matched.
+#[derive(Clone, Copy, Debug)]
+pub struct Upcall<'a> {
+    /// The frame, from its Ethernet header on.
+    pub packet: &'a [u8],
+    /// All its fields; `in_port` is a datapath number.
+    pub flow: &'a Flow,
+    /// Now.
+    pub now: Millis,
+    /// Who asks.
+    pub worker: WorkerId,
+}
+
+/// The answer to an [`Upcall`].
+#[derive(Clone)]
+pub struct Translation {
+    /// What to do with this packet, and with all that agree with it under `mask`.
+    pub actions: Arc<[DpAction]>,
+    /// The bits that the translation looked at. `in_port` and `recirc_id` are matched whether or not it says so.
+    pub mask: Flow,
+    /// Make it a megaflow. Without it the actions are for this packet alone.
+    pub install: bool,
+    /// The state of the control half that it was made from; see [`UpcallHandler::is_current`].
+    pub version: u64,
+    /// Who is credited for the packets.
+    pub owner: Arc<dyn FlowOwner>,
+    /// The packet could not be translated: it is dropped for this reason, and counted as lost.
+    pub error: Option<DropReason>,
+}
+
+impl Translation {
+    /// The packet is dropped and no megaflow is made.
+    pub fn failed(reason: DropReason) -> Translation {
+        Translation {
+            actions: Arc::new([]),
+            mask: Flow::ONES,
+            install: false,
+            version: 0,
+            owner: Arc::new(NoOwner),
+            error: Some(reason),
+        }
+    }
+}
+
+/// The control half, as a worker sees it. Called by any worker thread, and by who calls `Datapath::execute`.
+pub trait UpcallHandler: Send + Sync {
+    /// Translates a packet that no megaflow matches.
+    fn miss(&self, upcall: Upcall<'_>) -> Translation;
+
+    /// Takes a packet from a `userspace` action. It may call `Datapath::execute`.
+    fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
+
+    /// No change of the control half since `version` asks for another translation. The datapath calls it under the
+    /// publisher's lock just before it publishes: a change that comes later finds the megaflow in its sweep.
+    fn is_current(&self, version: u64) -> bool;
+}
