@@ -1,1 +1,3 @@
 //! The path of one batch, a file per stage.
+
+pub mod port;

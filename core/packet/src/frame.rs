@@ -1,0 +1,201 @@
+//! `Frame`: one packet's bytes in a buffer that came from a pool, with room in front for headers to be pushed.
+//!
+//! A frame is a handle: moving it moves no bytes. Its buffer's source is a private tag; today there is one source, the
+//! switch's own memory, and a device that has another (a DPDK pool) adds its own. Only receive, free and transmit
+//! depend on the source.
+//!
+//! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
+//! worker in its stride allocates nothing; the number kept and the number out are bounded.
+
+use std::fmt;
+
+/// Free bytes in front of a received packet: room for VLAN and MPLS tags and a tunnel header.
+pub const HEADROOM: usize = 128;
+/// How long a packet of the usual buffer may be.
+pub const DATA_ROOM: usize = 1920;
+/// The longest packet of all: an IPv4 packet of 64 KB with its Ethernet header.
+pub const FRAME_MAX: usize = 65_535 + 22;
+
+const BUFFER: usize = HEADROOM + DATA_ROOM;
+
+/// Frames on their way together: what a burst receives or sends.
+pub type FrameBatch = Vec<Frame>;
+
+/// A packet and its buffer.
+pub struct Frame {
+    store: Store,
+    start: u32,
+    len: u32,
+}
+
+/// Where a buffer came from, and so where it goes when it is freed.
+enum Store {
+    Own(Box<[u8]>),
+}
+
+impl Frame {
+    fn store(&self) -> &[u8] {
+        match &self.store {
+            Store::Own(b) => b,
+        }
+    }
+
+    fn store_mut(&mut self) -> &mut [u8] {
+        match &mut self.store {
+            Store::Own(b) => b,
+        }
+    }
+
+    /// The packet.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        let (start, len) = (self.start as usize, self.len as usize);
+        &self.store()[start..start + len]
+    }
+
+    /// The packet, to be changed.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let (start, len) = (self.start as usize, self.len as usize);
+        &mut self.store_mut()[start..start + len]
+    }
+
+    /// Length of the packet.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// There is no byte in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Free bytes in front.
+    pub fn headroom(&self) -> usize {
+        self.start as usize
+    }
+
+    /// Free bytes behind.
+    pub fn tailroom(&self) -> usize {
+        self.store().len() - (self.start + self.len) as usize
+    }
+
+    /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared.
+    pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
+        let start = (self.start as usize).checked_sub(n)?;
+        self.start = start as u32;
+        self.len += n as u32;
+        Some(&mut self.bytes_mut()[..n])
+    }
+
+    /// Cuts `n` bytes off the front; `None` (and nothing done) if it is shorter.
+    pub fn pull_front(&mut self, n: usize) -> Option<()> {
+        self.len = (self.len as usize).checked_sub(n)? as u32;
+        self.start += n as u32;
+        Some(())
+    }
+
+    /// Makes the packet `n` bytes longer behind; `None` if there is no room. The new bytes are not cleared.
+    pub fn push_back(&mut self, n: usize) -> Option<&mut [u8]> {
+        if n > self.tailroom() {
+            return None;
+        }
+        let old = self.len();
+        self.len += n as u32;
+        Some(&mut self.bytes_mut()[old..])
+    }
+
+    /// Cuts the packet to at most `len` bytes.
+    pub fn trim(&mut self, len: usize) {
+        self.len = self.len.min(len.min(FRAME_MAX) as u32);
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Frame({} bytes, {} in front)", self.len, self.start)
+    }
+}
+
+/// Buffers of one worker.
+#[derive(Debug)]
+pub struct FramePool {
+    free: Vec<Frame>,
+    keep: usize,
+}
+
+impl FramePool {
+    /// A pool that keeps up to `keep` free buffers for reuse.
+    pub fn new(keep: usize) -> FramePool {
+        FramePool { free: Vec::with_capacity(keep), keep }
+    }
+
+    /// A frame of `len` bytes whose content is not specified (a receiver overwrites it, then trims); `None` where
+    /// `len` is longer than any packet.
+    pub fn alloc(&mut self, len: usize) -> Option<Frame> {
+        if len > FRAME_MAX {
+            return None;
+        }
+        let mut frame = match self.free.pop() {
+            Some(frame) if len <= DATA_ROOM => frame,
+            spare => {
+                self.free.extend(spare);
+                let size = if len <= DATA_ROOM { BUFFER } else { HEADROOM + len };
+                Frame { store: Store::Own(vec![0; size].into_boxed_slice()), start: 0, len: 0 }
+            }
+        };
+        frame.start = HEADROOM as u32;
+        frame.len = len as u32;
+        Some(frame)
+    }
+
+    /// A frame with these bytes.
+    pub fn frame_of(&mut self, bytes: &[u8]) -> Option<Frame> {
+        let mut frame = self.alloc(bytes.len())?;
+        frame.bytes_mut().copy_from_slice(bytes);
+        Some(frame)
+    }
+
+    /// Gives a buffer back.
+    pub fn free(&mut self, frame: Frame) {
+        if self.free.len() < self.keep && frame.store().len() == BUFFER {
+            self.free.push(frame);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_and_go_in_front() {
+        let mut pool = FramePool::new(4);
+        let mut f = pool.frame_of(b"packet").unwrap();
+        f.push_front(4).unwrap().copy_from_slice(b"vlan");
+        assert_eq!(f.bytes(), b"vlanpacket");
+        f.pull_front(6).unwrap();
+        assert_eq!(f.bytes(), b"cket");
+        f.trim(2);
+        assert_eq!(f.bytes(), b"ck");
+        assert!(f.pull_front(3).is_none());
+        assert!(f.push_front(1000).is_none());
+        assert_eq!(f.len(), 2);
+        f.push_back(2).unwrap().copy_from_slice(b"!!");
+        assert_eq!(f.bytes(), b"ck!!");
+    }
+
+    #[test]
+    fn buffers_are_reused_and_large_ones_are_not_kept() {
+        let mut pool = FramePool::new(1);
+        let mut f = pool.alloc(60).unwrap();
+        f.bytes_mut()[0] = 42;
+        pool.free(f);
+        assert_eq!(pool.alloc(60).unwrap().bytes()[0], 42);
+        let big = pool.alloc(9000).unwrap();
+        pool.free(big);
+        assert!(pool.free.is_empty());
+        assert!(pool.alloc(FRAME_MAX + 1).is_none());
+    }
+}

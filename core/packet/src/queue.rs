@@ -1,0 +1,44 @@
+//! What a device gives to the datapath: rx queues and tx queues.
+//!
+//! The worker that polls a queue owns it (`&mut`); a tx queue that several workers use stands behind a lock of the
+//! datapath. Neither call may block.
+
+use crate::frame::{FrameBatch, FramePool};
+
+/// How many frames one `rx` call may bring.
+pub const RX_BURST: usize = 32;
+
+/// What a receive brought beside the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RxResult {
+    /// Packets that the queue had but could not deliver (too long, no buffer).
+    pub dropped: u32,
+    /// More frames are known to be waiting.
+    pub more: bool,
+}
+
+/// One receive queue of a device.
+pub trait RxQueue: Send {
+    /// Appends up to `max` received frames to `out`, their buffers from `pool`. Returns at once when there is none.
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
+}
+
+/// What became of the frames of a send: `sent + dropped + too_long` is the number given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxResult {
+    /// Frames the device took.
+    pub sent: u32,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames it did not take since its ring was full or the link refused.
+    pub dropped: u32,
+    /// Frames it did not take since they were longer than its MTU.
+    pub too_long: u32,
+}
+
+/// One transmit queue of a device.
+pub trait TxQueue: Send {
+    /// Sends the frames in their order. What the device keeps, it removes from `frames`; the caller frees the rest,
+    /// sent or not.
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
+}
