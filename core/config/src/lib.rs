@@ -1,1 +1,20 @@
 //! Typed desired state from database rows, and the plan that reaches it.
+//!
+//! `desired` reads rows once and turns them into plain data; `plan` compares two such states and yields the steps, in
+//! the order in which they are safe. Nothing here touches a device: `switch` carries the steps out.
+
+pub mod bridge;
+pub mod controller;
+pub mod desired;
+pub mod interface;
+pub mod plan;
+pub mod port;
+pub mod row;
+
+pub use bridge::{BridgeConfig, FailMode};
+pub use controller::ControllerConfig;
+pub use desired::Desired;
+pub use interface::InterfaceConfig;
+pub use plan::{Step, plan};
+pub use port::{PortConfig, VlanMode};
+pub use row::{Database, Row};

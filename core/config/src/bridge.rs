@@ -1,0 +1,141 @@
+//! One `Bridge` row with all that hangs on it.
+
+use crate::controller::ControllerConfig;
+use crate::port::PortConfig;
+use crate::row::{Row, map_bool, map_int};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// What a bridge does while it has controllers and none of them is connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailMode {
+    /// Forward as a learning switch.
+    #[default]
+    Standalone,
+    /// Do nothing on its own.
+    Secure,
+}
+
+/// `Flow_Table`, one row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowTableConfig {
+    /// Name shown to controllers.
+    pub name: Option<String>,
+    /// Most flows the table may hold.
+    pub flow_limit: Option<u32>,
+    /// When full: evict (true) or refuse.
+    pub evict: bool,
+    /// Fields by which to be fair when evicting.
+    pub groups: Vec<String>,
+    /// Fields to keep prefix trees for; `None`: the default ones.
+    pub prefixes: Option<Vec<String>>,
+}
+
+/// What is wanted of one bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BridgeConfig {
+    /// Its row.
+    pub uuid: Uuid,
+    /// Its name, and that of its local port.
+    pub name: String,
+    /// `system`, `netdev` or `dummy`; empty in the row is `system`.
+    pub datapath_type: String,
+    /// The datapath id asked for.
+    pub datapath_id: Option<u64>,
+    /// `other_config:hwaddr`, text as it stands.
+    pub hwaddr: Option<String>,
+    /// What to do without a controller.
+    pub fail_mode: FailMode,
+    /// OpenFlow versions by name; empty is all.
+    pub protocols: Vec<String>,
+    /// Controllers.
+    pub controllers: Vec<ControllerConfig>,
+    /// Ports by name.
+    pub ports: BTreeMap<String, PortConfig>,
+    /// VLANs that are flooded instead of learned.
+    pub flood_vlans: Vec<u16>,
+    /// Seconds until a learned MAC is forgotten, 15 to 3600.
+    pub mac_aging_secs: u32,
+    /// Most MACs learned.
+    pub mac_table_size: u32,
+    /// Forward frames to reserved multicast addresses.
+    pub forward_bpdu: bool,
+    /// Per OpenFlow table.
+    pub flow_tables: BTreeMap<u8, FlowTableConfig>,
+    /// Text for the description statistics.
+    pub other_config: BTreeMap<String, String>,
+    /// Parts of the row that this switch does not have yet and that somebody set: told in the log.
+    pub not_built: Vec<&'static str>,
+}
+
+fn not_built(row: &Row<'_>) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    for (column, table) in
+        [("mirrors", "Mirror"), ("netflow", "NetFlow"), ("sflow", "sFlow"), ("ipfix", "IPFIX"), ("auto_attach", "AutoAttach")]
+    {
+        if !row.references(column, table).is_empty() {
+            out.push(column);
+        }
+    }
+    for column in ["stp_enable", "rstp_enable", "mcast_snooping_enable"] {
+        if row.bool(column) {
+            out.push(column);
+        }
+    }
+    out
+}
+
+fn flow_table(row: &Row<'_>) -> FlowTableConfig {
+    let prefixes = row.strs("prefixes");
+    FlowTableConfig {
+        name: row.opt_str("name").map(str::to_owned),
+        flow_limit: row.opt_int("flow_limit").and_then(|v| u32::try_from(v).ok()),
+        evict: row.str("overflow_policy") == "evict",
+        groups: row.strs("groups").into_iter().map(str::to_owned).collect(),
+        prefixes: (!prefixes.is_empty()).then(|| prefixes.into_iter().map(str::to_owned).collect()),
+    }
+}
+
+/// A datapath id as text: up to 16 hexadecimal digits, `0x` allowed; zero is refused.
+pub fn parse_datapath_id(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let ok = (text.len() == 16 || text.starts_with("0x")) && !digits.is_empty() && digits.len() <= 16;
+    if !ok || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok().filter(|&id| id != 0)
+}
+
+impl BridgeConfig {
+    /// Reads a row and the rows it names.
+    pub fn read(row: &Row<'_>) -> BridgeConfig {
+        let other_config = row.map("other_config");
+        let ports = row.references("ports", "Port").iter().map(PortConfig::read).map(|p| (p.name.clone(), p)).collect();
+        let flow_tables = row
+            .int_references("flow_tables", "Flow_Table")
+            .into_iter()
+            .filter_map(|(id, r)| Some((u8::try_from(id).ok()?, flow_table(&r))))
+            .collect();
+        BridgeConfig {
+            uuid: row.uuid,
+            name: row.str("name").to_owned(),
+            datapath_type: match row.str("datapath_type") {
+                "" => "system".to_owned(),
+                other => other.to_owned(),
+            },
+            datapath_id: other_config.get("datapath-id").and_then(|v| parse_datapath_id(v)),
+            hwaddr: other_config.get("hwaddr").cloned(),
+            fail_mode: if row.str("fail_mode") == "secure" { FailMode::Secure } else { FailMode::Standalone },
+            protocols: row.strs("protocols").into_iter().map(str::to_owned).collect(),
+            controllers: row.references("controller", "Controller").iter().map(ControllerConfig::read).collect(),
+            ports,
+            flood_vlans: row.ints("flood_vlans").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
+            mac_aging_secs: map_int(&other_config, "mac-aging-time", (15, 3600), 300) as u32,
+            mac_table_size: map_int(&other_config, "mac-table-size", (10, 1_000_000), 8192) as u32,
+            forward_bpdu: map_bool(&other_config, "forward-bpdu", false),
+            flow_tables,
+            other_config,
+            not_built: not_built(row),
+        }
+    }
+}

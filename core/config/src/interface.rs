@@ -1,0 +1,54 @@
+//! One `Interface` row.
+
+use crate::row::{Row, map_int};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// What is wanted of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceConfig {
+    /// Its row.
+    pub uuid: Uuid,
+    /// Device name.
+    pub name: String,
+    /// Type as in the database; empty is `system`.
+    pub kind: String,
+    /// `options`
+    pub options: BTreeMap<String, String>,
+    /// `other_config`
+    pub other_config: BTreeMap<String, String>,
+    /// The OpenFlow port number asked for, 1 to 65279.
+    pub ofport_request: Option<u16>,
+    /// `mtu_request`, bytes.
+    pub mtu_request: Option<u32>,
+    /// `mac`, text as it stands in the row.
+    pub mac: Option<String>,
+}
+
+impl InterfaceConfig {
+    /// Reads a row.
+    pub fn read(row: &Row<'_>) -> InterfaceConfig {
+        let kind = match row.str("type") {
+            "" => "system",
+            other => other,
+        };
+        InterfaceConfig {
+            uuid: row.uuid,
+            name: row.str("name").to_owned(),
+            kind: kind.to_owned(),
+            options: row.map("options"),
+            other_config: row.map("other_config"),
+            ofport_request: row
+                .opt_int("ofport_request")
+                .and_then(|v| u16::try_from(v).ok())
+                .filter(|v| (1..=65279).contains(v)),
+            mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
+            mac: row.opt_str("mac").map(str::to_owned),
+        }
+    }
+
+    /// `options:n_rxq`, 1 where it is absent or not a number from 1 to 1024.
+    pub fn n_rxq(&self) -> u16 {
+        map_int(&self.options, "n_rxq", (1, 1024), 1) as u16
+    }
+}

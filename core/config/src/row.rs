@@ -1,0 +1,121 @@
+//! Typed access to the columns of a row, whatever replica holds it.
+//!
+//! A column that the server's schema does not have (an older database) reads as empty.
+
+use ovsdb::value::{Atom, Datum};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// A replica of the database, as much as reading the configuration needs.
+pub trait Database {
+    /// The value of a column; `None` where the row, or in this schema the column, does not exist.
+    fn datum(&self, table: &str, row: Uuid, column: &str) -> Option<&Datum>;
+    /// All rows of a table.
+    fn rows(&self, table: &str) -> Vec<Uuid>;
+}
+
+/// One row of a [`Database`].
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    db: &'a dyn Database,
+    table: &'static str,
+    /// Its identifier.
+    pub uuid: Uuid,
+}
+
+impl<'a> Row<'a> {
+    /// The row of `table` that `uuid` names. It need not exist: then every column is empty.
+    pub fn new(db: &'a dyn Database, table: &'static str, uuid: Uuid) -> Row<'a> {
+        Row { db, table, uuid }
+    }
+
+    /// A column that refers to rows of another table.
+    pub fn references(&self, column: &str, table: &'static str) -> Vec<Row<'a>> {
+        self.datum(column)
+            .map(|d| d.uuids().map(|uuid| Row { db: self.db, table, uuid }).collect())
+            .unwrap_or_default()
+    }
+
+    fn datum(&self, column: &str) -> Option<&'a Datum> {
+        self.db.datum(self.table, self.uuid, column)
+    }
+
+    fn first(&self, column: &str) -> Option<&'a Atom> {
+        self.datum(column).and_then(Datum::first)
+    }
+
+    /// A string column; empty where absent.
+    pub fn str(&self, column: &str) -> &'a str {
+        self.opt_str(column).unwrap_or("")
+    }
+
+    /// An optional string column.
+    pub fn opt_str(&self, column: &str) -> Option<&'a str> {
+        self.first(column).and_then(Atom::as_str)
+    }
+
+    /// An optional integer column.
+    pub fn opt_int(&self, column: &str) -> Option<i64> {
+        self.first(column).and_then(Atom::as_integer)
+    }
+
+    /// A boolean column; false where absent.
+    pub fn bool(&self, column: &str) -> bool {
+        self.opt_bool(column).unwrap_or(false)
+    }
+
+    /// An optional boolean column.
+    pub fn opt_bool(&self, column: &str) -> Option<bool> {
+        self.first(column).and_then(Atom::as_bool)
+    }
+
+    /// A set of integers.
+    pub fn ints(&self, column: &str) -> Vec<i64> {
+        self.datum(column).map(|d| d.keys().filter_map(Atom::as_integer).collect()).unwrap_or_default()
+    }
+
+    /// A set of strings.
+    pub fn strs(&self, column: &str) -> Vec<&'a str> {
+        self.datum(column).map(|d| d.keys().filter_map(Atom::as_str).collect()).unwrap_or_default()
+    }
+
+    /// A map of strings to strings.
+    pub fn map(&self, column: &str) -> BTreeMap<String, String> {
+        let Some(datum) = self.datum(column) else { return BTreeMap::new() };
+        datum
+            .keys()
+            .zip(datum.values())
+            .filter_map(|(k, v)| Some((k.as_str()?.to_owned(), v.as_str()?.to_owned())))
+            .collect()
+    }
+
+    /// A map of integers to rows of another table.
+    pub fn int_references(&self, column: &str, table: &'static str) -> Vec<(i64, Row<'a>)> {
+        let Some(datum) = self.datum(column) else { return Vec::new() };
+        datum
+            .keys()
+            .zip(datum.values())
+            .filter_map(|(k, v)| Some((k.as_integer()?, Row { db: self.db, table, uuid: v.as_uuid()? })))
+            .collect()
+    }
+}
+
+/// Reads a number of a string map as `strtol` with base 0 would, in the range given; else the default.
+pub fn map_int(map: &BTreeMap<String, String>, key: &str, range: (i64, i64), default: i64) -> i64 {
+    map.get(key)
+        .and_then(|v| match v.strip_prefix("0x") {
+            Some(hex) => i64::from_str_radix(hex, 16).ok(),
+            None => v.parse().ok(),
+        })
+        .filter(|v| (range.0..=range.1).contains(v))
+        .unwrap_or(default)
+}
+
+/// Reads a boolean of a string map as Open vSwitch does: with a default of true only `false` is false, and reversely.
+pub fn map_bool(map: &BTreeMap<String, String>, key: &str, default: bool) -> bool {
+    match map.get(key) {
+        Some(v) if default => !v.eq_ignore_ascii_case("false"),
+        Some(v) => v.eq_ignore_ascii_case("true"),
+        None => default,
+    }
+}
