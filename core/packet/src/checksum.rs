@@ -1,0 +1,98 @@
+//! The Internet checksum (RFC 1071) and its change without the data (RFC 1624, equation 3).
+
+/// Adds data to a partial sum. All parts but the last must have an even length.
+pub fn add(sum: u32, data: &[u8]) -> u32 {
+    let (words, last) = data.as_chunks::<2>();
+    let mut wide = u64::from(sum);
+    for w in words {
+        wide += u64::from(u16::from_be_bytes(*w));
+    }
+    if let [b] = last {
+        wide += u64::from(*b) << 8;
+    }
+    fold(wide)
+}
+
+/// Adds a 16-bit word to a partial sum.
+pub fn add16(sum: u32, word: u16) -> u32 {
+    fold(u64::from(sum) + u64::from(word))
+}
+
+/// Adds a 32-bit word to a partial sum.
+pub fn add32(sum: u32, word: u32) -> u32 {
+    fold(u64::from(sum) + u64::from(word >> 16) + u64::from(word & 0xffff))
+}
+
+fn fold(mut wide: u64) -> u32 {
+    while wide >> 32 != 0 {
+        wide = (wide >> 32) + (wide & 0xffff_ffff);
+    }
+    wide as u32
+}
+
+/// The checksum of a partial sum.
+pub fn finish(mut sum: u32) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    !(sum as u16)
+}
+
+/// The checksum of data.
+pub fn checksum(data: &[u8]) -> u16 {
+    finish(add(0, data))
+}
+
+/// The partial sum of the pseudo header over IPv4.
+pub fn pseudo_v4(src: u32, dst: u32, proto: u8, len: u16) -> u32 {
+    add16(add16(add32(add32(0, src), dst), u16::from(proto)), len)
+}
+
+/// The partial sum of the pseudo header over IPv6.
+pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], proto: u8, len: u32) -> u32 {
+    add32(add16(add(add(0, src), dst), u16::from(proto)), len)
+}
+
+/// The checksum after a 16-bit word of the data changed.
+pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
+    finish(add16(add16(u32::from(!checksum), !old), new))
+}
+
+/// The checksum after a 32-bit word of the data changed.
+pub fn update32(checksum: u16, old: u32, new: u32) -> u16 {
+    finish(add32(add32(u32::from(!checksum), !old), new))
+}
+
+/// The checksum after an IPv6 address in the data changed.
+pub fn update128(checksum: u16, old: &[u8; 16], new: &[u8; 16]) -> u16 {
+    let gone = old.map(|b| !b);
+    finish(add(add(u32::from(!checksum), &gone), new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_example_of_rfc_1071() {
+        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624() {
+        assert_eq!(update16(0xdd2f, 0x5555, 0x3285), 0x0000);
+    }
+
+    proptest! {
+        #[test]
+        fn an_update_is_as_a_new_sum(mut data in prop::collection::vec(any::<u8>(), 20..60), new: u32) {
+            data[0] |= 1;
+            data.truncate(data.len() & !1);
+            let before = checksum(&data);
+            let old = u32::from_be_bytes([data[4], data[5], data[6], data[7]]);
+            data[4..8].copy_from_slice(&new.to_be_bytes());
+            prop_assert_eq!(update32(before, old, new), checksum(&data));
+        }
+    }
+}

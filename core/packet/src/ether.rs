@@ -1,0 +1,152 @@
+//! Layer 2: Ethernet, VLAN tags (IEEE 802.1Q), 802.2 LLC/SNAP, MPLS (RFC 3032), and ARP (RFC 826).
+
+use crate::view::{be16, be32, part, view};
+
+/// Ethernet types.
+pub mod ethertype {
+    #![allow(missing_docs)]
+    pub const IPV4: u16 = 0x0800;
+    pub const ARP: u16 = 0x0806;
+    pub const TEB: u16 = 0x6558;
+    pub const RARP: u16 = 0x8035;
+    pub const VLAN: u16 = 0x8100;
+    pub const QINQ: u16 = 0x88a8;
+    pub const IPV6: u16 = 0x86dd;
+    pub const MPLS: u16 = 0x8847;
+    pub const MPLS_MCAST: u16 = 0x8848;
+    pub const LACP: u16 = 0x8809;
+    pub const NSH: u16 = 0x894f;
+    pub const LLDP: u16 = 0x88cc;
+    /// The least type: what is below is a length.
+    pub const MIN: u16 = 0x0600;
+    /// Stands for "no type": an 802.2 frame that names none.
+    pub const NONE: u16 = 0x05ff;
+
+    /// The TPID of a VLAN tag.
+    pub fn is_vlan(dl_type: u16) -> bool {
+        matches!(dl_type, VLAN | QINQ)
+    }
+
+    /// MPLS, unicast or multicast.
+    pub fn is_mpls(dl_type: u16) -> bool {
+        matches!(dl_type, MPLS | MPLS_MCAST)
+    }
+
+    /// ARP or reverse ARP.
+    pub fn is_arp(dl_type: u16) -> bool {
+        matches!(dl_type, ARP | RARP)
+    }
+}
+
+view!(
+    /// The two addresses; the type or a tag follows.
+    Ethernet, 12
+);
+
+impl Ethernet<'_> {
+    /// Destination.
+    pub fn dst(&self) -> [u8; 6] {
+        part::<0, 6, 12>(self.0)
+    }
+
+    /// Source.
+    pub fn src(&self) -> [u8; 6] {
+        part::<6, 6, 12>(self.0)
+    }
+}
+
+view!(
+    /// A VLAN tag, TPID first.
+    VlanTag, 4
+);
+
+impl VlanTag<'_> {
+    /// 0x8100 or 0x88a8, or it is no tag.
+    pub fn tpid(&self) -> u16 {
+        be16::<0, 4>(self.0)
+    }
+
+    /// PCP, DEI and VID.
+    pub fn tci(&self) -> u16 {
+        be16::<2, 4>(self.0)
+    }
+}
+
+view!(
+    /// The type or length field.
+    TypeField, 2
+);
+
+impl TypeField<'_> {
+    /// Its value.
+    pub fn value(&self) -> u16 {
+        be16::<0, 2>(self.0)
+    }
+}
+
+view!(
+    /// 802.2 LLC with SNAP.
+    LlcSnap, 8
+);
+
+impl LlcSnap<'_> {
+    /// The Ethernet type it names; `None` if it is another kind of LLC frame.
+    pub fn ethertype(&self) -> Option<u16> {
+        let snap = part::<0, 6, 8>(self.0) == [0xaa, 0xaa, 0x03, 0, 0, 0];
+        Some(be16::<6, 8>(self.0)).filter(|&t| snap && t >= ethertype::MIN)
+    }
+}
+
+view!(
+    /// An MPLS label stack entry.
+    MplsEntry, 4
+);
+
+impl MplsEntry<'_> {
+    /// Label, TC, bottom of stack, TTL.
+    pub fn lse(&self) -> u32 {
+        be32::<0, 4>(self.0)
+    }
+
+    /// No entry follows.
+    pub fn is_bottom(&self) -> bool {
+        self.lse() & 0x100 != 0
+    }
+}
+
+view!(
+    /// ARP for Ethernet and IPv4.
+    Arp, 28
+);
+
+impl Arp<'_> {
+    /// It is about Ethernet and IPv4 addresses; else nothing below means anything.
+    pub fn is_ethernet_ipv4(&self) -> bool {
+        part::<0, 6, 28>(self.0) == [0, 1, 8, 0, 6, 4]
+    }
+
+    /// 1 request, 2 reply.
+    pub fn op(&self) -> u16 {
+        be16::<6, 28>(self.0)
+    }
+
+    /// Sender hardware address.
+    pub fn sha(&self) -> [u8; 6] {
+        part::<8, 6, 28>(self.0)
+    }
+
+    /// Sender protocol address.
+    pub fn spa(&self) -> u32 {
+        be32::<14, 28>(self.0)
+    }
+
+    /// Target hardware address.
+    pub fn tha(&self) -> [u8; 6] {
+        part::<18, 6, 28>(self.0)
+    }
+
+    /// Target protocol address.
+    pub fn tpa(&self) -> u32 {
+        be32::<24, 28>(self.0)
+    }
+}

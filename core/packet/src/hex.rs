@@ -1,0 +1,38 @@
+//! Packets in hexadecimal text, as `netdev-dummy/receive` and packet-out take them.
+
+/// The bytes of a text of hexadecimal digits in pairs; white space may stand between pairs. `None` for anything else.
+pub fn parse(text: &str) -> Option<Vec<u8>> {
+    let mut digits = text.bytes().filter(|b| !b.is_ascii_whitespace()).map(|b| char::from(b).to_digit(16));
+    let mut out = Vec::with_capacity(text.len() / 2);
+    while let Some(high) = digits.next() {
+        out.push((high? << 4 | digits.next()??) as u8);
+    }
+    Some(out)
+}
+
+/// The digits of some bytes.
+pub fn format(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn odd_digits_and_other_characters_are_errors() {
+        assert_eq!(parse("de ad\nBEEF"), Some(vec![0xde, 0xad, 0xbe, 0xef]));
+        assert_eq!(parse("abc"), None);
+        assert_eq!(parse("zz"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_back(bytes: Vec<u8>) {
+            prop_assert_eq!(parse(&format(&bytes)), Some(bytes));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Layer 4: TCP (RFC 9293), UDP (RFC 768), SCTP (RFC 9260), ICMP (RFC 792), ICMPv6 (RFC 4443), IGMP (RFC 2236).
+
+use crate::view::{be16, be32, view};
+
+view!(
+    /// TCP without options.
+    Tcp, 20
+);
+
+impl<'a> Tcp<'a> {
+    /// A header whose data offset fits: the header, and the payload.
+    pub fn parse_checked(data: &'a [u8]) -> Option<(Tcp<'a>, &'a [u8])> {
+        let (tcp, _) = Tcp::parse(data)?;
+        data.get(tcp.header_len()..).filter(|_| tcp.header_len() >= Tcp::LEN).map(|rest| (tcp, rest))
+    }
+
+    /// Source port.
+    pub fn src(&self) -> u16 {
+        be16::<0, 20>(self.0)
+    }
+
+    /// Destination port.
+    pub fn dst(&self) -> u16 {
+        be16::<2, 20>(self.0)
+    }
+
+    /// Sequence number.
+    pub fn seq(&self) -> u32 {
+        be32::<4, 20>(self.0)
+    }
+
+    /// Acknowledgement number.
+    pub fn ack(&self) -> u32 {
+        be32::<8, 20>(self.0)
+    }
+
+    /// Size with options, as the header states it.
+    pub fn header_len(&self) -> usize {
+        usize::from(self.0[12] >> 4) * 4
+    }
+
+    /// The twelve bits that are not the data offset.
+    pub fn flags(&self) -> u16 {
+        be16::<12, 20>(self.0) & 0x0fff
+    }
+
+    /// Receive window, not scaled.
+    pub fn window(&self) -> u16 {
+        be16::<14, 20>(self.0)
+    }
+}
+
+view!(
+    /// UDP.
+    Udp, 8
+);
+
+impl Udp<'_> {
+    /// Source port.
+    pub fn src(&self) -> u16 {
+        be16::<0, 8>(self.0)
+    }
+
+    /// Destination port.
+    pub fn dst(&self) -> u16 {
+        be16::<2, 8>(self.0)
+    }
+
+    /// Size of header and payload, as the header states it.
+    pub fn len_field(&self) -> u16 {
+        be16::<4, 8>(self.0)
+    }
+
+    /// Checksum; zero for none.
+    pub fn checksum(&self) -> u16 {
+        be16::<6, 8>(self.0)
+    }
+}
+
+view!(
+    /// SCTP common header.
+    Sctp, 12
+);
+
+impl Sctp<'_> {
+    /// Source port.
+    pub fn src(&self) -> u16 {
+        be16::<0, 12>(self.0)
+    }
+
+    /// Destination port.
+    pub fn dst(&self) -> u16 {
+        be16::<2, 12>(self.0)
+    }
+}
+
+view!(
+    /// ICMP.
+    Icmp, 8
+);
+
+impl Icmp<'_> {
+    /// Type.
+    pub fn icmp_type(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Code.
+    pub fn code(&self) -> u8 {
+        self.0[1]
+    }
+
+    /// Identifier of echo messages.
+    pub fn id(&self) -> u16 {
+        be16::<4, 8>(self.0)
+    }
+}
+
+view!(
+    /// ICMPv6 with the word that follows the checksum.
+    Icmpv6, 8
+);
+
+impl Icmpv6<'_> {
+    /// Type.
+    pub fn icmp_type(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Code.
+    pub fn code(&self) -> u8 {
+        self.0[1]
+    }
+
+    /// The word after the checksum: reserved bits and flags of neighbour discovery.
+    pub fn word(&self) -> u32 {
+        be32::<4, 8>(self.0)
+    }
+
+    /// Identifier of echo messages.
+    pub fn id(&self) -> u16 {
+        be16::<4, 8>(self.0)
+    }
+
+    /// A neighbour solicitation or advertisement.
+    pub fn is_nd(&self) -> bool {
+        self.code() == 0 && matches!(self.icmp_type(), 135 | 136)
+    }
+}
+
+view!(
+    /// IGMP.
+    Igmp, 8
+);
+
+impl Igmp<'_> {
+    /// Type.
+    pub fn igmp_type(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Maximum response time.
+    pub fn code(&self) -> u8 {
+        self.0[1]
+    }
+
+    /// Group address.
+    pub fn group(&self) -> u32 {
+        be32::<4, 8>(self.0)
+    }
+}

@@ -1,0 +1,38 @@
+//! What all header views share.
+
+/// Declares a view: a header of a fixed size at the front of some bytes.
+macro_rules! view {
+    ($(#[$doc:meta])* $name:ident, $len:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name<'a>(&'a [u8; $len]);
+
+        impl<'a> $name<'a> {
+            /// Size of the header without options.
+            pub const LEN: usize = $len;
+
+            /// The header at the front of the data, and what follows it; `None` if the data is too short.
+            pub fn parse(data: &'a [u8]) -> Option<($name<'a>, &'a [u8])> {
+                data.split_first_chunk().map(|(header, rest)| ($name(header), rest))
+            }
+        }
+    };
+}
+
+pub(crate) use view;
+
+/// The bytes from `AT` on, as an array. `AT + N` beyond the header does not compile.
+pub(crate) fn part<const AT: usize, const N: usize, const LEN: usize>(header: &[u8; LEN]) -> [u8; N] {
+    const { assert!(AT + N <= LEN) };
+    let mut out = [0; N];
+    out.copy_from_slice(&header[AT..AT + N]);
+    out
+}
+
+pub(crate) fn be16<const AT: usize, const LEN: usize>(header: &[u8; LEN]) -> u16 {
+    u16::from_be_bytes(part::<AT, 2, LEN>(header))
+}
+
+pub(crate) fn be32<const AT: usize, const LEN: usize>(header: &[u8; LEN]) -> u32 {
+    u32::from_be_bytes(part::<AT, 4, LEN>(header))
+}
