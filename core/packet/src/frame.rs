@@ -7,6 +7,7 @@
 //! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
 //! worker in its stride allocates nothing; the number kept and the number out are bounded.
 
+use crate::offload::Offload;
 use std::fmt;
 
 /// Free bytes in front of a received packet: room for VLAN and MPLS tags and a tunnel header.
@@ -17,6 +18,7 @@ pub const DATA_ROOM: usize = 1920;
 pub const FRAME_MAX: usize = 65_535 + 22;
 
 const BUFFER: usize = HEADROOM + DATA_ROOM;
+const BUFFER_LARGE: usize = HEADROOM + FRAME_MAX;
 
 /// Frames on their way together: what a burst receives or sends.
 pub type FrameBatch = Vec<Frame>;
@@ -26,6 +28,8 @@ pub struct Frame {
     store: Store,
     start: u32,
     len: u32,
+    /// What its sender left undone.
+    pub offload: Offload,
 }
 
 /// Where a buffer came from, and so where it goes when it is freed.
@@ -123,12 +127,17 @@ impl fmt::Debug for Frame {
 pub struct FramePool {
     free: Vec<Frame>,
     keep: usize,
+    /// Buffers of the largest size: filling 64 KB with zeros for each TCP segment would cost more than its copy.
+    free_large: Vec<Frame>,
 }
+
+/// How many of the largest buffers a pool keeps.
+const KEEP_LARGE: usize = 64;
 
 impl FramePool {
     /// A pool that keeps up to `keep` free buffers for reuse.
     pub fn new(keep: usize) -> FramePool {
-        FramePool { free: Vec::with_capacity(keep), keep }
+        FramePool { free: Vec::with_capacity(keep), keep, free_large: Vec::new() }
     }
 
     /// A frame of `len` bytes whose content is not specified (a receiver overwrites it, then trims); `None` where
@@ -137,16 +146,19 @@ impl FramePool {
         if len > FRAME_MAX {
             return None;
         }
-        let mut frame = match self.free.pop() {
-            Some(frame) if len <= DATA_ROOM => frame,
-            spare => {
-                self.free.extend(spare);
-                let size = if len <= DATA_ROOM { BUFFER } else { HEADROOM + len };
-                Frame { store: Store::Own(vec![0; size].into_boxed_slice()), start: 0, len: 0 }
-            }
+        let (list, size) = match len {
+            ..=DATA_ROOM => (&mut self.free, BUFFER),
+            _ => (&mut self.free_large, BUFFER_LARGE),
         };
+        let mut frame = list.pop().unwrap_or_else(|| Frame {
+            store: Store::Own(vec![0; size].into_boxed_slice()),
+            start: 0,
+            len: 0,
+            offload: Offload::default(),
+        });
         frame.start = HEADROOM as u32;
         frame.len = len as u32;
+        frame.offload = Offload::default();
         Some(frame)
     }
 
@@ -159,8 +171,10 @@ impl FramePool {
 
     /// Gives a buffer back.
     pub fn free(&mut self, frame: Frame) {
-        if self.free.len() < self.keep && frame.store().len() == BUFFER {
-            self.free.push(frame);
+        match frame.store().len() {
+            BUFFER if self.free.len() < self.keep => self.free.push(frame),
+            BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(frame),
+            _ => {}
         }
     }
 }
@@ -187,15 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_reused_and_large_ones_are_not_kept() {
+    fn buffers_are_reused() {
         let mut pool = FramePool::new(1);
         let mut f = pool.alloc(60).unwrap();
         f.bytes_mut()[0] = 42;
         pool.free(f);
         assert_eq!(pool.alloc(60).unwrap().bytes()[0], 42);
-        let big = pool.alloc(9000).unwrap();
+        let mut big = pool.alloc(9000).unwrap();
+        big.bytes_mut()[8999] = 7;
         pool.free(big);
         assert!(pool.free.is_empty());
+        assert_eq!(pool.alloc(FRAME_MAX).unwrap().bytes()[8999], 7);
         assert!(pool.alloc(FRAME_MAX + 1).is_none());
     }
 }

@@ -1,0 +1,102 @@
+//! What the sender of a frame left undone: the rest of a checksum, the cutting into wire-sized packets.
+//!
+//! A kernel that sends to a virtual wire leaves both to the receiver, and so may a NIC. The switch carries
+//! the note beside the frame and hands it to the device that sends it; only a device that cannot take it makes
+//! [`Offload::finish`] do the work. Carried so, TCP crosses the switch in pieces of 64 KB.
+//!
+//! Invariants that whoever changes a frame keeps: bytes added or removed in front of the transport header are told
+//! by [`Offload::shift`]; while `csum` is set, the checksum field holds the sum of the pseudo header, **not**
+//! complemented, so a change of IP addresses adds to it accordingly, and a change of ports does not touch it.
+
+use crate::segment;
+
+/// The kind of a frame that is to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GsoKind {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP, each segment a datagram.
+    Udp,
+}
+
+/// A checksum of which only the pseudo header is in its field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// Where the sum starts, from the start of the frame.
+    pub start: u16,
+    /// Where its field is, from `start`.
+    pub offset: u16,
+}
+
+/// A frame to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gso {
+    /// What it is.
+    pub kind: GsoKind,
+    /// Bytes of payload in each segment.
+    pub size: u16,
+    /// TCP uses ECN: the first segment's CWR is not repeated.
+    pub ecn: bool,
+}
+
+/// The note beside a frame. The default says that nothing is left to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    /// The checksum is to be finished.
+    pub csum: Option<PartialChecksum>,
+    /// The frame is to be cut.
+    pub gso: Option<Gso>,
+}
+
+impl Offload {
+    /// Something is left to do.
+    #[inline]
+    pub fn is_some(&self) -> bool {
+        self.csum.is_some() || self.gso.is_some()
+    }
+
+    /// `by` bytes were put in front of the transport header (negative: taken away).
+    pub fn shift(&mut self, by: i16) {
+        if let Some(csum) = &mut self.csum {
+            csum.start = csum.start.saturating_add_signed(by);
+        }
+    }
+
+    /// Does the work on `frame` and hands the packet, or each of the packets, to `emit`. `None`: the note does not
+    /// fit the frame, and nothing was emitted.
+    pub fn finish(&self, frame: &mut [u8], mut emit: impl FnMut(&[u8])) -> Option<usize> {
+        if let Some(gso) = self.gso {
+            return segment::segment(frame, gso.size, emit);
+        }
+        if let Some(csum) = self.csum {
+            segment::complete(frame, csum.start, csum.offset)?;
+        }
+        emit(frame);
+        Some(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_moves_the_start() {
+        let mut note = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None };
+        note.shift(4);
+        assert_eq!(note.csum, Some(PartialChecksum { start: 38, offset: 16 }));
+        note.shift(-4);
+        assert_eq!(note.csum.map(|c| c.start), Some(34));
+        assert!(note.is_some());
+    }
+
+    #[test]
+    fn a_note_that_does_not_fit_is_refused() {
+        let note = Offload { csum: Some(PartialChecksum { start: 60, offset: 16 }), gso: None };
+        assert_eq!(note.finish(&mut [0; 60], |_| panic!("emitted")), None);
+        let nothing = Offload::default();
+        assert_eq!(nothing.finish(&mut [1, 2], |f| assert_eq!(f, [1, 2])), Some(1));
+    }
+}

@@ -1,0 +1,282 @@
+//! Work that a sender left undone and the receiving port cannot take over, done in software: the
+//! checksum of a packet, the cutting of a 64 KB TCP or UDP packet into wire-sized ones.
+//!
+//! Frames come from outside and the metadata may not fit them: whatever does not parse is refused
+//! with `None`, and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; the
+//! meaning of the metadata is that of [`crate::offload`].
+
+const ETHERNET: usize = 12;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+const IPPROTO_TCP: u8 = 6;
+const IPPROTO_UDP: u8 = 17;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+const MAX_FRAME: usize = 1 << 17;
+
+/// Sum of 16-bit words, not folded; an odd last byte is the high half of its word.
+fn sum(bytes: &[u8], start: u64) -> u64 {
+    let mut words = bytes.chunks_exact(8);
+    let mut total = start;
+    for w in &mut words {
+        if let [a, b, c, d, e, f, g, h] = *w {
+            total +=
+                u64::from(u32::from_be_bytes([a, b, c, d])) + u64::from(u32::from_be_bytes([e, f, g, h]));
+        }
+    }
+    for pair in words.remainder().chunks(2) {
+        total += u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b));
+    }
+    total
+}
+
+fn fold(mut total: u64) -> u16 {
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    total as u16
+}
+
+/// Finishes a checksum of which the pseudo header is already in its field.
+pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
+    let start = usize::from(start);
+    let at = start.checked_add(usize::from(offset))?;
+    frame.get(at..at + 2)?;
+    let mut checksum = !fold(sum(frame.get(start..)?, 0));
+    // To UDP 0 means "no checksum"; to TCP both zeros are the same number.
+    if checksum == 0 {
+        checksum = 0xffff;
+    }
+    frame.get_mut(at..at + 2)?.copy_from_slice(&checksum.to_be_bytes());
+    Some(())
+}
+
+/// Where the headers of a TCP or UDP packet are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Start of the IP header.
+    pub l3: usize,
+    /// IPv6, not IPv4.
+    pub v6: bool,
+    /// Start of the transport header.
+    pub l4: usize,
+    /// Its protocol number.
+    pub protocol: u8,
+}
+
+/// Finds the headers of an unfragmented TCP or UDP packet, VLAN tags skipped.
+pub fn layout(frame: &[u8]) -> Option<Layout> {
+    let mut at = ETHERNET;
+    let mut kind = be16(frame, at)?;
+    let mut tags = 0;
+    while matches!(kind, 0x8100 | 0x88a8) && tags < 4 {
+        at += 4;
+        tags += 1;
+        kind = be16(frame, at)?;
+    }
+    let l3 = at + 2;
+    match kind {
+        ETHERTYPE_IPV4 => {
+            let header = usize::from(frame.get(l3)? & 15) * 4;
+            let protocol = *frame.get(l3 + 9)?;
+            (header >= 20 && be16(frame, l3 + 6)? & 0x3fff == 0).then_some(Layout {
+                l3,
+                v6: false,
+                l4: l3 + header,
+                protocol,
+            })
+        }
+        ETHERTYPE_IPV6 => {
+            let (l4, protocol) = skip_extensions(frame, l3 + 40, *frame.get(l3 + 6)?)?;
+            Some(Layout { l3, v6: true, l4, protocol })
+        }
+        _ => None,
+    }
+}
+
+fn skip_extensions(frame: &[u8], mut at: usize, mut next: u8) -> Option<(usize, u8)> {
+    const MAX_HEADERS: usize = 8;
+    for _ in 0..MAX_HEADERS {
+        if !matches!(next, 0 | 43 | 60) {
+            return Some((at, next));
+        }
+        next = *frame.get(at)?;
+        at += (usize::from(*frame.get(at + 1)?) + 1) * 8;
+    }
+    None
+}
+
+fn be16(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
+    let addresses = if l.v6 { frame.get(l.l3 + 8..l.l3 + 40)? } else { frame.get(l.l3 + 12..l.l3 + 20)? };
+    Some(sum(addresses, u64::from(l.protocol) + l4_len as u64))
+}
+
+/// The offset of the checksum in a transport header.
+fn checksum_offset(protocol: u8) -> Option<usize> {
+    match protocol {
+        IPPROTO_TCP => Some(16),
+        IPPROTO_UDP => Some(6),
+        _ => None,
+    }
+}
+
+/// Turns a packet with a finished checksum into one with only the pseudo header's sum in its field.
+/// Gives start and offset. A merged packet that came from a wire is made so, because only such a
+/// packet can be handed on to be cut again.
+pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
+    let l = layout(frame)?;
+    let offset = checksum_offset(l.protocol)?;
+    let len = frame.len().checked_sub(l.l4)?;
+    let pseudo = fold(pseudo_header(frame, &l, len)?);
+    frame.get_mut(l.l4 + offset..l.l4 + offset + 2)?.copy_from_slice(&pseudo.to_be_bytes());
+    Some((u16::try_from(l.l4).ok()?, offset as u16))
+}
+
+/// Cuts a packet into segments of `mss` bytes of payload, each complete with lengths and checksums,
+/// and hands them to `emit` one after another. `None`: it is not such a packet; nothing was emitted.
+pub fn segment(frame: &[u8], mss: u16, mut emit: impl FnMut(&[u8])) -> Option<usize> {
+    let l = layout(frame)?;
+    let header = match l.protocol {
+        IPPROTO_TCP => l.l4 + usize::from(*frame.get(l.l4 + 12)? >> 4) * 4,
+        IPPROTO_UDP => l.l4 + 8,
+        _ => return None,
+    };
+    let payload = frame.get(header..)?;
+    if mss == 0 || payload.is_empty() || header < l.l4 + 8 || frame.len() > MAX_FRAME {
+        return None;
+    }
+    if l.protocol == IPPROTO_TCP && header < l.l4 + 20 {
+        return None;
+    }
+    let mss = usize::from(mss);
+    let count = payload.len().div_ceil(mss);
+    let mut out = Vec::with_capacity(header + mss);
+    for (i, part) in payload.chunks(mss).enumerate() {
+        out.clear();
+        out.extend_from_slice(frame.get(..header)?);
+        out.extend_from_slice(part);
+        fix_ip(&mut out, &l, i)?;
+        fix_transport(&mut out, &l, i * mss, i == 0, i + 1 == count)?;
+        emit(&out);
+    }
+    Some(count)
+}
+
+fn put16(frame: &mut [u8], at: usize, value: u16) -> Option<()> {
+    frame.get_mut(at..at + 2)?.copy_from_slice(&value.to_be_bytes());
+    Some(())
+}
+
+fn fix_ip(out: &mut [u8], l: &Layout, i: usize) -> Option<()> {
+    if l.v6 {
+        return put16(out, l.l3 + 4, u16::try_from(out.len() - l.l3 - 40).ok()?);
+    }
+    put16(out, l.l3 + 2, u16::try_from(out.len() - l.l3).ok()?)?;
+    let id = be16(out, l.l3 + 4)?;
+    put16(out, l.l3 + 4, id.wrapping_add(i as u16))?;
+    put16(out, l.l3 + 10, 0)?;
+    let checksum = !fold(sum(out.get(l.l3..l.l4)?, 0));
+    put16(out, l.l3 + 10, checksum)
+}
+
+fn fix_transport(out: &mut [u8], l: &Layout, done: usize, first: bool, last: bool) -> Option<()> {
+    let len = out.len() - l.l4;
+    if l.protocol == IPPROTO_TCP {
+        let at = l.l4 + 4;
+        let sequence = u32::from_be_bytes(out.get(at..at + 4)?.try_into().ok()?).wrapping_add(done as u32);
+        out.get_mut(at..at + 4)?.copy_from_slice(&sequence.to_be_bytes());
+        let flags = out.get_mut(l.l4 + 13)?;
+        if !last {
+            *flags &= !FIN_PSH;
+        }
+        if !first {
+            *flags &= !CWR;
+        }
+    } else {
+        put16(out, l.l4 + 4, u16::try_from(len).ok()?)?;
+    }
+    let offset = checksum_offset(l.protocol)?;
+    let pseudo = fold(pseudo_header(out, l, len)?);
+    put16(out, l.l4 + offset, pseudo)?;
+    complete(out, l.l4 as u16, offset as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Ethernet, one VLAN tag if asked, IPv4, TCP, `payload` bytes.
+    fn tcp(tagged: bool, payload: usize) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        if tagged {
+            f.extend([0x81, 0, 0, 9]);
+        }
+        f.extend([8, 0]);
+        f.extend([0x45, 0]);
+        f.extend(((40 + payload).min(65535) as u16).to_be_bytes());
+        f.extend([0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        f.extend([0, 80, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x50, 0x99, 1, 0, 0, 0, 0, 0]);
+        f.extend((0..payload).map(|i| i as u8));
+        f
+    }
+
+    fn checksums_hold(f: &[u8]) {
+        let l = layout(f).unwrap();
+        assert_eq!(fold(sum(&f[l.l3..l.l4], 0)), 0xffff, "ip");
+        let total = pseudo_header(f, &l, f.len() - l.l4).unwrap();
+        assert_eq!(fold(sum(&f[l.l4..], total)), 0xffff, "tcp");
+        assert_eq!(usize::from(be16(f, l.l3 + 2).unwrap()), f.len() - l.l3);
+    }
+
+    #[test]
+    fn segments_are_whole_packets() {
+        for tagged in [false, true] {
+            let frame = tcp(tagged, 2501);
+            let mut parts = Vec::new();
+            assert_eq!(segment(&frame, 1000, |s| parts.push(s.to_vec())), Some(3));
+            let l4 = layout(&frame).unwrap().l4;
+            let mut payload = Vec::new();
+            for (i, part) in parts.iter().enumerate() {
+                checksums_hold(part);
+                assert_eq!(part[l4 + 6..l4 + 8], ((0x100 + 1000 * i as u16).to_be_bytes()));
+                payload.extend(&part[l4 + 20..]);
+            }
+            assert_eq!(payload, frame[l4 + 20..]);
+            let flags: Vec<u8> = parts.iter().map(|p| p[l4 + 13]).collect();
+            assert_eq!(flags, [0x90, 0x10, 0x19]);
+        }
+    }
+
+    #[test]
+    fn partial_then_complete_is_right() {
+        let mut frame = tcp(false, 77);
+        let (start, offset) = make_partial(&mut frame).unwrap();
+        assert_eq!((start, offset), (34, 16));
+        complete(&mut frame, start, offset).unwrap();
+        let l = layout(&frame).unwrap();
+        let total = pseudo_header(&frame, &l, frame.len() - l.l4).unwrap();
+        assert_eq!(fold(sum(&frame[l.l4..], total)), 0xffff);
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_is_survived(mut f in proptest::collection::vec(any::<u8>(), 0..120), a: u16, b: u16, mss in 0u16..90) {
+            let _ = segment(&f, mss, |_| {});
+            let _ = make_partial(&mut f);
+            let _ = complete(&mut f, a, b);
+        }
+
+        #[test]
+        fn damaged_tcp_is_survived(payload in 0usize..90, at in 0usize..60, byte: u8, mss in 1u16..50) {
+            let mut f = tcp(true, payload);
+            f[at] = byte;
+            let _ = segment(&f, mss, |_| {});
+            let _ = make_partial(&mut f);
+        }
+    }
+}
