@@ -1,1 +1,3 @@
 //! OpenFlow tables with un-wildcarding, and megaflow look-up.
+
+pub mod of;

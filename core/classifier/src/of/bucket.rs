@@ -1,0 +1,64 @@
+//! The rules of one subtable whose masked bits have one hash, the highest priority first.
+
+use super::classifier::Classified;
+use super::sparse::SparseMatch;
+use std::sync::Arc;
+
+/// Nearly always one rule; more where rules differ in priority alone, or hashes collide.
+#[derive(Debug)]
+pub(super) enum Bucket<R> {
+    One(Arc<R>),
+    Many(Vec<Arc<R>>),
+}
+
+impl<R> Clone for Bucket<R> {
+    fn clone(&self) -> Self {
+        match self {
+            Bucket::One(r) => Bucket::One(Arc::clone(r)),
+            Bucket::Many(v) => Bucket::Many(v.clone()),
+        }
+    }
+}
+
+impl<R: Classified> Bucket<R> {
+    pub(super) fn as_slice(&self) -> &[Arc<R>] {
+        match self {
+            Bucket::One(r) => std::slice::from_ref(r),
+            Bucket::Many(v) => v,
+        }
+    }
+
+    /// Adds a rule; the one with the same match and priority, if any, goes.
+    pub(super) fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
+        if let Some(at) = self.position(rule.matching(), rule.priority()) {
+            return match self {
+                Bucket::One(r) => Some(std::mem::replace(r, rule)),
+                Bucket::Many(v) => Some(std::mem::replace(&mut v[at], rule)),
+            };
+        }
+        let mut rules = self.as_slice().to_vec();
+        let at = rules.partition_point(|r| r.priority() >= rule.priority());
+        rules.insert(at, rule);
+        *self = Bucket::Many(rules);
+        None
+    }
+
+    /// Takes a rule out. A bucket that was `One` is to be dropped then.
+    pub(super) fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
+        let at = self.position(m, priority)?;
+        match self {
+            Bucket::One(r) => Some(Arc::clone(r)),
+            Bucket::Many(v) => {
+                let rule = v.remove(at);
+                if let [only] = v.as_slice() {
+                    *self = Bucket::One(Arc::clone(only));
+                }
+                Some(rule)
+            }
+        }
+    }
+
+    pub(super) fn position(&self, m: &SparseMatch, priority: u32) -> Option<usize> {
+        self.as_slice().iter().position(|r| r.priority() == priority && r.matching() == m)
+    }
+}

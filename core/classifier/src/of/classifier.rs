@@ -1,0 +1,208 @@
+//! The table of rules: changes, exact searches and iteration. Looking up a packet is in `lookup`.
+
+use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
+use super::sparse::{SparseMask, SparseMatch};
+use super::subtable::{Shape, Subtable};
+use super::trie::Trie;
+use std::sync::Arc;
+
+/// One dimension of a conjunctive match: "clause `clause` of `n_clauses` of conjunction `id`".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Conjunction {
+    /// What `conj_id` will be when all clauses are met.
+    pub id: u32,
+    /// From 0.
+    pub clause: u8,
+    /// 2 to 64.
+    pub n_clauses: u8,
+}
+
+/// What a table holds: anything with a match and a priority, neither of which changes.
+pub trait Classified {
+    /// What it matches.
+    fn matching(&self) -> &SparseMatch;
+    /// The higher wins.
+    fn priority(&self) -> u32;
+    /// The conjunctions that it is a part of; a rule with some is never itself the result of a look-up.
+    fn conjunctions(&self) -> &[Conjunction] {
+        &[]
+    }
+}
+
+/// A subtable in its place in the order of look-ups.
+#[derive(Debug)]
+pub(super) struct Slot<R> {
+    pub(super) max_priority: u32,
+    mask_hash: u64,
+    pub(super) table: Arc<Subtable<R>>,
+}
+
+impl<R> Clone for Slot<R> {
+    fn clone(&self) -> Self {
+        Slot { max_priority: self.max_priority, mask_hash: self.mask_hash, table: Arc::clone(&self.table) }
+    }
+}
+
+/// A table of rules by priority. A clone is a snapshot: it costs one pointer a subtable and never changes.
+#[derive(Debug)]
+pub struct Classifier<R> {
+    /// The highest priority first; among equals the older first.
+    pub(super) slots: Vec<Slot<R>>,
+    pub(super) tries: Vec<(PrefixField, Trie)>,
+    len: usize,
+}
+
+impl<R> Clone for Classifier<R> {
+    fn clone(&self) -> Self {
+        Classifier { slots: self.slots.clone(), tries: self.tries.clone(), len: self.len }
+    }
+}
+
+impl<R: Classified> Default for Classifier<R> {
+    fn default() -> Self {
+        Classifier::new(&PrefixField::DEFAULT)
+    }
+}
+
+impl<R: Classified> Classifier<R> {
+    /// An empty table that tracks prefixes of `fields` (no more than four).
+    pub fn new(fields: &[PrefixField]) -> Self {
+        let tries = fields.iter().take(PREFIX_FIELDS_MAX).map(|&f| (f, Trie::default())).collect();
+        Classifier { slots: Vec::new(), tries, len: 0 }
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// There is no rule.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many different masks the rules have.
+    pub fn n_masks(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The fields whose prefixes are tracked.
+    pub fn prefix_fields(&self) -> Vec<PrefixField> {
+        self.tries.iter().map(|(f, _)| *f).collect()
+    }
+
+    /// Tracks other fields from now on. True if that is a change; the table has then been built anew.
+    pub fn set_prefix_fields(&mut self, fields: &[PrefixField]) -> bool {
+        let mut wanted: Vec<PrefixField> = Vec::new();
+        for &f in fields {
+            if !wanted.contains(&f) && wanted.len() < PREFIX_FIELDS_MAX {
+                wanted.push(f);
+            }
+        }
+        if self.prefix_fields() == wanted {
+            return false;
+        }
+        let mut new = Classifier::new(&wanted);
+        for rule in self.iter() {
+            new.insert(Arc::clone(rule));
+        }
+        *self = new;
+        true
+    }
+
+    /// The table's own copy of a mask, for a match to share; `mask` itself where no rule has it yet.
+    pub fn shared_mask(&self, mask: &Arc<SparseMask>) -> Arc<SparseMask> {
+        Arc::clone(self.slot_of(mask).map_or(mask, |at| &self.slots[at].table.shape.mask))
+    }
+
+    /// Adds a rule. One with the same match and priority is replaced and returned.
+    pub fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
+        let mask = Arc::clone(rule.matching().mask());
+        let at = self.slot_of(&mask).unwrap_or_else(|| self.add_slot(&mask));
+        let flow = rule.matching().expand_flow();
+        let table = Arc::make_mut(&mut self.slots[at].table);
+        let old = table.insert(rule);
+        if old.is_none() {
+            self.len += 1;
+            let shape = Arc::clone(&table.shape);
+            for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0) {
+                trie.insert(field.value(&flow), used.len);
+            }
+            self.reorder(at);
+        }
+        old
+    }
+
+    /// Takes out the rule with exactly this match and priority.
+    pub fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
+        let at = self.slot_of(m.mask())?;
+        self.slots[at].table.find(m, priority)?;
+        let table = Arc::make_mut(&mut self.slots[at].table);
+        let rule = table.remove(m, priority)?;
+        self.len -= 1;
+        let shape = Arc::clone(&table.shape);
+        let flow = m.expand_flow();
+        for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0) {
+            trie.remove(field.value(&flow), used.len);
+        }
+        if self.slots[at].table.len() == 0 {
+            self.slots.remove(at);
+        } else {
+            self.reorder(at);
+        }
+        Some(rule)
+    }
+
+    /// The rule with exactly this match and priority.
+    pub fn find_exact(&self, m: &SparseMatch, priority: u32) -> Option<&Arc<R>> {
+        self.slots[self.slot_of(m.mask())?].table.find(m, priority)
+    }
+
+    /// All rules, grouped by mask.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<R>> {
+        self.slots.iter().flat_map(|s| s.table.iter())
+    }
+
+    /// The rules that match nothing that `m` does not match: what a non-strict request with `m` means.
+    pub fn iter_within<'a>(&'a self, m: &'a SparseMatch) -> impl Iterator<Item = &'a Arc<R>> {
+        self.slots
+            .iter()
+            .filter(|s| s.table.shape.mask.covers(m.mask()))
+            .flat_map(|s| s.table.iter())
+            .filter(|r| r.matching().within(m))
+    }
+
+    /// The rules of this very priority that share some packet with `m`.
+    pub fn iter_overlapping<'a>(&'a self, m: &'a SparseMatch, priority: u32) -> impl Iterator<Item = &'a Arc<R>> {
+        self.slots
+            .iter()
+            .take_while(move |s| s.max_priority >= priority)
+            .flat_map(|s| s.table.iter())
+            .filter(move |r| r.priority() == priority && r.matching().overlaps(m))
+    }
+
+    fn slot_of(&self, mask: &SparseMask) -> Option<usize> {
+        let hash = mask.hash_value();
+        self.slots.iter().position(|s| s.mask_hash == hash && *s.table.shape.mask == *mask)
+    }
+
+    fn add_slot(&mut self, mask: &Arc<SparseMask>) -> usize {
+        let fields = self.prefix_fields();
+        let table = Arc::new(Subtable::new(Shape::new(Arc::clone(mask), &fields)));
+        self.slots.push(Slot { max_priority: 0, mask_hash: mask.hash_value(), table });
+        self.slots.len() - 1
+    }
+
+    /// Moves a subtable to its place after its highest priority may have changed.
+    fn reorder(&mut self, at: usize) {
+        let new = self.slots[at].table.max_priority();
+        self.slots[at].max_priority = new;
+        let before = self.slots[..at].iter().rposition(|s| s.max_priority >= new).map_or(0, |i| i + 1);
+        if before < at {
+            self.slots[before..=at].rotate_right(1);
+            return;
+        }
+        let behind = self.slots[at + 1..].iter().take_while(|s| s.max_priority > new).count();
+        self.slots[at..=at + behind].rotate_left(1);
+    }
+}

@@ -1,0 +1,182 @@
+//! A mask or a match that stores only the words with a bit in them.
+//!
+//! A full `Flow` is some 600 bytes, a typical rule matches three words of it: a table of a million rules must not pay for the rest.
+//! **Invariant**: no stored mask word is zero; a match has one value for each word of its mask, zero outside the mask.
+
+use flow::{FLOW_WORDS, Flow};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+const _: () = assert!(FLOW_WORDS <= 128, "the bitmap of words is 128 bits wide");
+
+/// The non-zero words of a mask.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SparseMask {
+    map: u128,
+    words: Box<[u64]>,
+    hash: u64,
+}
+
+impl SparseMask {
+    /// From a full mask.
+    pub fn new(mask: &Flow) -> SparseMask {
+        let mut map = 0;
+        let mut words = Vec::new();
+        let mut hash = 0;
+        for (i, &w) in mask.words().iter().enumerate().filter(|(_, w)| **w != 0) {
+            map |= 1u128 << i;
+            words.push(w);
+            hash = mix(mix(hash, i as u64), w);
+        }
+        SparseMask { map, words: words.into_boxed_slice(), hash }
+    }
+
+    /// The stored words with their places in a `Flow`.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        Bits(self.map).zip(self.words.iter().copied())
+    }
+
+    /// As a full mask.
+    pub fn expand(&self) -> Flow {
+        let mut out = Flow::ZERO;
+        for (i, w) in self.iter() {
+            out.words_mut()[i] = w;
+        }
+        out
+    }
+
+    /// Nothing is matched.
+    pub fn is_empty(&self) -> bool {
+        self.map == 0
+    }
+
+    /// A number that differs for most different masks.
+    pub fn hash_value(&self) -> u64 {
+        self.hash
+    }
+
+    /// Every bit of `other` is also in `self`.
+    pub fn covers(&self, other: &SparseMask) -> bool {
+        other.map & !self.map == 0 && other.iter().all(|(i, w)| w & !self.word(i) == 0)
+    }
+
+    /// The word at place `i` of a `Flow`.
+    pub fn word(&self, i: usize) -> u64 {
+        self.position(i).map_or(0, |at| self.words[at])
+    }
+
+    fn position(&self, i: usize) -> Option<usize> {
+        let bit = 1u128 << i;
+        (self.map & bit != 0).then(|| (self.map & (bit - 1)).count_ones() as usize)
+    }
+}
+
+impl Hash for SparseMask {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        h.write_u64(self.hash);
+    }
+}
+
+impl fmt::Debug for SparseMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// What a rule matches. Clones share everything.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SparseMatch {
+    mask: Arc<SparseMask>,
+    values: Arc<[u64]>,
+}
+
+impl SparseMatch {
+    /// From a flow and the mask of its bits that matter.
+    pub fn new(flow: &Flow, mask: &Flow) -> SparseMatch {
+        SparseMatch::with_mask(flow, Arc::new(SparseMask::new(mask)))
+    }
+
+    /// From a flow, with a mask that others have too.
+    pub fn with_mask(flow: &Flow, mask: Arc<SparseMask>) -> SparseMatch {
+        let words = flow.words();
+        let values = mask.iter().map(|(i, m)| words[i] & m).collect();
+        SparseMatch { mask, values }
+    }
+
+    /// Which bits matter.
+    pub fn mask(&self) -> &Arc<SparseMask> {
+        &self.mask
+    }
+
+    /// The same match, sharing `mask`, which is equal to its own.
+    pub fn share_mask(&mut self, mask: &Arc<SparseMask>) {
+        debug_assert_eq!(self.mask, *mask);
+        self.mask = Arc::clone(mask);
+    }
+
+    /// The values as a full flow, zero outside the mask.
+    pub fn expand_flow(&self) -> Flow {
+        let mut out = Flow::ZERO;
+        for (i, v) in self.values_iter() {
+            out.words_mut()[i] = v;
+        }
+        out
+    }
+
+    /// `flow` has this match's values.
+    pub fn matches(&self, flow: &Flow) -> bool {
+        let words = flow.words();
+        self.mask.iter().zip(self.values.iter()).all(|((i, m), v)| words[i] & m == *v)
+    }
+
+    /// Every flow that matches `self` also matches `other`: `self` is the same or more specific.
+    pub fn within(&self, other: &SparseMatch) -> bool {
+        self.mask.covers(&other.mask) && self.agrees(other)
+    }
+
+    /// Some flow can match both.
+    pub fn overlaps(&self, other: &SparseMatch) -> bool {
+        self.agrees(other)
+    }
+
+    /// The two have equal values in the bits that both match.
+    fn agrees(&self, other: &SparseMatch) -> bool {
+        other.mask.iter().zip(other.values.iter()).all(|((i, om), ov)| match self.mask.position(i) {
+            Some(at) => (self.values[at] ^ ov) & self.mask.words[at] & om == 0,
+            None => true,
+        })
+    }
+
+    fn values_iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        Bits(self.mask.map).zip(self.values.iter().copied())
+    }
+}
+
+impl fmt::Debug for SparseMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.mask.iter().zip(self.values.iter()).map(|((i, m), v)| (i, (v, m)))).finish()
+    }
+}
+
+/// The places of the one bits.
+struct Bits(u128);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let i = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(i)
+    }
+}
+
+/// One step of the hash of this module: a folded multiplication. All 64 bits of the result may be used.
+pub(super) fn mix(hash: u64, word: u64) -> u64 {
+    let p = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xa076_1d64_78bd_642fu64);
+    (p as u64) ^ ((p >> 64) as u64).rotate_left(23)
+}

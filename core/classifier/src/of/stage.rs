@@ -1,0 +1,132 @@
+//! The stages of a look-up: which fields are looked at before which.
+//!
+//! A packet's metadata is known for nothing, its L2 addresses differ less than its L3 addresses, and L4 ports differ most:
+//! a look-up that fails in an early stage leaves all later fields wildcarded.
+
+use super::sparse::{SparseMask, mix};
+use flow::{FLOW_WORDS, Flow};
+use std::mem::offset_of;
+
+/// How many stages there are: metadata, L2, L3, L4.
+pub const STAGES: usize = 4;
+
+type Bytes = [u8; FLOW_WORDS * 8];
+
+const fn fill(mut bytes: Bytes, from: usize, to: usize, with: u8) -> Bytes {
+    let mut i = from;
+    while i < to {
+        bytes[i] = with;
+        i += 1;
+    }
+    bytes
+}
+
+macro_rules! fields {
+    ($base:expr, $with:expr; $($field:ident: $ty:ty),* $(,)?) => {{
+        let mut bytes = $base;
+        $( bytes = fill(bytes, offset_of!(Flow, $field), offset_of!(Flow, $field) + size_of::<$ty>(), $with); )*
+        bytes
+    }};
+}
+
+const L2: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
+    dl_dst: flow::Mac, dl_src: flow::Mac, dl_type: u16,
+    vlans: [flow::Vlan; flow::flow::VLANS_MAX], mpls_lse: [u32; flow::flow::MPLS_MAX]);
+const L3: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
+    nw_src: u32, nw_dst: u32, ct_nw_src: u32, ct_nw_dst: u32,
+    ipv6_src: [u8; 16], ipv6_dst: [u8; 16], ct_ipv6_src: [u8; 16], ct_ipv6_dst: [u8; 16],
+    ipv6_label: u32, nw_frag: u8, nw_tos: u8, nw_ttl: u8, nw_proto: u8);
+const L4: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
+    nd_target: [u8; 16], arp_sha: flow::Mac, arp_tha: flow::Mac, tcp_flags: u16, igmp_group_ip4: u32,
+    tp_src: u16, tp_dst: u16, ct_tp_src: u16, ct_tp_dst: u16);
+
+/// Everything that is in no later stage, so that a field added to `Flow` is at worst examined too early.
+const METADATA: Bytes = {
+    let mut bytes = [0xff; FLOW_WORDS * 8];
+    let mut i = 0;
+    while i < bytes.len() {
+        if L2[i] | L3[i] | L4[i] != 0 {
+            bytes[i] = 0;
+        }
+        i += 1;
+    }
+    bytes
+};
+
+/// One mask a stage; together they are all bits, and no two share one.
+static STAGE_MASKS: [Flow; STAGES] = [
+    zerocopy::transmute!(METADATA),
+    zerocopy::transmute!(L2),
+    zerocopy::transmute!(L3),
+    zerocopy::transmute!(L4),
+];
+
+/// One stage of one mask: its words.
+#[derive(Debug)]
+pub struct Stage {
+    words: Box<[(u8, u64)]>,
+}
+
+impl Stage {
+    /// Splits a mask in its stages: those that have bits, or one without any for the mask that matches everything.
+    pub fn split(mask: &SparseMask) -> Vec<Stage> {
+        let mut out: Vec<Stage> = Vec::new();
+        for stage in &STAGE_MASKS {
+            let bits = stage.words();
+            let words: Box<[(u8, u64)]> =
+                mask.iter().map(|(i, w)| (i as u8, w & bits[i])).filter(|(_, w)| *w != 0).collect();
+            if !words.is_empty() {
+                out.push(Stage { words });
+            }
+        }
+        if out.is_empty() {
+            out.push(Stage { words: Box::new([]) });
+        }
+        out
+    }
+
+    /// Continues `hash` over the bits of this stage.
+    pub fn hash(&self, hash: u64, flow: &Flow) -> u64 {
+        let words = flow.words();
+        self.words.iter().fold(hash, |h, &(i, m)| mix(h, words[usize::from(i)] & m))
+    }
+
+    /// Adds the bits of this stage to a mask.
+    pub fn fold_into(&self, wildcards: &mut Flow) {
+        let words = wildcards.words_mut();
+        for &(i, m) in &self.words {
+            words[usize::from(i)] |= m;
+        }
+    }
+
+    /// This stage has all the bits that are in `mask`'s word at a place where `mask` has some.
+    pub fn touches(&self, mask: &Flow) -> bool {
+        let words = mask.words();
+        self.words.iter().any(|&(i, m)| m & words[usize::from(i)] != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_a_partition() {
+        for i in 0..FLOW_WORDS {
+            let words: Vec<u64> = STAGE_MASKS.iter().map(|s| s.words()[i]).collect();
+            assert_eq!(words.iter().fold(0, |a, w| a | w), u64::MAX);
+            assert_eq!(words.iter().map(|w| w.count_ones()).sum::<u32>(), 64);
+        }
+    }
+
+    #[test]
+    fn a_mask_is_split_by_layer() {
+        let mask = Flow { in_port: u32::MAX, dl_type: 0xffff, tp_dst: 0xffff, nw_proto: 0xff, ..Flow::ZERO };
+        let stages = Stage::split(&SparseMask::new(&mask));
+        assert_eq!(stages.len(), 4);
+        let mut back = Flow::ZERO;
+        stages.iter().for_each(|s| s.fold_into(&mut back));
+        assert_eq!(back, mask);
+        assert_eq!(Stage::split(&SparseMask::new(&Flow::ZERO)).len(), 1);
+    }
+}

@@ -1,0 +1,217 @@
+//! The rules of one mask: a persistent hash table, with what the shortcuts of a look-up need beside it.
+
+use super::bucket::Bucket;
+use super::classifier::Classified;
+use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
+use super::sparse::{SparseMask, SparseMatch};
+use super::stage::Stage;
+use super::trie::Trie;
+use flow::Flow;
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// The keys are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |h, b| h << 8 | u64::from(*b));
+    }
+    fn write_u64(&mut self, v: u64) {
+        self.0 = v;
+    }
+}
+
+pub(super) type Hashed<V> = HashTrieMapSync<u64, V, BuildHasherDefault<Identity>>;
+
+fn hashed<V>() -> Hashed<V> {
+    HashTrieMapSync::new_with_hasher_and_ptr_kind(BuildHasherDefault::default())
+}
+
+/// Where a subtable meets one of the table's prefix tries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PrefixUse {
+    /// The length of the prefix that the mask matches; 0: the trie is of no use here.
+    pub(super) len: u32,
+    /// The stage that holds the field.
+    pub(super) stage: usize,
+}
+
+/// What follows from the mask alone.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) mask: Arc<SparseMask>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) prefixes: [PrefixUse; PREFIX_FIELDS_MAX],
+    /// The mask of `tp_src << 16 | tp_dst`.
+    pub(super) ports_mask: u32,
+}
+
+impl Shape {
+    pub(super) fn new(mask: Arc<SparseMask>, fields: &[PrefixField]) -> Shape {
+        let stages = Stage::split(&mask);
+        let mut prefixes = [PrefixUse::default(); PREFIX_FIELDS_MAX];
+        for (p, field) in prefixes.iter_mut().zip(fields) {
+            let len = field.prefix_len(&mask);
+            let stage = stages.iter().position(|s| s.touches(&field.mask())).unwrap_or(0);
+            *p = PrefixUse { len, stage };
+        }
+        let ports_mask = ports(&mask.expand());
+        Shape { mask, stages, prefixes, ports_mask }
+    }
+
+    fn ports_len(&self) -> u32 {
+        32 - self.ports_mask.trailing_zeros()
+    }
+
+    pub(super) fn hash(&self, flow: &Flow) -> u64 {
+        self.stages.iter().fold(0, |h, s| s.hash(h, flow))
+    }
+}
+
+/// The source and destination port as one number.
+pub(super) fn ports(flow: &Flow) -> u32 {
+    u32::from(flow.tp_src) << 16 | u32::from(flow.tp_dst)
+}
+
+/// The rules of one mask. A clone shares everything.
+#[derive(Debug)]
+pub(super) struct Subtable<R> {
+    pub(super) shape: Arc<Shape>,
+    rules: Hashed<Bucket<R>>,
+    /// For every stage but the last: how many rules have this hash up to there.
+    indices: Vec<Hashed<u32>>,
+    /// Prefixes of the ports that the rules match.
+    pub(super) ports: Trie,
+    /// How many rules have each priority.
+    priorities: RedBlackTreeMapSync<u32, u32>,
+    len: usize,
+}
+
+impl<R> Clone for Subtable<R> {
+    fn clone(&self) -> Self {
+        Subtable {
+            shape: Arc::clone(&self.shape),
+            rules: self.rules.clone(),
+            indices: self.indices.clone(),
+            ports: self.ports.clone(),
+            priorities: self.priorities.clone(),
+            len: self.len,
+        }
+    }
+}
+
+impl<R: Classified> Subtable<R> {
+    pub(super) fn new(shape: Shape) -> Self {
+        let indices = (1..shape.stages.len()).map(|_| hashed()).collect();
+        Subtable {
+            shape: Arc::new(shape),
+            rules: hashed(),
+            indices,
+            ports: Trie::default(),
+            priorities: RedBlackTreeMapSync::new_sync(),
+            len: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The highest priority of a rule; 0 when there is none.
+    pub(super) fn max_priority(&self) -> u32 {
+        self.priorities.last().map_or(0, |(p, _)| *p)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<R>> {
+        self.rules.values().flat_map(Bucket::as_slice)
+    }
+
+    /// The rules whose masked bits have this hash, the best first.
+    pub(super) fn bucket(&self, hash: u64) -> &[Arc<R>] {
+        self.rules.get(&hash).map_or(&[], Bucket::as_slice)
+    }
+
+    /// Whether some rule has this hash after stage `stage`, which is not the last.
+    pub(super) fn index_has(&self, stage: usize, hash: u64) -> bool {
+        self.indices[stage].contains_key(&hash)
+    }
+
+    pub(super) fn find(&self, m: &SparseMatch, priority: u32) -> Option<&Arc<R>> {
+        let hash = self.shape.hash(&m.expand_flow());
+        let bucket = self.rules.get(&hash)?;
+        bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
+    }
+
+    /// Adds a rule; one with the same match and priority is replaced and returned.
+    pub(super) fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
+        let flow = rule.matching().expand_flow();
+        let priority = rule.priority();
+        let hash = self.shape.hash(&flow);
+        match self.rules.get_mut(&hash) {
+            Some(bucket) => {
+                if let Some(old) = bucket.insert(rule) {
+                    return Some(old);
+                }
+            }
+            None => self.rules.insert_mut(hash, Bucket::One(rule)),
+        }
+        self.count(&flow, priority, true);
+        None
+    }
+
+    pub(super) fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
+        let flow = m.expand_flow();
+        let hash = self.shape.hash(&flow);
+        let bucket = self.rules.get_mut(&hash)?;
+        let single = matches!(bucket, Bucket::One(_));
+        let rule = bucket.remove(m, priority)?;
+        if single {
+            self.rules.remove_mut(&hash);
+        }
+        self.count(&flow, priority, false);
+        Some(rule)
+    }
+
+    /// Keeps indices, ports and priorities in step with a rule that came or went.
+    fn count(&mut self, flow: &Flow, priority: u32, came: bool) {
+        self.len = if came { self.len + 1 } else { self.len - 1 };
+        step_ordered(&mut self.priorities, priority, came);
+        let shape = Arc::clone(&self.shape);
+        let mut hash = 0;
+        for (stage, index) in shape.stages.iter().zip(&mut self.indices) {
+            hash = stage.hash(hash, flow);
+            step_hashed(index, hash, came);
+        }
+        if shape.ports_mask != 0 {
+            let value = u128::from(ports(flow)) << 96;
+            match came {
+                true => self.ports.insert(value, shape.ports_len()),
+                false => self.ports.remove(value, shape.ports_len()),
+            }
+        }
+    }
+}
+
+fn step_ordered(map: &mut RedBlackTreeMapSync<u32, u32>, key: u32, up: bool) {
+    match map.get_mut(&key) {
+        Some(n) if up => *n += 1,
+        Some(n) if *n > 1 => *n -= 1,
+        Some(_) => drop(map.remove_mut(&key)),
+        None => map.insert_mut(key, 1),
+    }
+}
+
+fn step_hashed(map: &mut Hashed<u32>, key: u64, up: bool) {
+    match map.get_mut(&key) {
+        Some(n) if up => *n += 1,
+        Some(n) if *n > 1 => *n -= 1,
+        Some(_) => drop(map.remove_mut(&key)),
+        None => map.insert_mut(key, 1),
+    }
+}

@@ -1,0 +1,241 @@
+//! The classifier against a list of rules, and the soundness of its masks.
+
+use super::*;
+use flow::Flow;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+#[derive(Debug, PartialEq)]
+struct TestRule {
+    m: SparseMatch,
+    priority: u32,
+    conj: Vec<Conjunction>,
+    tag: usize,
+}
+
+impl Classified for TestRule {
+    fn matching(&self) -> &SparseMatch {
+        &self.m
+    }
+    fn priority(&self) -> u32 {
+        self.priority
+    }
+    fn conjunctions(&self) -> &[Conjunction] {
+        &self.conj
+    }
+}
+
+fn rule(flow: Flow, mask: Flow, priority: u32, tag: usize) -> Arc<TestRule> {
+    Arc::new(TestRule { m: SparseMatch::new(&flow, &mask), priority, conj: vec![], tag })
+}
+
+const TYPE: Flow = Flow { dl_type: 0xffff, ..Flow::ZERO };
+
+fn ip(nw_dst: u32, plen: u32) -> (Flow, Flow) {
+    let mask = Flow { nw_dst: u32::MAX.checked_shl(32 - plen).unwrap_or(0), ..TYPE };
+    (Flow { dl_type: 0x800, nw_dst: nw_dst & mask.nw_dst, ..Flow::ZERO }, mask)
+}
+
+#[test]
+fn an_early_stage_that_fails_leaves_later_fields_wildcarded() {
+    let mut c = Classifier::default();
+    let flow = Flow { in_port: 1, dl_type: 0x800, nw_proto: 6, tp_dst: 80, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, dl_type: 0xffff, nw_proto: 0xff, tp_dst: 0xffff, ..Flow::ZERO };
+    c.insert(rule(flow, mask, 10, 0));
+
+    let mut wc = Flow::ZERO;
+    assert!(c.lookup(&Flow { in_port: 2, ..flow }, Some(&mut wc)).is_none());
+    assert_eq!(wc, Flow { in_port: u32::MAX, ..Flow::ZERO });
+
+    let mut wc = Flow::ZERO;
+    assert!(c.lookup(&Flow { nw_proto: 17, ..flow }, Some(&mut wc)).is_none());
+    assert_eq!(wc, Flow { tp_dst: 0, ..mask });
+
+    let mut wc = Flow::ZERO;
+    assert!(c.lookup(&flow, Some(&mut wc)).is_some());
+    assert_eq!(wc, mask);
+}
+
+#[test]
+fn ports_are_unwildcarded_by_prefix() {
+    let mut c = Classifier::default();
+    let flow = Flow { dl_type: 0x800, nw_proto: 6, tp_src: 79, ..Flow::ZERO };
+    let mask = Flow { nw_proto: 0xff, tp_src: 0xffff, ..TYPE };
+    c.insert(rule(flow, mask, 10, 0));
+    let mut wc = Flow::ZERO;
+    assert!(c.lookup(&Flow { tp_src: 8, ..flow }, Some(&mut wc)).is_none());
+    // 79 is 0000000001001111, 8 is 0000000000001000: the tenth bit differs.
+    assert_eq!(wc, Flow { tp_src: 0xffc0, ..mask });
+}
+
+#[test]
+fn prefixes_exclude_subtables() {
+    let mut c = Classifier::default();
+    let (f, m) = ip(0x0a00_0000, 8);
+    c.insert(rule(f, m, 10, 0));
+    let (f, m) = ip(0x1400_0000, 24);
+    c.insert(rule(f, m, 20, 1));
+    let (f, _) = ip(0x0a01_0203, 32);
+    let mut wc = Flow::ZERO;
+    assert_eq!(c.lookup(&f, Some(&mut wc)).map(|r| r.tag), Some(0));
+    assert_eq!(wc.nw_dst, 0xff00_0000);
+
+    c.set_prefix_fields(&[]);
+    let mut wc = Flow::ZERO;
+    assert_eq!(c.lookup(&f, Some(&mut wc)).map(|r| r.tag), Some(0));
+    assert_eq!(wc.nw_dst, 0xffff_ff00);
+}
+
+#[test]
+fn a_higher_priority_ends_the_search() {
+    let mut c = Classifier::default();
+    c.insert(rule(Flow::ZERO, Flow::ZERO, 5, 0));
+    let (f, m) = ip(0x0a00_0000, 8);
+    c.insert(rule(f, m, 4, 1));
+    let mut wc = Flow::ZERO;
+    assert_eq!(c.lookup(&f, Some(&mut wc)).map(|r| r.tag), Some(0));
+    assert_eq!(wc, Flow::ZERO);
+}
+
+#[test]
+fn a_snapshot_does_not_change() {
+    let mut c = Classifier::default();
+    for i in 0..1000 {
+        let (f, m) = ip(i, 32);
+        c.insert(rule(f, m, 1, i as usize));
+    }
+    let snapshot = c.clone();
+    let (f, m) = ip(7, 32);
+    let m = SparseMatch::new(&f, &m);
+    assert!(c.remove(&m, 1).is_some());
+    assert!(c.lookup(&f, None).is_none());
+    assert_eq!(snapshot.lookup(&f, None).map(|r| r.tag), Some(7));
+    assert_eq!((c.len(), snapshot.len()), (999, 1000));
+}
+
+#[test]
+fn conjunctive_match() {
+    let mut c = Classifier::default();
+    let part = |flow, mask, clause, tag| {
+        let conj = vec![Conjunction { id: 1234, clause, n_clauses: 2 }];
+        Arc::new(TestRule { m: SparseMatch::new(&flow, &mask), priority: 100, conj, tag })
+    };
+    let src = Flow { nw_src: u32::MAX, ..TYPE };
+    let dst = Flow { nw_dst: u32::MAX, ..TYPE };
+    for i in 1..3u32 {
+        c.insert(part(Flow { dl_type: 0x800, nw_src: i, ..Flow::ZERO }, src, 0, i as usize));
+        c.insert(part(Flow { dl_type: 0x800, nw_dst: i, ..Flow::ZERO }, dst, 1, 10 + i as usize));
+    }
+    let id = Flow { conj_id: 1234, ..Flow::ZERO };
+    c.insert(rule(id, Flow { conj_id: u32::MAX, ..Flow::ZERO }, 50, 99));
+    c.insert(rule(Flow::ZERO, Flow::ZERO, 0, 100));
+    let packet = |nw_src, nw_dst| Flow { dl_type: 0x800, nw_src, nw_dst, ..Flow::ZERO };
+    let mut parts = Vec::new();
+    assert_eq!(c.lookup_with_parts(&packet(1, 2), None, &mut parts).map(|r| r.tag), Some(99));
+    assert_eq!(parts.iter().map(|r| r.tag).sum::<usize>(), 1 + 12);
+    assert_eq!(c.lookup(&packet(1, 3), None).map(|r| r.tag), Some(100));
+    assert_eq!(c.lookup(&packet(3, 3), None).map(|r| r.tag), Some(100));
+}
+
+#[test]
+fn loose_and_overlapping() {
+    let mut c = Classifier::default();
+    let (f8, m8) = ip(0x0a00_0000, 8);
+    let (f16, m16) = ip(0x0a01_0000, 16);
+    c.insert(rule(f8, m8, 1, 8));
+    c.insert(rule(f16, m16, 1, 16));
+    let within = |f: &Flow, m: &Flow| c.iter_within(&SparseMatch::new(f, m)).count();
+    assert_eq!(within(&Flow::ZERO, &Flow::ZERO), 2);
+    assert_eq!(within(&f8, &m8), 2);
+    assert_eq!(within(&f16, &m16), 1);
+    let port = SparseMatch::new(&Flow { in_port: 3, ..Flow::ZERO }, &Flow { in_port: u32::MAX, ..Flow::ZERO });
+    assert_eq!(c.iter_overlapping(&port, 1).count(), 2);
+    assert_eq!(c.iter_overlapping(&port, 2).count(), 0);
+}
+
+prop_compose! {
+    fn small_flow()(
+        in_port in 0u32..3, dl_type in prop::sample::select(vec![0x800u16, 0x86dd]), dst in 0u32..16, src in 0u32..16,
+        v6 in 0u8..4, tp_src in 0u16..8, tp_dst in 0u16..8, vlan in 0u16..2,
+    ) -> Flow {
+        let mut f = Flow { in_port, dl_type, nw_dst: dst << 28, nw_src: src << 28, tp_src: tp_src << 13, tp_dst, ..Flow::ZERO };
+        f.ipv6_dst[0] = v6 << 6;
+        f.vlans[0].tci = vlan * 0x1001;
+        f
+    }
+}
+
+prop_compose! {
+    fn small_mask()(
+        in_port in prop::sample::select(vec![0u32, u32::MAX]), typed: bool, dst in 0u32..5, src in 0u32..5, v6 in 0u32..3,
+        tp_src in 0u32..4, tp_dst in prop::sample::select(vec![0u16, 3, 0xffff]), vlan in prop::sample::select(vec![0u16, 0x1000, 0x1fff]),
+        odd in 0u32..8,
+    ) -> Flow {
+        let hi = |n: u32| if n == 0 { 0 } else { u32::MAX << (32 - n) };
+        let nw_dst = if odd == 0 { 0x5000_0000 } else { hi(dst) };
+        let mut m = Flow { in_port, dl_type: if typed { 0xffff } else { 0 }, nw_dst, nw_src: hi(src), ..Flow::ZERO };
+        m.ipv6_dst[0] = (hi(v6) >> 24) as u8;
+        m.tp_src = (hi(tp_src) >> 16) as u16;
+        m.tp_dst = tp_dst;
+        m.vlans[0].tci = vlan;
+        m
+    }
+}
+
+fn naive<'a>(rules: &'a [Arc<TestRule>], flow: &Flow) -> Option<&'a Arc<TestRule>> {
+    rules.iter().filter(|r| r.m.matches(flow)).max_by_key(|r| r.priority)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Priorities are unique here but among identical rules, so the answer is unique too.
+    #[test]
+    fn same_rule_as_a_list_and_sound_masks(
+        specs in prop::collection::vec((small_flow(), small_mask(), 0u32..40, prop::bool::weighted(0.2)), 1..40),
+        probes in prop::collection::vec(small_flow(), 30),
+    ) {
+        let mut c: Classifier<TestRule> = Classifier::default();
+        let mut list: Vec<Arc<TestRule>> = Vec::new();
+        for (tag, (f, m, priority, remove)) in specs.iter().enumerate() {
+            if *remove && !list.is_empty() {
+                let gone = list.remove(tag % list.len());
+                prop_assert_eq!(c.remove(&gone.m, gone.priority).map(|r| r.tag), Some(gone.tag));
+                continue;
+            }
+            let r = rule(f.masked(m), *m, *priority, tag);
+            if list.iter().any(|o| o.priority == r.priority && o.m != r.m) {
+                continue;
+            }
+            let old = list.iter().position(|o| o.priority == r.priority && o.m == r.m);
+            prop_assert_eq!(c.insert(Arc::clone(&r)).map(|r| r.tag), old.map(|i| list[i].tag));
+            match old {
+                Some(i) => list[i] = r,
+                None => list.push(r),
+            }
+            prop_assert_eq!(c.len(), list.len());
+        }
+        for f in &probes {
+            let want = naive(&list, f).map(|r| r.tag);
+            prop_assert_eq!(c.lookup(f, None).map(|r| r.tag), want);
+            let mut wc = Flow::ZERO;
+            prop_assert_eq!(c.lookup(f, Some(&mut wc)).map(|r| r.tag), want);
+            for other in &probes {
+                // A flow that is equal under the mask and otherwise as different as can be.
+                let mut twin = *other;
+                for ((t, o), m) in twin.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
+                    *t = *t & !m | o & m;
+                }
+                prop_assert_eq!(naive(&list, &twin).map(|r| r.tag), want, "{:?} under {:?}", twin, wc);
+            }
+        }
+        for (f, m, priority, _) in &specs {
+            let m = SparseMatch::new(f, m);
+            let want = list.iter().filter(|r| r.m.within(&m)).count();
+            prop_assert_eq!(c.iter_within(&m).count(), want);
+            let want = list.iter().filter(|r| r.m.overlaps(&m) && r.priority == *priority).count();
+            prop_assert_eq!(c.iter_overlapping(&m, *priority).count(), want);
+            prop_assert_eq!(c.find_exact(&m, *priority).is_some(), list.iter().any(|r| r.m == m && r.priority == *priority));
+        }
+    }
+}
