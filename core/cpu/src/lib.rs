@@ -1,1 +1,15 @@
-//! Prefetch, hash and SIMD compare, each with a scalar twin.
+//! What the processor does faster when asked by name: prefetch, CRC32C hashing, compares of many values at once.
+//!
+//! Every function has a scalar twin, which is the meaning; the other is only faster, and tests hold them together.
+//! What every processor of the architecture has (SSE2 on x86-64) is used without asking, and inlines into its caller.
+//! What must be asked for (SSE4.2) is dispatched once per *batch stage*, so that the test costs nothing per packet.
+
+pub mod compare;
+pub mod hash;
+pub mod prefetch;
+pub mod signature;
+
+pub use compare::{Line, masked_eq};
+pub use hash::{hash_line, hash_lines, mix32};
+pub use prefetch::prefetch_read;
+pub use signature::{match_any, match_any_scalar};

@@ -1,0 +1,302 @@
+//! Records of fixed index, read without locks.
+//!
+//! A record is put by the publisher, found by its index (which caches and hash tables keep), removed by the publisher,
+//! and dropped, its index free again, when no reader can hold a reference. An index may be stale: `get` then finds
+//! nothing, or another record that lives there now. The reader must verify what it gets.
+//!
+//! One publisher: the methods that change take `&mut Publisher`, of which there is one per arena.
+
+use crate::epoch::{Epochs, Slot};
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Records are allocated in chunks, so that growth moves none.
+const CHUNK: usize = 1024;
+
+const FREE: u32 = 0;
+const LIVE: u32 = 1;
+const DEAD: u32 = 2;
+
+struct Record<T> {
+    state: AtomicU32,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+struct Shared<T> {
+    chunks: Box<[OnceLock<Box<[Record<T>]>>]>,
+    epochs: Epochs,
+}
+
+// SAFETY: a `T` is reached through a shared reference only while its record is LIVE or within the grace after DEAD
+// (so `T: Sync` is asked for), and is moved in and dropped by the thread of the publisher (so `T: Send` is asked for).
+// The `UnsafeCell` is written by the publisher only while the record is FREE, when no reader has a reference.
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+// SAFETY: as above; moving the whole arena moves the records.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    #[inline]
+    fn record(&self, index: u32) -> Option<&Record<T>> {
+        let index = index as usize;
+        self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        for record in self.chunks.iter_mut().filter_map(OnceLock::get_mut).flat_map(|c| c.iter_mut()) {
+            if *record.state.get_mut() != FREE {
+                // SAFETY: a record that is not FREE holds a value, and `&mut self` says that nobody else has it.
+                unsafe { record.value.get_mut().assume_init_drop() };
+            }
+        }
+    }
+}
+
+/// The shared side: from it come readers.
+pub struct Arena<T> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T> Clone for Arena<T> {
+    fn clone(&self) -> Arena<T> {
+        Arena { shared: Arc::clone(&self.shared) }
+    }
+}
+
+/// The changing side: one per arena.
+pub struct Publisher<T> {
+    shared: Arc<Shared<T>>,
+    free: Vec<u32>,
+    next: u32,
+    limbo: VecDeque<(u64, u32)>,
+}
+
+impl<T> Arena<T> {
+    /// An empty arena for up to `capacity` records (rounded up to a chunk), and its publisher.
+    pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
+        let chunks = (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect();
+        let shared = Arc::new(Shared { chunks, epochs: Epochs::default() });
+        let publisher =
+            Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, limbo: VecDeque::new() };
+        (Arena { shared }, publisher)
+    }
+
+    /// A handle for one reading thread.
+    pub fn reader(&self) -> Reader<T> {
+        Reader { shared: Arc::clone(&self.shared), slot: self.shared.epochs.register() }
+    }
+}
+
+/// One thread's right to read.
+pub struct Reader<T> {
+    shared: Arc<Shared<T>>,
+    slot: Arc<Slot>,
+}
+
+impl<T> Reader<T> {
+    /// Starts to read; ends when the guard goes. To be held for one batch, never while asleep.
+    ///
+    /// `&mut self`: a reader has one slot, so one guard.
+    #[inline]
+    pub fn enter(&mut self) -> Guard<'_, T> {
+        self.shared.epochs.enter(&self.slot);
+        Guard { reader: self }
+    }
+}
+
+/// While it lives, what `get` returned stays.
+pub struct Guard<'r, T> {
+    reader: &'r Reader<T>,
+}
+
+impl<T> Guard<'_, T> {
+    /// The live record of this index, if there is one. It may be another than the index was remembered for.
+    #[inline]
+    pub fn get(&self, index: u32) -> Option<&T> {
+        let record = self.reader.shared.record(index)?;
+        if record.state.load(Ordering::Acquire) != LIVE {
+            return None;
+        }
+        // SAFETY: LIVE was stored with Release after the value was written, so it is initialised and visible. The
+        // publisher drops it only after the epochs say that no reader that entered before its removal is inside; this
+        // guard is inside, and the reference cannot outlive it.
+        Some(unsafe { (*record.value.get()).assume_init_ref() })
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.reader.shared.epochs.leave(&self.reader.slot);
+    }
+}
+
+impl<T: Send + Sync> Publisher<T> {
+    /// Publishes a record; `Err` gives it back if the arena is full.
+    pub fn insert(&mut self, value: T) -> Result<u32, T> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                let Some(chunk) = self.shared.chunks.get(self.next as usize / CHUNK) else {
+                    return Err(value);
+                };
+                chunk.get_or_init(|| {
+                    let record = || Record {
+                        state: AtomicU32::new(FREE),
+                        value: UnsafeCell::new(MaybeUninit::uninit()),
+                    };
+                    std::iter::repeat_with(record).take(CHUNK).collect()
+                });
+                self.next += 1;
+                self.next - 1
+            }
+        };
+        let Some(record) = self.shared.record(index) else { return Err(value) };
+        // SAFETY: the record is FREE (a fresh index, or one that `reclaim` freed), so no reader has or gets a reference
+        // to its value, and this is the only publisher.
+        unsafe { (*record.value.get()).write(value) };
+        record.state.store(LIVE, Ordering::Release);
+        Ok(index)
+    }
+
+    /// The record of this index, for the publisher itself.
+    pub fn get(&self, index: u32) -> Option<&T> {
+        let record = self.shared.record(index)?;
+        if record.state.load(Ordering::Relaxed) != LIVE {
+            return None;
+        }
+        // SAFETY: LIVE records are initialised, and they are dropped by `reclaim` alone, which takes `&mut self`.
+        Some(unsafe { (*record.value.get()).assume_init_ref() })
+    }
+
+    /// Takes the record out of sight. It is dropped by a later [`Publisher::reclaim`].
+    pub fn remove(&mut self, index: u32) -> bool {
+        let Some(record) = self.shared.record(index) else { return false };
+        if record.state.load(Ordering::Relaxed) != LIVE {
+            return false;
+        }
+        record.state.store(DEAD, Ordering::Release);
+        self.limbo.push_back((self.shared.epochs.retire(), index));
+        true
+    }
+
+    /// Drops what no reader can see any more and frees its index; tells of each, so that what else hangs on the
+    /// index can be cleared before it is used again.
+    pub fn reclaim(&mut self, mut freed: impl FnMut(u32)) {
+        if self.limbo.is_empty() {
+            return;
+        }
+        let safe = self.shared.epochs.safe_before();
+        while let Some(&(epoch, index)) = self.limbo.front() {
+            if epoch >= safe {
+                break;
+            }
+            self.limbo.pop_front();
+            if let Some(record) = self.shared.record(index) {
+                // SAFETY: the record is DEAD, so it holds a value; every reader that could have seen it LIVE has left
+                // since (`epoch < safe`), and later ones see DEAD.
+                unsafe { (*record.value.get()).assume_init_drop() };
+                record.state.store(FREE, Ordering::Release);
+            }
+            freed(index);
+            self.free.push(index);
+        }
+    }
+
+    /// Removed records that wait for readers.
+    pub fn in_limbo(&self) -> usize {
+        self.limbo.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_removed_record_lives_as_long_as_a_guard() {
+        let (arena, mut publisher) = Arena::new(10);
+        let mut reader = arena.reader();
+        let index = publisher.insert(String::from("flow")).unwrap();
+        {
+            let guard = reader.enter();
+            let seen = guard.get(index).unwrap();
+            assert!(publisher.remove(index));
+            publisher.reclaim(|_| panic!("still read"));
+            assert_eq!(seen, "flow");
+            assert!(guard.get(index).is_none());
+        }
+        let mut freed = Vec::new();
+        publisher.reclaim(|i| freed.push(i));
+        assert_eq!(freed, [index]);
+        assert_eq!(publisher.insert(String::from("next")).unwrap(), index);
+        assert_eq!(reader.enter().get(index).unwrap(), "next");
+        assert!(reader.enter().get(99_999).is_none());
+    }
+
+    #[test]
+    fn full_is_an_answer() {
+        let (_arena, mut publisher) = Arena::new(1);
+        for i in 0..CHUNK {
+            publisher.insert(i).unwrap();
+        }
+        assert_eq!(publisher.insert(7), Err(7));
+    }
+
+    #[test]
+    fn every_value_is_dropped_once() {
+        struct Counted(Arc<AtomicUsize>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (arena, mut publisher) = Arena::new(10);
+        let a = publisher.insert(Counted(Arc::clone(&drops))).ok().unwrap();
+        let b = publisher.insert(Counted(Arc::clone(&drops))).ok().unwrap();
+        publisher.insert(Counted(Arc::clone(&drops))).ok().unwrap();
+        publisher.remove(a);
+        publisher.reclaim(|_| ());
+        publisher.remove(b);
+        drop((arena, publisher));
+        assert_eq!(drops.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn readers_never_see_a_torn_or_dropped_value() {
+        let (arena, mut publisher) = Arena::new(64);
+        let rounds = if cfg!(miri) { 50 } else { 20_000 };
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                let mut reader = arena.reader();
+                s.spawn(move || {
+                    for _ in 0..rounds {
+                        let guard = reader.enter();
+                        for index in 0..4 {
+                            if let Some(v) = guard.get(index) {
+                                let v: &Vec<u64> = v;
+                                assert!(v.iter().all(|x| *x == v[0]));
+                            }
+                        }
+                    }
+                });
+            }
+            let mut live = Vec::new();
+            for i in 0..rounds as u64 {
+                publisher.reclaim(|_| ());
+                if live.len() == 2 {
+                    publisher.remove(live.remove(0));
+                }
+                if let Ok(index) = publisher.insert(vec![i; 8]) {
+                    live.push(index);
+                }
+            }
+        });
+    }
+}

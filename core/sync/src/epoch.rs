@@ -1,0 +1,62 @@
+//! Who may still be reading: epochs announced by readers.
+//!
+//! The rule: a reader stores the global epoch in its slot *before* it loads any pointer or state, with a sequentially
+//! consistent fence between. The publisher unlinks, fences, then advances the epoch; what it unlinked at epoch `e` may
+//! be freed when every slot is idle or holds an epoch greater than `e`. Either the reader's announcement comes before
+//! the publisher's fence in the single order of fences, and the publisher sees it; or after, and the reader sees the
+//! unlinking.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Value of a slot whose reader is outside.
+const IDLE: u64 = u64::MAX;
+
+/// All readers of one arena.
+#[derive(Debug, Default)]
+pub(crate) struct Epochs {
+    global: AtomicU64,
+    slots: Mutex<Vec<Arc<Slot>>>,
+}
+
+/// One reader's announcement, on a cache line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Slot(AtomicU64);
+
+impl Epochs {
+    /// A slot for a new reader.
+    pub(crate) fn register(&self) -> Arc<Slot> {
+        let slot = Arc::new(Slot(AtomicU64::new(IDLE)));
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&slot));
+        slot
+    }
+
+    /// The reader starts to read.
+    #[inline]
+    pub(crate) fn enter(&self, slot: &Slot) {
+        slot.0.store(self.global.load(Ordering::Relaxed), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The reader has no reference any more.
+    #[inline]
+    pub(crate) fn leave(&self, slot: &Slot) {
+        slot.0.store(IDLE, Ordering::Release);
+    }
+
+    /// To be called after unlinking: the epoch whose readers may still see what was unlinked.
+    pub(crate) fn retire(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        self.global.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Everything retired at an epoch below this one may be freed.
+    pub(crate) fn safe_before(&self) -> u64 {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|s| Arc::strong_count(s) > 1);
+        fence(Ordering::SeqCst);
+        let now = self.global.load(Ordering::SeqCst);
+        slots.iter().map(|s| s.0.load(Ordering::Acquire)).filter(|&e| e != IDLE).min().unwrap_or(now).min(now)
+    }
+}

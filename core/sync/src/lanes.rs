@@ -1,0 +1,129 @@
+//! Per-worker counters of arena records: 16 bytes per record and worker.
+//!
+//! A lane is written by one thread, which loads and stores without atomic read-modify-write; the folding thread reads
+//! it at any time. The two words of a cell may be read at different moments: what one fold misses, the next finds,
+//! since only differences are added up. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
+//! milliseconds; a fold must come sooner than that.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+const CHUNK: usize = 1024;
+const BYTES: u64 = (1 << 48) - 1;
+
+#[derive(Debug, Default)]
+struct Cell {
+    /// Packets in the high half, time of the last one in the low half.
+    packets_used: AtomicU64,
+    /// Bytes, and TCP flags in the low 16 bits.
+    bytes_flags: AtomicU64,
+}
+
+/// What a cell holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneCount {
+    /// Packets, wrapping.
+    pub packets: u32,
+    /// Milliseconds of the last packet, wrapping.
+    pub used: u32,
+    /// Bytes, wrapping at 48 bits.
+    pub bytes: u64,
+    /// All TCP flags seen.
+    pub tcp_flags: u16,
+}
+
+impl LaneCount {
+    /// Packets since `earlier`.
+    pub fn packets_since(&self, earlier: &LaneCount) -> u64 {
+        u64::from(self.packets.wrapping_sub(earlier.packets))
+    }
+
+    /// Bytes since `earlier`.
+    pub fn bytes_since(&self, earlier: &LaneCount) -> u64 {
+        self.bytes.wrapping_sub(earlier.bytes) & BYTES
+    }
+}
+
+struct Cells {
+    chunks: Box<[OnceLock<Box<[Cell]>>]>,
+}
+
+impl Cells {
+    fn cell(&self, index: u32) -> Option<&Cell> {
+        let index = index as usize;
+        self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
+    }
+}
+
+/// The writing end: one worker's.
+pub struct Lane {
+    cells: Arc<Cells>,
+}
+
+/// The reading end of the same lane.
+#[derive(Clone)]
+pub struct Lanes {
+    cells: Arc<Cells>,
+}
+
+impl Lane {
+    /// A lane for an arena of `capacity` records, and its reading end.
+    pub fn new(capacity: usize) -> (Lane, Lanes) {
+        let chunks = (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect();
+        let cells = Arc::new(Cells { chunks });
+        (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
+    }
+
+    /// Counts packets of the record `index`. `&mut self`: a lane has one writer.
+    #[inline]
+    pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {
+        let Some(chunk) = self.cells.chunks.get(index as usize / CHUNK) else { return };
+        let cells = chunk.get_or_init(|| std::iter::repeat_with(Cell::default).take(CHUNK).collect());
+        let cell = &cells[index as usize % CHUNK];
+        let old = cell.packets_used.load(Ordering::Relaxed);
+        let total = (old >> 32) as u32;
+        let new = u64::from(total.wrapping_add(packets)) << 32 | u64::from(now);
+        cell.packets_used.store(new, Ordering::Relaxed);
+        let old = cell.bytes_flags.load(Ordering::Relaxed);
+        let flags = (old as u16 | tcp_flags) as u64;
+        cell.bytes_flags.store((old >> 16).wrapping_add(bytes) << 16 | flags, Ordering::Relaxed);
+    }
+}
+
+impl Lanes {
+    /// What the lane holds for the record; zeroes if nothing was ever counted.
+    pub fn read(&self, index: u32) -> LaneCount {
+        let Some(cell) = self.cells.cell(index) else { return LaneCount::default() };
+        let (a, b) = (cell.packets_used.load(Ordering::Relaxed), cell.bytes_flags.load(Ordering::Relaxed));
+        LaneCount { packets: (a >> 32) as u32, used: a as u32, bytes: b >> 16, tcp_flags: b as u16 }
+    }
+
+    /// Clears the cell of a record that nobody counts any more: its index is about to be used again.
+    pub fn clear(&self, index: u32) {
+        if let Some(cell) = self.cells.cell(index) {
+            cell.packets_used.store(0, Ordering::Relaxed);
+            cell.bytes_flags.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_wrap_and_differences_are_right() {
+        let (mut lane, lanes) = Lane::new(2000);
+        assert_eq!(lanes.read(1500), LaneCount::default());
+        lane.count(1500, u32::MAX, BYTES, 5, 0x02);
+        let first = lanes.read(1500);
+        lane.count(1500, 3, 180, 9, 0x10);
+        let second = lanes.read(1500);
+        assert_eq!(second.packets_since(&first), 3);
+        assert_eq!(second.bytes_since(&first), 180);
+        assert_eq!((second.used, second.tcp_flags), (9, 0x12));
+        lanes.clear(1500);
+        assert_eq!(lanes.read(1500), LaneCount::default());
+        lane.count(999_999, 1, 1, 1, 0);
+    }
+}
