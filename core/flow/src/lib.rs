@@ -1,5 +1,7 @@
 //! What a packet means: flow keys, masks, matches, extraction and the table of match fields.
 
+pub mod compose;
+pub mod extract;
 pub mod field;
 pub mod flow;
 pub mod matching;

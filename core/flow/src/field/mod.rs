@@ -132,7 +132,12 @@ impl FieldId {
     /// The bits of the field that a mask has, as a value of the field.
     pub fn mask_of(self, mask: &Flow) -> u128 {
         let bits = self.place().get(mask);
-        if bits == self.place().ones() { self.ones() } else { bits & self.ones() }
+        match self {
+            // Eight bits of it can be matched, and all eight are not the whole field.
+            FieldId::CtState => bits,
+            _ if bits == self.place().ones() => self.ones(),
+            _ => bits & self.ones(),
+        }
     }
 
     /// Writes the bits into a mask. All ones fill the whole place of the field, wider or narrower than it.
@@ -157,7 +162,7 @@ impl FieldId {
 
     /// The mask has every bit of the field.
     pub fn is_all_ones(self, mask: &Flow) -> bool {
-        self.mask_of(mask) == self.ones()
+        self.place().get(mask) == self.place().ones() || self.mask_of(mask) == self.ones()
     }
 
     /// The mask has no bit of the field.
