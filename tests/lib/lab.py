@@ -115,7 +115,7 @@ class Switch:
     database: 'stock' (Debian's ovsdb-server) or 'embedded' (sluiced serves its own; ours only).
     """
 
-    def __init__(self, ours=True, database="stock", args=(), datapath_type="netdev"):
+    def __init__(self, ours=not os.environ.get("TEST_THE_STOCK_SWITCH"), database="stock", args=(), datapath_type="netdev"):
         self.ours, self.database, self.args, self.datapath_type = ours, database, list(args), datapath_type
         self.dir = tempfile.mkdtemp(prefix="sluice-test-")
         _directories.append(self.dir)

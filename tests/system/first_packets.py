@@ -1,0 +1,144 @@
+"""Real traffic through real kernel ports, driven by stock tools."""
+import json
+import os
+import re
+import time
+
+from lib import lab
+
+
+def two_namespaces(switch, bridge="br0"):
+    """A bridge with two namespaces on it: 10.1.1.1 and 10.1.1.2."""
+    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+    switch.add_bridge(bridge, a.port, b.port)
+    return a, b
+
+
+def assert_ping(ns, address, count=3):
+    out = ns.run("ping", "-c", str(count), "-i", "0.2", "-W", "2", address, check=False)
+    assert " 0% packet loss" in out, out
+
+
+def assert_no_ping(ns, address):
+    out = ns.run("ping", "-c", "2", "-i", "0.2", "-W", "1", address, check=False)
+    assert "100% packet loss" in out, out
+
+
+def test_ping_between_namespaces():
+    """A learning bridge forwards between two veth ports."""
+    s = lab.Switch().start()
+    a, b = two_namespaces(s)
+    assert_ping(a, "10.1.1.2")
+    table = s.appctl("fdb/show", "br0")
+    assert len(table.strip().splitlines()) >= 3, table
+
+
+def test_tcp_with_offloads_on():
+    """TCP passes between veths whose checksum and segmentation offloads nobody turned off."""
+    s = lab.Switch().start()
+    a, b = two_namespaces(s)
+    b.spawn("iperf3", "-s", "-1", stdout=-3)
+    time.sleep(0.5)
+    result = json.loads(a.run("iperf3", "-c", "10.1.1.2", "-t", "1", "-J"))
+    assert result["end"]["sum_received"]["bytes"] > 1_000_000, result["end"]
+
+
+def test_flows_decide():
+    """A drop rule stops pings, deleting it lets them pass again."""
+    s = lab.Switch().start()
+    a, b = two_namespaces(s)
+    assert_ping(a, "10.1.1.2")
+    s.ofctl("add-flow", "br0", "priority=100,icmp,actions=drop")
+    assert_no_ping(a, "10.1.1.2")
+    dump = s.ofctl("dump-flows", "br0")
+    assert re.search(r"n_packets=[1-9]", next(l for l in dump.splitlines() if "icmp" in l)), dump
+    s.ofctl("--strict", "del-flows", "br0", "priority=100,icmp")
+    assert_ping(a, "10.1.1.2")
+
+
+def test_access_vlans_separate():
+    """Access ports of one VLAN reach each other; of two VLANs they do not."""
+    s = lab.Switch().start()
+    a, b = two_namespaces(s)
+    s.vsctl("set", "port", a.port, "tag=10", "--", "set", "port", b.port, "tag=20")
+    assert_no_ping(a, "10.1.1.2")
+    s.vsctl("set", "port", b.port, "tag=10")
+    assert_ping(a, "10.1.1.2")
+
+
+def test_patch_ports_join_bridges():
+    """Two bridges joined by patch ports are one network."""
+    s = lab.Switch().start()
+    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+    s.add_bridge("br0", a.port)
+    s.add_bridge("br1", b.port)
+    s.vsctl("add-port", "br0", "patch0", "--", "set", "interface", "patch0", "type=patch", "options:peer=patch1")
+    s.vsctl("add-port", "br1", "patch1", "--", "set", "interface", "patch1", "type=patch", "options:peer=patch0")
+    assert_ping(a, "10.1.1.2")
+
+
+def test_internal_port_reaches_a_namespace():
+    """An internal port is a device of the host that the bridge serves; deleting it removes the device."""
+    s = lab.Switch().start()
+    a = lab.Namespace("10.1.1.1/24")
+    name = lab.unique("sli")
+    s.add_bridge("br0", a.port)
+    s.vsctl("add-port", "br0", name, "--", "set", "interface", name, "type=internal")
+    inner = lab.Namespace()
+    lab.sh("ip", "link", "set", name, "netns", inner.name)
+    inner.run("ip", "address", "add", "10.1.1.9/24", "dev", name)
+    inner.run("ip", "link", "set", name, "up")
+    assert_ping(inner, "10.1.1.1")
+    s.vsctl("del-port", name)
+    lab.wait_until(lambda: name not in inner.run("ip", "-o", "link"), "the device is gone")
+
+
+def test_embedded_database():
+    """sluiced alone serves its own database to stock ovs-vsctl and keeps it over a restart."""
+    s = lab.Switch(database="embedded").start()
+    a, b = two_namespaces(s)
+    assert_ping(a, "10.1.1.2")
+    s.daemon.terminate()
+    s.daemon.wait(10)
+    s.start_daemon()
+    lab.wait_until(lambda: "br0" in s.vsctl("list-br"), "the bridge is back")
+    assert_ping(a, "10.1.1.2")
+
+
+def test_forwards_while_the_database_is_away():
+    """The database server killed under traffic: no packet notices; changes work again when it is back."""
+    s = lab.Switch().start()
+    a, b = two_namespaces(s)
+    assert_ping(a, "10.1.1.2")
+    s.db.kill()
+    s.db.wait()
+    assert_ping(a, "10.1.1.2", count=5)
+    os.unlink(s.dir + "/db.sock")
+    s.start_database()
+    s.vsctl("set", "port", b.port, "tag=7")
+    assert_no_ping(a, "10.1.1.2")
+    s.vsctl("clear", "port", b.port, "tag")
+    assert_ping(a, "10.1.1.2")
+
+
+def test_start_is_quick_and_small():
+    """Ready below a second, resident below 60 MB."""
+    s = lab.Switch(database="embedded")
+    started = time.time()
+    s.start()
+    s.vsctl("--no-wait", "show")
+    took = time.time() - started
+    with open("/proc/%d/status" % s.daemon.pid) as f:
+        resident_kb = int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+    assert took < 1.0, "%.2f s" % took
+    assert resident_kb < 60 * 1024, "%d kB" % resident_kb
+
+
+def test_second_instance_is_refused():
+    """A second daemon on the same run directory says why it does not start, and the first goes on."""
+    import subprocess
+    s = lab.Switch().start()
+    r = subprocess.run([s.binary(), "--pidfile", "-vconsole:off"], env=s.env, capture_output=True, text=True, timeout=10)
+    assert r.returncode != 0
+    assert "already running" in r.stderr, r.stderr
+    assert "ovs-vswitchd" in s.appctl("version")
