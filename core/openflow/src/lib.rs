@@ -1,1 +1,21 @@
 //! OpenFlow wire codec and the ovs-ofctl text syntax over one set of types.
+
+pub mod action;
+pub mod error;
+pub mod flow_mod;
+pub mod group;
+pub mod message;
+pub mod meter;
+pub mod monitor;
+pub mod packet_io;
+pub mod port;
+pub mod session;
+pub mod stats;
+pub mod table;
+pub mod version;
+
+pub use action::Action;
+pub use error::OfError;
+pub use flow_mod::FlowMod;
+pub use message::{Body, Message, Xid};
+pub use version::{Version, VersionSet};

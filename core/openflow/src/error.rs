@@ -1,0 +1,127 @@
+//! OpenFlow errors: one list over all versions and vendors, with the numbers each version gives them.
+//!
+//! Where a version has no number for an error, the codec sends `NXBRC_UNENCODABLE_ERROR` in its place, as Open vSwitch does.
+//! Where one number means two errors in a version, the first in the list is what it decodes to.
+//! Sources: the error sections of the OpenFlow specifications 1.0 to 1.5, Open vSwitch's `ofp-errors.h` for its vendor codes.
+
+mod table;
+
+use crate::version::Version;
+use std::fmt;
+pub use table::OfError;
+
+/// Nicira's vendor (experimenter) number.
+pub const NX_VENDOR: u32 = 0x0000_2320;
+/// The Open Networking Foundation's experimenter number.
+pub const ONF_VENDOR: u32 = 0x4f4e_4600;
+
+/// The type that marks an error of a vendor: OpenFlow 1.0 and 1.1 (Nicira), 1.2 and later.
+const NX_TYPE_OLD: u16 = 0xb0c2;
+const EXPERIMENTER_TYPE: u16 = 0xffff;
+
+/// How one version numbers an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// 0 for the standard itself.
+    pub vendor: u32,
+    pub kind: u16,
+    pub code: u16,
+}
+
+impl OfError {
+    /// The error's name, as every tool prints it: `OFPBAC_BAD_OUT_PORT`.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The error of a name.
+    pub fn from_name(name: &str) -> Option<OfError> {
+        OfError::ALL.iter().copied().find(|e| e.name() == name)
+    }
+
+    pub(crate) fn code(self, version: Version) -> Option<Code> {
+        let index = version.wire() - 1;
+        let row = self.row().1.iter().find(|(range, _)| range.contains(&index))?;
+        Some(row.1)
+    }
+
+    fn from_code(version: Version, code: Code) -> Option<OfError> {
+        OfError::ALL.iter().copied().find(|e| e.code(version) == Some(code))
+    }
+
+    /// The body of an error message in `version`: type, code and the request's first bytes.
+    pub(crate) fn encode(self, version: Version, data: &[u8], out: &mut Vec<u8>) {
+        let code = self.code(version).or_else(|| OfError::NxbrcUnencodableError.code(version));
+        let Some(code) = code else { return };
+        let words: &[u16] = if code.vendor == 0 {
+            &[code.kind, code.code]
+        } else if version <= Version::V11 {
+            &[NX_TYPE_OLD, 0, 0, code.vendor as u16, code.kind, code.code]
+        } else {
+            &[EXPERIMENTER_TYPE, code.kind, (code.vendor >> 16) as u16, code.vendor as u16]
+        };
+        out.extend(words.iter().flat_map(|w| w.to_be_bytes()));
+        out.extend_from_slice(data);
+    }
+
+    /// The body of an error message: the error, if it is known, and the rest of the body.
+    pub(crate) fn decode(version: Version, body: &[u8]) -> Option<(Option<OfError>, &[u8])> {
+        let word = |at: usize| body.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
+        let (kind, code) = (word(0)?, word(2)?);
+        let long = |at| Some(u32::from(word(at)?) << 16 | u32::from(word(at + 2)?));
+        let (code, used) = match kind {
+            NX_TYPE_OLD if version <= Version::V11 => {
+                (Code { vendor: long(4)?, kind: word(8)?, code: word(10)? }, 12)
+            }
+            EXPERIMENTER_TYPE if version > Version::V11 => {
+                (Code { vendor: long(4)?, kind: code, code: 0 }, 8)
+            }
+            _ => (Code { vendor: 0, kind, code }, 4),
+        };
+        Some((OfError::from_code(version, code), body.get(used..)?))
+    }
+}
+
+impl fmt::Display for OfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::error::Error for OfError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(e: OfError, v: Version) -> Option<OfError> {
+        let mut out = Vec::new();
+        e.encode(v, b"req", &mut out);
+        let (back, data) = OfError::decode(v, &out).unwrap();
+        assert_eq!(data, b"req");
+        back
+    }
+
+    #[test]
+    fn every_error_comes_back_but_merged_ones() {
+        for v in Version::ALL {
+            for e in OfError::ALL.iter().copied().filter(|e| e.code(v).is_some()) {
+                let back = round(e, v).unwrap();
+                assert!(back == e || back.code(v) == e.code(v), "{e} in {v}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_the_standard() {
+        let mut out = Vec::new();
+        OfError::BacBadOutPort.encode(Version::V10, &[], &mut out);
+        assert_eq!(out, [0, 2, 0, 4]);
+        out.clear();
+        OfError::BrcBadTableId.encode(Version::V10, &[], &mut out);
+        assert_eq!(out, [0xb0, 0xc2, 0, 0, 0, 0, 0x23, 0x20, 0, 1, 2, 0]);
+        assert_eq!(OfError::BrcIsSecondary.name(), "OFPBRC_IS_SECONDARY");
+        assert_eq!(round(OfError::BrcIsSecondary, Version::V10), Some(OfError::BrcEperm));
+        assert_eq!(round(OfError::BipcTooMany, Version::V10), Some(OfError::NxbrcUnencodableError));
+    }
+}

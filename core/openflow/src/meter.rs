@@ -1,0 +1,95 @@
+//! Meters (OpenFlow 1.3 and later).
+
+use crate::flow_mod::Duration;
+
+/// All meters.
+pub const METER_ALL: u32 = 0xffff_ffff;
+/// The meter of packets to the controller.
+pub const METER_CONTROLLER: u32 = 0xffff_fffe;
+/// The meter of packets to the slow path.
+pub const METER_SLOWPATH: u32 = 0xffff_fffd;
+/// The last number of an ordinary meter.
+pub const METER_MAX: u32 = 0xffff_0000;
+
+/// Flags of a meter (`OFPMF13_*`).
+pub mod meter_flags {
+    #![allow(missing_docs)]
+    pub const KBPS: u16 = 1;
+    pub const PKTPS: u16 = 2;
+    pub const BURST: u16 = 4;
+    pub const STATS: u16 = 8;
+}
+
+/// What a meter mod does; the discriminant is the number on the wire.
+#[repr(u16)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum MeterCommand {
+    #[default]
+    Add = 0,
+    Modify = 1,
+    Delete = 2,
+}
+
+/// A band: what happens above its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterBand {
+    /// `None` drops; otherwise the drop precedence is raised by so much (DSCP remark).
+    pub dscp_remark: Option<u8>,
+    /// kbit/s or packets/s.
+    pub rate: u32,
+    /// Burst.
+    pub burst: u32,
+}
+
+/// A meter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Number.
+    pub meter: u32,
+    /// See [`meter_flags`].
+    pub flags: u16,
+    /// Bands.
+    pub bands: Vec<MeterBand>,
+}
+
+/// A meter mod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeterMod {
+    /// What to do.
+    pub command: MeterCommand,
+    /// The meter.
+    pub config: MeterConfig,
+}
+
+/// Counters of a meter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeterStats {
+    /// Number.
+    pub meter: u32,
+    /// Flows that use it.
+    pub flow_count: u32,
+    /// Packets in.
+    pub packets: u64,
+    /// Bytes in.
+    pub bytes: u64,
+    /// Age.
+    pub duration: Duration,
+    /// Packets and bytes of each band.
+    pub bands: Vec<(u64, u64)>,
+}
+
+/// What meters the switch has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterFeatures {
+    /// How many.
+    pub max_meters: u32,
+    /// Bit by band type: 1 drop, 2 DSCP remark.
+    pub band_types: u32,
+    /// See [`meter_flags`].
+    pub capabilities: u32,
+    /// Bands of a meter.
+    pub max_bands: u8,
+    /// Colours.
+    pub max_color: u8,
+}

@@ -1,0 +1,129 @@
+//! Ports as OpenFlow shows and changes them.
+
+use flow::Mac;
+use units::OfPort;
+
+/// Configuration of a port (`OFPPC_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Administratively down.
+    pub port_down: bool,
+    /// No spanning tree on this port (1.0).
+    pub no_stp: bool,
+    /// Drop what it receives.
+    pub no_recv: bool,
+    /// Drop even what spanning tree receives (1.0).
+    pub no_recv_stp: bool,
+    /// Not part of a flood (1.0 and Nicira).
+    pub no_flood: bool,
+    /// Send nothing.
+    pub no_fwd: bool,
+    /// No packet-in for misses.
+    pub no_packet_in: bool,
+}
+
+/// Spanning tree state of a port (1.0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum StpState {
+    #[default]
+    Listen,
+    Learn,
+    Forward,
+    Block,
+}
+
+/// State of a port (`OFPPS_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// No carrier.
+    pub link_down: bool,
+    /// Blocked (1.1 and later).
+    pub blocked: bool,
+    /// Live for fast failover (1.1 and later).
+    pub live: bool,
+    /// Spanning tree (1.0).
+    pub stp: StpState,
+}
+
+/// Features of a port, in the bits of OpenFlow 1.1 and later; the codec converts to 1.0's.
+pub mod features {
+    #![allow(missing_docs)]
+    pub const HD_10MB: u32 = 1 << 0;
+    pub const FD_10MB: u32 = 1 << 1;
+    pub const HD_100MB: u32 = 1 << 2;
+    pub const FD_100MB: u32 = 1 << 3;
+    pub const HD_1GB: u32 = 1 << 4;
+    pub const FD_1GB: u32 = 1 << 5;
+    pub const FD_10GB: u32 = 1 << 6;
+    pub const FD_40GB: u32 = 1 << 7;
+    pub const FD_100GB: u32 = 1 << 8;
+    pub const FD_1TB: u32 = 1 << 9;
+    pub const OTHER: u32 = 1 << 10;
+    pub const COPPER: u32 = 1 << 11;
+    pub const FIBER: u32 = 1 << 12;
+    pub const AUTONEG: u32 = 1 << 13;
+    pub const PAUSE: u32 = 1 << 14;
+    pub const PAUSE_ASYM: u32 = 1 << 15;
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub number: OfPort,
+    /// Its Ethernet address.
+    pub hw_addr: Mac,
+    /// Its name; cut to 15 bytes on the wire.
+    pub name: String,
+    /// Configuration.
+    pub config: PortConfig,
+    /// State.
+    pub state: PortState,
+    /// What it does now, see [`features`].
+    pub current: u32,
+    /// What it advertises.
+    pub advertised: u32,
+    /// What it could do.
+    pub supported: u32,
+    /// What its peer advertises.
+    pub peer: u32,
+    /// kbit/s, 0 is unknown (1.1 and later).
+    pub current_speed: u32,
+    /// kbit/s, 0 is unknown (1.1 and later).
+    pub max_speed: u32,
+}
+
+/// Why a port status is sent (`OFPPR_*`); the discriminant is the number on the wire.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum PortReason {
+    Add = 0,
+    Delete = 1,
+    Modify = 2,
+}
+
+/// A port has come, gone or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortStatus {
+    /// What happened.
+    pub reason: PortReason,
+    /// How the port is now.
+    pub port: Port,
+}
+
+/// Changes a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortMod {
+    /// Which port.
+    pub number: OfPort,
+    /// Must be its address; all zero with OpenFlow 1.1 and later asks for no check.
+    pub hw_addr: Mac,
+    /// New configuration …
+    pub config: PortConfig,
+    /// … of these bits.
+    pub mask: PortConfig,
+    /// Features to advertise; 0 for no change.
+    pub advertise: u32,
+}

@@ -1,0 +1,106 @@
+//! Tables: what they can do, how they are set.
+
+use flow::FieldId;
+
+/// What happens to a packet that no flow of the table matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableMiss {
+    /// As the version's standard says.
+    #[default]
+    Default,
+    /// To the controller.
+    Controller,
+    /// To the next table.
+    Continue,
+    /// Dropped.
+    Drop,
+}
+
+/// Thresholds of vacancy events, in percent (1.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vacancy {
+    /// Event when it falls below.
+    pub down: u8,
+    /// Event when it rises above.
+    pub up: u8,
+    /// How vacant it is now.
+    pub now: u8,
+}
+
+/// How a table is set, asked or told (`OFPT_TABLE_MOD`, `OFPMP_TABLE_DESC`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableConfig {
+    /// The table; all ones is all.
+    pub table: u8,
+    /// Miss (1.1, 1.2).
+    pub miss: TableMiss,
+    /// Flows may be evicted (1.4); `None`: not said.
+    pub eviction: Option<bool>,
+    /// `OFPTMPEF14_*`, where the message says it.
+    pub eviction_flags: Option<u32>,
+    /// Vacancy events are wanted (1.4); `None`: not said.
+    pub vacancy_events: Option<bool>,
+    /// Their thresholds.
+    pub vacancy: Vacancy,
+}
+
+/// What a table can do on a match or on a miss.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstructionFeatures {
+    /// Instructions: bit by number on the wire (1 goto-table … 6 meter).
+    pub instructions: u32,
+    /// Tables that goto-table may name.
+    pub next_tables: Vec<u8>,
+    /// In write-actions: bit by number of a 1.3 action.
+    pub write_actions: u32,
+    /// In apply-actions: bit by number of a 1.3 action.
+    pub apply_actions: u32,
+    /// Fields of set-field in write-actions.
+    pub write_set_fields: Vec<FieldId>,
+    /// Fields of set-field in apply-actions.
+    pub apply_set_fields: Vec<FieldId>,
+}
+
+/// What a table can do (`OFPMP_TABLE_FEATURES`, and the table statistics of OpenFlow 1.0 to 1.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableFeatures {
+    /// The table.
+    pub table: u8,
+    /// Its name.
+    pub name: String,
+    /// Bits of metadata that can be matched.
+    pub metadata_match: u64,
+    /// Bits of metadata that can be written.
+    pub metadata_write: u64,
+    /// Miss configurations it has, as bits of `OFPTC11_*`.
+    pub miss_config: u32,
+    /// Eviction is there (1.4).
+    pub supports_eviction: bool,
+    /// Vacancy events are there (1.4).
+    pub supports_vacancy_events: bool,
+    /// How many flows.
+    pub max_entries: u32,
+    /// For flows.
+    pub nonmiss: InstructionFeatures,
+    /// For the table-miss flow.
+    pub miss: InstructionFeatures,
+    /// Fields that can be matched; those in `mask` with masks, those in `wildcard` left out.
+    pub matching: Vec<FieldId>,
+    /// See `matching`.
+    pub mask: Vec<FieldId>,
+    /// See `matching`.
+    pub wildcard: Vec<FieldId>,
+}
+
+/// Counters of a table; what only 1.0 to 1.2 say is in `features`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableStats {
+    /// What 1.0 to 1.2 say along with the counters.
+    pub features: TableFeatures,
+    /// Flows.
+    pub active: u32,
+    /// Packets looked up.
+    pub lookups: u64,
+    /// Packets that hit.
+    pub matched: u64,
+}
