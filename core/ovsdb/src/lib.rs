@@ -1,1 +1,41 @@
 //! RFC 7047 without I/O: values, schema, operations, transactions, monitors, log records, client replica.
+//!
+//! Both ends of the protocol live here as plain data structures: the server's half
+//! ([`Database`], [`Monitor`], [`LockTable`], [`log`]) and the client's half ([`replica`],
+//! [`operation`]). Nothing in this crate reads a clock, a file or a socket; random UUIDs and
+//! the time come in as arguments, so every run can be repeated.
+//!
+//! Rows are shared (`Arc`) in persistent maps: a snapshot of a database costs the number of
+//! its tables, so a transaction works on a snapshot and is dropped to roll back.
+
+pub mod condition;
+pub mod database;
+pub mod error;
+pub mod integrity;
+pub mod json;
+pub mod jsonrpc;
+pub mod lock;
+pub mod log;
+pub mod monitor;
+pub mod mutation;
+pub mod operation;
+ 
+pub mod schema;
+pub mod stream;
+pub mod transaction;
+pub mod types;
+pub mod value;
+
+pub use database::{Change, Changes, Commit, Database, Row};
+pub use error::Error;
+pub use jsonrpc::Message;
+pub use lock::LockTable;
+pub use monitor::Monitor;
+pub use operation::Operation;
+
+pub use schema::Schema;
+pub use serde_json::Value as Json;
+pub use stream::Splitter;
+pub use transaction::{Context, Outcome, Prepared};
+pub use uuid::Uuid;
+pub use value::{Atom, Datum};

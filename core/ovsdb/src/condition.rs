@@ -1,0 +1,153 @@
+//! `where` clauses: `[<column>, <function>, <value>]` (RFC 7047 section 5.1), and the
+//! `true`/`false` clauses that monitor conditions add.
+
+use crate::database::Row;
+use crate::schema::{TableSchema, UUID_COLUMN};
+use crate::value::{Datum, Symbols};
+use crate::{Error, Json, Uuid};
+
+/// How a clause compares a column with its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `>=`
+    GreaterOrEqual,
+    /// `>`
+    Greater,
+    /// `includes`
+    Includes,
+    /// `excludes`
+    Excludes,
+}
+
+impl Function {
+    const ALL: [(Function, &'static str); 8] = [
+        (Function::Less, "<"),
+        (Function::LessOrEqual, "<="),
+        (Function::Equal, "=="),
+        (Function::NotEqual, "!="),
+        (Function::GreaterOrEqual, ">="),
+        (Function::Greater, ">"),
+        (Function::Includes, "includes"),
+        (Function::Excludes, "excludes"),
+    ];
+
+    /// Its text in a clause.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(f, _)| *f == self).map_or("", |(_, name)| name)
+    }
+
+    fn from_name(name: &str) -> Option<Function> {
+        Self::ALL.iter().find(|(_, n)| *n == name).map(|(f, _)| *f)
+    }
+}
+
+/// One clause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// `true` or `false`.
+    Constant(bool),
+    /// A comparison of the column at this place.
+    Compare(usize, Function, Datum),
+}
+
+/// A list of clauses.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Condition(Vec<Clause>);
+
+impl Condition {
+    /// Reads a `where` array.
+    pub fn from_json(table: &TableSchema, json: &Json, mut symbols: Option<&mut Symbols>) -> Result<Self, Error> {
+        let clauses = json.as_array().map(Vec::as_slice).unwrap_or_default();
+        let parse = |clause| Clause::from_json(table, clause, symbols.as_deref_mut());
+        clauses.iter().map(parse).collect::<Result<_, _>>().map(Condition)
+    }
+
+    /// Whether all clauses hold; an empty condition holds for every row.
+    pub fn all(&self, row: &Row) -> bool {
+        self.0.iter().all(|clause| clause.holds(row))
+    }
+
+    /// Whether any clause holds, or there is none: how monitors read a condition.
+    pub fn any(&self, row: &Row) -> bool {
+        self.0.is_empty() || self.0.iter().any(|clause| clause.holds(row))
+    }
+
+    /// Whether there are no clauses.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one row that can match, when a clause says `_uuid == X`.
+    pub fn only_uuid(&self) -> Option<Uuid> {
+        self.0.iter().find_map(|clause| match clause {
+            Clause::Compare(UUID_COLUMN, Function::Equal, datum) => datum.uuids().next(),
+            _ => None,
+        })
+    }
+}
+
+impl Clause {
+    fn from_json(table: &TableSchema, json: &Json, symbols: Option<&mut Symbols>) -> Result<Clause, Error> {
+        if let Some(constant) = json.as_bool() {
+            return Ok(Clause::Constant(constant));
+        }
+        let parts = json.as_array().map(Vec::as_slice);
+        let Some([Json::String(name), Json::String(function_name), value]) = parts else {
+            return Err(Error::syntax(json, "Parse error in condition."));
+        };
+        let Some(column) = table.column_index(name) else {
+            let text = format!("No column {name} in table {}.", table.name);
+            return Err(Error::quoting("unknown column", json, text));
+        };
+        let Some(function) = Function::from_name(function_name) else {
+            return Err(Error::new("unknown function", format!("No function named {function_name}.")));
+        };
+        let mut ty = table.columns[column].ty.clone();
+        match function {
+            Function::Less | Function::LessOrEqual | Function::Greater | Function::GreaterOrEqual => {
+                use crate::types::AtomicType::{Integer, Real};
+                let single = ty.is_scalar() || ty.is_optional();
+                if !single || !matches!(ty.key.kind, Integer | Real) {
+                    let text = format!(
+                        "Type mismatch: \"{function_name}\" operator may not be applied to column {name} of type {}.",
+                        ty.english()
+                    );
+                    return Err(Error::syntax(json, text));
+                }
+                ty.min = 1;
+            }
+            Function::Excludes if !ty.is_scalar() => (ty.min, ty.max) = (0, u32::MAX),
+            Function::Includes if !ty.is_scalar() => ty.min = 0,
+            _ => {}
+        }
+        Ok(Clause::Compare(column, function, Datum::from_json(value, &ty, symbols)?))
+    }
+
+    fn holds(&self, row: &Row) -> bool {
+        let (column, function, argument) = match self {
+            Clause::Constant(constant) => return *constant,
+            Clause::Compare(column, function, argument) => (*column, *function, argument),
+        };
+        let field = row.field(column);
+        // Relations are false when an optional column is empty.
+        let order = field.first().zip(argument.first()).map(|(a, b)| a.cmp(b));
+        match function {
+            Function::Equal => field == argument,
+            Function::NotEqual => field != argument,
+            Function::Less => order.is_some_and(|o| o.is_lt()),
+            Function::LessOrEqual => order.is_some_and(|o| o.is_le()),
+            Function::Greater => order.is_some_and(|o| o.is_gt()),
+            Function::GreaterOrEqual => order.is_some_and(|o| o.is_ge()),
+            Function::Includes => argument.is_subset_of(field),
+            Function::Excludes => argument.is_disjoint_from(field),
+        }
+    }
+}

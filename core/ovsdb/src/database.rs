@@ -1,0 +1,185 @@
+//! The rows of a database, its snapshots and its recent history.
+//!
+//! Invariants between commits: strong references point at existing rows and are counted;
+//! weak references point at existing rows; each index maps the values of its columns to the
+//! one row that has them. [`crate::integrity`] restores them at each commit. One thread owns
+//! a `Database`; a clone is a cheap snapshot.
+
+use crate::schema::{FIRST_COLUMN, Schema, TableSchema, UUID_COLUMN, VERSION_COLUMN};
+use crate::value::{Atom, Datum};
+use crate::Uuid;
+use rpds::RedBlackTreeMapSync;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most transactions kept so that clients may resume.
+const HISTORY_TRANSACTIONS: usize = 100;
+/// Most row changes kept for the same end.
+const HISTORY_CHANGES: usize = 20_000;
+
+/// One row: a value per column of its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    fields: Vec<Arc<Datum>>,
+}
+
+impl Row {
+    /// A row with the default value in every column.
+    pub fn new(table: &TableSchema, uuid: Uuid) -> Row {
+        let mut fields: Vec<_> = table.columns.iter().map(|c| Arc::new(Datum::default_of(&c.ty))).collect();
+        fields[UUID_COLUMN] = Arc::new(Datum::scalar(uuid));
+        Row { fields }
+    }
+
+    /// The row's UUID.
+    pub fn uuid(&self) -> Uuid {
+        self.field(UUID_COLUMN).first().and_then(Atom::as_uuid).unwrap_or_default()
+    }
+
+    /// The value in the column at `column`.
+    pub fn field(&self, column: usize) -> &Datum {
+        &self.fields[column]
+    }
+
+    /// The shared value in the column at `column`.
+    pub fn shared(&self, column: usize) -> &Arc<Datum> {
+        &self.fields[column]
+    }
+
+    /// The value in the column at `column`, to be changed.
+    pub fn field_mut(&mut self, column: usize) -> &mut Datum {
+        Arc::make_mut(&mut self.fields[column])
+    }
+
+    /// Replaces the value in the column at `column`.
+    pub fn set(&mut self, column: usize, value: impl Into<Arc<Datum>>) {
+        self.fields[column] = value.into();
+    }
+
+    /// Gives the row a new `_version`.
+    pub fn set_version(&mut self, version: Uuid) {
+        self.set(VERSION_COLUMN, Datum::scalar(version));
+    }
+
+    /// Whether the columns of the schema are equal; the version may differ.
+    pub fn same_content(&self, other: &Row) -> bool {
+        self.fields[FIRST_COLUMN..] == other.fields[FIRST_COLUMN..]
+    }
+
+    pub(crate) fn content(&self) -> &[Arc<Datum>] {
+        &self.fields[FIRST_COLUMN..]
+    }
+}
+
+/// Rows of a table, by UUID.
+pub type Rows = RedBlackTreeMapSync<Uuid, Arc<Row>>;
+/// One index: the values of its columns, and the row that has them.
+pub(crate) type Index = RedBlackTreeMapSync<Vec<Arc<Datum>>, Uuid>;
+
+/// One table's rows and what is derived from them.
+#[derive(Clone, Default)]
+pub struct Table {
+    pub(crate) rows: Rows,
+    /// How many strong references point at a row; a row without any is absent.
+    pub(crate) references: RedBlackTreeMapSync<Uuid, u64>,
+    pub(crate) indexes: Vec<Index>,
+}
+
+impl Table {
+    /// The rows.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+}
+
+/// How one transaction changed one row.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The table's place in the schema.
+    pub table: usize,
+    /// The row's UUID.
+    pub uuid: Uuid,
+    /// The row before; absent when it was inserted.
+    pub old: Option<Arc<Row>>,
+    /// The row after; absent when it was deleted.
+    pub new: Option<Arc<Row>>,
+}
+
+/// All row changes of a transaction.
+pub type Changes = Vec<Change>;
+
+/// A transaction that passed all checks, ready to be stored and applied.
+pub struct Commit {
+    pub(crate) tables: Vec<Table>,
+    /// What it changes; empty if nothing.
+    pub changes: Arc<Changes>,
+}
+
+/// A database in memory.
+#[derive(Clone)]
+pub struct Database {
+    schema: Arc<Schema>,
+    tables: Vec<Table>,
+    last_transaction: Uuid,
+    history: VecDeque<(Uuid, Arc<Changes>)>,
+    history_changes: usize,
+}
+
+impl Database {
+    /// A database without rows; `first_id` stands for the transaction before the first one.
+    pub fn new(schema: Arc<Schema>, first_id: Uuid) -> Database {
+        let table = |t: &TableSchema| Table { indexes: vec![Index::default(); t.indexes.len()], ..Table::default() };
+        let tables = schema.tables.iter().map(table).collect();
+        Database { schema, tables, last_transaction: first_id, history: VecDeque::new(), history_changes: 0 }
+    }
+
+    /// Its schema.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Its tables, in the order of the schema.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The rows of the table called `name`.
+    pub fn rows(&self, name: &str) -> Option<&Rows> {
+        Some(&self.tables.get(self.schema.table_index(name)?)?.rows)
+    }
+
+    /// The ID of the newest transaction.
+    pub fn last_transaction(&self) -> Uuid {
+        self.last_transaction
+    }
+
+    /// Takes over a commit made from this very state, and remembers it under `id`.
+    pub fn apply(&mut self, commit: Commit, id: Uuid) {
+        if commit.changes.is_empty() {
+            return;
+        }
+        self.tables = commit.tables;
+        self.last_transaction = id;
+        self.history_changes += commit.changes.len();
+        self.history.push_back((id, commit.changes));
+        while self.history.len() > HISTORY_TRANSACTIONS || self.history_changes > HISTORY_CHANGES {
+            let Some((_, dropped)) = self.history.pop_front() else { break };
+            self.history_changes -= dropped.len();
+        }
+    }
+
+    /// What changed after transaction `id`, oldest first; `None` when that is too long ago.
+    pub fn changes_since(&self, id: Uuid) -> Option<Vec<Arc<Changes>>> {
+        if id == self.last_transaction {
+            return Some(Vec::new());
+        }
+        let at = self.history.iter().position(|(known, _)| *known == id)?;
+        Some(self.history.iter().skip(at + 1).map(|(_, changes)| changes.clone()).collect())
+    }
+
+    /// Drops the history, as after reading a file: nobody can have seen it.
+    pub fn forget_history(&mut self) {
+        self.history.clear();
+        self.history_changes = 0;
+    }
+}

@@ -1,0 +1,126 @@
+//! JSON-RPC 1.0 messages, as OVSDB and the control socket use them.
+
+use crate::Json;
+use serde_json::json;
+use std::fmt;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Wants an answer under the same ID.
+    Request {
+        /// Name of the method.
+        method: String,
+        /// Its arguments.
+        params: Json,
+        /// Tells answers apart.
+        id: Json,
+    },
+    /// Wants no answer.
+    Notify {
+        /// Name of the method.
+        method: String,
+        /// Its arguments.
+        params: Json,
+    },
+    /// A good answer.
+    Reply {
+        /// What came out.
+        result: Json,
+        /// ID of the request.
+        id: Json,
+    },
+    /// A bad answer.
+    Error {
+        /// What went wrong.
+        error: Json,
+        /// ID of the request.
+        id: Json,
+    },
+}
+
+impl Message {
+    /// A request.
+    pub fn request(method: &str, params: Json, id: impl Into<Json>) -> Message {
+        Message::Request { method: method.to_owned(), params, id: id.into() }
+    }
+
+    /// A notification.
+    pub fn notify(method: &str, params: Json) -> Message {
+        Message::Notify { method: method.to_owned(), params }
+    }
+
+    /// Takes a message apart; the error says what is wrong with its form.
+    pub fn from_json(json: Json) -> Result<Message, &'static str> {
+        let Json::Object(mut object) = json else { return Err("message is not a JSON object") };
+        let mut take = |name: &str| object.remove(name).filter(|value| !value.is_null());
+        let (method, params, id) = (take("method"), take("params"), take("id"));
+        let (result, error) = (take("result"), take("error"));
+        let message = match (method, id) {
+            (Some(Json::String(method)), id) => {
+                if result.is_some() || error.is_some() {
+                    return Err("request must not have \"result\" or \"error\"");
+                }
+                let params = params.ok_or("request must have \"params\"")?;
+                if !params.is_array() && !params.is_object() {
+                    return Err("\"params\" must be JSON array or object");
+                }
+                match id {
+                    Some(id) => Message::Request { method, params, id },
+                    None => Message::Notify { method, params },
+                }
+            }
+            (Some(_), _) => return Err("method is not a JSON string"),
+            (None, None) => return Err("message has neither \"method\" nor \"id\""),
+            (None, Some(id)) => match error {
+                Some(error) => Message::Error { error, id },
+                None => Message::Reply { result: result.unwrap_or(Json::Null), id },
+            },
+        };
+        if object.keys().any(|k| !matches!(k.as_str(), "method" | "params" | "id" | "result" | "error")) {
+            return Err("message has unexpected member");
+        }
+        Ok(message)
+    }
+
+    /// The message as JSON.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Message::Request { method, params, id } => json!({"id": id, "method": method, "params": params}),
+            Message::Notify { method, params } => json!({"id": null, "method": method, "params": params}),
+            Message::Reply { result, id } => json!({"error": null, "id": id, "result": result}),
+            Message::Error { error, id } => json!({"error": error, "id": id, "result": null}),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.to_json())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        let messages = [
+            Message::request("echo", json!([]), 1),
+            Message::notify("update", json!([1])),
+            Message::Reply { result: json!({}), id: json!("x") },
+            Message::Error { error: json!("unknown method"), id: json!(2) },
+        ];
+        for message in messages {
+            assert_eq!(Message::from_json(message.to_json()).as_ref(), Ok(&message));
+        }
+    }
+
+    #[test]
+    fn faulty_forms_are_refused() {
+        for json in [json!(1), json!({}), json!({"method": 1, "id": 1}), json!({"method": "x", "params": 3, "id": 1})] {
+            assert!(Message::from_json(json).is_err());
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Monitors: what a client wants to hear about changes (RFC 7047 sections 4.1.5 to 4.1.7, and
+//! the `monitor_cond`, `monitor_cond_since` and `monitor_cond_change` extensions).
+//!
+//! A monitor is told each commit and answers with the one notification for it, if any.
+//! It keeps no rows: the changes hold the old and the new row.
+
+use crate::condition::Condition;
+use crate::database::{Change, Changes, Database, Row};
+use crate::json::{Kinds, Members, parse_uuid};
+use crate::schema::{Schema, TableSchema, UUID_COLUMN};
+use crate::{Error, Json, Message, Uuid};
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+mod compose;
+
+/// Which of the three methods made a monitor: they differ in how updates look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `monitor`, told by `update`.
+    Plain,
+    /// `monitor_cond`, told by `update2`.
+    Conditional,
+    /// `monitor_cond_since`, told by `update3`.
+    Since,
+}
+
+impl Version {
+    /// The version that the request method `name` asks for.
+    pub fn from_method(name: &str) -> Option<Version> {
+        match name {
+            "monitor" => Some(Version::Plain),
+            "monitor_cond" => Some(Version::Conditional),
+            "monitor_cond_since" => Some(Version::Since),
+            _ => None,
+        }
+    }
+
+    fn notification(self) -> &'static str {
+        match self {
+            Version::Plain => "update",
+            Version::Conditional => "update2",
+            Version::Since => "update3",
+        }
+    }
+}
+
+/// Kinds of row changes, as a set of bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Select(u8);
+
+impl Select {
+    const INITIAL: Select = Select(1);
+    const INSERT: Select = Select(2);
+    const DELETE: Select = Select(4);
+    const MODIFY: Select = Select(8);
+    const ALL: Select = Select(15);
+
+    fn has(self, kind: Select) -> bool {
+        self.0 & kind.0 != 0
+    }
+
+    fn from_json(json: Option<&Json>, table: &str) -> Result<Select, Error> {
+        let Some(json) = json else { return Ok(Select::ALL) };
+        let mut members = Members::new(json, format!("table {table} select"));
+        let mut bits = 0;
+        let kinds = [
+            ("initial", Select::INITIAL),
+            ("insert", Select::INSERT),
+            ("delete", Select::DELETE),
+            ("modify", Select::MODIFY),
+        ];
+        for (name, kind) in kinds {
+            if members.optional(name, Kinds::BOOLEAN).and_then(Json::as_bool).unwrap_or(true) {
+                bits |= kind.0;
+            }
+        }
+        members.finish()?;
+        Ok(Select(bits))
+    }
+}
+
+/// What is watched of one table.
+struct Watch {
+    select: Select,
+    /// Columns, and for which kinds of change each is told.
+    columns: Vec<(usize, Select)>,
+    condition: Condition,
+}
+
+/// One monitor of one session.
+pub struct Monitor {
+    id: Json,
+    database: String,
+    version: Version,
+    tables: BTreeMap<usize, Watch>,
+}
+
+impl Monitor {
+    /// Makes a monitor from the request's `params`; `(monitor, result)` on success.
+    pub fn create(db: &Database, version: Version, params: &Json) -> Result<(Monitor, Json), Error> {
+        let items = params.as_array().map(Vec::as_slice).unwrap_or_default();
+        let fits = match version {
+            Version::Plain => items.len() >= 3,
+            Version::Conditional => items.len() == 3,
+            Version::Since => items.len() == 4,
+        };
+        let ([_, id, requests, ..], true) = (items, fits) else {
+            return Err(Error::syntax(params, "invalid parameters"));
+        };
+        let requests =
+            requests.as_object().ok_or_else(|| Error::syntax(requests, "monitor-requests must be object"))?;
+        let database = db.schema().name.clone();
+        let mut monitor = Monitor { id: id.clone(), database, version, tables: BTreeMap::new() };
+        for (name, request) in requests {
+            let table = known_table(db.schema(), name)?;
+            for request in one_or_many(request) {
+                monitor.add(table, &db.schema().tables[table], request)?;
+            }
+        }
+        let since = match items.get(3) {
+            Some(last_id) if version == Version::Since => changes_after(db, last_id)?,
+            _ => None,
+        };
+        let found = since.is_some();
+        let updates = match since {
+            Some(changes) => monitor.updates(db.schema(), &changes),
+            None => monitor.initial(db),
+        };
+        let updates = Json::Object(updates);
+        let result = match version {
+            Version::Since => Json::Array(vec![found.into(), db.last_transaction().to_string().into(), updates]),
+            _ => updates,
+        };
+        Ok((monitor, result))
+    }
+
+    fn add(&mut self, table: usize, schema: &TableSchema, request: &Json) -> Result<(), Error> {
+        let mut members = Members::new(request, format!("table {}", schema.name));
+        let condition = match self.version {
+            Version::Plain => None,
+            _ => members.optional("where", Kinds::ARRAY),
+        };
+        let columns = members.optional("columns", Kinds::ARRAY);
+        let select = members.optional("select", Kinds::OBJECT);
+        members.finish()?;
+        let select = Select::from_json(select, &schema.name)?;
+        let condition = condition.map(|json| Condition::from_json(schema, json, None)).transpose()?;
+        let watch = self.tables.entry(table).or_insert_with(|| Watch {
+            select: Select(0),
+            columns: Vec::new(),
+            condition: Condition::default(),
+        });
+        watch.select = Select(watch.select.0 | select.0);
+        watch.condition = condition.unwrap_or_default();
+        match columns {
+            None => {
+                for column in (0..schema.columns.len()).filter(|&c| c != UUID_COLUMN) {
+                    watch.watch_column(column, select, schema, request)?;
+                }
+            }
+            Some(json) => {
+                for item in json.as_array().into_iter().flatten() {
+                    let name =
+                        item.as_str().ok_or_else(|| Error::syntax(json, "array of column names expected"))?;
+                    let column = schema
+                        .column_index(name)
+                        .ok_or_else(|| Error::syntax(json, format!("{name} is not a valid column name")))?;
+                    watch.watch_column(column, select, schema, json)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The ID that the client chose.
+    pub fn id(&self) -> &Json {
+        &self.id
+    }
+
+    /// The database that is watched.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The notification for one commit, applied as transaction `id`.
+    pub fn notify(&self, schema: &Schema, changes: &Changes, id: Uuid) -> Option<Message> {
+        let updates = self.updates(schema, changes);
+        (!updates.is_empty()).then(|| self.message(updates, id))
+    }
+
+    fn message(&self, updates: Map<String, Json>, id: Uuid) -> Message {
+        let mut params = vec![self.id.clone(), Json::Object(updates)];
+        if self.version == Version::Since {
+            params.insert(1, id.to_string().into());
+        }
+        Message::notify(self.version.notification(), Json::Array(params))
+    }
+
+    /// Carries out `monitor_cond_change`; `taken` says whether the session has a monitor of
+    /// that ID. The answer is the notification about rows that came into or left view.
+    pub fn change_conditions(
+        &mut self,
+        db: &Database,
+        params: &Json,
+        taken: impl Fn(&Json) -> bool,
+    ) -> Result<Option<Message>, Error> {
+        let Some([_, new_id, requests]) = params.as_array().map(Vec::as_slice) else {
+            return Err(Error::syntax(params, "invalid parameters"));
+        };
+        if *new_id != self.id && taken(new_id) {
+            return Err(Error::syntax(new_id, "duplicate monitor ID"));
+        }
+        let Some(requests) = requests.as_object() else {
+            return Err(Error::bare_syntax("monitor-cond-change-requests must be object"));
+        };
+        let mut conditions = BTreeMap::new();
+        for (name, request) in requests {
+            let table = known_table(db.schema(), name)?;
+            if !self.tables.contains_key(&table) {
+                return Err(Error::bare_syntax(format!("no table named {name} in monitor session")));
+            }
+            let Some(items) = request.as_array() else {
+                return Err(Error::bare_syntax(format!("table {name} no monitor-cond-change JSON array")));
+            };
+            for item in items {
+                conditions.insert(table, changed_condition(&db.schema().tables[table], item)?);
+            }
+        }
+        let updates = self.switch_conditions(db, conditions);
+        self.id = new_id.clone();
+        Ok((!updates.is_empty()).then(|| self.message(updates, db.last_transaction())))
+    }
+
+    fn switch_conditions(&mut self, db: &Database, conditions: BTreeMap<usize, Condition>) -> Map<String, Json> {
+        let mut updates = Map::new();
+        for (table, condition) in conditions {
+            let Some(watch) = self.tables.get_mut(&table) else { continue };
+            let old = std::mem::replace(&mut watch.condition, condition);
+            let schema = &db.schema().tables[table];
+            let mut rows = Map::new();
+            for row in db.tables()[table].rows().values() {
+                let update = match (old.any(row), watch.condition.any(row)) {
+                    (false, true) => watch.compose(self.version, schema, None, Some(row), false),
+                    (true, false) => watch.compose(self.version, schema, Some(row), None, false),
+                    _ => None,
+                };
+                rows.extend(update.map(|update| (row.uuid().to_string(), update)));
+            }
+            if !rows.is_empty() {
+                updates.insert(schema.name.clone(), Json::Object(rows));
+            }
+        }
+        updates
+    }
+
+    fn initial(&self, db: &Database) -> Map<String, Json> {
+        let mut updates = Map::new();
+        for (&table, watch) in &self.tables {
+            let schema = &db.schema().tables[table];
+            let mut rows = Map::new();
+            for row in db.tables()[table].rows().values().filter(|row| watch.condition.any(row)) {
+                let update = watch.compose(self.version, schema, None, Some(row), true);
+                rows.extend(update.map(|update| (row.uuid().to_string(), update)));
+            }
+            if !rows.is_empty() {
+                updates.insert(schema.name.clone(), Json::Object(rows));
+            }
+        }
+        updates
+    }
+
+    fn updates(&self, schema: &Schema, changes: &[Change]) -> Map<String, Json> {
+        let mut updates = Map::new();
+        for change in changes {
+            let Some(watch) = self.tables.get(&change.table) else { continue };
+            let visible = |row: &Option<Arc<Row>>| row.clone().filter(|row| watch.condition.any(row));
+            let (old, new) = (visible(&change.old), visible(&change.new));
+            let table = &schema.tables[change.table];
+            let update = watch.compose(self.version, table, old.as_deref(), new.as_deref(), false);
+            let Some(update) = update else { continue };
+            let rows = updates.entry(table.name.clone()).or_insert_with(|| Json::Object(Map::new()));
+            if let Json::Object(rows) = rows {
+                rows.insert(change.uuid.to_string(), update);
+            }
+        }
+        updates
+    }
+}
+
+fn known_table(schema: &Schema, name: &str) -> Result<usize, Error> {
+    schema.table_index(name).ok_or_else(|| Error::bare_syntax(format!("no table named {name}")))
+}
+
+fn one_or_many(json: &Json) -> &[Json] {
+    json.as_array().map_or(std::slice::from_ref(json), Vec::as_slice)
+}
+
+fn changed_condition(table: &TableSchema, json: &Json) -> Result<Condition, Error> {
+    let mut members = Members::new(json, format!("table {}", table.name));
+    let columns = members.optional("columns", Kinds::ARRAY);
+    let condition = members.optional("where", Kinds::ARRAY);
+    members.finish()?;
+    if columns.is_some() {
+        return Err(Error::syntax(json, "changing columns is unsupported"));
+    }
+    Condition::from_json(table, condition.unwrap_or(&Json::Null), None)
+}
+
+/// All changes since a transaction, one per row; `None` when history does not reach back.
+fn changes_after(db: &Database, last_id: &Json) -> Result<Option<Changes>, Error> {
+    let text = last_id.as_str().ok_or_else(|| Error::syntax(last_id, "last-txn-id must be string"))?;
+    let id = parse_uuid(text).ok_or_else(|| Error::syntax(last_id, "last-txn-id must be UUID format."))?;
+    if id.is_nil() {
+        return Ok(None);
+    }
+    let Some(history) = db.changes_since(id) else { return Ok(None) };
+    let mut merged: BTreeMap<(usize, Uuid), Change> = BTreeMap::new();
+    for change in history.iter().flat_map(|changes| changes.iter()) {
+        merged
+            .entry((change.table, change.uuid))
+            .and_modify(|known| known.new = change.new.clone())
+            .or_insert_with(|| change.clone());
+    }
+    Ok(Some(merged.into_values().filter(|c| c.old.is_some() || c.new.is_some()).collect()))
+}
+
+#[cfg(test)]
+mod tests;

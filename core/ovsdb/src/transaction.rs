@@ -1,0 +1,385 @@
+//! Executing a `transact` request (RFC 7047 sections 4.1.3 and 5.2).
+//!
+//! Operations run one after another on a draft of the database; nothing is visible until
+//! the caller applies the [`Commit`], which it does once the change is stored. A `wait`
+//! whose condition does not hold gives [`Outcome::Blocked`]: the caller runs the same
+//! request again when the database has changed or the time is over.
+
+use crate::condition::Condition;
+use crate::database::{Commit, Database, Row};
+use crate::integrity::{Draft, RowId, Touched};
+use crate::json::{Kinds, Members, as_integer, parse_uuid};
+use crate::mutation::Mutation;
+use crate::schema::{TableSchema, VERSION_COLUMN};
+use crate::value::{Datum, Symbols};
+use crate::{Error, Json, Uuid};
+use serde_json::Map;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a transaction may know about its surroundings.
+pub struct Context<'a> {
+    /// Milliseconds since the request came in.
+    pub elapsed_ms: i64,
+    /// Whether the session owns the named lock.
+    pub owns_lock: &'a dyn Fn(&str) -> bool,
+    /// Whether changes are refused.
+    pub read_only: bool,
+}
+
+/// How an execution ended.
+pub enum Outcome {
+    /// It can commit.
+    Ready(Box<Prepared>),
+    /// It failed; these are the results to answer.
+    Failed(Vec<Json>),
+    /// A `wait` does not hold yet; it gives up this long after the request, if ever.
+    Blocked {
+        /// Milliseconds after the request came in.
+        timeout_ms: Option<i64>,
+    },
+}
+
+/// A transaction that can commit.
+pub struct Prepared {
+    /// The results to answer after the commit.
+    pub results: Vec<Json>,
+    /// The new state.
+    pub commit: Commit,
+    /// The comments, one per line.
+    pub comment: String,
+}
+
+struct Execution<'a> {
+    draft: Draft<'a>,
+    symbols: Symbols<'a>,
+    context: &'a Context<'a>,
+    comments: Vec<String>,
+    timeout_ms: Option<i64>,
+}
+
+/// How an operation failed.
+enum Halt {
+    Error(Error),
+    Blocked,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Halt::Error(error)
+    }
+}
+
+/// Runs a `transact` request with its whole `params`.
+pub fn execute(db: &Database, params: &Json, context: &Context, new_uuid: &mut dyn FnMut() -> Uuid) -> Outcome {
+    let Some(items) = params.as_array() else {
+        return Outcome::Failed(vec![Error::syntax(params, "array expected").to_json()]);
+    };
+    let Some((_, operations)) = items.split_first().filter(|(name, _)| name.as_str() == Some(&db.schema().name)) else {
+        let error = Error::syntax(params, "database name expected as first parameter");
+        return Outcome::Failed(vec![error.to_json()]);
+    };
+    let draft = Draft { schema: db.schema(), tables: db.tables().to_vec(), touched: Touched::new() };
+    let symbols = Symbols::new(new_uuid);
+    let mut run = Execution { draft, symbols, context, comments: Vec::new(), timeout_ms: None };
+    let mut results = Vec::with_capacity(operations.len());
+    for (number, operation) in operations.iter().enumerate() {
+        let name = format!("ovsdb operation {} of {}", number + 1, operations.len());
+        match run.operation(Members::new(operation, name)) {
+            Ok(result) => results.push(Json::Object(result)),
+            Err(Halt::Blocked) => return Outcome::Blocked { timeout_ms: run.timeout_ms },
+            Err(Halt::Error(error)) => {
+                results.push(error.to_json());
+                results.resize(operations.len(), Json::Null);
+                return Outcome::Failed(results);
+            }
+        }
+    }
+    let Execution { draft, mut symbols, comments, .. } = run;
+    match draft.finish(&mut || symbols.fresh()) {
+        Ok(commit) => Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n") })),
+        Err(error) => {
+            results.push(error.to_json());
+            Outcome::Failed(results)
+        }
+    }
+}
+
+/// The members of the operation at hand.
+type Operation<'m, 'j> = &'m mut Members<'j>;
+type OperationResult = Result<Map<String, Json>, Halt>;
+
+impl<'a> Execution<'a> {
+    fn operation(&mut self, mut form: Members) -> OperationResult {
+        let members = &mut form;
+        let Some(op) = members.required("op", Kinds::ID).and_then(Json::as_str) else {
+            members.check()?;
+            return Ok(Map::new());
+        };
+        let result = match op {
+            "insert" => self.insert(members),
+            "select" => self.select(members),
+            "update" => self.update(members),
+            "mutate" => self.mutate(members),
+            "delete" => self.delete(members),
+            "wait" => self.wait(members),
+            "commit" => {
+                // Every transaction is stored before it is answered, so `durable` adds nothing.
+                members.optional("durable", Kinds::BOOLEAN);
+                members.check().map(|()| Map::new()).map_err(Halt::from)
+            }
+            "abort" => Err(Error::new("aborted", "aborted by request").into()),
+            "comment" => {
+                let comment = members.required("comment", Kinds::STRING).and_then(Json::as_str);
+                self.comments.extend(comment.map(str::to_owned));
+                Ok(Map::new())
+            }
+            "assert" => self.assert(members),
+            other => {
+                members.raise(&format!("No operation \"{other}\""));
+                Ok(Map::new())
+            }
+        };
+        // An error in the form of the request comes before any other.
+        form.finish()?;
+        let result = result?;
+        let reads = matches!(op, "select" | "wait" | "abort" | "comment" | "commit" | "assert");
+        if !reads && self.context.read_only {
+            let text = format!("{op} operation not allowed when database server is in read only mode");
+            return Err(Error::new("not allowed", text).into());
+        }
+        if !reads && self.draft.schema.name.starts_with('_') {
+            let name = &self.draft.schema.name;
+            let text = format!("{op} operation not allowed on table in reserved database {name}");
+            return Err(Error::new("not allowed", text).into());
+        }
+        Ok(result)
+    }
+
+    fn table(&self, members: Operation) -> Option<(usize, &'a TableSchema)> {
+        let name = members.required("table", Kinds::ID)?.as_str()?;
+        let schema = self.draft.schema;
+        let index = schema.table_index(name);
+        if index.is_none() {
+            members.raise(&format!("No table named {name}."));
+        }
+        index.map(|index| (index, &schema.tables[index]))
+    }
+
+    /// A row as far as `json` sets it, and which columns it sets.
+    fn parse_row(&mut self, table: &TableSchema, json: &Json, uuid: Uuid) -> Result<(Row, Vec<usize>), Error> {
+        let object = json.as_object().ok_or_else(|| Error::syntax(json, "row must be JSON object"))?;
+        let mut row = Row::new(table, uuid);
+        let mut columns = Vec::with_capacity(object.len());
+        for (name, value) in object {
+            let Some(column) = table.column_index(name) else {
+                let text = format!("No column {name} in table {}.", table.name);
+                return Err(Error::quoting("unknown column", json, text));
+            };
+            row.set(column, Datum::from_json(value, &table.columns[column].ty, Some(&mut self.symbols))?);
+            columns.push(column);
+        }
+        Ok((row, columns))
+    }
+
+    fn condition(&mut self, table: &TableSchema, json: Option<&Json>) -> Result<Condition, Error> {
+        Condition::from_json(table, json.unwrap_or(&Json::Null), Some(&mut self.symbols))
+    }
+
+    fn matching(&self, table: usize, condition: &Condition) -> Vec<Arc<Row>> {
+        let rows = &self.draft.tables[table].rows;
+        match condition.only_uuid() {
+            Some(uuid) => rows.get(&uuid).filter(|row| condition.all(row)).cloned().into_iter().collect(),
+            None => rows.values().filter(|row| condition.all(row)).cloned().collect(),
+        }
+    }
+
+    fn insert(&mut self, members: Operation) -> OperationResult {
+        let table = self.table(members);
+        let uuid = members.optional("uuid", Kinds::STRING);
+        let name = members.optional("uuid-name", Kinds::ID);
+        let row = members.required("row", Kinds::OBJECT);
+        members.check()?;
+        let (Some((table, schema)), Some(row)) = (table, row) else { return Ok(Map::new()) };
+        let chosen = uuid.map(|json| self.chosen_uuid(table, json)).transpose()?;
+        let uuid = match name.and_then(Json::as_str) {
+            Some(text) => {
+                let symbol = self.symbols.mention(text);
+                if symbol.created {
+                    let details = "This \"uuid-name\" appeared on an earlier \"insert\" operation.";
+                    return Err(Error::quoting("duplicate uuid-name", name.unwrap_or(&Json::Null), details).into());
+                }
+                symbol.created = true;
+                symbol.uuid = chosen.unwrap_or(symbol.uuid);
+                symbol.uuid
+            }
+            None => chosen.unwrap_or_else(|| self.symbols.fresh()),
+        };
+        let (mut row, given) = self.parse_row(schema, row, uuid)?;
+        for (place, column) in schema.columns.iter().enumerate() {
+            // Default values may break the constraints; values given have been checked.
+            if !given.contains(&place) {
+                row.field(place).keys().try_for_each(|atom| column.ty.key.check(atom))?;
+            }
+        }
+        row.set(0, Datum::scalar(uuid));
+        row.set_version(self.symbols.fresh());
+        self.draft.put((table, uuid), Some(Arc::new(row)));
+        Ok(one("uuid", Datum::scalar(uuid).to_json()))
+    }
+
+    fn chosen_uuid(&self, table: usize, json: &Json) -> Result<Uuid, Error> {
+        let uuid = json.as_str().and_then(parse_uuid).ok_or_else(|| Error::syntax(json, "bad uuid"))?;
+        let id: RowId = (table, uuid);
+        if self.draft.get(id).is_some() || self.draft.touched.contains_key(&id) {
+            let text = "This UUID would duplicate a UUID already present within the table or deleted within the \
+                        same transaction.";
+            return Err(Error::quoting("duplicate uuid", json, text));
+        }
+        Ok(uuid)
+    }
+
+    fn select(&mut self, members: Operation) -> OperationResult {
+        let table = self.table(members);
+        let condition = members.required("where", Kinds::ARRAY);
+        let columns = members.optional("columns", Kinds::ARRAY);
+        let sort = members.optional("sort", Kinds::ARRAY);
+        members.check()?;
+        let Some((table, schema)) = table else { return Ok(Map::new()) };
+        let condition = self.condition(schema, condition)?;
+        let columns = schema.column_set(columns)?;
+        let sort = sort.map(|sort| schema.column_set(Some(sort))).transpose()?;
+        let mut rows = self.matching(table, &condition);
+        if !columns.contains(&0) {
+            // Rows that look alike in the columns asked for are one.
+            let mut seen = BTreeSet::new();
+            rows.retain(|row| seen.insert(project(row, &columns)));
+        }
+        if let Some(sort) = sort {
+            rows.sort_by_cached_key(|row| project(row, &sort));
+        }
+        let row_json = |row: Arc<Row>| {
+            let member = |&c: &usize| (schema.columns[c].name.clone(), row.field(c).to_json());
+            Json::Object(columns.iter().map(member).collect())
+        };
+        Ok(one("rows", rows.into_iter().map(row_json).collect()))
+    }
+
+    fn update(&mut self, members: Operation) -> OperationResult {
+        let table = self.table(members);
+        let condition = members.required("where", Kinds::ARRAY);
+        let row_json = members.required("row", Kinds::OBJECT);
+        members.check()?;
+        let (Some((table, schema)), Some(row_json)) = (table, row_json) else { return Ok(Map::new()) };
+        let (values, columns) = self.parse_row(schema, row_json, Uuid::nil())?;
+        if let Some(&fixed) = columns.iter().find(|&&c| !schema.columns[c].mutable) {
+            let text = format!("Cannot update immutable column {} in table {}.", schema.columns[fixed].name, schema.name);
+            return Err(Error::quoting("constraint violation", members.whole(), text).into());
+        }
+        let condition = self.condition(schema, condition)?;
+        let rows = self.matching(table, &condition);
+        for row in &rows {
+            let mut new = (**row).clone();
+            columns.iter().for_each(|&c| new.set(c, values.shared(c).clone()));
+            self.draft.put((table, row.uuid()), Some(Arc::new(new)));
+        }
+        Ok(one("count", rows.len().into()))
+    }
+
+    fn mutate(&mut self, members: Operation) -> OperationResult {
+        let table = self.table(members);
+        let condition = members.required("where", Kinds::ARRAY);
+        let mutations = members.required("mutations", Kinds::ARRAY).and_then(Json::as_array);
+        members.check()?;
+        let (Some((table, schema)), Some(mutations)) = (table, mutations) else { return Ok(Map::new()) };
+        let parse = |json| Mutation::from_json(schema, json, &mut self.symbols);
+        let mutations = mutations.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let condition = self.condition(schema, condition)?;
+        let rows = self.matching(table, &condition);
+        for row in rows.iter().filter(|_| !mutations.is_empty()) {
+            let mut new = (**row).clone();
+            mutations.iter().try_for_each(|mutation| mutation.apply(schema, &mut new))?;
+            self.draft.put((table, row.uuid()), Some(Arc::new(new)));
+        }
+        Ok(one("count", rows.len().into()))
+    }
+
+    fn delete(&mut self, members: Operation) -> OperationResult {
+        let condition = members.required("where", Kinds::ARRAY);
+        let table = self.table(members);
+        members.check()?;
+        let Some((table, schema)) = table else { return Ok(Map::new()) };
+        let condition = self.condition(schema, condition)?;
+        let rows = self.matching(table, &condition);
+        rows.iter().for_each(|row| self.draft.put((table, row.uuid()), None));
+        Ok(one("count", rows.len().into()))
+    }
+
+    fn wait(&mut self, members: Operation) -> OperationResult {
+        let timeout = members.optional("timeout", Kinds::INTEGER);
+        let condition = members.required("where", Kinds::ARRAY);
+        let columns = members.optional("columns", Kinds::ARRAY);
+        let until = members.required("until", Kinds::STRING);
+        let rows = members.required("rows", Kinds::ARRAY).and_then(Json::as_array);
+        let table = self.table(members);
+        members.check()?;
+        let (Some((table, schema)), Some(until), Some(rows)) = (table, until, rows) else { return Ok(Map::new()) };
+        let condition = self.condition(schema, condition)?;
+        let columns: Vec<usize> = schema.column_set(columns)?;
+        let timeout = timeout.map(|json| (json, as_integer(json).unwrap_or(0)));
+        if let Some((json, _)) = timeout.filter(|(_, ms)| *ms < 0) {
+            return Err(Error::syntax(json, "timeout must be nonnegative").into());
+        }
+        let want_equal = match until.as_str() {
+            Some("==") => true,
+            Some("!=") => false,
+            _ => return Err(Error::syntax(until, "\"until\" must be \"==\" or \"!=\"").into()),
+        };
+        let mut expected = BTreeSet::new();
+        for json in rows {
+            expected.insert(project(&self.parse_row(schema, json, Uuid::nil())?.0, &columns));
+        }
+        let actual: BTreeSet<_> = self.matching(table, &condition).iter().map(|row| project(row, &columns)).collect();
+        if (expected == actual) == want_equal {
+            return Ok(Map::new());
+        }
+        let elapsed = self.context.elapsed_ms;
+        match timeout {
+            Some((_, limit)) if elapsed >= limit => {
+                let text = match elapsed {
+                    0 => "\"where\" clause test failed".to_owned(),
+                    _ => format!("\"wait\" timed out after {elapsed} ms"),
+                };
+                Err(Error::new("timed out", text).into())
+            }
+            _ => {
+                self.timeout_ms = timeout.map(|(_, limit)| limit);
+                Err(Halt::Blocked)
+            }
+        }
+    }
+
+    fn assert(&mut self, members: Operation) -> OperationResult {
+        let Some(lock) = members.required("lock", Kinds::ID).and_then(Json::as_str) else {
+            return Ok(Map::new());
+        };
+        if (self.context.owns_lock)(lock) {
+            return Ok(Map::new());
+        }
+        Err(Error::new("not owner", format!("Asserted lock {lock} not held.")).into())
+    }
+}
+
+/// The values of some columns. `_version` is random and tells nothing apart.
+fn project(row: &Row, columns: &[usize]) -> Vec<Arc<Datum>> {
+    columns.iter().filter(|&&c| c != VERSION_COLUMN).map(|&c| row.shared(c).clone()).collect()
+}
+
+fn one(name: &str, value: Json) -> Map<String, Json> {
+    let mut object = Map::new();
+    object.insert(name.to_owned(), value);
+    object
+}
+
+#[cfg(test)]
+mod tests;
