@@ -5,6 +5,7 @@ pub mod extract;
 pub mod field;
 pub mod flow;
 pub mod matching;
+pub mod text;
 
 pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};

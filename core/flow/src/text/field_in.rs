@@ -1,0 +1,174 @@
+//! The value and mask of one field from text.
+
+use super::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
+use super::{PortNames, TextError, flags, port_from_text};
+use crate::field::{FieldId, FieldInfo, Form, Maskable, low_bits};
+
+/// Why digits are no number of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadInteger {
+    Syntax,
+    TooLarge,
+}
+
+/// A number as C reads it, base by its prefix, that fits `n_bytes`; also what follows. Hexadecimal digits may have
+/// white space between them and fill up to 128 bits.
+pub(crate) fn integer_prefix(text: &str, n_bytes: u8) -> Result<(u128, &str), BadInteger> {
+    let limit = low_bits(8 * u32::from(n_bytes));
+    let Some(mut rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
+        let (value, rest) = parse_u64_prefix(text)?;
+        let value = u128::from(value);
+        return if value > limit { Err(BadInteger::TooLarge) } else { Ok((value, rest)) };
+    };
+    let mut value = 0u128;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let Some(digit) = rest.chars().next().and_then(|c| c.to_digit(16)) else { return Ok((value, rest)) };
+        if value > limit >> 4 {
+            return Err(BadInteger::TooLarge);
+        }
+        value = value << 4 | u128::from(digit);
+        rest = &rest[1..];
+    }
+}
+
+/// The sign, the base and the digits at the front of a text.
+fn split_number(text: &str) -> Option<(bool, u32, &str, &str)> {
+    let start = text.trim_start();
+    let (negative, start) = match start.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, start.strip_prefix('+').unwrap_or(start)),
+    };
+    let is_hex = |s: &str| s.starts_with(|c: char| c.is_ascii_hexdigit());
+    let hex = start.strip_prefix("0x").or_else(|| start.strip_prefix("0X")).filter(|s| is_hex(s));
+    let (base, digits) = match hex {
+        Some(rest) => (16, rest),
+        None if start.starts_with('0') => (8, start),
+        None => (10, start),
+    };
+    let len = digits.find(|c: char| !c.is_digit(base)).unwrap_or(digits.len());
+    (len > 0).then(|| (negative, base, &digits[..len], &digits[len..]))
+}
+
+fn parse_u64_prefix(text: &str) -> Result<(u64, &str), BadInteger> {
+    let (negative, base, digits, rest) = split_number(text).ok_or(BadInteger::Syntax)?;
+    let value = u64::from_str_radix(digits, base).map_err(|_| BadInteger::TooLarge)?;
+    Ok((if negative { value.wrapping_neg() } else { value }, rest))
+}
+
+/// A signed number at the front of a text, and what follows.
+pub(crate) fn parse_i64_prefix(text: &str) -> Option<(i64, &str)> {
+    let (negative, base, digits, rest) = split_number(text)?;
+    let value = i64::from_str_radix(digits, base).ok()?;
+    Some((if negative { -value } else { value }, rest))
+}
+
+/// A whole text that is a number of at most `n_bytes`.
+pub fn parse_integer(text: &str, n_bytes: u8) -> Option<u128> {
+    integer_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
+}
+
+fn integer(info: &FieldInfo, text: &str) -> Result<(u128, u128), TextError> {
+    let error = |bad, what| {
+        let name = info.name;
+        TextError(match bad {
+            BadInteger::TooLarge => {
+                format!("{text}: {what} too large for {}-byte field {name}", info.n_bytes)
+            }
+            BadInteger::Syntax => format!("{text}: bad syntax for {name} {what}"),
+        })
+    };
+    let (value, rest) = integer_prefix(text, info.n_bytes).map_err(|e| error(e, "value"))?;
+    if rest.is_empty() {
+        return Ok((value, low_bits(8 * u32::from(info.n_bytes))));
+    }
+    let mask = rest.strip_prefix('/').ok_or_else(|| error(BadInteger::Syntax, "value"))?;
+    let (mask, rest) = integer_prefix(mask, info.n_bytes).map_err(|e| error(e, "mask"))?;
+    if rest.is_empty() { Ok((value, mask)) } else { Err(error(BadInteger::Syntax, "mask")) }
+}
+
+/// Name, mask, value. The order decides which mask a name gets.
+pub(super) const FRAGMENTS: [(&str, u8, u8); 7] = [
+    ("no", 3, 0),
+    ("first", 3, 1),
+    ("later", 3, 3),
+    ("no", 1, 0),
+    ("yes", 1, 1),
+    ("not_later", 2, 0),
+    ("later", 2, 2),
+];
+
+fn fragment(text: &str) -> Result<(u128, u128), TextError> {
+    let found = FRAGMENTS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(text));
+    let (_, mask, value) = found.ok_or_else(|| {
+        TextError::new(format!(
+            "{text}: unknown fragment type (valid types are \"no\", \"yes\", \"first\", \"later\", \"not_later\""
+        ))
+    })?;
+    Ok((u128::from(*value), u128::from(*mask | 0xfc)))
+}
+
+fn packet_type(text: &str) -> Result<(u128, u128), TextError> {
+    let error = |what| TextError::new(format!("{text}: bad syntax for packet type {what}"));
+    let rest = text.strip_prefix('(').ok_or_else(|| error("missing '('"))?;
+    let (ns, rest) = integer_prefix(rest, 2).map_err(|_| error("ns"))?;
+    let rest = rest.strip_prefix(',').ok_or_else(|| error("missing ','"))?;
+    let (ns_type, rest) = integer_prefix(rest, 2).map_err(|_| error("ns_type"))?;
+    rest.strip_prefix(')').ok_or_else(|| error("missing ')'"))?;
+    Ok((ns << 16 | ns_type, 0xffff_ffff))
+}
+
+fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Result<(u128, u128), TextError> {
+    flags::parse(text, name, field, allowed).map(|(v, m)| (u128::from(v), u128::from(m)))
+}
+
+impl FieldId {
+    /// Value and mask from text; `*` is no bits at all.
+    pub fn parse_masked(self, text: &str, names: &dyn PortNames) -> Result<(u128, u128), TextError> {
+        if text == "*" {
+            return Ok((0, 0));
+        }
+        let info = self.info();
+        let full = low_bits(8 * u32::from(info.n_bytes));
+        let port = || port_from_text(text, names);
+        let (value, mask) = match info.form {
+            Form::Decimal | Form::Hex => integer(info, text)?,
+            Form::CtState => flag_set(text, flags::ct_state, "ct_state", 0xff)?,
+            Form::TcpFlags => flag_set(text, flags::tcp, "TCP", 0x0fff)?,
+            Form::TunnelFlags => flag_set(text, flags::tunnel, "tunnel", 1)?,
+            Form::Ethernet => {
+                let (addr, mask) = parse_mac_masked(text)?;
+                (u128::from(addr.to_u64()), u128::from(mask.to_u64()))
+            }
+            Form::Ipv4 => {
+                let (addr, mask) = parse_ipv4_masked(text)?;
+                (u128::from(addr), u128::from(mask))
+            }
+            Form::Ipv6 => parse_ipv6_masked(text)?,
+            Form::OfPort => {
+                let error = || TextError::new(format!("{text}: invalid or unknown port for {}", info.name));
+                (u128::from(port().ok_or_else(error)?.0), full)
+            }
+            Form::OfPortOxm => {
+                let error = || TextError::new(format!("{text}: port value out of range for {}", info.name));
+                (u128::from(port().ok_or_else(error)?.to_u32()), full)
+            }
+            Form::Frag => fragment(text)?,
+            Form::PacketType => packet_type(text)?,
+        };
+        let mask = mask & full;
+        if info.maskable == Maskable::Whole && mask != 0 && mask != full {
+            return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
+        }
+        Ok((value, mask))
+    }
+
+    /// A whole value from text.
+    pub fn parse_exact(self, text: &str, names: &dyn PortNames) -> Result<u128, TextError> {
+        let (value, mask) = self.parse_masked(text, names)?;
+        if mask == low_bits(8 * u32::from(self.info().n_bytes)) {
+            return Ok(value);
+        }
+        Err(TextError::new(format!("{text}: wildcards not allowed here")))
+    }
+}

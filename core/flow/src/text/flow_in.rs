@@ -1,0 +1,46 @@
+//! A flow without wildcards from text, as `ofproto/trace` and `netdev-dummy/receive` take it.
+
+use super::{PortNames, TextError, next_key_value, protocol};
+use crate::field::FieldId;
+use crate::flow::Flow;
+use units::OfPort;
+
+/// The flow of a text, and a mask of the fields that the text names. No `in_port` is [`OfPort::NONE`].
+pub fn parse_exact_flow(text: &str, names: &dyn PortNames) -> Result<(Flow, Flow), TextError> {
+    let (mut flow, mut mask) = (Flow::ZERO, Flow::ZERO);
+    let error = |what: String| Err(TextError::new(format!("{text}: {what}")));
+    let mut rest = text;
+    while let Some((key, value)) = next_key_value(&mut rest) {
+        if let Some(p) = protocol(key) {
+            if flow.dl_type != 0 {
+                return error("Ethernet type set multiple times".to_owned());
+            }
+            flow.dl_type = p.dl_type;
+            mask.dl_type = u16::MAX;
+            if p.nw_proto != 0 {
+                if flow.nw_proto != 0 {
+                    return error("network protocol set multiple times".to_owned());
+                }
+                flow.nw_proto = p.nw_proto;
+                mask.nw_proto = u8::MAX;
+            }
+            continue;
+        }
+        let Some(field) = FieldId::from_name(key) else { return error(format!("unknown field {key}")) };
+        if !field.prereqs_ok(&flow) {
+            return error(format!("prerequisites not met for setting {key}"));
+        }
+        if field.get(&flow) != 0 && !(field == FieldId::InPortOxm && flow.in_port == 0) {
+            return error(format!("field {key} set multiple times"));
+        }
+        match field.parse_exact(value, names) {
+            Ok(v) => field.set(&mut flow, v),
+            Err(e) => return error(format!("bad value for {key} ({e})")),
+        }
+        field.unwildcard(&mut mask);
+    }
+    if flow.in_port == 0 {
+        flow.in_port = u32::from(OfPort::NONE.0);
+    }
+    Ok((flow, mask))
+}

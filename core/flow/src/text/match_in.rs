@@ -1,0 +1,94 @@
+//! A match from text: one `field=value/mask`, a short protocol name, or bits of a field.
+
+use super::{NoNames, PortNames, TextError, field_in, protocol};
+use crate::field::{FieldId, Prereq, Subfield, Usable};
+use crate::matching::Match;
+
+impl Match {
+    /// Matches Ethernet packets, unless the match says already what kind of packet it is about.
+    pub fn require_ethernet(&mut self) {
+        if self.mask.packet_type == 0 {
+            self.set(FieldId::PacketType, 0);
+        }
+    }
+
+    fn require_for(&mut self, field: FieldId) {
+        if field.info().prereq != Prereq::None {
+            self.require_ethernet();
+        }
+    }
+
+    /// Sets a field from text and says which protocols can express it. No text matches that the field is there.
+    pub fn parse_field(
+        &mut self,
+        field: FieldId,
+        text: &str,
+        names: &dyn PortNames,
+    ) -> Result<Usable, TextError> {
+        let (value, mask) = field.parse_masked(if text.is_empty() { "0/0" } else { text }, names)?;
+        self.set_masked(field, value, mask);
+        self.require_for(field);
+        Ok(usable(field, mask))
+    }
+
+    /// As `reg0[0..3]=5`: adds bits to what the match says of the field.
+    fn parse_subfield(&mut self, name: &str, text: &str) -> Result<Usable, TextError> {
+        let sf = Subfield::parse(name).map_err(|e| TextError::new(e.to_string()))?;
+        let n_bytes = sf.field.info().n_bytes;
+        let number = field_in::parse_integer(text, n_bytes)
+            .ok_or_else(|| TextError::new(format!("{name}: cannot parse integer value: {text}")))?;
+        if number & !sf.ones() != 0 {
+            let value = sf.field.format(number, None, &NoNames);
+            let bits = sf.n_bits;
+            return Err(TextError::new(format!("{name}: value {value} does not fit into {bits} bits")));
+        }
+        let (value, mask) = self.get(sf.field);
+        let mask = mask | sf.field_mask();
+        self.set_masked(sf.field, value & !sf.field_mask() | number << sf.ofs, mask);
+        self.require_for(sf.field);
+        Ok(usable(sf.field, mask))
+    }
+
+    /// Takes one key and value of a list if they belong to a match: a short protocol name, `eth`, a field, bits of a
+    /// field. `None` if the key is something else.
+    pub fn parse_key(
+        &mut self,
+        key: &str,
+        value: &str,
+        names: &dyn PortNames,
+    ) -> Option<Result<Usable, TextError>> {
+        if let Some(p) = protocol(key) {
+            self.set(FieldId::EthType, u128::from(p.dl_type));
+            if p.nw_proto != 0 {
+                self.set(FieldId::IpProto, u128::from(p.nw_proto));
+            }
+            self.require_ethernet();
+            return Some(Ok(Usable::Any));
+        }
+        if key == "eth" {
+            self.set(FieldId::PacketType, 0);
+            return Some(Ok(Usable::Any));
+        }
+        match FieldId::from_name(key) {
+            Some(field) => Some(self.parse_field(field, value, names)),
+            None if key.contains('[') => Some(self.parse_subfield(key, value)),
+            None => None,
+        }
+    }
+}
+
+/// The protocols that can match the field under this mask.
+pub(crate) fn usable(field: FieldId, mask: u128) -> Usable {
+    let info = field.info();
+    let [exact, cidr, bitwise] = info.usable;
+    let mask = mask & field.ones();
+    if mask == 0 {
+        return Usable::Any;
+    }
+    let is_cidr = (mask | !field.ones()).leading_ones() + mask.trailing_zeros() == 128;
+    match mask {
+        m if m == field.ones() => exact,
+        _ if cidr == bitwise || is_cidr => cidr,
+        _ => bitwise,
+    }
+}

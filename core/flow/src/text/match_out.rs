@@ -1,0 +1,337 @@
+//! A match as text.
+
+use super::{NoNames, PortNames, address, field_out, flags, hex, port_text};
+use crate::field::low_bits;
+use crate::flow::{Flow, Mac, VLAN_CFI, frag};
+use crate::matching::Match;
+use std::fmt;
+use units::OfPort;
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(&NoNames))
+    }
+}
+
+impl Match {
+    /// The fields that are matched, with commas between. A priority, where it is to be seen, goes before it.
+    pub fn text(&self, names: &dyn PortNames) -> String {
+        Writer { f: &self.flow, m: &self.mask, names, parts: Vec::new() }.write()
+    }
+}
+
+struct Writer<'a> {
+    f: &'a Flow,
+    m: &'a Flow,
+    names: &'a dyn PortNames,
+    parts: Vec<String>,
+}
+
+/// What the protocol's short name has said already.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    dl_type: bool,
+    nw_proto: bool,
+}
+
+fn is_arp(dl_type: u16) -> bool {
+    matches!(dl_type, 0x0806 | 0x8035)
+}
+
+impl Writer<'_> {
+    fn put(&mut self, name: &str, value: impl fmt::Display) {
+        self.parts.push(format!("{name}={value}"));
+    }
+
+    /// Hexadecimal, with the mask unless it is all of `bits`.
+    fn hex(&mut self, name: &str, value: u128, mask: u128, bits: u32) {
+        match mask {
+            0 => {}
+            m if m == low_bits(bits) => self.put(name, hex(value)),
+            m => self.put(name, format_args!("{}/{}", hex(value), hex(m))),
+        }
+    }
+
+    /// Decimal if the mask is full, else both hexadecimal.
+    fn dec16(&mut self, name: &str, value: u16, mask: u16) {
+        match mask {
+            0 => {}
+            u16::MAX => self.put(name, value),
+            m => self.put(name, format_args!("{value:#x}/{m:#x}")),
+        }
+    }
+
+    fn dec32(&mut self, name: &str, value: u32, mask: u32) {
+        match mask {
+            0 => {}
+            u32::MAX => self.put(name, value),
+            m => self.put(name, format_args!("{value:#010x}/{m:#010x}")),
+        }
+    }
+
+    fn mac(&mut self, name: &str, value: Mac, mask: Mac) {
+        if mask != Mac::default() {
+            self.put(name, address::mac(value, mask));
+        }
+    }
+
+    fn ipv4(&mut self, name: &str, value: u32, mask: u32) {
+        if mask != 0 {
+            self.put(name, address::ipv4(value, mask));
+        }
+    }
+
+    fn ipv6(&mut self, name: &str, value: [u8; 16], mask: [u8; 16]) {
+        if mask != [0; 16] {
+            self.put(name, address::ipv6(u128::from_be_bytes(value), u128::from_be_bytes(mask)));
+        }
+    }
+
+    fn write(mut self) -> String {
+        let (f, m) = (self.f, self.m);
+        self.pipeline();
+        self.connection();
+        let mut dl_type = f.dl_type;
+        let default_type = f.packet_type == 0 && m.packet_type == u32::MAX;
+        if m.packet_type != 0 && (!default_type || m.recirc_id != 0) {
+            self.parts.push(field_out::packet_type(f.packet_type, m.packet_type));
+            if f.packet_type >> 16 == 1 {
+                dl_type = f.packet_type as u16;
+            }
+        }
+        let said = self.protocol(dl_type);
+        for (i, (&value, &mask)) in f.regs.iter().zip(&m.regs).enumerate() {
+            self.hex(&format!("reg{i}"), value.into(), mask.into(), 32);
+        }
+        self.tunnel();
+        self.hex("metadata", f.metadata.into(), m.metadata.into(), 64);
+        if m.in_port != 0 {
+            let text = port_text(OfPort(f.in_port as u16), self.names);
+            self.put("in_port", text);
+        }
+        self.vlans();
+        self.mac("dl_src", f.dl_src, m.dl_src);
+        self.mac("dl_dst", f.dl_dst, m.dl_dst);
+        if !said.dl_type && m.dl_type != 0 {
+            self.put("dl_type", format_args!("{dl_type:#06x}"));
+        }
+        self.network(dl_type, said);
+        self.mpls();
+        self.fragment();
+        self.transport(dl_type);
+        self.parts.join(",")
+    }
+
+    /// What belongs to the pipeline, not to the packet.
+    fn pipeline(&mut self) {
+        let (f, m) = (self.f, self.m);
+        self.hex("pkt_mark", f.pkt_mark.into(), m.pkt_mark.into(), 32);
+        self.hex("recirc_id", f.recirc_id.into(), m.recirc_id.into(), 32);
+        self.hex("dp_hash", f.dp_hash.into(), m.dp_hash.into(), 32);
+        if m.conj_id != 0 {
+            self.put("conj_id", f.conj_id);
+        }
+        if m.skb_priority != 0 {
+            self.put("skb_priority", hex(f.skb_priority.into()));
+        }
+        if m.actset_output != 0 {
+            let text = port_text(OfPort(f.actset_output), self.names);
+            self.put("actset_output", text);
+        }
+    }
+
+    fn connection(&mut self) {
+        let (f, m) = (self.f, self.m);
+        if m.ct_state != 0 {
+            let (state, mask) = (f.ct_state.into(), m.ct_state.into());
+            self.put("ct_state", flags::format_masked(flags::ct_state, state, mask, 0xff));
+        }
+        self.dec16("ct_zone", f.ct_zone, m.ct_zone);
+        self.hex("ct_mark", f.ct_mark.into(), m.ct_mark.into(), 32);
+        let wide = |l: [u64; 2]| u128::from(l[0]) << 64 | u128::from(l[1]);
+        self.hex("ct_label", wide(f.ct_label), wide(m.ct_label), 128);
+        self.ipv4("ct_nw_src", f.ct_nw_src, m.ct_nw_src);
+        self.ipv6("ct_ipv6_src", f.ct_ipv6_src, m.ct_ipv6_src);
+        self.ipv4("ct_nw_dst", f.ct_nw_dst, m.ct_nw_dst);
+        self.ipv6("ct_ipv6_dst", f.ct_ipv6_dst, m.ct_ipv6_dst);
+        if m.ct_nw_proto != 0 {
+            self.put("ct_nw_proto", f.ct_nw_proto);
+            self.dec16("ct_tp_src", f.ct_tp_src, m.ct_tp_src);
+            self.dec16("ct_tp_dst", f.ct_tp_dst, m.ct_tp_dst);
+        }
+    }
+
+    /// The short name of the protocol.
+    fn protocol(&mut self, dl_type: u16) -> Said {
+        if self.m.dl_type == 0 {
+            return Said::default();
+        }
+        let proto = (self.m.nw_proto != 0).then_some(self.f.nw_proto);
+        let (name, nw_proto) = match (dl_type, proto) {
+            (0x0800, Some(1)) => ("icmp", true),
+            (0x0800, Some(6)) => ("tcp", true),
+            (0x0800, Some(17)) => ("udp", true),
+            (0x0800, Some(132)) => ("sctp", true),
+            (0x0800, _) => ("ip", false),
+            (0x86dd, Some(58)) => ("icmp6", true),
+            (0x86dd, Some(6)) => ("tcp6", true),
+            (0x86dd, Some(17)) => ("udp6", true),
+            (0x86dd, Some(132)) => ("sctp6", true),
+            (0x86dd, _) => ("ipv6", false),
+            (0x0806, _) => ("arp", false),
+            (0x8035, _) => ("rarp", false),
+            (0x8847, _) => ("mpls", false),
+            (0x8848, _) => ("mplsm", false),
+            _ => return Said::default(),
+        };
+        self.parts.push(name.to_owned());
+        Said { dl_type: true, nw_proto }
+    }
+
+    fn tunnel(&mut self) {
+        let (f, m) = (&self.f.tunnel, &self.m.tunnel);
+        self.hex("tun_id", f.tun_id.into(), m.tun_id.into(), 64);
+        self.ipv4("tun_src", f.ip_src, m.ip_src);
+        self.ipv4("tun_dst", f.ip_dst, m.ip_dst);
+        self.ipv6("tun_ipv6_src", f.ipv6_src, m.ipv6_src);
+        self.ipv6("tun_ipv6_dst", f.ipv6_dst, m.ipv6_dst);
+        self.dec16("tun_gbp_id", f.gbp_id, m.gbp_id);
+        if m.gbp_flags != 0 {
+            self.put("tun_gbp_flags", hex(f.gbp_flags.into()));
+        }
+        if m.ip_tos != 0 {
+            self.put("tun_tos", format_args!("{:x}", f.ip_tos));
+        }
+        if m.ip_ttl != 0 {
+            self.put("tun_ttl", f.ip_ttl);
+        }
+        if m.erspan_ver != 0 {
+            self.put("tun_erspan_ver", f.erspan_ver);
+        }
+        if m.erspan_idx != 0 && f.erspan_ver == 1 {
+            self.put("tun_erspan_idx", hex(f.erspan_idx.into()));
+        }
+        if m.erspan_dir != 0 && f.erspan_ver == 2 {
+            self.put("tun_erspan_dir", f.erspan_dir);
+        }
+        if m.erspan_hwid != 0 && f.erspan_ver == 2 {
+            self.put("tun_erspan_hwid", hex(f.erspan_hwid.into()));
+        }
+        if m.gtpu_flags != 0 {
+            self.put("gtpu_flags", hex(f.gtpu_flags.into()));
+        }
+        if m.gtpu_msgtype != 0 {
+            self.put("gtpu_msgtype", f.gtpu_msgtype);
+        }
+        if m.flags & 0xf != 0 {
+            let (value, mask) = (u32::from(f.flags & 0xf), u32::from(m.flags & 0xf));
+            self.put("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
+        }
+    }
+
+    fn vlans(&mut self) {
+        let tags = self.f.vlans.iter().zip(&self.m.vlans).take_while(|(_, m)| m.tci != 0);
+        for (i, (tag, mask)) in tags.enumerate() {
+            let n = if i == 0 { String::new() } else { i.to_string() };
+            let (vid, pcp) = (mask.tci & 0xfff, mask.tci & 0xe000);
+            let whole_parts = matches!(vid, 0 | 0xfff) && matches!(pcp, 0 | 0xe000) && (vid | pcp) != 0;
+            if mask.tci & VLAN_CFI != 0 && tag.tci & VLAN_CFI != 0 && whole_parts {
+                if vid != 0 {
+                    self.put(&format!("dl_vlan{n}"), tag.tci & 0xfff);
+                }
+                if pcp != 0 {
+                    self.put(&format!("dl_vlan_pcp{n}"), tag.tci >> 13);
+                }
+            } else if mask.tci == 0xffff {
+                self.put(&format!("vlan_tci{n}"), format_args!("{:#06x}", tag.tci));
+            } else {
+                self.put(&format!("vlan_tci{n}"), format_args!("{:#06x}/{:#06x}", tag.tci, mask.tci));
+            }
+        }
+    }
+
+    fn network(&mut self, dl_type: u16, said: Said) {
+        let (f, m) = (self.f, self.m);
+        if dl_type == 0x86dd {
+            self.ipv6("ipv6_src", f.ipv6_src, m.ipv6_src);
+            self.ipv6("ipv6_dst", f.ipv6_dst, m.ipv6_dst);
+            match m.ipv6_label {
+                0 => {}
+                u32::MAX => self.put("ipv6_label", format_args!("{:#07x}", f.ipv6_label)),
+                mask => self.put("ipv6_label", format_args!("{:#07x}/{mask:#07x}", f.ipv6_label)),
+            }
+        } else {
+            let (src, dst) = if is_arp(dl_type) { ("arp_spa", "arp_tpa") } else { ("nw_src", "nw_dst") };
+            self.ipv4(src, f.nw_src, m.nw_src);
+            self.ipv4(dst, f.nw_dst, m.nw_dst);
+        }
+        if !said.nw_proto && m.nw_proto != 0 {
+            self.put(if is_arp(dl_type) { "arp_op" } else { "nw_proto" }, f.nw_proto);
+        }
+        if is_arp(dl_type) {
+            self.mac("arp_sha", f.arp_sha, m.arp_sha);
+            self.mac("arp_tha", f.arp_tha, m.arp_tha);
+        }
+        if m.nw_tos & 0xfc != 0 {
+            self.put("nw_tos", f.nw_tos & 0xfc);
+        }
+        if m.nw_tos & 3 != 0 {
+            self.put("nw_ecn", f.nw_tos & 3);
+        }
+        if m.nw_ttl != 0 {
+            self.put("nw_ttl", f.nw_ttl);
+        }
+    }
+
+    fn mpls(&mut self) {
+        let (lse, mask) = (self.f.mpls_lse, self.m.mpls_lse);
+        for (name, keep, shift) in [
+            ("mpls_label", 0xffff_f000, 12),
+            ("mpls_tc", 0xe00, 9),
+            ("mpls_ttl", 0xff, 0),
+            ("mpls_bos", 0x100, 8),
+        ] {
+            if mask[0] & keep != 0 {
+                self.put(name, (lse[0] & keep) >> shift);
+            }
+        }
+        self.dec32("mpls_lse1", lse[1], mask[1]);
+        self.dec32("mpls_lse2", lse[2], mask[2]);
+    }
+
+    fn fragment(&mut self) {
+        let (any, later) = (self.f.nw_frag & frag::ANY != 0, self.f.nw_frag & frag::LATER != 0);
+        let name = match self.m.nw_frag & 3 {
+            3 => match (any, later) {
+                (false, false) => "no",
+                (true, false) => "first",
+                (true, true) => "later",
+                (false, true) => "<error>",
+            },
+            frag::ANY => ["no", "yes"][usize::from(any)],
+            frag::LATER => ["not_later", "later"][usize::from(later)],
+            _ => return,
+        };
+        self.put("nw_frag", name);
+    }
+
+    fn transport(&mut self, dl_type: u16) {
+        let (f, m) = (self.f, self.m);
+        let icmp6 = dl_type == 0x86dd && f.nw_proto == 58;
+        let icmp = icmp6 || dl_type == 0x0800 && f.nw_proto == 1;
+        let (src, dst) = if icmp { ("icmp_type", "icmp_code") } else { ("tp_src", "tp_dst") };
+        self.dec16(src, f.tp_src, m.tp_src);
+        self.dec16(dst, f.tp_dst, m.tp_dst);
+        if icmp6 {
+            self.ipv6("nd_target", f.nd_target, m.nd_target);
+            self.mac("nd_sll", f.arp_sha, m.arp_sha);
+            self.mac("nd_tll", f.arp_tha, m.arp_tha);
+            self.dec32("nd_reserved", f.igmp_group_ip4, m.igmp_group_ip4);
+            self.dec16("nd_options_type", f.tcp_flags, m.tcp_flags);
+        }
+        if f.is_ip() && f.nw_proto == 6 && m.tcp_flags != 0 {
+            let (value, mask) = (u32::from(f.tcp_flags), u32::from(m.tcp_flags & 0xfff));
+            self.put("tcp_flags", flags::format_masked(flags::tcp, value, mask, 0xfff));
+        }
+    }
+}

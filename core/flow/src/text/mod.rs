@@ -1,0 +1,42 @@
+//! Matches, fields and flows as text, in the words of ovs-ofctl(8) and ovs-fields(7).
+//!
+//! Scripts compare this text, messages of errors too, so both are fixed byte for byte. Parsers take any text: they
+//! return an error that names what is wrong, and keep no more than the text itself.
+
+pub mod address;
+mod field_in;
+mod field_out;
+pub mod flags;
+mod flow_in;
+mod flow_out;
+mod keys;
+mod match_in;
+mod match_out;
+mod ports;
+
+pub use field_in::parse_integer;
+pub use flow_in::parse_exact_flow;
+pub use flow_out::{exact_mask, flow_text};
+pub use keys::{Protocol, next_key_value, protocol};
+pub use ports::{NoNames, PortNames, port_from_text, port_text};
+
+use thiserror::Error;
+
+/// Why a text means nothing, in the words that scripts know.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct TextError(pub String);
+
+impl TextError {
+    pub(crate) fn new(message: impl Into<String>) -> TextError {
+        TextError(message.into())
+    }
+}
+
+/// `0x` and digits, but a bare `0` for zero.
+pub(crate) fn hex(value: u128) -> String {
+    if value == 0 { "0".to_owned() } else { format!("{value:#x}") }
+}
+
+#[cfg(test)]
+mod tests;
