@@ -240,7 +240,7 @@ mod tests {
             let mut parts = Vec::new();
             assert_eq!(segment(&frame, 1000, |s| parts.push(s.to_vec())), Some(3));
             let l4 = layout(&frame).unwrap().l4;
-            let mut payload = Vec::new();
+            let mut payload: Vec<u8> = Vec::new();
             for (i, part) in parts.iter().enumerate() {
                 checksums_hold(part);
                 assert_eq!(part[l4 + 6..l4 + 8], ((0x100 + 1000 * i as u16).to_be_bytes()));

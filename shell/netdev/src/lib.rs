@@ -1,1 +1,24 @@
 //! Ports: AF_PACKET, tap and internal, dummy.
+//!
+//! [`open::Netdevs`] opens a device by name and type; [`device::Netdev`] is what the main thread asks
+//! and sets; its queues go to workers and speak the contract of `packet::queue`. [`rtnl::LinkMonitor`]
+//! tells of changes that others make to kernel devices. Nothing here blocks for longer than the kernel
+//! takes to make or to delete a device.
+//!
+//! `linux` is the one module that may be unsafe.
+#![deny(unsafe_code)]
+
+pub mod device;
+pub mod dummy;
+pub mod error;
+mod ethtool;
+mod kernel;
+#[allow(unsafe_code)]
+mod linux;
+pub mod open;
+mod posted;
+pub mod rtnl;
+mod shared;
+pub mod stats;
+mod system;
+mod tap;

@@ -1,0 +1,35 @@
+//! Connects two kernel devices back to back: `wire DEV1 DEV2`. For measuring the ports alone.
+
+use netdev::open::{DummyLevel, Netdevs};
+use packet::frame::FramePool;
+use packet::queue::RX_BURST;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::BTreeMap;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let [a, b] = names.as_slice() else { return Err("usage: wire DEV1 DEV2".into()) };
+    let mut netdevs = Netdevs::new(false, DummyLevel::Off);
+    let (mut a, _) = netdevs.open(a, "system", &BTreeMap::new())?;
+    let (mut b, _) = netdevs.open(b, "system", &BTreeMap::new())?;
+    let (mut to_a, mut to_b) = (a.tx_queue(), b.tx_queue());
+    let mut from_a = a.take_rx_queues().pop().ok_or("no queue")?;
+    let mut from_b = b.take_rx_queues().pop().ok_or("no queue")?;
+    let mut pool = FramePool::new(256);
+    let mut batch = Vec::new();
+    let mut lost = 0u64;
+    loop {
+        let fds =
+            &mut [PollFd::new(&*from_a.poll_fd, PollFlags::IN), PollFd::new(&*from_b.poll_fd, PollFlags::IN)];
+        poll(fds, None)?;
+        for (rx, tx) in [(&mut from_a, &mut to_b), (&mut from_b, &mut to_a)] {
+            rx.queue.rx(&mut pool, &mut batch, RX_BURST);
+            let result = tx.tx(&mut batch);
+            lost += u64::from(result.dropped + result.too_long);
+            if result.dropped + result.too_long > 0 && lost.is_power_of_two() {
+                eprintln!("{lost} frames lost so far");
+            }
+            batch.drain(..).for_each(|frame| pool.free(frame));
+        }
+    }
+}

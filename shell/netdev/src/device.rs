@@ -1,0 +1,111 @@
+//! What the switch asks of a port, whatever it is made of.
+//!
+//! The main thread (or a helper of it) owns the `Netdev`: facts and settings. The queues are given out
+//! once, to the worker that polls them. Dropping the `Netdev` ends the port; queues that a worker
+//! still holds then bring nothing and refuse everything, and are dropped when the worker lets go.
+
+use crate::dummy::DummyHandle;
+use crate::error::NetdevError;
+use crate::stats::Stats;
+use packet::queue::{RxQueue, TxQueue};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use units::NumaId;
+
+/// A receive queue, and the descriptor that is readable while it has frames.
+pub struct RxHandle {
+    /// What the worker polls.
+    pub queue: Box<dyn RxQueue>,
+    /// What it sleeps on.
+    pub poll_fd: Arc<OwnedFd>,
+}
+
+/// Speed and modes of the link, as far as the device tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkModes {
+    /// Megabits per second.
+    pub speed_mbps: Option<u32>,
+    /// Full, not half.
+    pub full_duplex: Option<bool>,
+    /// In use, in the bits of OpenFlow 1.1's `ofp_port_features`.
+    pub current: u32,
+    /// Advertised, the same bits.
+    pub advertised: u32,
+    /// Possible, the same bits.
+    pub supported: u32,
+}
+
+/// The present state of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The kernel's number; `None` for a device that is not the kernel's.
+    pub ifindex: Option<u32>,
+    /// Ethernet address.
+    pub mac: [u8; 6],
+    /// MTU.
+    pub mtu: u32,
+    /// Set up by the administrator.
+    pub admin_up: bool,
+    /// There is a link.
+    pub link_up: bool,
+    /// How often the link came or went since the port was opened.
+    pub link_resets: u64,
+    /// The link's speed and modes.
+    pub modes: LinkModes,
+    /// The `status` column: driver and versions.
+    pub status: BTreeMap<String, String>,
+}
+
+/// A network device that is a port of the switch.
+pub trait Netdev: Send {
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Its type, as it was opened.
+    fn kind(&self) -> &str;
+    /// Polled by workers with `pmd` in their name, not by the worker of kernel ports.
+    fn is_pmd(&self) -> bool {
+        false
+    }
+    /// Receive queues it has.
+    fn n_rxq(&self) -> usize {
+        1
+    }
+    /// Transmit queues it has.
+    fn n_txq(&self) -> usize {
+        1
+    }
+    /// The NUMA node of its memory.
+    fn numa_id(&self) -> NumaId {
+        NumaId(0)
+    }
+    /// The receive queues, by number. Given once; later calls give none.
+    fn take_rx_queues(&mut self) -> Vec<RxHandle>;
+    /// A transmit queue of its own for each caller.
+    fn tx_queue(&self) -> Box<dyn TxQueue>;
+    /// Reads its state. Asks the kernel: call it when something changed, not for each packet.
+    fn facts(&mut self) -> Result<Facts, NetdevError>;
+    /// Its counters.
+    fn stats(&mut self) -> Result<Stats, NetdevError>;
+    /// Sets the MTU.
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError>;
+    /// Sets the Ethernet address.
+    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError>;
+    /// Sets it up or down.
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError>;
+    /// Applies the `options` column. `true`: the number of queues changed, so the queues that were given
+    /// out are dead and are to be taken anew.
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError>;
+    /// The options in force (`netdev` configuration as `dpctl/show` prints it).
+    fn options(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+    /// A number that changes whenever `facts` may have changed, for devices that no kernel event covers.
+    fn change_seq(&self) -> u64 {
+        0
+    }
+    /// The controls that only a dummy has.
+    fn dummy(&self) -> Option<&DummyHandle> {
+        None
+    }
+}

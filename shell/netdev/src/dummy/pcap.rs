@@ -1,0 +1,52 @@
+//! Writes frames to a pcap file. Source: the libpcap file format, version 2.4, microseconds.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MAGIC: u32 = 0xa1b2_c3d4;
+const SNAPLEN: u32 = 0x0004_0000;
+const ETHERNET: u32 = 1;
+
+/// An open capture file; frames are appended.
+pub(super) struct Pcap {
+    file: File,
+    both_ways: bool,
+}
+
+impl Pcap {
+    /// Opens `path`, and writes the header if there is nothing yet.
+    pub(super) fn append(path: &Path, both_ways: bool) -> io::Result<Pcap> {
+        let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+        if file.metadata()?.len() == 0 {
+            let mut header = Vec::with_capacity(24);
+            header.extend(MAGIC.to_ne_bytes());
+            header.extend(2u16.to_ne_bytes());
+            header.extend(4u16.to_ne_bytes());
+            header.extend([0; 8]);
+            header.extend(SNAPLEN.to_ne_bytes());
+            header.extend(ETHERNET.to_ne_bytes());
+            file.write_all(&header)?;
+        }
+        Ok(Pcap { file, both_ways })
+    }
+
+    /// This file holds what is received, too.
+    pub(super) fn both_ways(&self) -> bool {
+        self.both_ways
+    }
+
+    /// Appends a frame. A full disk loses the record, not the packet.
+    pub(super) fn write(&mut self, frame: &[u8]) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let len = frame.len() as u32;
+        let mut record = Vec::with_capacity(16 + frame.len());
+        record.extend((now.as_secs() as u32).to_ne_bytes());
+        record.extend(now.subsec_micros().to_ne_bytes());
+        record.extend(len.to_ne_bytes());
+        record.extend(len.to_ne_bytes());
+        record.extend(frame);
+        let _ = self.file.write_all(&record);
+    }
+}

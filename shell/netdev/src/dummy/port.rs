@@ -1,0 +1,211 @@
+//! A dummy as a `Netdev`: its options, facts and settings.
+
+use super::pcap::Pcap;
+use super::queue::{DummyRx, DummyTx};
+use super::state::{Count, DummyHandle, Queue, State, Totals};
+use super::stream::Streams;
+use crate::device::{Facts, Netdev, RxHandle};
+use crate::error::{NetdevError, errno_of};
+use crate::stats::Stats;
+use packet::queue::{RxQueue, TxQueue};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::NumaId;
+
+const MAX_QUEUES: usize = 1024;
+const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
+
+/// A dummy port.
+pub struct Dummy {
+    handle: DummyHandle,
+    kind: String,
+    pmd: bool,
+    given: Option<u64>,
+    next_txq: AtomicUsize,
+}
+
+impl Dummy {
+    /// Makes the `serial`-th dummy of this switch; its address follows from that.
+    pub fn new(name: &str, kind: &str, serial: u32) -> Result<Dummy, NetdevError> {
+        let queue = Queue::new().map_err(|e| NetdevError::open(name, errno_of(&e)))?;
+        let [a, b, c, d] = 0xaa55_0000u32.wrapping_add(serial).to_be_bytes();
+        let state = State {
+            mac: [0xaa, 0x55, a, b, c, d],
+            mtu: 1500,
+            up: true,
+            ifindex: None,
+            numa_id: 0,
+            rxqs: vec![queue],
+            txqs: vec![Count::default()],
+            totals: Totals::default(),
+            streams: Streams::default(),
+            tx_pcap: None,
+            rxq_pcap: None,
+            ip4: Vec::new(),
+            ip6: Vec::new(),
+            seq: 1,
+            generation: 0,
+            ended: false,
+        };
+        let handle = DummyHandle::new(name, state);
+        Ok(Dummy {
+            handle,
+            kind: kind.to_owned(),
+            pmd: kind == "dummy-pmd",
+            given: None,
+            next_txq: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl Drop for Dummy {
+    fn drop(&mut self) {
+        let mut state = self.handle.lock();
+        state.ended = true;
+        state.streams = Streams::default();
+        state.tx_pcap = None;
+        state.rxq_pcap = None;
+    }
+}
+
+/// A whole number of the options, as the peer reads it: what is no number counts as absent.
+fn number(options: &BTreeMap<String, String>, key: &str) -> Option<i64> {
+    options.get(key)?.trim().parse().ok()
+}
+
+fn queues(options: &BTreeMap<String, String>, key: &str) -> usize {
+    usize::try_from(number(options, key).unwrap_or(1)).unwrap_or(1).clamp(1, MAX_QUEUES)
+}
+
+fn open_pcaps(state: &mut State, options: &BTreeMap<String, String>) -> Option<NetdevError> {
+    let mut failure = None;
+    let mut open = |key: &str, both: bool| {
+        let path = options.get(key)?;
+        Pcap::append(Path::new(path), both).map_err(|e| failure = Some(NetdevError::from_io(path, &e))).ok()
+    };
+    (state.rxq_pcap, state.tx_pcap) = match options.contains_key("pcap") {
+        true => (None, open("pcap", true)),
+        false => (open("rxq_pcap", false), open("tx_pcap", false)),
+    };
+    failure
+}
+
+impl Netdev for Dummy {
+    fn name(&self) -> &str {
+        self.handle.name()
+    }
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    fn is_pmd(&self) -> bool {
+        self.pmd
+    }
+    fn n_rxq(&self) -> usize {
+        self.handle.n_rxq()
+    }
+    fn n_txq(&self) -> usize {
+        self.handle.lock().txqs.len()
+    }
+    fn numa_id(&self) -> NumaId {
+        NumaId(self.handle.lock().numa_id)
+    }
+    fn take_rx_queues(&mut self) -> Vec<RxHandle> {
+        let state = self.handle.lock();
+        let generation = state.generation;
+        if self.given.replace(generation) == Some(generation) {
+            return Vec::new();
+        }
+        let device = &self.handle;
+        let give = |(qid, queue): (usize, &Queue)| {
+            let rx: Box<dyn RxQueue> = Box::new(DummyRx { device: device.clone(), qid, generation });
+            RxHandle { queue: rx, poll_fd: queue.wake_fd() }
+        };
+        state.rxqs.iter().enumerate().map(give).collect()
+    }
+    fn tx_queue(&self) -> Box<dyn TxQueue> {
+        let qid = self.next_txq.fetch_add(1, Ordering::Relaxed) % self.n_txq().max(1);
+        Box::new(DummyTx { device: self.handle.clone(), qid })
+    }
+    fn facts(&mut self) -> Result<Facts, NetdevError> {
+        let state = self.handle.lock();
+        Ok(Facts {
+            ifindex: state.ifindex,
+            mac: state.mac,
+            mtu: state.mtu,
+            admin_up: state.up,
+            link_up: true,
+            ..Facts::default()
+        })
+    }
+    fn stats(&mut self) -> Result<Stats, NetdevError> {
+        Ok(self.handle.lock().stats())
+    }
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
+        if !MTUS.contains(&mtu) {
+            return Err(NetdevError::other(
+                &format!("{}: setting the MTU failed", self.name()),
+                NetdevError::INVALID,
+            ));
+        }
+        let mut state = self.handle.lock();
+        if state.mtu != mtu {
+            state.mtu = mtu;
+            state.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
+        let mut state = self.handle.lock();
+        if state.mac != mac {
+            state.mac = mac;
+            state.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
+        self.handle.set_admin(up);
+        Ok(())
+    }
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+        let (n_rxq, n_txq) =
+            if self.pmd { (queues(options, "n_rxq"), queues(options, "n_txq")) } else { (1, 1) };
+        let mut state = self.handle.lock();
+        state.ifindex = number(options, "ifindex").and_then(|n| u32::try_from(n).ok());
+        state.streams.configure(options);
+        let failure = open_pcaps(&mut state, options);
+        state.seq += 1;
+        if self.pmd {
+            state.numa_id = number(options, "numa_id").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        }
+        let resized = (n_rxq, n_txq) != (state.rxqs.len(), state.txqs.len());
+        if resized {
+            let made: Result<Vec<Queue>, _> = (0..n_rxq).map(|_| Queue::new()).collect();
+            state.rxqs = made.map_err(|e| NetdevError::from_io(self.handle.name(), &e))?;
+            state.txqs = vec![Count::default(); n_txq];
+            state.totals = Totals::default();
+            state.generation += 1;
+        }
+        failure.map_or(Ok(resized), Err)
+    }
+    fn options(&self) -> BTreeMap<String, String> {
+        let state = self.handle.lock();
+        let mut options = state.streams.options();
+        let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
+        if let Some(ifindex) = state.ifindex {
+            put("ifindex", ifindex.to_string());
+        }
+        if self.pmd {
+            put("n_rxq", state.rxqs.len().to_string());
+            put("n_txq", state.txqs.len().to_string());
+            put("numa_id", state.numa_id.to_string());
+        }
+        options
+    }
+    fn change_seq(&self) -> u64 {
+        self.handle.lock().seq
+    }
+    fn dummy(&self) -> Option<&DummyHandle> {
+        Some(&self.handle)
+    }
+}

@@ -1,0 +1,269 @@
+//! The state of one dummy device, shared by its `Netdev`, its queues and the control commands.
+
+use super::arp;
+use super::pcap::Pcap;
+use super::stream::Streams;
+use crate::stats::Stats;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Millis;
+
+/// Frames that wait in a queue; more are lost.
+const MAX_QUEUE: usize = 100;
+
+/// Packets and bytes of one queue.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Count {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Count {
+    pub(super) fn add(&mut self, len: usize) {
+        self.packets += 1;
+        self.bytes += len as u64;
+    }
+}
+
+/// One receive queue: the frames, and the descriptor that is readable while there are some.
+pub(super) struct Queue {
+    frames: VecDeque<Vec<u8>>,
+    wake: Arc<OwnedFd>,
+    pub count: Count,
+}
+
+impl Queue {
+    pub(super) fn new() -> io::Result<Queue> {
+        let wake = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Queue { frames: VecDeque::new(), wake: Arc::new(wake), count: Count::default() })
+    }
+
+    pub(super) fn wake_fd(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.wake)
+    }
+
+    fn push(&mut self, frame: Vec<u8>) {
+        if self.frames.len() < MAX_QUEUE {
+            self.frames.push_back(frame);
+            // Only an overflow of the 64-bit count could refuse it, and then it is readable anyway.
+            let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
+        let frame = self.frames.pop_front()?;
+        if self.frames.is_empty() {
+            // Empty already if a worker cleared it: nothing to do then.
+            let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+        }
+        Some(frame)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.frames.len()
+    }
+}
+
+pub(super) struct State {
+    pub mac: [u8; 6],
+    pub mtu: u32,
+    pub up: bool,
+    pub ifindex: Option<u32>,
+    pub numa_id: u32,
+    pub rxqs: Vec<Queue>,
+    pub txqs: Vec<Count>,
+    pub totals: Totals,
+    pub streams: Streams,
+    pub tx_pcap: Option<Pcap>,
+    pub rxq_pcap: Option<Pcap>,
+    pub ip4: Vec<(Ipv4Addr, u8)>,
+    pub ip6: Vec<(Ipv6Addr, u8)>,
+    pub seq: u64,
+    /// Grows when the queues are replaced; those given out before know that they are dead.
+    pub generation: u64,
+    pub ended: bool,
+}
+
+/// Counters of the device, both directions.
+#[derive(Default)]
+pub(super) struct Totals {
+    pub rx: Count,
+    pub tx: Count,
+}
+
+impl State {
+    pub(super) fn queue_frame(&mut self, frame: Vec<u8>, qid: usize) {
+        if let Some(pcap) = &mut self.rxq_pcap {
+            pcap.write(&frame);
+        } else if self.rxq_pcap.is_none()
+            && let Some(pcap) = self.tx_pcap.as_mut().filter(|p| p.both_ways())
+        {
+            pcap.write(&frame);
+        }
+        if let Some(queue) = self.rxqs.get_mut(qid) {
+            queue.push(frame);
+        }
+    }
+
+    /// What follows from sending a frame.
+    pub(super) fn sent(&mut self, frame: &[u8], qid: usize) {
+        self.totals.tx.add(frame.len());
+        if let Some(count) = self.txqs.get_mut(qid) {
+            count.add(frame.len());
+        }
+        self.streams.send(frame);
+        if let Some(reply) = arp::reply(frame, self.mac, &self.ip4) {
+            self.queue_frame(reply, 0);
+        }
+        if let Some(pcap) = &mut self.tx_pcap {
+            pcap.write(frame);
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let mut custom = vec![
+            ("rx_custom_packets_1".to_owned(), self.totals.rx.packets),
+            ("rx_custom_packets_2".to_owned(), self.totals.rx.packets),
+        ];
+        let counts = self.rxqs.iter().map(|q| q.count).enumerate().map(|c| ("rx", c));
+        for (direction, (i, count)) in counts.chain(self.txqs.iter().copied().enumerate().map(|c| ("tx", c)))
+        {
+            custom.push((format!("{direction}_q{i}_bytes"), count.bytes));
+            custom.push((format!("{direction}_q{i}_packets"), count.packets));
+        }
+        Stats {
+            rx_packets: Some(self.totals.rx.packets),
+            tx_packets: Some(self.totals.tx.packets),
+            rx_bytes: Some(self.totals.rx.bytes),
+            tx_bytes: Some(self.totals.tx.bytes),
+            custom,
+            ..Stats::default()
+        }
+    }
+}
+
+/// How a dummy's active connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnState {
+    /// It is up.
+    Connected,
+    /// It is not.
+    Disconnected,
+    /// There is none.
+    Unknown,
+}
+
+/// Why a frame could not be put into a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InjectError {
+    /// The device has no such queue.
+    BadQueue,
+}
+
+/// The controls of one dummy; copies control the same device.
+#[derive(Clone)]
+pub struct DummyHandle {
+    name: Arc<str>,
+    state: Arc<Mutex<State>>,
+}
+
+impl DummyHandle {
+    pub(super) fn new(name: &str, state: State) -> DummyHandle {
+        DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The state. A panic elsewhere leaves counters at worst one short: the lock is used on.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the port is still open.
+    pub fn is_open(&self) -> bool {
+        !self.lock().ended
+    }
+
+    /// How many receive queues there are.
+    pub fn n_rxq(&self) -> usize {
+        self.lock().rxqs.len()
+    }
+
+    /// Makes the device receive `frame` on queue `qid`. A full queue loses it, as a NIC would.
+    pub fn inject(&self, frame: &[u8], qid: usize) -> Result<(), InjectError> {
+        let mut state = self.lock();
+        if qid >= state.rxqs.len() {
+            return Err(InjectError::BadQueue);
+        }
+        state.queue_frame(frame.to_vec(), qid);
+        Ok(())
+    }
+
+    /// Frames that wait to be received.
+    pub fn waiting(&self) -> usize {
+        self.lock().rxqs.iter().map(Queue::waiting).sum()
+    }
+
+    /// Sets it up or down.
+    pub fn set_admin(&self, up: bool) {
+        let mut state = self.lock();
+        if state.up != up {
+            state.up = up;
+            state.seq += 1;
+        }
+    }
+
+    /// How its active connection stands.
+    pub fn conn_state(&self) -> ConnState {
+        self.lock().streams.conn_state()
+    }
+
+    /// Gives it an address, which it answers ARP requests for.
+    pub fn add_ip4(&self, address: Ipv4Addr, prefix: u8) {
+        let mut state = self.lock();
+        state.ip4.push((address, prefix));
+        state.seq += 1;
+    }
+
+    /// Gives it an IPv6 address.
+    pub fn add_ip6(&self, address: Ipv6Addr, prefix: u8) {
+        let mut state = self.lock();
+        state.ip6.push((address, prefix));
+        state.seq += 1;
+    }
+
+    /// Its IPv4 addresses.
+    pub fn ip4(&self) -> Vec<(Ipv4Addr, u8)> {
+        self.lock().ip4.clone()
+    }
+
+    /// Its IPv6 addresses.
+    pub fn ip6(&self) -> Vec<(Ipv6Addr, u8)> {
+        self.lock().ip6.clone()
+    }
+
+    /// Serves its connections; to be called each turn of the main loop. Says when to call again at the latest
+    /// (`Millis::NEVER`: when one of `poll_fds` is ready).
+    pub fn run(&self, now: Millis) -> Millis {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let mut received = Vec::new();
+        let next = state.streams.run(now, &mut received);
+        for frame in received {
+            state.queue_frame(frame, 0);
+        }
+        next
+    }
+
+    /// The descriptors of its connections: each with whether it also waits to write.
+    pub fn poll_fds(&self) -> Vec<(std::os::fd::RawFd, bool)> {
+        self.lock().streams.poll_fds()
+    }
+}

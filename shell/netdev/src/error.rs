@@ -1,0 +1,82 @@
+//! Why a port could not be made or changed, in the words that scripts know.
+
+use std::fmt;
+use std::io;
+
+/// An operation on a network device failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetdevError {
+    errno: i32,
+    message: String,
+}
+
+impl NetdevError {
+    /// `EAFNOSUPPORT`: how an unknown type of port shows.
+    pub(crate) const UNKNOWN_TYPE: i32 = 97;
+    pub(crate) const INVALID: i32 = 22;
+    pub(crate) const NO_DEVICE: i32 = 19;
+
+    /// Device `name` could not be opened.
+    pub(crate) fn open(name: &str, errno: i32) -> NetdevError {
+        NetdevError { errno, message: format!("could not open network device {name} ({})", strerror(errno)) }
+    }
+
+    /// Something else could not be done.
+    pub(crate) fn other(what: &str, errno: i32) -> NetdevError {
+        NetdevError { errno, message: format!("{what} ({})", strerror(errno)) }
+    }
+
+    /// A refusal that no error number explains.
+    pub(crate) fn plain(what: &str) -> NetdevError {
+        NetdevError { errno: NetdevError::INVALID, message: what.to_owned() }
+    }
+
+    pub(crate) fn from_io(what: &str, error: &io::Error) -> NetdevError {
+        NetdevError::other(what, errno_of(error))
+    }
+
+    /// The system's number of the error.
+    pub fn errno(&self) -> i32 {
+        self.errno
+    }
+}
+
+impl fmt::Display for NetdevError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NetdevError {}
+
+/// The system's number in `error`; `EIO` if it has none.
+pub(crate) fn errno_of(error: &io::Error) -> i32 {
+    const EIO: i32 = 5;
+    error.raw_os_error().unwrap_or(EIO)
+}
+
+/// The system's text for an error number, as `strerror(3)` gives it.
+pub fn strerror(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    match text.rfind(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_the_one_that_scripts_compare() {
+        assert_eq!(
+            NetdevError::open("p1", 19).to_string(),
+            "could not open network device p1 (No such device)"
+        );
+        assert_eq!(
+            NetdevError::open("p1", NetdevError::UNKNOWN_TYPE).to_string(),
+            "could not open network device p1 (Address family not supported by protocol)"
+        );
+    }
+}

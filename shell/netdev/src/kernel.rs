@@ -1,0 +1,113 @@
+//! What `system` and `tap` devices have in common: facts and settings that the kernel keeps.
+//!
+//! The device is known by its number. Requests that go by name look the number up first, so that a
+//! device that was replaced by a namesake is reported as gone, not confused with it.
+
+use crate::device::{Facts, LinkModes};
+use crate::error::{NetdevError, errno_of};
+use crate::ethtool;
+use crate::linux::ifreq;
+use crate::rtnl::{self, Link};
+use std::collections::BTreeMap;
+use std::io;
+
+/// A kernel device that a port stands on.
+pub struct KernelDevice {
+    name: String,
+    ifindex: u32,
+    carrier_changes_at_open: u32,
+}
+
+impl KernelDevice {
+    /// Finds the device `name`.
+    pub fn find(name: &str) -> io::Result<KernelDevice> {
+        const RESERVED: [&str; 2] = ["default", "all"];
+        if RESERVED.contains(&name) {
+            return Err(io::Error::from_raw_os_error(NetdevError::INVALID));
+        }
+        if name.len() > ifreq::NAME_MAX {
+            // No device can have such a name.
+            return Err(io::Error::from_raw_os_error(NetdevError::NO_DEVICE));
+        }
+        let link = rtnl::link_by_name(name)?;
+        Ok(KernelDevice {
+            name: link.name,
+            ifindex: link.ifindex,
+            carrier_changes_at_open: link.carrier_changes,
+        })
+    }
+
+    /// Its name when it was opened.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number.
+    pub fn ifindex(&self) -> u32 {
+        self.ifindex
+    }
+
+    /// What the kernel says of it now.
+    pub fn link(&self) -> Result<Link, NetdevError> {
+        rtnl::link_by_index(self.ifindex).map_err(|e| NetdevError::from_io(&self.name, &e))
+    }
+
+    /// Its state.
+    pub fn facts(&self) -> Result<Facts, NetdevError> {
+        let link = self.link()?;
+        Ok(Facts {
+            ifindex: Some(link.ifindex),
+            mac: link.mac.unwrap_or_default(),
+            mtu: link.mtu,
+            admin_up: link.up,
+            link_up: link.carrier,
+            link_resets: u64::from(link.carrier_changes.wrapping_sub(self.carrier_changes_at_open)),
+            modes: ifreq::ethtool_settings(&link.name)
+                .map_or_else(|_| LinkModes::default(), |s| ethtool::modes(&s)),
+            status: ifreq::ethtool_driver(&link.name)
+                .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),
+        })
+    }
+
+    /// Performs a request that goes by name.
+    fn by_name(&self, what: &str, request: impl FnOnce(&str) -> io::Result<()>) -> Result<(), NetdevError> {
+        let name = self.link()?.name;
+        request(&name).map_err(|e| NetdevError::other(&format!("{name}: {what} failed"), errno_of(&e)))
+    }
+
+    /// Sets the MTU.
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), NetdevError> {
+        self.by_name("setting the MTU", |name| ifreq::set_mtu(name, mtu))
+    }
+
+    /// Sets the Ethernet address. Some drivers refuse that while up; then it is set down for the moment.
+    pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), NetdevError> {
+        const EBUSY: i32 = 16;
+        let link = self.link()?;
+        if link.mac == Some(mac) {
+            return Ok(());
+        }
+        self.by_name("setting the Ethernet address", |name| match ifreq::set_mac(name, mac) {
+            Err(e) if e.raw_os_error() == Some(EBUSY) && link.up => {
+                ifreq::set_up(name, false)?;
+                let result = ifreq::set_mac(name, mac);
+                ifreq::set_up(name, true)?;
+                result
+            }
+            other => other,
+        })
+    }
+
+    /// Sets it up or down.
+    pub fn set_admin(&self, up: bool) -> Result<(), NetdevError> {
+        self.by_name("setting the flags", |name| ifreq::set_up(name, up))
+    }
+}
+
+/// Kernel devices have no options; the peer warns of them and goes on.
+pub fn refuse_options(name: &str, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+    if options.is_empty() {
+        return Ok(false);
+    }
+    Err(NetdevError::plain(&format!("{name}: arguments provided to device that is not configurable")))
+}

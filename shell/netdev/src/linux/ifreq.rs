@@ -1,0 +1,143 @@
+//! Interface requests by `ioctl(2)`: flags, MTU, hardware address, ethtool.
+//!
+//! They go through a throw-away datagram socket in the caller's network namespace, and name the
+//! interface, so a caller that must not hit a namesake looks the index up again (`crate::rtnl`).
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// The longest name Linux gives an interface, without the closing zero.
+pub const NAME_MAX: usize = libc::IFNAMSIZ - 1;
+
+const ETHTOOL_GSET: u32 = 1;
+const ETHTOOL_GDRVINFO: u32 = 3;
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+
+/// `struct ifreq`, its union as bytes: what is in it is said by the request.
+#[repr(C, align(8))]
+pub struct IfReq {
+    name: [u8; libc::IFNAMSIZ],
+    data: [u8; 24],
+}
+
+const _: () = assert!(size_of::<IfReq>() == size_of::<libc::ifreq>());
+
+impl IfReq {
+    /// An empty request about `name`.
+    pub fn new(name: &str) -> io::Result<IfReq> {
+        let bytes = name.as_bytes();
+        if bytes.is_empty() || bytes.contains(&0) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        if bytes.len() > NAME_MAX {
+            return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        let mut request = IfReq { name: [0; libc::IFNAMSIZ], data: [0; 24] };
+        request.name[..bytes.len()].copy_from_slice(bytes);
+        Ok(request)
+    }
+
+    /// Sets the union's leading 16-bit number (flags).
+    pub fn set_u16(&mut self, value: u16) {
+        self.data[..2].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    /// The union's leading 16-bit number.
+    pub fn u16(&self) -> u16 {
+        u16::from_ne_bytes([self.data[0], self.data[1]])
+    }
+
+    fn set_i32(&mut self, value: i32) {
+        self.data[..4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    /// Performs a request whose argument is this struct and nothing behind it.
+    pub fn ioctl(&mut self, fd: BorrowedFd<'_>, request: PlainRequest) -> io::Result<()> {
+        let number = request as libc::c_ulong;
+        // SAFETY: every `PlainRequest` takes a `struct ifreq`, which `IfReq` equals in size and
+        // alignment, and follows no pointer in it; the exclusive borrow outlives the call.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(self)) } as isize)?;
+        Ok(())
+    }
+}
+
+/// Requests that read and write a `struct ifreq` only.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+pub enum PlainRequest {
+    /// Read the interface's flags.
+    GetFlags = libc::SIOCGIFFLAGS,
+    /// Write them.
+    SetFlags = libc::SIOCSIFFLAGS,
+    /// Set the MTU.
+    SetMtu = libc::SIOCSIFMTU,
+    /// Set the hardware address.
+    SetHwaddr = libc::SIOCSIFHWADDR,
+    /// Make or attach to a tun device.
+    TunSetIff = libc::TUNSETIFF,
+}
+
+fn control_socket() -> io::Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+fn plain(request: &mut IfReq, what: PlainRequest) -> io::Result<()> {
+    use std::os::fd::AsFd;
+    request.ioctl(control_socket()?.as_fd(), what)
+}
+
+/// Turns `IFF_UP` on or off, other flags as they are.
+pub fn set_up(name: &str, up: bool) -> io::Result<()> {
+    let mut request = IfReq::new(name)?;
+    plain(&mut request, PlainRequest::GetFlags)?;
+    let old = request.u16();
+    let bit = libc::IFF_UP as u16;
+    let new = if up { old | bit } else { old & !bit };
+    if new == old {
+        return Ok(());
+    }
+    request.set_u16(new);
+    plain(&mut request, PlainRequest::SetFlags)
+}
+
+/// Sets the MTU.
+pub fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
+    let mut request = IfReq::new(name)?;
+    request.set_i32(i32::try_from(mtu).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?);
+    plain(&mut request, PlainRequest::SetMtu)
+}
+
+/// Sets the Ethernet address.
+pub fn set_mac(name: &str, mac: [u8; 6]) -> io::Result<()> {
+    let mut request = IfReq::new(name)?;
+    request.set_u16(libc::ARPHRD_ETHER);
+    request.data[2..8].copy_from_slice(&mac);
+    plain(&mut request, PlainRequest::SetHwaddr)
+}
+
+/// One ethtool command with an answer of `N` bytes; the number goes into the first four.
+fn ethtool<const N: usize>(name: &str, command: u32) -> io::Result<[u8; N]> {
+    let mut answer = [0u8; N];
+    answer[..4].copy_from_slice(&command.to_ne_bytes());
+    let mut request = IfReq::new(name)?;
+    let socket = control_socket()?;
+    let address = answer.as_mut_ptr().expose_provenance();
+    request.data[..size_of::<usize>()].copy_from_slice(&address.to_ne_bytes());
+    // SAFETY: SIOCETHTOOL takes a `struct ifreq` whose union holds a pointer to the command's
+    // struct. The two callers pass N as the size of exactly the struct that their command writes
+    // (44 for GSET, 196 for GDRVINFO), and `answer` lives across the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } as isize)?;
+    Ok(answer)
+}
+
+/// `struct ethtool_cmd`: speed, duplex and modes of a link.
+pub fn ethtool_settings(name: &str) -> io::Result<[u8; 44]> {
+    ethtool(name, ETHTOOL_GSET)
+}
+
+/// `struct ethtool_drvinfo`: the driver's name and versions.
+pub fn ethtool_driver(name: &str) -> io::Result<[u8; 196]> {
+    ethtool(name, ETHTOOL_GDRVINFO)
+}

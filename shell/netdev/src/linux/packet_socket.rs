@@ -1,0 +1,86 @@
+//! One packet socket on one interface: raw frames in both directions.
+//!
+//! It is made without a protocol and bound after its options are set, so that no frame of another
+//! interface, and none without its vnet header, is ever queued on it. Source: packet(7).
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Bytes the kernel may hold for one socket. A 64 KB segment costs it about twice its length; this is
+/// room for a few windows of TCP, where the default (208 KiB) is full after two segments.
+const BUFFER_BYTES: libc::c_int = 8 << 20;
+
+/// Opens a socket bound to the interface, promiscuous, deaf to what is sent out by the interface.
+pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    let one: libc::c_int = 1;
+    set_option(&fd, libc::SOL_PACKET, libc::PACKET_AUXDATA, &one)?;
+    set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
+    // Linux before 4.20 lacks it; such frames are then known by their packet type.
+    let _ = set_option(&fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &one);
+    for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
+        set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
+    }
+    let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    let promiscuous = libc::packet_mreq {
+        mr_ifindex: index,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+    bind(&fd, index)?;
+    Ok(fd)
+}
+
+/// Frames that the kernel dropped on the socket because its buffer was full, since the last call.
+pub fn take_drops(fd: &OwnedFd) -> io::Result<u64> {
+    // struct tpacket_stats: packets (dropped ones included), drops.
+    let mut stats = [0u32; 2];
+    let mut len = size_of_val(&stats) as libc::socklen_t;
+    // SAFETY: the buffer is valid for the `len` bytes told; the kernel writes no more than that.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut stats).cast(),
+            &raw mut len,
+        )
+    } as isize)?;
+    Ok(u64::from(stats[1]))
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket(2) takes numbers only.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) } as isize)?;
+    // SAFETY: the call succeeded, so this is a fresh descriptor that nobody else owns; it came from a
+    // c_int and fits one.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads at most `len` bytes, the size of `value`, which outlives the call.
+    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), len) }
+        as isize)?;
+    Ok(())
+}
+
+fn bind(fd: &OwnedFd, ifindex: libc::c_int) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: ifindex,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: `address` is a whole sockaddr_ll, `len` its size; the kernel copies it before it returns.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) } as isize)?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The tun driver: makes a TAP device that lives as long as its descriptor.
+//!
+//! Source: Documentation/networking/tuntap of Linux. The device is not persistent, so that nothing is
+//! left behind by a crash; a persistent namesake that somebody left is adopted and made non-persistent.
+
+use super::check;
+use super::ifreq::{IfReq, PlainRequest};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+const IFF_TAP: u16 = 0x0002;
+const IFF_NO_PI: u16 = 0x1000;
+const IFF_VNET_HDR: u16 = 0x4000;
+/// Checksums and TCP segments may be left undone on what we read.
+const OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
+
+/// Makes (or adopts) the TAP device `name`; the frames carry a vnet header.
+pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags};
+    let mut request = IfReq::new(name)?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    request.set_u16(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
+    request.ioctl(fd.as_fd(), PlainRequest::TunSetIff)?;
+    set(&fd, libc::TUNSETPERSIST, 0)?;
+    set(&fd, libc::TUNSETOFFLOAD, OFFLOADS)?;
+    Ok(fd)
+}
+
+fn set(fd: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: TUNSETPERSIST and TUNSETOFFLOAD take their argument by value; no memory is touched.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request, value) } as isize)?;
+    Ok(())
+}
+
+/// Reads one frame: the vnet header apart, the frame into the two buffers. Gives the frame's length.
+pub fn read(
+    fd: &OwnedFd,
+    vnet: &mut [u8; super::vnet::LEN],
+    [first, second]: &mut [&mut [u8]; 2],
+) -> io::Result<usize> {
+    let vectors = &mut [IoSliceMut::new(vnet), IoSliceMut::new(first), IoSliceMut::new(second)];
+    let n = rustix::io::readv(fd, vectors)?;
+    n.checked_sub(super::vnet::LEN).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// Writes one frame.
+pub fn write(fd: &OwnedFd, vnet: &[u8; super::vnet::LEN], frame: &[u8]) -> io::Result<()> {
+    rustix::io::writev(fd, &[IoSlice::new(vnet), IoSlice::new(frame)])?;
+    Ok(())
+}

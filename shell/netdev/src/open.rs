@@ -1,0 +1,163 @@
+//! The types of ports there are, and how one is opened.
+
+use crate::device::Netdev;
+use crate::dummy::{Dummy, DummyHandle};
+use crate::error::NetdevError;
+use crate::system::System;
+use crate::tap::Tap;
+use std::collections::BTreeMap;
+
+/// Which dummies there are (`--enable-dummy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DummyLevel {
+    /// None.
+    #[default]
+    Off,
+    /// Their own types (`--enable-dummy`).
+    On,
+    /// `system` is a dummy, too (`--enable-dummy=system`).
+    OverrideSystem,
+    /// Every type of device is a dummy (`--enable-dummy=override`).
+    OverrideAll,
+}
+
+/// What a type stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    System,
+    Tap,
+    Dummy,
+}
+
+const REAL_TYPES: [(&str, Class); 3] =
+    [("system", Class::System), ("tap", Class::Tap), ("internal", Class::Tap)];
+const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
+
+/// Opens ports. One for the whole switch: names are its alone, dummies are numbered by it.
+#[derive(Default)]
+pub struct Netdevs {
+    disable_system: bool,
+    dummy: DummyLevel,
+    dummies_made: u32,
+    dummies: Vec<DummyHandle>,
+}
+
+impl Netdevs {
+    /// With or without devices of the kernel, with the dummies of this level.
+    pub fn new(disable_system: bool, dummy: DummyLevel) -> Netdevs {
+        Netdevs { disable_system, dummy, ..Netdevs::default() }
+    }
+
+    fn class(&self, kind: &str) -> Option<Class> {
+        if self.dummy != DummyLevel::Off && DUMMY_TYPES.contains(&kind) {
+            return Some(Class::Dummy);
+        }
+        let (_, class) = *REAL_TYPES.iter().find(|(name, _)| *name == kind)?;
+        match self.dummy {
+            DummyLevel::OverrideAll => Some(Class::Dummy),
+            DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
+            _ if self.disable_system => None,
+            _ => Some(class),
+        }
+    }
+
+    /// The types of devices that `open` knows, sorted (the ports of other kinds, `patch` and tunnels,
+    /// are not devices).
+    pub fn types(&self) -> Vec<&'static str> {
+        let all = REAL_TYPES.iter().map(|(name, _)| *name).chain(DUMMY_TYPES);
+        let mut known: Vec<_> = all.filter(|name| self.class(name).is_some()).collect();
+        known.sort_unstable();
+        known
+    }
+
+    /// Opens the device `name` of type `kind` (the empty one is `system`) and applies its options. A
+    /// failure of the options alone is told beside the device: it works, as far as it was understood.
+    pub fn open(
+        &mut self,
+        name: &str,
+        kind: &str,
+        options: &BTreeMap<String, String>,
+    ) -> Result<(Box<dyn Netdev>, Option<NetdevError>), NetdevError> {
+        let kind = if kind.is_empty() { "system" } else { kind };
+        if name.is_empty() {
+            return Err(NetdevError::open(name, NetdevError::INVALID));
+        }
+        let mut device: Box<dyn Netdev> = match self.class(kind) {
+            None => return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE)),
+            Some(Class::System) => Box::new(System::open(name, kind)?),
+            Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
+            Some(Class::Dummy) => {
+                let dummy = Dummy::new(name, kind, self.dummies_made)?;
+                self.dummies_made += 1;
+                self.dummies.retain(DummyHandle::is_open);
+                self.dummies.extend(dummy.dummy().cloned());
+                Box::new(dummy)
+            }
+        };
+        let refused = device.set_options(options).err();
+        Ok((device, refused))
+    }
+
+    /// The open dummies, oldest first.
+    pub fn dummies(&self) -> impl Iterator<Item = &DummyHandle> {
+        self.dummies.iter().filter(|d| d.is_open())
+    }
+
+    /// The open dummy `name`.
+    pub fn dummy(&self, name: &str) -> Option<&DummyHandle> {
+        self.dummies().find(|d| d.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(netdevs: &mut Netdevs, name: &str, kind: &str) -> String {
+        netdevs.open(name, kind, &BTreeMap::new()).err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn types_follow_the_command_line() {
+        assert_eq!(Netdevs::default().types(), ["internal", "system", "tap"]);
+        assert_eq!(Netdevs::new(true, DummyLevel::On).types(), ["dummy", "dummy-internal", "dummy-pmd"]);
+        let system = Netdevs::new(true, DummyLevel::OverrideSystem);
+        assert_eq!((system.class("system"), system.class("tap")), (Some(Class::Dummy), None));
+        let all = Netdevs::new(false, DummyLevel::OverrideAll);
+        assert_eq!((all.class("tap"), all.class("foo")), (Some(Class::Dummy), None));
+    }
+
+    #[test]
+    fn refusals_are_worded_as_scripts_expect() {
+        let mut netdevs = Netdevs::default();
+        assert_eq!(
+            error(&mut netdevs, "no-dev", ""),
+            "could not open network device no-dev (No such device)"
+        );
+        assert_eq!(
+            error(&mut netdevs, "p1", "dummy"),
+            "could not open network device p1 (Address family not supported by protocol)"
+        );
+        assert_eq!(
+            error(&mut netdevs, "a-name-of-16-byt", "system"),
+            "could not open network device a-name-of-16-byt (No such device)"
+        );
+        assert_eq!(
+            error(&mut netdevs, "a-name-of-16-byt", "tap"),
+            "could not open network device a-name-of-16-byt (File name too long)"
+        );
+        assert!(error(&mut netdevs, "default", "tap").ends_with("(Invalid argument)"));
+    }
+
+    #[test]
+    fn dummies_are_numbered_and_forgotten() {
+        let mut netdevs = Netdevs::new(true, DummyLevel::On);
+        let none = BTreeMap::new();
+        let (mut a, _) = netdevs.open("a", "dummy", &none).unwrap();
+        let (mut b, _) = netdevs.open("b", "dummy", &none).unwrap();
+        assert_eq!(a.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 0]);
+        assert_eq!(b.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 1]);
+        drop(a);
+        assert!(netdevs.dummy("a").is_none() && netdevs.dummy("b").is_some());
+    }
+}

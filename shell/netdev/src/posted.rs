@@ -1,0 +1,139 @@
+//! The buffers that a receive queue offers to the kernel.
+//!
+//! The kernel wants a buffer before it says how long the frame is. Offering 64 KB each time would push
+//! small packets out of the caches; offering 2 KB would copy every TCP segment once more. So small
+//! frames are posted, each with a spare behind it that takes the rest of a long packet; once that
+//! happened, large frames are posted, until a run of bursts had no need of them.
+
+use packet::frame::{DATA_ROOM, FRAME_MAX, Frame, FramePool};
+
+/// Bursts without a long packet after which small frames are posted again.
+const PATIENCE: u32 = 64;
+
+/// Frames ready to be written to.
+pub struct Posted {
+    frames: Vec<Option<Frame>>,
+    /// One spare after another; untouched pages cost no memory.
+    spare: Vec<u8>,
+    large: bool,
+    long_seen: bool,
+    idle_bursts: u32,
+}
+
+impl Posted {
+    /// Room for `n` frames.
+    pub fn new(n: usize) -> Posted {
+        Posted {
+            frames: (0..n).map(|_| None).collect(),
+            spare: vec![0; n * FRAME_MAX],
+            large: false,
+            long_seen: false,
+            idle_bursts: 0,
+        }
+    }
+
+    fn size(&self) -> usize {
+        if self.large { FRAME_MAX } else { DATA_ROOM }
+    }
+
+    /// Sees to it that the first `n` are there; `false` if the pool has no more.
+    pub fn fill(&mut self, pool: &mut FramePool, n: usize) -> bool {
+        let size = self.size();
+        for slot in self.frames.iter_mut().take(n) {
+            if slot.is_none() {
+                *slot = pool.alloc(size);
+                if slot.is_none() {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Lends the first `n` (at most 32) to `receive`, each with its spare.
+    pub fn with_buffers(&mut self, n: usize, receive: impl FnOnce(&mut [[&mut [u8]; 2]]) -> usize) -> usize {
+        const MOST: usize = crate::linux::mmsg::BATCH;
+        let mut buffers: [[&mut [u8]; 2]; MOST] = std::array::from_fn(|_| [&mut [][..], &mut [][..]]);
+        let n = n.min(MOST);
+        let spares = self.spare.chunks_mut(FRAME_MAX);
+        let mut lent = 0;
+        for ((buffer, frame), spare) in
+            buffers.iter_mut().zip(self.frames.iter_mut().flatten()).zip(spares).take(n)
+        {
+            let room = FRAME_MAX - frame.len();
+            *buffer = [frame.bytes_mut(), &mut spare[..room]];
+            lent += 1;
+        }
+        receive(&mut buffers[..lent])
+    }
+
+    /// Takes frame `i`, into which `len` bytes were received.
+    pub fn take(&mut self, pool: &mut FramePool, i: usize, len: usize) -> Option<Frame> {
+        let mut frame = self.frames.get_mut(i)?.take()?;
+        self.long_seen |= len > DATA_ROOM;
+        let room = frame.len();
+        if len <= room {
+            frame.trim(len);
+            return Some(frame);
+        }
+        let mut whole = pool.alloc(len)?;
+        let (front, back) = whole.bytes_mut().split_at_mut(room);
+        front.copy_from_slice(frame.bytes());
+        back.copy_from_slice(self.spare.get(i * FRAME_MAX..i * FRAME_MAX + back.len())?);
+        pool.free(frame);
+        Some(whole)
+    }
+
+    /// Adapts the size to what was seen.
+    pub fn end_of_burst(&mut self, pool: &mut FramePool) {
+        self.idle_bursts = if std::mem::take(&mut self.long_seen) { 0 } else { self.idle_bursts + 1 };
+        let large = if self.large { self.idle_bursts < PATIENCE } else { self.idle_bursts == 0 };
+        if large != self.large {
+            self.large = large;
+            for frame in self.frames.iter_mut().filter_map(Option::take) {
+                pool.free(frame);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burst(posted: &mut Posted, pool: &mut FramePool, len: usize) -> Vec<u8> {
+        assert!(posted.fill(pool, 2));
+        let n = posted.with_buffers(2, |buffers| {
+            let [first, second] = &mut buffers[0];
+            let mut i = 0;
+            for b in first.iter_mut().chain(second.iter_mut()).take(len) {
+                *b = i as u8;
+                i += 1;
+            }
+            assert_eq!(i, len);
+            1
+        });
+        assert_eq!(n, 1);
+        let frame = posted.take(pool, 0, len).unwrap();
+        posted.end_of_burst(pool);
+        let bytes = frame.bytes().to_vec();
+        pool.free(frame);
+        bytes
+    }
+
+    #[test]
+    fn long_packets_arrive_whole_and_change_what_is_posted() {
+        let mut pool = FramePool::new(8);
+        let mut posted = Posted::new(2);
+        let pattern = |len: usize| (0..len).map(|i| i as u8).collect::<Vec<u8>>();
+        assert_eq!(burst(&mut posted, &mut pool, 60), pattern(60));
+        assert!(!posted.large);
+        assert_eq!(burst(&mut posted, &mut pool, FRAME_MAX), pattern(FRAME_MAX));
+        assert!(posted.large);
+        assert_eq!(burst(&mut posted, &mut pool, 9000), pattern(9000));
+        for _ in 0..PATIENCE {
+            assert_eq!(burst(&mut posted, &mut pool, 60), pattern(60));
+        }
+        assert!(!posted.large);
+    }
+}

@@ -1,0 +1,88 @@
+//! The counters of a port, with the keys under which the database shows them.
+
+/// What a port has counted. `None`: this kind of port does not count it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Stats {
+    pub rx_packets: Option<u64>,
+    pub tx_packets: Option<u64>,
+    pub rx_bytes: Option<u64>,
+    pub tx_bytes: Option<u64>,
+    pub rx_dropped: Option<u64>,
+    pub tx_dropped: Option<u64>,
+    pub rx_errors: Option<u64>,
+    pub tx_errors: Option<u64>,
+    pub rx_frame_errors: Option<u64>,
+    pub rx_over_errors: Option<u64>,
+    pub rx_crc_errors: Option<u64>,
+    pub rx_missed_errors: Option<u64>,
+    pub collisions: Option<u64>,
+    pub multicast: Option<u64>,
+    /// Counters that only this kind of port has.
+    pub custom: Vec<(String, u64)>,
+}
+
+impl Stats {
+    /// The pairs of the `statistics` column of `Interface`.
+    pub fn pairs(&self) -> Vec<(String, u64)> {
+        [
+            ("rx_packets", self.rx_packets),
+            ("tx_packets", self.tx_packets),
+            ("rx_bytes", self.rx_bytes),
+            ("tx_bytes", self.tx_bytes),
+            ("rx_dropped", self.rx_dropped),
+            ("tx_dropped", self.tx_dropped),
+            ("rx_errors", self.rx_errors),
+            ("tx_errors", self.tx_errors),
+            ("rx_frame_err", self.rx_frame_errors),
+            ("rx_over_err", self.rx_over_errors),
+            ("rx_crc_err", self.rx_crc_errors),
+            ("rx_missed_errors", self.rx_missed_errors),
+            ("collisions", self.collisions),
+            ("rx_multicast_packets", self.multicast),
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .chain(self.custom.iter().cloned())
+        .collect()
+    }
+
+    /// The counters of a device whose other end we are: what it transmits we receive.
+    ///
+    /// What only a device's own receiver can see (CRC and its like) is 0: there is no wire.
+    pub fn seen_from_the_switch(self) -> Stats {
+        Stats {
+            rx_packets: self.tx_packets,
+            tx_packets: self.rx_packets,
+            rx_bytes: self.tx_bytes,
+            tx_bytes: self.rx_bytes,
+            rx_dropped: self.tx_dropped,
+            tx_dropped: self.rx_dropped,
+            rx_errors: self.tx_errors,
+            tx_errors: self.rx_errors,
+            rx_frame_errors: Some(0),
+            rx_over_errors: Some(0),
+            rx_crc_errors: Some(0),
+            rx_missed_errors: Some(0),
+            collisions: self.collisions,
+            multicast: self.multicast,
+            custom: self.custom,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_the_swapped_view() {
+        let stats =
+            Stats { rx_packets: Some(3), tx_packets: Some(5), rx_crc_errors: Some(1), ..Stats::default() };
+        let pairs = stats.clone().pairs();
+        assert_eq!(pairs[0], ("rx_packets".to_owned(), 3));
+        assert_eq!(pairs[2], ("rx_crc_err".to_owned(), 1));
+        let swapped = stats.seen_from_the_switch();
+        assert_eq!((swapped.rx_packets, swapped.tx_packets), (Some(5), Some(3)));
+    }
+}

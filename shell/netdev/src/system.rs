@@ -1,0 +1,193 @@
+//! `system`: a port on a device that the kernel has, through one packet socket.
+//!
+//! Frames travel with their note of work left undone, so TCP between two such ports crosses in pieces
+//! of 64 KB and nothing here touches their payload. The rx and the tx queues share the socket; it is
+//! closed, and the device no longer promiscuous because of us, when the last of them is gone.
+
+use crate::device::{Facts, Netdev, RxHandle};
+use crate::error::{NetdevError, errno_of};
+use crate::kernel::{KernelDevice, refuse_options};
+use crate::linux::mmsg::{BATCH, Mmsg, Received};
+use crate::linux::{packet_socket, vnet};
+use crate::posted::Posted;
+use crate::shared::Shared;
+use crate::stats::Stats;
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+const VLAN_BYTES: usize = 4;
+const ADDRESSES: usize = 12;
+const ENOBUFS: i32 = 105;
+const EMSGSIZE: i32 = 90;
+
+/// A port on a kernel device.
+pub struct System {
+    device: KernelDevice,
+    kind: String,
+    shared: Arc<Shared>,
+    rx_given: bool,
+}
+
+impl System {
+    /// Opens the device `name`.
+    pub fn open(name: &str, kind: &str) -> Result<System, NetdevError> {
+        let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
+        let device = KernelDevice::find(name).map_err(error)?;
+        let socket = packet_socket::open(device.ifindex()).map_err(error)?;
+        Ok(System { device, kind: kind.to_owned(), shared: Shared::new(socket), rx_given: false })
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
+impl Netdev for System {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    fn take_rx_queues(&mut self) -> Vec<RxHandle> {
+        if std::mem::replace(&mut self.rx_given, true) {
+            return Vec::new();
+        }
+        let queue =
+            SystemRx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), posted: Posted::new(BATCH) };
+        vec![RxHandle { queue: Box::new(queue), poll_fd: self.shared.fd() }]
+    }
+    fn tx_queue(&self) -> Box<dyn TxQueue> {
+        Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new() })
+    }
+    fn facts(&mut self) -> Result<Facts, NetdevError> {
+        self.device.facts()
+    }
+    fn stats(&mut self) -> Result<Stats, NetdevError> {
+        let mut stats = self.device.link()?.stats;
+        if let Ok(drops) = packet_socket::take_drops(&self.shared.fd()) {
+            self.shared.count_rx_dropped(drops);
+        }
+        self.shared.add_drops(&mut stats);
+        Ok(stats)
+    }
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
+        self.device.set_mtu(mtu)
+    }
+    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
+        self.device.set_mac(mac)
+    }
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
+        self.device.set_admin(up)
+    }
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+        refuse_options(self.device.name(), options)
+    }
+}
+
+struct SystemRx {
+    shared: Arc<Shared>,
+    mmsg: Box<Mmsg>,
+    posted: Posted,
+}
+
+impl RxQueue for SystemRx {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut result = RxResult::default();
+        let want = max.min(BATCH);
+        if self.shared.ended() || !self.posted.fill(pool, want) {
+            return result;
+        }
+        let fd: Arc<OwnedFd> = self.shared.fd();
+        let mmsg = &mut self.mmsg;
+        // An error is about the device (it is down, it is gone): the main thread hears of that by
+        // netlink; to the worker it is an empty queue.
+        let received = self.posted.with_buffers(want, |buffers| mmsg.receive(&fd, buffers).unwrap_or(0));
+        for i in 0..received {
+            let meta = self.mmsg.received(i);
+            let frame = if meta.outgoing { continue } else { self.posted.take(pool, i, meta.len) };
+            match frame.and_then(|frame| finish(frame, &meta)) {
+                Some(frame) => out.push(frame),
+                None => result.dropped += 1,
+            }
+        }
+        self.posted.end_of_burst(pool);
+        self.shared.count_rx_dropped(u64::from(result.dropped));
+        result.more = received == want;
+        result
+    }
+}
+
+/// Puts the tag back that the kernel took out, and the note beside the frame.
+fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
+    if meta.damaged {
+        return None;
+    }
+    let mut offload = vnet::decode(&meta.vnet, frame.bytes_mut())?;
+    if let Some((tpid, tci)) = meta.vlan {
+        frame.push_front(VLAN_BYTES)?;
+        let bytes = frame.bytes_mut();
+        bytes.get(..ADDRESSES + VLAN_BYTES)?;
+        bytes.copy_within(VLAN_BYTES..ADDRESSES + VLAN_BYTES, 0);
+        bytes[ADDRESSES..ADDRESSES + 2].copy_from_slice(&tpid.to_be_bytes());
+        bytes[ADDRESSES + 2..ADDRESSES + 4].copy_from_slice(&tci.to_be_bytes());
+        offload.shift(VLAN_BYTES as i16);
+    }
+    frame.offload = offload;
+    Some(frame)
+}
+
+struct SystemTx {
+    shared: Arc<Shared>,
+    mmsg: Box<Mmsg>,
+}
+
+impl TxQueue for SystemTx {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let mut result = TxResult::default();
+        let fd = self.shared.fd();
+        for chunk in frames.chunks(BATCH) {
+            self.send(&fd, chunk, &mut result);
+        }
+        self.shared.count_tx_dropped(u64::from(result.dropped + result.too_long));
+        result
+    }
+}
+
+impl SystemTx {
+    fn send(&mut self, fd: &OwnedFd, frames: &[Frame], result: &mut TxResult) {
+        let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
+        for (slot, frame) in slots.iter_mut().zip(frames) {
+            *slot = (vnet::encode(&frame.offload, frame.bytes()), frame.bytes());
+        }
+        let mut rest = &slots[..frames.len()];
+        while !rest.is_empty() && !self.shared.ended() {
+            match self.mmsg.send(fd, rest) {
+                Ok(n) if n > 0 => {
+                    let (sent, left) = rest.split_at(n.min(rest.len()));
+                    result.sent += sent.len() as u32;
+                    result.sent_bytes += sent.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+                    rest = left;
+                }
+                // The send buffer or the device's queue is full: whatever follows would fare the same.
+                Ok(_) => break,
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock || e.raw_os_error() == Some(ENOBUFS) => {
+                    break;
+                }
+                Err(e) => {
+                    match e.raw_os_error() {
+                        Some(EMSGSIZE) => result.too_long += 1,
+                        _ => result.dropped += 1,
+                    }
+                    rest = &rest[1..];
+                }
+            }
+        }
+        result.dropped += rest.len() as u32;
+    }
+}

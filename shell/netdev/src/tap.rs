@@ -1,0 +1,154 @@
+//! `tap` and `internal`: a TAP device that we make, whose other end is the host's network stack.
+//!
+//! The device lives as long as its descriptor, and is deleted when the port is closed, even where a
+//! worker still holds a queue: its name is free again at once. What the host sends we receive, so the
+//! kernel's counters are shown the other way round.
+
+use crate::device::{Facts, Netdev, RxHandle};
+use crate::error::{NetdevError, errno_of};
+use crate::kernel::{KernelDevice, refuse_options};
+use crate::linux::mmsg::BATCH;
+use crate::linux::{tun, vnet};
+use crate::posted::Posted;
+use crate::rtnl;
+use crate::shared::Shared;
+use crate::stats::Stats;
+use packet::frame::{FrameBatch, FramePool};
+use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const EMSGSIZE: i32 = 90;
+/// A tap is read frame by frame; after so many the worker looks at its other queues.
+const READS: usize = 16;
+
+/// A TAP device as a port.
+pub struct Tap {
+    device: KernelDevice,
+    kind: String,
+    shared: Arc<Shared>,
+    rx_given: bool,
+}
+
+impl Tap {
+    /// Makes the device `name`.
+    pub fn open(name: &str, kind: &str) -> Result<Tap, NetdevError> {
+        let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
+        if matches!(name, "default" | "all") {
+            return Err(NetdevError::open(name, NetdevError::INVALID));
+        }
+        let fd = tun::open_tap(name).map_err(error)?;
+        let device = KernelDevice::find(name).map_err(error)?;
+        Ok(Tap { device, kind: kind.to_owned(), shared: Shared::new(fd), rx_given: false })
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.shared.end();
+        // It may be gone already, deleted by somebody else.
+        let _ = rtnl::delete_link(self.device.ifindex());
+    }
+}
+
+impl Netdev for Tap {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    fn take_rx_queues(&mut self) -> Vec<RxHandle> {
+        if std::mem::replace(&mut self.rx_given, true) {
+            return Vec::new();
+        }
+        let queue = TapRx { shared: Arc::clone(&self.shared), posted: Posted::new(1) };
+        vec![RxHandle { queue: Box::new(queue), poll_fd: self.shared.fd() }]
+    }
+    fn tx_queue(&self) -> Box<dyn TxQueue> {
+        Box::new(TapTx { shared: Arc::clone(&self.shared) })
+    }
+    fn facts(&mut self) -> Result<Facts, NetdevError> {
+        self.device.facts()
+    }
+    fn stats(&mut self) -> Result<Stats, NetdevError> {
+        let mut stats = self.device.link()?.stats.seen_from_the_switch();
+        self.shared.add_drops(&mut stats);
+        Ok(stats)
+    }
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
+        self.device.set_mtu(mtu)
+    }
+    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
+        self.device.set_mac(mac)
+    }
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
+        self.device.set_admin(up)
+    }
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+        refuse_options(self.device.name(), options)
+    }
+}
+
+struct TapRx {
+    shared: Arc<Shared>,
+    posted: Posted,
+}
+
+impl RxQueue for TapRx {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut result = RxResult::default();
+        let want = max.min(BATCH).min(READS);
+        let fd = self.shared.fd();
+        for turn in 0..want {
+            if self.shared.ended() || !self.posted.fill(pool, 1) {
+                break;
+            }
+            let mut header = [0; vnet::LEN];
+            let mut len = None;
+            self.posted.with_buffers(1, |buffers| {
+                len = tun::read(&fd, &mut header, &mut buffers[0]).ok();
+                usize::from(len.is_some())
+            });
+            // An error is an empty queue here; the main thread hears of a lost device by netlink.
+            let Some(len) = len else { break };
+            let frame = self.posted.take(pool, 0, len).and_then(|mut frame| {
+                frame.offload = vnet::decode(&header, frame.bytes_mut())?;
+                Some(frame)
+            });
+            match frame {
+                Some(frame) => out.push(frame),
+                None => result.dropped += 1,
+            }
+            self.posted.end_of_burst(pool);
+            result.more = turn + 1 == want;
+        }
+        self.shared.count_rx_dropped(u64::from(result.dropped));
+        result
+    }
+}
+
+struct TapTx {
+    shared: Arc<Shared>,
+}
+
+impl TxQueue for TapTx {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let mut result = TxResult::default();
+        let fd = self.shared.fd();
+        for frame in frames.iter() {
+            let header = vnet::encode(&frame.offload, frame.bytes());
+            match tun::write(&fd, &header, frame.bytes()) {
+                Ok(()) => {
+                    result.sent += 1;
+                    result.sent_bytes += frame.len() as u64;
+                }
+                Err(e) if e.raw_os_error() == Some(EMSGSIZE) => result.too_long += 1,
+                // It is down (EIO), or its queue is full.
+                Err(_) => result.dropped += 1,
+            }
+        }
+        self.shared.count_tx_dropped(u64::from(result.dropped + result.too_long));
+        result
+    }
+}
