@@ -61,6 +61,11 @@ pub fn mix32(a: u32, b: u32) -> u32 {
     (x ^ (x >> 32)) as u32
 }
 
+/// CRC32C of data (RFC 3720 §12.1), as SCTP has it (RFC 9260 appendix A).
+pub fn crc32c(data: &[u8]) -> u32 {
+    !data.iter().fold(u32::MAX, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
+}
+
 /// CRC32C (RFC 3720 §12.1, reflected, without the final complement) of eight bytes, as the instruction does it.
 fn crc32c_u64(crc: u32, word: u64) -> u32 {
     word.to_le_bytes().iter().fold(crc, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
@@ -91,6 +96,7 @@ mod tests {
     fn crc_of_the_standard() {
         let crc = (0..4).fold(u32::MAX, |c, _| crc32c_u64(c, 0));
         assert_eq!(!crc, 0x8a91_36aa);
+        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
     }
 
     #[test]

@@ -10,6 +10,6 @@ pub mod prefetch;
 pub mod signature;
 
 pub use compare::{Line, masked_eq};
-pub use hash::{hash_line, hash_lines, mix32};
+pub use hash::{crc32c, hash_line, hash_lines, mix32};
 pub use prefetch::prefetch_read;
 pub use signature::{match_any, match_any_scalar};

@@ -1,0 +1,131 @@
+//! Between `Flow` and the datapath's keys, for keys and masks alike.
+//!
+//! What a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output) has no
+//! meaning in the datapath and is left out.
+
+use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask};
+use cpu::Line;
+use flow::{Flow, Mac, Tunnel, Vlan};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// First word of the tunnel in an [`Ext`].
+const TUNNEL_AT: usize = 20;
+const TUNNEL_WORDS: usize = size_of::<Tunnel>() / 8;
+const _: () = assert!(TUNNEL_AT + TUNNEL_WORDS <= EXT_WORDS);
+
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn halves(a: &[u8; 16]) -> [u64; 2] {
+    let v = u128::from_be_bytes(*a);
+    [(v >> 64) as u64, v as u64]
+}
+
+fn whole(high: u64, low: u64) -> [u8; 16] {
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+}
+
+/// The line of a flow, or of a mask.
+pub fn line_of(f: &Flow) -> Line {
+    [
+        pair(f.recirc_id, f.in_port << 16 | u32::from(f.vlans[0].tci)),
+        f.dl_dst.to_u64() << 16 | u64::from(f.dl_type),
+        f.dl_src.to_u64() << 16 | u64::from(f.vlans[1].tci),
+        pair(f.nw_src, f.nw_dst),
+        pair(
+            u32::from(f.tp_src) << 16 | u32::from(f.tp_dst),
+            u32::from_be_bytes([f.nw_proto, f.nw_tos, f.nw_ttl, f.nw_frag]),
+        ),
+        pair(u32::from(f.ct_state) << 24 | u32::from(f.ct_zone), f.ct_mark),
+        pair(f.pkt_mark, f.dp_hash),
+        pair(
+            u32::from(f.tcp_flags) << 16 | u32::from(f.vlans[0].tpid),
+            u32::from(f.vlans[1].tpid) << 16 | f.packet_type & 0xffff,
+        ),
+    ]
+}
+
+/// The rest of a flow, or of a mask.
+pub fn ext_of(f: &Flow) -> Ext {
+    let mut e = [0; EXT_WORDS];
+    e[0] = pair(f.ipv6_label, f.igmp_group_ip4);
+    let addresses = [&f.ipv6_src, &f.ipv6_dst, &f.nd_target];
+    for (i, a) in addresses.into_iter().enumerate() {
+        e[1 + 2 * i..3 + 2 * i].copy_from_slice(&halves(a));
+    }
+    (e[7], e[8]) = (f.arp_sha.to_u64(), f.arp_tha.to_u64());
+    e[9] = pair(f.mpls_lse[0], f.mpls_lse[1]);
+    e[10] = pair(f.mpls_lse[2], f.skb_priority);
+    e[11] = pair(f.ct_nw_src, f.ct_nw_dst);
+    e[12] = pair(u32::from(f.ct_tp_src) << 16 | u32::from(f.ct_tp_dst), u32::from(f.ct_nw_proto));
+    e[14..16].copy_from_slice(&f.ct_label);
+    e[16..18].copy_from_slice(&halves(&f.ct_ipv6_src));
+    e[18..20].copy_from_slice(&halves(&f.ct_ipv6_dst));
+    e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_mut_bytes().copy_from_slice(f.tunnel.as_bytes());
+    e
+}
+
+/// The flow of a line and the rest; exactly what [`line_of`] and [`ext_of`] keep.
+pub fn flow_of(line: &Line, e: &Ext) -> Flow {
+    let mut f = Flow::ZERO;
+    let (high, low) = (|w: u64| (w >> 32) as u32, |w: u64| w as u32);
+    f.recirc_id = high(line[0]);
+    f.in_port = low(line[0]) >> 16;
+    f.vlans = [
+        Vlan { tpid: high(line[7]) as u16, tci: line[0] as u16 },
+        Vlan { tpid: (line[7] >> 16) as u16, tci: line[2] as u16 },
+    ];
+    (f.dl_dst, f.dl_type) = (Mac::from_u64(line[1] >> 16), line[1] as u16);
+    f.dl_src = Mac::from_u64(line[2] >> 16);
+    (f.nw_src, f.nw_dst) = (high(line[3]), low(line[3]));
+    (f.tp_src, f.tp_dst) = ((line[4] >> 48) as u16, (line[4] >> 32) as u16);
+    [f.nw_proto, f.nw_tos, f.nw_ttl, f.nw_frag] = low(line[4]).to_be_bytes();
+    (f.ct_state, f.ct_zone, f.ct_mark) = ((line[5] >> 56) as u8, (line[5] >> 32) as u16, low(line[5]));
+    (f.pkt_mark, f.dp_hash) = (high(line[6]), low(line[6]));
+    f.tcp_flags = (line[7] >> 48) as u16;
+    f.packet_type = match line[7] as u16 {
+        0 => 0,
+        layer3 => 1 << 16 | u32::from(layer3),
+    };
+    (f.ipv6_label, f.igmp_group_ip4) = (high(e[0]), low(e[0]));
+    (f.ipv6_src, f.ipv6_dst, f.nd_target) = (whole(e[1], e[2]), whole(e[3], e[4]), whole(e[5], e[6]));
+    (f.arp_sha, f.arp_tha) = (Mac::from_u64(e[7]), Mac::from_u64(e[8]));
+    f.mpls_lse = [high(e[9]), low(e[9]), high(e[10])];
+    f.skb_priority = low(e[10]);
+    (f.ct_nw_src, f.ct_nw_dst) = (high(e[11]), low(e[11]));
+    (f.ct_tp_src, f.ct_tp_dst, f.ct_nw_proto) = ((e[12] >> 48) as u16, (e[12] >> 32) as u16, e[12] as u8);
+    f.ct_label = [e[14], e[15]];
+    (f.ct_ipv6_src, f.ct_ipv6_dst) = (whole(e[16], e[17]), whole(e[18], e[19]));
+    f.tunnel = Tunnel::read_from_bytes(e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_bytes()).unwrap_or_default();
+    f
+}
+
+impl Key {
+    /// The key of a flow that was extracted to the end.
+    pub fn from_flow(f: &Flow) -> Key {
+        Key { line: line_of(f), ext: ext_of(f), depth: Depth::Wide }
+    }
+
+    /// The flow of a key, as deep as the key is.
+    pub fn to_flow(&self) -> Flow {
+        flow_of(&self.line, &self.ext)
+    }
+}
+
+impl KeyMask {
+    /// The mask of a datapath flow. The ingress port and the recirculation id always count.
+    pub fn from_flow(mask: &Flow) -> KeyMask {
+        let mut line = line_of(mask);
+        line[0] |= u64::MAX << 16;
+        KeyMask::new(line, &ext_of(mask))
+    }
+
+    /// The mask as a flow. Fields wider in a flow than in a key (port, packet type) are whole or nothing.
+    pub fn to_flow(&self) -> Flow {
+        let mut f = flow_of(&self.line, &self.full_ext());
+        f.in_port = u32::MAX;
+        f.packet_type = if self.line[7] & 0xffff == 0 { 0 } else { u32::MAX };
+        f
+    }
+}

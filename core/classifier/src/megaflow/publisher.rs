@@ -1,0 +1,181 @@
+//! The changing side: inserts, removals, ranking. One per table, behind the owner's lock.
+
+use super::key::{Depth, Key, KeyMask};
+use super::subtable::Subtable;
+use super::table::{Context, Megaflow};
+use std::sync::Arc;
+use sync::Snapshot;
+use sync::arena::Publisher;
+
+/// The largest port number that can have a context.
+pub const MAX_PORT: u32 = 0xffff;
+
+/// Answer of [`MegaflowPublisher::insert`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The megaflow was published at this index.
+    New(u32),
+    /// A live megaflow of the same masked key and mask is there already.
+    Same(u32),
+    /// The arena is full, or the port number is out of range.
+    Full,
+}
+
+/// See the module.
+pub struct MegaflowPublisher<P> {
+    arena: Publisher<Megaflow<P>>,
+    contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
+    max_masks: usize,
+    seed: u32,
+}
+
+impl<P> MegaflowPublisher<P> {
+    pub(super) fn new(
+        arena: Publisher<Megaflow<P>>,
+        contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
+        max_masks: usize,
+        seed: u32,
+    ) -> MegaflowPublisher<P> {
+        MegaflowPublisher { arena, contexts, max_masks, seed }
+    }
+}
+
+impl<P: Send + Sync> MegaflowPublisher<P> {
+    fn context(&self, in_port: u32) -> Option<Arc<Context>> {
+        self.contexts.load().get(in_port as usize)?.clone()
+    }
+
+    fn publish(&self, in_port: u32, subtables: Vec<Arc<Subtable>>) {
+        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
+        let mut all = Vec::clone(&self.contexts.load());
+        if all.len() <= in_port as usize {
+            all.resize(in_port as usize + 1, None);
+        }
+        all[in_port as usize] = (!subtables.is_empty()).then(|| Arc::new(Context { subtables, depth }));
+        self.contexts.store(Arc::new(all));
+    }
+
+    /// The mask that a megaflow of this port gets: the given one, or an exact one that contains it where the port
+    /// has as many masks as it may have.
+    pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
+        let Some(context) = self.context(in_port) else { return mask };
+        let known = context.subtables.iter().any(|t| *t.mask() == mask);
+        if known || context.subtables.len() < self.max_masks {
+            return mask;
+        }
+        KeyMask::exact(!mask.ext.is_empty())
+    }
+
+    /// Publishes the megaflow `key & mask`.
+    pub fn insert(&mut self, in_port: u32, key: &Key, mask: &KeyMask, payload: P) -> Found {
+        if in_port > MAX_PORT {
+            return Found::Full;
+        }
+        let context = self.context(in_port);
+        let known = context.as_ref().and_then(|c| c.subtables.iter().find(|t| t.mask() == mask).cloned());
+        let is_new = known.is_none();
+        let table = known.unwrap_or_else(|| Arc::new(Subtable::new(mask.clone(), self.seed)));
+        let hash = mask.hash(&key.line, &key.ext, self.seed);
+        let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, Depth::Wide));
+        if let Some(index) = table.find(hash, same) {
+            return Found::Same(index);
+        }
+        let mut line = key.line;
+        line.iter_mut().zip(&mask.line).for_each(|(l, m)| *l &= m);
+        let mut ext = mask.ext.clone();
+        for w in &mut ext {
+            w.value = key.ext[usize::from(w.at) % key.ext.len()] & w.mask;
+        }
+        let record = Megaflow { line, mask: mask.line, ext, depth: mask.depth(), payload };
+        let Ok(index) = self.arena.insert(record) else { return Found::Full };
+        table.insert(hash, index);
+        if is_new {
+            let mut subtables = context.map(|c| c.subtables.clone()).unwrap_or_default();
+            subtables.push(table);
+            self.publish(in_port, subtables);
+        }
+        Found::New(index)
+    }
+
+    /// A live megaflow that a packet of this fully parsed key belongs to.
+    pub fn find(&self, in_port: u32, key: &Key) -> Option<u32> {
+        self.context(in_port)?.subtables.iter().find_map(|t| {
+            let hash = t.mask().hash(&key.line, &key.ext, t.seed());
+            t.find(hash, |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, key.depth)))
+        })
+    }
+
+    /// The record of an index.
+    pub fn get(&self, index: u32) -> Option<&Megaflow<P>> {
+        self.arena.get(index)
+    }
+
+    /// Takes the megaflow out of sight of all readers that enter from now on.
+    pub fn remove(&mut self, index: u32) -> bool {
+        let Some((in_port, table, hash)) = self.locate(index) else { return false };
+        table.remove(hash, index);
+        if table.is_empty() {
+            let rest = self.context(in_port).map(|c| c.subtables.clone()).unwrap_or_default();
+            self.publish(in_port, rest.into_iter().filter(|t| !Arc::ptr_eq(t, &table)).collect());
+        }
+        self.arena.remove(index)
+    }
+
+    /// Gives a megaflow another payload: the new record (whose index is returned) is found before the old one is
+    /// gone, so that no packet misses. `None` if there is no such megaflow or no room.
+    pub fn replace(&mut self, index: u32, payload: P) -> Option<u32> {
+        let (_, table, hash) = self.locate(index)?;
+        let old = self.arena.get(index)?;
+        let record =
+            Megaflow { line: old.line, mask: old.mask, ext: old.ext.clone(), depth: old.depth, payload };
+        let new = self.arena.insert(record).ok()?;
+        table.insert(hash, new);
+        table.remove(hash, index);
+        self.arena.remove(index);
+        Some(new)
+    }
+
+    /// Port, subtable and hash of a megaflow.
+    fn locate(&self, index: u32) -> Option<(u32, Arc<Subtable>, u32)> {
+        let record = self.arena.get(index)?;
+        let in_port = (record.line[0] >> 16) as u32 & MAX_PORT;
+        let context = self.context(in_port)?;
+        let same_mask = |t: &&Arc<Subtable>| {
+            let (a, b) = (&t.mask().ext, &record.ext);
+            t.mask().line == record.mask
+                && a.len() == b.len()
+                && a.iter().zip(b.iter()).all(|(a, b)| (a.at, a.mask) == (b.at, b.mask))
+        };
+        let table = context.subtables.iter().find(same_mask)?;
+        let mut ext = [0; super::EXT_WORDS];
+        for w in &record.ext {
+            ext[usize::from(w.at) % super::EXT_WORDS] = w.value;
+        }
+        Some((in_port, Arc::clone(table), table.mask().hash(&record.line, &ext, table.seed())))
+    }
+
+    /// Frees what no reader sees any more; tells of each index before it can be used again.
+    pub fn reclaim(&mut self, freed: impl FnMut(u32)) {
+        self.arena.reclaim(freed);
+    }
+
+    /// Puts the subtables of every port in the order of their hits. To be called about once a second.
+    pub fn rank(&mut self) {
+        let all = self.contexts.load_full();
+        for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {
+            let hits: Vec<u64> = context.subtables.iter().map(|t| t.hits()).collect();
+            if !hits.is_sorted_by(|a, b| a >= b) {
+                let mut order: Vec<usize> = (0..hits.len()).collect();
+                order.sort_by_key(|&i| std::cmp::Reverse(hits[i]));
+                let sorted = order.into_iter().map(|i| Arc::clone(&context.subtables[i])).collect();
+                self.publish(port as u32, sorted);
+            }
+            context.subtables.iter().for_each(|t| t.age_hits());
+        }
+    }
+
+    /// How many masks the contexts have, summed.
+    pub fn mask_count(&self) -> usize {
+        self.contexts.load().iter().flatten().map(|c| c.subtables.len()).sum()
+    }
+}

@@ -1,0 +1,162 @@
+//! The megaflows of one mask: an open hash table of atomic words, read while it is changed.
+//!
+//! A slot is the hash (32 bits) and the arena index (32 bits). An insert stores one word; a removal leaves a tombstone,
+//! so that a reader that passes at that moment still finds what lies behind. A table that is too full is built anew
+//! and replaced as a whole.
+
+use super::key::{Depth, KeyMask};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use sync::Snapshot;
+
+const EMPTY: u64 = u64::MAX;
+const TOMBSTONE: u64 = u64::MAX - 1;
+const MIN_SLOTS: usize = 16;
+
+/// See the module.
+pub struct Subtable {
+    mask: KeyMask,
+    depth: Depth,
+    seed: u32,
+    slots: Snapshot<Box<[AtomicU64]>>,
+    live: AtomicUsize,
+    used: AtomicUsize,
+    hits: AtomicU64,
+}
+
+fn empty_slots(n: usize) -> Arc<Box<[AtomicU64]>> {
+    Arc::new((0..n).map(|_| AtomicU64::new(EMPTY)).collect())
+}
+
+impl Subtable {
+    pub(super) fn new(mask: KeyMask, seed: u32) -> Subtable {
+        let depth = mask.depth();
+        Subtable {
+            mask,
+            depth,
+            seed,
+            slots: Snapshot::new(empty_slots(MIN_SLOTS)),
+            live: AtomicUsize::new(0),
+            used: AtomicUsize::new(0),
+            hits: AtomicU64::new(0),
+        }
+    }
+
+    /// Which bits count.
+    pub fn mask(&self) -> &KeyMask {
+        &self.mask
+    }
+
+    /// How deep a packet must be parsed to be looked up here.
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// Seed of the hash.
+    pub fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// Number of megaflows.
+    pub fn len(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// No megaflow is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Packets found here; ranks the subtables.
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// Counts packets found here: once per batch.
+    pub fn count_hits(&self, n: u64) {
+        self.hits.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Older hits count half.
+    pub(super) fn age_hits(&self) {
+        let half = self.hits() / 2;
+        self.hits.fetch_sub(half, Ordering::Relaxed);
+    }
+
+    /// The first index under this hash that `verify` accepts.
+    #[inline]
+    pub fn find(&self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
+        let slots = self.slots.load();
+        let mask = slots.len() - 1;
+        let mut at = hash as usize & mask;
+        for _ in 0..slots.len() {
+            let slot = slots[at].load(Ordering::Acquire);
+            if slot == EMPTY {
+                return None;
+            }
+            if (slot >> 32) as u32 == hash && slot != TOMBSTONE && verify(slot as u32) {
+                return Some(slot as u32);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    /// Publisher only.
+    pub(super) fn insert(&self, hash: u32, index: u32) {
+        let slots = self.slots.load_full();
+        let slots = if (self.used.load(Ordering::Relaxed) + 1) * 4 > slots.len() * 3 {
+            self.rebuild(&slots)
+        } else {
+            slots
+        };
+        put(&slots, hash, index);
+        self.used.fetch_add(1, Ordering::Relaxed);
+        self.live.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A table with room, without tombstones, published.
+    fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
+        let n = ((self.len() + 1) * 2).next_power_of_two().max(MIN_SLOTS);
+        let new = empty_slots(n);
+        for slot in old {
+            let slot = slot.load(Ordering::Relaxed);
+            if slot != EMPTY && slot != TOMBSTONE {
+                put(&new, (slot >> 32) as u32, slot as u32);
+            }
+        }
+        self.used.store(self.len(), Ordering::Relaxed);
+        self.slots.store(Arc::clone(&new));
+        new
+    }
+
+    /// Publisher only.
+    pub(super) fn remove(&self, hash: u32, index: u32) {
+        let slots = self.slots.load();
+        let mask = slots.len() - 1;
+        let wanted = u64::from(hash) << 32 | u64::from(index);
+        let mut at = hash as usize & mask;
+        for _ in 0..slots.len() {
+            match slots[at].load(Ordering::Relaxed) {
+                EMPTY => return,
+                slot if slot == wanted => {
+                    slots[at].store(TOMBSTONE, Ordering::Release);
+                    self.live.fetch_sub(1, Ordering::Relaxed);
+                    return;
+                }
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+}
+
+/// Into the first slot that was never used: a slot that was may still be passed by readers of another probe sequence,
+/// which is harmless, but keeping tombstones makes the count of used slots exact.
+fn put(slots: &[AtomicU64], hash: u32, index: u32) {
+    let mask = slots.len() - 1;
+    let mut at = hash as usize & mask;
+    while slots[at].load(Ordering::Relaxed) != EMPTY {
+        at = (at + 1) & mask;
+    }
+    slots[at].store(u64::from(hash) << 32 | u64::from(index), Ordering::Release);
+}

@@ -1,0 +1,148 @@
+//! The reading side: contexts, and the look-up of a batch.
+
+use super::key::{Depth, Ext, ExtWord, Key};
+use super::publisher::MegaflowPublisher;
+use super::subtable::Subtable;
+use cpu::{Line, masked_eq};
+use std::sync::Arc;
+use sync::{Arena, Guard, Reader, Snapshot};
+
+/// A megaflow: the line and its mask first, since every verification reads them.
+#[repr(C, align(64))]
+pub struct Megaflow<P> {
+    pub(super) line: Line,
+    pub(super) mask: Line,
+    pub(super) ext: Box<[ExtWord]>,
+    pub(super) depth: Depth,
+    /// What the datapath does with it.
+    pub payload: P,
+}
+
+impl<P> Megaflow<P> {
+    /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply does not
+    /// match: its missing fields would be taken for zeroes.
+    #[inline(always)]
+    pub fn matches(&self, line: &Line, ext: &Ext, depth: Depth) -> bool {
+        masked_eq(&self.line, line, &self.mask)
+            && self.depth <= depth
+            && self.ext.iter().all(|w| (ext[usize::from(w.at) % ext.len()] ^ w.value) & w.mask == 0)
+    }
+}
+
+/// The megaflows of one ingress port.
+#[derive(Default)]
+pub struct Context {
+    pub(super) subtables: Vec<Arc<Subtable>>,
+    pub(super) depth: Depth,
+}
+
+impl Context {
+    /// How deep packets of this port must be parsed.
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// The subtables, the one with most hits first.
+    pub fn subtables(&self) -> &[Arc<Subtable>] {
+        &self.subtables
+    }
+
+    /// All megaflows share one mask: a cache in front would be as long a way.
+    pub fn is_single(&self) -> bool {
+        self.subtables.len() <= 1
+    }
+
+    /// The megaflow of one packet: its index, and how many subtables were visited.
+    pub fn lookup<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> (Option<u32>, u32) {
+        let mut visited = 0;
+        for table in self.subtables.iter().filter(|t| t.depth() <= key.depth) {
+            visited += 1;
+            let hash = table.mask().hash(&key.line, &key.ext, table.seed());
+            let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, key.depth));
+            if let Some(index) = table.find(hash, verify) {
+                table.count_hits(1);
+                return (Some(index), visited);
+            }
+        }
+        (None, visited)
+    }
+
+    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found. All were
+    /// parsed to `depth`. Returns how many subtables were visited, summed over the packets *found*.
+    pub fn lookup_batch<P>(
+        &self,
+        guard: &Guard<'_, Megaflow<P>>,
+        (lines, exts, depth): (&[Line], &[Ext], Depth),
+        pending: &mut u64,
+        found: &mut [u32],
+    ) -> u64 {
+        const NO_EXT: Ext = [0; super::EXT_WORDS];
+        let (mut visits, mut visited) = (0, 0);
+        let mut hashes = [0; 64];
+        for table in self.subtables.iter().filter(|t| t.depth() <= depth) {
+            if *pending == 0 {
+                break;
+            }
+            visited += 1;
+            let (mask, seed) = (table.mask(), table.seed());
+            let all = pending.count_ones() as usize * 2 >= lines.len();
+            if all {
+                cpu::hash_lines(lines, &mask.line, seed, &mut hashes);
+            }
+            let before = pending.count_ones();
+            for i in bits(*pending).take_while(|&i| i < lines.len()) {
+                let ext = exts.get(i).unwrap_or(&NO_EXT);
+                let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
+                let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], ext, depth));
+                if let Some(index) = table.find(mask.hash_ext(hash, ext), verify) {
+                    found[i] = index;
+                    *pending &= !(1 << i);
+                }
+            }
+            let hits = u64::from(before - pending.count_ones());
+            if hits != 0 {
+                table.count_hits(hits);
+                visits += hits * visited;
+            }
+        }
+        visits
+    }
+}
+
+/// The positions of the bits that are set, from the lowest.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let i = set.trailing_zeros();
+        (set != 0).then(|| {
+            set &= set - 1;
+            i as usize
+        })
+    })
+}
+
+/// What all workers share.
+pub struct MegaflowTable<P> {
+    arena: Arena<Megaflow<P>>,
+    pub(super) contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
+}
+
+impl<P> MegaflowTable<P> {
+    /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
+    /// `seed` is secret and of this boot, so that nobody can craft packets that collide.
+    pub fn new(capacity: usize, max_masks: usize, seed: u32) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
+        let (arena, publisher) = Arena::new(capacity);
+        let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
+        let publisher = MegaflowPublisher::new(publisher, Arc::clone(&contexts), max_masks, seed);
+        (MegaflowTable { arena, contexts }, publisher)
+    }
+
+    /// A reader for one worker.
+    pub fn reader(&self) -> Reader<Megaflow<P>> {
+        self.arena.reader()
+    }
+
+    /// The context of a port, if it has any megaflow.
+    pub fn context(&self, in_port: u32) -> Option<Arc<Context>> {
+        self.contexts.load().get(in_port as usize)?.clone()
+    }
+}

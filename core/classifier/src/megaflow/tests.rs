@@ -1,0 +1,149 @@
+use super::convert::{ext_of, flow_of, line_of};
+use super::*;
+use flow::{Flow, Mac};
+use proptest::prelude::*;
+
+fn packet(port: u32, src: u32, tp_dst: u16) -> Flow {
+    Flow { in_port: port, dl_type: 0x0800, nw_proto: 6, nw_src: src, tp_dst, ..Flow::ZERO }
+}
+
+fn insert(publisher: &mut MegaflowPublisher<u32>, key: &Flow, mask: &Flow, payload: u32) -> Found {
+    let mask = publisher.bounded_mask(key.in_port, KeyMask::from_flow(mask));
+    publisher.insert(key.in_port, &Key::from_flow(key), &mask, payload)
+}
+
+fn lookup(table: &MegaflowTable<u32>, flow: &Flow) -> Option<u32> {
+    let mut reader = table.reader();
+    let guard = reader.enter();
+    let (index, _) = table.context(flow.in_port)?.lookup(&guard, &Key::from_flow(flow));
+    Some(guard.get(index?)?.payload)
+}
+
+#[test]
+fn finds_by_mask_and_forgets_what_was_removed() {
+    let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+    let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
+    let Found::New(index) = insert(&mut publisher, &packet(1, 10, 80), &by_src, 5) else { panic!() };
+    assert_eq!(lookup(&table, &packet(1, 10, 443)), Some(5));
+    assert_eq!(lookup(&table, &packet(1, 11, 80)), None);
+    assert_eq!(lookup(&table, &packet(2, 10, 80)), None);
+    assert_eq!(insert(&mut publisher, &packet(1, 10, 1), &by_src, 6), Found::Same(index));
+    assert_eq!(table.context(1).unwrap().depth(), Depth::L3);
+    assert!(publisher.remove(index));
+    assert_eq!(lookup(&table, &packet(1, 10, 443)), None);
+    assert!(table.context(1).is_none());
+}
+
+#[test]
+fn replacing_leaves_no_gap_and_one_megaflow() {
+    let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+    let mask = Flow { ipv6_label: u32::MAX, ..Flow::ZERO };
+    let Found::New(old) = insert(&mut publisher, &packet(1, 10, 80), &mask, 5) else { panic!() };
+    let new = publisher.replace(old, 6).unwrap();
+    assert_eq!(lookup(&table, &packet(1, 10, 443)), Some(6));
+    assert_eq!(table.context(1).unwrap().subtables()[0].len(), 1);
+    assert!(!publisher.remove(old));
+    assert!(publisher.remove(new));
+}
+
+#[test]
+fn a_shallow_key_never_matches_a_deep_megaflow() {
+    let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+    let by_port = Flow { tp_dst: u16::MAX, ..Flow::ZERO };
+    insert(&mut publisher, &packet(1, 10, 0), &by_port, 5);
+    let mut reader = table.reader();
+    let guard = reader.enter();
+    let mut key = Key::from_flow(&packet(1, 10, 0));
+    assert!(table.context(1).unwrap().lookup(&guard, &key).0.is_some());
+    key.depth = Depth::L3;
+    assert!(table.context(1).unwrap().lookup(&guard, &key).0.is_none());
+}
+
+#[test]
+fn masks_are_bounded() {
+    let (table, mut publisher) = MegaflowTable::new(1000, 4, 7);
+    for bits in 1..=30u32 {
+        let mask = Flow { nw_src: u32::MAX << bits, ..Flow::ZERO };
+        insert(&mut publisher, &packet(1, 0x8000_0000 >> bits, 80), &mask, bits);
+    }
+    assert_eq!(table.context(1).unwrap().subtables().len(), 5);
+    let mask = Flow { ipv6_src: [0xff; 16], ..Flow::ZERO };
+    insert(&mut publisher, &packet(1, 0xffff_0000, 80), &mask, 99);
+    assert_eq!(table.context(1).unwrap().subtables().len(), 6);
+    assert_eq!(lookup(&table, &packet(1, 0xffff_0000, 80)), Some(99));
+    assert_eq!(publisher.mask_count(), 6);
+}
+
+#[test]
+fn a_batch_is_looked_up_as_its_packets_are() {
+    let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+    let masks = [Flow { nw_src: u32::MAX, ..Flow::ZERO }, Flow { tp_dst: u16::MAX, ..Flow::ZERO }];
+    for i in 0..20 {
+        insert(&mut publisher, &packet(1, i, 0), &masks[0], i);
+        insert(&mut publisher, &packet(1, 0, 1000 + i as u16), &masks[1], 100 + i);
+    }
+    let flows: Vec<Flow> = (0..50).map(|i| packet(1, i * 7 % 40, 990 + i as u16)).collect();
+    let keys: Vec<Key> = flows.iter().map(Key::from_flow).collect();
+    let lines: Vec<_> = keys.iter().map(|k| k.line).collect();
+    let mut reader = table.reader();
+    let guard = reader.enter();
+    let context = table.context(1).unwrap();
+    let (mut pending, mut found) = ((1u64 << 50) - 1, [u32::MAX; 64]);
+    context.lookup_batch(&guard, (&lines, &[], Depth::L4), &mut pending, &mut found);
+    for (i, key) in keys.iter().enumerate() {
+        let (one, _) = context.lookup(&guard, key);
+        assert_eq!(one.is_none(), pending >> i & 1 == 1);
+        assert_eq!(one.unwrap_or(u32::MAX), found[i]);
+    }
+    drop(guard);
+    publisher.rank();
+    assert_eq!(lookup(&table, &packet(1, 3, 5)), Some(3));
+}
+
+proptest! {
+    #[test]
+    fn keys_keep_every_field_they_have(words in prop::collection::vec(any::<u64>(), flow::FLOW_WORDS)) {
+        let mut f = Flow::ZERO;
+        f.words_mut().copy_from_slice(&words);
+        f.in_port &= 0xffff;
+        f.packet_type = 0;
+        (f.metadata, f.regs, f.conj_id, f.actset_output, f.pad) = (0, [0; flow::flow::REGS], 0, 0, [0; 6]);
+        prop_assert_eq!(flow_of(&line_of(&f), &ext_of(&f)), f);
+        f.dl_src = Mac::BROADCAST;
+        prop_assert_eq!(Key::from_flow(&f).to_flow(), f);
+    }
+
+    /// The table against a list that is scanned.
+    #[test]
+    fn as_a_linear_scan(
+        flows in prop::collection::vec((0..3u32, 0..4u32, 0..4u16, 0..4usize), 1..60),
+        probes in prop::collection::vec((0..3u32, 0..4u32, 0..4u16), 1..60),
+        removed in prop::collection::vec(any::<bool>(), 60),
+    ) {
+        let masks = [
+            Flow::ZERO,
+            Flow { nw_src: u32::MAX, ..Flow::ZERO },
+            Flow { tp_dst: u16::MAX, ..Flow::ZERO },
+            Flow { nw_src: u32::MAX, tp_dst: u16::MAX, ipv6_label: u32::MAX, ..Flow::ZERO },
+        ];
+        let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+        let mut list = Vec::new();
+        for ((port, src, dst, mask), removed) in flows.into_iter().zip(removed) {
+            let key = packet(port, src, dst);
+            let mask = Flow { in_port: u32::MAX, ..masks[mask] };
+            if let Found::New(index) = insert(&mut publisher, &key, &mask, 0) {
+                if removed {
+                    prop_assert!(publisher.remove(index));
+                } else {
+                    list.push((key, mask));
+                }
+            }
+            publisher.reclaim(|_| ());
+        }
+        for (port, src, dst) in probes {
+            let flow = packet(port, src, dst);
+            let expected = list.iter().any(|(key, mask)| flow.equal_under(key, mask));
+            prop_assert_eq!(lookup(&table, &flow).is_some(), expected);
+        }
+    }
+}
