@@ -1,0 +1,99 @@
+//! One served database, and the transactions that are executed but not yet stored.
+//!
+//! Transactions that arrive together are stored with one write and one sync: they are
+//! executed one after another in memory, and only when all are on disk are they answered and
+//! shown to monitors. When storing fails, memory goes back to where the batch began.
+
+use crate::file::{DatabaseFile, now_ms};
+use crate::session::SessionId;
+use ovsdb::{Changes, Database, Error, Json, Prepared, Uuid, log};
+use std::sync::Arc;
+
+/// A transaction that awaits storage.
+pub struct Pending {
+    /// Who asked.
+    pub session: SessionId,
+    /// ID of the request.
+    pub id: Json,
+    /// The answer.
+    pub results: Vec<Json>,
+    /// What it changed, and under which ID; nothing when it failed.
+    pub changes: Option<(Uuid, Arc<Changes>)>,
+}
+
+/// A database, its file, and the batch in hand.
+pub struct Served {
+    pub db: Database,
+    /// Absent for databases that live in memory only.
+    file: Option<DatabaseFile>,
+    before_batch: Option<Database>,
+    records: Vec<u8>,
+    pending: Vec<Pending>,
+    /// Counts stored changes, so that waiting transactions know when to look again.
+    pub generation: u64,
+}
+
+impl Served {
+    /// Serves `db` from `file`.
+    pub fn new(db: Database, file: Option<DatabaseFile>) -> Served {
+        Served { db, file, before_batch: None, records: Vec::new(), pending: Vec::new(), generation: 0 }
+    }
+
+    /// Whether the database describes the server itself.
+    pub fn is_reserved(&self) -> bool {
+        self.db.schema().name.starts_with('_')
+    }
+
+    /// Adds a transaction that failed: its answer must not overtake the others.
+    pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
+        self.pending.push(Pending { session, id, results, changes: None });
+    }
+
+    /// Adds a transaction that can commit.
+    pub fn add(&mut self, session: SessionId, id: Json, prepared: Prepared) {
+        let Prepared { results, commit, comment } = prepared;
+        if commit.changes.is_empty() {
+            return self.add_failed(session, id, results);
+        }
+        let changes = commit.changes.clone();
+        if let Some(json) = log::transaction_json(self.db.schema(), &changes, now_ms(), &comment) {
+            self.records.extend(log::record(&json));
+        }
+        self.before_batch.get_or_insert_with(|| self.db.clone());
+        let transaction = Uuid::new_v4();
+        self.db.apply(commit, transaction);
+        self.pending.push(Pending { session, id, results, changes: Some((transaction, changes)) });
+    }
+
+    /// Stores the batch; the answers may then be sent.
+    pub fn store(&mut self) -> Vec<Pending> {
+        let mut pending = std::mem::take(&mut self.pending);
+        let records = std::mem::take(&mut self.records);
+        let before = self.before_batch.take();
+        let stored = match &mut self.file {
+            Some(file) if !records.is_empty() => file.append(&records),
+            _ => Ok(()),
+        };
+        match stored {
+            Ok(()) if before.is_some() => {
+                self.generation += 1;
+                if let Some(file) = &mut self.file {
+                    // The long file serves as well; the next commit tries again.
+                    _ = file.compact_if_long(&self.db);
+                }
+            }
+            Ok(()) => {}
+            Err(cause) => {
+                if let Some(before) = before {
+                    self.db = before;
+                }
+                let error = Error::io("transaction could not be stored", cause.to_string()).to_json();
+                for transaction in &mut pending {
+                    transaction.results.push(error.clone());
+                    transaction.changes = None;
+                }
+            }
+        }
+        pending
+    }
+}

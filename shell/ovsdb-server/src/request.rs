@@ -1,0 +1,230 @@
+//! What each request of a client does (RFC 7047 section 4.1 and the extensions).
+
+use crate::batch::Pending;
+use crate::server::Server;
+use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId};
+use ovsdb::json::is_id;
+use ovsdb::lock::LockError;
+use ovsdb::monitor::Version;
+use ovsdb::transaction::{self, Context, Outcome};
+use ovsdb::{Error, Json, Message, Monitor, Uuid};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// A refusal: the `error` member of the reply.
+type Answer = Result<Json, Json>;
+
+impl Server {
+    /// Handles one message of a session.
+    pub(crate) fn handle(&mut self, session: SessionId, message: Message) {
+        match message {
+            Message::Request { method, params, id } if method == "transact" => match self.database(&method, &params) {
+                Ok(_) => self.transact(session, id, params, Instant::now()),
+                Err(error) => self.reply(session, id, Err(error)),
+            },
+            Message::Request { method, params, id } => {
+                // Everything else sees only what is stored.
+                self.answer();
+                let answer = self.request(session, &method, &params);
+                self.reply(session, id, answer);
+            }
+            Message::Notify { method, params } if method == "cancel" => {
+                let id = params.get(0).cloned().unwrap_or_default();
+                if self.sessions.get_mut(&session).is_some_and(|s| s.cancel(&id)) {
+                    self.reply(session, id, Err("canceled".into()));
+                }
+            }
+            // Replies answer nothing that this server asks.
+            Message::Notify { .. } | Message::Reply { .. } | Message::Error { .. } => {}
+        }
+    }
+
+    fn reply(&mut self, session: SessionId, id: Json, answer: Answer) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.send(&match answer {
+                Ok(result) => Message::Reply { result, id },
+                Err(error) => Message::Error { error, id },
+            });
+        }
+    }
+
+    /// The name of the database that a request is about.
+    fn database(&self, method: &str, params: &Json) -> Result<String, Json> {
+        let Some(name) = params.get(0).and_then(Json::as_str) else {
+            let text = format!("{method} request params must begin with <db-name>");
+            return Err(Error::syntax(params, text).to_json());
+        };
+        if self.databases.contains_key(name) {
+            return Ok(name.to_owned());
+        }
+        let text = format!("{method} request specifies unknown database {name}");
+        Err(Error::quoting("unknown database", params, text).to_json())
+    }
+
+    /// Executes a transaction; its answer comes with the batch, or when its wait is over.
+    pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Json, since: Instant) {
+        let name = params.get(0).and_then(Json::as_str).unwrap_or_default();
+        let Some(served) = self.databases.get_mut(name) else { return };
+        let locks = &self.locks;
+        let owns_lock = |lock: &str| locks.owns(lock, session);
+        let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only: false };
+        match transaction::execute(&served.db, &params, &context, &mut Uuid::new_v4) {
+            Outcome::Ready(prepared) => served.add(session, id, *prepared),
+            Outcome::Failed(results) => served.add_failed(session, id, results),
+            Outcome::Blocked { timeout_ms } => {
+                let timeout = timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+                let deadline = timeout.and_then(|timeout| since.checked_add(timeout));
+                let Some(session) = self.sessions.get_mut(&session) else { return };
+                if session.blocked.len() < MAX_BLOCKED {
+                    session.blocked.push(Blocked { id, params, since, deadline });
+                } else {
+                    session.closed = true;
+                }
+            }
+        }
+    }
+
+    /// Stores all batches, tells monitors, answers.
+    pub(crate) fn answer(&mut self) {
+        for served in self.databases.values_mut() {
+            for Pending { session, id, results, changes } in served.store() {
+                let schema = served.db.schema();
+                if let Some((transaction, changes)) = changes {
+                    for session in self.sessions.values_mut() {
+                        let monitors = session.monitors.iter().filter(|m| m.database() == schema.name);
+                        let updates: Vec<_> =
+                            monitors.filter_map(|m| m.notify(schema, &changes, transaction)).collect();
+                        updates.iter().for_each(|update| session.send(update));
+                    }
+                }
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.send(&Message::Reply { result: Json::Array(results), id });
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
+        match method {
+            "echo" => Ok(params.clone()),
+            "list_dbs" => Ok(self.databases.keys().map(|name| Json::from(name.as_str())).collect()),
+            "get_schema" => {
+                let name = self.database(method, params)?;
+                Ok(self.databases.get(&name).map_or(Json::Null, |served| served.db.schema().to_json()))
+            }
+            "get_server_id" => Ok(self.id.to_string().into()),
+            "monitor" | "monitor_cond" | "monitor_cond_since" => self.monitor(session, method, params),
+            "monitor_cond_change" => self.monitor_change(session, params),
+            "monitor_cancel" => self.monitor_cancel(session, params),
+            "lock" | "steal" => self.lock(session, method, params),
+            "unlock" => self.unlock(session, params),
+            "set_db_change_aware" => match params.as_array().map(Vec::as_slice) {
+                // The set of databases never changes, so there is nothing to remember.
+                Some([Json::Bool(_)]) => Ok(json!({})),
+                _ => Err(Error::syntax(params, format!("{method}: true or false parameter expected")).to_json()),
+            },
+            "convert" => {
+                self.database(method, params)?;
+                Err(Error::new("not supported", "schema conversion is not supported by this server").to_json())
+            }
+            _ => Err("unknown method".into()),
+        }
+    }
+
+    fn monitor(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
+        let name = self.database(method, params)?;
+        let (Some(served), Some(session)) = (self.databases.get(&name), self.sessions.get_mut(&session)) else {
+            return Ok(Json::Null);
+        };
+        let id = params.get(1).unwrap_or(&Json::Null);
+        if session.monitors.iter().any(|m| m.id() == id) {
+            return Err(Error::syntax(id, "duplicate monitor ID").to_json());
+        }
+        if session.monitors.len() >= MAX_MONITORS {
+            return Err(Error::new("resources exhausted", "too many monitors in one session").to_json());
+        }
+        let version = Version::from_method(method).unwrap_or(Version::Plain);
+        let (monitor, result) = Monitor::create(&served.db, version, params).map_err(|e| e.to_json())?;
+        session.monitors.push(monitor);
+        Ok(result)
+    }
+
+    fn monitor_change(&mut self, session: SessionId, params: &Json) -> Answer {
+        if params.as_array().is_none_or(|items| items.len() != 3) {
+            return Err(Error::syntax(params, "invalid parameters").to_json());
+        }
+        let Some(session) = self.sessions.get_mut(&session) else { return Ok(Json::Null) };
+        let id = params.get(0).cloned().unwrap_or_default();
+        let Some(at) = session.monitors.iter().position(|m| *m.id() == id) else {
+            return Err(Error::syntax(&id, "unknown monitor session").to_json());
+        };
+        let mut monitor = session.monitors.swap_remove(at);
+        let others = &session.monitors;
+        let taken = |id: &Json| others.iter().any(|m| m.id() == id);
+        let changed = match self.databases.get(monitor.database()) {
+            Some(served) => monitor.change_conditions(&served.db, params, taken),
+            None => Ok(None),
+        };
+        session.monitors.push(monitor);
+        // The rows that came or went are told before the answer.
+        if let Some(update) = changed.map_err(|e| e.to_json())? {
+            session.send(&update);
+        }
+        Ok(json!({}))
+    }
+
+    fn monitor_cancel(&mut self, session: SessionId, params: &Json) -> Answer {
+        let Some([id]) = params.as_array().map(Vec::as_slice) else {
+            return Err("invalid parameters".into());
+        };
+        let Some(session) = self.sessions.get_mut(&session) else { return Ok(Json::Null) };
+        let before = session.monitors.len();
+        session.monitors.retain(|m| m.id() != id);
+        if session.monitors.len() < before { Ok(json!({})) } else { Err("unknown monitor".into()) }
+    }
+
+    fn lock(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
+        let name = lock_name(method, params)?;
+        let taken = match method {
+            "steal" => self.locks.steal(name, session).map(|victim| {
+                if let Some(victim) = victim {
+                    self.notify_lock(victim, "stolen", name);
+                }
+                true
+            }),
+            _ => self.locks.lock(name, session),
+        };
+        let refusal = |_| Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json();
+        taken.map(|locked| json!({"locked": locked})).map_err(refusal)
+    }
+
+    fn unlock(&mut self, session: SessionId, params: &Json) -> Answer {
+        let name = lock_name("unlock", params)?;
+        match self.locks.unlock(name, session) {
+            Ok(heir) => {
+                if let Some(heir) = heir {
+                    self.notify_lock(heir, "locked", name);
+                }
+                Ok(json!({}))
+            }
+            Err(LockError::Never | LockError::Already) => {
+                Err(Error::syntax(params, "unlock: \"unlock\" without \"lock\" or \"steal\"").to_json())
+            }
+        }
+    }
+
+    /// Tells a session that it got or lost a lock.
+    pub(crate) fn notify_lock(&mut self, session: SessionId, event: &str, lock: &str) {
+        if let Some(session) = self.sessions.get_mut(&session) {
+            session.send(&Message::notify(event, json!([lock])));
+        }
+    }
+}
+
+fn lock_name<'a>(method: &str, params: &'a Json) -> Result<&'a str, Json> {
+    match params.as_array().map(Vec::as_slice) {
+        Some([Json::String(name)]) if is_id(name) => Ok(name),
+        _ => Err(Error::syntax(params, format!("{method} request params must be <id>")).to_json()),
+    }
+}
