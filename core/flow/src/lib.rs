@@ -5,6 +5,7 @@ pub mod extract;
 pub mod field;
 pub mod flow;
 pub mod matching;
+mod normalize;
 pub mod text;
 
 pub use field::{FieldId, FieldInfo, Subfield};
