@@ -97,11 +97,9 @@ pub(super) struct Totals {
 
 impl State {
     pub(super) fn queue_frame(&mut self, frame: Vec<u8>, qid: usize) {
-        if let Some(pcap) = &mut self.rxq_pcap {
-            pcap.write(&frame);
-        } else if self.rxq_pcap.is_none()
-            && let Some(pcap) = self.tx_pcap.as_mut().filter(|p| p.both_ways())
-        {
+        // With `options:pcap` one file holds both directions.
+        let shared = self.tx_pcap.as_mut().filter(|pcap| pcap.both_ways());
+        if let Some(pcap) = self.rxq_pcap.as_mut().or(shared) {
             pcap.write(&frame);
         }
         if let Some(queue) = self.rxqs.get_mut(qid) {

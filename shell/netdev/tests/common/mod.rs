@@ -1,0 +1,85 @@
+//! Kernel devices for a test: made with `ip`, removed when it ends, however it ends.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use netdev::device::Netdev;
+use netdev::open::{DummyLevel, Netdevs};
+use packet::frame::{Frame, FramePool};
+use packet::queue::RxQueue;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Why kernel devices cannot be made here, printed; `true` if they can.
+pub fn can_make_devices() -> bool {
+    let why = if !rustix::process::geteuid().is_root() {
+        "not root"
+    } else if Command::new("ip").arg("-V").output().is_err() {
+        "no ip(8)"
+    } else {
+        return true;
+    };
+    eprintln!("skipped: {why}");
+    false
+}
+
+/// A name that no other test and no other run has.
+pub fn unique(tag: &str) -> String {
+    format!("n{}{tag}", std::process::id())
+}
+
+/// Runs `ip` with these words; panics if it fails.
+pub fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip starts");
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Removed by `ip` when dropped.
+pub struct Cleanup(pub String);
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(self.0.split_whitespace()).output();
+    }
+}
+
+/// A veth pair, both ends here and up, quiet apart from what we send.
+pub fn veth(tag: &str) -> (String, String, Cleanup) {
+    let (a, b) = (unique(&format!("{tag}a")), unique(&format!("{tag}b")));
+    ip(&format!("link add {a} type veth peer name {b}"));
+    let cleanup = Cleanup(format!("link del {a}"));
+    for end in [&a, &b] {
+        ip(&format!("link set {end} addrgenmode none"));
+        ip(&format!("link set {end} up"));
+    }
+    (a, b, cleanup)
+}
+
+/// Opens a device without options.
+pub fn open(name: &str, kind: &str) -> Box<dyn Netdev> {
+    let (device, refused) = Netdevs::new(false, DummyLevel::On).open(name, kind, &BTreeMap::new()).unwrap();
+    assert!(refused.is_none());
+    device
+}
+
+/// An Ethernet frame of the type for experiments, `len` bytes of payload after `front`.
+pub fn frame_of(pool: &mut FramePool, front: &[u8], len: usize) -> Frame {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    bytes.extend(front);
+    bytes.extend([0x88, 0xb5]);
+    bytes.extend((0..len).map(|i| i as u8));
+    pool.frame_of(&bytes).unwrap()
+}
+
+/// Receives until `n` frames of ours are there, at most two seconds.
+pub fn receive(queue: &mut dyn RxQueue, pool: &mut FramePool, n: usize) -> Vec<Frame> {
+    let end = Instant::now() + Duration::from_secs(2);
+    let mut all = Vec::new();
+    while all.len() < n && Instant::now() < end {
+        let mut batch = Vec::new();
+        queue.rx(pool, &mut batch, 32);
+        all.extend(batch.into_iter().filter(|f| f.bytes().get(6..12) == Some(&[2, 0, 0, 0, 0, 2])));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    all
+}

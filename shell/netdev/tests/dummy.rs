@@ -1,0 +1,106 @@
+//! `dummy` ports: from command to queue, from queue to file and stream.
+
+mod common;
+
+use common::frame_of;
+use netdev::device::Netdev;
+use netdev::dummy::InjectError;
+use netdev::open::{DummyLevel, Netdevs};
+use packet::frame::FramePool;
+use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
+use std::collections::BTreeMap;
+
+fn options(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}
+
+fn dummy(kind: &str, pairs: &[(&str, &str)]) -> Box<dyn Netdev> {
+    let (device, refused) = Netdevs::new(true, DummyLevel::On).open("p1", kind, &options(pairs)).unwrap();
+    assert!(refused.is_none());
+    device
+}
+
+#[test]
+fn injected_frames_are_received_in_order_and_counted() {
+    let mut port = dummy("dummy", &[]);
+    let handle = port.dummy().unwrap().clone();
+    let mut rx = port.take_rx_queues().pop().unwrap();
+    for i in 0..150 {
+        handle.inject(&[i; 64], 0).unwrap();
+    }
+    assert_eq!(handle.inject(&[0; 64], 1), Err(InjectError::BadQueue));
+    assert_eq!(handle.waiting(), 100, "the queue is bounded");
+    let mut pool = FramePool::new(8);
+    let mut batch = Vec::new();
+    while rx.queue.rx(&mut pool, &mut batch, 32).more {}
+    assert_eq!(batch.len(), 100);
+    assert_eq!(batch[99].bytes(), [99; 64]);
+    let pairs: BTreeMap<String, u64> = port.stats().unwrap().pairs().into_iter().collect();
+    assert_eq!(pairs["rx_packets"], 100);
+    assert_eq!(pairs["rx_bytes"], 6400);
+    assert_eq!(pairs["rx_custom_packets_1"], 100);
+    assert_eq!(pairs["rx_q0_packets"], 100);
+    assert!(!pairs.contains_key("rx_dropped"));
+}
+
+#[test]
+fn sent_frames_go_to_the_file_and_work_left_undone_is_done() {
+    let path = std::env::temp_dir().join(format!("dummy-pcap-{}", std::process::id()));
+    let mut port = dummy("dummy", &[("tx_pcap", path.to_str().unwrap())]);
+    let mut pool = FramePool::new(8);
+    let mut large = pool.frame_of(&tcp_packet(4000)).unwrap();
+    large.offload = Offload {
+        csum: Some(PartialChecksum { start: 34, offset: 16 }),
+        gso: Some(Gso { kind: GsoKind::Tcp4, size: 1400, ecn: false }),
+    };
+    let mut batch = vec![frame_of(&mut pool, &[], 50), large, frame_of(&mut pool, &[], 3000)];
+    let result = port.tx_queue().tx(&mut batch);
+    assert_eq!((result.sent, result.too_long, result.dropped), (2, 1, 0));
+    assert_eq!(port.stats().unwrap().tx_packets, Some(4));
+    let file = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(file.len(), 24 + 4 * 16 + 64 + 3 * 54 + 4000);
+    assert_eq!(file[..4], 0xa1b2_c3d4u32.to_ne_bytes());
+    assert_eq!(file[40..46], [2, 0, 0, 0, 0, 1]);
+}
+
+fn tcp_packet(payload: usize) -> Vec<u8> {
+    let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+    f.extend((40 + payload as u16).to_be_bytes());
+    f.extend([0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    f.extend([0, 80, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+    f.resize(54 + payload, 0);
+    f
+}
+
+#[test]
+fn queues_of_dummy_pmd_are_replaced_on_demand() {
+    let mut port = dummy("dummy-pmd", &[("n_rxq", "3"), ("numa_id", "1")]);
+    assert_eq!((port.n_rxq(), port.n_txq(), port.numa_id().0, port.is_pmd()), (3, 1, 1, true));
+    let mut old = port.take_rx_queues();
+    assert_eq!(old.len(), 3);
+    let handle = port.dummy().unwrap().clone();
+    handle.inject(&[1; 64], 2).unwrap();
+    let same = options(&[("n_rxq", "3"), ("numa_id", "1")]);
+    assert!(!port.set_options(&same).unwrap());
+    assert!(port.set_options(&options(&[("n_rxq", "2")])).unwrap());
+    let mut batch = Vec::new();
+    old[2].queue.rx(&mut FramePool::new(1), &mut batch, 32);
+    assert!(batch.is_empty());
+    assert_eq!(port.take_rx_queues().len(), 2);
+    assert_eq!(port.options()["n_rxq"], "2");
+}
+
+#[test]
+fn settings_are_remembered() {
+    let mut port = dummy("dummy", &[("ifindex", "77")]);
+    let before = port.change_seq();
+    port.set_mac([2; 6]).unwrap();
+    port.set_mtu(9000).unwrap();
+    assert!(port.set_mtu(67).is_err());
+    port.dummy().unwrap().set_admin(false);
+    let facts = port.facts().unwrap();
+    assert_eq!((facts.mac, facts.mtu, facts.admin_up, facts.link_up), ([2; 6], 9000, false, true));
+    assert_eq!(facts.ifindex, Some(77));
+    assert_eq!(port.change_seq(), before + 3);
+}

@@ -1,0 +1,82 @@
+//! `tap` and `internal` ports: devices that we make.
+
+mod common;
+
+use common::{can_make_devices, frame_of, ip, open, receive, unique};
+use netdev::open::{DummyLevel, Netdevs};
+use netdev::rtnl;
+use packet::frame::FramePool;
+use std::collections::BTreeMap;
+
+#[test]
+fn a_tap_is_made_set_and_removed() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("t");
+    let mut tap = open(&name, "internal");
+    assert_eq!(tap.kind(), "internal");
+    tap.set_mac([2, 1, 1, 1, 1, 1]).unwrap();
+    tap.set_mtu(1442).unwrap();
+    tap.set_admin(true).unwrap();
+    let facts = tap.facts().unwrap();
+    assert_eq!((facts.mac, facts.mtu, facts.admin_up), ([2, 1, 1, 1, 1, 1], 1442, true));
+    assert_eq!(facts.status.get("driver_name").map(String::as_str), Some("tun"));
+    let busy = Netdevs::new(false, DummyLevel::Off).open(&name, "tap", &BTreeMap::new()).err().unwrap();
+    assert_eq!(busy.to_string(), format!("could not open network device {name} (Device or resource busy)"));
+
+    let mut held = tap.take_rx_queues().pop().unwrap();
+    let held_tx = tap.tx_queue();
+    drop(tap);
+    assert_eq!(rtnl::link_by_name(&name).unwrap_err().raw_os_error(), Some(19));
+    let mut again = open(&name, "tap");
+    assert!(again.facts().is_ok());
+    let mut none = Vec::new();
+    held.queue.rx(&mut FramePool::new(1), &mut none, 32);
+    assert!(none.is_empty());
+    drop(held_tx);
+    assert!(again.facts().is_ok(), "an old queue took the new device along");
+}
+
+#[test]
+fn a_persistent_device_of_another_is_adopted() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("p");
+    ip(&format!("tuntap add dev {name} mode tap"));
+    drop(open(&name, "tap"));
+    assert!(rtnl::link_by_name(&name).is_err());
+}
+
+#[test]
+fn frames_cross_between_host_and_switch() {
+    if !can_make_devices() {
+        return;
+    }
+    let name = unique("h");
+    let mut tap = open(&name, "tap");
+    let mut pool = FramePool::new(64);
+    let mut down = vec![frame_of(&mut pool, &[], 60)];
+    assert_eq!(tap.tx_queue().tx(&mut down).dropped, 1, "a device that is down takes nothing");
+    ip(&format!("link set {name} addrgenmode none"));
+    tap.set_admin(true).unwrap();
+
+    // The host's side of the device, as any program would use it.
+    let mut host = open(&name, "system");
+    let mut host_rx = host.take_rx_queues().pop().unwrap();
+    let mut to_host: Vec<_> = (0..40).map(|i| frame_of(&mut pool, &[], 50 + i)).collect();
+    let expected: Vec<Vec<u8>> = to_host.iter().map(|f| f.bytes().to_vec()).collect();
+    assert_eq!(tap.tx_queue().tx(&mut to_host).sent, 40);
+    let got = receive(&mut *host_rx.queue, &mut pool, 40);
+    assert_eq!(got.iter().map(|f| f.bytes().to_vec()).collect::<Vec<_>>(), expected);
+
+    let mut rx = tap.take_rx_queues().pop().unwrap();
+    let mut from_host: Vec<_> = (0..40).map(|i| frame_of(&mut pool, &[0x81, 0, 0, 3], 50 + i)).collect();
+    let expected: Vec<Vec<u8>> = from_host.iter().map(|f| f.bytes().to_vec()).collect();
+    assert_eq!(host.tx_queue().tx(&mut from_host).sent, 40);
+    let got = receive(&mut *rx.queue, &mut pool, 40);
+    assert_eq!(got.iter().map(|f| f.bytes().to_vec()).collect::<Vec<_>>(), expected);
+    let stats = tap.stats().unwrap();
+    assert!(stats.rx_packets >= Some(40) && stats.tx_packets >= Some(40), "{stats:?}");
+}
