@@ -1,1 +1,36 @@
-//! Threads, clocks, event loop, timers, signals, log, daemon start-up.
+//! What every daemon and tool needs from the operating system before it can do its work:
+//! the clock with virtual time, the event loop, the log, start-up as a daemon, directories,
+//! coverage counters and memory reports.
+//!
+//! The policy lives elsewhere; this crate decides nothing about switching.
+
+pub mod clock;
+pub mod coverage;
+pub mod daemon;
+pub mod dirs;
+pub mod log;
+pub mod memory;
+pub mod poll_loop;
+pub mod signals;
+
+pub use clock::{Clock, Warp};
+pub use dirs::Dirs;
+pub use log::{Module, RateLimit};
+pub use poll_loop::{PollLoop, WaitSet, Waker};
+
+/// The release of Open vSwitch whose interfaces we implement; part of `version` replies.
+pub const COMPAT_VERSION: &str = "3.7.1";
+
+/// The text of `--version` and of the `version` command.
+pub fn version_text(progname: &str) -> String {
+    format!("{progname} (Open vSwitch) {COMPAT_VERSION}")
+}
+
+/// The system's text for an error, without Rust's `(os error N)` suffix.
+pub fn error_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) => text.get(..at).unwrap_or_default().to_string(),
+        None => text,
+    }
+}

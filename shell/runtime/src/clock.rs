@@ -1,0 +1,185 @@
+//! The monotonic clock, with the virtual time of `time/stop` and `time/warp`.
+//!
+//! One `Clock` is shared by every thread; reading it is two relaxed loads and a system call
+//! served by the vDSO. Stopping freezes the reading; warping adds to it whether or not it is
+//! stopped. Wall-clock time is never warped, as in Open vSwitch: log lines keep real dates.
+
+use crate::poll_loop::Waker;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use units::Millis;
+
+#[derive(Debug)]
+struct Inner {
+    boot: u64,
+    warp: AtomicU64,
+    stopped: AtomicBool,
+    frozen: AtomicU64,
+    sleepers: Mutex<Vec<Waker>>,
+}
+
+/// A handle on the process's clock; clones read the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Inner>);
+
+fn monotonic_ms() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (t.tv_sec as u64) * 1000 + (t.tv_nsec as u64) / 1_000_000
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock {
+    /// A running clock that reads the system's monotonic time.
+    pub fn new() -> Clock {
+        Clock(Arc::new(Inner {
+            boot: monotonic_ms(),
+            warp: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            frozen: AtomicU64::new(0),
+            sleepers: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// Monotonic milliseconds, warped and possibly stopped.
+    pub fn now(&self) -> Millis {
+        let base = if self.0.stopped.load(Ordering::Acquire) {
+            self.0.frozen.load(Ordering::Acquire)
+        } else {
+            monotonic_ms()
+        };
+        Millis(base.saturating_add(self.0.warp.load(Ordering::Acquire)))
+    }
+
+    /// The reading when the clock was made.
+    pub fn boot(&self) -> Millis {
+        Millis(self.0.boot)
+    }
+
+    /// Milliseconds since the Unix epoch; never warped.
+    pub fn wall_ms(&self) -> u64 {
+        wall_ms()
+    }
+
+    /// Freezes the clock (`time/stop`). A second call changes the frozen reading to the
+    /// present one, as Open vSwitch does.
+    pub fn stop(&self) {
+        self.0.frozen.store(monotonic_ms(), Ordering::Release);
+        self.0.stopped.store(true, Ordering::Release);
+        self.wake_sleepers();
+    }
+
+    /// True after `stop`: deadlines are reached by warping only.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Acquire)
+    }
+
+    /// True once the clock has been stopped or warped.
+    pub fn is_virtual(&self) -> bool {
+        self.is_stopped() || self.0.warp.load(Ordering::Acquire) != 0
+    }
+
+    /// Advances the reading and wakes every event loop, so that each sees its deadlines again.
+    pub fn advance(&self, ms: u64) {
+        self.0.warp.fetch_add(ms, Ordering::AcqRel);
+        self.wake_sleepers();
+    }
+
+    /// Registers an event loop to be woken whenever virtual time changes.
+    pub fn subscribe(&self, waker: Waker) {
+        self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).push(waker);
+    }
+
+    fn wake_sleepers(&self) {
+        for w in self.0.sleepers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            w.wake();
+        }
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn wall_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
+}
+
+/// A `time/warp [LARGE] STEP` in progress: one step per turn of the main loop, so that what
+/// became due in one step has happened before the next.
+#[derive(Debug)]
+pub struct Warp {
+    left: u64,
+    step: u64,
+}
+
+impl Warp {
+    /// Reads the command's arguments; the error is the reply's text.
+    pub fn parse(args: &[String]) -> Result<Warp, &'static str> {
+        let (left, step) = match args {
+            [step] => (0, leading_integer(step)),
+            [large, step, ..] => (leading_integer(large), leading_integer(step)),
+            [] => (0, 0),
+        };
+        if step <= 0 || left < 0 {
+            return Err("invalid MSECS");
+        }
+        Ok(Warp { left: left as u64, step: step as u64 })
+    }
+
+    /// Warps one step; true when that was the last one and the command is to be answered.
+    pub fn step(&mut self, clock: &Clock) -> bool {
+        let ms = if self.left == 0 { self.step } else { self.left.min(self.step) };
+        clock.advance(ms);
+        self.left = self.left.saturating_sub(ms);
+        self.left == 0
+    }
+}
+
+/// The integer that a text begins with, 0 if it begins with none: what scripts have come to
+/// expect of this command's arguments.
+fn leading_integer(s: &str) -> i64 {
+    let s = s.trim_start();
+    let (sign, digits) = match s.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, s.strip_prefix('+').unwrap_or(s)),
+    };
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let digits = digits.get(..end).unwrap_or_default();
+    if digits.is_empty() {
+        return 0;
+    }
+    digits.parse::<i64>().map_or(i64::MAX, |v| v) * sign
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_clock_moves_by_warping_only() {
+        let clock = Clock::new();
+        clock.stop();
+        let t = clock.now();
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        assert_eq!(clock.now(), t);
+        clock.advance(500);
+        assert_eq!(clock.now(), Millis(t.0 + 500));
+    }
+
+    #[test]
+    fn a_large_warp_goes_in_steps() {
+        let clock = Clock::new();
+        clock.stop();
+        let t = clock.now().0;
+        let mut w = Warp::parse(&["250".into(), "100".into()]).unwrap();
+        assert!(!w.step(&clock));
+        assert!(!w.step(&clock));
+        assert!(w.step(&clock));
+        assert_eq!(clock.now().0, t + 250);
+        assert!(Warp::parse(&["x".into()]).is_err());
+        assert!(Warp::parse(&["-5".into()]).is_err());
+    }
+}

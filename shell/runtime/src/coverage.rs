@@ -1,0 +1,151 @@
+//! Event counters and the text of `coverage/show`.
+//!
+//! A counter is a static that registers itself at its first hit; hits are relaxed atomic
+//! additions. Rates are sampled every five seconds by `run`, called from the main loop.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use units::Millis;
+
+const INTERVAL_MS: u64 = 5_000;
+const PER_MINUTE: usize = 12;
+const PER_HOUR: usize = 60;
+
+/// An event counter: `static HITS: Counter = Counter::new("xlate_actions");`
+#[derive(Debug)]
+pub struct Counter {
+    name: &'static str,
+    total: AtomicU64,
+    known: AtomicBool,
+}
+
+struct History {
+    counter: &'static Counter,
+    last: u64,
+    minute: [u64; PER_MINUTE],
+    hour: [u64; PER_HOUR],
+}
+
+struct Registry {
+    counters: BTreeMap<&'static str, History>,
+    slot: usize,
+    next_run: Option<u64>,
+}
+
+static REGISTRY: Mutex<Registry> =
+    Mutex::new(Registry { counters: BTreeMap::new(), slot: 0, next_run: None });
+
+impl Counter {
+    /// For a static.
+    pub const fn new(name: &'static str) -> Counter {
+        Counter { name, total: AtomicU64::new(0), known: AtomicBool::new(false) }
+    }
+
+    /// Counts one event.
+    pub fn hit(&'static self) {
+        self.add(1);
+    }
+
+    /// Counts `n` events.
+    pub fn add(&'static self, n: u64) {
+        self.total.fetch_add(n, Ordering::Relaxed);
+        if !self.known.load(Ordering::Relaxed) {
+            self.register();
+        }
+    }
+
+    /// Makes the counter known to `coverage/show` before its first hit.
+    pub fn register(&'static self) {
+        if !self.known.swap(true, Ordering::Relaxed) {
+            let fresh = History { counter: self, last: 0, minute: [0; PER_MINUTE], hour: [0; PER_HOUR] };
+            registry().counters.entry(self.name).or_insert(fresh);
+        }
+    }
+}
+
+fn registry() -> std::sync::MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Samples the rates when five seconds have passed.
+pub fn run(now: Millis) {
+    let mut r = registry();
+    let due = *r.next_run.get_or_insert(now.0 + INTERVAL_MS);
+    if now.0 < due {
+        return;
+    }
+    // After a long pause older slots hold nothing of interest: an hour's worth is the most.
+    let slots = ((now.0 - due) / INTERVAL_MS + 1).min((PER_MINUTE * PER_HOUR) as u64);
+    let first = r.slot;
+    for h in r.counters.values_mut() {
+        let total = h.counter.total.load(Ordering::Relaxed);
+        let grown = total - h.last.min(total);
+        h.last = total;
+        for j in 0..slots {
+            let idx = (first + j as usize) % (PER_MINUTE * PER_HOUR);
+            let (m, hr) = (idx % PER_MINUTE, idx / PER_MINUTE);
+            h.minute[m] = grown / slots + if j + 1 == slots { grown % slots } else { 0 };
+            h.hour[hr] = if m == 0 { h.minute[m] } else { h.hour[hr] + h.minute[m] };
+        }
+    }
+    r.slot = (first + slots as usize) % (PER_MINUTE * PER_HOUR);
+    r.next_run = Some(now.0 + INTERVAL_MS);
+}
+
+/// The reply to `coverage/show`.
+pub fn show() -> String {
+    let r = registry();
+    let last = (r.slot + PER_MINUTE - 1) % PER_MINUTE;
+    let mut body = String::new();
+    let mut hash = 0x811c_9dc5_u32;
+    let mut never = 0;
+    for (name, h) in &r.counters {
+        let total = h.counter.total.load(Ordering::Relaxed);
+        if total == 0 {
+            never += 1;
+            continue;
+        }
+        for b in name.bytes() {
+            hash = (hash ^ u32::from(b)).wrapping_mul(0x0100_0193);
+        }
+        let _ = writeln!(
+            body,
+            "{name:<24} {:5.1}/sec {:9.3}/sec {:13.4}/sec   total: {total}",
+            h.minute[last] as f64 * 1000.0 / INTERVAL_MS as f64,
+            h.minute.iter().sum::<u64>() as f64 / 60.0,
+            h.hour.iter().sum::<u64>() as f64 / 3600.0
+        );
+    }
+    format!(
+        "Event coverage, avg rate over last: 5 seconds, last minute, last hour,  \
+         hash={hash:08x}:\n{body}{never} events never hit\n"
+    )
+}
+
+/// The reply to `coverage/read-counter`.
+pub fn read_counter(name: &str) -> Result<String, &'static str> {
+    let r = registry();
+    let h = r.counters.get(name).ok_or("No such counter")?;
+    Ok(format!("{}\n", h.counter.total.load(Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_shown() {
+        static C: Counter = Counter::new("test_event");
+        C.add(3);
+        run(Millis(0));
+        run(Millis(5000));
+        let text = show();
+        assert!(
+            text.contains("test_event                 0.6/sec     0.050/sec        0.0008/sec   total: 3\n")
+        );
+        assert_eq!(read_counter("test_event").unwrap(), "3\n");
+        assert_eq!(read_counter("nosuch"), Err("No such counter"));
+    }
+}

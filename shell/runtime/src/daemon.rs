@@ -1,0 +1,96 @@
+//! Start-up as a daemon: the command line that all daemons share, detaching, monitoring and
+//! the pidfile.
+//!
+//! Nothing here forks, which could not be done safely: `--detach` starts this program again
+//! with a hidden first argument that tells its part (an argument, so that grandchildren never
+//! see it), and with the write end of a pipe as its standard input. One byte in the pipe
+//! says "ready"; end of file says "dead". The parent then ends with the child's verdict.
+
+mod args;
+mod pidfile;
+mod spawn;
+
+pub use args::DaemonArgs;
+pub use pidfile::{Pidfile, read_pidfile};
+
+use std::os::fd::AsFd;
+
+/// Which process of a detached daemon this is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Started by the user.
+    #[default]
+    Foreground,
+    /// Watches the daemon.
+    Monitor,
+    /// Does the work, started by one of the others.
+    Daemon,
+}
+
+/// A daemon between its start and its end; dropping it removes the pidfile.
+#[derive(Debug)]
+pub struct Daemon {
+    detach: bool,
+    chdir: bool,
+    role: Role,
+    pidfile: Option<Pidfile>,
+}
+
+/// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
+/// that is to do the work; the error is for standard error, with exit status 1.
+pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
+    match args.role {
+        Role::Foreground if args.detach => {
+            if let Some(path) = args.pidfile.as_ref().filter(|_| !args.overwrite_pidfile) {
+                pidfile::refuse_if_running(path)?;
+            }
+            let next = if args.monitor { Role::Monitor } else { Role::Daemon };
+            spawn::launch(next)?.wait_ready("could not detach from foreground session")?;
+            std::process::exit(0);
+        }
+        Role::Foreground if args.monitor => spawn::monitor(args),
+        Role::Foreground => {}
+        Role::Monitor => {
+            let _ = rustix::process::setsid();
+            spawn::monitor(args);
+        }
+        Role::Daemon => {
+            if args.detach && !args.monitor {
+                let _ = rustix::process::setsid();
+            }
+        }
+    }
+    let pidfile = match &args.pidfile {
+        Some(path) => Some(Pidfile::take(path, args.overwrite_pidfile)?),
+        None => None,
+    };
+    Ok(Daemon { detach: args.detach, chdir: !args.no_chdir, role: args.role, pidfile })
+}
+
+impl Daemon {
+    /// Tells the parent that the daemon is up, and leaves the terminal behind.
+    pub fn ready(&mut self) {
+        if self.role == Role::Daemon {
+            spawn::notify_parent();
+        }
+        if self.detach {
+            if self.chdir {
+                let _ = std::env::set_current_dir("/");
+            }
+            spawn::null_stdio();
+        }
+    }
+
+    /// The pidfile's path, if there is one.
+    pub fn pidfile(&self) -> Option<&Pidfile> {
+        self.pidfile.as_ref()
+    }
+}
+
+fn text(e: impl Into<std::io::Error>) -> String {
+    crate::error_text(&e.into())
+}
+
+fn write_one(fd: impl AsFd) {
+    let _ = rustix::io::write(fd, &[0]);
+}

@@ -1,0 +1,211 @@
+//! The options that every daemon understands. Unknown ones are left to the program.
+
+use super::Role;
+use crate::dirs::Dirs;
+use std::path::PathBuf;
+
+pub(super) const ROLE_MONITOR: &str = "--daemon-role=monitor";
+pub(super) const ROLE_DAEMON: &str = "--daemon-role=daemon";
+
+/// The daemon options of a command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonArgs {
+    /// `--detach`
+    pub detach: bool,
+    /// `--monitor`
+    pub monitor: bool,
+    /// `--no-chdir`
+    pub no_chdir: bool,
+    /// `--pidfile[=FILE]`, with the default filled in.
+    pub pidfile: Option<PathBuf>,
+    /// `--overwrite-pidfile`
+    pub overwrite_pidfile: bool,
+    /// `--user`, accepted.
+    pub user: Option<String>,
+    /// `--unixctl=PATH`
+    pub unixctl: Option<String>,
+    /// `--log-file[=FILE]`, with the default filled in.
+    pub log_file: Option<PathBuf>,
+    /// `--syslog-method`
+    pub syslog_method: Option<String>,
+    /// `--syslog-target`
+    pub syslog_target: Option<String>,
+    /// Every `-v`; `None` is one without a specification.
+    pub verbose: Vec<Option<String>>,
+    /// `--version`
+    pub version: bool,
+    /// `--help`
+    pub help: bool,
+    /// What is left for the program, options first come first.
+    pub rest: Vec<String>,
+    pub(super) role: Role,
+}
+
+const LONG: [(&str, Takes); 15] = [
+    ("detach", Takes::No),
+    ("monitor", Takes::No),
+    ("no-chdir", Takes::No),
+    ("no-self-confinement", Takes::No),
+    ("pidfile", Takes::Maybe),
+    ("overwrite-pidfile", Takes::No),
+    ("user", Takes::Yes),
+    ("unixctl", Takes::Yes),
+    ("log-file", Takes::Maybe),
+    ("syslog-method", Takes::Yes),
+    ("syslog-target", Takes::Yes),
+    ("verbose", Takes::Maybe),
+    ("version", Takes::No),
+    ("help", Takes::No),
+    ("mlockall", Takes::No),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    No,
+    Maybe,
+    Yes,
+}
+
+impl DaemonArgs {
+    /// Reads `argv[1..]`; the error is for standard error.
+    pub fn parse(argv: &[String], dirs: &Dirs) -> Result<DaemonArgs, String> {
+        let mut a = DaemonArgs::default();
+        let mut it = argv.iter();
+        while let Some(arg) = it.next() {
+            match arg.as_str() {
+                ROLE_MONITOR => a.role = Role::Monitor,
+                ROLE_DAEMON => a.role = Role::Daemon,
+                "--" => {
+                    a.rest.push("--".into());
+                    a.rest.extend(it.by_ref().cloned());
+                }
+                "-V" => a.version = true,
+                "-h" => a.help = true,
+                _ if arg.starts_with("-v") => {
+                    a.verbose.push(arg.get(2..).filter(|s| !s.is_empty()).map(str::to_string));
+                }
+                _ => a.long(arg, &mut it, dirs)?,
+            }
+        }
+        Ok(a)
+    }
+
+    fn long(&mut self, arg: &str, it: &mut std::slice::Iter<'_, String>, dirs: &Dirs) -> Result<(), String> {
+        let body = arg.strip_prefix("--").unwrap_or("");
+        let (name, value) = match body.split_once('=') {
+            Some((n, v)) => (n, Some(v.to_string())),
+            None => (body, None),
+        };
+        let Some((_, takes)) = LONG.iter().find(|(n, _)| *n == name) else {
+            self.rest.push(arg.to_string());
+            return Ok(());
+        };
+        let value = match (takes, value) {
+            (Takes::No, Some(_)) => return Err(format!("option '--{name}' doesn't allow an argument")),
+            (Takes::Yes, None) => {
+                let next = it.next().cloned();
+                Some(next.ok_or(format!("option '--{name}' requires an argument"))?)
+            }
+            (_, v) => v,
+        };
+        match name {
+            "detach" => self.detach = true,
+            "monitor" => self.monitor = true,
+            "no-chdir" => self.no_chdir = true,
+            "pidfile" => {
+                self.pidfile = Some(value.map_or_else(|| dirs.pidfile(), |v| dirs.in_run(&v)));
+            }
+            "overwrite-pidfile" => self.overwrite_pidfile = true,
+            "user" => self.user = value,
+            "unixctl" => self.unixctl = value,
+            "log-file" => {
+                self.log_file = Some(value.map_or_else(|| dirs.logfile(), PathBuf::from));
+            }
+            "syslog-method" => self.syslog_method = value,
+            "syslog-target" => self.syslog_target = value,
+            "verbose" => self.verbose.push(value),
+            "version" => self.version = true,
+            "help" => self.help = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sets the log up as told; the error is for standard error.
+    pub fn apply_log(&self) -> Result<(), String> {
+        if let Some(m) = &self.syslog_method {
+            crate::log::set_syslog_method(m)?;
+        }
+        for v in &self.verbose {
+            match v {
+                None => crate::log::set_max_verbosity(),
+                Some(s) => {
+                    crate::log::set(s).map_err(|e| format!("processing \"{s}\": {e}"))?;
+                }
+            }
+        }
+        // In the process that only waits for its child, a second writer would double lines.
+        if let Some(f) = self.log_file.as_ref().filter(|_| self.is_worker()) {
+            let _ = crate::log::set_file(f);
+        }
+        if let Some(t) = &self.syslog_target {
+            crate::log::set_syslog_target(t);
+        }
+        Ok(())
+    }
+
+    fn is_worker(&self) -> bool {
+        match self.role {
+            Role::Foreground => !self.detach && !self.monitor,
+            Role::Monitor => false,
+            Role::Daemon => true,
+        }
+    }
+
+    /// The "Daemon options" and "Logging options" of `--help`.
+    pub fn usage(dirs: &Dirs) -> String {
+        format!(
+            "\nDaemon options:
+  --detach                run in background as daemon
+  --monitor               creates a process to monitor this daemon
+  --user=username[:group] changes the effective daemon user:group
+  --no-chdir              do not chdir to '/'
+  --pidfile[=FILE]        create pidfile (default: {})
+  --overwrite-pidfile     with --pidfile, start even if already running
+
+Logging options:
+  -vSPEC, --verbose=SPEC   set logging levels
+  -v, --verbose            set maximum verbosity level
+  --log-file[=FILE]        enable logging to specified FILE
+                           (default: {})
+  --syslog-method=(libc|unix:file|udp:ip:port)
+                           specify how to send messages to syslog daemon
+  --syslog-target=HOST:PORT  also send syslog msgs to HOST:PORT via UDP
+",
+            dirs.pidfile().display(),
+            dirs.logfile().display()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(s: &str) -> Result<DaemonArgs, String> {
+        let argv: Vec<String> = s.split_whitespace().map(str::to_string).collect();
+        DaemonArgs::parse(&argv, &Dirs::from_env("/usr/sbin/ovs-vswitchd"))
+    }
+
+    #[test]
+    fn takes_its_own_and_leaves_the_rest() {
+        let a = parse("--detach --pidfile=/x/y -vfile:dbg -v --enable-dummy=override unix:sock");
+        let a = a.unwrap();
+        assert!(a.detach);
+        assert_eq!(a.pidfile, Some("/x/y".into()));
+        assert_eq!(a.verbose, [Some("file:dbg".to_string()), None]);
+        assert_eq!(a.rest, ["--enable-dummy=override", "unix:sock"]);
+        assert!(parse("--unixctl").is_err());
+        assert!(parse("--detach=1").is_err());
+    }
+}

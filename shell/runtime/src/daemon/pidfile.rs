@@ -1,0 +1,80 @@
+//! The pidfile: its POSIX record lock, not its presence, says that the daemon runs, so that a
+//! stale file after a crash is harmless and stock tools find the owner.
+
+use super::text;
+use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+const MAX_TEXT: u64 = 64;
+
+/// Held while the daemon runs; removed when dropped.
+#[derive(Debug)]
+pub struct Pidfile {
+    path: PathBuf,
+    // Closing any descriptor of the file would drop the lock, so it stays open.
+    _locked: File,
+}
+
+impl Pidfile {
+    pub(super) fn take(path: &Path, overwrite: bool) -> Result<Pidfile, String> {
+        if !overwrite {
+            refuse_if_running(path)?;
+        }
+        let pid = std::process::id();
+        let tmp = PathBuf::from(format!("{}.tmp{pid}", path.display()));
+        let shown = format!("{}.tmp", path.display());
+        let mut f = File::create(&tmp).map_err(|e| format!("{shown}: create failed ({})", text(e)))?;
+        let result = fcntl_lock(&f, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|e| format!("{shown}: fcntl(F_SETLK) failed ({})", text(e)))
+            .and_then(|()| {
+                f.write_all(format!("{pid}\n").as_bytes())
+                    .map_err(|e| format!("{shown}: write failed ({})", text(e)))
+            })
+            .and_then(|()| {
+                std::fs::rename(&tmp, path).map_err(|e| {
+                    let to = path.display();
+                    format!("failed to rename \"{shown}\" to \"{to}\" ({})", text(e))
+                })
+            });
+        if let Err(e) = result {
+            let _ = std::fs::remove_file(&tmp);
+            return Err(e);
+        }
+        Ok(Pidfile { path: path.to_path_buf(), _locked: f })
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+pub(super) fn refuse_if_running(path: &Path) -> Result<(), String> {
+    match read_pidfile(path) {
+        Ok(pid) => Err(format!("{}: already running as pid {pid}, aborting", path.display())),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The process that holds the pidfile. `NotFound` if there is none; "No such process" if its
+/// owner has gone.
+pub fn read_pidfile(path: &Path) -> std::io::Result<u32> {
+    let file = File::options().read(true).write(true).open(path).or_else(|e| match e.kind() {
+        ErrorKind::PermissionDenied => File::open(path),
+        _ => Err(e),
+    })?;
+    let own = File::metadata(&file)?;
+    let held = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))?;
+    let no_process = || std::io::Error::from(rustix::io::Errno::SRCH);
+    let owner = held.and_then(|l| l.pid).ok_or_else(no_process)?;
+    let mut content = String::new();
+    file.take(MAX_TEXT.min(own.len())).read_to_string(&mut content)?;
+    match content.trim().parse::<u32>() {
+        Ok(pid) if pid == owner.as_raw_nonzero().get() as u32 => Ok(pid),
+        _ => Err(no_process()),
+    }
+}

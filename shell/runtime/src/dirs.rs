@@ -1,0 +1,61 @@
+//! Where files live: the directories of Debian's packages, each replaced by an environment
+//! variable of Open vSwitch's name, and the program's own name, after which files are named.
+
+use std::path::{Path, PathBuf};
+
+/// The directories and the program name, read once at start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dirs {
+    /// Base name of `argv[0]`.
+    pub progname: String,
+    /// Sockets and pidfiles (`OVS_RUNDIR`).
+    pub run: PathBuf,
+    /// Log files (`OVS_LOGDIR`).
+    pub log: PathBuf,
+    /// The database file (`OVS_DBDIR`).
+    pub db: PathBuf,
+    /// Configuration (`OVS_SYSCONFDIR`).
+    pub sysconf: PathBuf,
+    /// Installed data, such as schemas (`OVS_PKGDATADIR`).
+    pub pkgdata: PathBuf,
+}
+
+impl Dirs {
+    /// Reads the environment; `argv0` names the program.
+    pub fn from_env(argv0: &str) -> Dirs {
+        let dir = |var: &str, default: &str| match std::env::var_os(var) {
+            Some(v) if !v.is_empty() => PathBuf::from(v),
+            _ => PathBuf::from(default),
+        };
+        let sysconf = dir("OVS_SYSCONFDIR", "/etc");
+        let db = match std::env::var_os("OVS_DBDIR") {
+            Some(v) if !v.is_empty() => PathBuf::from(v),
+            _ => sysconf.join("openvswitch"),
+        };
+        Dirs {
+            progname: Path::new(argv0)
+                .file_name()
+                .map_or_else(|| argv0.to_string(), |n| n.to_string_lossy().into_owned()),
+            run: dir("OVS_RUNDIR", "/var/run/openvswitch"),
+            log: dir("OVS_LOGDIR", "/var/log/openvswitch"),
+            db,
+            sysconf,
+            pkgdata: dir("OVS_PKGDATADIR", "/usr/share/openvswitch"),
+        }
+    }
+
+    /// A name below the run directory, unless it is absolute.
+    pub fn in_run(&self, name: &str) -> PathBuf {
+        self.run.join(name)
+    }
+
+    /// `<rundir>/<progname>.pid`
+    pub fn pidfile(&self) -> PathBuf {
+        self.run.join(format!("{}.pid", self.progname))
+    }
+
+    /// `<logdir>/<progname>.log`
+    pub fn logfile(&self) -> PathBuf {
+        self.log.join(format!("{}.log", self.progname))
+    }
+}

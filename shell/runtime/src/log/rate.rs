@@ -1,0 +1,97 @@
+//! A token bucket for log messages, and the sentence about what it dropped.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// One message, in tokens: a minute's worth of milliseconds, so that the rate is per minute.
+const MESSAGE: u64 = 60_000;
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: u64,
+    filled: Option<u64>,
+    dropped: Dropped,
+}
+
+/// At most `rate` messages a minute, `burst` at once; for a static.
+#[derive(Debug)]
+pub struct RateLimit {
+    rate: u64,
+    burst: u64,
+    bucket: Mutex<Bucket>,
+}
+
+/// What was not logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dropped {
+    n: u32,
+    first_secs: u64,
+    last_secs: u64,
+}
+
+impl fmt::Display for Dropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Dropped {} log messages in last {} seconds (most recently, {} seconds ago) \
+             due to excessive rate",
+            self.n, self.first_secs, self.last_secs
+        )
+    }
+}
+
+impl RateLimit {
+    /// For a static.
+    pub const fn new(rate: u32, burst: u32) -> RateLimit {
+        let dropped = Dropped { n: 0, first_secs: 0, last_secs: 0 };
+        RateLimit {
+            rate: rate as u64,
+            burst: burst as u64 * MESSAGE,
+            bucket: Mutex::new(Bucket { tokens: 0, filled: None, dropped }),
+        }
+    }
+
+    /// `None`: drop the message. `Some(report)`: log it, after the report if there is one.
+    pub(super) fn admit(&self, now_ms: u64) -> Option<Option<Dropped>> {
+        let mut b = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = b.filled.map_or(u64::MAX, |t| now_ms.saturating_sub(t));
+        b.tokens = b.tokens.saturating_add(elapsed.saturating_mul(self.rate)).min(self.burst);
+        b.filled = Some(now_ms);
+        let secs = now_ms / 1000;
+        if b.tokens < MESSAGE {
+            if b.dropped.n == 0 {
+                b.dropped.first_secs = secs;
+            }
+            b.dropped.last_secs = secs;
+            b.dropped.n = b.dropped.n.saturating_add(1);
+            return None;
+        }
+        b.tokens -= MESSAGE;
+        let d = b.dropped;
+        b.dropped.n = 0;
+        Some((d.n > 0).then(|| Dropped {
+            n: d.n,
+            first_secs: secs.saturating_sub(d.first_secs),
+            last_secs: secs.saturating_sub(d.last_secs),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_and_reports() {
+        let rl = RateLimit::new(60, 2);
+        assert_eq!(rl.admit(1000), Some(None));
+        assert_eq!(rl.admit(1000), Some(None));
+        assert_eq!(rl.admit(1000), None);
+        let report = rl.admit(3000).unwrap().unwrap().to_string();
+        assert_eq!(
+            report,
+            "Dropped 1 log messages in last 2 seconds (most recently, 2 seconds ago) \
+             due to excessive rate"
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! The event loop's waiting half: components say in a `WaitSet` what would make them run
+//! again (descriptors, deadlines), and `PollLoop::block` sleeps until one of them holds.
+//!
+//! A component's `run` must be non-blocking and may be called at any time: a wake-up is a
+//! hint. With stopped virtual time a deadline ahead never becomes due by itself; the clock
+//! wakes the loop when it is warped.
+
+use crate::clock::Clock;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use units::Millis;
+
+/// Wakes the event loop of another thread; cheap to clone and never blocks.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// Makes the loop's present or next `block` return.
+    pub fn wake(&self) {
+        // The only failure is a counter at its limit, when a wake-up is pending anyway.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// What to wait for on a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Until there is something to read, or the peer has gone.
+    Read,
+    /// Until there is room to write.
+    Write,
+    /// Either.
+    Both,
+}
+
+/// Names one registration of a `WaitSet`, to ask about after `block`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(usize);
+
+/// Everything that is to end the next sleep.
+#[derive(Debug, Default)]
+pub struct WaitSet<'fd> {
+    fds: Vec<PollFd<'fd>>,
+    deadline: Option<Millis>,
+    immediate: bool,
+}
+
+impl<'fd> WaitSet<'fd> {
+    /// An empty set: blocking on it sleeps until the waker is used.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits for a descriptor.
+    pub fn fd(&mut self, fd: &'fd impl AsFd, interest: Interest) -> Token {
+        let flags = match interest {
+            Interest::Read => PollFlags::IN,
+            Interest::Write => PollFlags::OUT,
+            Interest::Both => PollFlags::IN | PollFlags::OUT,
+        };
+        self.fds.push(PollFd::new(fd, flags));
+        Token(self.fds.len() - 1)
+    }
+
+    /// Waits no longer than until `when`.
+    pub fn deadline(&mut self, when: Millis) {
+        self.deadline = Some(self.deadline.map_or(when, |d| d.min(when)));
+    }
+
+    /// Does not sleep at all this time.
+    pub fn wake_now(&mut self) {
+        self.immediate = true;
+    }
+}
+
+/// Which registrations ended the sleep.
+#[derive(Debug, Default)]
+pub struct Ready(Vec<bool>);
+
+impl Ready {
+    /// Whether this registration's descriptor had an event.
+    pub fn contains(&self, token: Token) -> bool {
+        self.0.get(token.0).copied().unwrap_or(false)
+    }
+}
+
+/// One thread's place to sleep.
+#[derive(Debug)]
+pub struct PollLoop {
+    clock: Clock,
+    waker: Waker,
+}
+
+impl PollLoop {
+    /// A loop that is woken whenever `clock` is stopped or warped.
+    pub fn new(clock: Clock) -> std::io::Result<PollLoop> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let waker = Waker(Arc::new(fd));
+        clock.subscribe(waker.clone());
+        Ok(PollLoop { clock, waker })
+    }
+
+    /// For other threads.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// The clock that deadlines are measured with.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Sleeps until something in the set holds, the waker is used or a signal arrives.
+    pub fn block<'a>(&'a self, mut set: WaitSet<'a>) -> Ready {
+        let n = set.fds.len();
+        set.fds.push(PollFd::new(&*self.waker.0, PollFlags::IN));
+        let timeout = self.timeout(&set);
+        let mut pollfds: Vec<PollFd<'_>> = set.fds;
+        if poll(&mut pollfds, timeout.as_ref()).is_err() {
+            return Ready::default();
+        }
+        let ready = pollfds.iter().map(|p| !p.revents().is_empty()).collect::<Vec<_>>();
+        if ready.get(n).copied().unwrap_or(false) {
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&*self.waker.0, &mut count);
+        }
+        Ready(ready)
+    }
+
+    fn timeout(&self, set: &WaitSet<'_>) -> Option<Timespec> {
+        let ms = if set.immediate {
+            0
+        } else {
+            let left = set.deadline?.0.saturating_sub(self.clock.now().0);
+            if left > 0 && self.clock.is_stopped() {
+                return None;
+            }
+            left.min(i32::MAX as u64)
+        };
+        Some(Timespec { tv_sec: (ms / 1000) as _, tv_nsec: ((ms % 1000) * 1_000_000) as _ })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_ends_the_sleep() {
+        let l = PollLoop::new(Clock::new()).unwrap();
+        let mut set = WaitSet::new();
+        let until = Millis(l.clock().now().0 + 5);
+        set.deadline(until);
+        l.block(set);
+        assert!(l.clock().now() >= until);
+    }
+
+    #[test]
+    fn stopped_time_sleeps_until_warped() {
+        let l = PollLoop::new(Clock::new()).unwrap();
+        let clock = l.clock().clone();
+        clock.stop();
+        l.block(WaitSet::new()); // the wake-up of stop() itself
+        let until = Millis(clock.now().0 + 5);
+        let other = clock.clone();
+        let t = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            other.advance(10);
+        });
+        let mut set = WaitSet::new();
+        set.deadline(until);
+        l.block(set);
+        assert!(clock.now() >= until);
+        t.join().unwrap();
+    }
+
+    #[test]
+    fn readiness_is_told_by_token() {
+        use std::io::Write;
+        let (a, mut b) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (c, _d) = std::os::unix::net::UnixStream::pair().unwrap();
+        b.write_all(b"x").unwrap();
+        let l = PollLoop::new(Clock::new()).unwrap();
+        let mut set = WaitSet::new();
+        let ta = set.fd(&a, Interest::Read);
+        let tc = set.fd(&c, Interest::Read);
+        let ready = l.block(set);
+        assert!(ready.contains(ta) && !ready.contains(tc));
+    }
+}

@@ -1,0 +1,51 @@
+//! Signals that end the daemon: SIGTERM, SIGINT and SIGHUP become a flag that the main loop
+//! sees, so that it can close files and remove its pidfile. (SIGPIPE is ignored by Rust's
+//! start-up code.)
+
+use crate::poll_loop::{Interest, WaitSet};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ENDING: [i32; 3] =
+    [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT, signal_hook::consts::SIGHUP];
+
+/// Catches the ending signals from its creation on.
+#[derive(Debug)]
+pub struct Signals {
+    which: Arc<AtomicUsize>,
+    wake: UnixStream,
+}
+
+impl Signals {
+    /// Installs the handlers.
+    pub fn install() -> std::io::Result<Signals> {
+        let which = Arc::new(AtomicUsize::new(0));
+        let (wake, tail) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        for sig in ENDING {
+            signal_hook::flag::register_usize(sig, Arc::clone(&which), sig as usize)?;
+            signal_hook::low_level::pipe::register(sig, tail.try_clone()?)?;
+        }
+        Ok(Signals { which, wake })
+    }
+
+    /// The signal that asked the process to end, if one came.
+    pub fn received(&self) -> Option<i32> {
+        match self.which.load(Ordering::Acquire) {
+            0 => None,
+            n => Some(n as i32),
+        }
+    }
+
+    /// Wakes the loop when a signal arrives.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        set.fd(&self.wake, Interest::Read);
+    }
+
+    /// Ends the process as the signal would have, after the caller has cleaned up.
+    pub fn die(signal: i32) -> ! {
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        std::process::exit(128 + signal)
+    }
+}
