@@ -1,1 +1,38 @@
 //! OpenFlow tables, groups, bundles and expiry, with versioned snapshots.
+//!
+//! [`Ofproto`] is the owner: it executes flow and group mods, alone or in bundles, lets flows expire, and answers statistics
+//! requests. [`Tables`] is what it publishes: an immutable version that translators look packets up in.
+//! All state is persistent (shared until written), so that a snapshot and the trial of a bundle are cheap.
+//! Sources: OpenFlow 1.0.2 §4.6, 1.3.5 §6, 1.4.1 §6.9 (bundles).
+
+mod bundle;
+mod config;
+mod criteria;
+mod effects;
+mod evict;
+mod expiry;
+mod flow_mod;
+mod group;
+mod internal;
+mod learn;
+mod ofproto;
+mod query;
+mod request;
+mod rule;
+mod state;
+mod table;
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+pub use bundle::Bundle;
+pub use criteria::Criteria;
+pub use effects::{Change, Effects};
+pub use group::Group;
+pub use internal::REASON_IMPLICIT_MISS;
+pub use ofproto::Ofproto;
+pub use query::duration;
+pub use rule::{PRIORITY_MAX, Rule, RuleStats};
+pub use table::{Table, TableConfig, TableCounters, TableSettings};
+pub use tables::{InternalRules, N_TABLES, TABLE_ALL, TABLE_INTERNAL, Tables};

@@ -125,7 +125,8 @@ impl<R: Classified> Classifier<R> {
         if old.is_none() {
             self.len += 1;
             let shape = Arc::clone(&table.shape);
-            for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0) {
+            for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0)
+            {
                 trie.insert(field.value(&flow), used.len);
             }
             self.reorder(at);
@@ -164,7 +165,10 @@ impl<R: Classified> Classifier<R> {
     }
 
     /// The rules that match nothing that `m` does not match: what a non-strict request with `m` means.
-    pub fn iter_within<'a>(&'a self, m: &'a SparseMatch) -> impl Iterator<Item = &'a Arc<R>> {
+    pub fn iter_within<'a, 'm>(
+        &'a self,
+        m: &'m SparseMatch,
+    ) -> impl Iterator<Item = &'a Arc<R>> + use<'a, 'm, R> {
         self.slots
             .iter()
             .filter(|s| s.table.shape.mask.covers(m.mask()))
@@ -173,7 +177,11 @@ impl<R: Classified> Classifier<R> {
     }
 
     /// The rules of this very priority that share some packet with `m`.
-    pub fn iter_overlapping<'a>(&'a self, m: &'a SparseMatch, priority: u32) -> impl Iterator<Item = &'a Arc<R>> {
+    pub fn iter_overlapping<'a, 'm>(
+        &'a self,
+        m: &'m SparseMatch,
+        priority: u32,
+    ) -> impl Iterator<Item = &'a Arc<R>> + use<'a, 'm, R> {
         self.slots
             .iter()
             .take_while(move |s| s.max_priority >= priority)

@@ -128,12 +128,14 @@ impl<R: Classified> Classifier<R> {
         loop {
             soft.retain(|s| hard.is_none_or(|h| s.rule().priority() > h.priority()));
             let Some(priority) = soft.iter().map(|s| s.rule().priority()).max() else { return hard };
-            let (top, rest): (Vec<_>, Vec<_>) = soft.into_iter().partition(|s| s.rule().priority() == priority);
+            let (top, rest): (Vec<_>, Vec<_>) =
+                soft.into_iter().partition(|s| s.rule().priority() == priority);
             for id in complete(top.iter().map(|s| s.rule().conjunctions())) {
                 let with_id = Flow { conj_id: id, ..*flow };
                 if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None) {
                     if let Some(parts) = parts.as_deref_mut() {
-                        let takes_part = |s: &&Soft<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
+                        let takes_part =
+                            |s: &&Soft<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);
                         parts.extend(top.iter().filter(takes_part).map(Soft::rule));
                     }
                     return Some(rule);

@@ -32,6 +32,6 @@ pub mod trie;
 #[cfg(test)]
 mod tests;
 
-pub use classifier::{Classifier, Classified, Conjunction};
+pub use classifier::{Classified, Classifier, Conjunction};
 pub use prefix::PrefixField;
 pub use sparse::{SparseMask, SparseMatch};

@@ -155,7 +155,9 @@ impl SparseMatch {
 
 impl fmt::Debug for SparseMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.mask.iter().zip(self.values.iter()).map(|((i, m), v)| (i, (v, m)))).finish()
+        f.debug_map()
+            .entries(self.mask.iter().zip(self.values.iter()).map(|((i, m), v)| (i, (v, m))))
+            .finish()
     }
 }
 

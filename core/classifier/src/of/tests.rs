@@ -148,7 +148,8 @@ fn loose_and_overlapping() {
     assert_eq!(within(&Flow::ZERO, &Flow::ZERO), 2);
     assert_eq!(within(&f8, &m8), 2);
     assert_eq!(within(&f16, &m16), 1);
-    let port = SparseMatch::new(&Flow { in_port: 3, ..Flow::ZERO }, &Flow { in_port: u32::MAX, ..Flow::ZERO });
+    let port =
+        SparseMatch::new(&Flow { in_port: 3, ..Flow::ZERO }, &Flow { in_port: u32::MAX, ..Flow::ZERO });
     assert_eq!(c.iter_overlapping(&port, 1).count(), 2);
     assert_eq!(c.iter_overlapping(&port, 2).count(), 0);
 }

@@ -1,0 +1,66 @@
+//! Bundles: many changes as one.
+//!
+//! The changes are tried in order on a copy of the state, which shares all that they do not touch. The first that fails
+//! ends it, and the copy is thrown away: that is the whole roll-back. Readers see all of a bundle or nothing.
+
+use crate::effects::Effects;
+use crate::flow_mod::{Changing, RuleIds};
+use crate::ofproto::Ofproto;
+use crate::request::Request;
+use crate::state::State;
+use openflow::error::OfError;
+use openflow::flow_mod::FlowMod;
+use openflow::group::GroupMod;
+use units::Millis;
+
+/// A bundle that is being tried. Drop it to forget it.
+#[derive(Debug)]
+pub struct Bundle {
+    state: State,
+    ids: RuleIds,
+    effects: Effects,
+    /// Which state it began with.
+    base: u64,
+}
+
+impl Bundle {
+    /// Executes a flow mod after those before.
+    pub fn flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<(), OfError> {
+        self.changing(now).flow_mod(&Request::new(fm))
+    }
+
+    /// Executes a group mod after the changes before.
+    pub fn group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<(), OfError> {
+        self.changing(now).group_mod(gm)
+    }
+
+    fn changing(&mut self, now: Millis) -> Changing<'_> {
+        Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut self.effects, now }
+    }
+}
+
+impl Ofproto {
+    /// Begins a bundle on the state of now.
+    pub fn begin(&self) -> Bundle {
+        Bundle {
+            state: self.state.clone(),
+            ids: self.ids.clone(),
+            effects: Effects::default(),
+            base: self.generation,
+        }
+    }
+
+    /// Makes a bundle real.
+    ///
+    /// # Errors
+    /// The state has changed since `begin`: what was tried may not hold any more.
+    pub fn commit(&mut self, bundle: Bundle) -> Result<Effects, OfError> {
+        if bundle.base != self.generation {
+            return Err(OfError::BfcMsgConflict);
+        }
+        self.state = bundle.state;
+        self.ids = bundle.ids;
+        self.generation += 1;
+        Ok(bundle.effects)
+    }
+}

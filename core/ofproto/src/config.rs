@@ -1,0 +1,108 @@
+//! Configuring tables: by the database (`Flow_Table`) and by OpenFlow (`OFPT_TABLE_MOD`).
+
+use crate::effects::Effects;
+use crate::evict;
+use crate::ofproto::Ofproto;
+use crate::table::{Table, TableConfig, TableSettings};
+use crate::tables::{N_TABLES, TABLE_ALL};
+use classifier::of::PrefixField;
+use openflow::error::OfError;
+use openflow::flow_mod::RemovedReason;
+use openflow::table::{TableConfig as TableMod, TableMiss};
+use std::sync::Arc;
+use units::Millis;
+
+/// What a table's name may take, in bytes.
+const NAME_MAX: usize = 32;
+
+impl Ofproto {
+    /// Configures a table as the database says. Flows beyond a new limit are evicted, if the table may do that.
+    pub fn configure_table(&mut self, table: u8, settings: &TableSettings, now: Millis) -> Effects {
+        if usize::from(table) >= N_TABLES {
+            return Effects::default();
+        }
+        let t = self.state.table_mut(table);
+        let config = Arc::make_mut(&mut t.config);
+        name(config, settings.name.as_deref());
+        if config.internal {
+            self.generation += 1;
+            return Effects::default();
+        }
+        config.max_flows = settings.max_flows;
+        config.evict_by_database = settings.evict;
+        config.eviction_fields.clone_from(&settings.eviction_fields);
+        t.classifier.set_prefix_fields(settings.prefixes.as_deref().unwrap_or(&PrefixField::DEFAULT));
+        self.generation += 1;
+        self.make_room(table, now)
+    }
+
+    fn make_room(&mut self, table: u8, now: Millis) -> Effects {
+        self.change(now, |c| {
+            while let Some(victim) = overfull(&c.state.tables[usize::from(table)]) {
+                c.remove(victim, RemovedReason::Eviction);
+            }
+            Ok(())
+        })
+        .unwrap_or_default()
+    }
+
+    /// `OFPT_TABLE_MOD`
+    pub fn table_mod(&mut self, tm: &TableMod) -> Result<(), OfError> {
+        if tm.table != TABLE_ALL && usize::from(tm.table) >= N_TABLES {
+            return Err(OfError::TmfcBadTable);
+        }
+        let all = (0..N_TABLES as u8).filter(|t| tm.table == *t || tm.table == TABLE_ALL);
+        for table in all {
+            let config = self.state.tables[usize::from(table)].config();
+            if tm.table == TABLE_ALL && config.internal {
+                continue;
+            }
+            let config = Arc::make_mut(&mut self.state.table_mut(table).config);
+            if tm.miss != TableMiss::Default {
+                config.miss = tm.miss;
+            }
+            config.evict_by_openflow = tm.eviction.unwrap_or(config.evict_by_openflow);
+        }
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// A controller names a table. A name that the database gave stays.
+    pub fn name_table(&mut self, table: u8, new: &str) {
+        if usize::from(table) < N_TABLES {
+            let config = Arc::make_mut(&mut self.state.table_mut(table).config);
+            if !config.name_from_database {
+                config.name = cut(new);
+            }
+            self.generation += 1;
+        }
+    }
+}
+
+fn overfull(table: &Table) -> Option<Arc<crate::rule::Rule>> {
+    let max = table.config.max_flows? as usize;
+    if table.classifier.len() > max { evict::choose(table) } else { None }
+}
+
+/// The database names a table, or does so no more.
+fn name(config: &mut TableConfig, new: Option<&str>) {
+    match new {
+        Some(n) => {
+            config.name = cut(n);
+            config.name_from_database = true;
+        }
+        None if config.name_from_database => {
+            config.name.clear();
+            config.name_from_database = false;
+        }
+        None => {}
+    }
+}
+
+fn cut(name: &str) -> String {
+    let mut end = name.len().min(NAME_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name[..end].to_owned()
+}

@@ -1,0 +1,137 @@
+//! Which flows a request means: table, match, cookie, output port and group.
+
+use crate::request::{Request, sparse};
+use crate::rule::{PRIORITY_MAX, Rule};
+use crate::state::State;
+use crate::table::Table;
+use crate::tables::{N_TABLES, TABLE_ALL};
+use classifier::of::SparseMatch;
+use flow::Match;
+use openflow::error::OfError;
+use openflow::flow_mod::{FlowCommand, GROUP_ANY};
+use openflow::stats::FlowStatsRequest;
+use std::sync::Arc;
+use units::OfPort;
+
+/// A filter over flows.
+#[derive(Clone, Debug)]
+pub struct Criteria {
+    /// One table, or 255 for all that OpenFlow may see.
+    pub table: u8,
+    /// The flow's match is this one or more specific.
+    pub matching: SparseMatch,
+    /// Only the flow with exactly this match and this priority.
+    pub strict: Option<u32>,
+    /// The flow has this cookie in the bits of the mask.
+    pub cookie: u64,
+    /// Which bits of the cookie count.
+    pub cookie_mask: u64,
+    /// The flow outputs to this port; `NONE` for any.
+    pub out_port: OfPort,
+    /// The flow uses this group; `GROUP_ANY` for any.
+    pub out_group: u32,
+    /// Flows of internal tables may be changed too.
+    pub internal: bool,
+}
+
+impl Criteria {
+    /// Every flow that a request may see.
+    pub fn all() -> Criteria {
+        Criteria::within(TABLE_ALL, &Match::CATCHALL)
+    }
+
+    /// The flows of a table within a match.
+    pub fn within(table: u8, m: &Match) -> Criteria {
+        Criteria {
+            table,
+            matching: sparse(m),
+            strict: None,
+            cookie: 0,
+            cookie_mask: 0,
+            out_port: OfPort::NONE,
+            out_group: GROUP_ANY,
+            internal: false,
+        }
+    }
+
+    pub(crate) fn of_request(r: &Request<'_>) -> Criteria {
+        let fm = r.fm;
+        let deletes = matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        let strict = matches!(fm.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
+        Criteria {
+            table: fm.table,
+            matching: r.matching.clone(),
+            strict: strict.then_some(r.priority),
+            cookie: fm.cookie,
+            cookie_mask: fm.cookie_mask,
+            out_port: if deletes { fm.out_port } else { OfPort::NONE },
+            out_group: if deletes { fm.out_group } else { GROUP_ANY },
+            internal: r.internal,
+        }
+    }
+
+    /// The flows meant, for reading.
+    pub(crate) fn select<'a>(&self, state: &'a State) -> Result<Vec<&'a Arc<Rule>>, OfError> {
+        let mut out = Vec::new();
+        for (_, table) in self.tables(state)? {
+            self.select_in(table, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// The flows meant, for changing: those of internal tables only for the switch itself. It is an error if there are no others.
+    pub(crate) fn select_to_change(&self, state: &State) -> Result<Vec<Arc<Rule>>, OfError> {
+        let mut out = Vec::new();
+        let mut refused = Vec::new();
+        for (_, table) in self.tables(state)? {
+            let list = if table.config.internal && !self.internal { &mut refused } else { &mut out };
+            self.select_in(table, list);
+        }
+        if out.is_empty() && !refused.is_empty() {
+            return Err(OfError::BrcEperm);
+        }
+        Ok(out.into_iter().cloned().collect())
+    }
+
+    fn tables<'a>(&self, state: &'a State) -> Result<impl Iterator<Item = (usize, &'a Arc<Table>)>, OfError> {
+        let wanted = self.table;
+        if wanted != TABLE_ALL && usize::from(wanted) >= N_TABLES {
+            return Err(OfError::BrcBadTableId);
+        }
+        Ok(state.tables.iter().enumerate().filter(move |(i, t)| match wanted {
+            TABLE_ALL => !t.config.internal,
+            one => usize::from(one) == *i,
+        }))
+    }
+
+    fn select_in<'a>(&self, table: &'a Table, out: &mut Vec<&'a Arc<Rule>>) {
+        let classifier = &table.classifier;
+        match self.strict {
+            Some(priority) => {
+                out.extend(classifier.find_exact(&self.matching, priority).filter(|r| self.accepts(r)));
+            }
+            None => out.extend(classifier.iter_within(&self.matching).filter(|r| self.accepts(r))),
+        }
+    }
+
+    /// All but table and match.
+    fn accepts(&self, rule: &Rule) -> bool {
+        (rule.cookie ^ self.cookie) & self.cookie_mask == 0
+            && (!rule.is_hidden() || self.strict.is_some_and(|p| p > PRIORITY_MAX))
+            && (self.out_port == OfPort::NONE || rule.actions.iter().any(|a| a.outputs_to(self.out_port)))
+            && (self.out_group == GROUP_ANY
+                || rule.actions.iter().any(|a| a.outputs_to_group(self.out_group)))
+    }
+}
+
+impl From<&FlowStatsRequest> for Criteria {
+    fn from(r: &FlowStatsRequest) -> Criteria {
+        Criteria {
+            cookie: r.cookie,
+            cookie_mask: r.cookie_mask,
+            out_port: r.out_port,
+            out_group: r.out_group,
+            ..Criteria::within(r.table, &r.matching)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Which flow goes when a full table needs room.
+//!
+//! Only flows with a timeout may go, as they would some day. Flows with equal values in the table's eviction fields are a group;
+//! the largest group loses its least important flow, among equals the one that would expire first.
+
+use crate::rule::Rule;
+use crate::table::Table;
+use classifier::of::Classified;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::Millis;
+
+/// The flow to evict; `None` if the table does not evict, or none of its flows may go.
+pub(crate) fn choose(table: &Table) -> Option<Arc<Rule>> {
+    if !table.config.evicts() {
+        return None;
+    }
+    let mut groups: BTreeMap<Vec<u128>, (usize, &Arc<Rule>)> = BTreeMap::new();
+    for rule in table.classifier.iter().filter(|r| r.has_timeout()) {
+        let (n, first) = groups.entry(group_of(table, rule)).or_insert((0, rule));
+        *n += 1;
+        if merit(rule) < merit(first) {
+            *first = rule;
+        }
+    }
+    let largest = groups.values().max_by(|a, b| a.0.cmp(&b.0).then_with(|| merit(b.1).cmp(&merit(a.1))))?;
+    Some(Arc::clone(largest.1))
+}
+
+/// The lower goes earlier.
+fn merit(rule: &Rule) -> (u16, Millis, u64) {
+    (rule.importance, rule.deadline(), rule.id())
+}
+
+fn group_of(table: &Table, rule: &Rule) -> Vec<u128> {
+    let flow = rule.matching().expand_flow();
+    let value = |f: &flow::Subfield| if f.field.prereqs_ok(&flow) { f.get(&flow) } else { 0 };
+    table.config.eviction_fields.iter().map(value).collect()
+}

@@ -1,0 +1,59 @@
+//! Flows whose time is over.
+//!
+//! A flow goes when more than its timeout has passed, as in Open vSwitch: at the very moment it is still there.
+//! Idle flows are judged by their counters: whoever calls must have credited the datapath's counters before.
+
+use crate::effects::Effects;
+use crate::ofproto::Ofproto;
+use crate::rule::Rule;
+use openflow::flow_mod::RemovedReason;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use units::Millis;
+
+impl Ofproto {
+    /// Takes out all flows whose time is over.
+    pub fn expire(&mut self, now: Millis) -> Effects {
+        let over: Vec<_> =
+            self.state.expirable.values().filter_map(|r| Some((Arc::clone(r), over(r, now)?))).collect();
+        self.change(now, |c| {
+            over.into_iter().for_each(|(rule, reason)| c.remove(rule, reason));
+            Ok(())
+        })
+        .unwrap_or_default()
+    }
+
+    /// When `expire` could next find something; `Millis::NEVER` while no flow has a timeout.
+    pub fn next_deadline(&self) -> Millis {
+        let first = self.state.expirable.values().map(|r| r.deadline()).min();
+        first.map_or(Millis::NEVER, |d| d + Millis(1))
+    }
+
+    /// Shortens a flow's timeouts (`fin_timeout`); 0 leaves one as it is.
+    pub fn reduce_timeouts(&mut self, rule: &Arc<Rule>, idle: u16, hard: u16) {
+        let reduce = |to: u16, timeout: &AtomicU16| {
+            let old = timeout.load(Relaxed);
+            if to != 0 && (old == 0 || to < old) {
+                timeout.store(to, Relaxed);
+            }
+        };
+        reduce(idle, &rule.idle_timeout);
+        reduce(hard, &rule.hard_timeout);
+        let there =
+            self.state.tables[usize::from(rule.table)].classifier().find_exact(&rule.matching, rule.priority);
+        if there.is_some_and(|r| r.id() == rule.id()) {
+            self.state.watch_timeouts(rule);
+        }
+    }
+}
+
+fn over(rule: &Rule, now: Millis) -> Option<RemovedReason> {
+    let past = |timeout: u16, since: Millis| timeout != 0 && now > since + Millis::from_secs(timeout.into());
+    if past(rule.hard_timeout(), rule.modified()) {
+        Some(RemovedReason::HardTimeout)
+    } else if past(rule.idle_timeout(), rule.used()) {
+        Some(RemovedReason::IdleTimeout)
+    } else {
+        None
+    }
+}

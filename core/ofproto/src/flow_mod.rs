@@ -1,0 +1,178 @@
+//! Executing a flow mod on the state.
+//!
+//! **Invariant**: an error means that nothing has changed; every check comes before the first change.
+//! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where they are silent, what Open vSwitch does.
+
+use crate::criteria::Criteria;
+use crate::effects::{Change, Effects};
+use crate::evict;
+use crate::request::Request;
+use crate::rule::{Rule, RuleStats, conjunctions, for_each_action};
+use crate::state::State;
+use crate::tables::{N_TABLES, TABLE_ALL};
+use openflow::action::Action;
+use openflow::error::OfError;
+use openflow::flow_mod::{FlowCommand, FlowFlags, NO_BUFFER, RemovedReason};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64};
+use units::Millis;
+
+/// Numbers for rules, never used twice.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleIds(u64);
+
+impl RuleIds {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+/// A state that is being changed, and what the changes so far did.
+pub(crate) struct Changing<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) ids: &'a mut RuleIds,
+    pub(crate) effects: &'a mut Effects,
+    pub(crate) now: Millis,
+}
+
+impl Changing<'_> {
+    /// Executes one flow mod.
+    pub(crate) fn flow_mod(&mut self, r: &Request<'_>) -> Result<(), OfError> {
+        match r.fm.command {
+            FlowCommand::Add => {
+                let table = self.check_new_flow(r)?;
+                self.add(r, table)
+            }
+            FlowCommand::Modify | FlowCommand::ModifyStrict => {
+                let table = self.check_new_flow(r)?;
+                let rules = Criteria::of_request(r).select_to_change(self.state)?;
+                if !rules.is_empty() {
+                    self.check_actions(&r.actions)?;
+                    rules.into_iter().for_each(|old| self.modify(r, old));
+                    Ok(())
+                } else if r.may_add() {
+                    self.add(r, table)
+                } else {
+                    Ok(())
+                }
+            }
+            FlowCommand::Delete | FlowCommand::DeleteStrict => {
+                let rules = Criteria::of_request(r).select_to_change(self.state)?;
+                rules.into_iter().for_each(|rule| self.remove(rule, RemovedReason::Delete));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a flow out.
+    pub(crate) fn remove(&mut self, rule: Arc<Rule>, reason: RemovedReason) {
+        if self.state.remove(&rule) {
+            self.effects.flows.push(Change::Removed { rule, reason });
+        }
+    }
+
+    /// May this flow be made? In which table?
+    fn check_new_flow(&self, r: &Request<'_>) -> Result<u8, OfError> {
+        let table = if r.fm.table == TABLE_ALL { 0 } else { r.fm.table };
+        let config = &self.state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;
+        debug_assert!(usize::from(table) < N_TABLES);
+        if config.internal && !r.internal {
+            return Err(OfError::BrcEperm);
+        }
+        let (mask, flow) = (r.matching.mask().expand(), r.matching.expand_flow());
+        if !r.internal && (flow.recirc_id != 0 || mask.dp_hash != 0) {
+            return Err(OfError::BrcEperm);
+        }
+        if r.fm.buffer_id != NO_BUFFER {
+            return Err(OfError::BrcBufferUnknown);
+        }
+        Ok(table)
+    }
+
+    /// What the actions name exists.
+    fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
+        let mut result = Ok(());
+        for_each_action(actions, &mut |a| {
+            if let Action::Group(id) = a
+                && !self.state.groups.contains_key(id)
+            {
+                result = Err(OfError::BacBadOutGroup);
+            }
+        });
+        result
+    }
+
+    fn add(&mut self, r: &Request<'_>, table: u8) -> Result<(), OfError> {
+        self.check_actions(&r.actions)?;
+        let t = &self.state.tables[usize::from(table)];
+        let old = t.classifier.find_exact(&r.matching, r.priority).cloned();
+        if old.is_none() {
+            if r.fm.flags.check_overlap
+                && t.classifier.iter_overlapping(&r.matching, r.priority).next().is_some()
+            {
+                return Err(OfError::FmfcOverlap);
+            }
+            if t.is_full() {
+                let victim = evict::choose(t).ok_or(OfError::FmfcTableFull)?;
+                self.remove(victim, RemovedReason::Eviction);
+            }
+        }
+        let stats = match &old {
+            Some(old) => old.stats_for_successor(!r.fm.flags.reset_counts),
+            None => Arc::new(RuleStats::new(self.now)),
+        };
+        let rule = self.new_rule(r, table, old.as_ref().map(|o| o.cookie), stats);
+        self.put(rule, true);
+        Ok(())
+    }
+
+    fn new_rule(
+        &mut self,
+        r: &Request<'_>,
+        table: u8,
+        old_cookie: Option<u64>,
+        stats: Arc<RuleStats>,
+    ) -> Rule {
+        let mut matching = r.matching.clone();
+        let shared = self.state.tables[usize::from(table)].classifier.shared_mask(matching.mask());
+        matching.share_mask(&shared);
+        Rule {
+            id: self.ids.next(),
+            matching,
+            priority: r.priority,
+            conjunctions: conjunctions(&r.actions),
+            idle_timeout: AtomicU16::new(r.fm.idle_timeout),
+            hard_timeout: AtomicU16::new(r.fm.hard_timeout),
+            modified: AtomicU64::new(self.now.0),
+            stats,
+            table,
+            cookie: if r.fm.new_cookie == u64::MAX {
+                old_cookie.unwrap_or(u64::MAX)
+            } else {
+                r.fm.new_cookie
+            },
+            importance: r.fm.importance,
+            flags: FlowFlags { emergency: false, ..r.fm.flags },
+            actions: Arc::clone(&r.actions),
+            created: self.now,
+        }
+    }
+
+    fn modify(&mut self, r: &Request<'_>, old: Arc<Rule>) {
+        let keeps = !r.fm.modify_cookie || r.fm.new_cookie == u64::MAX;
+        let cookie = if keeps { old.cookie } else { r.fm.new_cookie };
+        let stats = old.stats_for_successor(!r.fm.flags.reset_counts);
+        let rule = old.changed(self.ids.next(), cookie, Arc::clone(&r.actions), stats, self.now);
+        self.put(rule, false);
+    }
+
+    fn put(&mut self, rule: Rule, added: bool) {
+        let new = Arc::new(rule);
+        self.state.watch_timeouts(&new);
+        self.effects.flows.push(match self.state.insert(Arc::clone(&new)) {
+            Some(old) => Change::Replaced { old, new, added },
+            None => Change::Added(new),
+        });
+    }
+}

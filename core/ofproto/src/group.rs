@@ -1,0 +1,212 @@
+//! Groups: buckets of actions, and how one or all of them are chosen.
+//!
+//! A group never changes: a modification makes a new one with new counters, as Open vSwitch does.
+//! Sources: OpenFlow 1.3.5 §6.7, OpenFlow 1.5.1 §7.3.4.3 for single buckets.
+
+use crate::flow_mod::Changing;
+use crate::query::duration;
+use crate::rule::for_each_action;
+use openflow::action::Action;
+use openflow::error::OfError;
+use openflow::flow_mod::{GROUP_ANY, RemovedReason};
+use openflow::group::{
+    BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BUCKET_MAX, Bucket, GROUP_ALL, GROUP_MAX, GroupCommand, GroupDesc,
+    GroupMod, GroupStats, GroupType, Selection,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use units::{Millis, OfPort};
+
+/// Packets and bytes.
+#[derive(Debug, Default)]
+struct Counter {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    fn add(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn get(&self) -> (u64, u64) {
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+}
+
+/// One group.
+#[derive(Debug)]
+pub struct Group {
+    /// Its number.
+    pub id: u32,
+    /// How it uses its buckets.
+    pub kind: GroupType,
+    /// The buckets, each with a number of its own.
+    pub buckets: Arc<[Bucket]>,
+    /// How a select group selects.
+    pub selection: Selection,
+    /// When it was added.
+    pub created: Millis,
+    total: Counter,
+    by_bucket: Box<[Counter]>,
+}
+
+impl Group {
+    fn new(id: u32, kind: GroupType, buckets: Vec<Bucket>, selection: Selection, created: Millis) -> Group {
+        let by_bucket = buckets.iter().map(|_| Counter::default()).collect();
+        Group { id, kind, buckets: buckets.into(), selection, created, total: Counter::default(), by_bucket }
+    }
+
+    /// Counts packets that passed bucket `bucket`, an index; `None`: all of them. Any thread may call it.
+    pub fn credit(&self, bucket: Option<usize>, packets: u64, bytes: u64) {
+        self.total.add(packets, bytes);
+        match bucket {
+            Some(b) => self.by_bucket.get(b).into_iter().for_each(|c| c.add(packets, bytes)),
+            None => self.by_bucket.iter().for_each(|c| c.add(packets, bytes)),
+        }
+    }
+
+    /// As its description says.
+    pub fn desc(&self) -> GroupDesc {
+        GroupDesc {
+            group: self.id,
+            kind: self.kind,
+            buckets: self.buckets.to_vec(),
+            selection: self.selection.clone(),
+        }
+    }
+
+    /// Its counters; `ref_count` flows use it.
+    pub fn stats(&self, ref_count: u32, now: Millis) -> GroupStats {
+        let (packets, bytes) = self.total.get();
+        GroupStats {
+            group: self.id,
+            ref_count,
+            packets,
+            bytes,
+            duration: duration(self.created, now),
+            buckets: self.by_bucket.iter().map(Counter::get).collect(),
+        }
+    }
+}
+
+impl Changing<'_> {
+    /// Executes one group mod.
+    pub(crate) fn group_mod(&mut self, gm: &GroupMod) -> Result<(), OfError> {
+        check(gm)?;
+        let old = self.state.groups.get(&gm.group).cloned();
+        match (gm.command, old) {
+            (GroupCommand::Delete, _) => self.delete_groups(gm.group),
+            (GroupCommand::Add, Some(_)) => return Err(OfError::GmfcGroupExists),
+            (GroupCommand::Add | GroupCommand::AddOrModify, None) => {
+                let new = Group::new(gm.group, gm.kind, gm.buckets.clone(), gm.selection.clone(), self.now);
+                self.put_group(new);
+            }
+            (GroupCommand::Modify | GroupCommand::AddOrModify, Some(old)) => {
+                self.put_group(Group::new(
+                    gm.group,
+                    gm.kind,
+                    gm.buckets.clone(),
+                    gm.selection.clone(),
+                    old.created,
+                ));
+            }
+            (GroupCommand::InsertBucket, Some(old)) => {
+                let buckets = with_inserted(&old.buckets, &gm.buckets, gm.command_bucket)?;
+                self.put_group(Group::new(gm.group, old.kind, buckets, old.selection.clone(), old.created));
+            }
+            (GroupCommand::RemoveBucket, Some(old)) => {
+                let buckets = with_removed(&old.buckets, gm.command_bucket)?;
+                self.put_group(Group::new(gm.group, old.kind, buckets, old.selection.clone(), old.created));
+            }
+            (_, None) => return Err(OfError::GmfcUnknownGroup),
+        }
+        Ok(())
+    }
+
+    fn put_group(&mut self, group: Group) {
+        self.effects.groups.push(group.id);
+        self.state.groups.insert_mut(group.id, Arc::new(group));
+    }
+
+    /// Deletes a group, or all, and the flows that use them. One that does not exist is no error.
+    fn delete_groups(&mut self, id: u32) {
+        let gone: Vec<u32> = match id {
+            GROUP_ALL => self.state.groups.keys().copied().collect(),
+            one => self.state.groups.keys().copied().filter(|g| *g == one).collect(),
+        };
+        for id in &gone {
+            self.state.groups.remove_mut(id);
+            self.effects.groups.push(*id);
+        }
+        if gone.iter().all(|id| self.state.group_users(*id) == 0) {
+            return;
+        }
+        let mut users = Vec::new();
+        for rule in self.state.tables.iter().flat_map(|t| t.classifier.iter()) {
+            let mut uses = false;
+            for_each_action(&rule.actions, &mut |a| {
+                uses |= matches!(a, Action::Group(g) if gone.contains(g))
+            });
+            if uses {
+                users.push(Arc::clone(rule));
+            }
+        }
+        users.into_iter().for_each(|rule| self.remove(rule, RemovedReason::GroupDelete));
+    }
+}
+
+/// What a group mod says fits the type of group.
+fn check(gm: &GroupMod) -> Result<(), OfError> {
+    if gm.command == GroupCommand::Delete {
+        return Ok(());
+    }
+    if gm.group > GROUP_MAX || gm.kind == GroupType::Indirect && gm.buckets.len() != 1 {
+        return Err(OfError::GmfcInvalidGroup);
+    }
+    if gm.command == GroupCommand::RemoveBucket && !gm.buckets.is_empty() {
+        return Err(OfError::GmfcBadBucket);
+    }
+    for b in &gm.buckets {
+        let watches = b.watch_port != OfPort::NONE || b.watch_group != GROUP_ANY;
+        let weighed =
+            b.weight != 0 && gm.kind != GroupType::Select && gm.command != GroupCommand::InsertBucket;
+        match gm.kind {
+            _ if weighed => return Err(OfError::GmfcInvalidGroup),
+            GroupType::All | GroupType::Indirect if watches => return Err(OfError::GmfcWatchUnsupported),
+            GroupType::FastFailover if !watches => return Err(OfError::GmfcInvalidGroup),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn place(buckets: &[Bucket], id: u32) -> Result<usize, OfError> {
+    buckets.iter().position(|b| b.id == id).ok_or(OfError::GmfcUnknownBucket)
+}
+
+/// The buckets with new ones after bucket `after`, or first, or last.
+fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucket>, OfError> {
+    let at = match after {
+        BUCKET_FIRST => 0,
+        id if id <= BUCKET_MAX => place(old, id)? + 1,
+        _ => old.len(),
+    };
+    if new.iter().any(|n| old.iter().any(|o| o.id == n.id)) {
+        return Err(OfError::GmfcBucketExists);
+    }
+    Ok([&old[..at], new, &old[at..]].concat())
+}
+
+/// The buckets without one of them, or without any.
+fn with_removed(old: &[Bucket], which: u32) -> Result<Vec<Bucket>, OfError> {
+    let mut out = old.to_vec();
+    match which {
+        BUCKET_ALL => out.clear(),
+        BUCKET_FIRST => drop(out.drain(..1.min(old.len()))),
+        BUCKET_LAST => drop(out.pop()),
+        id => drop(out.remove(place(old, id)?)),
+    }
+    Ok(out)
+}

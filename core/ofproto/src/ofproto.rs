@@ -1,0 +1,188 @@
+//! `Ofproto`: the owner of one bridge's OpenFlow state.
+//!
+//! One thread owns it. Changes are made on its own state and become visible to translators with `publish`, which
+//! costs some hundred pointers, however many flows there are.
+
+use crate::criteria::Criteria;
+use crate::effects::Effects;
+use crate::flow_mod::{Changing, RuleIds};
+use crate::group::Group;
+use crate::internal;
+use crate::request::Request;
+use crate::rule::Rule;
+use crate::state::State;
+use crate::table::Table;
+use crate::tables::{InternalRules, Tables};
+use openflow::error::OfError;
+use openflow::flow_mod::{FlowCommand, FlowMod};
+use openflow::group::{GROUP_ALL, GROUP_MAX, GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::stats::{AggregateStats, FlowStats};
+use openflow::table::TableStats;
+use std::sync::Arc;
+use units::Millis;
+
+/// One bridge's OpenFlow state. See the module.
+#[derive(Debug)]
+pub struct Ofproto {
+    pub(crate) state: State,
+    pub(crate) ids: RuleIds,
+    /// Grows with every change.
+    pub(crate) generation: u64,
+    internal: InternalRules,
+    published: Arc<Tables>,
+    published_generation: u64,
+}
+
+impl Ofproto {
+    /// No flows but the switch's own.
+    pub fn new(now: Millis) -> Ofproto {
+        let mut state = State::new();
+        let mut ids = RuleIds::default();
+        let internal = internal::install(&mut state, &mut ids, now);
+        let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
+        Ofproto { state, ids, generation: 0, internal, published, published_generation: 0 }
+    }
+
+    /// The newest version that readers may see. A new one is made if there were changes.
+    pub fn publish(&mut self) -> Arc<Tables> {
+        if self.published_generation != self.generation {
+            let version = self.published.version + 1;
+            self.published =
+                Arc::new(Tables { version, state: self.state.clone(), internal: self.internal.clone() });
+            self.published_generation = self.generation;
+        }
+        Arc::clone(&self.published)
+    }
+
+    /// Executes a flow mod. An error means that nothing has changed.
+    pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
+        let request = Request::new(fm);
+        self.change(now, |c| c.flow_mod(&request))
+    }
+
+    /// Executes a group mod. An error means that nothing has changed.
+    pub fn handle_group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<Effects, OfError> {
+        self.change(now, |c| c.group_mod(gm))
+    }
+
+    /// Adds, or deletes (strictly), a flow of the switch itself, which may be hidden (priority above 65535), in an internal
+    /// table, or match internal fields. Priority and command of `fm` do not count.
+    pub fn handle_own_flow(
+        &mut self,
+        fm: &FlowMod,
+        priority: u32,
+        add: bool,
+        now: Millis,
+    ) -> Result<Effects, OfError> {
+        let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
+        let fm = FlowMod { command, ..fm.clone() };
+        let request = Request { priority, internal: true, ..Request::new(&fm) };
+        self.change(now, |c| c.flow_mod(&request))
+    }
+
+    /// Deletes every flow and group but the switch's own, as when the last controller is gone in standalone mode.
+    pub fn flush(&mut self, now: Millis) -> Effects {
+        let flows = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
+        let groups = GroupMod {
+            command: openflow::group::GroupCommand::Delete,
+            group: GROUP_ALL,
+            ..GroupMod::default()
+        };
+        let request = Request::new(&flows);
+        self.change(now, |c| {
+            c.flow_mod(&request)?;
+            c.group_mod(&groups)
+        })
+        .unwrap_or_default()
+    }
+
+    pub(crate) fn change(
+        &mut self,
+        now: Millis,
+        f: impl FnOnce(&mut Changing<'_>) -> Result<(), OfError>,
+    ) -> Result<Effects, OfError> {
+        let mut effects = Effects::default();
+        f(&mut Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut effects, now })?;
+        if !effects.is_empty() {
+            self.generation += 1;
+        }
+        Ok(effects)
+    }
+
+    /// A table as it is now.
+    pub fn table(&self, table: u8) -> Option<&Table> {
+        self.state.tables.get(usize::from(table)).map(|t| &**t)
+    }
+
+    /// The flows that a request means, table by table.
+    pub fn rules(&self, criteria: &Criteria) -> Result<Vec<Arc<Rule>>, OfError> {
+        Ok(criteria.select(&self.state)?.into_iter().cloned().collect())
+    }
+
+    /// All flows of all tables, hidden and internal ones too (`bridge/dump-flows`).
+    pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        self.state.tables.iter().flat_map(|t| t.classifier().iter())
+    }
+
+    /// `OFPMP_FLOW`
+    pub fn flow_stats(&self, criteria: &Criteria, now: Millis) -> Result<Vec<FlowStats>, OfError> {
+        Ok(criteria.select(&self.state)?.into_iter().map(|r| r.stats(now)).collect())
+    }
+
+    /// `OFPMP_AGGREGATE`
+    pub fn aggregate(&self, criteria: &Criteria) -> Result<AggregateStats, OfError> {
+        self.state.aggregate(criteria)
+    }
+
+    /// The counters of every table; what only old versions say along with them is left to the codec's user.
+    pub fn table_stats(&self) -> Vec<TableStats> {
+        self.state.tables.iter().enumerate().map(|(i, t)| table_stats(i as u8, t)).collect()
+    }
+
+    /// A group as it is now.
+    pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
+        self.state.groups.get(&id)
+    }
+
+    /// Descriptions of one group or, for `GROUP_ALL`, of all by number.
+    pub fn group_desc(&self, id: u32) -> Vec<GroupDesc> {
+        self.select_groups(id).iter().map(|g| g.desc()).collect()
+    }
+
+    /// Counters of one group or, for `GROUP_ALL`, of all by number.
+    pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
+        self.select_groups(id).iter().map(|g| g.stats(self.state.group_users(g.id), now)).collect()
+    }
+
+    /// `OFPMP_GROUP_FEATURES`; which actions buckets may have is left to the codec's user.
+    pub fn group_features(&self) -> GroupFeatures {
+        GroupFeatures { types: 0xf, capabilities: 0x7, max_groups: [GROUP_MAX; 4], actions: [0; 4] }
+    }
+
+    fn select_groups(&self, id: u32) -> Vec<&Arc<Group>> {
+        let mut out: Vec<&Arc<Group>> = match id {
+            GROUP_ALL => self.state.groups.values().collect(),
+            id => self.state.groups.get(&id).into_iter().collect(),
+        };
+        out.sort_by_key(|g| g.id);
+        out
+    }
+}
+
+fn table_stats(id: u8, table: &Table) -> TableStats {
+    let hidden =
+        if table.config().internal { 0 } else { table.classifier().iter().filter(|r| r.is_hidden()).count() };
+    let active = (table.classifier().len() - hidden) as u32;
+    let matched = table.matched();
+    TableStats {
+        features: openflow::table::TableFeatures {
+            table: id,
+            name: table.config().name.clone(),
+            max_entries: table.config().max_flows.map_or(1_000_000, |m| m.min(1_000_000)),
+            ..Default::default()
+        },
+        active,
+        lookups: matched + table.missed(),
+        matched,
+    }
+}
