@@ -1,1 +1,84 @@
-//! Every control command once: name, arguments, help.
+//! Every control command once: its name, its usage and how many arguments it takes; and the
+//! replies that need no more than that (`list-commands`, wrong names and counts).
+//!
+//! Names, usage and error text are those of Open vSwitch 3.7 and are parsed by scripts.
+
+mod table;
+
+/// One command of the control socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Such as `fdb/show`.
+    pub name: &'static str,
+    /// Its arguments, as `list-commands` shows them.
+    pub usage: &'static str,
+    /// Fewest arguments.
+    pub min_args: usize,
+    /// Most arguments.
+    pub max_args: usize,
+}
+
+/// Finds a command that Open vSwitch knows.
+pub fn find(name: &str) -> Option<&'static Command> {
+    let at = table::COMMANDS.binary_search_by(|c| c.name.cmp(name)).ok()?;
+    table::COMMANDS.get(at)
+}
+
+/// All commands, sorted by name.
+pub fn all() -> &'static [Command] {
+    table::COMMANDS
+}
+
+/// Checks a call against the commands that the process offers (a predicate on names); the
+/// error is the text of the reply.
+pub fn check(name: &str, n_args: usize, offered: impl Fn(&str) -> bool) -> Result<&'static Command, String> {
+    let command = find(name).filter(|c| offered(c.name)).ok_or_else(|| {
+        format!(
+            "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid \
+             commands)"
+        )
+    })?;
+    if n_args < command.min_args {
+        let n = command.min_args;
+        return Err(format!("\"{name}\" command requires at least {n} arguments"));
+    }
+    if n_args > command.max_args {
+        let n = command.max_args;
+        return Err(format!("\"{name}\" command takes at most {n} arguments"));
+    }
+    Ok(command)
+}
+
+/// The reply to `list-commands`.
+pub fn list_text(offered: impl Fn(&str) -> bool) -> String {
+    let mut out = String::from("The available commands are:\n");
+    for c in table::COMMANDS.iter().filter(|c| offered(c.name)) {
+        out += &format!("  {:<23} {}\n", c.name, c.usage);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_sane() {
+        assert!(all().windows(2).all(|w| w[0].name < w[1].name));
+        assert!(all().iter().all(|c| c.min_args <= c.max_args));
+    }
+
+    #[test]
+    fn wrong_calls_are_refused_with_the_known_text() {
+        let any = |_: &str| true;
+        assert_eq!(check("fdb/show", 1, any).map(|c| c.name), Ok("fdb/show"));
+        assert_eq!(
+            check("fdb/show", 0, any),
+            Err("\"fdb/show\" command requires at least 1 arguments".into())
+        );
+        assert_eq!(check("version", 1, any), Err("\"version\" command takes at most 0 arguments".into()));
+        assert!(check("nosuch", 0, any).unwrap_err().starts_with("\"nosuch\" is not a valid"));
+        assert!(check("version", 0, |_| false).is_err());
+        assert!(list_text(any).contains("  bond/list               \n"));
+    }
+}

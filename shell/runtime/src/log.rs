@@ -411,7 +411,7 @@ mod tests {
         set("odd_one:syslog:off").unwrap();
         let text = command("vlog/list", &[]).unwrap().unwrap();
         assert!(text.contains("odd_one           WARN        OFF       INFO\n"));
-        assert!(text.contains("cooperative_multitasking   WARN       INFO       INFO\n"));
+        assert!(text.contains("cooperative_multitasking  WARN       INFO       INFO\n"));
         assert!(command("vlog/set", &["nosuch".into()]).unwrap().is_err());
     }
 }
