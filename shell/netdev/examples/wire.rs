@@ -1,17 +1,24 @@
-//! Connects two kernel devices back to back: `wire DEV1 DEV2`. For measuring the ports alone.
+//! Connects two devices back to back: `wire DEV1 DEV2`. For measuring the ports alone. `tap:NAME` makes a tap.
 
+use netdev::device::Netdev;
+use netdev::error::NetdevError;
 use netdev::open::{DummyLevel, Netdevs};
 use packet::frame::FramePool;
 use packet::queue::RX_BURST;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::BTreeMap;
 
+fn open(netdevs: &mut Netdevs, word: &str) -> Result<Box<dyn Netdev>, NetdevError> {
+    let (kind, name) = word.split_once(':').unwrap_or(("system", word));
+    Ok(netdevs.open(name, kind, &BTreeMap::new())?.0)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [a, b] = names.as_slice() else { return Err("usage: wire DEV1 DEV2".into()) };
     let mut netdevs = Netdevs::new(false, DummyLevel::Off);
-    let (mut a, _) = netdevs.open(a, "system", &BTreeMap::new())?;
-    let (mut b, _) = netdevs.open(b, "system", &BTreeMap::new())?;
+    let mut a = open(&mut netdevs, a)?;
+    let mut b = open(&mut netdevs, b)?;
     let (mut to_a, mut to_b) = (a.tx_queue(), b.tx_queue());
     let mut from_a = a.take_rx_queues().pop().ok_or("no queue")?;
     let mut from_b = b.take_rx_queues().pop().ok_or("no queue")?;

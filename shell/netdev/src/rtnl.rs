@@ -54,8 +54,8 @@ pub struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// It is new, or a property changed.
-    Changed(Link),
-    /// It is gone.
+    Changed(Box<Link>),
+    /// It is gone from this namespace. A tap that was moved to another one lives on: `Netdev::facts` tells.
     Removed {
         /// The number it had.
         ifindex: u32,
@@ -134,7 +134,7 @@ fn parse_events(bytes: &[u8], events: &mut Vec<LinkEvent>) {
     for message in Messages(bytes) {
         let Some(link) = parse_link(message.body) else { continue };
         match message.kind {
-            RTM_NEWLINK => events.push(LinkEvent::Changed(link)),
+            RTM_NEWLINK => events.push(LinkEvent::Changed(Box::new(link))),
             RTM_DELLINK => events.push(LinkEvent::Removed { ifindex: link.ifindex, name: link.name }),
             _ => {}
         }

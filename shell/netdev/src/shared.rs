@@ -1,6 +1,7 @@
 //! What a port's `Netdev` and its queues share: the descriptor, and what was dropped on it.
 
 use crate::stats::Stats;
+use packet::queue::TxResult;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Shared {
     fd: Arc<OwnedFd>,
     ended: AtomicBool,
+    rx_packets: AtomicU64,
+    rx_bytes: AtomicU64,
+    tx_packets: AtomicU64,
+    tx_bytes: AtomicU64,
     rx_dropped: AtomicU64,
     tx_dropped: AtomicU64,
 }
@@ -19,6 +24,10 @@ impl Shared {
         Arc::new(Shared {
             fd: Arc::new(fd),
             ended: AtomicBool::new(false),
+            rx_packets: AtomicU64::new(0),
+            rx_bytes: AtomicU64::new(0),
+            tx_packets: AtomicU64::new(0),
+            tx_bytes: AtomicU64::new(0),
             rx_dropped: AtomicU64::new(0),
             tx_dropped: AtomicU64::new(0),
         })
@@ -46,10 +55,31 @@ impl Shared {
         }
     }
 
-    /// Counts frames that were lost on their way out.
-    pub fn count_tx_dropped(&self, n: u64) {
-        if n > 0 {
-            self.tx_dropped.fetch_add(n, Ordering::Relaxed);
+    /// Counts frames that came in.
+    pub fn count_rx(&self, packets: u64, bytes: u64) {
+        self.rx_packets.fetch_add(packets, Ordering::Relaxed);
+        self.rx_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts frames that went out, and those that did not.
+    pub fn count_tx(&self, result: &TxResult) {
+        self.tx_packets.fetch_add(u64::from(result.sent), Ordering::Relaxed);
+        self.tx_bytes.fetch_add(result.sent_bytes, Ordering::Relaxed);
+        let dropped = u64::from(result.dropped + result.too_long);
+        if dropped > 0 {
+            self.tx_dropped.fetch_add(dropped, Ordering::Relaxed);
+        }
+    }
+
+    /// What we counted ourselves, for a device whose kernel counters are out of reach.
+    pub fn own_stats(&self) -> Stats {
+        let read = |n: &AtomicU64| Some(n.load(Ordering::Relaxed));
+        Stats {
+            rx_packets: read(&self.rx_packets),
+            rx_bytes: read(&self.rx_bytes),
+            tx_packets: read(&self.tx_packets),
+            tx_bytes: read(&self.tx_bytes),
+            ..Stats::default()
         }
     }
 

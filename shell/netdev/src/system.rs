@@ -154,7 +154,7 @@ impl TxQueue for SystemTx {
         for chunk in frames.chunks(BATCH) {
             self.send(&fd, chunk, &mut result);
         }
-        self.shared.count_tx_dropped(u64::from(result.dropped + result.too_long));
+        self.shared.count_tx(&result);
         result
     }
 }

@@ -3,6 +3,9 @@
 //! The device lives as long as its descriptor, and is deleted when the port is closed, even where a
 //! worker still holds a queue: its name is free again at once. What the host sends we receive, so the
 //! kernel's counters are shown the other way round.
+//!
+//! The host may move the device to another network namespace, where rtnetlink does not reach it. The
+//! port works on: its facts are then those last seen, its counters our own.
 
 use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
@@ -28,6 +31,7 @@ pub struct Tap {
     kind: String,
     shared: Arc<Shared>,
     rx_given: bool,
+    last_facts: Facts,
 }
 
 impl Tap {
@@ -39,15 +43,19 @@ impl Tap {
         }
         let fd = tun::open_tap(name).map_err(error)?;
         let device = KernelDevice::find(name).map_err(error)?;
-        Ok(Tap { device, kind: kind.to_owned(), shared: Shared::new(fd), rx_given: false })
+        let last_facts = device.facts()?;
+        Ok(Tap { device, kind: kind.to_owned(), shared: Shared::new(fd), rx_given: false, last_facts })
     }
 }
 
 impl Drop for Tap {
     fn drop(&mut self) {
         self.shared.end();
-        // It may be gone already, deleted by somebody else.
-        let _ = rtnl::delete_link(self.device.ifindex());
+        // In another namespace the number may be another device's; the name tells. Such a device, or a
+        // renamed one, goes with the last of the queues.
+        if self.device.link().is_ok_and(|link| link.name == self.device.name()) {
+            let _ = rtnl::delete_link(self.device.ifindex());
+        }
     }
 }
 
@@ -69,10 +77,23 @@ impl Netdev for Tap {
         Box::new(TapTx { shared: Arc::clone(&self.shared) })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        self.device.facts()
+        match self.device.facts() {
+            Err(e) if e.errno() == NetdevError::NO_DEVICE && tun::is_attached(&self.shared.fd()) => {
+                Ok(self.last_facts.clone())
+            }
+            Ok(facts) => {
+                self.last_facts = facts.clone();
+                Ok(facts)
+            }
+            Err(e) => Err(e),
+        }
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
-        let mut stats = self.device.link()?.stats.seen_from_the_switch();
+        let mut stats = match self.device.link() {
+            Ok(link) => link.stats.seen_from_the_switch(),
+            Err(_) if tun::is_attached(&self.shared.fd()) => self.shared.own_stats(),
+            Err(e) => return Err(e),
+        };
         self.shared.add_drops(&mut stats);
         Ok(stats)
     }
@@ -98,6 +119,7 @@ struct TapRx {
 impl RxQueue for TapRx {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let mut result = RxResult::default();
+        let (before, mut bytes) = (out.len(), 0);
         let want = max.min(BATCH).min(READS);
         let fd = self.shared.fd();
         for turn in 0..want {
@@ -117,12 +139,16 @@ impl RxQueue for TapRx {
                 Some(frame)
             });
             match frame {
-                Some(frame) => out.push(frame),
+                Some(frame) => {
+                    bytes += frame.len() as u64;
+                    out.push(frame);
+                }
                 None => result.dropped += 1,
             }
             self.posted.end_of_burst(pool);
             result.more = turn + 1 == want;
         }
+        self.shared.count_rx((out.len() - before) as u64, bytes);
         self.shared.count_rx_dropped(u64::from(result.dropped));
         result
     }
@@ -148,7 +174,7 @@ impl TxQueue for TapTx {
                 Err(_) => result.dropped += 1,
             }
         }
-        self.shared.count_tx_dropped(u64::from(result.dropped + result.too_long));
+        self.shared.count_tx(&result);
         result
     }
 }

@@ -50,6 +50,25 @@ fn a_persistent_device_of_another_is_adopted() {
 }
 
 #[test]
+fn a_tap_that_moved_to_a_namespace_lives_on() {
+    if !can_make_devices() {
+        return;
+    }
+    let (name, ns) = (unique("o"), unique("ons"));
+    ip(&format!("netns add {ns}"));
+    let _ns = common::Cleanup(format!("netns del {ns}"));
+    let mut tap = open(&name, "internal");
+    let mac = tap.facts().unwrap().mac;
+    ip(&format!("link set {name} netns {ns} up"));
+    assert_eq!(tap.facts().unwrap().mac, mac);
+    let mut pool = FramePool::new(4);
+    assert_eq!(tap.tx_queue().tx(&mut vec![frame_of(&mut pool, &[], 60)]).sent, 1);
+    assert_eq!(tap.stats().unwrap().tx_packets, Some(1));
+    ip(&format!("-n {ns} link del {name}"));
+    assert_eq!(tap.facts().unwrap_err().errno(), 19);
+}
+
+#[test]
 fn frames_cross_between_host_and_switch() {
     if !can_make_devices() {
         return;

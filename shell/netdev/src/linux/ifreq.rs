@@ -76,6 +76,8 @@ pub enum PlainRequest {
     SetHwaddr = libc::SIOCSIFHWADDR,
     /// Make or attach to a tun device.
     TunSetIff = libc::TUNSETIFF,
+    /// Ask a tun descriptor for its device.
+    TunGetIff = libc::TUNGETIFF,
 }
 
 fn control_socket() -> io::Result<OwnedFd> {

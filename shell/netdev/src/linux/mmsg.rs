@@ -97,7 +97,7 @@ impl Mmsg {
         let total = message.msg_len as usize;
         let damaged = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || total < vnet::LEN;
         let control = &self.controls[i].0;
-        let used = usize::try_from(message.msg_hdr.msg_controllen).unwrap_or(0).min(CONTROL_BYTES);
+        let used = message.msg_hdr.msg_controllen.min(CONTROL_BYTES);
         Received {
             len: total.saturating_sub(vnet::LEN),
             vnet: self.vnets[i],

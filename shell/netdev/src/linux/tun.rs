@@ -27,6 +27,11 @@ pub fn open_tap(name: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Whether the descriptor still has its device, in whatever namespace that is.
+pub fn is_attached(fd: &OwnedFd) -> bool {
+    IfReq::new("tun").and_then(|mut request| request.ioctl(fd.as_fd(), PlainRequest::TunGetIff)).is_ok()
+}
+
 fn set(fd: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong) -> io::Result<()> {
     // SAFETY: TUNSETPERSIST and TUNSETOFFLOAD take their argument by value; no memory is touched.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request, value) } as isize)?;
