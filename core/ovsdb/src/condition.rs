@@ -64,7 +64,11 @@ pub struct Condition(Vec<Clause>);
 
 impl Condition {
     /// Reads a `where` array.
-    pub fn from_json(table: &TableSchema, json: &Json, mut symbols: Option<&mut Symbols>) -> Result<Self, Error> {
+    pub fn from_json(
+        table: &TableSchema,
+        json: &Json,
+        mut symbols: Option<&mut Symbols>,
+    ) -> Result<Self, Error> {
         let clauses = json.as_array().map(Vec::as_slice).unwrap_or_default();
         let parse = |clause| Clause::from_json(table, clause, symbols.as_deref_mut());
         clauses.iter().map(parse).collect::<Result<_, _>>().map(Condition)

@@ -5,9 +5,9 @@
 //! one row that has them. [`crate::integrity`] restores them at each commit. One thread owns
 //! a `Database`; a clone is a cheap snapshot.
 
+use crate::Uuid;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema, UUID_COLUMN, VERSION_COLUMN};
 use crate::value::{Atom, Datum};
-use crate::Uuid;
 use rpds::RedBlackTreeMapSync;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -128,7 +128,8 @@ pub struct Database {
 impl Database {
     /// A database without rows; `first_id` stands for the transaction before the first one.
     pub fn new(schema: Arc<Schema>, first_id: Uuid) -> Database {
-        let table = |t: &TableSchema| Table { indexes: vec![Index::default(); t.indexes.len()], ..Table::default() };
+        let table =
+            |t: &TableSchema| Table { indexes: vec![Index::default(); t.indexes.len()], ..Table::default() };
         let tables = schema.tables.iter().map(table).collect();
         Database { schema, tables, last_transaction: first_id, history: VecDeque::new(), history_changes: 0 }
     }

@@ -104,7 +104,8 @@ impl Draft<'_> {
                 self.release(id, &row, &mut suspects);
             }
         }
-        self.touched.retain(|&(table, uuid), old| old.is_some() || self.tables[table].rows.contains_key(&uuid));
+        self.touched
+            .retain(|&(table, uuid), old| old.is_some() || self.tables[table].rows.contains_key(&uuid));
         Ok(())
     }
 
@@ -266,10 +267,18 @@ fn emptied(column: &str, table: &TableSchema, uuid: Uuid, lost: usize, inserted:
     })
 }
 
-fn duplicate(schema: &TableSchema, table: usize, columns: &[usize], a: &Row, b: &Row, touched: &Touched) -> Error {
+fn duplicate(
+    schema: &TableSchema,
+    table: usize,
+    columns: &[usize],
+    a: &Row,
+    b: &Row,
+    touched: &Touched,
+) -> Error {
     let (a, b) = if (a.content(), a.uuid()) < (b.content(), b.uuid()) { (b, a) } else { (a, b) };
     let values = |row: &Row| english_list(columns.iter().map(|&c| row.field(c).to_string()));
-    let fate = |row: &Row| match touched.get(&(table, row.uuid())) {
+    let fate = |row: &Row| {
+        match touched.get(&(table, row.uuid())) {
         None => "existed in the database before this transaction and was not modified by the transaction.".to_owned(),
         Some(None) => "was inserted by this transaction.".to_owned(),
         Some(Some(old)) if index_key(columns, old) == index_key(columns, row) => {
@@ -278,6 +287,7 @@ fn duplicate(schema: &TableSchema, table: usize, columns: &[usize], a: &Row, b: 
                 .to_owned()
         }
         Some(Some(old)) => format!("had the following index values before the transaction: {}.", values(old)),
+    }
     };
     let plural = if columns.len() > 1 { "s" } else { "" };
     let names = english_list(columns.iter().map(|&c| format!("\"{}\"", schema.columns[c].name)));

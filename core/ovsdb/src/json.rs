@@ -221,6 +221,9 @@ mod tests {
 
     #[test]
     fn sorting_reaches_nested_objects() {
-        assert_eq!(sorted_string(&json!({"b": [{"d": 1, "c": null}], "a": "\"" })), r#"{"a":"\"","b":[{"c":null,"d":1}]}"#);
+        assert_eq!(
+            sorted_string(&json!({"b": [{"d": 1, "c": null}], "a": "\"" })),
+            r#"{"a":"\"","b":[{"c":null,"d":1}]}"#
+        );
     }
 }

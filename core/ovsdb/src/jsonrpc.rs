@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn faulty_forms_are_refused() {
-        for json in [json!(1), json!({}), json!({"method": 1, "id": 1}), json!({"method": "x", "params": 3, "id": 1})] {
+        for json in
+            [json!(1), json!({}), json!({"method": 1, "id": 1}), json!({"method": "x", "params": 3, "id": 1})]
+        {
             assert!(Message::from_json(json).is_err());
         }
     }

@@ -19,7 +19,7 @@ pub mod log;
 pub mod monitor;
 pub mod mutation;
 pub mod operation;
- 
+pub mod replica;
 pub mod schema;
 pub mod stream;
 pub mod transaction;
@@ -33,6 +33,7 @@ pub use lock::LockTable;
 pub use monitor::Monitor;
 pub use operation::Operation;
 
+pub use replica::Replica;
 pub use schema::Schema;
 pub use serde_json::Value as Json;
 pub use stream::Splitter;

@@ -76,8 +76,10 @@ impl<S: Copy + Eq> LockTable<S> {
     }
 
     fn fresh_queue(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
-        let queue =
-            self.locks.entry(name.to_owned()).or_insert_with(|| Queue { sessions: Vec::new(), robbed: Vec::new() });
+        let queue = self
+            .locks
+            .entry(name.to_owned())
+            .or_insert_with(|| Queue { sessions: Vec::new(), robbed: Vec::new() });
         if queue.knows(session) { Err(LockError::Already) } else { Ok(queue) }
     }
 }

@@ -28,7 +28,9 @@ const MAX_HEADER: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// The file belongs to a cluster.
-    #[error("this is a member file of a clustered database; only standalone databases can be served here, see \"ovsdb-tool cluster-to-standalone\"")]
+    #[error(
+        "this is a member file of a clustered database; only standalone databases can be served here, see \"ovsdb-tool cluster-to-standalone\""
+    )]
     Clustered,
     /// The file starts with something else.
     #[error("not a database file: it does not begin with \"OVSDB JSON\"")]
@@ -100,7 +102,8 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     let wrong = |text: &str| Fault::Wrong(text.to_owned());
     let window = &rest[..rest.len().min(MAX_HEADER)];
     let Some(end) = window.iter().position(|b| *b == b'\n') else {
-        let cut_short = window.len() < MAX_HEADER && MAGIC.as_bytes().starts_with(&window[..window.len().min(MAGIC.len())]);
+        let cut_short = window.len() < MAX_HEADER
+            && MAGIC.as_bytes().starts_with(&window[..window.len().min(MAGIC.len())]);
         return Err(if cut_short { Fault::Incomplete } else { wrong("no record header") });
     };
     let header = std::str::from_utf8(&window[..end]).map_err(|_| wrong("header is not text"))?;
@@ -114,13 +117,18 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
         let more = rest.get(start..).unwrap_or_default();
         let needle = b"\nOVSDB JSON ";
         let followed = more.windows(needle.len()).any(|w| w == needle);
-        return Err(if followed { wrong("length reaches beyond the end of the file") } else { Fault::Incomplete });
+        return Err(if followed {
+            wrong("length reaches beyond the end of the file")
+        } else {
+            Fault::Incomplete
+        });
     };
     let actual = hash(data);
     if actual != sha1 {
         return Err(Fault::Wrong(format!("its {len} bytes have SHA-1 hash {actual} but should have {sha1}")));
     }
-    let json: Json = serde_json::from_slice(data).map_err(|e| Fault::Wrong(format!("not valid JSON: {e}")))?;
+    let json: Json =
+        serde_json::from_slice(data).map_err(|e| Fault::Wrong(format!("not valid JSON: {e}")))?;
     if json.is_object() { Ok((json, stop)) } else { Err(wrong("not a JSON object")) }
 }
 
@@ -130,7 +138,9 @@ pub fn transaction_json(schema: &Schema, changes: &Changes, date_ms: i64, commen
     for change in changes {
         let table = &schema.tables[change.table];
         let mut columns = Map::new();
-        for (place, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN).filter(|(_, c)| c.persistent) {
+        for (place, column) in
+            table.columns.iter().enumerate().skip(FIRST_COLUMN).filter(|(_, c)| c.persistent)
+        {
             let Some(new) = change.new.as_ref().map(|row| row.field(place)) else { break };
             let value = match change.old.as_ref().map(|row| row.field(place)) {
                 Some(old) if old == new => continue,
@@ -165,7 +175,8 @@ pub fn transaction_json(schema: &Schema, changes: &Changes, date_ms: i64, commen
 pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     let mut out = record(&db.schema().to_json());
     let rows = |(table, t): (usize, &crate::database::Table)| {
-        let insert = |row: &Arc<Row>| crate::Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
+        let insert =
+            |row: &Arc<Row>| crate::Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
         t.rows().values().map(insert).collect::<Vec<_>>()
     };
     let changes: Changes = db.tables().iter().enumerate().flat_map(rows).collect();
@@ -188,8 +199,8 @@ pub fn replay(db: &Database, body: &Json, new_uuid: &mut dyn FnMut() -> Uuid) ->
             return Err(Error::quoting("unknown table", body, format!("No table named {name}.")));
         };
         for (uuid, json) in rows.as_object().ok_or_else(|| Error::syntax(rows, "object expected"))? {
-            let uuid =
-                parse_uuid(uuid).ok_or_else(|| Error::syntax(rows, format!("\"{uuid}\" is not a valid UUID")))?;
+            let uuid = parse_uuid(uuid)
+                .ok_or_else(|| Error::syntax(rows, format!("\"{uuid}\" is not a valid UUID")))?;
             replay_row(&mut draft, (table, uuid), json, is_diff)?;
         }
     }

@@ -130,7 +130,9 @@ impl Monitor {
         };
         let updates = Json::Object(updates);
         let result = match version {
-            Version::Since => Json::Array(vec![found.into(), db.last_transaction().to_string().into(), updates]),
+            Version::Since => {
+                Json::Array(vec![found.into(), db.last_transaction().to_string().into(), updates])
+            }
             _ => updates,
         };
         Ok((monitor, result))
@@ -233,7 +235,11 @@ impl Monitor {
         Ok((!updates.is_empty()).then(|| self.message(updates, db.last_transaction())))
     }
 
-    fn switch_conditions(&mut self, db: &Database, conditions: BTreeMap<usize, Condition>) -> Map<String, Json> {
+    fn switch_conditions(
+        &mut self,
+        db: &Database,
+        conditions: BTreeMap<usize, Condition>,
+    ) -> Map<String, Json> {
         let mut updates = Map::new();
         for (table, condition) in conditions {
             let Some(watch) = self.tables.get_mut(&table) else { continue };

@@ -74,11 +74,18 @@ impl From<Error> for Halt {
 }
 
 /// Runs a `transact` request with its whole `params`.
-pub fn execute(db: &Database, params: &Json, context: &Context, new_uuid: &mut dyn FnMut() -> Uuid) -> Outcome {
+pub fn execute(
+    db: &Database,
+    params: &Json,
+    context: &Context,
+    new_uuid: &mut dyn FnMut() -> Uuid,
+) -> Outcome {
     let Some(items) = params.as_array() else {
         return Outcome::Failed(vec![Error::syntax(params, "array expected").to_json()]);
     };
-    let Some((_, operations)) = items.split_first().filter(|(name, _)| name.as_str() == Some(&db.schema().name)) else {
+    let Some((_, operations)) =
+        items.split_first().filter(|(name, _)| name.as_str() == Some(&db.schema().name))
+    else {
         let error = Error::syntax(params, "database name expected as first parameter");
         return Outcome::Failed(vec![error.to_json()]);
     };
@@ -194,7 +201,12 @@ impl<'a> Execution<'a> {
     }
 
     /// A row as far as `json` sets it, and which columns it sets.
-    fn parse_row(&mut self, table: &TableSchema, json: &Json, uuid: Uuid) -> Result<(Row, Vec<usize>), Error> {
+    fn parse_row(
+        &mut self,
+        table: &TableSchema,
+        json: &Json,
+        uuid: Uuid,
+    ) -> Result<(Row, Vec<usize>), Error> {
         let object = json.as_object().ok_or_else(|| Error::syntax(json, "row must be JSON object"))?;
         let mut row = Row::new(table, uuid);
         let mut columns = Vec::with_capacity(object.len());
@@ -234,7 +246,9 @@ impl<'a> Execution<'a> {
                 let symbol = self.symbols.mention(text);
                 if symbol.created {
                     let details = "This \"uuid-name\" appeared on an earlier \"insert\" operation.";
-                    return Err(Error::quoting("duplicate uuid-name", name.unwrap_or(&Json::Null), details).into());
+                    return Err(
+                        Error::quoting("duplicate uuid-name", name.unwrap_or(&Json::Null), details).into()
+                    );
                 }
                 symbol.created = true;
                 symbol.uuid = chosen.unwrap_or(symbol.uuid);
@@ -300,7 +314,10 @@ impl<'a> Execution<'a> {
         let (Some((table, schema)), Some(row_json)) = (table, row_json) else { return Ok(Map::new()) };
         let (values, columns) = self.parse_row(schema, row_json, Uuid::nil())?;
         if let Some(&fixed) = columns.iter().find(|&&c| !schema.columns[c].mutable) {
-            let text = format!("Cannot update immutable column {} in table {}.", schema.columns[fixed].name, schema.name);
+            let text = format!(
+                "Cannot update immutable column {} in table {}.",
+                schema.columns[fixed].name, schema.name
+            );
             return Err(Error::quoting("constraint violation", members.whole(), text).into());
         }
         let condition = self.condition(schema, condition)?;
@@ -350,7 +367,9 @@ impl<'a> Execution<'a> {
         let rows = members.required("rows", Kinds::ARRAY).and_then(Json::as_array);
         let table = self.table(members);
         members.check()?;
-        let (Some((table, schema)), Some(until), Some(rows)) = (table, until, rows) else { return Ok(Map::new()) };
+        let (Some((table, schema)), Some(until), Some(rows)) = (table, until, rows) else {
+            return Ok(Map::new());
+        };
         let condition = self.condition(schema, condition)?;
         let columns: Vec<usize> = schema.column_set(columns)?;
         let timeout = timeout.map(|json| (json, as_integer(json).unwrap_or(0)));
@@ -366,7 +385,8 @@ impl<'a> Execution<'a> {
         for json in rows {
             expected.insert(project(&self.parse_row(schema, json, Uuid::nil())?.0, &columns));
         }
-        let actual: BTreeSet<_> = self.matching(table, &condition).iter().map(|row| project(row, &columns)).collect();
+        let actual: BTreeSet<_> =
+            self.matching(table, &condition).iter().map(|row| project(row, &columns)).collect();
         if (expected == actual) == want_equal {
             return Ok(Map::new());
         }

@@ -1,8 +1,8 @@
 //! Column types: `<base-type>` and `<type>` of RFC 7047 section 3.2, with their constraints.
 
 use crate::json::{Kinds, Members, as_integer};
-use crate::value::{Atom, Datum};
 use crate::value::Real;
+use crate::value::{Atom, Datum};
 use crate::{Error, Json};
 use serde_json::Map;
 
@@ -152,7 +152,8 @@ impl BaseType {
                 ordered(json, self.integers.0 <= self.integers.1, "minInteger exceeds maxInteger")
             }
             AtomicType::Real => {
-                let mut real = |name| members.optional(name, Kinds::NUMBER).and_then(Json::as_f64).and_then(Real::new);
+                let mut real =
+                    |name| members.optional(name, Kinds::NUMBER).and_then(Json::as_f64).and_then(Real::new);
                 self.reals = (real("minReal"), real("maxReal"));
                 let fine = self.reals.0.zip(self.reals.1).is_none_or(|(low, high)| low <= high);
                 ordered(json, fine, "minReal exceeds maxReal")

@@ -25,7 +25,12 @@ impl LockFile {
     pub fn take(path: &Path) -> io::Result<LockFile> {
         let name = lock_name(path);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = || io::Error::new(io::ErrorKind::WouldBlock, format!("{} is locked by another server", name.display()));
+        let busy = || {
+            io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("{} is locked by another server", name.display()),
+            )
+        };
         if held.contains(&name) {
             return Err(busy());
         }

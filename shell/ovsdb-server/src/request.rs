@@ -18,10 +18,12 @@ impl Server {
     /// Handles one message of a session.
     pub(crate) fn handle(&mut self, session: SessionId, message: Message) {
         match message {
-            Message::Request { method, params, id } if method == "transact" => match self.database(&method, &params) {
-                Ok(_) => self.transact(session, id, params, Instant::now()),
-                Err(error) => self.reply(session, id, Err(error)),
-            },
+            Message::Request { method, params, id } if method == "transact" => {
+                match self.database(&method, &params) {
+                    Ok(_) => self.transact(session, id, params, Instant::now()),
+                    Err(error) => self.reply(session, id, Err(error)),
+                }
+            }
             Message::Request { method, params, id } => {
                 // Everything else sees only what is stored.
                 self.answer();
@@ -119,14 +121,18 @@ impl Server {
             "monitor_cancel" => self.monitor_cancel(session, params),
             "lock" | "steal" => self.lock(session, method, params),
             "unlock" => self.unlock(session, params),
-            "set_db_change_aware" => match params.as_array().map(Vec::as_slice) {
-                // The set of databases never changes, so there is nothing to remember.
-                Some([Json::Bool(_)]) => Ok(json!({})),
-                _ => Err(Error::syntax(params, format!("{method}: true or false parameter expected")).to_json()),
-            },
+            "set_db_change_aware" => {
+                match params.as_array().map(Vec::as_slice) {
+                    // The set of databases never changes, so there is nothing to remember.
+                    Some([Json::Bool(_)]) => Ok(json!({})),
+                    _ => Err(Error::syntax(params, format!("{method}: true or false parameter expected"))
+                        .to_json()),
+                }
+            }
             "convert" => {
                 self.database(method, params)?;
-                Err(Error::new("not supported", "schema conversion is not supported by this server").to_json())
+                Err(Error::new("not supported", "schema conversion is not supported by this server")
+                    .to_json())
             }
             _ => Err("unknown method".into()),
         }
@@ -134,7 +140,8 @@ impl Server {
 
     fn monitor(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
         let name = self.database(method, params)?;
-        let (Some(served), Some(session)) = (self.databases.get(&name), self.sessions.get_mut(&session)) else {
+        let (Some(served), Some(session)) = (self.databases.get(&name), self.sessions.get_mut(&session))
+        else {
             return Ok(Json::Null);
         };
         let id = params.get(1).unwrap_or(&Json::Null);
@@ -195,7 +202,8 @@ impl Server {
             }),
             _ => self.locks.lock(name, session),
         };
-        let refusal = |_| Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json();
+        let refusal =
+            |_| Error::syntax(params, format!("must issue \"unlock\" before new \"{method}\"")).to_json();
         taken.map(|locked| json!({"locked": locked})).map_err(refusal)
     }
 

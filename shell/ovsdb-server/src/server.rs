@@ -86,7 +86,8 @@ impl Server {
         let (waker, wakened) = UnixStream::pair()?;
         wakened.set_nonblocking(true)?;
         let (commands, orders) = channel();
-        let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || self.serve(&wakened, &orders))?;
+        let thread =
+            std::thread::Builder::new().name("ovsdb".into()).spawn(move || self.serve(&wakened, &orders))?;
         Ok(Handle { commands, waker, thread: Some(thread) })
     }
 
@@ -136,8 +137,10 @@ impl Server {
         }
         let deadlines = self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline));
         // One more millisecond, so that the deadline is past when the time is read.
-        let timeout = deadlines.min().map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
-        let timeout = timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let timeout =
+            deadlines.min().map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
+        let timeout =
+            timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
         if poll(&mut fds, timeout.as_ref()).is_err() {
             return Vec::new();
         }
@@ -189,7 +192,8 @@ impl Server {
     }
 
     fn drop_closed(&mut self) {
-        let closed: Vec<SessionId> = self.sessions.iter().filter(|(_, s)| s.closed).map(|(id, _)| *id).collect();
+        let closed: Vec<SessionId> =
+            self.sessions.iter().filter(|(_, s)| s.closed).map(|(id, _)| *id).collect();
         for id in closed {
             self.sessions.remove(&id);
             for (lock, heir) in self.locks.end_session(id) {

@@ -83,7 +83,9 @@ impl Session {
         match self.stream.read(&mut buffer) {
             Ok(0) => self.closed = true,
             Ok(len) => self.splitter.push(buffer.get(..len).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock || error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    || error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.closed = true,
         }
         let mut messages = Vec::new();

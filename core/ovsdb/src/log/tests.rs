@@ -1,0 +1,97 @@
+use super::*;
+use crate::Operation;
+use crate::operation::RowId;
+use crate::schema::open_vswitch;
+use crate::transaction::apply_own;
+use proptest::prelude::*;
+
+fn file_of(bodies: &[Json]) -> Vec<u8> {
+    bodies.iter().flat_map(record).collect()
+}
+
+#[test]
+fn length_and_hash_cover_the_newline() {
+    // "{}" and a newline: three bytes.
+    assert_eq!(
+        record(&serde_json::json!({})),
+        b"OVSDB JSON 3 5f36b2ea290645ee34d943220a14b54ee5ea5be5\n{}\n"
+    );
+}
+
+#[test]
+fn a_cut_anywhere_in_the_last_record_leaves_the_others() {
+    let bodies = [serde_json::json!({"a": 1}), serde_json::json!({"b": 2})];
+    let file = file_of(&bodies);
+    let first = record(&bodies[0]).len();
+    for cut in first..file.len() {
+        let records = read(&file[..cut]).unwrap();
+        assert_eq!((records.good_len, records.records.len()), (first, 1), "cut at {cut}");
+    }
+    let mut zeros = file.clone();
+    zeros.truncate(first + 20);
+    zeros.extend([0; 100]);
+    assert_eq!(read(&zeros).unwrap().good_len, first);
+}
+
+#[test]
+fn damage_before_the_end_is_an_error() {
+    let bodies = [serde_json::json!({"a": "0123456789"}), serde_json::json!({"b": 2})];
+    let file = file_of(&bodies);
+    let first = record(&bodies[0]).len();
+    for at in 0..first {
+        let mut broken = file.clone();
+        broken[at] ^= 1;
+        assert!(read(&broken).is_err(), "flipped at {at}");
+    }
+    assert_eq!(read(b"OVSDB CLUSTER 1 x\n").unwrap_err(), LogError::Clustered);
+    assert_eq!(read(b"SQLite format 3").unwrap_err(), LogError::Foreign);
+}
+
+#[test]
+fn what_is_written_replays() {
+    let mut next = 0u128;
+    let mut fresh = || {
+        next += 1;
+        Uuid::from_u128(next)
+    };
+    let mut db = Database::new(open_vswitch(), Uuid::nil());
+    let mut copy = db.clone();
+    let steps = [
+        vec![Operation::insert("Open_vSwitch", ""), Operation::insert("QoS", "").set("type", "linux-htb")],
+        vec![
+            Operation::insert("Bridge", "b").set("name", "br0"),
+            Operation::update_where("Open_vSwitch", serde_json::json!([])).set("bridges", RowId::name("b")),
+        ],
+        vec![Operation::delete_where("QoS", serde_json::json!([]))],
+        vec![
+            Operation::update_where("Bridge", serde_json::json!([]))
+                .set("other_config", Datum::map([("a", "b")])),
+        ],
+    ];
+    for step in steps {
+        let commit = apply_own(&db, &step, &mut fresh).unwrap();
+        let body = transaction_json(db.schema(), &commit.changes, 1, "why").unwrap();
+        db.apply(commit, Uuid::nil());
+        let commit = replay(&copy, &body, &mut fresh).unwrap();
+        copy.apply(commit, Uuid::nil());
+    }
+    let content = |db: &Database| {
+        let rows = db.tables().iter().flat_map(|t| t.rows().values());
+        rows.map(|row| (row.uuid(), row.content().to_vec())).collect::<Vec<_>>()
+    };
+    assert_eq!(content(&db), content(&copy));
+    let records = read(&snapshot(&db, 1)).unwrap().records;
+    let fresh_db = Database::new(open_vswitch(), Uuid::nil());
+    let mut again = fresh_db.clone();
+    again.apply(replay(&fresh_db, &records[1].1, &mut fresh).unwrap(), Uuid::nil());
+    assert_eq!(content(&db), content(&again));
+}
+
+proptest! {
+    #[test]
+    fn reading_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), head in any::<bool>()) {
+        let mut file = if head { b"OVSDB JSON ".to_vec() } else { Vec::new() };
+        file.extend(bytes);
+        let _ = read(&file);
+    }
+}

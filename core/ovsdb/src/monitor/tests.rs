@@ -1,0 +1,117 @@
+use super::*;
+use crate::Operation;
+use crate::schema::open_vswitch;
+use crate::transaction::apply_own;
+use serde_json::json;
+
+struct Bench {
+    db: Database,
+    next: u128,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { db: Database::new(open_vswitch(), Uuid::from_u128(1 << 90)), next: 0 }
+    }
+
+    fn run(&mut self, operation: Operation) -> (Arc<Changes>, Uuid) {
+        let next = &mut self.next;
+        let mut fresh = || {
+            *next += 1;
+            Uuid::from_u128(*next)
+        };
+        let commit = apply_own(&self.db, &[operation], &mut fresh).unwrap();
+        let (changes, id) = (commit.changes.clone(), fresh());
+        self.db.apply(commit, id);
+        (changes, id)
+    }
+
+    fn monitor(&self, version: Version, params: Json) -> (Monitor, Json) {
+        Monitor::create(&self.db, version, &params).unwrap()
+    }
+
+    fn told(&self, monitor: &Monitor, (changes, id): (Arc<Changes>, Uuid)) -> Json {
+        monitor.notify(self.db.schema(), &changes, id).map_or(Json::Null, |m| m.to_json()["params"].clone())
+    }
+}
+
+/// The only row of the only table of an update.
+fn only_row(updates: &Json) -> &Json {
+    let table = updates.as_object().and_then(|tables| tables.values().next()).unwrap();
+    table.as_object().and_then(|rows| rows.values().next()).unwrap()
+}
+
+#[test]
+fn plain_updates_show_old_and_new() {
+    let mut bench = Bench::new();
+    let request = json!(["Open_vSwitch", "m", {"QoS": {"columns": ["type", "other_config"]}}]);
+    let (monitor, initial) = bench.monitor(Version::Plain, request);
+    assert_eq!(initial, json!({}));
+    let change = bench.run(Operation::insert("QoS", "").set("type", "a"));
+    assert_eq!(
+        only_row(&bench.told(&monitor, change)[1]),
+        &json!({"new": {"type": "a", "other_config": ["map", []]}})
+    );
+    let change = bench.run(Operation::update_where("QoS", json!([])).set("type", "b"));
+    let told = bench.told(&monitor, change);
+    assert_eq!(
+        only_row(&told[1]),
+        &json!({"old": {"type": "a"}, "new": {"type": "b", "other_config": ["map", []]}})
+    );
+    let change = bench
+        .run(Operation::update_where("QoS", json!([])).set("external_ids", crate::Datum::map([("x", "y")])));
+    assert!(bench.told(&monitor, change).is_null());
+}
+
+#[test]
+fn conditions_bring_rows_into_view() {
+    let mut bench = Bench::new();
+    let request =
+        json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type"], "where": [["type", "==", "a"]]}]}]);
+    let (mut monitor, _) = bench.monitor(Version::Conditional, request);
+    let change = bench.run(Operation::insert("QoS", "").set("type", "b"));
+    assert!(bench.told(&monitor, change).is_null());
+    let change = bench.run(Operation::update_where("QoS", json!([])).set("type", "a"));
+    assert_eq!(only_row(&bench.told(&monitor, change)[1]), &json!({"insert": {"type": "a"}}));
+    let change = json!(["m", "n", {"QoS": [{"where": [false]}]}]);
+    let update = monitor.change_conditions(&bench.db, &change, |_| false).unwrap().unwrap().to_json();
+    assert_eq!(update["method"], "update2");
+    assert_eq!(only_row(&update["params"][1]), &json!({"delete": null}));
+    assert_eq!(monitor.id(), &json!("n"));
+}
+
+#[test]
+fn history_answers_a_known_transaction() {
+    let mut bench = Bench::new();
+    let (_, first) = bench.run(Operation::insert("QoS", "").set("type", "a"));
+    bench.run(Operation::update_where("QoS", json!([])).set("type", "b"));
+    let (_, last) = bench
+        .run(Operation::update_where("QoS", json!([])).set("other_config", crate::Datum::map([("k", "v")])));
+    let request = |id: Uuid| json!(["Open_vSwitch", "m", {"QoS": [{"columns": ["type", "other_config"]}]}, id.to_string()]);
+    let (_, result) = bench.monitor(Version::Since, request(first));
+    assert_eq!((&result[0], &result[1]), (&json!(true), &json!(last.to_string())));
+    assert_eq!(
+        only_row(&result[2]),
+        &json!({"modify": {"type": "b", "other_config": ["map", [["k", "v"]]]}})
+    );
+    let (_, result) = bench.monitor(Version::Since, request(Uuid::from_u128(12345)));
+    assert_eq!(result[0], json!(false));
+    assert_eq!(only_row(&result[2])["initial"]["type"], "b");
+}
+
+#[test]
+fn faulty_requests() {
+    let bench = Bench::new();
+    let fault = |request: Json| {
+        Monitor::create(&bench.db, Version::Plain, &json!(["Open_vSwitch", 1, request]))
+            .err()
+            .and_then(|e| e.details)
+    };
+    assert_eq!(fault(json!(3)).as_deref(), Some("monitor-requests must be object"));
+    assert_eq!(fault(json!({"No": {}})).as_deref(), Some("no table named No"));
+    assert_eq!(fault(json!({"QoS": {"columns": ["x"]}})).as_deref(), Some("x is not a valid column name"));
+    assert_eq!(
+        fault(json!({"QoS": [{"columns": ["type"]}, {"columns": ["type"]}]})).as_deref(),
+        Some("column type mentioned more than once")
+    );
+}

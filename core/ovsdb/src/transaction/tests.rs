@@ -1,0 +1,220 @@
+use super::*;
+use crate::schema::Schema;
+use crate::value::Atom;
+use serde_json::json;
+
+pub(crate) fn counter() -> impl FnMut() -> Uuid {
+    let mut next = 0u128;
+    move || {
+        next += 1;
+        Uuid::from_u128(next)
+    }
+}
+
+fn schema() -> Schema {
+    let set_of = |table: &str, kind: &str, min: u32| json!({"type": {"key": {"type": "uuid", "refTable": table, "refType": kind}, "min": min, "max": "unlimited"}});
+    Schema::from_json(&json!({"name": "d", "version": "1.0.0", "tables": {
+        "root": {"isRoot": true, "maxRows": 2, "indexes": [["name"]], "columns": {
+            "name": {"type": "string", "mutable": false},
+            "number": {"type": {"key": {"type": "integer", "maxInteger": 100}}},
+            "children": set_of("child", "strong", 0),
+            "friends": set_of("child", "weak", 0)}},
+        "child": {"columns": {"name": {"type": "string"}, "child": set_of("child", "strong", 0)}},
+        "needy": {"isRoot": true, "columns": {"friend": set_of("child", "weak", 1)}}}}))
+    .unwrap()
+}
+
+struct Bench {
+    db: Database,
+    fresh: Box<dyn FnMut() -> Uuid>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { db: Database::new(Arc::new(schema()), Uuid::nil()), fresh: Box::new(counter()) }
+    }
+
+    fn run(&mut self, operations: Json) -> Json {
+        self.run_after(0, operations).expect("not blocked")
+    }
+
+    fn run_after(&mut self, elapsed_ms: i64, operations: Json) -> Option<Json> {
+        let mut params = vec![json!("d")];
+        params.extend(operations.as_array().cloned().unwrap_or_default());
+        let context = Context { elapsed_ms, owns_lock: &|name| name == "mine", read_only: false };
+        match execute(&self.db, &Json::Array(params), &context, &mut self.fresh) {
+            Outcome::Ready(prepared) => {
+                self.db.apply(prepared.commit, Uuid::from_u128(999));
+                Some(Json::Array(prepared.results))
+            }
+            Outcome::Failed(results) => Some(Json::Array(results)),
+            Outcome::Blocked { .. } => None,
+        }
+    }
+
+    fn count(&self, table: &str) -> usize {
+        self.db.rows(table).map_or(0, |rows| rows.size())
+    }
+
+    /// Error tag and details of the last result.
+    fn fails(&mut self, operations: Json) -> (String, String) {
+        let results = self.run(operations);
+        let last = results
+            .as_array()
+            .and_then(|r| r.iter().rev().find(|r| !r.is_null()))
+            .cloned()
+            .unwrap_or_default();
+        let text = |name: &str| last.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        (text("error"), text("details"))
+    }
+}
+
+fn insert(table: &str, name: &str, row: Json) -> Json {
+    json!({"op": "insert", "table": table, "uuid-name": name, "row": row})
+}
+
+#[test]
+fn a_failure_undoes_everything() {
+    let mut bench = Bench::new();
+    let results = bench.run(json!([insert("root", "a", json!({"name": "a"})), {"op": "abort"}, {"op": "comment", "comment": "x"}]));
+    assert_eq!(results[1], json!({"error": "aborted", "details": "aborted by request"}));
+    assert!(results[2].is_null());
+    assert_eq!(bench.count("root"), 0);
+}
+
+#[test]
+fn rows_live_while_referred_to() {
+    let mut bench = Bench::new();
+    let child = |n: &str| json!(["named-uuid", n]);
+    bench.run(json!([
+        insert("child", "x", json!({"name": "x", "child": child("y")})),
+        insert("child", "y", json!({"name": "y"})),
+        insert("child", "stray", json!({"name": "stray"})),
+        insert("root", "r", json!({"name": "r", "children": child("x"), "friends": child("y")})),
+    ]));
+    assert_eq!((bench.count("root"), bench.count("child")), (1, 2));
+    let (tag, details) =
+        bench.fails(json!([{"op": "delete", "table": "child", "where": [["name", "==", "y"]]}]));
+    assert_eq!(tag, "referential integrity violation");
+    assert!(
+        details.starts_with("cannot delete child row ")
+            && details.ends_with(" because of 1 remaining reference(s)")
+    );
+    bench.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
+    assert_eq!(bench.count("child"), 0);
+    let rows = bench.run(json!([{"op": "select", "table": "root", "where": [], "columns": ["friends"]}]));
+    assert_eq!(rows[0]["rows"], json!([{"friends": ["set", []]}]));
+}
+
+#[test]
+fn dangling_references_are_refused() {
+    let mut bench = Bench::new();
+    let (tag, details) =
+        bench.fails(json!([insert("root", "r", json!({"name": "r", "children": ["named-uuid", "no"]}))]));
+    assert_eq!(tag, "referential integrity violation");
+    assert!(details.starts_with("Table root column children row ") && details.ends_with(" in table child."));
+    let (tag, details) = bench.fails(json!([insert("needy", "n", json!({}))]));
+    assert_eq!(tag, "constraint violation");
+    assert!(details.starts_with("Weak reference column \"friend\" in \"needy\" row "));
+}
+
+#[test]
+fn indexes_and_limits() {
+    let mut bench = Bench::new();
+    bench.run(json!([insert("root", "a", json!({"name": "a"}))]));
+    let (_, details) = bench.fails(json!([insert("root", "b", json!({"name": "a", "number": 1}))]));
+    assert!(details.starts_with(
+        "Transaction causes multiple rows in \"root\" table to have identical values (a) for index on column \"name\".  First row, with UUID "
+    ));
+    assert!(details.contains("was inserted by this transaction.  Second row, with UUID "), "{details}");
+    let (_, details) = bench
+        .fails(json!([insert("root", "b", json!({"name": "b"})), insert("root", "c", json!({"name": "c"}))]));
+    assert_eq!(
+        details,
+        "transaction causes \"root\" table to contain 3 rows, greater than the schema-defined limit of 2 row(s)"
+    );
+    bench.run(
+        json!([{"op": "delete", "table": "root", "where": []}, insert("root", "b", json!({"name": "a"}))]),
+    );
+    assert_eq!(bench.count("root"), 1);
+}
+
+#[test]
+fn forms_and_constraints() {
+    let mut bench = Bench::new();
+    bench.run(json!([insert("root", "a", json!({"name": "a", "number": 3}))]));
+    let row = |op: Json| json!([op]);
+    let cases = [
+        (json!({"op": "x"}), "syntax error", "Parsing ovsdb operation 1 of 1 failed: No operation \"x\""),
+        (
+            json!({"op": "select", "table": "no", "where": []}),
+            "syntax error",
+            "Parsing ovsdb operation 1 of 1 failed: No table named no.",
+        ),
+        (
+            json!({"op": "update", "table": "root", "where": [], "row": {"name": "b"}}),
+            "constraint violation",
+            "Cannot update immutable column name in table root.",
+        ),
+        (
+            json!({"op": "mutate", "table": "root", "where": [], "mutations": [["number", "/=", 0]]}),
+            "domain error",
+            "Division by zero.",
+        ),
+        (
+            json!({"op": "mutate", "table": "root", "where": [], "mutations": [["number", "+=", i64::MAX]]}),
+            "range error",
+            "Result of \"+=\" operation is out of range.",
+        ),
+        (
+            json!({"op": "mutate", "table": "root", "where": [], "mutations": [["number", "*=", 50]]}),
+            "constraint violation",
+            "150 is greater than maximum allowed value 100",
+        ),
+        (json!({"op": "assert", "lock": "yours"}), "not owner", "Asserted lock yours not held."),
+        (
+            json!({"op": "select", "table": "root", "where": [["name", "<", "a"]]}),
+            "syntax error",
+            "Type mismatch: \"<\" operator may not be applied to column name of type string.",
+        ),
+    ];
+    for (operation, tag, details) in cases {
+        assert_eq!(bench.fails(row(operation)), (tag.to_owned(), details.to_owned()));
+    }
+    assert_eq!(bench.run(json!([{"op": "assert", "lock": "mine"}])), json!([{}]));
+    let (tag, _) = bench.fails(json!([insert("child", "c", json!({})), insert("child", "c", json!({}))]));
+    assert_eq!(tag, "duplicate uuid-name");
+}
+
+#[test]
+fn waiting() {
+    let mut bench = Bench::new();
+    let wait = |timeout: Json| {
+        let mut op = json!({"op": "wait", "table": "root", "where": [], "columns": ["name"], "until": "==", "rows": [{"name": "a"}]});
+        if let Json::Object(op) = &mut op {
+            op.extend((!timeout.is_null()).then(|| ("timeout".to_owned(), timeout)));
+        }
+        json!([op])
+    };
+    assert_eq!(bench.fails(wait(json!(0))), ("timed out".into(), "\"where\" clause test failed".into()));
+    assert_eq!(bench.run_after(0, wait(json!(5))), None);
+    let late = bench.run_after(7, wait(json!(5))).unwrap();
+    assert_eq!(late[0]["details"], json!("\"wait\" timed out after 7 ms"));
+    assert_eq!(bench.run_after(1_000_000, wait(Json::Null)), None);
+    bench.run(json!([insert("root", "a", json!({"name": "a"}))]));
+    assert_eq!(bench.run(wait(Json::Null)), json!([{}]));
+}
+
+#[test]
+fn mutations_of_sets_by_element() {
+    let mut bench = Bench::new();
+    bench.run(json!([
+        insert("root", "r", json!({"name": "r"})),
+        insert("child", "x", json!({"name": "x"})),
+        {"op": "mutate", "table": "root", "where": [["name", "==", "r"]], "mutations": [["children", "insert", ["named-uuid", "x"]]]}
+    ]));
+    assert_eq!(bench.count("child"), 1);
+    let child = *bench.db.rows("child").unwrap().keys().next().unwrap();
+    bench.run(json!([{"op": "mutate", "table": "root", "where": [], "mutations": [["children", "delete", Atom::Uuid(child).to_json()]]}]));
+    assert_eq!(bench.count("child"), 0);
+}

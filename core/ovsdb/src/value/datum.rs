@@ -189,37 +189,56 @@ impl Datum {
             (Datum::Map(old), Datum::Map(diff)) => Datum::Map(map_patch(old, diff)),
             _ => return Err(Error::plain("difference is of another type than its column")),
         };
-        if ty.admits_len(result.len()) { Ok(result) } else { Err(Error::plain("difference has a size error")) }
+        if ty.admits_len(result.len()) {
+            Ok(result)
+        } else {
+            Err(Error::plain("difference has a size error"))
+        }
     }
 }
 
 fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     let mut out = Vec::new();
-    merge(a, b, |x, y| x.cmp(y), |pair| match pair {
-        (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-        _ => {}
-    });
+    merge(
+        a,
+        b,
+        |x, y| x.cmp(y),
+        |pair| match pair {
+            (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
+            _ => {}
+        },
+    );
     out
 }
 
 fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
     let mut out = Vec::new();
-    merge(old, new, |x, y| x.0.cmp(&y.0), |pair| match pair {
-        (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-        (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
-        _ => {}
-    });
+    merge(
+        old,
+        new,
+        |x, y| x.0.cmp(&y.0),
+        |pair| match pair {
+            (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
+            (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
+            _ => {}
+        },
+    );
     out
 }
 
 fn map_patch(old: &[(Atom, Atom)], diff: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
     let mut out = Vec::new();
-    merge(old, diff, |x, y| x.0.cmp(&y.0), |pair| match pair {
-        (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-        // An equal pair in the difference means that the pair went away.
-        (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
-        _ => {}
-    });
+    merge(
+        old,
+        diff,
+        |x, y| x.0.cmp(&y.0),
+        |pair| match pair {
+            (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
+            // An equal pair in the difference means that the pair went away.
+            (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
+            _ => {}
+        },
+    );
     out
 }
 

@@ -52,7 +52,12 @@ fn tagged(tag: &str, inner: Json) -> Json {
     Json::Array(vec![tag.into(), inner])
 }
 
-fn parse_datum(json: &Json, ty: &Type, mut symbols: Option<&mut Symbols>, rigour: Rigour) -> Result<Datum, Error> {
+fn parse_datum(
+    json: &Json,
+    ty: &Type,
+    mut symbols: Option<&mut Symbols>,
+    rigour: Rigour,
+) -> Result<Datum, Error> {
     let tag = json.as_array().and_then(|a| a.first()).and_then(Json::as_str);
     let mut atom = |json: &Json, base: &BaseType| -> Result<Atom, Error> {
         let atom = parse_atom(json, base, symbols.as_deref_mut())?;

@@ -32,12 +32,20 @@ fn doubles_are_refused() {
 
 #[test]
 fn constraint_texts() {
-    let tag = ty(json!({"key": {"type": "integer", "minInteger": 0, "maxInteger": 4095}, "min": 0, "max": 1}));
+    let tag =
+        ty(json!({"key": {"type": "integer", "minInteger": 0, "maxInteger": 4095}, "min": 0, "max": 1}));
     let error = Datum::from_json(&json!(4096), &tag, None).unwrap_err();
-    assert_eq!(error.to_string(), "constraint violation: 4096 is not in the valid range 0 to 4095 (inclusive)");
-    let mode = ty(json!({"key": {"type": "string", "enum": ["set", ["secure", "standalone"]]}, "min": 0, "max": 1}));
+    assert_eq!(
+        error.to_string(),
+        "constraint violation: 4096 is not in the valid range 0 to 4095 (inclusive)"
+    );
+    let mode =
+        ty(json!({"key": {"type": "string", "enum": ["set", ["secure", "standalone"]]}, "min": 0, "max": 1}));
     let error = Datum::from_json(&json!("x"), &mode, None).unwrap_err();
-    assert_eq!(error.to_string(), "constraint violation: x is not one of the allowed values ([secure, standalone])");
+    assert_eq!(
+        error.to_string(),
+        "constraint violation: x is not one of the allowed values ([secure, standalone])"
+    );
 }
 
 #[test]
@@ -57,7 +65,8 @@ fn named_uuids_resolve_to_one_uuid() {
 
 #[test]
 fn reals_print_like_percent_g() {
-    let cases = [(0.5, "0.5"), (1e100, "1e+100"), (0.1 + 0.2, "0.3"), (-3.0, "-3"), (1e-7, "1e-07"), (0.0, "0")];
+    let cases =
+        [(0.5, "0.5"), (1e100, "1e+100"), (0.1 + 0.2, "0.3"), (-3.0, "-3"), (1e-7, "1e-07"), (0.0, "0")];
     for (value, text) in cases {
         assert_eq!(general(value), text);
     }

@@ -1,0 +1,408 @@
+//! A client's copy of a database, kept current by the server (an "IDL").
+//!
+//! Sans I/O: the owner of the connection tells [`Replica::connected`] and
+//! [`Replica::disconnected`], feeds [`Replica::receive`], and sends what
+//! [`Replica::poll_send`] yields. On each connection the replica asks for the schema, then
+//! monitors what it was configured for and the server has; with `monitor_cond_since` and the
+//! last transaction's ID it resumes where it left off, else it compares a full copy with what
+//! it has. Older servers get `monitor_cond`, then `monitor`.
+//!
+//! Rows seen by the user change only inside `receive`. [`Replica::seqno`] counts changes;
+//! [`Replica::take_changes`] lists them.
+
+use crate::database::{Change, Row};
+use crate::json::parse_uuid;
+use crate::monitor::Version;
+use crate::operation::Operation;
+use crate::schema::Schema;
+use crate::{Error, Json, Message, Uuid};
+use serde_json::{Map, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+mod row;
+mod update;
+
+pub use row::{RowRef, TableRef};
+
+/// What to keep a copy of.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The database's name.
+    pub database: String,
+    /// The tables, each with its columns; `None` is all columns.
+    pub tables: Vec<(String, Option<Vec<String>>)>,
+    /// A lock to hold while connected.
+    pub lock: Option<String>,
+}
+
+impl Config {
+    /// All columns of all tables of a database.
+    pub fn whole(schema: &Schema) -> Config {
+        let tables = schema.tables.iter().map(|t| (t.name.clone(), None)).collect();
+        Config { database: schema.name.clone(), tables, lock: None }
+    }
+
+    /// Some tables of the Open_vSwitch database, with all their columns.
+    pub fn open_vswitch(tables: &[&str]) -> Config {
+        let tables = tables.iter().map(|t| ((*t).to_owned(), None)).collect();
+        Config { database: "Open_vSwitch".into(), tables, lock: None }
+    }
+}
+
+/// A server that does not keep to the protocol: the owner should reconnect.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ProtocolError(pub String);
+
+/// Names a transaction until its result is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransactionId(u64);
+
+/// How a transaction ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransactionResult {
+    /// It is stored; one result per operation.
+    Success(Vec<Json>),
+    /// The server refused it.
+    Failed(Error),
+    /// A `wait` (or [`Operation::verify`]) did not hold: the copy was behind; try again.
+    TryAgain,
+    /// The lock is not held.
+    NotLocked,
+    /// The connection broke before the answer: it may or may not be stored.
+    Unknown,
+}
+
+impl TransactionResult {
+    /// The UUID that the insert at place `operation` gave its row.
+    pub fn inserted(&self, operation: usize) -> Option<Uuid> {
+        match self {
+            TransactionResult::Success(results) => {
+                results.get(operation)?.get("uuid")?.get(1)?.as_str().and_then(parse_uuid)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What an answer is awaited for.
+enum Asked {
+    Schema,
+    Monitor(Version),
+    Lock,
+    Transaction(TransactionId),
+}
+
+/// The copy.
+pub struct Replica {
+    config: Config,
+    schema: Option<Arc<Schema>>,
+    tables: Vec<BTreeMap<Uuid, Arc<Row>>>,
+    output: VecDeque<Message>,
+    asked: BTreeMap<u64, Asked>,
+    next_id: u64,
+    /// Where to resume, if the server numbers its transactions.
+    last_transaction: Option<Uuid>,
+    connected: bool,
+    synced: bool,
+    ever_synced: bool,
+    has_lock: bool,
+    seqno: u64,
+    changes: Vec<Change>,
+    results: VecDeque<(TransactionId, TransactionResult)>,
+}
+
+impl Replica {
+    /// An empty copy, not connected.
+    pub fn new(config: Config) -> Replica {
+        Replica {
+            config,
+            schema: None,
+            tables: Vec::new(),
+            output: VecDeque::new(),
+            asked: BTreeMap::new(),
+            next_id: 1,
+            last_transaction: None,
+            connected: false,
+            synced: false,
+            ever_synced: false,
+            has_lock: false,
+            seqno: 0,
+            changes: Vec::new(),
+            results: VecDeque::new(),
+        }
+    }
+
+    /// A new connection is up.
+    pub fn connected(&mut self) {
+        self.disconnected();
+        self.connected = true;
+        let database = self.config.database.clone();
+        self.ask(Asked::Schema, "get_schema", json!([database]));
+    }
+
+    /// The connection is gone. Rows stay as they are; open transactions end as unknown.
+    pub fn disconnected(&mut self) {
+        self.output.clear();
+        self.connected = false;
+        self.synced = false;
+        self.has_lock = false;
+        for asked in std::mem::take(&mut self.asked).into_values() {
+            if let Asked::Transaction(id) = asked {
+                self.results.push_back((id, TransactionResult::Unknown));
+            }
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_send(&mut self) -> Option<Message> {
+        self.output.pop_front()
+    }
+
+    /// Takes in one message.
+    pub fn receive(&mut self, message: Message) -> Result<(), ProtocolError> {
+        match message {
+            Message::Request { method, params, id } => {
+                self.output.push_back(match method.as_str() {
+                    "echo" => Message::Reply { result: params, id },
+                    _ => Message::Error { error: "unknown method".into(), id },
+                });
+                Ok(())
+            }
+            Message::Notify { method, params } => self.notified(&method, &params),
+            Message::Reply { result, id } => self.answered(&id, Ok(result)),
+            Message::Error { error, id } => self.answered(&id, Err(error)),
+        }
+    }
+
+    fn ask(&mut self, asked: Asked, method: &str, params: Json) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.asked.insert(id, asked);
+        self.output.push_back(Message::request(method, params, id));
+        id
+    }
+
+    fn notified(&mut self, method: &str, params: &Json) -> Result<(), ProtocolError> {
+        let locked = || {
+            self.config.lock.is_some() && params.get(0).and_then(Json::as_str) == self.config.lock.as_deref()
+        };
+        match method {
+            "update" => self.update(params.get(1), Version::Plain),
+            "update2" => self.update(params.get(1), Version::Conditional),
+            "update3" => {
+                self.last_transaction = params.get(1).and_then(Json::as_str).and_then(parse_uuid);
+                self.update(params.get(2), Version::Since)
+            }
+            "locked" | "stolen" if locked() => {
+                self.has_lock = method == "locked";
+                self.seqno += 1;
+                Ok(())
+            }
+            // Notifications of extensions that were not asked for mean nothing here.
+            _ => Ok(()),
+        }
+    }
+
+    fn answered(&mut self, id: &Json, answer: Result<Json, Json>) -> Result<(), ProtocolError> {
+        let Some(asked) = id.as_u64().and_then(|id| self.asked.remove(&id)) else {
+            return Ok(());
+        };
+        match (asked, answer) {
+            (Asked::Schema, Ok(json)) => self.got_schema(&json),
+            (Asked::Schema, Err(error)) => {
+                Err(ProtocolError(format!("the server refuses its schema: {error}")))
+            }
+            (Asked::Monitor(version), Ok(result)) => self.got_copy(version, &result),
+            (Asked::Monitor(version), Err(error)) => self.fall_back(version, &error),
+            (Asked::Lock, answer) => {
+                let locked = answer.ok().and_then(|result| result.get("locked").and_then(Json::as_bool));
+                self.has_lock = locked.unwrap_or(false);
+                self.seqno += 1;
+                Ok(())
+            }
+            (Asked::Transaction(id), answer) => {
+                self.results.push_back((id, transaction_result(answer)));
+                Ok(())
+            }
+        }
+    }
+
+    fn got_schema(&mut self, json: &Json) -> Result<(), ProtocolError> {
+        let schema = Schema::from_json(json).map_err(|e| ProtocolError(format!("schema: {e}")))?;
+        if self.schema.as_deref() != Some(&schema) {
+            self.forget_rows();
+            self.tables = vec![BTreeMap::new(); schema.tables.len()];
+            self.last_transaction = None;
+            self.schema = Some(Arc::new(schema));
+        }
+        if let Some(lock) = self.config.lock.clone() {
+            self.ask(Asked::Lock, "lock", json!([lock]));
+        }
+        self.ask_monitor(Version::Since);
+        Ok(())
+    }
+
+    fn ask_monitor(&mut self, version: Version) {
+        let mut params =
+            vec![self.config.database.as_str().into(), json!("replica"), self.monitor_requests()];
+        let method = match version {
+            Version::Plain => "monitor",
+            Version::Conditional => "monitor_cond",
+            Version::Since => {
+                params.push(self.last_transaction.unwrap_or_default().to_string().into());
+                "monitor_cond_since"
+            }
+        };
+        self.ask(Asked::Monitor(version), method, Json::Array(params));
+    }
+
+    /// The tables and columns wanted, as far as the server's schema has them.
+    fn monitor_requests(&self) -> Json {
+        let mut requests = Map::new();
+        for (name, columns) in &self.config.tables {
+            let Some(table) = self.schema.as_ref().and_then(|s| s.table(name)) else { continue };
+            let wanted = |c: &str| columns.as_ref().is_none_or(|wanted| wanted.iter().any(|w| w == c));
+            let columns =
+                table.columns.iter().map(|c| c.name.as_str()).filter(|c| !c.starts_with('_') && wanted(c));
+            requests.insert(name.clone(), json!([{"columns": columns.collect::<Vec<_>>()}]));
+        }
+        Json::Object(requests)
+    }
+
+    fn fall_back(&mut self, version: Version, error: &Json) -> Result<(), ProtocolError> {
+        if error.as_str() != Some("unknown method") {
+            return Err(ProtocolError(format!("the server refuses to be monitored: {error}")));
+        }
+        self.last_transaction = None;
+        match version {
+            Version::Since => self.ask_monitor(Version::Conditional),
+            Version::Conditional => self.ask_monitor(Version::Plain),
+            Version::Plain => return Err(ProtocolError("the server knows no monitors".into())),
+        }
+        Ok(())
+    }
+
+    fn got_copy(&mut self, version: Version, result: &Json) -> Result<(), ProtocolError> {
+        let (resumed, updates) = match version {
+            Version::Since => {
+                self.last_transaction = result.get(1).and_then(Json::as_str).and_then(parse_uuid);
+                (result.get(0).and_then(Json::as_bool).unwrap_or(false), result.get(2))
+            }
+            _ => (false, Some(result)),
+        };
+        if resumed {
+            self.update(updates, version)?;
+        } else {
+            self.replace(updates, version)?;
+        }
+        self.synced = true;
+        self.ever_synced = true;
+        self.seqno += 1;
+        Ok(())
+    }
+
+    /// Sends a transaction; `None` when there is no connection. With a lock configured, the
+    /// server is also told to hold the transaction against it.
+    pub fn transact(&mut self, operations: &[Operation]) -> Option<TransactionId> {
+        if !self.connected {
+            return None;
+        }
+        let mut params = vec![Json::from(self.config.database.as_str())];
+        params.extend(operations.iter().map(Operation::to_json));
+        if let Some(lock) = &self.config.lock {
+            params.push(Operation::assert(lock).to_json());
+        }
+        let id = TransactionId(self.next_id);
+        self.ask(Asked::Transaction(id), "transact", Json::Array(params));
+        Some(id)
+    }
+
+    /// The next transaction that ended.
+    pub fn poll_result(&mut self) -> Option<(TransactionId, TransactionResult)> {
+        self.results.pop_front()
+    }
+
+    /// Asks whether the server is alive; its answer needs no attention.
+    pub fn probe(&mut self) {
+        if self.connected {
+            self.output.push_back(Message::request("echo", json!([]), "echo"));
+        }
+    }
+
+    /// Whether the copy is current, as far as this connection goes.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Whether the copy has ever been complete.
+    pub fn has_ever_synced(&self) -> bool {
+        self.ever_synced
+    }
+
+    /// Whether the configured lock is held.
+    pub fn has_lock(&self) -> bool {
+        self.has_lock
+    }
+
+    /// Grows whenever rows, the lock or the state of the copy change.
+    pub fn seqno(&self) -> u64 {
+        self.seqno
+    }
+
+    /// The row changes since the last call, in order.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The server's schema.
+    pub fn schema(&self) -> Option<&Arc<Schema>> {
+        self.schema.as_ref()
+    }
+
+    /// A table; `None` when the server has none of that name.
+    pub fn table(&self, name: &str) -> Option<TableRef<'_>> {
+        let schema = self.schema.as_ref()?;
+        let index = schema.table_index(name)?;
+        Some(TableRef { schema: schema.tables.get(index)?, rows: self.tables.get(index)? })
+    }
+
+    /// The rows of a table; none when the server has no such table.
+    pub fn rows(&self, table: &str) -> impl Iterator<Item = RowRef<'_>> {
+        self.table(table).into_iter().flat_map(|table| table.rows())
+    }
+
+    /// One row.
+    pub fn row(&self, table: &str, uuid: Uuid) -> Option<RowRef<'_>> {
+        self.table(table)?.row(uuid)
+    }
+
+    /// A row of a [`Change`], with typed access.
+    pub fn view<'a>(&'a self, table: usize, row: &'a Row) -> Option<RowRef<'a>> {
+        let schema = self.schema.as_ref()?.tables.get(table)?;
+        Some(RowRef { schema, row })
+    }
+}
+
+fn transaction_result(answer: Result<Json, Json>) -> TransactionResult {
+    let results = match answer {
+        Ok(Json::Array(results)) => results,
+        Ok(other) => return TransactionResult::Failed(Error::syntax(&other, "array expected")),
+        Err(error) => {
+            let fallback = || Error::plain(error.to_string());
+            return TransactionResult::Failed(Error::from_json(&error).unwrap_or_else(fallback));
+        }
+    };
+    match results.iter().find_map(Error::from_json) {
+        None => TransactionResult::Success(results),
+        Some(error) => match &*error.tag {
+            "timed out" => TransactionResult::TryAgain,
+            "not owner" => TransactionResult::NotLocked,
+            _ => TransactionResult::Failed(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! The service from outside: what it keeps, and what clients see. One program, so that it
+//! links once.
+
+mod common;
+mod durability;
+mod protocol;
