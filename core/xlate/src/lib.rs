@@ -1,1 +1,34 @@
-//! A pure function: (snapshot, flow) to actions, wildcards, side effects and trace.
+//! Translation: a packet's fields through the OpenFlow pipeline to datapath actions.
+//!
+//! A pure function of a [`Snapshot`] and an [`Input`]: it changes nothing, but returns what should change
+//! ([`Effect`], [`Credit`]) beside the actions and the mask of the bits that it looked at. It runs on any thread, many
+//! at a time: the snapshot does not change, and what does (learning tables, frozen states) is asked through traits.
+//!
+//! The path: `walk` begins and ends it, `lookup` finds rules, `actions` does their lists, `ports` and `normal` send,
+//! `commit` writes headers just before. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of
+//! a [`Trace`] and of errors is that of Open vSwitch 3.7, since scripts read it.
+
+mod action_set;
+mod actions;
+mod commit;
+mod controller;
+mod fields;
+mod frozen;
+mod groups;
+mod hash;
+mod header;
+mod learn;
+mod lookup;
+mod normal;
+mod outcome;
+mod ports;
+mod snapshot;
+mod trace;
+mod walk;
+
+pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
+pub use normal::is_reserved;
+pub use outcome::{Credit, Effect, Failure, LearnedFlow, Level, LogLine, Output};
+pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
+pub use trace::{Kind, Trace};
+pub use walk::{Input, Start, Text, translate};

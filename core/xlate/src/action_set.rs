@@ -1,0 +1,121 @@
+//! The action set (OpenFlow 1.3.5 §5.10): what `write_actions` gathers and the end of the pipeline does.
+
+use crate::trace::Kind;
+use crate::walk::{Walk, report};
+use openflow::action::Action;
+use units::OfPort;
+
+/// The place of an action in the set's order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// Done in this order, the last one of each kind.
+    Once(usize),
+    /// Done after those, in the order in which they came.
+    Set,
+    /// The last of the highest rank ends the list; without one nothing is done.
+    Final(usize),
+}
+
+fn slot(action: &Action) -> Slot {
+    match action {
+        Action::StripVlan => Slot::Once(0),
+        Action::PopMpls(_) => Slot::Once(1),
+        Action::Decap { .. } => Slot::Once(2),
+        Action::Encap(_) => Slot::Once(3),
+        Action::PushMpls(_) => Slot::Once(4),
+        Action::PushVlan(_) => Slot::Once(5),
+        Action::DecTtl { .. } => Slot::Once(6),
+        Action::DecMplsTtl => Slot::Once(7),
+        Action::DecNshTtl => Slot::Once(8),
+        Action::Ct(_) => Slot::Final(0),
+        Action::CtClear => Slot::Final(1),
+        Action::Resubmit { .. } => Slot::Final(2),
+        Action::Output { .. } => Slot::Final(3),
+        Action::Group(_) => Slot::Final(4),
+        _ => Slot::Set,
+    }
+}
+
+/// The list that does what a set says.
+pub(crate) fn in_order(set: &[Action]) -> Vec<Action> {
+    let mut once: [Option<&Action>; 9] = [None; 9];
+    let mut sets = Vec::new();
+    let mut last: Option<(usize, &Action)> = None;
+    for action in set {
+        match slot(action) {
+            Slot::Once(i) => once[i] = Some(action),
+            Slot::Set => sets.push(action),
+            Slot::Final(rank) if last.is_none_or(|(r, _)| rank >= r) => last = Some((rank, action)),
+            Slot::Final(_) => {}
+        }
+    }
+    let Some((_, last)) = last else { return Vec::new() };
+    once.into_iter().flatten().chain(sets).chain([last]).cloned().collect()
+}
+
+impl Walk<'_> {
+    pub(crate) fn write_actions(&mut self, actions: &[Action]) {
+        // `actset_output` is the port of the set as long as no group takes its place.
+        for action in actions {
+            match action {
+                _ if self.action_set_has_group => break,
+                Action::Output { port, .. } => self.flow.actset_output = port.0,
+                Action::Group(_) => {
+                    self.flow.actset_output = OfPort::UNSET.0;
+                    self.action_set_has_group = true;
+                }
+                _ => {}
+            }
+        }
+        self.action_set.extend_from_slice(actions);
+    }
+
+    pub(crate) fn clear_actions(&mut self) {
+        self.report_action_set("was");
+        self.action_set.clear();
+        self.flow.actset_output = OfPort::UNSET.0;
+        self.action_set_has_group = false;
+    }
+
+    pub(crate) fn report_action_set(&mut self, verb: &str) {
+        let list = in_order(&self.action_set);
+        if list.is_empty() {
+            report!(self, Detail, "action set {verb} empty");
+        } else {
+            self.report_actions(Kind::Detail, &format!("action set {verb}"), &list);
+        }
+    }
+
+    /// At the end of the pipeline.
+    pub(crate) fn run_action_set(&mut self) {
+        let list = in_order(&std::mem::take(&mut self.action_set));
+        if list.is_empty() {
+            return;
+        }
+        self.in_action_set = true;
+        let back = self.nest(Kind::Table, || "--. Executing action set:".into());
+        self.actions(&list, true, false);
+        self.unnest(back);
+        self.in_action_set = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_order() {
+        let out = Action::output(OfPort(1));
+        let set = [Action::PushVlan(0x8100), out.clone(), Action::SetIpTtl(1), Action::StripVlan];
+        let list = in_order(&set);
+        assert_eq!(list, [Action::StripVlan, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]);
+    }
+
+    #[test]
+    fn a_group_beats_an_output_and_no_end_is_nothing() {
+        let set = [Action::Group(1), Action::output(OfPort(1)), Action::Group(2)];
+        assert_eq!(in_order(&set), [Action::Group(2)]);
+        assert_eq!(in_order(&[Action::SetIpTtl(1)]), []);
+    }
+}

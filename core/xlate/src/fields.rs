@@ -1,0 +1,125 @@
+//! Reading and writing fields while translating: what is read or written gets into the mask.
+//!
+//! Written bits are matched too, so that a megaflow whose packets have the value already need not write it, and one
+//! that does write it writes exactly these bits.
+
+use crate::trace::Kind;
+use crate::walk::{Walk, report};
+use flow::field::Prereq;
+use flow::{FieldId, Flow, Subfield, VLAN_CFI};
+
+/// The packet has the field. What decides that gets into the mask.
+pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
+    let ip = flow.is_ip();
+    match field.info().prereq {
+        Prereq::None | Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::IpAny | Prereq::Mpls => {}
+        Prereq::Ethernet => mask.packet_type = u32::MAX,
+        Prereq::VlanVid => {
+            mask.packet_type = u32::MAX;
+            if flow.packet_type == 0 {
+                mask.vlans[0].tci |= VLAN_CFI;
+            }
+        }
+        Prereq::CtValid => mask.ct_state = u8::MAX,
+        Prereq::Tcp | Prereq::Udp | Prereq::Sctp if ip => mask.nw_proto = u8::MAX,
+        Prereq::Icmpv4 if flow.dl_type == 0x0800 => mask.nw_proto = u8::MAX,
+        Prereq::Icmpv6 if flow.dl_type == 0x86dd => mask.nw_proto = u8::MAX,
+        Prereq::Nd | Prereq::NdSolicit | Prereq::NdAdvert if flow.dl_type == 0x86dd => {
+            mask.nw_proto = u8::MAX;
+            if flow.nw_proto == 58 {
+                mask.tp_dst = u16::MAX;
+                if flow.tp_dst == 0 {
+                    mask.tp_src = u16::MAX;
+                }
+            }
+        }
+        _ => {}
+    }
+    field.prereqs_ok(flow)
+}
+
+fn is_tunnel(field: FieldId) -> bool {
+    field.info().name.starts_with("tun_")
+}
+
+/// Writing a network field needs the protocol: the datapath writes no header of a packet it does not know.
+fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
+    use FieldId::*;
+    let l3 = matches!(field, Ipv4Src | Ipv4Dst | Ipv6Src | Ipv6Dst | Ipv6Label | IpDscp | IpEcn | IpTtl);
+    let arp = matches!(field, ArpOp | ArpSha | ArpTha | ArpSpa | ArpTpa);
+    if flow.is_ip() && l3 || flow.dl_type == 0x0806 && arp {
+        mask.nw_proto = u8::MAX;
+    }
+}
+
+fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
+    let bits = if field == FieldId::DlVlan { bits & 0xfff } else { bits };
+    let all = field.mask_of(mask) | bits;
+    field.set_mask(mask, all);
+}
+
+impl Walk<'_> {
+    /// `set_field` and `load`.
+    pub(crate) fn set_field(&mut self, field: FieldId, value: u128, bits: u128) {
+        if !prereqs_ok(field, &self.flow, &mut self.mask) {
+            report!(self, Warn, "unmet prerequisites for {}, set_field ignored", field.info().name);
+            return;
+        }
+        unwildcard_l3_prereqs(field, &self.flow, &mut self.mask);
+        if !is_tunnel(field) {
+            unwildcard_bits(field, bits, &mut self.mask);
+        }
+        field.set_masked(&mut self.flow, value, bits);
+    }
+
+    /// `move`. The two have the same width.
+    pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
+        let (flow, mask) = (&self.flow, &mut self.mask);
+        if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
+            src.unwildcard(mask);
+            let value = src.get(flow);
+            self.write(dst, value);
+        }
+        self.report_subfield(dst);
+    }
+
+    /// Writes a value without asking whether the packet has the field.
+    pub(crate) fn write(&mut self, dst: Subfield, value: u128) {
+        if !is_tunnel(dst.field) {
+            dst.unwildcard(&mut self.mask);
+        }
+        dst.set(&mut self.flow, value);
+    }
+
+    /// `push`
+    pub(crate) fn stack_push(&mut self, src: Subfield) {
+        src.unwildcard(&mut self.mask);
+        self.stack.push((src.get(&self.flow), src.n_bits.div_ceil(8)));
+    }
+
+    /// `pop`
+    pub(crate) fn stack_pop(&mut self, dst: Subfield) {
+        match self.stack.pop() {
+            Some((value, _)) => {
+                self.write(dst, value & dst.ones());
+                self.report_subfield(dst);
+            }
+            None => self.error(format_args!("stack underflow")),
+        }
+    }
+
+    /// Says in the trace what a subfield is now.
+    pub(crate) fn report_subfield(&mut self, sf: Subfield) {
+        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;
+        let value = if whole {
+            text.field_value(sf.field, sf.field.get(&self.flow))
+        } else {
+            match sf.get(&self.flow) {
+                0 => "0".to_owned(),
+                v => format!("{v:#x}"),
+            }
+        };
+        trace.report(Kind::Detail, format!("{sf} is now {value}"));
+    }
+}

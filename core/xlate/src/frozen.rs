@@ -1,0 +1,213 @@
+//! Frozen translations: what a recirculated packet, or a packet-in, goes on from.
+//!
+//! A translation that cannot go on before the datapath has done something (unwrapped a label, computed a hash) puts
+//! its state aside under a recirculation id; the packet comes back with the id, and the state is thawed. The
+//! `controller` action uses the same ids to keep the metadata of its packet. Equal states share one id, so that the
+//! megaflows of equal packets are equal.
+//!
+//! **Invariant**: a state stays as long as someone holds a reference; every [`Recirc::freeze`] makes one.
+
+use crate::BridgeId;
+use flow::{Flow, Tunnel};
+use openflow::action::Action;
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use units::OfPort;
+
+/// Metadata that a packet loses on its way through the datapath.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrozenMetadata {
+    /// Outer header.
+    pub tunnel: Tunnel,
+    /// OpenFlow metadata.
+    pub metadata: u64,
+    /// Registers.
+    pub regs: [u32; flow::flow::REGS],
+    /// OpenFlow port.
+    pub in_port: OfPort,
+}
+
+impl FrozenMetadata {
+    /// That of a flow.
+    pub fn of(flow: &Flow) -> FrozenMetadata {
+        FrozenMetadata {
+            tunnel: flow.tunnel,
+            metadata: flow.metadata,
+            regs: flow.regs,
+            in_port: OfPort(flow.in_port as u16),
+        }
+    }
+
+    /// Gives it back to a flow.
+    pub fn restore(&self, flow: &mut Flow) {
+        flow.tunnel = self.tunnel;
+        flow.metadata = self.metadata;
+        flow.regs = self.regs;
+        flow.in_port = u32::from(self.in_port.0);
+    }
+}
+
+/// One step of what is left to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// An action.
+    Do(Action),
+    /// The actions that follow belong to a rule of this table and cookie: packet-ins say so.
+    Unroll {
+        /// Table.
+        table: u8,
+        /// Cookie.
+        cookie: u64,
+    },
+}
+
+/// All that a translation needs to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frozen {
+    /// In which bridge.
+    pub bridge: BridgeId,
+    /// In which table, if there are no actions.
+    pub table_id: u8,
+    /// Metadata of the packet.
+    pub metadata: FrozenMetadata,
+    /// What `push` has pushed: value and width.
+    pub stack: Vec<(u128, u8)>,
+    /// The packet went through connection tracking.
+    pub conntracked: bool,
+    /// The packet has just lost its last label.
+    pub was_mpls: bool,
+    /// What is left to do.
+    pub steps: Vec<Step>,
+    /// The action set.
+    pub action_set: Vec<Action>,
+    /// For a packet-in.
+    pub userdata: Vec<u8>,
+}
+
+/// Keeps frozen states. The switch lends its locked table, a test a plain one.
+pub trait Recirc {
+    /// The id of a state, new or shared; a reference to it is the caller's to give back. `None` if none is free.
+    fn freeze(&self, state: Frozen) -> Option<u32>;
+    /// The state of an id.
+    fn thaw(&self, id: u32) -> Option<Arc<Frozen>>;
+}
+
+/// States by id, with their references.
+#[derive(Debug, Default)]
+pub struct RecircTable {
+    states: HashMap<u32, (Arc<Frozen>, u64)>,
+    by_hash: HashMap<u64, Vec<u32>>,
+    last: u32,
+}
+
+fn hash_of(state: &Frozen) -> u64 {
+    let mut h = DefaultHasher::new();
+    (state.bridge, state.table_id, &state.stack, state.conntracked, state.was_mpls).hash(&mut h);
+    (state.metadata.metadata, state.metadata.regs, state.metadata.in_port).hash(&mut h);
+    (state.metadata.tunnel.tun_id, state.metadata.tunnel.ip_src, state.metadata.tunnel.ip_dst).hash(&mut h);
+    (state.steps.len(), state.action_set.len(), &state.userdata).hash(&mut h);
+    h.finish()
+}
+
+impl RecircTable {
+    /// The id of a state, with one more reference.
+    pub fn freeze(&mut self, state: Frozen) -> Option<u32> {
+        let hash = hash_of(&state);
+        let same = self.by_hash.get(&hash).into_iter().flatten().copied();
+        for id in same {
+            if let Some((known, refs)) = self.states.get_mut(&id)
+                && **known == state
+            {
+                *refs += 1;
+                return Some(id);
+            }
+        }
+        let id = self.free_id()?;
+        self.states.insert(id, (Arc::new(state), 1));
+        self.by_hash.entry(hash).or_default().push(id);
+        Some(id)
+    }
+
+    fn free_id(&mut self) -> Option<u32> {
+        // One of len + 1 different ids is free.
+        for _ in 0..=self.states.len() {
+            self.last = self.last.checked_add(1).unwrap_or(1);
+            if !self.states.contains_key(&self.last) {
+                return Some(self.last);
+            }
+        }
+        None
+    }
+
+    /// The state of an id.
+    pub fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
+        self.states.get(&id).map(|(s, _)| Arc::clone(s))
+    }
+
+    /// Gives a reference back; the last one frees the id.
+    pub fn release(&mut self, id: u32) {
+        let Some((state, refs)) = self.states.get_mut(&id) else { return };
+        *refs -= 1;
+        if *refs > 0 {
+            return;
+        }
+        let hash = hash_of(state);
+        self.states.remove(&id);
+        if let Some(ids) = self.by_hash.get_mut(&hash) {
+            ids.retain(|i| *i != id);
+            if ids.is_empty() {
+                self.by_hash.remove(&hash);
+            }
+        }
+    }
+
+    /// States held.
+    pub fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(metadata: u64) -> Frozen {
+        Frozen {
+            bridge: BridgeId(1),
+            table_id: 0,
+            metadata: FrozenMetadata::of(&Flow { metadata, ..Flow::ZERO }),
+            stack: Vec::new(),
+            conntracked: false,
+            was_mpls: false,
+            steps: Vec::new(),
+            action_set: Vec::new(),
+            userdata: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn equal_states_share_an_id_until_the_last_reference_goes() {
+        let mut t = RecircTable::default();
+        assert_eq!(t.freeze(state(1)), Some(1));
+        assert_eq!(t.freeze(state(2)), Some(2));
+        assert_eq!(t.freeze(state(1)), Some(1));
+        t.release(1);
+        assert!(t.thaw(1).is_some());
+        t.release(1);
+        assert!(t.thaw(1).is_none() && t.len() == 1 && t.by_hash.len() == 1);
+        assert_eq!(t.freeze(state(1)), Some(3));
+    }
+
+    #[test]
+    fn ids_wrap_around_zero() {
+        let mut t = RecircTable { last: u32::MAX, ..RecircTable::default() };
+        assert_eq!(t.freeze(state(1)), Some(1));
+    }
+}

@@ -1,0 +1,266 @@
+//! Groups: which buckets a packet goes through.
+//!
+//! A select group hashes. By default the datapath computes the hash (`dp_hash`) and the packet comes back with it, so
+//! that one megaflow per bucket serves all connections; with `selection_method=hash` and where the weights need more
+//! than 256 slots, the fields are hashed here and matched exactly.
+
+use crate::outcome::Credit;
+use crate::trace::Kind;
+use crate::walk::{Walk, report};
+use crate::{fields, hash};
+use dpif::HashAlg;
+use ofproto::Group;
+use openflow::action::HashFields;
+use openflow::flow_mod::GROUP_ANY;
+use openflow::group::{Bucket, GroupType};
+use std::sync::Arc;
+use units::OfPort;
+
+/// How long a chain of groups that watch each other may be.
+const MAX_LIVENESS_DEPTH: u32 = 128;
+/// Slots of the table from hash to bucket.
+const MAX_SLOTS: usize = 256;
+const MIN_SLOTS: usize = 16;
+
+impl Walk<'_> {
+    /// `group`: false if there is no such group, which ends the list of actions.
+    pub(crate) fn group(&mut self, id: u32, last: bool) -> bool {
+        if !self.within_limits() {
+            return true;
+        }
+        let Some(group) = self.bridge.tables.group(id).map(Arc::clone) else {
+            report!(self, Warn, "output to nonexistent group {id}");
+            return false;
+        };
+        match group.kind {
+            GroupType::All | GroupType::Indirect => {
+                for (i, bucket) in group.buckets.iter().enumerate() {
+                    self.bucket(bucket, last && i + 1 == group.buckets.len());
+                }
+                self.out.credits.push(Credit::Group { group: Arc::clone(&group), bucket: None });
+            }
+            GroupType::Select => self.one_bucket(&group, Walk::select, last),
+            GroupType::FastFailover => self.one_bucket(&group, Walk::first_live, last),
+        }
+        true
+    }
+
+    fn one_bucket(&mut self, group: &Arc<Group>, choose: fn(&mut Self, &Group) -> Option<usize>, last: bool) {
+        let chosen = choose(self, group).and_then(|i| group.buckets.get(i).map(|b| (i, b)));
+        match chosen {
+            Some((index, bucket)) => {
+                report!(self, Detail, "using bucket {}", bucket.id);
+                self.bucket(bucket, last);
+                self.out.credits.push(Credit::Group { group: Arc::clone(group), bucket: Some(index) });
+            }
+            None if !self.freezing => report!(self, Detail, "no live bucket"),
+            None => {}
+        }
+    }
+
+    /// A bucket is an action set done to a copy.
+    fn bucket(&mut self, bucket: &Bucket, last: bool) {
+        let back = self.nest(Kind::Bucket, || format!("bucket {}", bucket.id));
+        let flow = Box::new(self.flow);
+        let was_mpls = self.was_mpls;
+        let list = crate::action_set::in_order(&bucket.actions);
+        self.depth += 1;
+        self.actions(&list, last, true);
+        self.depth -= 1;
+        if self.freezing {
+            self.finish_freezing();
+        }
+        self.flow = *flow;
+        self.was_mpls = was_mpls;
+        self.exit = false;
+        // What one bucket cannot do does not keep the others from it; limits on the whole walk stay.
+        if self.out.error.is_some_and(|e| e.is_of_bucket()) {
+            self.out.error = None;
+        }
+        self.unnest(back);
+    }
+
+    fn is_live(&mut self, group: &Group, bucket: &Bucket, depth: u32) -> bool {
+        if depth >= MAX_LIVENESS_DEPTH {
+            self.error(format_args!("bucket chaining exceeded {MAX_LIVENESS_DEPTH} links"));
+            return false;
+        }
+        if group.kind == GroupType::Select && bucket.weight == 0 {
+            return false;
+        }
+        let watches = bucket.watch_port != OfPort::NONE || bucket.watch_group != GROUP_ANY;
+        if !watches {
+            return true;
+        }
+        let port = match bucket.watch_port {
+            OfPort::NONE => false,
+            OfPort::CONTROLLER => self.bridge.alive,
+            number => self.bridge.port(number).is_some_and(|p| p.may_enable),
+        };
+        port || bucket.watch_group != GROUP_ANY && self.is_group_live(bucket.watch_group, depth + 1)
+    }
+
+    fn is_group_live(&mut self, id: u32, depth: u32) -> bool {
+        let Some(group) = self.bridge.tables.group(id).map(Arc::clone) else { return false };
+        group.buckets.iter().any(|b| self.is_live(&group, b, depth))
+    }
+
+    fn report_dead(&mut self, bucket: &Bucket) {
+        let mut why = Vec::new();
+        if bucket.watch_port != OfPort::NONE {
+            why.push(format!("port {}", bucket.watch_port));
+        }
+        if bucket.watch_group != GROUP_ANY {
+            why.push(format!("port {}", bucket.watch_group));
+        }
+        report!(self, Detail, "bucket {}: not live due to {}", bucket.id, why.join(" and "));
+    }
+
+    fn first_live(&mut self, group: &Group) -> Option<usize> {
+        for (i, bucket) in group.buckets.iter().enumerate() {
+            if self.is_live(group, bucket, 0) {
+                return Some(i);
+            }
+            self.report_dead(bucket);
+        }
+        None
+    }
+
+    fn select(&mut self, group: &Group) -> Option<usize> {
+        if self.was_mpls {
+            self.freeze();
+            return None;
+        }
+        let s = &group.selection;
+        let default = s.method.is_empty();
+        match s.method.as_str() {
+            "hash" if !s.fields.is_empty() => {
+                let basis = self.hash_chosen_fields(group);
+                self.best_live(group, basis)
+            }
+            "" | "dp_hash" => {
+                match slots(&group.buckets, if default { MAX_SLOTS } else { usize::from(u16::MAX) }) {
+                    Some(slots) => {
+                        let symmetric = default || s.param >> 32 == 1;
+                        let alg = if symmetric { HashAlg::SymL4 } else { HashAlg::L4 };
+                        self.by_datapath_hash(group, &slots, alg, if default { 0 } else { s.param as u32 })
+                    }
+                    None => self.by_l4_hash(group),
+                }
+            }
+            _ => self.by_l4_hash(group),
+        }
+    }
+
+    fn by_l4_hash(&mut self, group: &Group) -> Option<usize> {
+        hash::unwildcard(&self.flow, &mut self.mask, HashFields::SymmetricL4);
+        let basis = hash::of_fields(&self.flow, HashFields::SymmetricL4, 0);
+        self.best_live(group, basis)
+    }
+
+    fn hash_chosen_fields(&mut self, group: &Group) -> u32 {
+        let param = group.selection.param;
+        let mut basis = hash::of_two(param as u32, (param >> 32) as u32);
+        for &(field, bits) in &group.selection.fields {
+            if !fields::prereqs_ok(field, &self.flow, &mut self.mask) {
+                continue;
+            }
+            let value = field.get(&self.flow) & bits;
+            for shift in [0, 32, 64, 96] {
+                basis = hash::of_two((value >> shift) as u32, basis);
+            }
+            let all = field.mask_of(&self.mask) | bits;
+            field.set_mask(&mut self.mask, all);
+        }
+        basis
+    }
+
+    fn best_live(&mut self, group: &Group, basis: u32) -> Option<usize> {
+        let mut best = None;
+        for (i, bucket) in group.buckets.iter().enumerate() {
+            if !self.is_live(group, bucket, 0) {
+                self.report_dead(bucket);
+                continue;
+            }
+            let score = (hash::of_two(bucket.id, basis) & 0xffff) * u32::from(bucket.weight);
+            if best.is_none_or(|(s, _)| score >= s) {
+                best = Some((score, i));
+            }
+            report!(self, Detail, "bucket {}: score {score}", bucket.id);
+        }
+        best.map(|(_, i)| i)
+    }
+
+    fn by_datapath_hash(
+        &mut self,
+        group: &Group,
+        slots: &[usize],
+        alg: HashAlg,
+        basis: u32,
+    ) -> Option<usize> {
+        // The datapath never computes 0.
+        if self.flow.dp_hash == 0 {
+            self.freeze();
+            self.recirc_hash = Some((alg, basis));
+            report!(self, Detail, "selection method in use: dp_hash, recirculating");
+            return None;
+        }
+        let bits = slots.len() - 1;
+        self.mask.dp_hash |= bits as u32;
+        let first = self.flow.dp_hash as usize & bits;
+        let around = (0..slots.len()).map(|i| slots[(first + i) & bits]);
+        for index in around {
+            if let Some(bucket) = group.buckets.get(index)
+                && self.is_live(group, bucket, 0)
+            {
+                return Some(index);
+            }
+        }
+        None
+    }
+}
+
+/// Which bucket each value of the hash means: a power of two of slots, shared by weight after Sainte-Laguë.
+fn slots(buckets: &[Bucket], max: usize) -> Option<Vec<usize>> {
+    let weights = || buckets.iter().map(|b| usize::from(b.weight));
+    let least = weights().filter(|w| *w > 0).min()?;
+    let wanted = weights().sum::<usize>().div_ceil(least).next_power_of_two().max(MIN_SLOTS);
+    if wanted > max {
+        return None;
+    }
+    let mut divisors = vec![1usize; buckets.len()];
+    let mut out = Vec::with_capacity(wanted);
+    for _ in 0..wanted {
+        // weight / divisor, compared without fractions; of equals the first.
+        let mut best = 0;
+        for (i, w) in weights().enumerate() {
+            if w * divisors[best] > usize::from(buckets[best].weight) * divisors[i] {
+                best = i;
+            }
+        }
+        divisors[best] += 2;
+        out.push(best);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(weights: &[u16]) -> Option<Vec<usize>> {
+        let buckets: Vec<Bucket> =
+            weights.iter().map(|&weight| Bucket { weight, ..Bucket::default() }).collect();
+        let slots = slots(&buckets, MAX_SLOTS)?;
+        Some((0..weights.len()).map(|i| slots.iter().filter(|s| **s == i).count()).collect())
+    }
+
+    #[test]
+    fn slots_follow_the_weights() {
+        assert_eq!(share(&[1, 1]), Some(vec![8, 8]));
+        assert_eq!(share(&[1, 3]), Some(vec![4, 12]));
+        assert_eq!(share(&[0, 5]), Some(vec![0, 16]));
+        assert_eq!(share(&[0]), None);
+        assert_eq!(share(&[1, 1000]), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Pushing and popping headers of a `Flow`: what the packet would look like to the next table.
+//!
+//! Where the result depends on bits of the original packet, those are added to the mask.
+
+use flow::flow::{MPLS_MAX, VLANS_MAX};
+use flow::{Flow, VLAN_CFI, Vlan};
+
+/// Bottom-of-stack bit of an MPLS label stack entry.
+pub const MPLS_BOS: u32 = 0x100;
+const ALL_TAG: Vlan = Vlan { tpid: 0xffff, tci: 0xffff };
+
+/// Tags that the flow has.
+pub fn vlan_count(flow: &Flow) -> usize {
+    flow.vlans.iter().take_while(|v| v.tci & VLAN_CFI != 0).count()
+}
+
+/// Removes the outer tag, if there is one.
+pub fn pop_vlan(flow: &mut Flow, mask: &mut Flow) {
+    let n = vlan_count(flow);
+    if n > 1 {
+        mask.vlans[1..n].fill(ALL_TAG);
+    }
+    if n > 0 {
+        flow.vlans[..n].rotate_left(1);
+        flow.vlans[n - 1] = Vlan::default();
+    }
+}
+
+/// Pushes a tag of priority 0 and VLAN 0. A tag that does not fit any more is lost to the flow, as it is to a match.
+pub fn push_vlan(flow: &mut Flow, mask: &mut Flow, tpid: u16) {
+    mask.vlans[..vlan_count(flow)].fill(ALL_TAG);
+    flow.vlans.copy_within(..VLANS_MAX - 1, 1);
+    flow.vlans[0] = Vlan { tpid, tci: VLAN_CFI };
+}
+
+/// An Ethernet type of MPLS.
+pub fn is_mpls(dl_type: u16) -> bool {
+    dl_type == 0x8847 || dl_type == 0x8848
+}
+
+/// Label stack entries that the flow has, up to the bottom of the stack; `MPLS_MAX` if that is not in sight.
+pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
+    if !is_mpls(flow.dl_type) {
+        return 0;
+    }
+    let bottom = flow.mpls_lse.iter().position(|lse| lse & MPLS_BOS != 0);
+    let n = bottom.map_or(MPLS_MAX, |i| i + 1);
+    if let Some(mask) = mask {
+        for lse in &mut mask.mpls_lse[..n] {
+            *lse |= MPLS_BOS;
+        }
+    }
+    n
+}
+
+/// Pushes a copy of the outer entry, or the first one. `n` is the count before, below `MPLS_MAX`.
+/// With `clear` the network and transport fields become unknown, as they are to a match.
+pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>, clear: bool) {
+    if n > 0 {
+        if let Some(mask) = mask {
+            mask.mpls_lse[..n].fill(u32::MAX);
+        }
+        flow.mpls_lse.copy_within(..n, 1);
+        flow.mpls_lse[0] = flow.mpls_lse[1] & !MPLS_BOS;
+    } else {
+        let label = if flow.dl_type == 0x86dd { 2 } else { 0 };
+        let (mut tc, mut ttl) = (0, 64);
+        if flow.is_ip() {
+            tc = u32::from(flow.nw_tos & 0xfc) >> 2;
+            if flow.nw_ttl != 0 {
+                ttl = u32::from(flow.nw_ttl);
+            }
+            if let Some(mask) = mask {
+                mask.nw_tos |= 0xfc;
+                mask.nw_ttl = 0xff;
+            }
+        }
+        flow.mpls_lse[0] = label << 12 | (tc & 7) << 9 | MPLS_BOS | ttl;
+        if clear {
+            clear_l3(flow);
+        }
+    }
+    flow.dl_type = ethertype;
+}
+
+/// Pops the outer entry; false if that is not possible.
+pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>) -> bool {
+    if n == 0 {
+        return false;
+    }
+    if let Some(mask) = mask {
+        if n == MPLS_MAX {
+            mask.mpls_lse[n - 1] |= MPLS_BOS;
+        }
+        mask.mpls_lse[1..n].fill(u32::MAX);
+    }
+    if n == MPLS_MAX && flow.mpls_lse[n - 1] & MPLS_BOS == 0 {
+        return false;
+    }
+    flow.mpls_lse[..n].rotate_left(1);
+    flow.mpls_lse[n - 1] = 0;
+    flow.dl_type = ethertype;
+    true
+}
+
+fn clear_l3(flow: &mut Flow) {
+    let kept = *flow;
+    *flow = Flow {
+        tunnel: kept.tunnel,
+        metadata: kept.metadata,
+        regs: kept.regs,
+        skb_priority: kept.skb_priority,
+        pkt_mark: kept.pkt_mark,
+        in_port: kept.in_port,
+        recirc_id: kept.recirc_id,
+        conj_id: kept.conj_id,
+        ct_mark: kept.ct_mark,
+        ct_zone: kept.ct_zone,
+        ct_state: kept.ct_state,
+        ct_nw_proto: kept.ct_nw_proto,
+        ct_label: kept.ct_label,
+        packet_type: kept.packet_type,
+        actset_output: kept.actset_output,
+        dl_dst: kept.dl_dst,
+        dl_src: kept.dl_src,
+        vlans: kept.vlans,
+        mpls_lse: kept.mpls_lse,
+        ..Flow::ZERO
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_push_and_pop() {
+        let (mut f, mut m) = (Flow::ZERO, Flow::ZERO);
+        push_vlan(&mut f, &mut m, 0x8100);
+        f.vlans[0].tci |= 5;
+        assert_eq!(m, Flow::ZERO);
+        push_vlan(&mut f, &mut m, 0x88a8);
+        assert_eq!((vlan_count(&f), f.vlans[1].tci & 0xfff, m.vlans[0]), (2, 5, ALL_TAG));
+        pop_vlan(&mut f, &mut m);
+        assert_eq!(f.vlan_vid(), Some(5));
+        pop_vlan(&mut f, &mut m);
+        pop_vlan(&mut f, &mut m);
+        assert_eq!(f, Flow::ZERO);
+    }
+
+    #[test]
+    fn labels_push_and_pop() {
+        let mut f = Flow { dl_type: 0x0800, nw_ttl: 7, nw_proto: 6, ..Flow::ZERO };
+        push_mpls(&mut f, 0, 0x8847, None, true);
+        assert_eq!((f.mpls_lse[0], f.nw_proto, mpls_count(&f, None)), (0x107, 0, 1));
+        push_mpls(&mut f, 1, 0x8847, None, true);
+        assert_eq!(mpls_count(&f, None), 2);
+        assert!(pop_mpls(&mut f, 2, 0x8847, None) && pop_mpls(&mut f, 1, 0x0800, None));
+        assert_eq!((f.dl_type, f.mpls_lse), (0x0800, [0; 3]));
+        assert!(!pop_mpls(&mut f, 0, 0x0800, None));
+    }
+}

@@ -1,0 +1,102 @@
+//! `learn`: a flow that makes flows.
+
+use crate::outcome::{Credit, Effect, LearnedFlow};
+use crate::trace::Kind;
+use crate::walk::Walk;
+use flow::field::Prereq;
+use flow::{Flow, Match};
+use openflow::FlowMod;
+use openflow::action::{Action, Learn, LearnSource, LearnTarget};
+use openflow::flow_mod::{FlowCommand, FlowFlags};
+use std::sync::Arc;
+use units::OfPort;
+
+impl Walk<'_> {
+    pub(crate) fn learn(&mut self, learn: &Learn) {
+        for spec in &learn.specs {
+            if let LearnSource::Field(src) = spec.src {
+                src.unwildcard(&mut self.mask);
+            }
+        }
+        let flow_mod = make(learn, &self.flow);
+        self.report_learned(&flow_mod);
+        let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
+        if let Some(dst) = learn.result_dst {
+            // Whether there is room is known only when the flow is put; the limit is checked there.
+            self.write(dst, 1);
+            self.report_subfield(dst);
+            self.out.avoid_caching |= learn.limit != 0;
+        }
+        if self.input.side_effects {
+            self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
+        }
+        self.out.credits.push(Credit::Learn(learned));
+    }
+
+    fn report_learned(&mut self, f: &FlowMod) {
+        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        let mut line =
+            format!("table={} {} priority={}", f.table, text.matching(self.bridge, &f.matching), f.priority);
+        if f.new_cookie != 0 {
+            line.push_str(&format!(" cookie={:#x}", f.new_cookie));
+        }
+        if f.idle_timeout != 0 {
+            line.push_str(&format!(" idle={}", f.idle_timeout));
+        }
+        if f.hard_timeout != 0 {
+            line.push_str(&format!(" hard={}", f.hard_timeout));
+        }
+        if f.flags.send_flow_rem {
+            line.push_str(" send_flow_rem");
+        }
+        line.push_str(&format!(" actions={}", text.actions(self.bridge, &f.actions)));
+        trace.report(Kind::Detail, line);
+    }
+}
+
+/// The flow that a packet teaches.
+fn make(learn: &Learn, flow: &Flow) -> FlowMod {
+    let (mut matching, mut actions) = (Match::CATCHALL, Vec::new());
+    if learn.fin_idle_timeout != 0 || learn.fin_hard_timeout != 0 {
+        actions.push(Action::FinTimeout { idle: learn.fin_idle_timeout, hard: learn.fin_hard_timeout });
+    }
+    for spec in &learn.specs {
+        let value = match &spec.src {
+            LearnSource::Field(src) => src.get(flow),
+            LearnSource::Value(v) => *v,
+        };
+        match spec.dst {
+            LearnTarget::Match(dst) => {
+                let (old, mask) = matching.get(dst.field);
+                let value = old & !dst.field_mask() | (value & dst.ones()) << dst.ofs;
+                matching.set_masked(dst.field, value, mask | dst.field_mask());
+                if dst.field.info().prereq != Prereq::None {
+                    matching.require_ethernet();
+                }
+            }
+            LearnTarget::Load(dst) => actions.push(Action::RegLoad { dst, value: value & dst.ones() }),
+            LearnTarget::Output => actions.extend(output(value)),
+        }
+    }
+    FlowMod {
+        command: FlowCommand::ModifyStrict,
+        table: learn.table,
+        priority: learn.priority,
+        new_cookie: learn.cookie,
+        modify_cookie: learn.cookie != u64::MAX,
+        matching,
+        actions,
+        idle_timeout: learn.idle_timeout,
+        hard_timeout: learn.hard_timeout,
+        flags: FlowFlags { send_flow_rem: learn.send_flow_rem, ..FlowFlags::default() },
+        ..FlowMod::default()
+    }
+}
+
+/// Ports that a learned flow may output to; others are left out.
+fn output(value: u128) -> Option<Action> {
+    let port = OfPort(u16::try_from(value).ok()?);
+    let allowed =
+        port < OfPort::MAX || matches!(port, OfPort::IN_PORT | OfPort::FLOOD | OfPort::LOCAL | OfPort::ALL);
+    allowed.then(|| Action::output(port))
+}

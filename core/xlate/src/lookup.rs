@@ -1,0 +1,227 @@
+//! Tables: which rule comes next, and what follows from it.
+//!
+//! A look-up that finds nothing still has a rule: one of the switch's own, that sends the packet to the controller or
+//! drops it. Limits on depth and number of look-ups keep a loop of flows from running forever.
+
+use crate::outcome::{Credit, Failure};
+use crate::snapshot::{Fragments, PortFlags};
+use crate::trace::Kind;
+use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk};
+use classifier::of::Classified;
+use flow::Flow;
+use flow::flow::frag;
+use ofproto::{Rule, TABLE_INTERNAL};
+use openflow::table::TableMiss;
+use std::sync::Arc;
+use units::OfPort;
+
+/// How to look up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Search {
+    /// As if received here.
+    pub port: u32,
+    /// In this table.
+    pub table: u8,
+    /// A miss may go to the controller.
+    pub may_packet_in: bool,
+    /// A miss does what the table's configuration says.
+    pub honor_miss: bool,
+    /// Addresses and ports are those of the connection's original direction.
+    pub with_ct: bool,
+    /// Nothing else follows: no copy is needed.
+    pub last: bool,
+    /// What follows sees none of the changes.
+    pub isolated: bool,
+}
+
+impl Search {
+    /// As for a packet that enters a bridge.
+    pub(crate) fn first(port: u32, table: u8) -> Search {
+        Search {
+            port,
+            table,
+            may_packet_in: true,
+            honor_miss: true,
+            with_ct: false,
+            last: true,
+            isolated: false,
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// The first look-up of a packet.
+    pub(crate) fn first_table(&mut self) {
+        let table = self.table_id;
+        let rule = self.find(&Search::first(self.flow.in_port, table));
+        self.out.credits.push(Credit::Rule(Arc::clone(&rule)));
+        let shown = self.table_id;
+        self.report_rule(&rule, shown);
+        if self.may_receive_initial() {
+            self.rule_cookie = rule.cookie;
+            self.rule = Some(Arc::clone(&rule));
+            self.actions(&rule.actions, true, false);
+            self.finish_actions();
+        }
+    }
+
+    /// Looks up and does what the rule says.
+    pub(crate) fn table(&mut self, search: Search) {
+        if self.was_mpls {
+            self.freeze();
+            return;
+        }
+        if !self.within_limits() {
+            return;
+        }
+        let old_table = self.table_id;
+        self.table_id = search.table;
+        if search.with_ct {
+            if self.flow.ct_nw_proto == 0 || !self.flow.is_ip() {
+                self.error(format_args!("resubmit(ct) with non-tracked or non-IP packet!"));
+                self.table_id = old_table;
+                return;
+            }
+            self.swap_tuples();
+        }
+        let rule = self.find(&search);
+        if search.with_ct {
+            self.swap_tuples();
+        }
+        self.out.credits.push(Credit::Rule(Arc::clone(&rule)));
+        let back = self.out.trace.as_ref().map(|t| t.cursor());
+        self.report_rule(&rule, search.table);
+        self.descend(rule, search.table <= old_table, &search);
+        self.unnest(back);
+        self.table_id = old_table;
+    }
+
+    fn descend(&mut self, rule: Arc<Rule>, deepens: bool, search: &Search) {
+        self.resubmits += 1;
+        self.depth += u32::from(deepens);
+        let old_cookie = std::mem::replace(&mut self.rule_cookie, rule.cookie);
+        let old_rule = self.rule.replace(Arc::clone(&rule));
+        if search.isolated {
+            self.isolated(&rule.actions, search.last);
+        } else {
+            self.actions(&rule.actions, search.last, false);
+        }
+        self.rule_cookie = old_cookie;
+        self.rule = old_rule;
+        self.depth -= u32::from(deepens);
+    }
+
+    /// False, after a report, if the walk must not go deeper.
+    pub(crate) fn within_limits(&mut self) -> bool {
+        if self.depth >= MAX_DEPTH {
+            self.error(format_args!("over max translation depth {MAX_DEPTH}"));
+            self.out.error = Some(Failure::RecursionTooDeep);
+        } else if self.resubmits >= MAX_RESUBMITS {
+            self.error(format_args!("over {MAX_RESUBMITS} resubmit actions"));
+            self.out.error = Some(Failure::TooManyResubmits);
+        } else if self.out.actions.len() > 0xffff / 8 {
+            // 8 bytes is what an output takes in Netlink, whose limit this is.
+            self.error(format_args!("resubmits yielded over 64 kB of actions"));
+            self.exit = true;
+        } else if self.stack.len() >= 65536 / 8 {
+            self.error(format_args!("resubmits yielded over 64 kB of stack"));
+            self.out.error = Some(Failure::StackTooDeep);
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The rule for the packet, never none. Leaves the table where it was found in `table_id`.
+    fn find(&mut self, search: &Search) -> Arc<Rule> {
+        let tables = &self.bridge.tables;
+        let mut key = Flow { in_port: search.port, ..self.flow };
+        if self.flow.nw_frag & frag::ANY != 0 {
+            match self.bridge.fragments {
+                Fragments::Normal => (key.tp_src, key.tp_dst) = (0, 0),
+                Fragments::Drop => return Arc::clone(&tables.internal().drop_frags),
+                Fragments::Match => {}
+            }
+        }
+        let mut miss = TableMiss::Continue;
+        for id in
+            (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
+        {
+            self.table_id = id;
+            let found = tables.lookup(id, &key, Some(&mut self.mask));
+            self.out.credits.push(Credit::Table {
+                bridge: self.bridge.id,
+                table: id,
+                matched: found.is_some(),
+            });
+            if let Some(rule) = found {
+                return Arc::clone(rule);
+            }
+            if search.honor_miss {
+                miss = tables.table(id).map_or(TableMiss::Default, |t| t.config().miss);
+                if miss == TableMiss::Continue {
+                    continue;
+                }
+            }
+            break;
+        }
+        if self.wants_packet_in(search, miss) {
+            return Arc::clone(&tables.internal().miss);
+        }
+        Arc::clone(&tables.internal().no_packet_in)
+    }
+
+    fn wants_packet_in(&self, search: &Search, miss: TableMiss) -> bool {
+        if !search.may_packet_in {
+            return false;
+        }
+        match miss {
+            TableMiss::Drop => false,
+            TableMiss::Default => self.bridge.packet_in_on_miss,
+            TableMiss::Controller | TableMiss::Continue => self
+                .bridge
+                .port(OfPort(self.flow.in_port as u16))
+                .is_some_and(|p| !p.flags.contains(PortFlags::NO_PACKET_IN)),
+        }
+    }
+
+    /// The trace line of a look-up; what follows is below it.
+    fn report_rule(&mut self, rule: &Arc<Rule>, table: u8) {
+        let Some(text) = self.input.trace else { return };
+        let (bridge, internal) = (self.bridge, self.bridge.tables.internal());
+        let line = if Arc::ptr_eq(rule, &internal.miss) {
+            "No match, and a \"packet-in\" is called for.".to_owned()
+        } else if Arc::ptr_eq(rule, &internal.no_packet_in) {
+            "No match.".to_owned()
+        } else if Arc::ptr_eq(rule, &internal.drop_frags) {
+            "Packets are IP fragments and the fragment handling mode is \"drop\".".to_owned()
+        } else {
+            let mut line = text.matching(bridge, &rule.full_match());
+            if !line.is_empty() {
+                line.push_str(", ");
+            }
+            line.push_str(&format!("priority {}", rule.priority()));
+            if rule.cookie != 0 {
+                line.push_str(&format!(", cookie {:#x}", rule.cookie));
+            }
+            line
+        };
+        self.nest(Kind::Table, || format!("{table:2}. {line}"));
+    }
+
+    fn swap_tuples(&mut self) {
+        let ipv4 = self.flow.dl_type == 0x0800;
+        for f in [&mut self.flow, &mut self.mask] {
+            std::mem::swap(&mut f.nw_proto, &mut f.ct_nw_proto);
+            if ipv4 {
+                std::mem::swap(&mut f.nw_src, &mut f.ct_nw_src);
+                std::mem::swap(&mut f.nw_dst, &mut f.ct_nw_dst);
+            } else {
+                std::mem::swap(&mut f.ipv6_src, &mut f.ct_ipv6_src);
+                std::mem::swap(&mut f.ipv6_dst, &mut f.ct_ipv6_dst);
+            }
+            std::mem::swap(&mut f.tp_src, &mut f.ct_tp_src);
+            std::mem::swap(&mut f.tp_dst, &mut f.ct_tp_dst);
+        }
+    }
+}

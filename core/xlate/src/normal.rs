@@ -1,0 +1,215 @@
+//! NORMAL: the bridge as an ordinary learning switch (IEEE 802.1D §7.7 and 7.8, 802.1Q §8).
+//!
+//! **Invariant**: what decides is in the mask: both addresses, the VLAN, and of an ARP packet what makes it gratuitous.
+
+use crate::outcome::{Credit, Effect};
+use crate::snapshot::{Attachment, Bundle};
+use crate::walk::{Walk, report};
+use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
+use flow::{Flow, Mac, VLAN_CFI};
+use units::OfPort;
+
+/// Where a packet came in, as NORMAL sees it.
+struct Ingress<'a> {
+    /// `None` for packets that a controller sends without a port.
+    bundle: Option<&'a Bundle>,
+    /// The port, where there is one.
+    has_port: bool,
+}
+
+impl Ingress<'_> {
+    fn id(&self) -> Option<BundleId> {
+        self.bundle.map(|b| b.id)
+    }
+
+    fn name(&self) -> &str {
+        self.bundle.map_or("OFPP_NONE", |b| &b.name)
+    }
+}
+
+/// 01:80:c2:00:00:00 to 0f, and the addresses of other link protocols that a switch keeps to itself.
+pub fn is_reserved(mac: Mac) -> bool {
+    const EXACT: [u64; 7] = [
+        0x00e0_2b00_0000,
+        0x00e0_2b00_0004,
+        0x00e0_2b00_0006,
+        0x0100_0c00_0000,
+        0x0100_0ccc_cccc,
+        0x0100_0ccc_cccd,
+        0x0100_0ccd_cdcd,
+    ];
+    const RANGES: [(u64, u64); 2] =
+        [(0x0180_c200_0000, 0x0180_c200_000f), (0x0100_0ccc_ccc0, 0x0100_0ccc_ccc7)];
+    let m = mac.to_u64();
+    EXACT.contains(&m) || RANGES.iter().any(|(a, b)| (*a..=*b).contains(&m))
+}
+
+/// A station announces itself. Looks at no more of the packet than it must.
+fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
+    if flow.dl_type != 0x0806 {
+        return false;
+    }
+    mask.dl_dst = Mac::BROADCAST;
+    if flow.dl_dst != Mac::BROADCAST {
+        return false;
+    }
+    mask.nw_proto = 0xff;
+    match flow.nw_proto {
+        2 => true,
+        1 => {
+            (mask.nw_src, mask.nw_dst) = (u32::MAX, u32::MAX);
+            flow.nw_src == flow.nw_dst
+        }
+        _ => false,
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// The bundle of an ingress port; `None` after a report if there is none.
+    fn ingress(&mut self) -> Option<Ingress<'a>> {
+        let number = OfPort(self.flow.in_port as u16);
+        let port = self.bridge.port(number);
+        if let Some(bundle) = port.and_then(|p| p.bundle).and_then(|id| self.bridge.bundle(id)) {
+            return Some(Ingress { bundle: Some(bundle), has_port: true });
+        }
+        if matches!(number, OfPort::CONTROLLER | OfPort::NONE) {
+            return Some(Ingress { bundle: None, has_port: port.is_some() });
+        }
+        self.error(format_args!("received packet on unknown port {}", number.0));
+        None
+    }
+
+    /// Translates NORMAL.
+    pub(crate) fn normal(&mut self) {
+        (self.mask.dl_src, self.mask.dl_dst) = (Mac::BROADCAST, Mac::BROADCAST);
+        self.mask.vlans[0].tci |= 0xfff | VLAN_CFI;
+        let Some(ingress) = self.ingress() else {
+            report!(self, Warn, "no input bundle, dropping");
+            return;
+        };
+        if matches!(self.flow.dl_type, 0x8100 | 0x88a8) && self.flow.vlans[0].tci & VLAN_CFI == 0 {
+            if self.input.packet.is_some() {
+                let name = ingress.name();
+                self.error(format_args!("dropping packet with partial VLAN tag received on port {name}"));
+            }
+            report!(self, Warn, "partial VLAN tag, dropping");
+            return;
+        }
+        let wire = VlanTags::of(&self.flow);
+        if !self.admits(&ingress, wire.vid()) {
+            report!(self, Warn, "disallowed VLAN VID for this input port, dropping");
+            return;
+        }
+        let tags = ingress.bundle.map_or(wire, |b| b.vlan.input(wire));
+        if ingress.has_port && !self.bridge.forward_bpdu && is_reserved(self.flow.dl_dst) {
+            report!(self, Detail, "packet has reserved destination MAC, dropping");
+            return;
+        }
+        self.learn_source(&ingress, tags.vid());
+        self.forward(&ingress, &tags);
+    }
+
+    fn admits(&mut self, ingress: &Ingress<'_>, vid: u16) -> bool {
+        let Some(bundle) = ingress.bundle else { return true };
+        let name = &bundle.name;
+        match bundle.vlan.admit(vid) {
+            Ok(()) => return true,
+            Err(Refusal::TaggedOnAccess(own)) => self.error(format_args!(
+                "dropping VLAN {vid} tagged packet received on port {name} configured as VLAN {own} access port"
+            )),
+            Err(Refusal::NotTrunked) => self.error(format_args!(
+                "dropping VLAN {vid} packet received on port {name} not configured for trunking VLAN {vid}"
+            )),
+            Err(Refusal::CvlanExcluded) => self.error(format_args!(
+                "dropping VLAN {vid} packet received on dot1q-tunnel port {name} that excludes this VLAN"
+            )),
+        }
+        false
+    }
+
+    fn learn_source(&mut self, ingress: &Ingress<'_>, vlan: u16) {
+        let grat_arp = is_gratuitous_arp(&self.flow, &mut self.mask);
+        let Some(bundle) = ingress.bundle else { return };
+        let mac = self.flow.dl_src;
+        let need = LearnNeed { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
+        let id = self.bridge.id;
+        if self.input.side_effects && self.flow.packet_type == 0 {
+            let macs = &self.bridge.macs;
+            let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
+            if moves && self.station(vlan, mac) != Some(bundle.id) {
+                self.debug(format_args!("learned that {mac} is on port {} in VLAN {vlan}", bundle.name));
+            }
+            self.out.effects.push(Effect::MacLearn { bridge: id, need });
+        }
+        self.out.credits.push(Credit::Mac { bridge: id, need });
+    }
+
+    /// Where a station is, counting what this packet has taught already.
+    fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
+        let macs = &self.bridge.macs;
+        let taught = self.out.effects.iter().rev().find_map(|e| match e {
+            Effect::MacLearn { bridge, need }
+                if *bridge == self.bridge.id && (need.vlan, need.mac) == (vlan, mac) =>
+            {
+                Some(need.port)
+            }
+            _ => None,
+        });
+        match taught {
+            Some(port) if macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac) => Some(port),
+            _ => macs.port_of(vlan, mac),
+        }
+    }
+
+    fn forward(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
+        let Some(to) = self.station(tags.vid(), self.flow.dl_dst) else {
+            report!(self, Detail, "no learned MAC for destination, flooding");
+            return self.normal_flood(ingress, tags);
+        };
+        match self.bridge.bundle(to) {
+            None => report!(self, Warn, "learned port is unknown, dropping"),
+            Some(_) if ingress.id() == Some(to) => {
+                report!(self, Detail, "learned port is input port, dropping")
+            }
+            Some(bundle) => {
+                report!(self, Detail, "forwarding to learned port");
+                self.normal_output(bundle, tags);
+            }
+        }
+    }
+
+    fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
+        for bundle in &self.bridge.bundles {
+            if ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags) {
+                self.normal_output(bundle, tags);
+            }
+        }
+    }
+
+    /// Sends out of a bundle with the tags that belong there.
+    fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
+        let vlan: &VlanConfig = &bundle.vlan;
+        if vlan.reads_cvlan() {
+            self.mask.vlans[1].tci = u16::MAX;
+        }
+        let mut tags = vlan.output(*tags);
+        if vlan.priority_tags != PriorityTags::Never {
+            tags.0[0].pcp = self.flow.vlans[0].tci & 0xe000;
+        }
+        let Some(port) = self.member(bundle) else { return };
+        let kept = self.flow.vlans;
+        tags.put(&mut self.flow, vlan.priority_tags);
+        self.output_port(port, true, false, false);
+        self.flow.vlans = kept;
+    }
+
+    /// The interface of a bundle that sends: of several, the first one that is up.
+    fn member(&self, bundle: &Bundle) -> Option<OfPort> {
+        match bundle.ports.as_slice() {
+            [only] => Some(*only),
+            several => several.iter().copied().find(|p| {
+                self.bridge.port(*p).is_some_and(|p| p.may_enable && p.attachment != Attachment::None)
+            }),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a translation returns: actions, mask, and all that happens beside them.
+//!
+//! Nothing is done here: effects are carried out by who asked, once, if there was a packet; credits are owed for
+//! every packet that the resulting megaflow forwards.
+
+use crate::BridgeId;
+use crate::trace::Trace;
+use bridge::LearnNeed;
+use dpif::{DpAction, DropReason, SlowReason};
+use flow::Flow;
+use ofproto::{Group, Rule};
+use openflow::FlowMod;
+use std::sync::Arc;
+use thiserror::Error;
+use units::OfPort;
+
+/// Why a packet could not be translated; it is dropped. The texts are those of `ofproto/trace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// The bridge is gone.
+    #[error("Bridge not found")]
+    BridgeNotFound,
+    /// Tables nest too deeply.
+    #[error("Recursion too deep")]
+    RecursionTooDeep,
+    /// Too many look-ups.
+    #[error("Too many resubmits")]
+    TooManyResubmits,
+    /// `push` without end.
+    #[error("Stack too deep")]
+    StackTooDeep,
+    /// The recirculation id is not known, or none is free.
+    #[error("No recirculation context")]
+    NoRecirculationContext,
+    /// A recirculated packet that is told what to do otherwise.
+    #[error("Recirculation conflict")]
+    RecirculationConflict,
+    /// More labels than a flow holds.
+    #[error("Too many MPLS labels")]
+    TooManyMplsLabels,
+    /// Such a packet cannot be changed that way.
+    #[error("Unsupported packet type")]
+    UnsupportedPacketType,
+    /// This switch does not have the action.
+    #[error("Action {0} is not supported")]
+    NotSupported(&'static str),
+}
+
+impl Failure {
+    /// One bucket of a group failed, not the walk.
+    pub(crate) fn is_of_bucket(self) -> bool {
+        matches!(self, Failure::TooManyMplsLabels | Failure::UnsupportedPacketType | Failure::NotSupported(_))
+    }
+
+    /// As what its packets are counted.
+    pub fn drop_reason(self) -> DropReason {
+        match self {
+            Failure::BridgeNotFound => DropReason::ActionBridgeNotFound,
+            Failure::RecursionTooDeep => DropReason::ActionRecursionTooDeep,
+            Failure::TooManyResubmits => DropReason::ActionTooManyResubmit,
+            Failure::StackTooDeep => DropReason::ActionStackTooDeep,
+            Failure::NoRecirculationContext => DropReason::ActionNoRecirculationContext,
+            Failure::RecirculationConflict => DropReason::ActionRecirculationConflict,
+            Failure::TooManyMplsLabels => DropReason::ActionTooManyMplsLabels,
+            Failure::UnsupportedPacketType | Failure::NotSupported(_) => {
+                DropReason::ActionUnsupportedPacketType
+            }
+        }
+    }
+}
+
+/// Something to do once, because of the packet.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Put a station into the learning table.
+    MacLearn {
+        /// Of this bridge.
+        bridge: BridgeId,
+        /// What to learn.
+        need: LearnNeed,
+    },
+    /// Put a flow that `learn` made.
+    Learn(Arc<LearnedFlow>),
+    /// Shorten the timeouts of a rule: a connection ends.
+    FinTimeout {
+        /// Which rule.
+        rule: Arc<Rule>,
+        /// New idle timeout, if not 0 and shorter.
+        idle: u16,
+        /// New hard timeout, if not 0 and shorter.
+        hard: u16,
+    },
+}
+
+/// A flow made by a `learn` action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnedFlow {
+    /// In this bridge.
+    pub bridge: BridgeId,
+    /// As a request: added, or put in place of one with its match and priority.
+    pub flow_mod: FlowMod,
+    /// How many flows of this cookie there may be; 0: any number.
+    pub limit: u32,
+}
+
+/// Someone to tell about every packet of the megaflow.
+#[derive(Clone, Debug)]
+pub enum Credit {
+    /// A rule that it went through.
+    Rule(Arc<Rule>),
+    /// A table that was looked up.
+    Table {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// Which one.
+        table: u8,
+        /// A rule was found.
+        matched: bool,
+    },
+    /// A group that it went through.
+    Group {
+        /// Which one.
+        group: Arc<Group>,
+        /// The index of the bucket that was chosen; `None` if all were used.
+        bucket: Option<usize>,
+    },
+    /// It crossed from one bridge into another.
+    Patch {
+        /// Sent by this port.
+        tx: (BridgeId, OfPort),
+        /// Received by this one.
+        rx: (BridgeId, OfPort),
+    },
+    /// A station is alive.
+    Mac {
+        /// In the learning table of this bridge.
+        bridge: BridgeId,
+        /// Which one.
+        need: LearnNeed,
+    },
+    /// A learned flow is alive.
+    Learn(Arc<LearnedFlow>),
+}
+
+/// How loud a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Someone should look at it.
+    Warn,
+    /// Good to know.
+    Info,
+    /// For debugging.
+    Debug,
+}
+
+/// A line for the log. Its writer limits the rate.
+#[derive(Clone, Debug)]
+pub struct LogLine {
+    /// How loud.
+    pub level: Level,
+    /// What, and on which bridge, ending with "while processing " where the packet is to follow.
+    pub text: String,
+    /// The packet.
+    pub flow: Flow,
+}
+
+/// The result of a translation.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// What the datapath shall do.
+    pub actions: Vec<DpAction>,
+    /// The bits that were looked at.
+    pub mask: Flow,
+    /// The flow as the pipeline left it, with its OpenFlow port.
+    pub flow: Flow,
+    /// The flow as the pipeline got it.
+    pub initial: Flow,
+    /// To be done once.
+    pub effects: Vec<Effect>,
+    /// To be told of every packet.
+    pub credits: Vec<Credit>,
+    /// Recirculation ids that the actions name; each holds a reference that goes with the megaflow.
+    pub recircs: Vec<u32>,
+    /// Not empty: packets must be translated and executed one by one.
+    pub slow: SlowReason,
+    /// The result depends on something that is not in the mask: do not make a megaflow.
+    pub avoid_caching: bool,
+    /// The packet is dropped because of this.
+    pub error: Option<Failure>,
+    /// For the log.
+    pub log: Vec<LogLine>,
+    /// How it went, if asked for.
+    pub trace: Option<Trace>,
+}
+
+impl Output {
+    /// Nothing yet.
+    pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Output {
+        Output {
+            actions: Vec::new(),
+            mask: Flow::ZERO,
+            flow: initial,
+            initial,
+            effects: Vec::new(),
+            credits: Vec::new(),
+            recircs: Vec::new(),
+            slow: SlowReason::empty(),
+            avoid_caching: false,
+            error: None,
+            log: Vec::new(),
+            trace,
+        }
+    }
+}

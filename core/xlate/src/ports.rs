@@ -1,0 +1,272 @@
+//! Sending packets out of ports, and into the next bridge.
+
+use crate::lookup::Search;
+use crate::outcome::Credit;
+use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
+use crate::walk::{Walk, report};
+use crate::{BridgeId, Start};
+use dpif::DpAction;
+use flow::{Flow, Mac};
+use openflow::action::Action;
+use units::OfPort;
+
+/// A spanning tree packet.
+fn is_stp(flow: &Flow) -> bool {
+    flow.dl_type == 0x05ff && flow.dl_dst == Mac([0x01, 0x80, 0xc2, 0, 0, 0])
+}
+
+impl<'a> Walk<'a> {
+    /// The port takes the packet in.
+    fn may_receive(&mut self, port: &Port) -> bool {
+        let either = PortFlags::NO_RECV | PortFlags::NO_RECV_STP;
+        if self.flow.dl_type == 0x05ff && port.flags.intersects(either) {
+            self.mask.dl_dst = Mac::BROADCAST;
+        }
+        let no = if is_stp(&self.flow) { PortFlags::NO_RECV_STP } else { PortFlags::NO_RECV };
+        !port.flags.contains(no)
+    }
+
+    /// As above, for the port that the packet came in by; no port is no obstacle.
+    pub(crate) fn may_receive_initial(&mut self) -> bool {
+        let bridge = self.bridge;
+        bridge.port(OfPort(self.flow.in_port as u16)).is_none_or(|p| self.may_receive(p))
+    }
+
+    /// `output`
+    pub(crate) fn output(&mut self, port: OfPort, max_len: u16, last: bool, in_bucket: bool) {
+        self.output_maybe_cut(port, max_len, last, false, in_bucket);
+    }
+
+    fn output_maybe_cut(&mut self, port: OfPort, max_len: u16, last: bool, cut: bool, in_bucket: bool) {
+        let in_port = OfPort(self.flow.in_port as u16);
+        match port {
+            OfPort::IN_PORT => self.output_port(in_port, true, last, cut),
+            OfPort::TABLE => {
+                self.table(Search { last: false, ..Search::first(self.flow.in_port, 0) });
+            }
+            OfPort::NORMAL => self.normal(),
+            OfPort::FLOOD => self.flood(false, last),
+            OfPort::ALL => self.flood(true, last),
+            OfPort::CONTROLLER => self.output_controller(max_len, in_bucket),
+            OfPort::NONE => {}
+            _ if port == in_port => self.info(format_args!("skipping output to input port")),
+            _ => self.output_port(port, true, last, cut),
+        }
+    }
+
+    /// `output(port=..,max_len=..)`
+    pub(crate) fn output_cut(&mut self, port: OfPort, max_len: u32, last: bool, in_bucket: bool) {
+        let in_port = OfPort(self.flow.in_port as u16);
+        match port {
+            OfPort::TABLE
+            | OfPort::NORMAL
+            | OfPort::FLOOD
+            | OfPort::ALL
+            | OfPort::CONTROLLER
+            | OfPort::NONE => {
+                report!(self, Warn, "output_trunc does not support port: {port}");
+            }
+            _ if port == in_port => self.info(format_args!("skipping output to input port")),
+            _ => {
+                let target = if port == OfPort::IN_PORT { in_port } else { port };
+                if self.bridge.datapath_port(target).is_none() {
+                    self.error(format_args!("output_trunc does not support patch port {port}"));
+                    return;
+                }
+                self.out.actions.push(DpAction::Trunc(max_len));
+                self.output_maybe_cut(port, 0, last, true, in_bucket);
+            }
+        }
+    }
+
+    fn flood(&mut self, all: bool, last: bool) {
+        let in_port = OfPort(self.flow.in_port as u16);
+        let bridge = self.bridge;
+        let targets = |p: &&Port| p.ofport != in_port && (all || !p.flags.contains(PortFlags::NO_FLOOD));
+        let mut ports = bridge.ports.values().filter(targets).peekable();
+        while let Some(port) = ports.next() {
+            let final_one = last && ports.peek().is_none();
+            self.output_port(port.ofport, !all, final_one, false);
+        }
+    }
+
+    fn is_between_protected(&self, out: &Port) -> bool {
+        let protected = |port: &Port| {
+            port.bundle.and_then(|id| self.bridge.bundle(id)).is_some_and(|b: &Bundle| b.protected)
+        };
+        protected(out) && self.bridge.port(OfPort(self.flow.in_port as u16)).is_some_and(protected)
+    }
+
+    /// Sends out of a port, if it lets the packet through. `_stp`: spanning tree has a say.
+    pub(crate) fn output_port(&mut self, number: OfPort, _stp: bool, last: bool, cut: bool) {
+        let Some(port) = self.bridge.port(number) else {
+            report!(self, Warn, "Nonexistent output port");
+            return;
+        };
+        if port.flags.contains(PortFlags::NO_FWD) {
+            report!(self, Detail, "OFPPC_NO_FWD set, skipping output");
+            return;
+        }
+        if self.is_between_protected(port) {
+            report!(self, Warn, "Flow is between protected ports, skipping output.");
+            return;
+        }
+        if self.flow.packet_type != 0 {
+            report!(
+                self,
+                Warn,
+                "Trying to send non-Ethernet packet through legacy L2 port. Dropping packet."
+            );
+            return;
+        }
+        match port.attachment {
+            Attachment::Patch(bridge, peer) => {
+                if cut {
+                    self.error(format_args!("Cannot truncate output to patch port"));
+                }
+                self.cross(port, bridge, peer, last);
+            }
+            Attachment::Datapath(no) => {
+                let tos = self.flow.nw_tos;
+                self.mark_dscp(port);
+                self.commit();
+                self.out.actions.push(DpAction::Output(no));
+                self.flow.nw_tos = tos;
+            }
+            Attachment::None => {}
+        }
+    }
+
+    /// Queues of a port may mark their packets.
+    fn mark_dscp(&mut self, port: &Port) {
+        if port.queue_dscp.is_empty() {
+            return;
+        }
+        self.mask.skb_priority = u32::MAX;
+        let queue = self.flow.skb_priority;
+        if let Some((_, dscp)) = port.queue_dscp.iter().find(|(q, _)| *q == queue) {
+            self.mask.nw_tos |= 0xfc;
+            self.flow.nw_tos = self.flow.nw_tos & 3 | dscp & 0xfc;
+        }
+    }
+
+    /// Through a patch port: the next bridge sees a new packet, and leaves no trace in this one but its actions.
+    fn cross(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
+        let Some(bridge) = self.snapshot.bridge(to) else { return };
+        let Some(port) = bridge.port(peer) else { return };
+        let home = self.bridge;
+        let saved = Box::new((self.flow, self.mask.tunnel));
+        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
+        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+
+        self.flow.in_port = u32::from(peer.0);
+        self.flow.metadata = 0;
+        self.flow.tunnel = Default::default();
+        self.mask.tunnel = Default::default();
+        self.flow.regs = [0; flow::flow::REGS];
+        self.flow.actset_output = OfPort::UNSET.0;
+        self.clear_conntrack();
+        self.bridge = bridge;
+        let back = self.enter_bridge();
+        if self.may_receive(port) {
+            let search = Search { last, isolated: true, ..Search::first(self.flow.in_port, 0) };
+            self.table(search);
+            if !self.freezing {
+                self.run_action_set();
+            }
+            if self.freezing {
+                self.finish_freezing();
+            }
+        }
+        self.unnest(back);
+        self.bridge = home;
+        (self.flow, self.mask.tunnel) = *saved;
+        (self.stack, self.action_set) = (stack, action_set);
+        (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
+        // Neither an exit nor an error of the next bridge is one of this one.
+        self.exit = false;
+        self.out.error = None;
+        let rx = (to, peer);
+        self.out.credits.push(Credit::Patch { tx: (home.id, from.ofport), rx });
+    }
+
+    /// Actions whose changes nobody else sees: of the next bridge, or of `clone`.
+    pub(crate) fn isolated(&mut self, actions: &[Action], last: bool) {
+        let flow = Box::new(self.flow);
+        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
+        if last || is_reversible(actions) {
+            self.actions(actions, last, false);
+            self.end_isolated();
+        } else {
+            self.copy_in_datapath(actions);
+        }
+        self.flow = *flow;
+        (self.stack, self.action_set) = (stack, action_set);
+    }
+
+    fn end_isolated(&mut self) {
+        if !self.freezing {
+            self.run_action_set();
+        }
+        if self.freezing {
+            self.finish_freezing();
+        }
+    }
+
+    /// What cannot be undone by another action is done to a copy.
+    fn copy_in_datapath(&mut self, actions: &[Action]) {
+        self.commit();
+        let base = Box::new(self.base);
+        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        let outside = std::mem::take(&mut self.out.actions);
+        self.actions(actions, true, false);
+        self.end_isolated();
+        let inside = std::mem::replace(&mut self.out.actions, outside);
+        if !inside.is_empty() {
+            self.out.actions.push(DpAction::Clone(inside));
+        }
+        self.base = *base;
+        (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
+    }
+
+    /// `enqueue`. To the user-space datapath, a queue's priority is its number.
+    pub(crate) fn enqueue(&mut self, port: OfPort, queue: u32, last: bool) {
+        self.mask.skb_priority = u32::MAX;
+        let in_port = OfPort(self.flow.in_port as u16);
+        let port = match port {
+            OfPort::IN_PORT => in_port,
+            _ if port == in_port => return,
+            _ => port,
+        };
+        let old = std::mem::replace(&mut self.flow.skb_priority, queue);
+        self.output_port(port, true, last, false);
+        self.flow.skb_priority = old;
+    }
+
+    /// `set_queue`
+    pub(crate) fn set_queue(&mut self, queue: u32) {
+        self.mask.skb_priority = u32::MAX;
+        self.flow.skb_priority = queue;
+    }
+
+    /// The packet is one that a controller sent.
+    pub(crate) fn is_packet_out(&self) -> bool {
+        self.input.packet_out && matches!(self.input.start, Start::Actions(_))
+    }
+}
+
+/// Another action can undo all that these do to the packet.
+fn is_reversible(actions: &[Action]) -> bool {
+    !actions.iter().any(|a| {
+        matches!(
+            a,
+            Action::Ct(_)
+                | Action::Meter(_)
+                | Action::Nat(_)
+                | Action::OutputTrunc { .. }
+                | Action::Encap(_)
+                | Action::Decap { .. }
+                | Action::DecNshTtl
+        )
+    })
+}

@@ -1,0 +1,193 @@
+//! What a translation sees of the switch: bridges, their ports and tables, as one unchanging whole.
+//!
+//! The switch builds a new one for each change and publishes it; a translation holds one from its beginning to its
+//! end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
+
+use bitflags::bitflags;
+use bridge::{BundleId, MacRead, VlanConfig};
+use dpif::Capabilities;
+use flow::Flow;
+use ofproto::Tables;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use units::{OfPort, PortNo};
+
+/// A bridge; the number is never used again for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BridgeId(pub u32);
+
+bitflags! {
+    /// What `ofp_port_mod` sets (OpenFlow 1.0 §5.2.1), with the bits of OpenFlow 1.0.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PortFlags: u32 {
+        /// The port is administratively down.
+        const PORT_DOWN = 1 << 0;
+        /// No spanning tree on the port.
+        const NO_STP = 1 << 1;
+        /// Drop what comes in, but for spanning tree.
+        const NO_RECV = 1 << 2;
+        /// Drop the spanning tree packets that come in.
+        const NO_RECV_STP = 1 << 3;
+        /// Not a target of FLOOD.
+        const NO_FLOOD = 1 << 4;
+        /// Drop what would go out.
+        const NO_FWD = 1 << 5;
+        /// No packet-in for packets that no flow matches.
+        const NO_PACKET_IN = 1 << 6;
+    }
+}
+
+/// Where packets go that are output to a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// To a port of the datapath.
+    Datapath(PortNo),
+    /// Into another bridge, as if received on this port of it.
+    Patch(BridgeId, OfPort),
+    /// Nowhere: a patch port without its peer, a device that is gone.
+    None,
+}
+
+/// An OpenFlow port of a bridge.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its number.
+    pub ofport: OfPort,
+    /// Its name.
+    pub name: String,
+    /// The port of the bridge it belongs to.
+    pub bundle: Option<BundleId>,
+    /// What is behind it.
+    pub attachment: Attachment,
+    /// Port modifications.
+    pub flags: PortFlags,
+    /// It is up, as far as groups and `bundle` actions care.
+    pub may_enable: bool,
+    /// DSCP to mark packets of a queue with: queue priority, DSCP in its place in the TOS byte.
+    pub queue_dscp: Vec<(u32, u8)>,
+}
+
+impl Port {
+    /// An enabled port of the datapath without special configuration.
+    pub fn new(ofport: OfPort, name: &str, bundle: BundleId, attachment: Attachment) -> Port {
+        Port {
+            ofport,
+            name: name.to_owned(),
+            bundle: Some(bundle),
+            attachment,
+            flags: PortFlags::empty(),
+            may_enable: true,
+            queue_dscp: Vec::new(),
+        }
+    }
+}
+
+/// A port of a bridge as NORMAL sees it.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// Which one.
+    pub id: BundleId,
+    /// Name of the row in table Port.
+    pub name: String,
+    /// Its interfaces.
+    pub ports: Vec<OfPort>,
+    /// VLANs.
+    pub vlan: VlanConfig,
+    /// Floods go here.
+    pub floodable: bool,
+    /// Nothing goes from one protected port to another.
+    pub protected: bool,
+}
+
+/// What look-ups do with IP fragments (OpenFlow 1.0 §5.3.2, `OFPC_FRAG_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragments {
+    /// Fragments have no transport ports.
+    #[default]
+    Normal,
+    /// Fragments are dropped.
+    Drop,
+    /// First fragments have their ports (`nx-match`).
+    Match,
+}
+
+/// One bridge.
+#[derive(Clone)]
+pub struct Bridge {
+    /// Which one.
+    pub id: BridgeId,
+    /// Its name.
+    pub name: String,
+    /// Its OpenFlow tables and groups.
+    pub tables: Arc<Tables>,
+    /// Its learning table.
+    pub macs: Arc<dyn MacRead + Send + Sync>,
+    /// Its OpenFlow ports.
+    pub ports: BTreeMap<OfPort, Port>,
+    /// Its ports, in the order in which NORMAL floods.
+    pub bundles: Vec<Bundle>,
+    /// Frames to reserved multicast addresses are forwarded.
+    pub forward_bpdu: bool,
+    /// What look-ups do with fragments.
+    pub fragments: Fragments,
+    /// A controller wants the packets that no flow matches (OpenFlow 1.0 to 1.2).
+    pub packet_in_on_miss: bool,
+    /// Some controller is connected, or the bridge forwards on its own.
+    pub alive: bool,
+}
+
+impl Bridge {
+    /// A port by number.
+    pub fn port(&self, port: OfPort) -> Option<&Port> {
+        self.ports.get(&port)
+    }
+
+    /// A bundle by identity.
+    pub fn bundle(&self, id: BundleId) -> Option<&Bundle> {
+        self.bundles.iter().find(|b| b.id == id)
+    }
+
+    /// The datapath's number of a port.
+    pub fn datapath_port(&self, port: OfPort) -> Option<PortNo> {
+        match self.port(port)?.attachment {
+            Attachment::Datapath(no) => Some(no),
+            Attachment::Patch(..) | Attachment::None => None,
+        }
+    }
+}
+
+/// The switch at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// All bridges.
+    pub bridges: HashMap<BridgeId, Arc<Bridge>>,
+    /// Whose port a datapath port is.
+    pub ingress: HashMap<PortNo, (BridgeId, OfPort)>,
+    /// What the datapath can do.
+    pub capabilities: Capabilities,
+}
+
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        Snapshot { bridges: HashMap::new(), ingress: HashMap::new(), capabilities: Capabilities::USERSPACE }
+    }
+}
+
+impl Snapshot {
+    /// A bridge by identity.
+    pub fn bridge(&self, id: BridgeId) -> Option<&Bridge> {
+        self.bridges.get(&id).map(|b| &**b)
+    }
+
+    /// A bridge by name.
+    pub fn bridge_by_name(&self, name: &str) -> Option<&Bridge> {
+        self.bridges.values().find(|b| b.name == name).map(|b| &**b)
+    }
+
+    /// Turns a datapath flow into one of OpenFlow: in which bridge it is, and the flow with its OpenFlow port.
+    /// `None` if no bridge has the port.
+    pub fn receive(&self, datapath_flow: &Flow) -> Option<(BridgeId, Flow)> {
+        let (bridge, port) = self.ingress.get(&PortNo(datapath_flow.in_port)).copied()?;
+        Some((bridge, Flow { in_port: u32::from(port.0), ..*datapath_flow }))
+    }
+}

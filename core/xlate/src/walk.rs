@@ -1,0 +1,467 @@
+//! The walk through the pipeline: its state, and how it begins and ends.
+//!
+//! A walk carries two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
+//! as the datapath actions emitted so far leave it (`commit` brings the one to the other). `mask` collects every bit
+//! of the original packet that had a say.
+//!
+//! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
+
+use crate::commit::commit;
+use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
+use crate::outcome::{Failure, Level, LogLine, Output};
+use crate::snapshot::{Bridge, Snapshot};
+use crate::trace::{Kind, Trace};
+use crate::{BridgeId, header};
+use dpif::{DpAction, DropReason, HashAlg, SlowReason};
+use flow::flow::frag;
+use flow::text::NoNames;
+use flow::{FieldId, Flow, Match, VLAN_CFI, Vlan};
+use ofproto::Rule;
+use openflow::action::{Action, Controller};
+use std::fmt::Arguments;
+use std::sync::Arc;
+use units::OfPort;
+
+/// Adds a line to the trace, if there is one.
+macro_rules! report {
+    ($walk:expr, $kind:ident, $($text:tt)*) => {
+        if let Some(trace) = &mut $walk.out.trace {
+            trace.report($crate::trace::Kind::$kind, format!($($text)*));
+        }
+    };
+}
+pub(crate) use report;
+
+/// How the parts of a trace are written; the names of ports are its business.
+pub trait Text {
+    /// A list of actions, separated by commas.
+    fn actions(&self, bridge: &Bridge, actions: &[Action]) -> String;
+    /// A match without its priority.
+    fn matching(&self, _bridge: &Bridge, matching: &Match) -> String {
+        matching.text(&NoNames)
+    }
+    /// The value of a field.
+    fn field_value(&self, field: FieldId, value: u128) -> String {
+        field.format(value, None, &NoNames)
+    }
+}
+
+/// What to do with the packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// Look it up in table 0, or go on where it was frozen.
+    Tables,
+    /// Do these actions: a packet-out.
+    Actions(&'a [Action]),
+}
+
+/// A packet to be translated.
+#[derive(Clone, Copy)]
+pub struct Input<'a> {
+    /// In which bridge it is.
+    pub bridge: BridgeId,
+    /// Its fields; `in_port` is an OpenFlow number.
+    pub flow: &'a Flow,
+    /// The packet itself, if there is one.
+    pub packet: Option<&'a [u8]>,
+    /// What to do.
+    pub start: Start<'a>,
+    /// It came from a controller.
+    pub packet_out: bool,
+    /// Effects are wanted: there is a packet.
+    pub side_effects: bool,
+    /// Packet-ins are only pretended: a trace.
+    pub dont_send: bool,
+    /// Where frozen states are kept.
+    pub recirc: &'a dyn Recirc,
+    /// A trace is wanted, written this way.
+    pub trace: Option<&'a dyn Text>,
+}
+
+/// How deeply tables may nest.
+pub(crate) const MAX_DEPTH: u32 = 64;
+/// How many look-ups there may be.
+pub(crate) const MAX_RESUBMITS: u32 = 64 * 64;
+
+/// The state of a translation. See the module.
+pub(crate) struct Walk<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) input: &'a Input<'a>,
+    pub(crate) bridge: &'a Bridge,
+    pub(crate) flow: Flow,
+    pub(crate) base: Flow,
+    pub(crate) mask: Flow,
+    pub(crate) out: Output,
+    pub(crate) depth: u32,
+    pub(crate) resubmits: u32,
+    pub(crate) table_id: u8,
+    pub(crate) rule: Option<Arc<Rule>>,
+    pub(crate) rule_cookie: u64,
+    pub(crate) stack: Vec<(u128, u8)>,
+    pub(crate) action_set: Vec<Action>,
+    pub(crate) action_set_has_group: bool,
+    pub(crate) in_action_set: bool,
+    pub(crate) exit: bool,
+    pub(crate) freezing: bool,
+    pub(crate) frozen_steps: Vec<Step>,
+    /// `controller(pause)` froze it.
+    pub(crate) pause: Option<Box<Controller>>,
+    /// Recirculate with a hash.
+    pub(crate) recirc_hash: Option<(HashAlg, u32)>,
+    pub(crate) was_mpls: bool,
+    pub(crate) conntracked: bool,
+}
+
+/// Translates a packet.
+pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
+    let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
+    let out = Output::new(initial, input.trace.map(|_| Trace::default()));
+    let Some(bridge) = snapshot.bridge(input.bridge) else {
+        return Output { error: Some(Failure::BridgeNotFound), ..out };
+    };
+    let mut walk = Walk {
+        snapshot,
+        input,
+        bridge,
+        flow: initial,
+        // Tunnel metadata does not stay with a packet: an output has to set it again.
+        base: Flow { tunnel: Default::default(), ..initial },
+        mask: first_mask(&initial),
+        out,
+        depth: 0,
+        resubmits: 0,
+        table_id: 0,
+        rule: None,
+        rule_cookie: u64::MAX,
+        stack: Vec::new(),
+        action_set: Vec::new(),
+        action_set_has_group: false,
+        in_action_set: false,
+        exit: false,
+        freezing: false,
+        frozen_steps: Vec::new(),
+        pause: None,
+        recirc_hash: None,
+        was_mpls: false,
+        conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+    };
+    walk.enter_bridge();
+    walk.run();
+    walk.finish()
+}
+
+/// What is always matched.
+fn first_mask(flow: &Flow) -> Flow {
+    Flow {
+        packet_type: u32::MAX,
+        in_port: u32::MAX,
+        dl_type: u16::MAX,
+        recirc_id: u32::MAX,
+        nw_frag: if flow.is_ip() { frag::ANY | frag::LATER } else { 0 },
+        ..Flow::ZERO
+    }
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        match self.input.start {
+            _ if self.flow.recirc_id != 0 => self.thaw(),
+            Start::Actions(actions) => {
+                if self.may_receive_initial() {
+                    self.actions(actions, true, false);
+                    self.finish_actions();
+                }
+            }
+            Start::Tables => self.first_table(),
+        }
+    }
+
+    /// After the actions of a packet: the action set, or the freezing.
+    pub(crate) fn finish_actions(&mut self) {
+        if self.out.error.is_some() {
+            return;
+        }
+        if !self.freezing {
+            self.run_action_set();
+        }
+        if self.freezing {
+            self.finish_freezing();
+        }
+    }
+
+    fn thaw(&mut self) {
+        let id = self.flow.recirc_id;
+        let Some(state) = self.input.recirc.thaw(id) else {
+            self.error(format_args!("Recirculation context not found for ID {id:x}"));
+            self.out.error = Some(Failure::NoRecirculationContext);
+            return;
+        };
+        let back = self.nest(Kind::Thaw, || "thaw".into());
+        if matches!(self.input.start, Start::Actions(_)) {
+            self.error(format_args!("Recirculation conflict (actions)!"));
+            self.out.error = Some(Failure::RecirculationConflict);
+            return;
+        }
+        if state.bridge != self.bridge.id {
+            let Some(bridge) = self.snapshot.bridge(state.bridge) else {
+                self.error(format_args!("Frozen bridge no longer exists."));
+                self.out.error = Some(Failure::BridgeNotFound);
+                return;
+            };
+            self.bridge = bridge;
+        }
+        self.restore(&state);
+        self.unnest(back);
+        if state.steps.is_empty() {
+            self.first_table();
+        } else if self.may_receive_initial() {
+            self.steps(&state.steps);
+            self.finish_actions();
+        }
+    }
+
+    fn restore(&mut self, state: &Frozen) {
+        self.table_id = state.table_id;
+        report!(self, Thaw, "Resuming from table {}", self.table_id);
+        self.conntracked = state.conntracked;
+        if !state.conntracked {
+            self.clear_conntrack();
+        }
+        state.metadata.restore(&mut self.flow);
+        self.stack.clone_from(&state.stack);
+        self.was_mpls = state.was_mpls;
+        if !state.action_set.is_empty() {
+            self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
+            self.flow.actset_output = OfPort::UNSET.0;
+            self.write_actions(&state.action_set);
+        }
+        let actions: Vec<Action> = state
+            .steps
+            .iter()
+            .filter_map(|s| match s {
+                Step::Do(a) => Some(a.clone()),
+                Step::Unroll { .. } => None,
+            })
+            .collect();
+        if !actions.is_empty() {
+            self.report_actions(Kind::Thaw, "Restoring actions", &actions);
+        }
+    }
+
+    /// Frozen actions, each list with the table and cookie that it had.
+    fn steps(&mut self, steps: &[Step]) {
+        let mut rest = steps;
+        while let Some(step) = rest.first() {
+            match step {
+                Step::Unroll { table, cookie } => {
+                    if self.exit {
+                        if self.freezing {
+                            self.frozen_steps.push(step.clone());
+                        }
+                    } else {
+                        report!(self, Action, "unroll_xlate(table={table}, cookie={cookie:#x})");
+                        (self.table_id, self.rule_cookie) = (*table, *cookie);
+                        report!(self, Thaw, "restored state: table={table}, cookie={cookie:#x}");
+                    }
+                    rest = &rest[1..];
+                }
+                Step::Do(_) => {
+                    let run: Vec<Action> = rest
+                        .iter()
+                        .map_while(|s| match s {
+                            Step::Do(a) => Some(a.clone()),
+                            Step::Unroll { .. } => None,
+                        })
+                        .collect();
+                    rest = &rest[run.len()..];
+                    self.actions(&run, rest.is_empty(), false);
+                }
+            }
+        }
+    }
+
+    /// Emits what makes the packet as it should be.
+    pub(crate) fn commit(&mut self) {
+        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, &mut self.out.actions);
+    }
+
+    /// What connection tracking said is not valid any more.
+    pub(crate) fn clear_conntrack(&mut self) {
+        self.conntracked = false;
+        let f = &mut self.flow;
+        (f.ct_state, f.ct_zone, f.ct_mark, f.ct_label) = (0, 0, 0, [0; 2]);
+        (f.ct_nw_proto, f.ct_nw_src, f.ct_nw_dst, f.ct_tp_src, f.ct_tp_dst) = (0, 0, 0, 0, 0);
+        (f.ct_ipv6_src, f.ct_ipv6_dst) = ([0; 16], [0; 16]);
+    }
+
+    /// The packet has to come back before the walk can go on.
+    pub(crate) fn freeze(&mut self) {
+        self.exit = true;
+        self.freezing = true;
+    }
+
+    pub(crate) fn cancel_freeze(&mut self) {
+        self.freezing = false;
+        self.frozen_steps.clear();
+        self.pause = None;
+        self.recirc_hash = None;
+    }
+
+    /// The state of now, for the packet's return.
+    pub(crate) fn frozen_state(
+        &self,
+        steps: Vec<Step>,
+        action_set: Vec<Action>,
+        userdata: Vec<u8>,
+    ) -> Frozen {
+        Frozen {
+            bridge: self.bridge.id,
+            table_id: self.table_id,
+            metadata: FrozenMetadata::of(&self.flow),
+            stack: self.stack.clone(),
+            conntracked: self.conntracked,
+            was_mpls: self.was_mpls,
+            steps,
+            action_set,
+            userdata,
+        }
+    }
+
+    /// Puts a state aside and returns its id; without one the packet is dropped.
+    pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
+        let id = self.input.recirc.freeze(state);
+        match id {
+            Some(id) => self.out.recircs.push(id),
+            None => {
+                self.error(format_args!("Failed to allocate recirculation id"));
+                self.out.error = Some(Failure::NoRecirculationContext);
+            }
+        }
+        id
+    }
+
+    pub(crate) fn finish_freezing(&mut self) {
+        self.commit();
+        let steps = std::mem::take(&mut self.frozen_steps);
+        let userdata = self.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
+        let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
+        if let Some(id) = self.put_aside(state) {
+            if let Some(c) = self.pause.take() {
+                self.send_to_controller(&c, c.reason, id, true);
+            } else {
+                if let Some((alg, basis)) = self.recirc_hash {
+                    self.out.actions.push(DpAction::Hash { alg, basis });
+                }
+                self.out.actions.push(DpAction::Recirc(id));
+            }
+        }
+        self.cancel_freeze();
+    }
+
+    fn finish(mut self) -> Output {
+        self.finish_mask();
+        self.out.mask = self.mask;
+        self.out.flow = self.flow;
+        if self.out.error.is_some() {
+            self.out.slow = SlowReason::empty();
+            self.out.actions.clear();
+        } else if let Some(DpAction::Clone(_)) = self.out.actions.last() {
+            // Nothing follows that could see the copy's changes.
+            if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
+                self.out.actions.extend(list);
+            }
+        }
+        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop {
+            let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
+            self.out.actions.push(DpAction::Drop(reason));
+        }
+        self.out
+    }
+
+    /// Takes out of the mask what a megaflow cannot or need not match.
+    fn finish_mask(&mut self) {
+        let (mask, initial) = (&mut self.mask, &self.out.initial);
+        (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
+        if initial.packet_type != 0 {
+            (mask.dl_src, mask.dl_dst) = Default::default();
+        }
+        if matches!((self.flow.dl_type, self.flow.nw_proto), (0x0800, 1) | (0x86dd, 58)) {
+            mask.tp_src &= 0xff;
+            mask.tp_dst &= 0xff;
+        }
+        for (m, f) in mask.vlans.iter_mut().zip(&initial.vlans) {
+            if m.tci != 0 {
+                m.tci |= VLAN_CFI;
+            }
+            if !matches!(f.tpid, 0x8100 | 0x88a8) {
+                *m = Vlan::default();
+            }
+        }
+        if self.flow.nw_frag & frag::LATER != 0 {
+            (mask.tp_src, mask.tp_dst) = (0, 0);
+        }
+        if !header::is_mpls(initial.dl_type) {
+            mask.mpls_lse = Default::default();
+        }
+        let tunnel = &initial.tunnel;
+        if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
+            mask.tunnel = Default::default();
+        }
+    }
+
+    /// A line below which the next ones go; returns where to go back to.
+    pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<crate::trace::Cursor> {
+        let trace = self.out.trace.as_mut()?;
+        let back = trace.cursor();
+        let inside = trace.report(kind, text());
+        trace.go(inside);
+        Some(back)
+    }
+
+    pub(crate) fn unnest(&mut self, back: Option<crate::trace::Cursor>) {
+        if let (Some(trace), Some(back)) = (&mut self.out.trace, back) {
+            trace.go(back);
+        }
+    }
+
+    /// The trace line of the bridge that the walk is in now.
+    pub(crate) fn enter_bridge(&mut self) -> Option<crate::trace::Cursor> {
+        let name = &self.bridge.name;
+        self.nest(Kind::Bridge, || format!("bridge(\"{name}\")"))
+    }
+
+    pub(crate) fn report_actions(&mut self, kind: Kind, title: &str, actions: &[Action]) {
+        if let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) {
+            let list = text.actions(self.bridge, actions);
+            trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
+        }
+    }
+
+    fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
+        if let Some(trace) = &mut self.out.trace {
+            trace.report(kind, text.to_string());
+        } else if self.input.packet.is_some() {
+            let name = &self.bridge.name;
+            let text = match level {
+                Level::Debug => format!("bridge {name}: {text}"),
+                Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
+            };
+            self.out.log.push(LogLine { level, text, flow: self.base });
+        }
+    }
+
+    /// Something is wrong, worth the log even without a trace.
+    pub(crate) fn error(&mut self, text: Arguments<'_>) {
+        self.say(Kind::Error, Level::Warn, text);
+    }
+
+    /// Something has no effect.
+    pub(crate) fn info(&mut self, text: Arguments<'_>) {
+        self.say(Kind::Warn, Level::Info, text);
+    }
+
+    /// Something that helps to debug.
+    pub(crate) fn debug(&mut self, text: Arguments<'_>) {
+        self.say(Kind::Detail, Level::Debug, text);
+    }
+}
