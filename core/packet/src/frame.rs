@@ -169,6 +169,13 @@ impl FramePool {
         Some(frame)
     }
 
+    /// A frame with the bytes of `frame` and its note of work left undone.
+    pub fn copy_of(&mut self, frame: &Frame) -> Option<Frame> {
+        let mut copy = self.frame_of(frame.bytes())?;
+        copy.offload = frame.offload;
+        Some(copy)
+    }
+
     /// Gives a buffer back.
     pub fn free(&mut self, frame: Frame) {
         match frame.store().len() {
@@ -213,5 +220,15 @@ mod tests {
         assert!(pool.free.is_empty());
         assert_eq!(pool.alloc(FRAME_MAX).unwrap().bytes()[8999], 7);
         assert!(pool.alloc(FRAME_MAX + 1).is_none());
+    }
+
+    #[test]
+    fn a_copy_has_the_same_work_left_undone() {
+        let mut pool = FramePool::new(1);
+        let mut f = pool.frame_of(b"packet").unwrap();
+        f.offload.csum = Some(crate::offload::PartialChecksum { start: 2, offset: 2 });
+        let copy = pool.copy_of(&f).unwrap();
+        assert_eq!((copy.bytes(), copy.offload), (f.bytes(), f.offload));
+        assert_eq!(pool.frame_of(b"packet").unwrap().offload, Offload::default());
     }
 }
