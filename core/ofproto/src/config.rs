@@ -46,10 +46,13 @@ impl Ofproto {
         .unwrap_or_default()
     }
 
-    /// `OFPT_TABLE_MOD`
+    /// `OFPT_TABLE_MOD`. Vacancy events are not there and refused.
     pub fn table_mod(&mut self, tm: &TableMod) -> Result<(), OfError> {
         if tm.table != TABLE_ALL && usize::from(tm.table) >= N_TABLES {
             return Err(OfError::TmfcBadTable);
+        }
+        if tm.vacancy_events == Some(true) {
+            return Err(OfError::TmfcBadConfig);
         }
         let all = (0..N_TABLES as u8).filter(|t| tm.table == *t || tm.table == TABLE_ALL);
         for table in all {

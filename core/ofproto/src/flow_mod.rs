@@ -59,7 +59,7 @@ impl Changing<'_> {
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => {
                 let rules = Criteria::of_request(r).select_to_change(self.state)?;
-                rules.into_iter().for_each(|rule| self.remove(rule, RemovedReason::Delete));
+                self.remove_all(rules, RemovedReason::Delete);
                 Ok(())
             }
         }
@@ -72,6 +72,12 @@ impl Changing<'_> {
         }
     }
 
+    /// Takes out flows that are all there.
+    pub(crate) fn remove_all(&mut self, rules: Vec<Arc<Rule>>, reason: RemovedReason) {
+        self.state.remove_many(&rules);
+        self.effects.flows.extend(rules.into_iter().map(|rule| Change::Removed { rule, reason }));
+    }
+
     /// May this flow be made? In which table?
     fn check_new_flow(&self, r: &Request<'_>) -> Result<u8, OfError> {
         let table = if r.fm.table == TABLE_ALL { 0 } else { r.fm.table };
@@ -80,8 +86,8 @@ impl Changing<'_> {
         if config.internal && !r.internal {
             return Err(OfError::BrcEperm);
         }
-        let (mask, flow) = (r.matching.mask().expand(), r.matching.expand_flow());
-        if !r.internal && (flow.recirc_id != 0 || mask.dp_hash != 0) {
+        let m = &r.fm.matching;
+        if !r.internal && (m.flow.recirc_id != 0 || m.mask.dp_hash != 0) {
             return Err(OfError::BrcEperm);
         }
         if r.fm.buffer_id != NO_BUFFER {
@@ -94,10 +100,13 @@ impl Changing<'_> {
     fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         let mut result = Ok(());
         for_each_action(actions, &mut |a| {
-            if let Action::Group(id) = a
-                && !self.state.groups.contains_key(id)
-            {
-                result = Err(OfError::BacBadOutGroup);
+            match a {
+                Action::Group(id) if !self.state.groups.contains_key(id) => {
+                    result = Err(OfError::BacBadOutGroup)
+                }
+                // There are no meters (see `meter`), so none that a flow could name.
+                Action::Meter(_) => result = Err(OfError::MmfcInvalidMeter),
+                _ => {}
             }
         });
         result

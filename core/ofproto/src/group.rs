@@ -153,7 +153,7 @@ impl Changing<'_> {
                 users.push(Arc::clone(rule));
             }
         }
-        users.into_iter().for_each(|rule| self.remove(rule, RemovedReason::GroupDelete));
+        self.remove_all(users, RemovedReason::GroupDelete);
     }
 }
 

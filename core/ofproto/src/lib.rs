@@ -15,6 +15,7 @@ mod flow_mod;
 mod group;
 mod internal;
 mod learn;
+mod meter;
 mod ofproto;
 mod query;
 mod request;

@@ -4,6 +4,7 @@ use crate::group::Group;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::tables::N_TABLES;
+use classifier::of::Classifier;
 use openflow::action::Action;
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
@@ -54,6 +55,24 @@ impl State {
         self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
         self.index(rule, false);
         true
+    }
+
+    /// Takes out rules that are all there. A table that loses all its rules is emptied at once.
+    pub(crate) fn remove_many(&mut self, rules: &[Arc<Rule>]) {
+        let mut leaving = [0; N_TABLES];
+        rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
+        for (table, leaving) in self.tables.iter_mut().zip(&leaving) {
+            if *leaving > 0 && *leaving == table.classifier.len() {
+                let fields = table.classifier.prefix_fields();
+                Arc::make_mut(table).classifier = Classifier::new(&fields);
+            }
+        }
+        for rule in rules {
+            if !self.tables[usize::from(rule.table)].classifier.is_empty() {
+                self.table_mut(rule.table).classifier.remove(&rule.matching, rule.priority);
+            }
+            self.index(rule, false);
+        }
     }
 
     /// How many rules name this group.

@@ -58,17 +58,11 @@ pub struct TableCounters {
 }
 
 /// One table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     pub(crate) classifier: Classifier<Rule>,
     pub(crate) config: Arc<TableConfig>,
     pub(crate) counters: Arc<TableCounters>,
-}
-
-impl Default for Table {
-    fn default() -> Table {
-        Table { classifier: Classifier::default(), config: Arc::default(), counters: Arc::default() }
-    }
 }
 
 impl Table {

@@ -492,3 +492,34 @@ fn many_flows() {
     assert_eq!(o.table(0).unwrap().classifier().len(), 19_000);
     assert_eq!(tables.table(0).unwrap().classifier().len(), 20_000);
 }
+
+#[test]
+fn no_meters() {
+    use openflow::meter::{MeterCommand, MeterMod};
+    let mut o = Ofproto::new(T0);
+    assert_eq!(o.meter_features().max_meters, 0);
+    assert_eq!(o.handle_meter_mod(&MeterMod::default()), Err(OfError::MmfcInvalidMeter));
+    let delete = MeterMod { command: MeterCommand::Delete, ..MeterMod::default() };
+    assert_eq!(o.handle_meter_mod(&delete), Ok(()));
+    let metered = FlowMod { actions: vec![Action::Meter(1)], ..add(in_port(1), 0) };
+    assert_eq!(o.handle_flow_mod(&metered, T0).unwrap_err(), OfError::MmfcInvalidMeter);
+}
+
+#[test]
+fn table_mods() {
+    use openflow::table::{TableConfig, TableMiss};
+    let mut o = Ofproto::new(T0);
+    let all = TableConfig {
+        table: TABLE_ALL,
+        miss: TableMiss::Continue,
+        eviction: Some(true),
+        ..TableConfig::default()
+    };
+    o.table_mod(&all).unwrap();
+    let config =
+        |t: u8, o: &Ofproto| (o.table(t).unwrap().config().miss, o.table(t).unwrap().config().evicts());
+    assert_eq!(config(7, &o), (TableMiss::Continue, true));
+    assert_eq!(config(TABLE_INTERNAL, &o), (TableMiss::Default, false));
+    o.table_mod(&TableConfig { table: 7, eviction: Some(false), ..TableConfig::default() }).unwrap();
+    assert_eq!(config(7, &o), (TableMiss::Continue, false));
+}

@@ -121,7 +121,7 @@ impl<R: Classified> Classifier<R> {
         let at = self.slot_of(&mask).unwrap_or_else(|| self.add_slot(&mask));
         let flow = rule.matching().expand_flow();
         let table = Arc::make_mut(&mut self.slots[at].table);
-        let old = table.insert(rule);
+        let old = table.insert(rule, &flow);
         if old.is_none() {
             self.len += 1;
             let shape = Arc::clone(&table.shape);
@@ -137,12 +137,12 @@ impl<R: Classified> Classifier<R> {
     /// Takes out the rule with exactly this match and priority.
     pub fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
         let at = self.slot_of(m.mask())?;
-        self.slots[at].table.find(m, priority)?;
+        let flow = m.expand_flow();
+        self.slots[at].table.find(m, &flow, priority)?;
         let table = Arc::make_mut(&mut self.slots[at].table);
-        let rule = table.remove(m, priority)?;
+        let rule = table.remove(m, &flow, priority)?;
         self.len -= 1;
         let shape = Arc::clone(&table.shape);
-        let flow = m.expand_flow();
         for ((field, trie), used) in self.tries.iter_mut().zip(&shape.prefixes).filter(|(_, u)| u.len > 0) {
             trie.remove(field.value(&flow), used.len);
         }
@@ -156,7 +156,7 @@ impl<R: Classified> Classifier<R> {
 
     /// The rule with exactly this match and priority.
     pub fn find_exact(&self, m: &SparseMatch, priority: u32) -> Option<&Arc<R>> {
-        self.slots[self.slot_of(m.mask())?].table.find(m, priority)
+        self.slots[self.slot_of(m.mask())?].table.find(m, &m.expand_flow(), priority)
     }
 
     /// All rules, grouped by mask.

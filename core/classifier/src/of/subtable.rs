@@ -142,17 +142,17 @@ impl<R: Classified> Subtable<R> {
         self.indices[stage].contains_key(&hash)
     }
 
-    pub(super) fn find(&self, m: &SparseMatch, priority: u32) -> Option<&Arc<R>> {
-        let hash = self.shape.hash(&m.expand_flow());
+    /// The rule with this match and priority; `flow` is the match in full.
+    pub(super) fn find(&self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<&Arc<R>> {
+        let hash = self.shape.hash(flow);
         let bucket = self.rules.get(&hash)?;
         bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
     }
 
-    /// Adds a rule; one with the same match and priority is replaced and returned.
-    pub(super) fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
-        let flow = rule.matching().expand_flow();
+    /// Adds a rule, the match of which is `flow` in full; one with the same match and priority is replaced and returned.
+    pub(super) fn insert(&mut self, rule: Arc<R>, flow: &Flow) -> Option<Arc<R>> {
         let priority = rule.priority();
-        let hash = self.shape.hash(&flow);
+        let hash = self.shape.hash(flow);
         match self.rules.get_mut(&hash) {
             Some(bucket) => {
                 if let Some(old) = bucket.insert(rule) {
@@ -161,20 +161,19 @@ impl<R: Classified> Subtable<R> {
             }
             None => self.rules.insert_mut(hash, Bucket::One(rule)),
         }
-        self.count(&flow, priority, true);
+        self.count(flow, priority, true);
         None
     }
 
-    pub(super) fn remove(&mut self, m: &SparseMatch, priority: u32) -> Option<Arc<R>> {
-        let flow = m.expand_flow();
-        let hash = self.shape.hash(&flow);
+    pub(super) fn remove(&mut self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<Arc<R>> {
+        let hash = self.shape.hash(flow);
         let bucket = self.rules.get_mut(&hash)?;
         let single = matches!(bucket, Bucket::One(_));
         let rule = bucket.remove(m, priority)?;
         if single {
             self.rules.remove_mut(&hash);
         }
-        self.count(&flow, priority, false);
+        self.count(flow, priority, false);
         Some(rule)
     }
 

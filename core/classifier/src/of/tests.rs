@@ -154,6 +154,76 @@ fn loose_and_overlapping() {
     assert_eq!(c.iter_overlapping(&port, 2).count(), 0);
 }
 
+/// Un-wildcarded bits of a look-up in a table whose rules are (priority, values, mask).
+fn megaflow(rules: &[(u32, Flow, Flow)], packet: Flow) -> (Option<usize>, Flow) {
+    let mut c = Classifier::default();
+    for (tag, (priority, flow, mask)) in rules.iter().enumerate() {
+        c.insert(rule(*flow, *mask, *priority, tag));
+    }
+    let mut wc = Flow::ZERO;
+    let found = c.lookup(&packet, Some(&mut wc)).map(|r| r.tag);
+    (found, wc)
+}
+
+const PORT: Flow = Flow { in_port: u32::MAX, ..TYPE };
+const TCP: Flow = Flow { nw_proto: 0xff, ..PORT };
+
+fn packet(in_port: u32, nw_dst: [u8; 4], tp_dst: u16) -> Flow {
+    let nw_dst = u32::from_be_bytes(nw_dst);
+    Flow {
+        in_port,
+        dl_type: 0x800,
+        nw_proto: 6,
+        nw_src: 0xc0a8_0001,
+        nw_dst,
+        tp_src: 8,
+        tp_dst,
+        ..Flow::ZERO
+    }
+}
+
+/// What Open vSwitch's users see as megaflows of such tables.
+#[test]
+fn megaflows_of_a_table_with_prefixes_and_ports() {
+    let dst = |bits: u32| Flow { nw_dst: u32::MAX << (32 - bits), ..TCP };
+    let r =
+        |priority, in_port, a, tp_dst, mask: Flow| (priority, packet(in_port, a, tp_dst).masked(&mask), mask);
+    let src16 = Flow { nw_src: 0xffff_0000, ..TCP };
+    let rules = [
+        r(16, 1, [10, 1, 0, 0], 0, dst(16)),
+        r(32, 1, [10, 1, 2, 15], 0, dst(32)),
+        r(33, 1, [10, 1, 2, 15], 80, Flow { tp_dst: 0xffff, ..dst(32) }),
+        r(0, 1, [0; 4], 0, PORT),
+        r(16, 2, [192, 168, 0, 0], 0, dst(16)),
+        r(0, 2, [0; 4], 0, PORT),
+        (16, Flow { nw_src: 0x0a01_0000, ..packet(3, [0; 4], 0) }.masked(&src16), src16),
+        r(0, 3, [0; 4], 0, PORT),
+    ];
+    assert_eq!(megaflow(&rules, packet(2, [192, 168, 0, 2], 80)), (Some(4), dst(16)));
+    let miss = Flow { nw_proto: 0, nw_dst: 0xff00_0000, ..TCP };
+    assert_eq!(megaflow(&rules, packet(1, [11, 1, 2, 15], 80)), (Some(3), miss));
+    let all = Flow { tp_dst: 0xffff, ..dst(32) };
+    assert_eq!(megaflow(&rules, packet(1, [10, 1, 2, 15], 80)), (Some(2), all));
+    let some = Flow { tp_dst: 0xfff0, ..dst(32) };
+    assert_eq!(megaflow(&rules, packet(1, [10, 1, 2, 15], 79)), (Some(1), some));
+}
+
+/// The ports' trie narrows the ports alone: other fields of the last stage are examined whole.
+#[test]
+fn megaflows_of_the_last_stage() {
+    const PSH: u16 = 8;
+    let mask = Flow { tp_dst: 0xffff, tcp_flags: PSH, ..TCP };
+    let rules = [
+        (33, Flow { tcp_flags: PSH, ..packet(1, [0; 4], 80) }.masked(&mask), mask),
+        (0, packet(1, [0; 4], 0).masked(&PORT), PORT),
+    ];
+    let with = |tp_dst, tcp_flags| Flow { tcp_flags, ..packet(1, [192, 168, 0, 2], tp_dst) };
+    assert_eq!(megaflow(&rules, with(80, 2)), (Some(1), mask));
+    assert_eq!(megaflow(&rules, with(80, 0x18)), (Some(0), mask));
+    assert_eq!(megaflow(&rules, with(79, 0)), (Some(1), Flow { tp_dst: 0xfff0, ..mask }));
+    assert_eq!(megaflow(&rules, with(81, 0)), (Some(1), mask));
+}
+
 prop_compose! {
     fn small_flow()(
         in_port in 0u32..3, dl_type in prop::sample::select(vec![0x800u16, 0x86dd]), dst in 0u32..16, src in 0u32..16,
