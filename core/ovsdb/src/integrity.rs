@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// A row: its table's place and its UUID.
 pub(crate) type RowId = (usize, Uuid);
 
+/// A strong reference: in which column, to which row.
+type Reference = (usize, RowId);
+
 /// The rows a transaction touched, each as it was before.
 pub(crate) type Touched = BTreeMap<RowId, Option<Arc<Row>>>;
 
@@ -76,14 +79,20 @@ impl Draft<'_> {
         let mut suspects = BTreeSet::new();
         let touched: Vec<_> = self.touched.iter().map(|(id, old)| (*id, old.clone())).collect();
         for (id, old) in &touched {
-            let new = self.get(*id).cloned();
-            if let Some(old) = old {
-                self.release(*id, old, &mut suspects);
-            }
-            if let Some(new) = new {
-                self.acquire(*id, &new)?;
-                suspects.insert(*id);
-            }
+            let table = &self.schema.tables[id.0];
+            let sorted = |row: Option<&Arc<Row>>| {
+                let mut found = row.map(|row| strong_references(table, row)).unwrap_or_default();
+                found.sort_unstable();
+                found
+            };
+            // A long list that gains one element costs one count, not a recount.
+            let (old, new) = (sorted(old.as_ref()), sorted(self.get(*id)));
+            old.iter()
+                .filter(|r| new.binary_search(r).is_err())
+                .for_each(|r| self.release(*id, *r, &mut suspects));
+            let gained = new.iter().filter(|r| old.binary_search(r).is_err());
+            gained.into_iter().try_for_each(|r| self.acquire(*id, *r))?;
+            suspects.insert(*id);
         }
         for (id, _) in &touched {
             let count = self.references(*id);
@@ -101,7 +110,9 @@ impl Draft<'_> {
             }
             if let Some(row) = self.get(id).cloned() {
                 self.put(id, None);
-                self.release(id, &row, &mut suspects);
+                for reference in strong_references(&self.schema.tables[id.0], &row) {
+                    self.release(id, reference, &mut suspects);
+                }
             }
         }
         self.touched
@@ -113,38 +124,33 @@ impl Draft<'_> {
         self.tables[table].references.get(&uuid).copied().unwrap_or(0)
     }
 
-    fn acquire(&mut self, id: RowId, row: &Row) -> Result<(), Error> {
-        let schema = self.schema;
-        for (column, target) in strong_references(&schema.tables[id.0], row) {
-            if target == id {
-                continue;
-            }
-            if self.get(target).is_none() && !self.touched.contains_key(&target) {
-                let table = &schema.tables[id.0];
-                let text = format!(
-                    "Table {} column {} row {} references nonexistent row {} in table {}.",
-                    table.name, table.columns[column].name, id.1, target.1, schema.tables[target.0].name
-                );
-                return Err(Error::new("referential integrity violation", text));
-            }
-            let count = self.references(target) + 1;
-            self.tables[target.0].references.insert_mut(target.1, count);
+    fn acquire(&mut self, id: RowId, (column, target): Reference) -> Result<(), Error> {
+        if target == id {
+            return Ok(());
         }
+        if self.get(target).is_none() && !self.touched.contains_key(&target) {
+            let table = &self.schema.tables[id.0];
+            let text = format!(
+                "Table {} column {} row {} references nonexistent row {} in table {}.",
+                table.name, table.columns[column].name, id.1, target.1, self.schema.tables[target.0].name
+            );
+            return Err(Error::new("referential integrity violation", text));
+        }
+        let count = self.references(target) + 1;
+        self.tables[target.0].references.insert_mut(target.1, count);
         Ok(())
     }
 
-    fn release(&mut self, id: RowId, row: &Row, suspects: &mut BTreeSet<RowId>) {
-        for (_, target) in strong_references(&self.schema.tables[id.0], row) {
-            if target == id {
-                continue;
-            }
-            let references = &mut self.tables[target.0].references;
-            match references.get(&target.1).copied() {
-                Some(count) if count > 1 => references.insert_mut(target.1, count - 1),
-                _ => _ = references.remove_mut(&target.1),
-            }
-            suspects.insert(target);
+    fn release(&mut self, id: RowId, (_, target): Reference, suspects: &mut BTreeSet<RowId>) {
+        if target == id {
+            return;
         }
+        let references = &mut self.tables[target.0].references;
+        match references.get(&target.1).copied() {
+            Some(count) if count > 1 => references.insert_mut(target.1, count - 1),
+            _ => _ = references.remove_mut(&target.1),
+        }
+        suspects.insert(target);
     }
 
     fn check_max_rows(&self) -> Result<(), Error> {
@@ -180,6 +186,9 @@ impl Draft<'_> {
         let Some(row) = self.get(id).cloned() else { return Ok(()) };
         let mut pruned: Option<Row> = None;
         for (place, column) in schema.columns.iter().enumerate().skip(FIRST_COLUMN) {
+            if column.ty.references().all(|(_, to)| to.strong) {
+                continue;
+            }
             let mut field = row.field(place).clone();
             for (is_key, to) in column.ty.references().filter(|(_, to)| !to.strong) {
                 let rows = &self.tables[to.index].rows;
@@ -235,8 +244,8 @@ fn index_key(columns: &[usize], row: &Row) -> Vec<Arc<Datum>> {
     columns.iter().map(|&c| row.shared(c).clone()).collect()
 }
 
-/// The strong references of a row: in which column, to which row.
-fn strong_references(table: &TableSchema, row: &Row) -> Vec<(usize, RowId)> {
+/// The strong references of a row; a map may hold one more than once.
+fn strong_references(table: &TableSchema, row: &Row) -> Vec<Reference> {
     let mut found = Vec::new();
     for (place, column) in table.columns.iter().enumerate().skip(FIRST_COLUMN) {
         for (is_key, to) in column.ty.references().filter(|(_, to)| to.strong) {

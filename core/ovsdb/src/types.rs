@@ -88,11 +88,9 @@ impl BaseType {
 
     /// Holds `atom` against the constraints. References are checked at commit.
     pub fn check(&self, atom: &Atom) -> Result<(), Error> {
-        if let Some(allowed) = &self.allowed {
-            if allowed.binary_search(atom).is_err() {
-                let list = Datum::Set(allowed.clone());
-                return Err(Error::constraint(format!("{atom} is not one of the allowed values ({list})")));
-            }
+        if let Some(allowed) = self.allowed.as_ref().filter(|allowed| allowed.binary_search(atom).is_err()) {
+            let list = Datum::Set(allowed.clone());
+            return Err(Error::constraint(format!("{atom} is not one of the allowed values ({list})")));
         }
         match atom {
             Atom::Integer(v) => {

@@ -44,7 +44,7 @@ pub enum OpenError {
         /// Where the record begins.
         offset: usize,
         /// What is wrong.
-        cause: Error,
+        cause: Box<Error>,
     },
     /// There is no schema in the file.
     #[error("{0}: the file holds no schema")]
@@ -115,7 +115,8 @@ impl DatabaseFile {
 }
 
 fn load(path: &Path, records: &log::Records) -> Result<Database, OpenError> {
-    let content = |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause };
+    let content =
+        |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
     let mut records = records.records.iter();
     let (_, schema) = records.next().ok_or_else(|| OpenError::Empty(path.to_owned()))?;
     let schema = Schema::from_json(schema).map_err(|cause| content(0, cause))?;

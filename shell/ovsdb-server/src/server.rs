@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Most clients at a time; further ones wait in the listener's queue.
 const MAX_SESSIONS: usize = 1000;
 
+/// How long nobody is let in after that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
 /// A database server.
 pub struct Server {
     pub(crate) databases: BTreeMap<String, Served>,
@@ -27,6 +30,8 @@ pub struct Server {
     pub(crate) id: Uuid,
     listeners: Vec<Box<dyn Listener>>,
     next_session: SessionId,
+    /// When to accept again, after the system had no file descriptor to spare.
+    accept_again: Option<Instant>,
     /// The generations that waiting transactions have last seen.
     seen: u64,
 }
@@ -54,6 +59,7 @@ impl Server {
             id: Uuid::new_v4(),
             listeners: Vec::new(),
             next_session: 0,
+            accept_again: None,
             seen: 0,
         };
         let about = describe(&db);
@@ -125,7 +131,7 @@ impl Server {
     /// Sleeps until something happens; the answer lists the sessions that sent something.
     fn wait(&self, wakened: &UnixStream) -> Vec<SessionId> {
         let mut fds = vec![PollFd::new(wakened, PollFlags::IN)];
-        let full = self.sessions.len() >= MAX_SESSIONS;
+        let full = self.sessions.len() >= MAX_SESSIONS || self.accept_again.is_some();
         let listen = if full { PollFlags::empty() } else { PollFlags::IN };
         fds.extend(self.listeners.iter().map(|listener| PollFd::new(listener, listen)));
         let first_session = fds.len();
@@ -137,8 +143,10 @@ impl Server {
         }
         let deadlines = self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline));
         // One more millisecond, so that the deadline is past when the time is read.
-        let timeout =
-            deadlines.min().map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
+        let timeout = deadlines
+            .chain(self.accept_again)
+            .min()
+            .map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
         let timeout =
             timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
         if poll(&mut fds, timeout.as_ref()).is_err() {
@@ -150,12 +158,24 @@ impl Server {
     }
 
     fn accept(&mut self) {
+        self.accept_again = self.accept_again.filter(|at| *at > Instant::now());
+        if self.accept_again.is_some() {
+            return;
+        }
         for listener in &self.listeners {
             while self.sessions.len() < MAX_SESSIONS {
-                // Whatever the error, the next poll tells whether there is more.
-                let Ok(stream) = listener.accept() else { break };
-                self.next_session += 1;
-                self.sessions.insert(self.next_session, Session::new(stream));
+                match listener.accept() {
+                    Ok(stream) => {
+                        self.next_session += 1;
+                        self.sessions.insert(self.next_session, Session::new(stream));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => {
+                        // The client still knocks, so polling for it would not sleep.
+                        self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
+                        break;
+                    }
+                }
             }
         }
     }

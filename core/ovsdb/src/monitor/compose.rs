@@ -41,10 +41,9 @@ impl Watch {
         if !self.select.has(kind) {
             return None;
         }
-        if let (Some(old), Some(new)) = (old, new) {
-            if self.columns.iter().all(|&(c, _)| old.field(c) == new.field(c)) {
-                return None;
-            }
+        let same = |(old, new): (&Row, &Row)| self.columns.iter().all(|&(c, _)| old.field(c) == new.field(c));
+        if old.zip(new).is_some_and(same) {
+            return None;
         }
         let columns = self.columns.iter().filter(|(_, select)| select.has(kind)).map(|(c, _)| *c);
         let columns: Vec<usize> = columns.collect();
