@@ -89,12 +89,17 @@ impl Condition {
         self.0.is_empty()
     }
 
-    /// The one row that can match, when a clause says `_uuid == X`.
-    pub fn only_uuid(&self) -> Option<Uuid> {
+    /// The value that a column must have, when a clause says so.
+    pub fn required(&self, column: usize) -> Option<&Datum> {
         self.0.iter().find_map(|clause| match clause {
-            Clause::Compare(UUID_COLUMN, Function::Equal, datum) => datum.uuids().next(),
+            Clause::Compare(c, Function::Equal, datum) if *c == column => Some(datum),
             _ => None,
         })
+    }
+
+    /// The one row that can match, when a clause says `_uuid == X`.
+    pub fn only_uuid(&self) -> Option<Uuid> {
+        self.required(UUID_COLUMN)?.uuids().next()
     }
 }
 

@@ -227,10 +227,31 @@ impl<'a> Execution<'a> {
 
     fn matching(&self, table: usize, condition: &Condition) -> Vec<Arc<Row>> {
         let rows = &self.draft.tables[table].rows;
-        match condition.only_uuid() {
-            Some(uuid) => rows.get(&uuid).filter(|row| condition.all(row)).cloned().into_iter().collect(),
+        let candidates = match condition.only_uuid() {
+            Some(uuid) => Some(BTreeSet::from([uuid])),
+            None => self.candidates(table, condition),
+        };
+        match candidates {
+            Some(uuids) => {
+                let rows = uuids.iter().filter_map(|uuid| rows.get(uuid));
+                rows.filter(|row| condition.all(row)).cloned().collect()
+            }
             None => rows.values().filter(|row| condition.all(row)).cloned().collect(),
         }
+    }
+
+    /// The rows that can match as far as an index tells. Indexes are as they were before the
+    /// transaction, so every row that it touched is a candidate too.
+    fn candidates(&self, table: usize, condition: &Condition) -> Option<BTreeSet<Uuid>> {
+        let schema = &self.draft.schema.tables[table];
+        let mut keys = schema.indexes.iter().zip(&self.draft.tables[table].indexes);
+        let found = keys.find_map(|(columns, index)| {
+            let key: Option<Vec<_>> =
+                columns.iter().map(|&c| condition.required(c).cloned().map(Arc::new)).collect();
+            Some(index.get(&key?).copied())
+        })?;
+        let touched = self.draft.touched.range((table, Uuid::nil())..=(table, Uuid::max()));
+        Some(found.into_iter().chain(touched.map(|((_, uuid), _)| *uuid)).collect())
     }
 
     fn insert(&mut self, members: Operation) -> OperationResult {

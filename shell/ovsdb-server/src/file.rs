@@ -7,7 +7,7 @@ use crate::lockfile::LockFile;
 use ovsdb::{Database, Error, Schema, Uuid, log};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -135,7 +135,8 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
-    let file = File::create(&temporary)?;
+    // Like the other database tools: others may not read it, it can hold keys.
+    let file = File::options().write(true).create(true).truncate(true).mode(0o640).open(&temporary)?;
     let filled = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
     filled.and_then(|()| std::fs::rename(&temporary, &path)).inspect_err(|_| {
         _ = std::fs::remove_file(&temporary);
