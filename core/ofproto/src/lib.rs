@@ -11,6 +11,7 @@ mod criteria;
 mod effects;
 mod evict;
 mod expiry;
+mod features;
 mod flow_mod;
 mod group;
 mod internal;

@@ -17,7 +17,6 @@ use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::group::{GROUP_ALL, GROUP_MAX, GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use openflow::stats::{AggregateStats, FlowStats};
-use openflow::table::TableStats;
 use std::sync::Arc;
 use units::Millis;
 
@@ -134,11 +133,6 @@ impl Ofproto {
         self.state.aggregate(criteria)
     }
 
-    /// The counters of every table; what only old versions say along with them is left to the codec's user.
-    pub fn table_stats(&self) -> Vec<TableStats> {
-        self.state.tables.iter().enumerate().map(|(i, t)| table_stats(i as u8, t)).collect()
-    }
-
     /// A group as it is now.
     pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
         self.state.groups.get(&id)
@@ -166,23 +160,5 @@ impl Ofproto {
         };
         out.sort_by_key(|g| g.id);
         out
-    }
-}
-
-fn table_stats(id: u8, table: &Table) -> TableStats {
-    let hidden =
-        if table.config().internal { 0 } else { table.classifier().iter().filter(|r| r.is_hidden()).count() };
-    let active = (table.classifier().len() - hidden) as u32;
-    let matched = table.matched();
-    TableStats {
-        features: openflow::table::TableFeatures {
-            table: id,
-            name: table.config().name.clone(),
-            max_entries: table.config().max_flows.map_or(1_000_000, |m| m.min(1_000_000)),
-            ..Default::default()
-        },
-        active,
-        lookups: matched + table.missed(),
-        matched,
     }
 }

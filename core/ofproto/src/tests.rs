@@ -61,7 +61,7 @@ fn a_new_switch_shows_no_flows_but_its_own() {
     assert_eq!(o.all_rules().count(), 4);
     let of_254 = Criteria::within(TABLE_INTERNAL, &Match::CATCHALL);
     assert_eq!(o.flow_stats(&of_254, T0).unwrap().len(), 4);
-    assert_eq!(o.table_stats().len(), N_TABLES);
+    assert_eq!(o.table_stats().len(), N_TABLES - 1);
 }
 
 #[test]
@@ -522,4 +522,11 @@ fn table_mods() {
     assert_eq!(config(TABLE_INTERNAL, &o), (TableMiss::Default, false));
     o.table_mod(&TableConfig { table: 7, eviction: Some(false), ..TableConfig::default() }).unwrap();
     assert_eq!(config(7, &o), (TableMiss::Continue, false));
+}
+
+#[test]
+fn snapshots_go_to_other_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Tables>();
+    shared::<Effects>();
 }

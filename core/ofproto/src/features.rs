@@ -1,0 +1,104 @@
+//! What tables can do, as table statistics and table features say it (OpenFlow 1.0 to 1.2, and 1.3 and later).
+
+use crate::ofproto::Ofproto;
+use crate::table::Table;
+use crate::tables::N_TABLES;
+use flow::FieldId;
+use flow::field::Maskable;
+use openflow::table::{InstructionFeatures, TableFeatures, TableMiss, TableStats};
+
+/// What a table without a limit says.
+const MAX_ENTRIES: u32 = 1_000_000;
+/// Goto-table to meter, by number on the wire.
+const INSTRUCTIONS: u32 = 0x7e;
+const GOTO_TABLE: u32 = 1 << 1;
+/// Output, set-queue, group, set-field, the VLAN, MPLS and TTL actions but copying TTLs, by number in OpenFlow 1.3.
+const ACTIONS: u32 = 1 | 0x7ff << 15;
+
+impl Ofproto {
+    /// The counters of every table that OpenFlow may see, with what old versions say along with them.
+    pub fn table_stats(&self) -> Vec<TableStats> {
+        let features = self.table_features();
+        features.into_iter().filter_map(|f| Some(stats(self.table(f.table)?, f))).collect()
+    }
+
+    /// What every table can do that OpenFlow may see.
+    pub fn table_features(&self) -> Vec<TableFeatures> {
+        let visible: Vec<u8> = (0..N_TABLES as u8).filter(|t| self.is_visible(*t)).collect();
+        let all: Vec<FieldId> = FieldId::all().filter(|f| !f.info().headers.is_empty()).collect();
+        let masked =
+            all.iter().copied().filter(|f| f.info().maskable == Maskable::Bitwise).collect::<Vec<_>>();
+        let writable = all.iter().copied().filter(|f| f.info().writable).collect::<Vec<_>>();
+        let features = |&id: &u8| {
+            let config = self.table(id)?.config();
+            let instructions = instructions(visible.iter().copied().filter(|t| *t > id).collect(), &writable);
+            Some(TableFeatures {
+                table: id,
+                name: config.name.clone(),
+                metadata_match: u64::MAX,
+                metadata_write: u64::MAX,
+                miss_config: miss_bits(config.miss),
+                supports_eviction: true,
+                supports_vacancy_events: false,
+                max_entries: config.max_flows.map_or(MAX_ENTRIES, |m| m.min(MAX_ENTRIES)),
+                miss: instructions.clone(),
+                nonmiss: instructions,
+                matching: all.clone(),
+                mask: masked.clone(),
+                wildcard: all.clone(),
+            })
+        };
+        visible.iter().filter_map(features).collect()
+    }
+
+    fn is_visible(&self, table: u8) -> bool {
+        self.table(table).is_some_and(|t| !t.config().internal)
+    }
+}
+
+fn instructions(next_tables: Vec<u8>, writable: &[FieldId]) -> InstructionFeatures {
+    InstructionFeatures {
+        instructions: if next_tables.is_empty() { INSTRUCTIONS & !GOTO_TABLE } else { INSTRUCTIONS },
+        next_tables,
+        write_actions: ACTIONS,
+        apply_actions: ACTIONS,
+        write_set_fields: writable.to_vec(),
+        apply_set_fields: writable.to_vec(),
+    }
+}
+
+/// `OFPTC11_TABLE_MISS_*`
+fn miss_bits(miss: TableMiss) -> u32 {
+    match miss {
+        TableMiss::Default | TableMiss::Controller => 0,
+        TableMiss::Continue => 1,
+        TableMiss::Drop => 2,
+    }
+}
+
+fn stats(table: &Table, features: TableFeatures) -> TableStats {
+    let hidden = table.classifier().iter().filter(|r| r.is_hidden()).count();
+    let matched = table.matched();
+    TableStats {
+        features,
+        active: (table.classifier().len() - hidden) as u32,
+        lookups: matched + table.missed(),
+        matched,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Millis;
+
+    #[test]
+    fn the_last_visible_table_goes_nowhere() {
+        let o = Ofproto::new(Millis(0));
+        let features = o.table_features();
+        assert_eq!(features.len(), N_TABLES - 1);
+        assert_eq!(features[0].nonmiss.next_tables.len(), 253);
+        assert_eq!(features[253].nonmiss.instructions & GOTO_TABLE, 0);
+        assert!(features[253].mask.len() < features[253].matching.len());
+    }
+}
