@@ -43,6 +43,7 @@ impl Ofproto {
             self.state.tables[usize::from(rule.table)].classifier().find_exact(&rule.matching, rule.priority);
         if there.is_some_and(|r| r.id() == rule.id()) {
             self.state.watch_timeouts(rule);
+            self.generation += 1;
         }
     }
 }

@@ -310,3 +310,70 @@ proptest! {
         }
     }
 }
+
+/// The result of a look-up by the definition of conjunctive matches.
+fn naive_conjunctive<'a>(rules: &'a [Arc<TestRule>], flow: &Flow) -> Option<&'a Arc<TestRule>> {
+    let matching = |f: &Flow, soft: bool| {
+        let f = *f;
+        rules.iter().filter(move |r| r.conj.is_empty() != soft && r.m.matches(&f))
+    };
+    let hard = matching(flow, false).max_by_key(|r| r.priority);
+    let mut soft: Vec<_> = matching(flow, true).collect();
+    soft.sort_by_key(|r| std::cmp::Reverse(r.priority));
+    for group in soft.chunk_by(|a, b| a.priority == b.priority) {
+        if hard.is_some_and(|h| h.priority >= group[0].priority) {
+            break;
+        }
+        let met = |clause: u8| group.iter().any(|r| r.conj.iter().any(|c| c.clause == clause));
+        if met(0) && met(1) {
+            let with_id = Flow { conj_id: group[0].conj[0].id, ..*flow };
+            let found = matching(&with_id, false).max_by_key(|r| r.priority);
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    hard
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Rules with odd priorities are hard; those with even ones are clauses of the conjunction `priority / 2`.
+    #[test]
+    fn conjunctions_as_defined_and_sound_masks(
+        specs in prop::collection::vec((small_flow(), small_mask(), 0u32..10, 0u8..2, 0u32..6), 1..30),
+        probes in prop::collection::vec(small_flow(), 20),
+    ) {
+        let mut c = Classifier::default();
+        let mut list: Vec<Arc<TestRule>> = Vec::new();
+        for (tag, (f, mask, priority, clause, id)) in specs.iter().enumerate() {
+            let soft = priority % 2 == 0;
+            let (mut f, mut mask, mut conj) = (*f, *mask, Vec::new());
+            if soft {
+                conj.push(Conjunction { id: priority / 2, clause: *clause, n_clauses: 2 });
+            } else if *id < 5 {
+                mask.conj_id = u32::MAX;
+                f.conj_id = *id;
+            }
+            let r = Arc::new(TestRule { m: SparseMatch::new(&f, &mask), priority: *priority, conj, tag });
+            let taken = |o: &Arc<TestRule>| o.priority == r.priority && (!soft || o.m == r.m);
+            if !list.iter().any(taken) {
+                c.insert(Arc::clone(&r));
+                list.push(r);
+            }
+        }
+        for f in &probes {
+            let want = naive_conjunctive(&list, f).map(|r| r.tag);
+            let mut wc = Flow::ZERO;
+            prop_assert_eq!(c.lookup(f, Some(&mut wc)).map(|r| r.tag), want);
+            for other in &probes {
+                let mut twin = *other;
+                for ((t, o), m) in twin.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
+                    *t = *t & !m | o & m;
+                }
+                prop_assert_eq!(naive_conjunctive(&list, &twin).map(|r| r.tag), want);
+            }
+        }
+    }
+}
