@@ -57,6 +57,10 @@ pub struct DatabaseFile {
     file: File,
     good_len: u64,
     compact_len: u64,
+    /// Whether the file is certain to bear its name after a crash.
+    folder_synced: bool,
+    /// Whether bytes of a failed append may follow the good part.
+    tail_dirty: bool,
     _lock: LockFile,
 }
 
@@ -66,7 +70,9 @@ impl DatabaseFile {
         let io_error = |cause| OpenError::Io { path: path.to_owned(), cause };
         let lock = LockFile::take(path).map_err(io_error)?;
         if let (Some(schema), false) = (schema, path.exists()) {
-            replace(path, &log::record(&schema.to_json())).map_err(io_error)?;
+            replace(path, &log::record(&schema.to_json()))
+                .and_then(|_| sync_folder(path))
+                .map_err(io_error)?;
         }
         let bytes = std::fs::read(path).map_err(io_error)?;
         let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
@@ -78,26 +84,38 @@ impl DatabaseFile {
         }
         let good_len = records.good_len as u64;
         let compact_len = log::snapshot(&db, 0).len() as u64;
-        let mut this = DatabaseFile { path: path.to_owned(), file, good_len, compact_len, _lock: lock };
+        let mut this = DatabaseFile {
+            path: path.to_owned(),
+            file,
+            good_len,
+            compact_len,
+            folder_synced: true,
+            tail_dirty: false,
+            _lock: lock,
+        };
         this.compact_if_long(&db).map_err(io_error)?;
         Ok((this, db))
     }
 
     /// Appends records; on return they are on disk, or the file is as it was.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all_at(records, self.good_len).and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => {
-                self.good_len += records.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // What was written must not be read back; should this fail too, the next
-                // append overwrites it and a reader finds an incomplete record.
-                _ = self.file.set_len(self.good_len);
-                Err(error)
-            }
+        if !self.folder_synced {
+            sync_folder(&self.path)?;
+            self.folder_synced = true;
         }
+        if self.tail_dirty {
+            self.file.set_len(self.good_len)?;
+            self.tail_dirty = false;
+        }
+        let written = self.file.write_all_at(records, self.good_len).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // What was written must not be read back. If it cannot be cut off now, it is
+            // before the next append.
+            self.tail_dirty = self.file.set_len(self.good_len).is_err();
+            return Err(error);
+        }
+        self.good_len += records.len() as u64;
+        Ok(())
     }
 
     /// Rewrites the file when it has grown much longer than its content.
@@ -106,8 +124,9 @@ impl DatabaseFile {
             return Ok(());
         }
         let snapshot = log::snapshot(db, now_ms());
-        replace(&self.path, &snapshot)?;
-        self.file = File::options().read(true).write(true).open(&self.path)?;
+        self.file = replace(&self.path, &snapshot)?;
+        self.folder_synced = false;
+        self.tail_dirty = false;
         self.good_len = snapshot.len() as u64;
         self.compact_len = self.good_len;
         Ok(())
@@ -129,8 +148,8 @@ fn load(path: &Path, records: &log::Records) -> Result<Database, OpenError> {
     Ok(db)
 }
 
-/// Puts `bytes` in place of the file in one step.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Puts `bytes` in place of the file in one step; the answer is the new file.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
@@ -141,6 +160,12 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     filled.and_then(|()| std::fs::rename(&temporary, &path)).inspect_err(|_| {
         _ = std::fs::remove_file(&temporary);
     })?;
+    Ok(file)
+}
+
+/// Makes a rename in the folder of `path` last.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

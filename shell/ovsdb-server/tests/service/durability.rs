@@ -148,3 +148,24 @@ fn transactions_sent_together_are_answered_in_order() {
     let count = client.transact(json!([{"op": "mutate", "table": "Queue", "where": [], "mutations": []}]));
     assert_eq!(count[0]["count"], 160);
 }
+
+#[test]
+fn a_file_that_grew_long_is_rewritten_and_goes_on() {
+    let scratch = Scratch::new();
+    let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
+    let mut server = Server::open(&path, Some(&open_vswitch())).unwrap();
+    server.listen_unix(&socket).unwrap();
+    let handle = server.spawn().unwrap();
+    let mut client = Client::connect(&socket);
+    client.insert("a");
+    for round in 0..12 {
+        let text = format!("{round}{}", "x".repeat(1 << 20));
+        let update = json!({"op": "update", "table": "QoS", "where": [["type", "==", "a"]],
+            "row": {"other_config": ["map", [["k", text]]]}});
+        assert_eq!(client.transact(json!([update]))[0]["count"], 1);
+    }
+    client.insert("b");
+    handle.stop();
+    assert!(fs::metadata(&path).unwrap().len() < 10 << 20);
+    assert_eq!(kinds(&scratch, &path), ["a", "b"]);
+}
