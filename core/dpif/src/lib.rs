@@ -9,6 +9,7 @@ pub mod capability;
 pub mod drop_reason;
 pub mod set_field;
 pub mod stats;
+pub mod text;
 pub mod ufid;
 pub mod upcall;
 pub mod userspace;

@@ -1,0 +1,384 @@
+//! A key and its mask from text.
+
+use super::scan::{DEPTH_MAX, Item, items, masked, number};
+use super::{DpPortNames, TextError};
+use flow::flow::{VLAN_CFI, VLANS_MAX, frag};
+use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
+use flow::text::flags;
+use flow::{Flow, Mac, Tunnel};
+use units::PortNo;
+
+/// The key and the mask of a text. A field without a mask is exact; a field that is not there is not matched.
+pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), TextError> {
+    let mut reader = KeyReader::new(names);
+    reader.key.in_port = PortNo::NONE.0;
+    reader.list(text, 0)?;
+    if !reader.has_type {
+        reader.key.dl_type = packet::ethertype::NONE;
+    }
+    Ok((reader.key, reader.mask))
+}
+
+/// What was read so far.
+pub(super) struct KeyReader<'a> {
+    pub(super) key: Flow,
+    pub(super) mask: Flow,
+    names: &'a dyn DpPortNames,
+    tags: usize,
+    has_type: bool,
+}
+
+/// A field of both flows, its value and its mask.
+type Slots<'f, T> = (&'f mut T, &'f mut T);
+
+fn put<T>(slots: Slots<'_, T>, (value, mask): (T, T)) {
+    *slots.0 = value;
+    *slots.1 = mask;
+}
+
+macro_rules! slots {
+    ($self:ident . $($field:tt)+) => { (&mut $self.key.$($field)+, &mut $self.mask.$($field)+) };
+}
+
+impl<'a> KeyReader<'a> {
+    pub(super) fn new(names: &'a dyn DpPortNames) -> KeyReader<'a> {
+        KeyReader { key: Flow::ZERO, mask: Flow::ZERO, names, tags: 0, has_type: false }
+    }
+
+    fn list(&mut self, text: &str, depth: usize) -> Result<(), TextError> {
+        if depth > DEPTH_MAX {
+            return Err(TextError::Depth);
+        }
+        for item in items(text)? {
+            match item.name {
+                // The identifier of the flow stands in front of a verbose key.
+                name if name.starts_with("ufid:") => {}
+                "encap" => {
+                    self.has_type = false;
+                    self.list(item.list()?, depth + 1)?;
+                }
+                _ => self.part(&item)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one part, other than `encap`.
+    pub(super) fn part(&mut self, item: &Item<'_>) -> Result<(), TextError> {
+        let inside = item.list()?;
+        self.part_inside(item.name, inside).ok_or_else(|| item.error())
+    }
+
+    fn part_inside(&mut self, name: &str, s: &str) -> Option<()> {
+        match name {
+            "recirc_id" => put(slots!(self.recirc_id), masked(s, u32::MAX)?),
+            "dp_hash" => put(slots!(self.dp_hash), masked(s, u32::MAX)?),
+            "skb_priority" => put(slots!(self.skb_priority), masked(s, u32::MAX)?),
+            "skb_mark" => put(slots!(self.pkt_mark), masked(s, u32::MAX)?),
+            "tunnel" => return tunnel(s, &mut self.key.tunnel, &mut self.mask.tunnel),
+            "in_port" => {
+                let by_name = |n: &str| self.names.number(n).map(|p| (p.0, u32::MAX));
+                put(slots!(self.in_port), masked(s, u32::MAX).or_else(|| by_name(s))?);
+            }
+            "ct_state" => {
+                let (value, mask) = flags::parse(s, flags::ct_state, "ct_state", 0xff).ok()?;
+                put(slots!(self.ct_state), (value as u8, mask as u8));
+            }
+            "ct_zone" => put(slots!(self.ct_zone), masked(s, u16::MAX)?),
+            "ct_mark" => put(slots!(self.ct_mark), masked(s, u32::MAX)?),
+            "ct_label" => {
+                let halves = |v: u128| [(v >> 64) as u64, v as u64];
+                let (value, mask) = masked(s, u128::MAX)?;
+                put(slots!(self.ct_label), (halves(value), halves(mask)));
+            }
+            "ct_tuple4" | "ct_tuple6" => return self.each(s, Self::tuple_field),
+            "packet_type" => return self.each(s, Self::packet_type_field),
+            "eth" => return self.each(s, Self::eth_field),
+            "eth_type" => return self.eth_type(s),
+            "vlan" => return self.vlan(s),
+            "mpls" => return self.mpls(s),
+            "ipv4" | "ipv6" => return self.each(s, Self::ip_field),
+            "tcp" | "udp" | "sctp" => return self.each(s, Self::port_field),
+            "tcp_flags" => {
+                let (value, mask) = flags::parse(s, flags::tcp, "TCP", 0xfff).ok()?;
+                put(slots!(self.tcp_flags), (value as u16, mask as u16));
+            }
+            "icmp" | "icmpv6" => return self.each(s, Self::icmp_field),
+            "arp" => return self.each(s, Self::arp_field),
+            "nd" | "nd_ext" => return self.each(s, Self::nd_field),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn each(&mut self, s: &str, read: fn(&mut Self, &str, &str) -> Option<()>) -> Option<()> {
+        items(s).ok()?.iter().try_for_each(|i| read(self, i.name, i.value?))
+    }
+
+    fn tuple_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "src" if v.contains(':') => put(slots!(self.ct_ipv6_src), ipv6(v)?),
+            "dst" if v.contains(':') => put(slots!(self.ct_ipv6_dst), ipv6(v)?),
+            "src" => put(slots!(self.ct_nw_src), parse_ipv4_masked(v).ok()?),
+            "dst" => put(slots!(self.ct_nw_dst), parse_ipv4_masked(v).ok()?),
+            "proto" => put(slots!(self.ct_nw_proto), masked(v, 0xff)?),
+            "tp_src" | "src_port" => put(slots!(self.ct_tp_src), masked(v, 0xffff)?),
+            "tp_dst" | "dst_port" => put(slots!(self.ct_tp_dst), masked(v, 0xffff)?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn packet_type_field(&mut self, name: &str, v: &str) -> Option<()> {
+        let (value, mask) = masked::<u16>(v, 0xffff)?;
+        let shift = match name {
+            "ns" => 16,
+            "id" => 0,
+            _ => return None,
+        };
+        self.key.packet_type |= u32::from(value) << shift;
+        self.mask.packet_type |= u32::from(mask) << shift;
+        Some(())
+    }
+
+    fn eth_field(&mut self, name: &str, v: &str) -> Option<()> {
+        let pair = parse_mac_masked(v).ok()?;
+        match name {
+            "src" => put(slots!(self.dl_src), pair),
+            "dst" => put(slots!(self.dl_dst), pair),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// A zero type under a mask means that the frame has none.
+    fn eth_type(&mut self, s: &str) -> Option<()> {
+        let (value, mask) = masked::<u16>(s, 0xffff)?;
+        self.has_type = value != 0;
+        put(slots!(self.dl_type), (value, mask));
+        Some(())
+    }
+
+    /// A tag: the type that was read is its TPID.
+    fn vlan(&mut self, s: &str) -> Option<()> {
+        let i = self.tags;
+        if i >= VLANS_MAX {
+            return None;
+        }
+        let (mut tci, mut mask) = (VLAN_CFI, VLAN_CFI);
+        for item in items(s).ok()? {
+            let (value, m) = masked::<u16>(item.value?, 0xffff)?;
+            let (keep, shift) = match item.name {
+                "vid" => (0x0fff, 0),
+                "pcp" => (0x0007, 13),
+                "cfi" => {
+                    tci = tci & !VLAN_CFI | (value & 1) << 12;
+                    continue;
+                }
+                "tci" => {
+                    (tci, mask) = (value ^ VLAN_CFI, m);
+                    continue;
+                }
+                _ => return None,
+            };
+            if value > keep {
+                return None;
+            }
+            tci |= value << shift;
+            mask |= (m & keep) << shift;
+        }
+        let tag = (&mut self.key.vlans[i], &mut self.mask.vlans[i]);
+        (tag.0.tpid, tag.0.tci) = (self.key.dl_type, tci);
+        (tag.1.tpid, tag.1.tci) = (self.mask.dl_type, mask);
+        (self.key.dl_type, self.mask.dl_type) = (0, 0);
+        self.tags += 1;
+        Some(())
+    }
+
+    fn mpls(&mut self, s: &str) -> Option<()> {
+        let mut n = 0;
+        for (count, item) in items(s).ok()?.iter().enumerate() {
+            n = count / 4;
+            let (value, mask) = masked::<u32>(item.value?, u32::MAX)?;
+            let (keep, shift) = match item.name {
+                "label" => (0xf_ffff, 12),
+                "tc" => (7, 9),
+                "ttl" => (0xff, 0),
+                "bos" => (1, 8),
+                _ => return None,
+            };
+            *self.key.mpls_lse.get_mut(n)? |= (value & keep) << shift;
+            *self.mask.mpls_lse.get_mut(n)? |= (mask & keep) << shift;
+        }
+        (n < self.key.mpls_lse.len()).then_some(())
+    }
+
+    fn ip_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "src" if v.contains(':') => put(slots!(self.ipv6_src), ipv6(v)?),
+            "dst" if v.contains(':') => put(slots!(self.ipv6_dst), ipv6(v)?),
+            "src" => put(slots!(self.nw_src), parse_ipv4_masked(v).ok()?),
+            "dst" => put(slots!(self.nw_dst), parse_ipv4_masked(v).ok()?),
+            "label" => {
+                let (value, mask) = masked(v, 0xf_ffffu32).filter(|(l, _)| *l <= 0xf_ffff)?;
+                let mask = if mask & 0xf_ffff == 0xf_ffff { u32::MAX } else { mask };
+                put(slots!(self.ipv6_label), (value, mask));
+            }
+            "proto" => put(slots!(self.nw_proto), masked(v, 0xff)?),
+            "tos" | "tclass" => put(slots!(self.nw_tos), masked(v, 0xff)?),
+            "ttl" | "hlimit" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
+            "frag" => {
+                let value = match v {
+                    "no" => 0,
+                    "first" => frag::ANY,
+                    "later" => frag::ANY | frag::LATER,
+                    _ => return None,
+                };
+                put(slots!(self.nw_frag), (value, frag::ANY | frag::LATER));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn port_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "src" => put(slots!(self.tp_src), masked(v, 0xffff)?),
+            "dst" => put(slots!(self.tp_dst), masked(v, 0xffff)?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn icmp_field(&mut self, name: &str, v: &str) -> Option<()> {
+        let (value, mask) = masked::<u8>(v, 0xff)?;
+        let pair = (u16::from(value), if mask == 0xff { 0xffff } else { mask.into() });
+        match name {
+            "type" => put(slots!(self.tp_src), pair),
+            "code" => put(slots!(self.tp_dst), pair),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn arp_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "sip" => put(slots!(self.nw_src), parse_ipv4_masked(v).ok()?),
+            "tip" => put(slots!(self.nw_dst), parse_ipv4_masked(v).ok()?),
+            "op" => {
+                let (op, mask) = masked::<u16>(v, 0xffff)?;
+                put(slots!(self.nw_proto), (u8::try_from(op).ok()?, mask as u8));
+            }
+            "sha" => put(slots!(self.arp_sha), parse_mac_masked(v).ok()?),
+            "tha" => put(slots!(self.arp_tha), parse_mac_masked(v).ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn nd_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "target" => put(slots!(self.nd_target), ipv6(v)?),
+            "sll" => put(slots!(self.arp_sha), parse_mac_masked(v).ok()?),
+            "tll" => put(slots!(self.arp_tha), parse_mac_masked(v).ok()?),
+            "nd_reserved" => put(slots!(self.igmp_group_ip4), masked(v, u32::MAX)?),
+            "nd_options_type" => {
+                let (value, mask) = masked::<u8>(v, 0xff)?;
+                let mask = if mask == 0xff { 0xffff } else { mask.into() };
+                put(slots!(self.tcp_flags), (value.into(), mask));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn ipv6(text: &str) -> Option<([u8; 16], [u8; 16])> {
+    let (addr, mask) = parse_ipv6_masked(text).ok()?;
+    Some((addr.to_be_bytes(), mask.to_be_bytes()))
+}
+
+/// `push_eth` has addresses without masks.
+pub(super) fn exact_mac(text: &str) -> Option<Mac> {
+    parse_mac_masked(text).ok().filter(|(_, mask)| *mask == Mac::BROADCAST).map(|(addr, _)| addr)
+}
+
+/// The fields of `tunnel(...)`, other than TLV options.
+pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
+    for item in items(s).ok()? {
+        if let Some(inside) = item.inside {
+            match item.name {
+                "flags" => {
+                    let (value, m) = flags::parse(inside, flags::tunnel, "tunnel", 0xf).ok()?;
+                    key.flags |= value as u16;
+                    mask.flags |= m as u16;
+                }
+                "vxlan" => {
+                    let gbp = items(inside).ok()?;
+                    gbp_fields(gbp.first().filter(|g| g.name == "gbp")?.inside?, key, mask)?;
+                }
+                _ => return None,
+            }
+            continue;
+        }
+        let v = item.value?;
+        match item.name {
+            "tun_id" => {
+                put((&mut key.tun_id, &mut mask.tun_id), masked(v, u64::MAX)?);
+                key.flags |= 8;
+                mask.flags |= 8;
+            }
+            "src" => put((&mut key.ip_src, &mut mask.ip_src), parse_ipv4_masked(v).ok()?),
+            "dst" => put((&mut key.ip_dst, &mut mask.ip_dst), parse_ipv4_masked(v).ok()?),
+            "ipv6_src" => put((&mut key.ipv6_src, &mut mask.ipv6_src), ipv6(v)?),
+            "ipv6_dst" => put((&mut key.ipv6_dst, &mut mask.ipv6_dst), ipv6(v)?),
+            "tos" => put((&mut key.ip_tos, &mut mask.ip_tos), masked(v, 0xff)?),
+            "ttl" => put((&mut key.ip_ttl, &mut mask.ip_ttl), masked(v, 0xff)?),
+            "tp_src" => put((&mut key.tp_src, &mut mask.tp_src), masked(v, 0xffff)?),
+            "tp_dst" => put((&mut key.tp_dst, &mut mask.tp_dst), masked(v, 0xffff)?),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+fn gbp_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
+    for item in items(s).ok()? {
+        match item.name {
+            "id" => put((&mut key.gbp_id, &mut mask.gbp_id), masked(item.value?, 0xffff)?),
+            "flags" => put((&mut key.gbp_flags, &mut mask.gbp_flags), masked(item.value?, 0xff)?),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// TLV options: `{class=..,type=..,len=..,0x..}` one after another.
+pub(super) fn geneve_options(s: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut rest = s;
+    while !rest.is_empty() {
+        let (option, after) = rest.strip_prefix('{')?.split_once('}')?;
+        let (mut class, mut kind, mut len, mut data) = (0u16, 0u8, 0u8, 0u128);
+        for item in items(option).ok()? {
+            match item.name {
+                "class" => class = number(item.value?)?,
+                "type" => kind = number(item.value?)?,
+                "len" => len = number(item.value?)?,
+                digits => data = number(digits)?,
+            }
+        }
+        let words = usize::from(len / 4);
+        if !len.is_multiple_of(4) || words > 31 {
+            return None;
+        }
+        out.extend_from_slice(&class.to_be_bytes());
+        out.extend_from_slice(&[kind, words as u8]);
+        let wide = data.to_be_bytes();
+        let zeros = (words * 4).saturating_sub(wide.len());
+        out.resize(out.len() + zeros, 0);
+        out.extend_from_slice(&wide[wide.len() - (words * 4 - zeros)..]);
+        rest = after.trim_start_matches(',');
+    }
+    Some(out)
+}

@@ -1,0 +1,89 @@
+//! Items of a list: `name`, `name=value`, `name(inside)`.
+
+use super::TextError;
+use flow::text::parse_integer;
+
+/// How deep lists may be in lists.
+pub(super) const DEPTH_MAX: usize = 10;
+
+/// One item of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item<'a> {
+    pub(super) name: &'a str,
+    /// After `=`.
+    pub(super) value: Option<&'a str>,
+    /// Between the parentheses.
+    pub(super) inside: Option<&'a str>,
+    /// The whole item.
+    pub(super) text: &'a str,
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn error(&self) -> TextError {
+        TextError::Syntax(self.text.to_owned())
+    }
+
+    /// What stands in parentheses; it must be there.
+    pub(super) fn list(&self) -> Result<&'a str, TextError> {
+        self.inside.ok_or_else(|| self.error())
+    }
+
+    /// The number after `=`.
+    pub(super) fn number<T: TryFrom<u128>>(&self) -> Result<T, TextError> {
+        self.value.and_then(number).ok_or_else(|| self.error())
+    }
+
+    /// The number in parentheses.
+    pub(super) fn argument<T: TryFrom<u128>>(&self) -> Result<T, TextError> {
+        self.inside.and_then(number).ok_or_else(|| self.error())
+    }
+}
+
+pub(super) fn number<T: TryFrom<u128>>(text: &str) -> Option<T> {
+    parse_integer(text, 16).and_then(|v| T::try_from(v).ok())
+}
+
+/// Value and mask; no mask is `full`.
+pub(super) fn masked<T: TryFrom<u128> + Copy>(text: &str, full: T) -> Option<(T, T)> {
+    match text.split_once('/') {
+        Some((value, mask)) => Some((number(value)?, number(mask)?)),
+        None => Some((number(text)?, full)),
+    }
+}
+
+const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
+
+/// The items of a list. Parentheses and braces must be balanced.
+pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
+    let mut out = Vec::new();
+    let mut rest = text.trim_start_matches(SPACE);
+    while !rest.is_empty() {
+        let len = item_len(rest).ok_or_else(|| TextError::Syntax(rest.to_owned()))?;
+        let (item, after) = rest.split_at(len);
+        out.push(split(item));
+        rest = after.trim_start_matches(SPACE);
+    }
+    Ok(out)
+}
+
+fn item_len(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.checked_sub(1)?,
+            c if depth == 0 && SPACE.contains(&c) => return Some(at),
+            _ => {}
+        }
+    }
+    (depth == 0).then_some(text.len())
+}
+
+fn split(text: &str) -> Item<'_> {
+    let at = text.find(['=', '(']).unwrap_or(text.len());
+    let (name, rest) = text.split_at(at);
+    let value = rest.strip_prefix('=');
+    let inside = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
+    let name = if rest.starts_with('(') && inside.is_none() { text } else { name };
+    Item { name, value, inside, text }
+}
