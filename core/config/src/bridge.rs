@@ -3,8 +3,8 @@
 use crate::controller::ControllerConfig;
 use crate::port::PortConfig;
 use crate::row::{Row, map_bool, map_int};
+use ovsdb::Uuid;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// What a bridge does while it has controllers and none of them is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,9 +70,13 @@ pub struct BridgeConfig {
 
 fn not_built(row: &Row<'_>) -> Vec<&'static str> {
     let mut out = Vec::new();
-    for (column, table) in
-        [("mirrors", "Mirror"), ("netflow", "NetFlow"), ("sflow", "sFlow"), ("ipfix", "IPFIX"), ("auto_attach", "AutoAttach")]
-    {
+    for (column, table) in [
+        ("mirrors", "Mirror"),
+        ("netflow", "NetFlow"),
+        ("sflow", "sFlow"),
+        ("ipfix", "IPFIX"),
+        ("auto_attach", "AutoAttach"),
+    ] {
         if !row.references(column, table).is_empty() {
             out.push(column);
         }
@@ -110,7 +114,12 @@ impl BridgeConfig {
     /// Reads a row and the rows it names.
     pub fn read(row: &Row<'_>) -> BridgeConfig {
         let other_config = row.map("other_config");
-        let ports = row.references("ports", "Port").iter().map(PortConfig::read).map(|p| (p.name.clone(), p)).collect();
+        let ports = row
+            .references("ports", "Port")
+            .iter()
+            .map(PortConfig::read)
+            .map(|p| (p.name.clone(), p))
+            .collect();
         let flow_tables = row
             .int_references("flow_tables", "Flow_Table")
             .into_iter()
@@ -127,7 +136,11 @@ impl BridgeConfig {
             hwaddr: other_config.get("hwaddr").cloned(),
             fail_mode: if row.str("fail_mode") == "secure" { FailMode::Secure } else { FailMode::Standalone },
             protocols: row.strs("protocols").into_iter().map(str::to_owned).collect(),
-            controllers: row.references("controller", "Controller").iter().map(ControllerConfig::read).collect(),
+            controllers: row
+                .references("controller", "Controller")
+                .iter()
+                .map(ControllerConfig::read)
+                .collect(),
             ports,
             flood_vlans: row.ints("flood_vlans").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
             mac_aging_secs: map_int(&other_config, "mac-aging-time", (15, 3600), 300) as u32,

@@ -1,9 +1,9 @@
 //! One `Controller` row.
 
 use crate::row::{Row, map_int};
+use ovsdb::Uuid;
 use std::collections::BTreeMap;
 use units::Millis;
-use uuid::Uuid;
 
 /// What is wanted of the connection to one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]

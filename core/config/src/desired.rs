@@ -1,9 +1,9 @@
 //! All that the database wants.
 
 use crate::bridge::BridgeConfig;
-use crate::row::{Database, Row};
+use crate::row::Row;
+use ovsdb::{Replica, Uuid};
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// The desired state of the whole switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,9 +20,8 @@ pub struct Desired {
 
 impl Desired {
     /// Reads the database.
-    pub fn read(db: &dyn Database) -> Desired {
-        let Some(uuid) = db.rows("Open_vSwitch").into_iter().next() else { return Desired::default() };
-        let root = Row::new(db, "Open_vSwitch", uuid);
+    pub fn read(db: &Replica) -> Desired {
+        let Some(root) = Row::only(db, "Open_vSwitch") else { return Desired::default() };
         let bridges = root
             .references("bridges", "Bridge")
             .iter()
@@ -30,7 +29,7 @@ impl Desired {
             .map(|b| (b.name.clone(), b))
             .collect();
         Desired {
-            root: Some(uuid),
+            root: Some(root.uuid),
             next_cfg: root.opt_int("next_cfg").unwrap_or(0),
             other_config: root.map("other_config"),
             bridges,

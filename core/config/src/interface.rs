@@ -1,8 +1,8 @@
 //! One `Interface` row.
 
 use crate::row::{Row, map_int};
+use ovsdb::Uuid;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// What is wanted of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]

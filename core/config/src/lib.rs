@@ -17,4 +17,4 @@ pub use desired::Desired;
 pub use interface::InterfaceConfig;
 pub use plan::{Step, plan};
 pub use port::{PortConfig, VlanMode};
-pub use row::{Database, Row};
+pub use row::Row;

@@ -2,8 +2,8 @@
 
 use crate::interface::InterfaceConfig;
 use crate::row::{Row, map_bool};
+use ovsdb::Uuid;
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
 /// `Port.vlan_mode`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,8 @@ impl PortConfig {
     /// Reads a row and the interfaces it names.
     pub fn read(row: &Row<'_>) -> PortConfig {
         let other_config = row.map("other_config");
-        let vlans = |column| row.ints(column).into_iter().filter_map(|v| u16::try_from(v).ok()).collect::<Vec<_>>();
+        let vlans =
+            |column| row.ints(column).into_iter().filter_map(|v| u16::try_from(v).ok()).collect::<Vec<_>>();
         let mut trunks = vlans("trunks");
         let mut tag = row.opt_int("tag").and_then(|v| u16::try_from(v).ok());
         let vlan_mode = match row.str("vlan_mode") {

@@ -2,42 +2,37 @@
 //!
 //! A column that the server's schema does not have (an older database) reads as empty.
 
-use ovsdb::value::{Atom, Datum};
+use ovsdb::replica::RowRef;
+use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::BTreeMap;
-use uuid::Uuid;
 
-/// A replica of the database, as much as reading the configuration needs.
-pub trait Database {
-    /// The value of a column; `None` where the row, or in this schema the column, does not exist.
-    fn datum(&self, table: &str, row: Uuid, column: &str) -> Option<&Datum>;
-    /// All rows of a table.
-    fn rows(&self, table: &str) -> Vec<Uuid>;
-}
-
-/// One row of a [`Database`].
+/// One row of a replica, with the way to the rows that it names.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
-    db: &'a dyn Database,
-    table: &'static str,
+    db: &'a Replica,
+    row: RowRef<'a>,
     /// Its identifier.
     pub uuid: Uuid,
 }
 
 impl<'a> Row<'a> {
-    /// The row of `table` that `uuid` names. It need not exist: then every column is empty.
-    pub fn new(db: &'a dyn Database, table: &'static str, uuid: Uuid) -> Row<'a> {
-        Row { db, table, uuid }
+    /// A row of a table; `None` if the replica does not have it.
+    pub fn find(db: &'a Replica, table: &str, uuid: Uuid) -> Option<Row<'a>> {
+        db.row(table, uuid).map(|row| Row { db, row, uuid })
+    }
+
+    /// The only row of a table that has one at most.
+    pub fn only(db: &'a Replica, table: &str) -> Option<Row<'a>> {
+        db.rows(table).next().map(|row| Row { db, row, uuid: row.uuid() })
     }
 
     /// A column that refers to rows of another table.
-    pub fn references(&self, column: &str, table: &'static str) -> Vec<Row<'a>> {
-        self.datum(column)
-            .map(|d| d.uuids().map(|uuid| Row { db: self.db, table, uuid }).collect())
-            .unwrap_or_default()
+    pub fn references(&self, column: &str, table: &str) -> Vec<Row<'a>> {
+        self.row.uuids(column).filter_map(|uuid| Row::find(self.db, table, uuid)).collect()
     }
 
     fn datum(&self, column: &str) -> Option<&'a Datum> {
-        self.db.datum(self.table, self.uuid, column)
+        self.row.datum(column)
     }
 
     fn first(&self, column: &str) -> Option<&'a Atom> {
@@ -90,12 +85,12 @@ impl<'a> Row<'a> {
     }
 
     /// A map of integers to rows of another table.
-    pub fn int_references(&self, column: &str, table: &'static str) -> Vec<(i64, Row<'a>)> {
+    pub fn int_references(&self, column: &str, table: &str) -> Vec<(i64, Row<'a>)> {
         let Some(datum) = self.datum(column) else { return Vec::new() };
         datum
             .keys()
             .zip(datum.values())
-            .filter_map(|(k, v)| Some((k.as_integer()?, Row { db: self.db, table, uuid: v.as_uuid()? })))
+            .filter_map(|(k, v)| Some((k.as_integer()?, Row::find(self.db, table, v.as_uuid()?)?)))
             .collect()
     }
 }
