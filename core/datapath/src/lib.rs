@@ -1,3 +1,55 @@
 //! The path of one batch, a file per stage.
+//!
+//! # Map
+//!
+//! ```text
+//! Datapath (datapath.rs)  shared: ports, megaflows, counters; called by the control half and by commands
+//!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
+//!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
+//!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
+//!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
+//!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
+//!             batch.rs    structure of arrays, at most 64 packets of one ingress port
+//!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
+//!             program.rs  actions compiled once per megaflow; action/: one file per header
+//!             tally.rs    events and drops by reason; the books
+//! ```
+//!
+//! # Use
+//!
+//! `Datapath::new`, `set_handler` (upcalls), `add_port(no, tx queues)`; then a `worker(id, tx_queue)` per thread gets
+//! rx queues by `add_rxq` and is polled. `maintain(now)` once a second folds statistics into `FlowOwner::credit`.
+//! `execute` sends packets of the control half. A worker may be polled by the main loop in place of a thread.
+//!
+//! # Invariants
+//!
+//! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
+//!   ports and the control half are snapshots taken once per turn. The one lock is that of a tx queue, taken per burst.
+//! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that is
+//!   found nowhere is parsed whole and looked up again before the control half is asked.
+//! * **A megaflow is published under the publisher's lock, if its translation is still current** then. So who changes
+//!   the control half first raises its version, then sweeps the flows: what the sweep does not see was never published.
+//! * **The books balance**: received + created = sent + delivered + dropped by reason, between turns (`Tally::balance`).
+//! * Nothing of a packet is in a worker between turns, so a queue may be moved between any two of them.
+//! * Owners and the upcall handler are called without any lock of the datapath (but `is_current`), and may call it.
 
+pub mod action;
+pub mod batch;
+pub mod datapath;
+mod engine;
+mod flows;
+pub mod layout;
+pub mod packet;
+pub mod path;
 pub mod port;
+pub mod ports;
+pub mod program;
+pub mod tally;
+pub mod worker;
+
+pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
+pub use crate::tally::{Event, Tally};
+pub use crate::worker::Worker;
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,8 @@ impl FlowStats {
 
 /// The control half's side of a megaflow: told what the flow has counted, it credits rules and renews MAC ages.
 ///
-/// Called by the thread that folds statistics, never by a worker. `Any` lets the control half find its own type again.
+/// Called by the thread that folds statistics, and by a worker for a packet whose translation made no megaflow; never
+/// with a lock of the datapath held. `Any` lets the control half find its own type again.
 pub trait FlowOwner: Any + Send + Sync {
     /// The flow counted this much since the last call.
     fn credit(&self, delta: &FlowStats);
@@ -48,7 +49,7 @@ impl FlowOwner for NoOwner {
 /// A megaflow as a dump shows it.
 #[derive(Clone)]
 pub struct DpFlow {
-    /// Masked key, `in_port` being a datapath number.
+    /// Fields of the packet that made it, also those that the mask does not match; `in_port` is a datapath number.
     pub key: Flow,
     /// Mask.
     pub mask: Flow,

@@ -1,0 +1,90 @@
+//! IPv4, IPv6 and ARP fields.
+
+use super::transport::{Change, changed};
+use crate::packet::Packet;
+use dpif::{ArpKey, Ipv4Key, Ipv6Key, Masked};
+use packet::checksum::{update16, update32};
+use packet::ether::ethertype;
+
+/// Writes an IPv4 header and its checksums.
+pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
+    let layout = p.layout();
+    if layout.dl_type != ethertype::IPV4 {
+        return;
+    }
+    let (v, k) = (&m.value, &m.mask);
+    for (offset, value, mask) in [(12, v.src, k.src), (16, v.dst, k.dst)] {
+        let Some(ip) = header::<20>(p, layout.l3) else { return };
+        let old = u32::from_be_bytes([ip[offset], ip[offset + 1], ip[offset + 2], ip[offset + 3]]);
+        let new = old & !mask | value & mask;
+        if new != old {
+            ip[offset..offset + 4].copy_from_slice(&new.to_be_bytes());
+            let sum = update32(u16::from_be_bytes([ip[10], ip[11]]), old, new);
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+            changed(p, &Change::Address4(old, new));
+        }
+    }
+    let Some(ip) = header::<20>(p, layout.l3) else { return };
+    for (offset, value, mask) in [(1, v.tos, k.tos), (8, v.ttl, k.ttl)] {
+        let word = offset & !1;
+        let old = u16::from_be_bytes([ip[word], ip[word + 1]]);
+        ip[offset] = ip[offset] & !mask | value & mask;
+        let new = u16::from_be_bytes([ip[word], ip[word + 1]]);
+        if new != old {
+            let sum = update16(u16::from_be_bytes([ip[10], ip[11]]), old, new);
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+}
+
+/// Writes an IPv6 header and the transport checksum. Behind a routing header the checksum covers the final
+/// destination (RFC 8200 §8.1), so writing this one does not change it.
+pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
+    let layout = p.layout();
+    if layout.dl_type != ethertype::IPV6 {
+        return;
+    }
+    let (v, k) = (&m.value, &m.mask);
+    for (offset, value, mask, summed) in [(8, &v.src, &k.src, true), (24, &v.dst, &k.dst, !layout.routed)] {
+        let Some(ip) = header::<40>(p, layout.l3) else { return };
+        let mut old = [0; 16];
+        old.copy_from_slice(&ip[offset..offset + 16]);
+        let new: [u8; 16] = std::array::from_fn(|i| old[i] & !mask[i] | value[i] & mask[i]);
+        if new != old {
+            ip[offset..offset + 16].copy_from_slice(&new);
+            if summed {
+                changed(p, &Change::Address6(&old, &new));
+            }
+        }
+    }
+    let Some(ip) = header::<40>(p, layout.l3) else { return };
+    let word = |label: u32, tclass: u8| label & 0xf_ffff | u32::from(tclass) << 20;
+    let mask = word(k.label, k.tclass);
+    let first = u32::from_be_bytes([ip[0], ip[1], ip[2], ip[3]]) & !mask | word(v.label, v.tclass) & mask;
+    ip[..4].copy_from_slice(&first.to_be_bytes());
+    ip[7] = ip[7] & !k.hlimit | v.hlimit & k.hlimit;
+}
+
+/// Writes an ARP packet.
+pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
+    let layout = p.layout();
+    if !ethertype::is_arp(layout.dl_type) {
+        return;
+    }
+    let Some(arp) = header::<28>(p, layout.l3) else { return };
+    let (v, k) = (&m.value, &m.mask);
+    let mut write = |at: usize, value: &[u8], mask: &[u8]| {
+        for ((b, v), m) in arp[at..].iter_mut().zip(value).zip(mask) {
+            *b = *b & !m | v & m;
+        }
+    };
+    write(6, &v.op.to_be_bytes(), &k.op.to_be_bytes());
+    write(8, &v.sha.0, &k.sha.0);
+    write(14, &v.sip.to_be_bytes(), &k.sip.to_be_bytes());
+    write(18, &v.tha.0, &k.tha.0);
+    write(24, &v.tip.to_be_bytes(), &k.tip.to_be_bytes());
+}
+
+fn header<const N: usize>(p: &mut Packet, at: usize) -> Option<&mut [u8; N]> {
+    p.frame.bytes_mut().get_mut(at..)?.first_chunk_mut::<N>()
+}

@@ -1,0 +1,44 @@
+//! Ethernet addresses and headers.
+
+use crate::packet::Packet;
+use dpif::{EthKey, Masked};
+use flow::Mac;
+
+/// Writes the addresses.
+pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
+    if p.meta.packet_type != 0 {
+        return;
+    }
+    if let Some((addresses, _)) = p.frame.bytes_mut().split_first_chunk_mut::<12>() {
+        let value = m.value.dst.0.iter().chain(&m.value.src.0);
+        let mask = m.mask.dst.0.iter().chain(&m.mask.src.0);
+        for ((b, v), m) in addresses.iter_mut().zip(value).zip(mask) {
+            *b = *b & !m | v & m;
+        }
+    }
+}
+
+/// Pushes a header on a layer 3 packet. `None`: no room.
+pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
+    if p.meta.packet_type == 0 {
+        return Some(());
+    }
+    let header = p.frame.push_front(14)?;
+    header[..6].copy_from_slice(&dst.0);
+    header[6..12].copy_from_slice(&src.0);
+    header[12..].copy_from_slice(&(p.meta.packet_type as u16).to_be_bytes());
+    p.frame.offload.shift(14);
+    p.meta.packet_type = 0;
+    p.layout = None;
+    Some(())
+}
+
+/// Removes the header and its tags.
+pub fn pop(p: &mut Packet) {
+    let layout = p.layout();
+    if p.meta.packet_type == 0 && layout.l3 != 0 && p.frame.pull_front(layout.l3).is_some() {
+        p.frame.offload.shift(-(layout.l3 as i16));
+        p.meta.packet_type = 1 << 16 | u32::from(layout.dl_type);
+        p.layout = None;
+    }
+}

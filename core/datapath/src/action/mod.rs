@@ -1,0 +1,13 @@
+//! Operations that change one packet. They do nothing to a packet that has not the header they are for.
+
+pub mod address;
+pub mod ether;
+pub mod hash;
+pub mod icmp;
+pub mod mpls;
+pub mod set_field;
+pub mod transport;
+pub mod vlan;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Checksums of the transport header, and the ports.
+//!
+//! A checksum field of UDP that is zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but then it is
+//! the sender's). Where the frame says that the checksum is still to be finished, its field holds the sum of the
+//! pseudo header, not complemented: addresses are added to that, ports are not.
+
+use crate::layout::Layout;
+use crate::packet::Packet;
+use dpif::{Masked, PortsKey};
+use packet::checksum::{update16, update32, update128};
+use packet::ipproto;
+
+/// What changed in the bytes under the transport checksum.
+pub enum Change<'a> {
+    /// A word of the pseudo header.
+    Address4(u32, u32),
+    /// An address of the pseudo header.
+    Address6(&'a [u8; 16], &'a [u8; 16]),
+    /// A 16-bit word of the header itself.
+    Word(u16, u16),
+}
+
+/// Where the checksum of the transport header is.
+fn field_at(layout: &Layout) -> Option<usize> {
+    let offset = match layout.proto {
+        ipproto::TCP => 16,
+        ipproto::UDP => 6,
+        ipproto::ICMPV6 => 2,
+        ipproto::ICMP => 2,
+        _ => return None,
+    };
+    Some(layout.l4? + offset)
+}
+
+/// Brings the transport checksum up to date.
+pub fn changed(p: &mut Packet, change: &Change<'_>) {
+    let layout = p.layout();
+    let in_pseudo_header = !matches!(change, Change::Word(..));
+    if layout.proto == ipproto::ICMP && in_pseudo_header {
+        return;
+    }
+    let unfinished = p.frame.offload.csum.is_some();
+    if unfinished && !in_pseudo_header {
+        return;
+    }
+    let field = field_at(&layout).and_then(|at| p.frame.bytes_mut().get_mut(at..)?.first_chunk_mut::<2>());
+    let Some(field) = field else { return };
+    let old = u16::from_be_bytes(*field);
+    let is_udp = layout.proto == ipproto::UDP;
+    if is_udp && old == 0 && !unfinished {
+        return;
+    }
+    let sum = if unfinished { !old } else { old };
+    let sum = match *change {
+        Change::Address4(from, to) => update32(sum, from, to),
+        Change::Address6(from, to) => update128(sum, from, to),
+        Change::Word(from, to) => update16(sum, from, to),
+    };
+    let new = match sum {
+        _ if unfinished => !sum,
+        0 if is_udp => 0xffff,
+        _ => sum,
+    };
+    *field = new.to_be_bytes();
+}
+
+/// Writes a 16-bit word of the transport header under its checksum.
+pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
+    let Some(l4) = p.layout().l4 else { return };
+    let word = p.frame.bytes_mut().get_mut(l4 + offset..).and_then(|b| b.first_chunk_mut::<2>());
+    let Some(word) = word else { return };
+    let old = u16::from_be_bytes(*word);
+    let new = old & !mask | value & mask;
+    *word = new.to_be_bytes();
+    if old != new {
+        changed(p, &Change::Word(old, new));
+    }
+}
+
+/// Writes the ports of TCP or UDP.
+pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
+    let layout = p.layout();
+    let header = if proto == ipproto::TCP { 20 } else { 8 };
+    if layout.proto == proto && layout.l4.is_some_and(|l4| p.frame.len() >= l4 + header) {
+        write_word(p, 0, m.value.src, m.mask.src);
+        write_word(p, 2, m.value.dst, m.mask.dst);
+    }
+}
+
+/// Writes the ports of SCTP. Its CRC covers the whole packet; a wrong one stays wrong by the same bits, so that the
+/// receiver still detects what it would have detected.
+pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
+    let layout = p.layout();
+    let Some(l4) = layout.l4.filter(|_| layout.proto == ipproto::SCTP) else { return };
+    let Some(data) = p.frame.bytes_mut().get_mut(l4..layout.end).filter(|d| d.len() >= 12) else { return };
+    let word = |d: &[u8], at: usize| u32::from_le_bytes([d[at], d[at + 1], d[at + 2], d[at + 3]]);
+    let told = word(data, 8);
+    data[8..12].fill(0);
+    let was = cpu::crc32c(data);
+    for (at, value, mask) in [(0, m.value.src, m.mask.src), (2, m.value.dst, m.mask.dst)] {
+        let old = u16::from_be_bytes([data[at], data[at + 1]]);
+        data[at..at + 2].copy_from_slice(&(old & !mask | value & mask).to_be_bytes());
+    }
+    let new = told ^ was ^ cpu::crc32c(data);
+    data[8..12].copy_from_slice(&new.to_le_bytes());
+}

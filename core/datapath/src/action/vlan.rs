@@ -1,0 +1,34 @@
+//! VLAN tags (IEEE 802.1Q): four bytes after the addresses.
+
+use crate::packet::Packet;
+use flow::VLAN_CFI;
+use packet::ether::ethertype;
+
+/// Pushes an outermost tag. The bit that says "present" in a flow is not sent. `None`: no room.
+pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
+    if p.frame.len() < 14 || p.meta.packet_type != 0 {
+        return Some(());
+    }
+    p.frame.push_front(4)?;
+    let bytes = p.frame.bytes_mut();
+    bytes.copy_within(4..16, 0);
+    bytes[12..14].copy_from_slice(&tpid.to_be_bytes());
+    bytes[14..16].copy_from_slice(&(tci & !VLAN_CFI).to_be_bytes());
+    p.frame.offload.shift(4);
+    p.layout = None;
+    Some(())
+}
+
+/// Removes the outermost tag, if there is one.
+pub fn pop(p: &mut Packet) {
+    let bytes = p.frame.bytes_mut();
+    let Some(&[a, b]) = bytes.get(12..14).and_then(|t| t.first_chunk::<2>()) else { return };
+    if p.meta.packet_type != 0 || bytes.len() < 18 || !ethertype::is_vlan(u16::from_be_bytes([a, b])) {
+        return;
+    }
+    bytes.copy_within(0..12, 4);
+    if p.frame.pull_front(4).is_some() {
+        p.frame.offload.shift(-4);
+        p.layout = None;
+    }
+}

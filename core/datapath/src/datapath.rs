@@ -1,0 +1,315 @@
+//! `Datapath`: what all workers share, and what the control half and the commands call.
+//!
+//! Any thread may call it; no call waits for a worker.
+
+use crate::flows::{Credits, Flows, credit};
+use crate::port::TxQueue;
+use crate::ports::{MAX_PORT, Port, Ports};
+use crate::program::Program;
+use crate::tally::{Event, SharedTally, Tally};
+use crate::worker::Worker;
+use classifier::megaflow::{Key, MegaflowTable};
+use dpif::{DpAction, DpFlow, DpStats, DropReason, FlowOwner, PortStats, Translation, UpcallHandler};
+use flow::Flow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sync::Snapshot;
+use units::{Millis, PortNo, Ufid, WorkerId};
+
+/// The worker that packets of the control half, and flows nobody has used, are shown under.
+pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
+
+/// What a datapath is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The most megaflows ever; `set_flow_limit` may ask for fewer.
+    pub max_flows: usize,
+    /// The most masks of one ingress port.
+    pub max_masks: usize,
+    /// Random, and new at each start.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { max_flows: 200_000, max_masks: 64, seed: 0 }
+    }
+}
+
+/// Why a flow or a port could not be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutError {
+    /// It is there already.
+    Exists,
+    /// It is not there.
+    NotFound,
+    /// No room, or a port number out of range.
+    NoRoom,
+}
+
+/// What workers see of the datapath.
+pub(crate) struct Shared {
+    pub(crate) table: MegaflowTable<Program>,
+    pub(crate) seed: u32,
+    pub(crate) ports: Snapshot<Ports>,
+    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+    flows: Mutex<Flows>,
+    /// Counters of each worker that is there, and the sum of those that went.
+    tallies: Mutex<(Vec<(WorkerId, Arc<SharedTally>)>, Tally)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {
+        lock(&self.flows)
+    }
+
+    /// Publishes a translation, unless the control half has changed since it was made.
+    pub(crate) fn publish(
+        &self,
+        flow: &Flow,
+        key: &Key,
+        translation: &Translation,
+        handler: Option<&dyn UpcallHandler>,
+    ) -> Option<u32> {
+        let mut flows = self.flows();
+        if !handler?.is_current(translation.version) {
+            return None;
+        }
+        flows.publish(flow, key, &translation.mask, &translation.actions, &translation.owner)
+    }
+
+    pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
+        let tally = Arc::new(SharedTally::default());
+        lock(&self.tallies).0.push((id, Arc::clone(&tally)));
+        tally
+    }
+
+    pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
+        let (there, gone) = &mut *lock(&self.tallies);
+        gone.merge(&tally.load());
+        there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
+    }
+}
+
+/// See the module.
+pub struct Datapath {
+    shared: Arc<Shared>,
+    /// Workers without rx queues, for `execute`.
+    spare: Mutex<Vec<Worker>>,
+    seed: u64,
+}
+
+impl Datapath {
+    /// An empty datapath.
+    pub fn new(config: &Config) -> Arc<Datapath> {
+        let seed = config.seed as u32 ^ (config.seed >> 32) as u32;
+        let (table, publisher) = MegaflowTable::new(config.max_flows, config.max_masks, seed);
+        let shared = Shared {
+            table,
+            seed: seed.rotate_left(16) ^ 0x9e37_79b9,
+            ports: Snapshot::default(),
+            handler: Snapshot::from_pointee(None),
+            flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
+            tallies: Mutex::new((Vec::new(), Tally::default())),
+        };
+        Arc::new(Datapath { shared: Arc::new(shared), spare: Mutex::new(Vec::new()), seed: config.seed })
+    }
+
+    /// Who answers upcalls. Until it is called, packets without a megaflow are lost.
+    pub fn set_handler(&self, handler: Arc<dyn UpcallHandler>) {
+        self.shared.handler.store(Arc::new(Some(handler)));
+    }
+
+    /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).
+    pub fn worker(&self, id: WorkerId, tx_queue: usize) -> Worker {
+        Worker::new(Arc::clone(&self.shared), id, tx_queue, self.seed ^ u64::from(id.0) << 32)
+    }
+
+    /// Adds a port that sends by these queues. Its rx queues are given to workers.
+    pub fn add_port(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
+        let _one_at_a_time = self.shared.flows();
+        let mut ports = Ports::clone(&self.shared.ports.load());
+        if no.0 > MAX_PORT {
+            return Err(PutError::NoRoom);
+        }
+        if ports.get(no.0).is_some() {
+            return Err(PutError::Exists);
+        }
+        ports.set(no.0, Some(Arc::new(Port::new(no, txqs))));
+        self.shared.ports.store(Arc::new(ports));
+        Ok(())
+    }
+
+    /// Removes a port. Its rx queues must have been taken from their workers before. Its tx queues are dropped when
+    /// the last worker that is sending has finished its poll.
+    pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
+        let _one_at_a_time = self.shared.flows();
+        let mut ports = Ports::clone(&self.shared.ports.load());
+        if no.0 > MAX_PORT || ports.get(no.0).is_none() {
+            return Err(PutError::NotFound);
+        }
+        ports.set(no.0, None);
+        self.shared.ports.store(Arc::new(ports));
+        Ok(())
+    }
+
+    /// What the datapath counted at a port.
+    pub fn port_stats(&self, no: PortNo) -> Option<PortStats> {
+        Some(self.shared.ports.load().get(no.0)?.stats())
+    }
+
+    /// The numbers of all ports, ascending.
+    pub fn ports(&self) -> Vec<PortNo> {
+        self.shared.ports.load().iter().map(|p| p.no).collect()
+    }
+
+    /// The identifier of `key & mask`.
+    pub fn ufid(&self, key: &Flow, mask: &Flow) -> Ufid {
+        let mask = classifier::megaflow::KeyMask::from_flow(mask).to_flow();
+        self.shared.flows().ufid(key, &mask)
+    }
+
+    /// Puts a flow by hand.
+    pub fn flow_put(
+        &self,
+        key: &Flow,
+        mask: &Flow,
+        actions: Arc<[DpAction]>,
+        owner: Arc<dyn FlowOwner>,
+    ) -> Result<Ufid, PutError> {
+        let mut flows = self.shared.flows();
+        let before = flows.len();
+        let index = flows.insert(key, &Key::from_flow(key), mask, &actions, &owner);
+        let index = index.ok_or(PutError::NoRoom)?;
+        if flows.len() == before {
+            return Err(PutError::Exists);
+        }
+        flows.ufid_at(index).ok_or(PutError::NoRoom)
+    }
+
+    /// Gives a flow other actions (and another owner). No packet misses meanwhile.
+    pub fn flow_modify(
+        &self,
+        ufid: Ufid,
+        actions: Arc<[DpAction]>,
+        owner: Option<Arc<dyn FlowOwner>>,
+    ) -> Result<(), PutError> {
+        self.shared.flows().modify(ufid, actions, owner).then_some(()).ok_or(PutError::NotFound)
+    }
+
+    /// Removes a flow; what it had counted.
+    pub fn flow_del(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
+        self.with_credits(|flows, credits| {
+            *credits = flows.fold(now);
+            flows.remove(ufid)
+        })
+    }
+
+    /// Removes all flows.
+    pub fn flow_flush(&self, now: Millis) {
+        self.with_credits(|flows, credits| {
+            flows.flush();
+            flows.reclaim(now, credits);
+        });
+    }
+
+    /// One flow, its statistics up to date.
+    pub fn flow_get(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
+        self.with_credits(|flows, credits| {
+            *credits = flows.fold(now);
+            flows.get(ufid)
+        })
+    }
+
+    /// All flows, their statistics up to date.
+    pub fn flow_dump(&self, now: Millis) -> Vec<DpFlow> {
+        self.with_credits(|flows, credits| {
+            *credits = flows.fold(now);
+            flows.dump()
+        })
+    }
+
+    /// All flows, each under every worker that has counted a packet of it; under `fallback` where none has.
+    pub fn flow_dump_by_worker(&self, fallback: WorkerId, now: Millis) -> Vec<DpFlow> {
+        self.with_credits(|flows, credits| {
+            *credits = flows.fold(now);
+            flows.dump_by_worker(fallback)
+        })
+    }
+
+    /// At most this many flows from now on; those that are there stay.
+    pub fn set_flow_limit(&self, limit: usize) {
+        self.shared.flows().set_limit(limit);
+    }
+
+    /// Number of flows.
+    pub fn flow_count(&self) -> usize {
+        self.shared.flows().len()
+    }
+
+    /// Folds statistics and credits owners, frees what was removed, ranks subtables. To be called about once a second,
+    /// and before a reply that shows what owners were credited with.
+    pub fn maintain(&self, now: Millis) {
+        self.with_credits(|flows, credits| {
+            *credits = flows.fold(now);
+            flows.reclaim(now, credits);
+            flows.rank();
+        });
+    }
+
+    fn with_credits<R>(&self, f: impl FnOnce(&mut Flows, &mut Credits) -> R) -> R {
+        let mut credits = Vec::new();
+        let result = f(&mut self.shared.flows(), &mut credits);
+        credit(credits);
+        result
+    }
+
+    /// Runs actions on a packet of the control half: a packet-out, or what the slow path made. `flow` gives its
+    /// metadata. Recirculation and its upcalls happen before it returns, and so do the transmissions.
+    pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
+        let spare = lock(&self.spare).pop();
+        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, usize::MAX));
+        worker.execute(packet, flow, &Program::compile(actions), now);
+        lock(&self.spare).push(worker);
+    }
+
+    /// Totals.
+    pub fn stats(&self) -> DpStats {
+        let t = self.tally();
+        let flows = self.shared.flows();
+        DpStats {
+            hit: t.get(Event::CacheHit) + t.get(Event::MegaflowHit),
+            missed: t.get(Event::Missed) + t.get(Event::Lost),
+            lost: t.get(Event::Lost),
+            n_flows: flows.len() as u64,
+            mask_hit: t.get(Event::MasksVisited),
+            n_masks: flows.mask_count() as u64,
+            cache_hit: t.get(Event::CacheHit),
+        }
+    }
+
+    /// The counters of all workers together, those that are gone included.
+    pub fn tally(&self) -> Tally {
+        let (there, gone) = &*lock(&self.shared.tallies);
+        let mut sum = *gone;
+        there.iter().for_each(|(_, t)| sum.merge(&t.load()));
+        sum
+    }
+
+    /// The counters of one worker (`pmd-stats-show`); all zero if it is not there.
+    pub fn worker_tally(&self, id: WorkerId) -> Tally {
+        let mut sum = Tally::default();
+        let tallies = lock(&self.shared.tallies);
+        tallies.0.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
+        sum
+    }
+
+    /// Dropped packets by reason; reasons without a drop are left out.
+    pub fn drops(&self) -> Vec<(DropReason, u64)> {
+        let tally = self.tally();
+        DropReason::ALL.iter().map(|&r| (r, tally.dropped(r))).filter(|(_, n)| *n != 0).collect()
+    }
+}

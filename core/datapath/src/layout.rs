@@ -1,0 +1,82 @@
+//! Where the headers of a packet start, for the actions that write into them.
+
+use packet::ether::{Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
+use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
+
+/// Offsets from the start of the frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Ethernet type behind all VLAN tags; 0 if the frame is cut off.
+    pub dl_type: u16,
+    /// What follows Ethernet and its tags: an MPLS label or the network header.
+    pub l3: usize,
+    /// The transport header; `None` if there is none in this packet.
+    pub l4: Option<usize>,
+    /// Where the network packet ends: padding follows.
+    pub end: usize,
+    /// IP protocol of the transport header.
+    pub proto: u8,
+    /// The destination that checksums cover is in a routing header, not in the IPv6 header.
+    pub routed: bool,
+}
+
+impl Layout {
+    /// Of a frame (`packet_type` 0), or of a layer 3 packet.
+    pub fn of(data: &[u8], packet_type: u32) -> Layout {
+        let mut out = Layout::default();
+        let rest = if packet_type == 0 {
+            let Some((dl_type, rest)) = ethernet(data) else { return out };
+            out.dl_type = dl_type;
+            rest
+        } else {
+            out.dl_type = packet_type as u16;
+            data
+        };
+        out.l3 = data.len() - rest.len();
+        let transport = match out.dl_type {
+            ethertype::IPV4 => Ipv4::parse_checked(rest)
+                .filter(|(ip, _)| ip.fragment() != Fragment::Later)
+                .map(|(ip, payload)| (ip.proto(), out.l3 + ip.header_len(), payload.len())),
+            ethertype::IPV6 => Ipv6::parse_checked(rest).and_then(|(ip, payload)| {
+                let inner = skip_extensions(ip.next_header(), payload)?;
+                out.routed = has_routing(ip.next_header(), payload);
+                let l4 = out.l3 + Ipv6::LEN + payload.len() - inner.data.len();
+                (inner.fragment != Fragment::Later).then_some((inner.proto, l4, inner.data.len()))
+            }),
+            _ => None,
+        };
+        if let Some((proto, l4, len)) = transport {
+            (out.proto, out.l4, out.end) = (proto, Some(l4), l4 + len);
+        }
+        out
+    }
+}
+
+fn ethernet(data: &[u8]) -> Option<(u16, &[u8])> {
+    let (_, mut rest) = Ethernet::parse(data)?;
+    while let Some((tag, after)) = VlanTag::parse(rest) {
+        if !ethertype::is_vlan(tag.tpid()) || after.len() < 2 {
+            break;
+        }
+        rest = after;
+    }
+    let (field, after) = TypeField::parse(rest)?;
+    if field.value() >= ethertype::MIN {
+        return Some((field.value(), after));
+    }
+    let Some((llc, payload)) = LlcSnap::parse(after) else { return Some((ethertype::NONE, after)) };
+    Some((llc.ethertype().unwrap_or(ethertype::NONE), payload))
+}
+
+/// A routing header with segments left (RFC 8200 §4.4) stands among the extension headers.
+fn has_routing(mut next: u8, mut data: &[u8]) -> bool {
+    while matches!(next, ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS) {
+        let &[following, len, _, segments_left, ..] = data else { return false };
+        if next == ipproto::ROUTING && segments_left != 0 {
+            return true;
+        }
+        let Some(after) = data.get(usize::from(len) * 8 + 8..) else { return false };
+        (next, data) = (following, after);
+    }
+    false
+}

@@ -1,0 +1,31 @@
+//! Classify: what the cache did not know is looked up in the port's subtables, and remembered.
+
+use super::Megaflows;
+use crate::batch::NONE;
+use crate::engine::Engine;
+use crate::tally::Event;
+use classifier::megaflow::Context;
+use flowcache::FlowCache;
+
+/// Clears the bits of the packets it finds; `found` of the others becomes [`NONE`].
+pub(crate) fn stage(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) {
+    if *pending == 0 {
+        return;
+    }
+    let Engine { batch, cache, tally, .. } = engine;
+    let n = batch.len();
+    let asked = *pending;
+    for i in (0..n).filter(|i| asked >> i & 1 == 1) {
+        batch.found[i] = NONE;
+    }
+    let keys = (&batch.lines[..n], &batch.exts[..], batch.depth);
+    let visits = context.lookup_batch(guard, keys, pending, &mut batch.found);
+    let hits = asked & !*pending;
+    tally.add(Event::MegaflowHit, u64::from(hits.count_ones()));
+    tally.add(Event::MasksVisited, visits);
+    if !context.is_single() {
+        for i in (0..n).filter(|i| hits >> i & 1 == 1) {
+            cache.insert(batch.hashes[i], batch.found[i]);
+        }
+    }
+}

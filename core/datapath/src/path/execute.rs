@@ -1,0 +1,191 @@
+//! Execute: a program, operation by operation, over all packets of a group.
+//!
+//! An operation that ends a packet's way (output, userspace, recirculation, clone, sample) takes the packet itself if
+//! it is the last of the program, and a copy otherwise.
+
+use crate::action::{ether, hash, mpls, set_field, vlan};
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::program::{Op, Program};
+use crate::tally::Event;
+use dpif::{DropReason, Userspace};
+
+/// How often a packet may be recirculated.
+pub const MAX_PASSES: u8 = 8;
+
+/// Runs the program. The group is empty afterwards.
+pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet>) {
+    for (i, op) in program.ops.iter().enumerate() {
+        let last = i + 1 == program.ops.len();
+        match op {
+            &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
+            Op::Userspace(u) => userspace(engine, u, group, last),
+            &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
+            Op::Clone(inner) => branch(engine, inner, group, last, |_| true),
+            &Op::Sample(share, ref inner) => {
+                branch(engine, inner, group, last, |e| share == u32::MAX || e.random() < share);
+            }
+            Op::CheckLen(max, longer, rest) => split(engine, *max, longer, rest, group),
+            &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
+            Op::Set(field) => group.iter_mut().for_each(|p| set_field::set(p, field)),
+            &Op::PushVlan { tpid, tci } => push(engine, group, |p| vlan::push(p, tpid, tci)),
+            Op::PopVlan => group.iter_mut().for_each(vlan::pop),
+            &Op::PushMpls { ethertype, lse } => push(engine, group, |p| mpls::push(p, ethertype, lse)),
+            &Op::PopMpls { ethertype } => group.iter_mut().for_each(|p| mpls::pop(p, ethertype)),
+            &Op::PushEth { dst, src } => push(engine, group, |p| ether::push(p, dst, src)),
+            Op::PopEth => group.iter_mut().for_each(ether::pop),
+            &Op::Hash { symmetric, basis } => group.iter_mut().for_each(|p| hash::hash(p, symmetric, basis)),
+            Op::CtClear => group.iter_mut().for_each(|p| {
+                (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (0, 0, 0);
+                if let Some(rare) = &mut p.meta.rare {
+                    rare.ct_label = [0; 2];
+                }
+            }),
+            &Op::Trunc(max) => group.iter_mut().for_each(|p| p.meta.trunc = max),
+        }
+    }
+    // A program ends with an operation that consumes; should one not, its packets are accounted for.
+    group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::NoOutput));
+}
+
+/// Each packet, or a copy of it, to `end`.
+fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&mut Engine, Packet)) {
+    if last {
+        group.drain(..).for_each(|p| end(engine, p));
+        return;
+    }
+    for p in group.iter_mut() {
+        if let Some(copy) = copy(engine, p) {
+            end(engine, copy);
+        }
+        p.meta.trunc = 0;
+    }
+}
+
+/// A copy; `None` (and a drop is counted) if there is no buffer.
+fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
+    engine.tally.add(Event::Created, 1);
+    let Some(mut frame) = engine.pool.frame_of(p.frame.bytes()) else {
+        engine.tally.drop(DropReason::NoBuffer, 1);
+        return None;
+    };
+    frame.offload = p.frame.offload;
+    Some(Packet { frame, meta: p.meta.clone(), layout: p.layout })
+}
+
+fn truncate(p: &mut Packet) {
+    let max = p.meta.trunc as usize;
+    if max != 0 && p.frame.len() > max {
+        p.frame.trim(max);
+        // What was left undone covered bytes that are gone.
+        p.frame.offload = Default::default();
+        p.layout = None;
+    }
+    p.meta.trunc = 0;
+}
+
+fn output(engine: &mut Engine, port: u32, mut p: Packet) {
+    truncate(&mut p);
+    engine.send(port, p);
+}
+
+fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
+    p.meta.passes += 1;
+    if p.meta.passes > MAX_PASSES {
+        return engine.drop_packet(p, DropReason::RecircError);
+    }
+    p.meta.recirc_id = id;
+    engine.tally.add(Event::Recirculated, 1);
+    engine.recirculated.push_back(p);
+}
+
+/// Hands each packet to the control half. It reads; so nothing is copied, except to cut it short or to finish what its
+/// sender left undone.
+fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>, last: bool) {
+    for p in group.iter_mut() {
+        if !last {
+            engine.tally.add(Event::Created, 1);
+        }
+        let Some(handler) = (*engine.handler).clone() else {
+            engine.tally.drop(DropReason::UserspaceActionError, 1);
+            continue;
+        };
+        let flow = p.flow();
+        let bytes = p.frame.bytes();
+        let max = if p.meta.trunc == 0 { bytes.len() } else { bytes.len().min(p.meta.trunc as usize) };
+        let delivered = if p.frame.offload.is_some() {
+            let mut whole = bytes.to_vec();
+            p.frame.offload.finish(&mut whole, |b| {
+                handler.userspace(b.get(..max).unwrap_or(b), &flow, userspace);
+            })
+        } else {
+            handler.userspace(&bytes[..max], &flow, userspace);
+            Some(1)
+        };
+        match delivered {
+            Some(_) => engine.tally.add(Event::Delivered, 1),
+            None => engine.tally.drop(DropReason::UserspaceActionError, 1),
+        }
+        p.meta.trunc = 0;
+    }
+    if last {
+        group.drain(..).for_each(|p| engine.pool.free(p.frame));
+    }
+}
+
+/// Runs a nested program on the packets (or copies) that `chosen` says. Packets that are not chosen, where nothing
+/// follows, end here as the sampler wants.
+fn branch(
+    engine: &mut Engine,
+    inner: &Program,
+    group: &mut Vec<Packet>,
+    last: bool,
+    chosen: impl Fn(&mut Engine) -> bool,
+) {
+    let mut side = engine.list();
+    if last {
+        for p in group.drain(..) {
+            if chosen(engine) {
+                side.push(p);
+            } else {
+                engine.drop_packet(p, DropReason::NoOutput);
+            }
+        }
+    } else {
+        for p in group.iter() {
+            if chosen(engine) {
+                side.extend(copy(engine, p));
+            }
+        }
+    }
+    if !side.is_empty() {
+        run(engine, inner, &mut side);
+    }
+    engine.give_back(side);
+}
+
+fn split(engine: &mut Engine, max: usize, longer: &Program, rest: &Program, group: &mut Vec<Packet>) {
+    let (mut long, mut short) = (engine.list(), engine.list());
+    for p in group.drain(..) {
+        if p.frame.len() > max { long.push(p) } else { short.push(p) }
+    }
+    for (program, mut side) in [(longer, long), (rest, short)] {
+        if !side.is_empty() {
+            run(engine, program, &mut side);
+        }
+        engine.give_back(side);
+    }
+}
+
+/// An operation that may lack room in front of a packet, which is then dropped.
+fn push(engine: &mut Engine, group: &mut Vec<Packet>, mut op: impl FnMut(&mut Packet) -> Option<()>) {
+    let mut i = 0;
+    while i < group.len() {
+        if op(&mut group[i]).is_some() {
+            i += 1;
+        } else {
+            let p = group.remove(i);
+            engine.drop_packet(p, DropReason::NoHeadroom);
+        }
+    }
+}

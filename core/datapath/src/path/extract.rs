@@ -1,0 +1,189 @@
+//! Extract: keys straight from bytes, no deeper than the port's megaflows ask.
+//!
+//! The meaning is that of `flow::extract`, and a test holds the two together. Whatever the depth, the TCP flags of a
+//! packet that was parsed as far as its addresses are read too, since statistics show them.
+
+use crate::batch::Batch;
+use crate::packet::{Meta, Packet};
+use classifier::megaflow::{Depth, Key};
+use cpu::{Line, prefetch_read};
+use flow::VLAN_CFI;
+use packet::ether::{Arp, Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
+use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
+use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
+
+/// How many packets ahead to prefetch.
+const AHEAD: usize = 6;
+
+/// Fills keys and flags of the batch.
+pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
+    batch.depth = depth;
+    if depth == Depth::Wide {
+        batch.widen();
+    }
+    for i in 0..batch.packets.len() {
+        if let Some(Some(later)) = batch.packets.get(i + AHEAD)
+            && let Some(first) = later.frame.bytes().first()
+        {
+            prefetch_read(first);
+        }
+        let Some(packet) = &batch.packets[i] else { continue };
+        (batch.lines[i], batch.tcp_flags[i]) = if depth == Depth::Wide {
+            let (key, flags) = wide(packet);
+            batch.exts[i] = key.ext;
+            (key.line, flags)
+        } else {
+            line(packet.frame.bytes(), &packet.meta, depth)
+        };
+    }
+}
+
+/// The whole key of a packet, and its TCP flags.
+pub(crate) fn wide(packet: &Packet) -> (Key, u16) {
+    let flow = packet.flow();
+    let flags = if flow.is_ip() && flow.nw_proto == ipproto::TCP { flow.tcp_flags } else { 0 };
+    (Key::from_flow(&flow), flags)
+}
+
+/// The line of a packet parsed to `depth` (`Wide`: as `L4`), and its TCP flags.
+pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
+    let mut out = Parse { line: metadata(meta), tcp_flags: 0 };
+    if depth > Depth::Port {
+        out.packet(data, meta.packet_type, depth);
+    }
+    (out.line, out.tcp_flags)
+}
+
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+fn mac(bytes: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = bytes;
+    u64::from_be_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+fn metadata(m: &Meta) -> Line {
+    let ct = u32::from(m.ct_state) << 24 | u32::from(m.ct_zone);
+    [
+        pair(m.recirc_id, m.in_port << 16),
+        0,
+        0,
+        0,
+        0,
+        pair(ct, m.ct_mark),
+        pair(m.pkt_mark, m.dp_hash),
+        u64::from(m.packet_type & 0xffff),
+    ]
+}
+
+struct Parse {
+    line: Line,
+    tcp_flags: u16,
+}
+
+impl Parse {
+    /// `None` is only a short way out: what was filled stays.
+    fn packet(&mut self, data: &[u8], packet_type: u32, depth: Depth) -> Option<()> {
+        let (dl_type, rest) = if packet_type == 0 { self.l2(data)? } else { (packet_type as u16, data) };
+        self.line[1] |= u64::from(dl_type);
+        if depth < Depth::L3 {
+            return None;
+        }
+        match dl_type {
+            ethertype::IPV4 => self.ipv4(rest, depth),
+            ethertype::IPV6 => self.ipv6(rest, depth),
+            t if ethertype::is_arp(t) => self.arp(rest),
+            _ => None,
+        }
+    }
+
+    fn l2<'a>(&mut self, data: &'a [u8]) -> Option<(u16, &'a [u8])> {
+        let (eth, mut rest) = Ethernet::parse(data)?;
+        TypeField::parse(rest)?;
+        (self.line[1], self.line[2]) = (mac(eth.dst()), mac(eth.src()));
+        for outer in [true, false] {
+            let tag =
+                VlanTag::parse(rest).filter(|(t, after)| ethertype::is_vlan(t.tpid()) && after.len() >= 2);
+            let Some((tag, after)) = tag else { break };
+            let (tpid, tci) = (u64::from(tag.tpid()), u64::from(tag.tci() | VLAN_CFI));
+            if outer {
+                self.line[0] |= tci;
+                self.line[7] |= tpid << 32;
+            } else {
+                self.line[2] |= tci;
+                self.line[7] |= tpid << 16;
+            }
+            rest = after;
+        }
+        let (field, after) = TypeField::parse(rest)?;
+        if field.value() >= ethertype::MIN {
+            return Some((field.value(), after));
+        }
+        let Some((llc, payload)) = LlcSnap::parse(after) else { return Some((ethertype::NONE, after)) };
+        Some((llc.ethertype().unwrap_or(ethertype::NONE), payload))
+    }
+
+    fn ip_word(&mut self, proto: u8, tos: u8, ttl: u8, fragment: Fragment) {
+        let frag = match fragment {
+            Fragment::No => 0,
+            Fragment::First => flow::flow::frag::ANY,
+            Fragment::Later => flow::flow::frag::ANY | flow::flow::frag::LATER,
+        };
+        self.line[4] = u64::from(u32::from_be_bytes([proto, tos, ttl, frag]));
+    }
+
+    fn ipv4(&mut self, data: &[u8], depth: Depth) -> Option<()> {
+        let (ip, payload) = Ipv4::parse_checked(data)?;
+        self.line[3] = pair(ip.src(), ip.dst());
+        let fragment = ip.fragment();
+        self.ip_word(ip.proto(), ip.tos(), ip.ttl(), fragment);
+        self.l4(ip.proto(), fragment, payload, depth)
+    }
+
+    fn ipv6(&mut self, data: &[u8], depth: Depth) -> Option<()> {
+        let (ip, payload) = Ipv6::parse_checked(data)?;
+        let inner = skip_extensions(ip.next_header(), payload)?;
+        self.ip_word(inner.proto, ip.traffic_class(), ip.hop_limit(), inner.fragment);
+        self.l4(inner.proto, inner.fragment, inner.data, depth)
+    }
+
+    fn arp(&mut self, data: &[u8]) -> Option<()> {
+        let (arp, _) = Arp::parse(data).filter(|(a, _)| a.is_ethernet_ipv4())?;
+        self.line[3] = pair(arp.spa(), arp.tpa());
+        self.line[4] = u64::from(u8::try_from(arp.op()).unwrap_or(0)) << 24;
+        Some(())
+    }
+
+    fn l4(&mut self, proto: u8, fragment: Fragment, data: &[u8], depth: Depth) -> Option<()> {
+        if fragment == Fragment::Later {
+            return None;
+        }
+        let mut word = 0;
+        let (src, dst) = match proto {
+            ipproto::TCP => {
+                let (tcp, _) = Tcp::parse_checked(data)?;
+                (self.tcp_flags, word) = (tcp.flags(), tcp.flags());
+                (tcp.src(), tcp.dst())
+            }
+            _ if depth < Depth::L4 => return None,
+            ipproto::UDP => Udp::parse(data).map(|(udp, _)| (udp.src(), udp.dst()))?,
+            ipproto::SCTP => Sctp::parse(data).map(|(sctp, _)| (sctp.src(), sctp.dst()))?,
+            ipproto::ICMP => Icmp::parse(data).map(|(i, _)| (i.icmp_type().into(), i.code().into()))?,
+            ipproto::IGMP => Igmp::parse(data).map(|(i, _)| (i.igmp_type().into(), i.code().into()))?,
+            ipproto::ICMPV6 => {
+                let (icmp, rest) = Icmpv6::parse(data)?;
+                if icmp.is_nd() {
+                    word = u16::from(nd::neighbour(rest).first_option);
+                }
+                (icmp.icmp_type().into(), icmp.code().into())
+            }
+            _ => return None,
+        };
+        if depth >= Depth::L4 {
+            self.line[4] |= u64::from(src) << 48 | u64::from(dst) << 32;
+            self.line[7] |= u64::from(word) << 48;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Transmit: frames collected per port are handed to the device in bursts.
+//!
+//! The order in which a worker's packets of one flow are put here is the order in which the device gets them.
+
+use crate::engine::Engine;
+use crate::port::FrameBatch;
+use crate::ports::Port;
+use crate::tally::Event;
+use dpif::DropReason;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// A burst is sent when it has grown to this.
+pub(crate) const TX_BURST: usize = 32;
+
+/// Sends what waits for every port.
+pub(crate) fn flush(engine: &mut Engine) {
+    while let Some(port) = engine.waiting.pop() {
+        send(engine, port);
+    }
+}
+
+/// Sends what waits for one port.
+pub(crate) fn send(engine: &mut Engine, no: u32) {
+    let mut frames = std::mem::take(&mut engine.outputs[no as usize]);
+    if !frames.is_empty() {
+        match engine.ports.get(no).cloned() {
+            Some(port) => burst(engine, &port, &mut frames),
+            None => engine.tally.drop(DropReason::InvalidPort, frames.len() as u64),
+        }
+        frames.drain(..).for_each(|f| engine.pool.free(f));
+    }
+    engine.outputs[no as usize] = frames;
+}
+
+fn burst(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
+    let n = frames.len() as u64;
+    let Some(queue) = port.txqs.get(engine.tx_queue % port.txqs.len().max(1)) else {
+        engine.tally.drop(DropReason::TxFailed, n);
+        return;
+    };
+    let result = queue.lock().unwrap_or_else(PoisonError::into_inner).tx(frames);
+    let sent = u64::from(result.sent).min(n);
+    let too_long = u64::from(result.too_long).min(n - sent);
+    let failed = n - sent - too_long;
+    engine.tally.add(Event::Sent, sent);
+    engine.tally.add(Event::OutputBatches, 1);
+    engine.tally.drop(DropReason::TxTooLong, too_long);
+    engine.tally.drop(DropReason::TxFailed, failed);
+    port.tx.add(sent, result.sent_bytes);
+    if failed + too_long != 0 {
+        port.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,75 @@
+//! Upcall: packets without a megaflow are translated by the control half, one after the other.
+//!
+//! The first packet of a flow makes the megaflow; the next ones of the same batch find it, since each is looked up
+//! again, with all its fields, before the control half is asked.
+
+use super::extract::wide;
+use super::{Megaflows, execute};
+use crate::datapath::Shared;
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::program::Program;
+use crate::tally::Event;
+use dpif::{DropReason, FlowStats, Translation, Upcall};
+use units::Millis;
+
+/// Takes every packet that is left in the batch; `pending` says which of them no stage has answered yet.
+pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+    for i in 0..engine.batch.len() {
+        if let Some(packet) = engine.batch.packets[i].take() {
+            let answered = pending >> i & 1 == 0;
+            one(shared, guard, engine, packet, answered, now);
+        }
+    }
+}
+
+fn one(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packet: Packet,
+    answered: bool,
+    now: Millis,
+) {
+    let (key, flags) = wide(&packet);
+    let context = shared.table.context(packet.meta.in_port);
+    let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
+    if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {
+        // A megaflow that went away between two stages was counted as a hit by the first.
+        if !answered {
+            engine.tally.add(Event::MegaflowHit, 1);
+            engine.tally.add(Event::MasksVisited, u64::from(visited));
+        }
+        engine.lane.count(index, 1, packet.frame.len() as u64, now.0 as u32, flags);
+        return run_one(engine, &megaflow.payload, packet);
+    }
+    let flow = packet.flow();
+    let translation = match &*engine.handler {
+        Some(handler) => {
+            handler.miss(Upcall { packet: packet.frame.bytes(), flow: &flow, now, worker: engine.id })
+        }
+        None => Translation::failed(DropReason::UpcallError),
+    };
+    if let Some(reason) = translation.error {
+        engine.tally.add(Event::Lost, 1);
+        return engine.drop_packet(packet, reason);
+    }
+    engine.tally.add(Event::Missed, 1);
+    let len = packet.frame.len() as u64;
+    if translation.install
+        && let Some(index) = shared.publish(&flow, &key, &translation, engine.handler.as_deref())
+        && let Some(megaflow) = guard.get(index)
+    {
+        engine.lane.count(index, 1, len, now.0 as u32, flags);
+        return run_one(engine, &megaflow.payload, packet);
+    }
+    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
+    run_one(engine, &Program::compile(&translation.actions), packet);
+}
+
+fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {
+    let mut group = engine.list();
+    group.push(packet);
+    execute::run(engine, program, &mut group);
+    engine.give_back(group);
+}

@@ -1,0 +1,90 @@
+//! The ports of the datapath: their numbers, their tx queues, their counters.
+//!
+//! Workers read a snapshot; adding or removing a port publishes another. A tx queue stands behind a lock of its own:
+//! where a port has one for every worker (the usual case) nobody ever waits.
+
+use crate::port::TxQueue;
+use dpif::PortStats;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use units::PortNo;
+
+/// The largest port number.
+pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
+
+/// One port.
+pub struct Port {
+    /// Its number.
+    pub no: PortNo,
+    pub(crate) txqs: Vec<Mutex<Box<dyn TxQueue>>>,
+    pub(crate) rx: Counter,
+    pub(crate) tx: Counter,
+    pub(crate) tx_dropped: AtomicU64,
+}
+
+/// Packets and bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    pub(crate) fn add(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Port {
+    /// A port that sends by these queues. One that has none drops what it is given.
+    pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
+        Port {
+            no,
+            txqs: txqs.into_iter().map(Mutex::new).collect(),
+            rx: Counter::default(),
+            tx: Counter::default(),
+            tx_dropped: AtomicU64::new(0),
+        }
+    }
+
+    /// What was counted at this port.
+    pub fn stats(&self) -> PortStats {
+        let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        PortStats {
+            rx_packets: n(&self.rx.packets),
+            rx_bytes: n(&self.rx.bytes),
+            tx_packets: n(&self.tx.packets),
+            tx_bytes: n(&self.tx.bytes),
+            tx_dropped: n(&self.tx_dropped),
+        }
+    }
+}
+
+/// All ports, by number.
+#[derive(Clone, Default)]
+pub struct Ports {
+    by_no: Vec<Option<Arc<Port>>>,
+}
+
+impl Ports {
+    /// The port of a number.
+    #[inline]
+    pub fn get(&self, no: u32) -> Option<&Arc<Port>> {
+        self.by_no.get(no as usize)?.as_ref()
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Port>> {
+        self.by_no.iter().flatten()
+    }
+
+    /// With a port added or (`None`) removed; the port that had the number.
+    pub(crate) fn set(&mut self, no: u32, port: Option<Arc<Port>>) -> Option<Arc<Port>> {
+        let at = no as usize;
+        if self.by_no.len() <= at {
+            self.by_no.resize(at + 1, None);
+        }
+        std::mem::replace(&mut self.by_no[at], port)
+    }
+}

@@ -1,0 +1,178 @@
+//! Actions compiled for execution: what every packet of a megaflow goes through.
+//!
+//! Compilation makes the common things cheap and the impossible ones explicit: trailing actions that nothing would see
+//! are cut off, so that **the last operation consumes the packet**; what is not built yet becomes a drop with its own
+//! reason; nesting is bounded.
+
+use dpif::{DpAction, DropReason, HashAlg, SetField, Userspace};
+use flow::Mac;
+
+/// How deep lists may be nested in lists.
+const MAX_NESTING: usize = 16;
+
+/// A compiled list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Operations; the last one consumes the packet.
+    pub ops: Vec<Op>,
+}
+
+/// One operation on all packets of a group.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Op {
+    /// Consumes if last, else works on a copy.
+    Output(u32),
+    /// As `Output`.
+    Userspace(Box<Userspace>),
+    /// As `Output`.
+    Recirc(u32),
+    /// As `Output`.
+    Clone(Program),
+    /// As `Output`; share of the packets.
+    Sample(u32, Program),
+    /// Always last: longest packet of the second program, program of the longer ones, and the second.
+    CheckLen(usize, Program, Program),
+    /// Always last.
+    Drop(DropReason),
+    Set(SetField),
+    PushVlan {
+        tpid: u16,
+        tci: u16,
+    },
+    PopVlan,
+    PushMpls {
+        ethertype: u16,
+        lse: u32,
+    },
+    PopMpls {
+        ethertype: u16,
+    },
+    PushEth {
+        dst: Mac,
+        src: Mac,
+    },
+    PopEth,
+    Hash {
+        symmetric: bool,
+        basis: u32,
+    },
+    CtClear,
+    Trunc(u32),
+}
+
+impl Op {
+    /// The packet (or a copy of it) ends here.
+    fn consumes(&self) -> bool {
+        matches!(
+            self,
+            Op::Output(_)
+                | Op::Userspace(_)
+                | Op::Recirc(_)
+                | Op::Clone(_)
+                | Op::Sample(..)
+                | Op::CheckLen(..)
+                | Op::Drop(_)
+        )
+    }
+}
+
+impl Program {
+    /// Compiles a list.
+    pub fn compile(actions: &[DpAction]) -> Program {
+        compile(actions, &[], 0)
+    }
+}
+
+/// `actions`, then `rest`: what follows a branch belongs to both of its sides.
+fn compile(actions: &[DpAction], rest: &[DpAction], nesting: usize) -> Program {
+    if nesting > MAX_NESTING {
+        return Program { ops: vec![Op::Drop(DropReason::ActionRecursionTooDeep)] };
+    }
+    let mut ops = Vec::with_capacity(actions.len());
+    let all: Vec<&DpAction> = actions.iter().chain(rest).collect();
+    for (i, action) in all.iter().enumerate() {
+        let op = match *action {
+            DpAction::CheckPktLen(check) => {
+                let after: Vec<DpAction> = all[i + 1..].iter().map(|a| (*a).clone()).collect();
+                let side = |list: &[DpAction]| compile(list, &after, nesting + 1);
+                Op::CheckLen(usize::from(check.pkt_len), side(&check.greater), side(&check.less_equal))
+            }
+            other => simple(other, nesting),
+        };
+        let ends = matches!(op, Op::Drop(_) | Op::CheckLen(..));
+        ops.push(op);
+        if ends {
+            break;
+        }
+    }
+    ops.truncate(ops.iter().rposition(Op::consumes).map_or(0, |last| last + 1));
+    if ops.is_empty() {
+        ops.push(Op::Drop(DropReason::NoOutput));
+    }
+    Program { ops }
+}
+
+fn simple(action: &DpAction, nesting: usize) -> Op {
+    match action {
+        DpAction::Output(port) => Op::Output(port.0),
+        DpAction::Userspace(u) => Op::Userspace(u.clone()),
+        DpAction::Set(field) => Op::Set(field.clone()),
+        &DpAction::PushVlan { tpid, tci } => Op::PushVlan { tpid, tci },
+        DpAction::PopVlan => Op::PopVlan,
+        &DpAction::PushMpls { ethertype, lse } => Op::PushMpls { ethertype, lse },
+        &DpAction::PopMpls { ethertype } => Op::PopMpls { ethertype },
+        &DpAction::PushEth { dst, src } => Op::PushEth { dst, src },
+        DpAction::PopEth => Op::PopEth,
+        &DpAction::Recirc(id) => Op::Recirc(id),
+        &DpAction::Hash { alg, basis } => Op::Hash { symmetric: alg == HashAlg::SymL4, basis },
+        DpAction::CtClear => Op::CtClear,
+        DpAction::Clone(list) => Op::Clone(compile(list, &[], nesting + 1)),
+        DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, &[], nesting + 1)),
+        &DpAction::Trunc(max) => Op::Trunc(max),
+        &DpAction::Drop(reason) => Op::Drop(reason),
+        DpAction::Ct(_) => Op::Drop(DropReason::CtUnsupported),
+        DpAction::Meter(_) => Op::Drop(DropReason::MeterUnsupported),
+        DpAction::TunnelPush(_) | DpAction::TunnelPop(_) => Op::Drop(DropReason::TunnelUnsupported),
+        DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
+        // The caller compiles branches, which need what follows them.
+        DpAction::CheckPktLen(_) => Op::Drop(DropReason::MalformedForAction),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dpif::{CheckPktLen, Ct};
+    use units::PortNo;
+
+    const OUT: DpAction = DpAction::Output(PortNo(1));
+
+    #[test]
+    fn the_last_operation_consumes() {
+        assert_eq!(Program::compile(&[OUT, DpAction::PopVlan]).ops, [Op::Output(1)]);
+        assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
+        assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
+        assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
+    }
+
+    #[test]
+    fn what_follows_a_branch_belongs_to_both_sides() {
+        let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan], less_equal: vec![] };
+        let program = Program::compile(&[DpAction::CheckPktLen(Box::new(check)), OUT]);
+        let side = |ops: &[Op]| Program { ops: ops.to_vec() };
+        let expected = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), side(&[Op::Output(1)]));
+        assert_eq!(program.ops, [expected]);
+    }
+
+    #[test]
+    fn what_is_not_built_is_a_counted_drop() {
+        let program = Program::compile(&[DpAction::Ct(Box::new(Ct::default())), OUT]);
+        assert_eq!(program.ops, [Op::Drop(DropReason::CtUnsupported)]);
+        let mut list = vec![OUT];
+        for _ in 0..100 {
+            list = vec![DpAction::Clone(list)];
+        }
+        Program::compile(&list);
+    }
+}

@@ -1,0 +1,147 @@
+//! What a worker counts: events, and drops by reason.
+//!
+//! The worker counts in plain memory and adds to shared atomics once per poll, so that others read consistent, slightly
+//! old numbers and no packet pays for an atomic.
+//!
+//! **The books**: received + created = sent + delivered + dropped + waiting, where "created" counts copies and packets
+//! that the control half sent, "delivered" those a `userspace` action consumed, and "waiting" what is in the
+//! recirculation queue and in output batches (nothing between polls).
+
+use dpif::DropReason;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Event {
+    /// Packets received from ports.
+    Received,
+    /// Copies, and packets from the control half.
+    Created,
+    /// Packets that a device took.
+    Sent,
+    /// Packets that ended in a `userspace` action.
+    Delivered,
+    /// Packets that entered the path again.
+    Recirculated,
+    /// Passes that the cache answered.
+    CacheHit,
+    /// Passes that the megaflow table answered.
+    MegaflowHit,
+    /// Subtables visited for those.
+    MasksVisited,
+    /// Passes that the control half answered.
+    Missed,
+    /// Passes that it could not answer.
+    Lost,
+    /// Calls of a device's transmit.
+    OutputBatches,
+    /// Cycles of polls that found packets.
+    BusyCycles,
+    /// Cycles of polls that found none.
+    IdleCycles,
+    /// Polls.
+    Iterations,
+}
+
+/// Number of [`Event`]s.
+pub const EVENTS: usize = Event::Iterations as usize + 1;
+
+/// Plain counters: a worker's own, or a copy for who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    events: [u64; EVENTS],
+    drops: [u64; DropReason::COUNT],
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { events: [0; EVENTS], drops: [0; DropReason::COUNT] }
+    }
+}
+
+impl Tally {
+    /// Counts `n` of an event.
+    #[inline]
+    pub fn add(&mut self, event: Event, n: u64) {
+        self.events[event as usize] += n;
+    }
+
+    /// Counts `n` drops.
+    #[inline]
+    pub fn drop(&mut self, reason: DropReason, n: u64) {
+        self.drops[reason as usize] += n;
+    }
+
+    /// How many of an event.
+    pub fn get(&self, event: Event) -> u64 {
+        self.events[event as usize]
+    }
+
+    /// How many drops for a reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// How many drops in all.
+    pub fn dropped_total(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    /// Adds another's counters.
+    pub fn merge(&mut self, other: &Tally) {
+        self.events.iter_mut().zip(other.events).for_each(|(a, b)| *a = a.wrapping_add(b));
+        self.drops.iter_mut().zip(other.drops).for_each(|(a, b)| *a = a.wrapping_add(b));
+    }
+
+    /// What was counted since `earlier`, a copy of the same counters.
+    #[must_use]
+    pub fn since(&self, earlier: &Tally) -> Tally {
+        let mut out = *self;
+        out.events.iter_mut().zip(earlier.events).for_each(|(a, b)| *a = a.wrapping_sub(b));
+        out.drops.iter_mut().zip(earlier.drops).for_each(|(a, b)| *a = a.wrapping_sub(b));
+        out
+    }
+
+    /// Received and created less sent, delivered and dropped: the packets that are still inside.
+    pub fn balance(&self) -> i128 {
+        let n = |e| i128::from(self.get(e));
+        n(Event::Received) + n(Event::Created)
+            - n(Event::Sent)
+            - n(Event::Delivered)
+            - i128::from(self.dropped_total())
+    }
+}
+
+/// A worker's counters as others see them.
+#[derive(Debug)]
+pub struct SharedTally {
+    events: [AtomicU64; EVENTS],
+    drops: [AtomicU64; DropReason::COUNT],
+}
+
+impl Default for SharedTally {
+    fn default() -> SharedTally {
+        SharedTally {
+            events: [const { AtomicU64::new(0) }; EVENTS],
+            drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
+        }
+    }
+}
+
+impl SharedTally {
+    /// Publishes the worker's counters.
+    pub fn store(&self, tally: &Tally) {
+        self.events.iter().zip(tally.events).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+        self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+    }
+
+    /// A copy.
+    pub fn load(&self) -> Tally {
+        Tally {
+            events: std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed)),
+            drops: std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed)),
+        }
+    }
+}
