@@ -31,7 +31,10 @@ impl Bundle {
 
     /// Executes a group mod after the changes before.
     pub fn group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<(), OfError> {
-        self.changing(now).group_mod(gm)
+        let mut changing = self.changing(now);
+        changing.group_mod(gm)?;
+        changing.forget_learned();
+        Ok(())
     }
 
     fn changing(&mut self, now: Millis) -> Changing<'_> {

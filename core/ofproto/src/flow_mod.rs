@@ -10,6 +10,7 @@ use crate::request::Request;
 use crate::rule::{Rule, RuleStats, conjunctions, for_each_action};
 use crate::state::State;
 use crate::tables::{N_TABLES, TABLE_ALL};
+use flow::Match;
 use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, NO_BUFFER, RemovedReason};
@@ -37,8 +38,25 @@ pub(crate) struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// Executes one flow mod.
+    /// Executes one flow mod, with all that follows from it.
     pub(crate) fn flow_mod(&mut self, r: &Request<'_>) -> Result<(), OfError> {
+        self.flow_mod_alone(r)?;
+        self.forget_learned();
+        Ok(())
+    }
+
+    /// Deletes learned flows whose last teacher has gone, if it asked for that (`delete_learned`).
+    pub(crate) fn forget_learned(&mut self) {
+        while let Some((cookie, table)) = self.state.next_orphan() {
+            let taught =
+                Criteria { cookie, cookie_mask: u64::MAX, ..Criteria::within(table, &Match::CATCHALL) };
+            // A table that does not exist, or only the switch may change, has no learned flows.
+            let rules = taught.select_to_change(self.state).unwrap_or_default();
+            self.remove_all(rules, RemovedReason::Delete);
+        }
+    }
+
+    fn flow_mod_alone(&mut self, r: &Request<'_>) -> Result<(), OfError> {
         match r.fm.command {
             FlowCommand::Add => {
                 let table = self.check_new_flow(r)?;

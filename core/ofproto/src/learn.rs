@@ -3,31 +3,59 @@
 //! The same packet stream asks for the same flow again and again. A flow that is already as asked is only marked as
 //! modified, which puts off its hard timeout: nothing is published and no megaflow is looked at again.
 
+use crate::criteria::Criteria;
 use crate::effects::Effects;
 use crate::ofproto::Ofproto;
 use crate::request::sparse;
 use crate::rule::Rule;
+use flow::Match;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER, TABLE_ALL};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use units::Millis;
 
+/// What became of a flow to be learned.
+#[derive(Debug, Default)]
+pub struct Learned {
+    /// What changed; nothing where the flow was there already, or the limit is reached.
+    pub effects: Effects,
+    /// The flow is not there: as many flows have its cookie as may have.
+    pub limit_reached: bool,
+}
+
 impl Ofproto {
-    /// Applies the flow mod that translation made of a `learn` action; `used`: when the packet came.
+    /// Applies the flow mod that translation made of a `learn` action; `used`: when the packet came; `limit`: how many flows
+    /// of its table may have its cookie, 0 for any number.
     ///
     /// # Errors
     /// It does not look like one that `learn` makes, or any error of a flow mod.
-    pub fn learn(&mut self, fm: &FlowMod, used: Millis, now: Millis) -> Result<Effects, OfError> {
+    pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Learned, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
         }
         if let Some(rule) = self.learned(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
-            return Ok(Effects::default());
+            return Ok(Learned::default());
         }
-        self.handle_flow_mod(fm, now)
+        if limit != 0 && self.with_cookie(fm)? >= limit as usize {
+            return Ok(Learned { limit_reached: true, ..Learned::default() });
+        }
+        let effects = self.handle_flow_mod(fm, now)?;
+        for change in &effects.flows {
+            change.rule().modified.store(used.0, Relaxed);
+        }
+        Ok(Learned { effects, limit_reached: false })
+    }
+
+    fn with_cookie(&self, fm: &FlowMod) -> Result<usize, OfError> {
+        let criteria = Criteria {
+            cookie: fm.new_cookie,
+            cookie_mask: u64::MAX,
+            ..Criteria::within(fm.table, &Match::CATCHALL)
+        };
+        Ok(criteria.select(&self.state)?.len())
     }
 
     /// The flow that this flow mod would make, where there is one and it would not change.

@@ -33,6 +33,7 @@ pub use criteria::Criteria;
 pub use effects::{Change, Effects};
 pub use group::Group;
 pub use internal::REASON_IMPLICIT_MISS;
+pub use learn::Learned;
 pub use ofproto::Ofproto;
 pub use query::duration;
 pub use rule::{PRIORITY_MAX, Rule, RuleStats};

@@ -101,7 +101,10 @@ impl Ofproto {
         f: impl FnOnce(&mut Changing<'_>) -> Result<(), OfError>,
     ) -> Result<Effects, OfError> {
         let mut effects = Effects::default();
-        f(&mut Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut effects, now })?;
+        let mut changing =
+            Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut effects, now };
+        f(&mut changing)?;
+        changing.forget_learned();
         if !effects.is_empty() {
             self.generation += 1;
         }

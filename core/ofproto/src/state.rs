@@ -8,6 +8,7 @@ use classifier::of::Classifier;
 use openflow::action::Action;
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// Everything that flow and group mods change.
@@ -19,6 +20,10 @@ pub(crate) struct State {
     pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
     /// How many rules name a group.
     group_users: HashTrieMapSync<u32, u32>,
+    /// How many rules learn flows with this cookie into this table, which are to go with the last of them.
+    teachers: HashTrieMapSync<(u64, u8), u32>,
+    /// Cookies and tables that have just lost their last teacher.
+    orphans: Vec<(u64, u8)>,
 }
 
 impl State {
@@ -28,6 +33,8 @@ impl State {
             groups: HashTrieMapSync::new_sync(),
             expirable: HashTrieMapSync::new_sync(),
             group_users: HashTrieMapSync::new_sync(),
+            teachers: HashTrieMapSync::new_sync(),
+            orphans: Vec::new(),
         }
     }
 
@@ -84,13 +91,30 @@ impl State {
         if !came {
             self.expirable.remove_mut(&rule.id);
         }
-        for id in groups_of(&rule.actions) {
-            let n = self.group_users(id);
-            match if came { n + 1 } else { n.saturating_sub(1) } {
-                0 => drop(self.group_users.remove_mut(&id)),
-                n => self.group_users.insert_mut(id, n),
+        let (mut groups, mut taught) = (BTreeSet::new(), Vec::new());
+        for_each_action(&rule.actions, &mut |a| match a {
+            Action::Group(id) => drop(groups.insert(*id)),
+            Action::Learn(l) if l.delete_learned => taught.push((l.cookie, l.table)),
+            _ => {}
+        });
+        for id in groups {
+            step(&mut self.group_users, id, came);
+        }
+        for pupil in taught {
+            if step(&mut self.teachers, pupil, came) == 0 {
+                self.orphans.push(pupil);
             }
         }
+    }
+
+    /// A cookie and table whose flows have nobody left who teaches them.
+    pub(crate) fn next_orphan(&mut self) -> Option<(u64, u8)> {
+        while let Some(pupil) = self.orphans.pop() {
+            if !self.teachers.contains_key(&pupil) {
+                return Some(pupil);
+            }
+        }
+        None
     }
 
     /// Remembers a rule that has a timeout. Separate from `insert`, which does not own an `Arc` afterwards.
@@ -101,13 +125,13 @@ impl State {
     }
 }
 
-/// The groups that actions name, each once.
-fn groups_of(actions: &[Action]) -> BTreeSet<u32> {
-    let mut out = BTreeSet::new();
-    for_each_action(actions, &mut |a| {
-        if let Action::Group(id) = a {
-            out.insert(*id);
-        }
-    });
-    out
+/// Counts one up or down; what counts zero is not kept.
+fn step<K: Eq + Hash + Copy>(counts: &mut HashTrieMapSync<K, u32>, key: K, up: bool) -> u32 {
+    let old = counts.get(&key).copied().unwrap_or(0);
+    let new = if up { old + 1 } else { old.saturating_sub(1) };
+    match new {
+        0 => drop(counts.remove_mut(&key)),
+        n => counts.insert_mut(key, n),
+    }
+    new
 }

@@ -71,6 +71,16 @@ impl Table {
         self.classifier.lookup(flow, wildcards)
     }
 
+    /// As `lookup`; rules whose conjunctions led to the result are added to `parts`.
+    pub fn lookup_with_parts<'a>(
+        &'a self,
+        flow: &Flow,
+        wildcards: Option<&mut Flow>,
+        parts: &mut Vec<&'a Arc<Rule>>,
+    ) -> Option<&'a Arc<Rule>> {
+        self.classifier.lookup_with_parts(flow, wildcards, parts)
+    }
+
     /// The rules themselves.
     pub fn classifier(&self) -> &Classifier<Rule> {
         &self.classifier

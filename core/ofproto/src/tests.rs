@@ -297,12 +297,31 @@ fn learned_flows_are_refreshed() {
         modify_cookie: true,
         ..fm(FlowCommand::ModifyStrict, in_port(1), 2)
     };
-    assert_eq!(o.learn(&learn, T0, T0).unwrap().flows.len(), 1);
-    assert!(o.learn(&learn, Millis(8000), Millis(8000)).unwrap().is_empty());
+    assert_eq!(o.learn(&learn, 0, T0, T0).unwrap().effects.flows.len(), 1);
+    assert!(o.learn(&learn, 0, Millis(8000), Millis(8000)).unwrap().effects.is_empty());
     assert!(o.expire(Millis(12_000)).is_empty());
     let moved = FlowMod { actions: out(3), ..learn.clone() };
-    assert!(matches!(&o.learn(&moved, T0, T0).unwrap().flows[..], [Change::Replaced { .. }]));
-    assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, T0, T0).is_err());
+    assert!(matches!(&o.learn(&moved, 0, T0, T0).unwrap().effects.flows[..], [Change::Replaced { .. }]));
+    assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
+}
+
+/// Learned flows go with the last flow that teaches them; a modification that still does is no end.
+#[test]
+fn learned_flows_go_with_their_teacher() {
+    let learn =
+        openflow::action::Learn { cookie: 0x55, table: 1, delete_learned: true, ..Default::default() };
+    let teacher = FlowMod { actions: vec![Action::Learn(Box::new(learn))], ..add(in_port(1), 0) };
+    let mut o = with(std::slice::from_ref(&teacher));
+    let pupil =
+        |port| FlowMod { table: 1, new_cookie: 0x55, ..fm(FlowCommand::ModifyStrict, in_port(port), 2) };
+    assert!(!o.learn(&pupil(5), 1, T0, T0).unwrap().limit_reached);
+    assert!(o.learn(&pupil(6), 1, T0, T0).unwrap().limit_reached);
+    o.handle_flow_mod(&FlowMod { table: 1, ..add(in_port(7), 2) }, T0).unwrap();
+    o.handle_flow_mod(&FlowMod { command: FlowCommand::Modify, ..teacher.clone() }, T0).unwrap();
+    assert_eq!(dump(&o).len(), 3);
+    let delete = FlowMod { command: FlowCommand::DeleteStrict, ..teacher };
+    assert_eq!(o.handle_flow_mod(&delete, T0).unwrap().flows.len(), 2);
+    assert_eq!(dump(&o).iter().map(|f| f.1).collect::<Vec<_>>(), [7]);
 }
 
 #[test]
