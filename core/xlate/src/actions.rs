@@ -5,7 +5,7 @@
 
 use crate::frozen::Step;
 use crate::lookup::Search;
-use crate::outcome::{Effect, Failure};
+use crate::outcome::{Credit, Effect, Failure, FinTimeout};
 use crate::trace::Kind;
 use crate::walk::{Walk, report};
 use crate::{hash, header};
@@ -460,14 +460,12 @@ impl Walk<'_> {
         if self.flow.nw_proto != 6 || !self.flow.is_ip() {
             return;
         }
-        // Packets with these flags are rare and matter one by one.
-        self.mask.tcp_flags |= FIN_OR_RST;
-        if self.flow.tcp_flags & FIN_OR_RST != 0
-            && self.input.side_effects
-            && let Some(rule) = &self.rule
-        {
-            self.out.effects.push(Effect::FinTimeout { rule: Arc::clone(rule), idle, hard });
+        let Some(rule) = &self.rule else { return };
+        let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
+        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.input.side_effects {
+            self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
+        self.out.credits.push(Credit::FinTimeout(end));
     }
 }
 

@@ -56,7 +56,7 @@ impl Walk<'_> {
         continuation: bool,
     ) {
         let cookie = UserspaceCookie::Controller {
-            dont_send: self.input.dont_send,
+            dont_send: self.input.pretend,
             continuation,
             reason,
             recirc_id,

@@ -76,8 +76,6 @@ pub struct Frozen {
     pub stack: Vec<(u128, u8)>,
     /// The packet went through connection tracking.
     pub conntracked: bool,
-    /// The packet has just lost its last label.
-    pub was_mpls: bool,
     /// What is left to do.
     pub steps: Vec<Step>,
     /// The action set.
@@ -104,7 +102,7 @@ pub struct RecircTable {
 
 fn hash_of(state: &Frozen) -> u64 {
     let mut h = DefaultHasher::new();
-    (state.bridge, state.table_id, &state.stack, state.conntracked, state.was_mpls).hash(&mut h);
+    (state.bridge, state.table_id, &state.stack, state.conntracked).hash(&mut h);
     (state.metadata.metadata, state.metadata.regs, state.metadata.in_port).hash(&mut h);
     (state.metadata.tunnel.tun_id, state.metadata.tunnel.ip_src, state.metadata.tunnel.ip_dst).hash(&mut h);
     (state.steps.len(), state.action_set.len(), &state.userdata).hash(&mut h);
@@ -185,7 +183,6 @@ mod tests {
             metadata: FrozenMetadata::of(&Flow { metadata, ..Flow::ZERO }),
             stack: Vec::new(),
             conntracked: false,
-            was_mpls: false,
             steps: Vec::new(),
             action_set: Vec::new(),
             userdata: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::outcome::{Credit, Effect, LearnedFlow};
 use crate::trace::Kind;
-use crate::walk::Walk;
+use crate::walk::{Walk, report};
 use flow::field::Prereq;
 use flow::{Flow, Match};
 use openflow::FlowMod;
@@ -17,6 +17,10 @@ impl Walk<'_> {
             if let LearnSource::Field(src) = spec.src {
                 src.unwildcard(&mut self.mask);
             }
+        }
+        if self.input.pretend {
+            report!(self, Warn, "suppressing side effects, so learn action ignored");
+            return;
         }
         let flow_mod = make(learn, &self.flow);
         self.report_learned(&flow_mod);

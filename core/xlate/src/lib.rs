@@ -28,7 +28,10 @@ mod walk;
 
 pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
 pub use normal::is_reserved;
-pub use outcome::{Credit, Effect, Failure, LearnedFlow, Level, LogLine, Output};
+pub use outcome::{Credit, Effect, Failure, FinTimeout, LearnedFlow, Level, LogLine, Output};
 pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub use trace::{Kind, Trace};
 pub use walk::{Input, Start, Text, translate};
+
+#[cfg(test)]
+mod tests;

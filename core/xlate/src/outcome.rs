@@ -81,15 +81,19 @@ pub enum Effect {
     },
     /// Put a flow that `learn` made.
     Learn(Arc<LearnedFlow>),
-    /// Shorten the timeouts of a rule: a connection ends.
-    FinTimeout {
-        /// Which rule.
-        rule: Arc<Rule>,
-        /// New idle timeout, if not 0 and shorter.
-        idle: u16,
-        /// New hard timeout, if not 0 and shorter.
-        hard: u16,
-    },
+    /// A connection ends.
+    FinTimeout(FinTimeout),
+}
+
+/// Shorten the timeouts of a rule.
+#[derive(Clone, Debug)]
+pub struct FinTimeout {
+    /// Which rule.
+    pub rule: Arc<Rule>,
+    /// New idle timeout, if not 0 and shorter.
+    pub idle: u16,
+    /// New hard timeout, if not 0 and shorter.
+    pub hard: u16,
 }
 
 /// A flow made by a `learn` action.
@@ -140,6 +144,8 @@ pub enum Credit {
     },
     /// A learned flow is alive.
     Learn(Arc<LearnedFlow>),
+    /// Where packets had FIN or RST: a connection ends.
+    FinTimeout(FinTimeout),
 }
 
 /// How loud a log line is.
@@ -194,6 +200,26 @@ pub struct Output {
 }
 
 impl Output {
+    /// The mask of the megaflow. `mask` leaves out, as `ofproto/trace` does, that a packet has no VLAN tag; to the
+    /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
+    /// with the very tag.
+    pub fn megaflow_mask(&self) -> Flow {
+        let mut mask = self.mask;
+        let tagged = self.initial.vlan_vid().is_some();
+        let [outer, inner] = &mut mask.vlans;
+        outer.tpid = u16::MAX;
+        if outer.tci == 0 {
+            outer.tci = u16::MAX;
+        }
+        if tagged {
+            inner.tpid = u16::MAX;
+            if inner.tci == 0 {
+                inner.tci = u16::MAX;
+            }
+        }
+        mask
+    }
+
     /// Nothing yet.
     pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Output {
         Output {

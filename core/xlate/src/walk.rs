@@ -70,8 +70,8 @@ pub struct Input<'a> {
     pub packet_out: bool,
     /// Effects are wanted: there is a packet.
     pub side_effects: bool,
-    /// Packet-ins are only pretended: a trace.
-    pub dont_send: bool,
+    /// Nothing comes of it: a trace without a packet.
+    pub pretend: bool,
     /// Where frozen states are kept.
     pub recirc: &'a dyn Recirc,
     /// A trace is wanted, written this way.
@@ -229,7 +229,6 @@ impl Walk<'_> {
         }
         state.metadata.restore(&mut self.flow);
         self.stack.clone_from(&state.stack);
-        self.was_mpls = state.was_mpls;
         if !state.action_set.is_empty() {
             self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
             self.flow.actset_output = OfPort::UNSET.0;
@@ -320,7 +319,6 @@ impl Walk<'_> {
             metadata: FrozenMetadata::of(&self.flow),
             stack: self.stack.clone(),
             conntracked: self.conntracked,
-            was_mpls: self.was_mpls,
             steps,
             action_set,
             userdata,

@@ -1,0 +1,198 @@
+//! Tables, actions, groups, patch ports.
+
+use super::*;
+use dpif::{DropReason, EthKey, Ipv4Key, Masked, SetField, UserspaceCookie};
+use openflow::group::{Bucket, GroupType};
+
+fn resubmit(table: u8) -> Action {
+    Action::Resubmit { port: None, table: Some(table), with_ct: false }
+}
+
+fn set_dst(n: u8) -> DpAction {
+    let only = |src: Mac, dst: Mac| EthKey { src, dst };
+    DpAction::Set(SetField::Eth(Masked::new(
+        only(Mac::default(), mac(n)),
+        only(Mac::default(), Mac::BROADCAST),
+    )))
+}
+
+#[test]
+fn a_write_is_emitted_before_the_output_that_sees_it() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    b.flow(0, 1, &[], vec![out(2), Action::SetEthDst(mac(9)), out(3)]);
+    let o = run(&switch(&mut [b]), &tcp(1));
+    let port = |n| DpAction::Output(PortNo(n));
+    assert_eq!(o.actions, [port(2), set_dst(9), port(3)]);
+    assert_eq!((o.mask.dl_dst, o.mask.dl_src), (Mac::BROADCAST, Mac::default()));
+    assert!(o.slow.is_empty() && o.error.is_none());
+}
+
+#[test]
+fn no_match_is_a_counted_drop() {
+    let o = run(&switch(&mut [LabBridge::with_ports(BR0, 2, 0)]), &tcp(1));
+    assert_eq!(o.actions, [DpAction::Drop(DropReason::ActionOfPipeline)]);
+    assert!(o.credits.iter().any(|c| matches!(c, Credit::Table { table: 0, matched: false, .. })));
+}
+
+#[test]
+fn output_to_the_input_port_needs_in_port() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![out(1), Action::output(OfPort::IN_PORT)]);
+    assert_eq!(outputs(&run(&switch(&mut [b]), &tcp(1))), [1]);
+}
+
+#[test]
+fn flood_leaves_out_the_input_and_no_flood_ports() {
+    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    b.ports.get_mut(&OfPort(3)).unwrap().flags = PortFlags::NO_FLOOD;
+    b.flow(0, 1, &[(FieldId::InPort, 1)], vec![Action::output(OfPort::FLOOD)]);
+    b.flow(0, 1, &[(FieldId::InPort, 2)], vec![Action::output(OfPort::ALL)]);
+    let s = switch(&mut [b]);
+    assert_eq!(outputs(&run(&s, &tcp(1))), [2, 4]);
+    assert_eq!(outputs(&run(&s, &tcp(2))), [1, 3, 4]);
+}
+
+#[test]
+fn resubmit_goes_on_with_the_changed_packet_and_comes_back() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    b.flow(0, 1, &[], vec![Action::SetEthDst(mac(9)), resubmit(1), out(3)]);
+    b.flow(1, 1, &[(FieldId::EthDst, u128::from(mac(9).to_u64()))], vec![out(2)]);
+    let o = run(&switch(&mut [b]), &tcp(1));
+    assert_eq!(outputs(&o), [2, 3]);
+    assert_eq!(o.credits.iter().filter(|c| matches!(c, Credit::Rule(_))).count(), 2);
+}
+
+#[test]
+fn loops_end() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![out(2), resubmit(0)]);
+    b.flow(1, 1, &[], (0..5000).map(|_| resubmit(2)).collect());
+    let s = switch(&mut [b]);
+    let o = run(&s, &tcp(1));
+    assert_eq!(o.error, Some(Failure::RecursionTooDeep));
+    assert_eq!(o.actions, [DpAction::Drop(DropReason::ActionRecursionTooDeep)]);
+    let recirc = SharedRecirc::default();
+    let flow = tcp(1);
+    let many = [resubmit(1)];
+    let o = translate(&s, &Input { start: Start::Actions(&many), ..input(&flow, &recirc) });
+    assert_eq!(o.error, Some(Failure::TooManyResubmits));
+}
+
+#[test]
+fn the_action_set_runs_last() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    b.flow(0, 1, &[], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(1)]);
+    b.flow(1, 2, &[(FieldId::ActsetOutput, 3)], vec![out(2)]);
+    b.flow(1, 1, &[], vec![Action::ClearActions]);
+    assert_eq!(outputs(&run(&switch(&mut [b]), &tcp(1))), [2, 3]);
+}
+
+#[test]
+fn a_ttl_that_ends_goes_to_the_controller_and_no_further() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![Action::DecTtl { ids: vec![0], nicira: false }, out(2)]);
+    let s = switch(&mut [b]);
+    let o = run(&s, &Flow { nw_ttl: 1, ..tcp(1) });
+    let [DpAction::Userspace(u)] = o.actions.as_slice() else { panic!("{:?}", o.actions) };
+    assert!(matches!(u.cookie, UserspaceCookie::Controller { reason: 2, recirc_id: 1, .. }));
+    assert_eq!(o.recircs, [1]);
+    let o = run(&s, &tcp(1));
+    let (key, mask) = (Ipv4Key { ttl: 63, ..Ipv4Key::default() }, Ipv4Key { ttl: 255, ..Ipv4Key::default() });
+    assert_eq!(o.actions[0], DpAction::Set(SetField::Ipv4(Masked::new(key, mask))));
+}
+
+#[test]
+fn a_table_miss_rule_says_so_to_the_controller() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 0, &[], vec![Action::output(OfPort::CONTROLLER)]);
+    let o = run(&switch(&mut [b]), &tcp(1));
+    let [DpAction::Userspace(u)] = o.actions.as_slice() else { panic!("{:?}", o.actions) };
+    assert!(matches!(u.cookie, UserspaceCookie::Controller { reason: 6, .. }));
+}
+
+#[test]
+fn a_patch_port_leads_into_the_next_bridge_and_back() {
+    let mut b0 = LabBridge::with_ports(BR0, 2, 0);
+    b0.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
+    b0.flow(0, 1, &[], vec![Action::WriteMetadata { value: 7, mask: 7 }, out(9), out(2)]);
+    let mut b1 = LabBridge::with_ports(BR1, 2, 10);
+    b1.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
+    b1.flow(0, 1, &[(FieldId::InPort, 8), (FieldId::Metadata, 0)], vec![Action::SetEthDst(mac(9)), out(1)]);
+    let o = run(&switch(&mut [b0, b1]), &tcp(1));
+    let port = |n| DpAction::Output(PortNo(n));
+    assert_eq!(o.actions, [set_dst(9), port(11), set_dst(2), port(2)]);
+    assert!(
+        o.credits.iter().any(|c| matches!(c, Credit::Patch { tx: (BR0, OfPort(9)), rx: (BR1, OfPort(8)) }))
+    );
+}
+
+#[test]
+fn groups_work_on_copies() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let bucket = |id, weight, actions| Bucket { id, weight, actions, ..Bucket::default() };
+    let buckets = |w| vec![bucket(0, w, vec![Action::SetEthDst(mac(9)), out(2)]), bucket(1, w, vec![out(3)])];
+    b.group(&GroupMod { group: 1, kind: GroupType::All, buckets: buckets(0), ..GroupMod::default() });
+    b.group(&GroupMod { group: 2, kind: GroupType::Select, buckets: buckets(1), ..GroupMod::default() });
+    b.flow(0, 1, &[(FieldId::InPort, 1)], vec![Action::Group(1)]);
+    b.flow(0, 1, &[(FieldId::InPort, 2)], vec![Action::Group(2)]);
+    let s = switch(&mut [b]);
+    let port = |n| DpAction::Output(PortNo(n));
+    assert_eq!(run(&s, &tcp(1)).actions, [set_dst(9), port(2), set_dst(2), port(3)]);
+
+    let recirc = SharedRecirc::default();
+    let flow = tcp(2);
+    let first = translate(&s, &input(&flow, &recirc));
+    assert!(matches!(first.actions.as_slice(), [DpAction::Hash { .. }, DpAction::Recirc(1)]));
+    let mut seen: Vec<_> = (1..17)
+        .map(|dp_hash| {
+            let flow = Flow { recirc_id: 1, dp_hash, ..tcp(2) };
+            outputs(&translate(&s, &input(&flow, &recirc)))
+        })
+        .collect();
+    seen.sort();
+    seen.dedup();
+    // Bucket 0 outputs to the port that the packet came in by: nothing.
+    assert_eq!(seen, [vec![], vec![3]]);
+}
+
+#[test]
+fn learn_asks_for_a_flow() {
+    use flow::Subfield;
+    use openflow::action::{Learn, LearnSource, LearnSpec, LearnTarget};
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let (src, dst) = (Subfield::whole(FieldId::EthSrc), Subfield::whole(FieldId::EthDst));
+    let spec = |src, dst| LearnSpec { n_bits: 48, src: LearnSource::Field(src), dst };
+    let port = Subfield::whole(FieldId::InPort);
+    let specs = vec![spec(src, LearnTarget::Match(dst)), spec(port, LearnTarget::Output)];
+    b.flow(0, 1, &[], vec![Action::Learn(Box::new(Learn { table: 5, specs, ..Learn::default() }))]);
+    let o = run(&switch(&mut [b]), &tcp(1));
+    let [Effect::Learn(learned)] = o.effects.as_slice() else { panic!("{:?}", o.effects) };
+    assert_eq!(learned.flow_mod.table, 5);
+    assert_eq!(learned.flow_mod.actions, [out(1)]);
+    assert_eq!(learned.flow_mod.matching.get(FieldId::EthDst).0, u128::from(mac(1).to_u64()));
+    assert_eq!(o.mask.dl_src, Mac::BROADCAST);
+}
+
+#[test]
+fn an_action_that_is_not_there_drops_the_packet() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![Action::Ct(Box::default()), out(2)]);
+    let o = run(&switch(&mut [b]), &tcp(1));
+    assert_eq!(o.error, Some(Failure::NotSupported("ct")));
+    assert_eq!(outputs(&o), [0u32; 0]);
+}
+
+#[test]
+fn popping_the_last_label_brings_the_packet_back() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let decap = vec![Action::PopMpls(0x0800), Action::DecTtl { ids: vec![0], nicira: false }, out(2)];
+    b.flow(0, 1, &[(FieldId::EthType, 0x8847)], decap);
+    let s = switch(&mut [b]);
+    let recirc = SharedRecirc::default();
+    let flow = Flow { dl_type: 0x8847, mpls_lse: [0x5140, 0, 0], in_port: 1, ..Flow::ZERO };
+    let o = translate(&s, &input(&flow, &recirc));
+    assert_eq!(o.actions, [DpAction::PopMpls { ethertype: 0x0800 }, DpAction::Recirc(1)]);
+    let back = Flow { recirc_id: 1, ..tcp(1) };
+    let o = translate(&s, &input(&back, &recirc));
+    assert!(matches!(o.actions.as_slice(), [DpAction::Set(SetField::Ipv4(_)), DpAction::Output(PortNo(2))]));
+}

@@ -1,0 +1,150 @@
+//! The law of megaflows: packets that agree under the mask are translated alike.
+
+use super::*;
+use flow::{Subfield, VLAN_CFI, Vlan};
+use openflow::action::{HashFields, Multipath, MultipathAlgorithm};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn field_value() -> impl Strategy<Value = (FieldId, u128)> {
+    select(vec![
+        (FieldId::InPort, 1),
+        (FieldId::EthDst, u128::from(mac(2).to_u64())),
+        (FieldId::EthSrc, u128::from(mac(1).to_u64())),
+        (FieldId::VlanTci, 0),
+        (FieldId::DlVlan, 2),
+        (FieldId::EthType, 0x0800),
+        (FieldId::IpProto, 6),
+        (FieldId::Ipv4Dst, 0x0a00_0002),
+        (FieldId::IpTtl, 64),
+        (FieldId::TcpDst, 80),
+        (FieldId::Reg0, 1),
+        (FieldId::Metadata, 3),
+    ])
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let reg0 = Subfield::whole(FieldId::Reg0);
+    let low = |f| Subfield::new(f, 0, 16).unwrap();
+    select(vec![
+        out(1),
+        out(2),
+        out(3),
+        normal(),
+        Action::output(OfPort::IN_PORT),
+        Action::output(OfPort::FLOOD),
+        out(9),
+        Action::Resubmit { port: None, table: Some(1), with_ct: false },
+        Action::Resubmit { port: Some(OfPort(2)), table: Some(2), with_ct: false },
+        Action::SetEthDst(mac(3)),
+        Action::SetIpv4Dst(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+        Action::SetL4Dst(80),
+        Action::SetVlanVid { vid: 2, push: true },
+        Action::SetVlanPcp { pcp: 3, push: false },
+        Action::StripVlan,
+        Action::PushVlan(0x8100),
+        Action::PushMpls(0x8847),
+        Action::DecTtl { ids: vec![0], nicira: false },
+        Action::SetIpDscp(0x20),
+        Action::RegLoad { dst: reg0, value: 1 },
+        Action::RegMove { src: low(FieldId::TcpDst), dst: low(FieldId::Reg0) },
+        Action::RegMove { src: low(FieldId::Ipv4Src), dst: low(FieldId::Metadata) },
+        Action::OutputReg { src: reg0, max_len: 0 },
+        Action::StackPush(low(FieldId::Ipv4Dst)),
+        Action::StackPop(low(FieldId::Reg0)),
+        Action::WriteActions(vec![out(2)]),
+        Action::Clone(vec![Action::SetEthSrc(mac(7)), out(3)]),
+        Action::Multipath(Box::new(Multipath {
+            fields: HashFields::SymmetricL4,
+            basis: 1,
+            algorithm: MultipathAlgorithm::Hrw,
+            max_link: 3,
+            arg: 0,
+            dst: reg0,
+        })),
+        Action::Exit,
+    ])
+}
+
+type Rule = (u8, u16, Vec<(FieldId, u128)>, Vec<Action>);
+
+fn rule() -> impl Strategy<Value = Rule> {
+    (
+        0u8..3,
+        0u16..4,
+        proptest::collection::vec(field_value(), 0..3),
+        proptest::collection::vec(action(), 0..5),
+    )
+}
+
+/// OpenFlow has it that a match on a field also matches on what makes the field be there.
+fn with_prereqs(fields: &[(FieldId, u128)]) -> Vec<(FieldId, u128)> {
+    let has = |list: &[FieldId]| fields.iter().any(|(f, _)| list.contains(f));
+    let mut all = fields.to_vec();
+    if has(&[FieldId::IpProto, FieldId::Ipv4Dst, FieldId::IpTtl, FieldId::TcpDst]) {
+        all.push((FieldId::EthType, 0x0800));
+    }
+    if has(&[FieldId::TcpDst]) {
+        all.push((FieldId::IpProto, 6));
+    }
+    all
+}
+
+fn packet() -> impl Strategy<Value = Flow> {
+    (1u32..4, 0u8..4, 0u8..4, 0u16..4, 0u8..4, 1u8..4, 1u32..4, 1u32..4, select(vec![80u16, 81]), 63u8..66)
+        .prop_map(|(port, src, dst, vid, kind, tos, a, b, tp, ttl)| {
+            let mut f = tcp(port);
+            (f.dl_src, f.dl_dst) = (mac(src), mac(dst));
+            if vid != 0 {
+                f.vlans[0] = Vlan { tpid: 0x8100, tci: VLAN_CFI | vid };
+            }
+            (f.nw_src, f.nw_dst) = (0x0a00_0000 + a, 0x0a00_0000 + b);
+            (f.tp_dst, f.nw_tos) = (tp, tos << 2);
+            f.nw_ttl = if ttl == 65 { 1 } else { ttl };
+            match kind {
+                0 => f.nw_proto = 17,
+                1 => {
+                    f.dl_type = 0x0806;
+                    (f.nw_proto, f.nw_ttl, f.nw_tos, f.tp_src, f.tp_dst) = (1, 0, 0, 0, 0);
+                }
+                _ => {}
+            }
+            f
+        })
+}
+
+/// `a` where the mask says so, else `b`.
+fn blend(a: &Flow, b: &Flow, mask: &Flow) -> Flow {
+    let mut out = *b;
+    for ((o, a), m) in out.words_mut().iter_mut().zip(a.words()).zip(mask.words()) {
+        *o = *o & !m | a & m;
+    }
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn equal_under_the_mask_means_equal_actions(
+        rules in proptest::collection::vec(rule(), 1..8),
+        a in packet(),
+        b in packet(),
+    ) {
+        let mut bridge = LabBridge::with_ports(BR0, 3, 0);
+        bridge.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
+        for (table, priority, fields, actions) in &rules {
+            bridge.flow(*table, *priority, &with_prereqs(fields), actions.clone());
+        }
+        let mut other = LabBridge::with_ports(BR1, 2, 10);
+        other.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
+        other.flow(0, 1, &[], vec![normal()]);
+        let s = switch(&mut [bridge, other]);
+        let first = run(&s, &a);
+        let mask = first.megaflow_mask();
+        let twin = blend(&a, &b, &mask);
+        let second = run(&s, &twin);
+        prop_assert_eq!(&first.actions, &second.actions, "{:?} {:?}", a, twin);
+        prop_assert_eq!(first.error, second.error);
+        prop_assert!(second.megaflow_mask() == mask, "masks of a class differ");
+    }
+}
