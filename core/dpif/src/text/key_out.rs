@@ -283,9 +283,12 @@ impl<'a> KeyWriter<'a> {
     }
 
     pub(super) fn mpls(&mut self) {
-        let bottom = self.key.mpls_lse.iter().position(|lse| lse & 0x100 != 0);
-        let count = bottom.map_or(self.key.mpls_lse.len(), |i| i + 1);
-        self.mpls_entries(count);
+        let stack = &self.key.mpls_lse;
+        let bottom = stack.iter().position(|lse| lse & 0x100 != 0);
+        let count = bottom.map_or_else(|| stack.iter().filter(|&&lse| lse != 0).count(), |i| i + 1);
+        if count > 0 {
+            self.mpls_entries(count);
+        }
     }
 
     /// The first `count` entries of the label stack.
