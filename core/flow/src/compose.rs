@@ -11,6 +11,24 @@ const TCP_NO_DATA: u16 = 0x007;
 
 /// A packet of this flow. `payload` follows the L4 header where the protocol has data.
 pub fn compose(flow: &Flow, payload: &[u8]) -> Vec<u8> {
+    compose_parts(flow, payload, 0)
+}
+
+/// A packet of this flow that is `size` bytes long, filled up with zeros; `None` if its headers are longer.
+pub fn compose_sized(flow: &Flow, size: u16) -> Option<Vec<u8>> {
+    let size = usize::from(size);
+    let fill = size.checked_sub(compose(flow, &[]).len())?;
+    let mut out = compose_parts(flow, &[], fill);
+    out.resize(size, 0);
+    if flow.dl_type == ethertype::NONE {
+        // The length that stands in place of a type.
+        out.get_mut(12..14)?.copy_from_slice(&(size as u16).to_be_bytes());
+    }
+    Some(out)
+}
+
+/// `fill` zeros are part of the IP packet's L4 data, whatever the protocol.
+fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(128 + payload.len());
     out.extend_from_slice(&flow.dl_dst.0);
     out.extend_from_slice(&flow.dl_src.0);
@@ -24,8 +42,8 @@ pub fn compose(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     }
     out.extend_from_slice(&flow.dl_type.to_be_bytes());
     match flow.dl_type {
-        ethertype::IPV4 => ipv4(flow, payload, &mut out),
-        ethertype::IPV6 => ipv6(flow, payload, &mut out),
+        ethertype::IPV4 => ipv4(flow, l4(flow, payload, fill), &mut out),
+        ethertype::IPV6 => ipv6(flow, l4(flow, payload, fill), &mut out),
         t if ethertype::is_arp(t) => arp(flow, &mut out),
         t if ethertype::is_mpls(t) => mpls(flow, &mut out),
         _ => {}
@@ -59,8 +77,7 @@ fn arp(flow: &Flow, out: &mut Vec<u8>) {
     }
 }
 
-fn ipv4(flow: &Flow, payload: &[u8], out: &mut Vec<u8>) {
-    let body = l4(flow, payload);
+fn ipv4(flow: &Flow, body: Vec<u8>, out: &mut Vec<u8>) {
     let offset: u16 = match (flow.nw_frag & frag::ANY != 0, flow.nw_frag & frag::LATER != 0) {
         (false, _) => 0,
         (true, false) => 0x2000,
@@ -76,13 +93,12 @@ fn ipv4(flow: &Flow, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&flow.nw_src.to_be_bytes());
     out.extend_from_slice(&flow.nw_dst.to_be_bytes());
     let sum = checksum::checksum(&out[start..]);
-    put_checksum(&mut out[start..], 10, sum);
+    put16(&mut out[start..], 10, sum);
     let pseudo = checksum::pseudo_v4(flow.nw_src, flow.nw_dst, flow.nw_proto, body.len() as u16);
     finish_l4(flow, body, pseudo, out);
 }
 
-fn ipv6(flow: &Flow, payload: &[u8], out: &mut Vec<u8>) {
-    let body = l4(flow, payload);
+fn ipv6(flow: &Flow, body: Vec<u8>, out: &mut Vec<u8>) {
     let first = 6 << 28 | u32::from(flow.nw_tos) << 20 | flow.ipv6_label & 0xf_ffff;
     out.extend_from_slice(&first.to_be_bytes());
     out.extend_from_slice(&(body.len() as u16).to_be_bytes());
@@ -94,7 +110,17 @@ fn ipv6(flow: &Flow, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The L4 header and data; its checksum is zero.
-fn l4(flow: &Flow, payload: &[u8]) -> Vec<u8> {
+fn l4(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
+    let mut b = l4_headers(flow, payload);
+    b.resize(b.len() + fill, 0);
+    let len = b.len() as u16;
+    if flow.nw_proto == ipproto::UDP && flow.nw_frag & frag::LATER == 0 {
+        put16(&mut b, 4, len);
+    }
+    b
+}
+
+fn l4_headers(flow: &Flow, payload: &[u8]) -> Vec<u8> {
     let mut b = Vec::with_capacity(40 + payload.len());
     if flow.nw_frag & frag::LATER != 0 {
         return b;
@@ -116,8 +142,7 @@ fn l4(flow: &Flow, payload: &[u8]) -> Vec<u8> {
         }
         ipproto::UDP => {
             ports(&mut b);
-            b.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
-            b.extend_from_slice(&[0; 2]);
+            b.extend_from_slice(&[0; 4]);
             b.extend_from_slice(payload);
         }
         ipproto::SCTP => {
@@ -163,19 +188,19 @@ fn finish_l4(flow: &Flow, mut body: Vec<u8>, pseudo: u32, out: &mut Vec<u8>) {
     let with_pseudo = checksum::finish(checksum::add(pseudo, &body));
     let plain = checksum::checksum(&body);
     match flow.nw_proto {
-        ipproto::TCP => put_checksum(&mut body, 16, with_pseudo),
+        ipproto::TCP => put16(&mut body, 16, with_pseudo),
         // Zero means "no checksum" in UDP.
-        ipproto::UDP => put_checksum(&mut body, 6, if with_pseudo == 0 { 0xffff } else { with_pseudo }),
-        ipproto::ICMP | ipproto::IGMP => put_checksum(&mut body, 2, plain),
-        ipproto::ICMPV6 => put_checksum(&mut body, 2, with_pseudo),
+        ipproto::UDP => put16(&mut body, 6, if with_pseudo == 0 { 0xffff } else { with_pseudo }),
+        ipproto::ICMP | ipproto::IGMP => put16(&mut body, 2, plain),
+        ipproto::ICMPV6 => put16(&mut body, 2, with_pseudo),
         _ => {}
     }
     out.append(&mut body);
 }
 
-fn put_checksum(header: &mut [u8], at: usize, sum: u16) {
+fn put16(header: &mut [u8], at: usize, value: u16) {
     if let Some(place) = header.get_mut(at..at + 2) {
-        place.copy_from_slice(&sum.to_be_bytes());
+        place.copy_from_slice(&value.to_be_bytes());
     }
 }
 
@@ -209,6 +234,17 @@ mod tests {
             let sum = if proto == 1 { 0 } else { pseudo };
             assert_eq!(checksum::finish(checksum::add(sum, l4)), 0, "protocol {proto}");
         }
+    }
+
+    #[test]
+    fn packets_of_a_given_size() {
+        for proto in [1, 6, 17] {
+            let bytes = compose_sized(&ip_flow(proto), 100).unwrap();
+            assert_eq!(bytes.len(), 100);
+            assert_eq!(u16::from_be_bytes([bytes[16], bytes[17]]), 86);
+            assert_eq!(extract_from(&bytes, 0), ip_flow(proto));
+        }
+        assert_eq!(compose_sized(&ip_flow(6), 50), None);
     }
 
     prop_compose! {
