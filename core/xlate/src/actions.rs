@@ -27,36 +27,36 @@ enum Then {
 }
 
 impl Walk<'_> {
-    /// Does a list of actions. `last`: nothing follows it.
-    pub(crate) fn actions(&mut self, actions: &[Action], last: bool, in_bucket: bool) {
+    /// Does a list of actions. `last`: nothing follows it. False if one of them ended the list early.
+    pub(crate) fn actions(&mut self, actions: &[Action], last: bool, in_bucket: bool) -> bool {
         if actions.is_empty() {
             report!(self, Action, "drop");
-            return;
         }
         for (i, action) in actions.iter().enumerate() {
             if self.out.error.is_some() {
-                return;
+                return false;
             }
             self.freeze_for_mpls(action);
             if self.exit {
                 if self.freezing {
                     self.freeze_rest(&actions[i..]);
                 }
-                return;
+                return true;
             }
             self.report_actions(Kind::Action, "", std::slice::from_ref(action));
             let final_one = last && i + 1 == actions.len() && self.action_set.is_empty();
             let rest = match self.action(action, final_one, in_bucket) {
                 Then::Next => continue,
-                Then::Stop => return,
+                Then::Stop => return false,
                 Then::Again => &actions[i..],
                 Then::Later => &actions[i + 1..],
             };
             if self.freezing && self.out.error.is_none() {
                 self.freeze_rest(rest);
             }
-            return;
+            return true;
         }
+        true
     }
 
     fn action(&mut self, action: &Action, last: bool, in_bucket: bool) -> Then {
@@ -217,16 +217,17 @@ impl Walk<'_> {
     }
 
     /// The found rule has been done already: it is not done again when the packet comes back.
-    fn after_table(&mut self) -> Then {
-        if self.exit && self.freezing && self.was_mpls && self.frozen_steps.is_empty() {
-            // Nothing of the table was done: its look-up has to wait for the packet.
-            return Then::Again;
-        }
+    fn after_table(&self) -> Then {
         if self.exit { Then::Later } else { Then::Next }
     }
 
+    /// An action that froze the walk is done when the packet comes back, but for what it left behind to do.
     fn after_freezing(&self) -> Then {
-        if self.exit && self.freezing { Then::Again } else { Then::Next }
+        match self.exit && self.freezing {
+            true if self.frozen_steps.is_empty() => Then::Again,
+            true => Then::Later,
+            false => Then::Next,
+        }
     }
 
     fn freeze_rest(&mut self, actions: &[Action]) {

@@ -6,7 +6,7 @@
 use crate::outcome::{Credit, Failure};
 use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::Kind;
-use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk};
+use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk, report};
 use classifier::of::Classified;
 use flow::Flow;
 use flow::flow::frag;
@@ -148,14 +148,14 @@ impl Walk<'_> {
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
             self.table_id = id;
-            let found = tables.lookup(id, &key, Some(&mut self.mask));
+            let found = self.best(id, &key);
             self.out.credits.push(Credit::Table {
                 bridge: self.bridge.id,
                 table: id,
                 matched: found.is_some(),
             });
             if let Some(rule) = found {
-                return Arc::clone(rule);
+                return rule;
             }
             if search.honor_miss {
                 miss = tables.table(id).map_or(TableMiss::Default, |t| t.config().miss);
@@ -169,6 +169,18 @@ impl Walk<'_> {
             return Arc::clone(&tables.internal().miss);
         }
         Arc::clone(&tables.internal().no_packet_in)
+    }
+
+    /// The best rule of a table. For a trace, the parts of a conjunction that led to it are kept.
+    fn best(&mut self, table: u8, key: &Flow) -> Option<Arc<Rule>> {
+        if self.out.trace.is_none() {
+            return self.bridge.tables.lookup(table, key, Some(&mut self.mask)).map(Arc::clone);
+        }
+        let mut parts = Vec::new();
+        let table = self.bridge.tables.table(table)?;
+        let found = table.classifier().lookup_with_parts(key, Some(&mut self.mask), &mut parts);
+        self.conjunction = parts.into_iter().map(Arc::clone).collect();
+        found.map(Arc::clone)
     }
 
     fn wants_packet_in(&self, search: &Search, miss: TableMiss) -> bool {
@@ -207,6 +219,15 @@ impl Walk<'_> {
             line
         };
         self.nest(Kind::Table, || format!("{table:2}. {line}"));
+        for part in std::mem::take(&mut self.conjunction) {
+            let matching = text.matching(bridge, &part.full_match());
+            let line = match part.priority() {
+                0x8000 => matching,
+                p if matching.is_empty() => format!("priority={p}"),
+                p => format!("priority={p},{matching}"),
+            };
+            report!(self, Detail, "conj. {line}");
+        }
     }
 
     fn swap_tuples(&mut self) {

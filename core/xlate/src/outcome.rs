@@ -6,7 +6,7 @@
 use crate::BridgeId;
 use crate::trace::Trace;
 use bridge::LearnNeed;
-use dpif::{DpAction, DropReason, SlowReason};
+use dpif::{DpAction, DropReason, SlowReason, Userspace};
 use flow::Flow;
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
@@ -218,6 +218,15 @@ impl Output {
             }
         }
         mask
+    }
+
+    /// The actions of the megaflow: where the slow path has to do them, to hand its packets over.
+    pub fn megaflow_actions(&self) -> Vec<DpAction> {
+        if self.slow.is_empty() {
+            self.actions.clone()
+        } else {
+            vec![DpAction::Userspace(Box::new(Userspace::slow_path(self.slow)))]
+        }
     }
 
     /// Nothing yet.

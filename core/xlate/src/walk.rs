@@ -97,6 +97,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) table_id: u8,
     pub(crate) rule: Option<Arc<Rule>>,
     pub(crate) rule_cookie: u64,
+    /// The parts of the conjunction that the last look-up met, for the trace.
+    pub(crate) conjunction: Vec<Arc<Rule>>,
     pub(crate) stack: Vec<(u128, u8)>,
     pub(crate) action_set: Vec<Action>,
     pub(crate) action_set_has_group: bool,
@@ -133,6 +135,7 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
         table_id: 0,
         rule: None,
         rule_cookie: u64::MAX,
+        conjunction: Vec::new(),
         stack: Vec::new(),
         action_set: Vec::new(),
         action_set_has_group: false,
@@ -273,7 +276,9 @@ impl Walk<'_> {
                         })
                         .collect();
                     rest = &rest[run.len()..];
-                    self.actions(&run, rest.is_empty(), false);
+                    if !self.actions(&run, rest.is_empty(), false) {
+                        return;
+                    }
                 }
             }
         }
