@@ -16,11 +16,13 @@ pub(super) struct Item<'a> {
     pub(super) inside: Option<&'a str>,
     /// The whole item.
     pub(super) text: &'a str,
+    /// The item and what follows it in its list.
+    pub(super) rest: &'a str,
 }
 
 impl<'a> Item<'a> {
     pub(super) fn error(&self) -> TextError {
-        TextError::Syntax(self.text.to_owned())
+        TextError::Syntax(self.rest.to_owned())
     }
 
     /// What stands in parentheses; it must be there.
@@ -60,7 +62,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
     while !rest.is_empty() {
         let len = item_len(rest).ok_or_else(|| TextError::Syntax(rest.to_owned()))?;
         let (item, after) = rest.split_at(len);
-        out.push(split(item));
+        out.push(split(item, rest));
         rest = after.trim_start_matches(SPACE);
     }
     Ok(out)
@@ -79,11 +81,11 @@ fn item_len(text: &str) -> Option<usize> {
     (depth == 0).then_some(text.len())
 }
 
-fn split(text: &str) -> Item<'_> {
+fn split<'a>(text: &'a str, list: &'a str) -> Item<'a> {
     let at = text.find(['=', '(']).unwrap_or(text.len());
     let (name, rest) = text.split_at(at);
     let value = rest.strip_prefix('=');
     let inside = rest.strip_prefix('(').and_then(|r| r.strip_suffix(')'));
     let name = if rest.starts_with('(') && inside.is_none() { text } else { name };
-    Item { name, value, inside, text }
+    Item { name, value, inside, text, rest: list }
 }

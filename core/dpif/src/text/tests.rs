@@ -103,6 +103,29 @@ fn verbose_keys_show_what_is_not_matched() {
 }
 
 #[test]
+fn verbose_keys_show_values_that_are_not_matched() {
+    for text in [
+        "recirc_id(0),dp_hash(0/0),skb_priority(0/0),in_port(1),skb_mark(0/0),ct_state(0/0),ct_zone(0/0),\
+         ct_mark(0/0),ct_label(0/0),packet_type(ns=0,id=0),\
+         eth(src=50:54:00:00:00:01/00:00:00:00:00:00,dst=50:54:00:00:00:02/00:00:00:00:00:00),\
+         eth_type(0x0800),ipv4(src=10.0.0.1/255.0.0.0,dst=10.0.0.2/0.0.0.0,proto=6,tos=0/0,ttl=64/0,frag=no),\
+         tcp(src=8/0,dst=9/0),tcp_flags(+syn)",
+        "recirc_id(0),dp_hash(0/0),skb_priority(0/0),in_port(1),skb_mark(0/0),ct_state(0/0),ct_zone(0/0),\
+         ct_mark(0/0),ct_label(0/0),packet_type(ns=0,id=0),\
+         eth(src=50:54:00:00:00:01/00:00:00:00:00:00,dst=50:54:00:00:00:02/00:00:00:00:00:00),\
+         eth_type(0x8847),mpls(label=5/0xfffff,tc=0/0,ttl=64/0x0,bos=1/0)",
+    ] {
+        assert_eq!(again(text, true), text);
+    }
+}
+
+#[test]
+fn errors_name_the_rest_of_the_text() {
+    let error = parse_key("in_port(1),eth(foo),eth_type(0x800)", &NoNames).unwrap_err();
+    assert_eq!(error.to_string(), "syntax error at eth(foo),eth_type(0x800)");
+}
+
+#[test]
 fn a_tunnel_header() {
     let mut header = Flow { dl_dst: Mac([2; 6]), dl_src: Mac([4; 6]), dl_type: 0x0800, ..Flow::ZERO };
     (header.nw_src, header.nw_dst, header.nw_proto, header.nw_ttl) = (0x0101_0101, 0x0202_0202, 17, 64);
