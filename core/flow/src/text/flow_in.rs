@@ -30,7 +30,7 @@ pub fn parse_exact_flow(text: &str, names: &dyn PortNames) -> Result<(Flow, Flow
         if !field.prereqs_ok(&flow) {
             return error(format!("prerequisites not met for setting {key}"));
         }
-        if field.get(&flow) != 0 && !(field == FieldId::InPortOxm && flow.in_port == 0) {
+        if field.get(&flow) != 0 {
             return error(format!("field {key} set multiple times"));
         }
         match field.parse_exact(value, names) {
