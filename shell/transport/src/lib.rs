@@ -1,1 +1,23 @@
-//! Unix and TCP byte streams, active and passive, with reconnect.
+//! Unix and TCP byte streams, active and passive, and the rules of reconnecting.
+//!
+//! Everything here is non-blocking and knows no protocol: OVSDB, OpenFlow and the control
+//! socket are built on it. A component owns its streams, so no locks are needed; any thread
+//! may use it.
+
+mod listener;
+mod outbox;
+mod reconnect;
+mod stream;
+mod target;
+mod unix_path;
+
+pub use listener::Listener;
+pub use outbox::Outbox;
+pub use reconnect::{Action, Line, Loss, Reconnect, State, Wording};
+pub use stream::Stream;
+pub use target::{Target, TargetError};
+
+/// Default port of OVSDB (IANA: ovsdb).
+pub const OVSDB_PORT: u16 = 6640;
+/// Default port of OpenFlow (IANA: openflow).
+pub const OPENFLOW_PORT: u16 = 6653;

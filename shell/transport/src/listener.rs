@@ -1,0 +1,200 @@
+//! A passive socket. The file of a Unix one goes with it, and one that a dead process left
+//! behind is replaced.
+
+use crate::stream::{Stream, family, socket};
+use crate::target::Target;
+use crate::unix_path;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_nodelay};
+use rustix::net::{AddressFamily, SocketFlags};
+use std::fs::{remove_file, symlink_metadata};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BACKLOG: i32 = 64;
+
+/// Numbers the nameless clients of Unix sockets.
+static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);
+
+/// Waits for clients; non-blocking.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    file: Option<SocketFile>,
+}
+
+/// A socket's file, known by its inode so that a successor's file is left alone.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if file_id(&self.path).is_ok_and(|id| id == self.id) {
+            let _ = remove_file(&self.path);
+        }
+    }
+}
+
+fn file_id(path: &Path) -> io::Result<(u64, u64)> {
+    symlink_metadata(path).map(|m| (m.dev(), m.ino()))
+}
+
+impl Listener {
+    /// Listens at a passive target. `AddrInUse` if another process listens there.
+    pub fn bind(target: &Target) -> io::Result<Listener> {
+        match target {
+            Target::PUnix(path) => Listener::bind_unix(path),
+            Target::PTcp(addr) => Listener::bind_tcp(addr),
+            Target::Unix(_) | Target::Tcp(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn bind_unix(path: &Path) -> io::Result<Listener> {
+        if symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+            let dead = Stream::connect(&Target::Unix(path.into()))
+                .is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+            if dead {
+                remove_file(path)?;
+            }
+        }
+        let fd = socket(AddressFamily::UNIX)?;
+        // The mode of the socket becomes that of its file: for owner and group, less umask.
+        rustix::fs::fchmod(&fd, Mode::from_raw_mode(0o770))?;
+        let at = unix_path::resolve(path)?;
+        rustix::net::bind(&fd, &at.addr)?;
+        let file = SocketFile { path: path.to_path_buf(), id: file_id(path)? };
+        rustix::net::listen(&fd, BACKLOG)?;
+        Ok(Listener { fd, file: Some(file) })
+    }
+
+    fn bind_tcp(addr: &SocketAddr) -> io::Result<Listener> {
+        let fd = socket(family(addr))?;
+        set_socket_reuseaddr(&fd, true)?;
+        rustix::net::bind(&fd, addr)?;
+        rustix::net::listen(&fd, BACKLOG)?;
+        Ok(Listener { fd, file: None })
+    }
+
+    /// The next client; `None` if there is none now.
+    pub fn accept(&self) -> io::Result<Option<Stream>> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (fd, peer) = match rustix::net::acceptfrom_with(&self.fd, flags) {
+            Ok(got) => got,
+            // A client that has gone before it was accepted is none.
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        if self.file.is_some() {
+            let n = UNIX_CLIENTS.fetch_add(1, Ordering::Relaxed);
+            return Ok(Some(Stream::accepted(fd, format!("unix#{n}"))));
+        }
+        // A peer that has gone already is noticed at the first read.
+        let _ = set_tcp_nodelay(&fd, true);
+        let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
+        let name = peer.map_or_else(|| "tcp".to_string(), |p| format!("tcp:{p}"));
+        Ok(Some(Stream::accepted(fd, name)))
+    }
+
+    /// The TCP address listened at, with the port that the system chose for port 0.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+    }
+
+    /// The file of a Unix socket.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(|f| f.path.as_path())
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn dir(name: &str) -> PathBuf {
+        let d = std::env::temp_dir().join(format!("transport-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&d);
+        std::fs::create_dir_all(&d).unwrap();
+        d
+    }
+
+    fn talk(listener: &Listener, target: &Target) -> String {
+        let mut a = Stream::connect(target).unwrap();
+        let mut b = loop {
+            if let Some(s) = listener.accept().unwrap() {
+                break s;
+            }
+        };
+        while !a.connect_progress().unwrap() {}
+        a.write_all(b"hello").unwrap();
+        let mut buf = [0; 9];
+        let n = loop {
+            match b.read(&mut buf) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                got => break got.unwrap(),
+            }
+        };
+        assert_eq!(&buf[..n], b"hello");
+        drop(a);
+        assert_eq!(b.read(&mut buf).unwrap_or(0), 0);
+        b.name().to_string()
+    }
+
+    #[test]
+    fn tcp_both_ways() {
+        let listener = Listener::bind(&Target::parse("ptcp:0:127.0.0.1", 0).unwrap()).unwrap();
+        let addr = listener.local_addr().unwrap();
+        assert!(talk(&listener, &Target::Tcp(addr)).starts_with("tcp:127.0.0.1:"));
+        drop(listener);
+        let failed = Stream::connect(&Target::Tcp(addr)).and_then(|mut s| {
+            while !s.connect_progress()? {}
+            Ok(())
+        });
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn unix_file_comes_and_goes() {
+        let d = dir("file");
+        let path = d.join("s.sock");
+        let target = Target::PUnix(path.clone());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // left behind by the dead
+        let listener = Listener::bind(&target).unwrap();
+        assert_eq!(symlink_metadata(&path).unwrap().permissions().mode() & 0o007, 0);
+        assert!(talk(&listener, &Target::Unix(path.clone())).starts_with("unix#"));
+        let second = Listener::bind(&target).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        drop(listener);
+        assert!(!path.exists());
+        std::fs::write(&path, "precious").unwrap();
+        assert!(Listener::bind(&target).is_err());
+        assert!(path.exists());
+        std::fs::remove_dir_all(d).unwrap();
+    }
+
+    #[test]
+    fn long_unix_paths_work() {
+        let d = dir("long").join("x".repeat(90)).join("y".repeat(90));
+        std::fs::create_dir_all(&d).unwrap();
+        let path = d.join("s.sock");
+        let listener = Listener::bind(&Target::PUnix(path.clone())).unwrap();
+        talk(&listener, &Target::Unix(path.clone()));
+        drop(listener);
+        assert!(!path.exists());
+    }
+}
