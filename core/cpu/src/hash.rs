@@ -29,7 +29,7 @@ pub fn hash_lines(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
 /// The meaning of [`hash_lines`].
 pub fn hash_lines_scalar(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
     for (line, out) in lines.iter().zip(out) {
-        *out = lane_hash(line, mask, seed, |crc, word| crc32c_u64(crc, word));
+        *out = lane_hash(line, mask, seed, crc32c_u64);
     }
 }
 

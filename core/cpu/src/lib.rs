@@ -5,6 +5,8 @@
 //! What must be asked for (SSE4.2) is dispatched once per *batch stage*, so that the test costs nothing per packet.
 
 pub mod compare;
+#[cfg(feature = "counting-allocator")]
+pub mod counting;
 pub mod hash;
 pub mod prefetch;
 pub mod signature;

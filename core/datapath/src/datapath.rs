@@ -53,8 +53,14 @@ pub(crate) struct Shared {
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     flows: Mutex<Flows>,
-    /// Counters of each worker that is there, and the sum of those that went.
-    tallies: Mutex<(Vec<(WorkerId, Arc<SharedTally>)>, Tally)>,
+    tallies: Mutex<Tallies>,
+}
+
+/// Counters of each worker that is there, and the sum of those that went.
+#[derive(Default)]
+struct Tallies {
+    there: Vec<(WorkerId, Arc<SharedTally>)>,
+    gone: Tally,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,12 +89,12 @@ impl Shared {
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
         let tally = Arc::new(SharedTally::default());
-        lock(&self.tallies).0.push((id, Arc::clone(&tally)));
+        lock(&self.tallies).there.push((id, Arc::clone(&tally)));
         tally
     }
 
     pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
-        let (there, gone) = &mut *lock(&self.tallies);
+        let Tallies { there, gone } = &mut *lock(&self.tallies);
         gone.merge(&tally.load());
         there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
     }
@@ -113,7 +119,7 @@ impl Datapath {
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
-            tallies: Mutex::new((Vec::new(), Tally::default())),
+            tallies: Mutex::default(),
         };
         Arc::new(Datapath { shared: Arc::new(shared), spare: Mutex::new(Vec::new()), seed: config.seed })
     }
@@ -293,7 +299,7 @@ impl Datapath {
 
     /// The counters of all workers together, those that are gone included.
     pub fn tally(&self) -> Tally {
-        let (there, gone) = &*lock(&self.shared.tallies);
+        let Tallies { there, gone } = &*lock(&self.shared.tallies);
         let mut sum = *gone;
         there.iter().for_each(|(_, t)| sum.merge(&t.load()));
         sum
@@ -303,7 +309,7 @@ impl Datapath {
     pub fn worker_tally(&self, id: WorkerId) -> Tally {
         let mut sum = Tally::default();
         let tallies = lock(&self.shared.tallies);
-        tallies.0.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
+        tallies.there.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
         sum
     }
 

@@ -223,7 +223,7 @@ impl Flows {
     /// Brings the totals up to date.
     pub(crate) fn fold(&mut self, now: Millis) -> Credits {
         let mut credits = Vec::new();
-        for (&index, entry) in &mut self.entries {
+        for (&index, entry) in self.entries.iter_mut().chain(&mut self.dying) {
             fold_entry(&self.lanes, index, entry, now, &mut credits);
         }
         credits

@@ -143,7 +143,7 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dpif::{CheckPktLen, Ct};
+    use dpif::CheckPktLen;
     use units::PortNo;
 
     const OUT: DpAction = DpAction::Output(PortNo(1));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_counted_drop() {
-        let program = Program::compile(&[DpAction::Ct(Box::new(Ct::default())), OUT]);
+        let program = Program::compile(&[DpAction::Ct(Box::default()), OUT]);
         assert_eq!(program.ops, [Op::Drop(DropReason::CtUnsupported)]);
         let mut list = vec![OUT];
         for _ in 0..100 {

@@ -1,1 +1,521 @@
+//! The whole path against a naive twin: a list of rules scanned for every packet.
 
+use crate::packet::{Meta, Packet};
+use crate::path::extract::{line, wide};
+use crate::port::*;
+use crate::{Config, Datapath, Event, Worker};
+use classifier::megaflow::Depth;
+use classifier::megaflow::convert::line_of;
+use dpif::*;
+use flow::compose::compose;
+use flow::{Flow, Mac, Vlan};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+
+#[derive(Clone, Default)]
+struct Wire(Arc<Mutex<VecDeque<Vec<u8>>>>);
+
+impl Wire {
+    fn put(&self, bytes: &[u8]) {
+        self.0.lock().unwrap().push_back(bytes.to_vec());
+    }
+
+    fn take(&self) -> Vec<Vec<u8>> {
+        self.0.lock().unwrap().drain(..).collect()
+    }
+}
+
+impl RxQueue for Wire {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut queue = self.0.lock().unwrap();
+        while out.len() < max
+            && let Some(bytes) = queue.pop_front()
+        {
+            out.extend(pool.frame_of(&bytes));
+        }
+        RxResult { dropped: 0, more: !queue.is_empty() }
+    }
+}
+
+impl TxQueue for Wire {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let mut result = TxResult::default();
+        for f in frames.iter() {
+            if f.len() > 1500 {
+                result.too_long += 1;
+                continue;
+            }
+            self.put(f.bytes());
+            result.sent += 1;
+            result.sent_bytes += f.len() as u64;
+        }
+        result
+    }
+}
+
+/// A rule: what it matches, and what it does.
+type Rule = (Flow, Flow, Vec<DpAction>);
+
+#[derive(Default)]
+struct Control {
+    rules: Mutex<Vec<Rule>>,
+    version: AtomicU64,
+    credited: Arc<Credited>,
+    delivered: Mutex<Vec<(Vec<u8>, Flow)>>,
+}
+
+#[derive(Default)]
+struct Credited(AtomicU64, AtomicU64);
+
+impl FlowOwner for Credited {
+    fn credit(&self, delta: &FlowStats) {
+        self.0.fetch_add(delta.packets, Ordering::Relaxed);
+        self.1.fetch_add(delta.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Control {
+    /// The actions of the first rule that matches, and the bits that were looked at.
+    fn scan(&self, flow: &Flow) -> (Vec<DpAction>, Flow) {
+        let mut mask = Flow::ZERO;
+        for (key, rule_mask, actions) in self.rules.lock().unwrap().iter() {
+            mask.or_assign(rule_mask);
+            if flow.equal_under(key, rule_mask) {
+                return (actions.clone(), mask);
+            }
+        }
+        (Vec::new(), mask)
+    }
+}
+
+impl UpcallHandler for Control {
+    fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        let (actions, mask) = self.scan(upcall.flow);
+        Translation {
+            actions: actions.into(),
+            mask,
+            install: true,
+            version: self.version.load(Ordering::Relaxed),
+            owner: self.credited.clone(),
+            error: None,
+        }
+    }
+
+    fn userspace(&self, packet: &[u8], flow: &Flow, _: &Userspace) {
+        self.delivered.lock().unwrap().push((packet.to_vec(), *flow));
+    }
+
+    fn is_current(&self, version: u64) -> bool {
+        version == self.version.load(Ordering::Relaxed)
+    }
+}
+
+struct Bed {
+    datapath: Arc<Datapath>,
+    control: Arc<Control>,
+    worker: Worker,
+    rx: Vec<Wire>,
+    tx: Vec<Wire>,
+    now: u64,
+}
+
+impl Bed {
+    /// Four ports, 1 to 4.
+    fn new(rules: Vec<Rule>) -> Bed {
+        let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42 });
+        let control = Arc::new(Control { rules: Mutex::new(rules), ..Control::default() });
+        datapath.set_handler(control.clone());
+        let mut worker = datapath.worker(WorkerId(0), 0);
+        let (mut rx, mut tx) = (Vec::new(), Vec::new());
+        for no in 1..5 {
+            rx.push(Wire::default());
+            tx.push(Wire::default());
+            datapath.add_port(PortNo(no), vec![Box::new(tx[no as usize - 1].clone())]).unwrap();
+            worker.add_rxq(PortNo(no), QueueId(0), Box::new(rx[no as usize - 1].clone()));
+        }
+        Bed { datapath, control, worker, rx, tx, now: 1000 }
+    }
+
+    fn run(&mut self) {
+        while self.worker.poll(Millis(self.now), Cycles(self.now)) {
+            self.now += 1;
+        }
+    }
+
+    fn send(&mut self, port: usize, bytes: &[u8]) {
+        self.rx[port - 1].put(bytes);
+        self.run();
+    }
+
+    fn balance(&self) -> i128 {
+        self.datapath.tally().balance()
+    }
+}
+
+fn out(port: u32) -> DpAction {
+    DpAction::Output(PortNo(port))
+}
+
+fn all(actions: Vec<DpAction>) -> Rule {
+    (Flow::ZERO, Flow::ZERO, actions)
+}
+
+fn tcp(src: u32, tp_dst: u16) -> Flow {
+    Flow {
+        dl_type: 0x0800,
+        dl_src: Mac([2; 6]),
+        nw_proto: 6,
+        nw_ttl: 64,
+        nw_src: src,
+        nw_dst: 9,
+        tp_dst,
+        tcp_flags: 0x10,
+        ..Flow::ZERO
+    }
+}
+
+#[test]
+fn one_upcall_then_hits_and_the_statistics_arrive() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"hello");
+    for _ in 0..3 {
+        bed.rx[0].put(&bytes);
+    }
+    bed.run();
+    bed.send(1, &bytes);
+    assert_eq!(bed.tx[1].take(), vec![bytes.clone(); 4]);
+    let tally = bed.datapath.worker_tally(WorkerId(0));
+    assert_eq!((tally.get(Event::Missed), tally.get(Event::MegaflowHit)), (1, 3));
+    bed.datapath.maintain(Millis(2000));
+    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 4);
+    assert_eq!(bed.control.credited.1.load(Ordering::Relaxed), 4 * bytes.len() as u64);
+    let dump = bed.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
+    assert_eq!((dump.len(), dump[0].worker, dump[0].stats.packets), (1, Some(WorkerId(0)), 4));
+    assert_eq!(dump[0].stats.used, Some(Millis(1001)));
+    assert_eq!(bed.datapath.port_stats(PortNo(2)).unwrap().tx_packets, 4);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn removed_flows_miss_again_and_credit_all_they_counted() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
+    bed.send(1, &bytes);
+    let gone = bed.datapath.flow_del(ufid, Millis(bed.now)).unwrap();
+    assert_eq!(gone.stats.packets, 2);
+    bed.send(1, &bytes);
+    bed.datapath.flow_flush(Millis(bed.now));
+    bed.send(1, &bytes);
+    bed.datapath.maintain(Millis(bed.now));
+    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 4);
+    assert_eq!(bed.datapath.tally().get(Event::Missed), 3);
+    let datapath = bed.datapath.clone();
+    drop(bed.worker);
+    assert_eq!(datapath.tally().get(Event::Missed), 3);
+    assert_eq!(datapath.flow_dump(Millis(0))[0].stats.packets, 1);
+}
+
+#[test]
+fn a_modified_flow_keeps_its_statistics() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
+    bed.send(1, &bytes);
+    bed.datapath.flow_modify(ufid, Arc::new([out(3)]), None).unwrap();
+    bed.send(1, &bytes);
+    bed.datapath.maintain(Millis(bed.now));
+    assert_eq!(bed.tx[2].take().len(), 1);
+    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
+    assert_eq!(bed.datapath.tally().get(Event::Missed), 1);
+}
+
+#[test]
+fn a_translation_that_is_no_longer_current_is_not_published() {
+    struct Stale(Arc<Credited>);
+    impl UpcallHandler for Stale {
+        fn miss(&self, _: Upcall<'_>) -> Translation {
+            let actions: Arc<[DpAction]> = Arc::new([DpAction::Output(PortNo(2))]);
+            let owner = self.0.clone();
+            Translation { actions, mask: Flow::ZERO, install: true, version: 1, owner, error: None }
+        }
+        fn userspace(&self, _: &[u8], _: &Flow, _: &Userspace) {}
+        fn is_current(&self, _: u64) -> bool {
+            false
+        }
+    }
+    let mut bed = Bed::new(vec![]);
+    let credited = Arc::new(Credited::default());
+    bed.datapath.set_handler(Arc::new(Stale(credited.clone())));
+    bed.send(1, &compose(&tcp(1, 80), b""));
+    assert_eq!((bed.tx[1].take().len(), bed.datapath.flow_count()), (1, 0));
+    assert_eq!(credited.0.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn copies_are_not_changed_by_what_follows() {
+    let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 };
+    let trunc = [DpAction::Trunc(20), out(4)];
+    let inner = DpAction::Clone(vec![push.clone(), out(3)]);
+    let list = [vec![out(2), inner], trunc.to_vec(), vec![push, out(2)]].concat();
+    let mut bed = Bed::new(vec![all(list)]);
+    let plain = tcp(1, 80);
+    let tagged = Flow { vlans: [Vlan { tpid: 0x8100, tci: 0x1007 }, Vlan::default()], ..plain };
+    let (plain, tagged) = (compose(&plain, b"x"), compose(&tagged, b"x"));
+    bed.send(1, &plain);
+    assert_eq!(bed.tx[1].take(), [plain.clone(), tagged.clone()]);
+    assert_eq!(bed.tx[2].take(), [tagged]);
+    assert_eq!(bed.tx[3].take(), [plain[..20].to_vec()]);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn recirculation_looks_up_again_and_ends() {
+    let mark = DpAction::Set(SetField::Mark(Masked::new(5, u32::MAX)));
+    let second = Flow { recirc_id: 1, pkt_mark: 5, ..Flow::ZERO };
+    let second_mask = Flow { recirc_id: u32::MAX, pkt_mark: u32::MAX, ..Flow::ZERO };
+    let first_mask = Flow { recirc_id: u32::MAX, ..Flow::ZERO };
+    let mut bed = Bed::new(vec![
+        (second, second_mask, vec![out(3)]),
+        (Flow::ZERO, first_mask, vec![mark, out(2), DpAction::Recirc(1)]),
+        all(vec![DpAction::Recirc(9)]),
+    ]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    assert_eq!((bed.tx[1].take().len(), bed.tx[2].take().len()), (1, 1));
+    assert_eq!(bed.datapath.tally().get(Event::Recirculated), 1);
+    let flow = Flow { in_port: 1, ..Flow::ZERO };
+    bed.datapath.execute(&bytes, &flow, &[DpAction::Recirc(9)], Millis(1));
+    assert_eq!(bed.datapath.tally().dropped(DropReason::RecircError), 1);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn the_books_balance_whatever_happens() {
+    let user = DpAction::Userspace(Box::new(Userspace::slow_path(SlowReason::LACP)));
+    let half = Sample { probability: u32::MAX / 2, actions: vec![out(2), out(3)] };
+    let check = CheckPktLen { pkt_len: 100, greater: vec![out(2)], less_equal: vec![out(3), user.clone()] };
+    let lists = [
+        vec![user.clone(), out(2)],
+        vec![out(2), user],
+        vec![DpAction::Sample(Box::new(half.clone())), out(4)],
+        vec![DpAction::Sample(Box::new(half))],
+        vec![DpAction::CheckPktLen(Box::new(check)), out(4)],
+        vec![DpAction::Ct(Box::default()), out(2)],
+        vec![out(99), out(2)],
+        vec![DpAction::Clone(vec![]), out(2)],
+        vec![],
+        vec![DpAction::Meter(1)],
+    ];
+    for list in lists {
+        let mut bed = Bed::new(vec![all(list.clone())]);
+        for i in 0..100 {
+            bed.rx[i % 3].put(&compose(&tcp(i as u32, 80), &vec![0; i * 20]));
+        }
+        bed.rx[0].put(&[0; 13]);
+        bed.run();
+        assert_eq!(bed.datapath.tally().get(Event::Received), 101);
+        assert_eq!(bed.datapath.tally().dropped(DropReason::RxInvalidPacket), 1);
+        assert_eq!(bed.balance(), 0, "{list:?}");
+    }
+}
+
+/// Two workers forward while flows are removed under them; no packet is lost and every packet is credited.
+#[test]
+fn workers_forward_while_flows_come_and_go() {
+    let bed = Bed::new(vec![all(vec![out(2)])]);
+    let mut rules = bed.control.rules.lock().unwrap();
+    rules.insert(0, (Flow::ZERO, Flow { nw_src: 0xff, ..Flow::ZERO }, vec![out(3)]));
+    drop(rules);
+    let (datapath, control) = (bed.datapath.clone(), bed.control.clone());
+    let rounds = 2000u32;
+    std::thread::scope(|s| {
+        for id in [1, 2] {
+            let (datapath, wire) = (datapath.clone(), Wire::default());
+            s.spawn(move || {
+                let mut worker = datapath.worker(WorkerId(id), usize::from(id));
+                worker.add_rxq(PortNo(u32::from(id)), QueueId(0), Box::new(wire.clone()));
+                for i in 0..rounds {
+                    wire.put(&compose(&tcp(i % 50, 80), b""));
+                    worker.poll(Millis(u64::from(i)), Cycles(u64::from(i)));
+                }
+            });
+        }
+        s.spawn(move || {
+            for i in 0..300 {
+                bed.datapath.flow_flush(Millis(i));
+                bed.datapath.maintain(Millis(i));
+            }
+        });
+    });
+    datapath.maintain(Millis(u64::from(rounds)));
+    let tally = datapath.tally();
+    assert_eq!((tally.get(Event::Received), tally.balance()), (2 * u64::from(rounds), 0));
+    assert_eq!(control.credited.0.load(Ordering::Relaxed), 2 * u64::from(rounds));
+}
+
+#[test]
+fn ports_come_and_go() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.datapath.del_port(PortNo(2)).unwrap();
+    bed.send(1, &bytes);
+    assert_eq!(bed.datapath.drops(), [(DropReason::InvalidPort, 1)]);
+    bed.datapath.add_port(PortNo(2), vec![Box::new(bed.tx[1].clone())]).unwrap();
+    bed.send(1, &bytes);
+    assert_eq!(bed.tx[1].take().len(), 1);
+    assert!(bed.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
+    bed.send(1, &bytes);
+    assert_eq!(bed.rx[0].take().len(), 1);
+    assert_eq!(bed.datapath.ports(), [1, 2, 3, 4].map(PortNo));
+}
+
+#[test]
+fn flows_put_by_hand() {
+    let bed = Bed::new(vec![]);
+    let (key, mask) = (Flow { in_port: 1, ..tcp(1, 80) }, Flow { nw_src: u32::MAX, ..Flow::ZERO });
+    let put = |n| bed.datapath.flow_put(&key, &mask, Arc::new([out(n)]), Arc::new(NoOwner));
+    let ufid = put(2).unwrap();
+    assert_eq!(put(3), Err(crate::PutError::Exists));
+    assert_eq!(bed.datapath.ufid(&key, &mask), ufid);
+    assert_eq!(*bed.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
+    bed.datapath.set_flow_limit(1);
+    let other = Flow { nw_src: 7, ..key };
+    let result = bed.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
+    assert_eq!(result, Err(crate::PutError::NoRoom));
+}
+
+fn any_flow() -> impl Strategy<Value = Flow> {
+    let types = prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806, 0x8847, 0x9999, 0x05ff]);
+    let protos = prop::sample::select(vec![1u8, 2, 6, 17, 58, 132, 47]);
+    (types, protos, 0..3u32, 0..3u16, 0..3u8, 0..3usize).prop_map(
+        |(dl_type, nw_proto, addr, port, tos, tags)| {
+            let mut f = Flow {
+                dl_type,
+                dl_src: Mac([2, 0, 0, 0, 0, addr as u8]),
+                nw_proto: if dl_type == 0x0806 { 1 } else { nw_proto },
+                nw_tos: tos << 2,
+                nw_ttl: 64,
+                tp_src: port,
+                tp_dst: 1,
+                ..Flow::ZERO
+            };
+            for tag in f.vlans.iter_mut().take(tags) {
+                *tag = Vlan { tpid: 0x8100, tci: 0x1000 | port };
+            }
+            match dl_type {
+                0x86dd => f.ipv6_src[15] = addr as u8,
+                0x8847 => f.mpls_lse[0] = addr << 12 | 0x140,
+                _ => f.nw_src = addr,
+            }
+            f
+        },
+    )
+}
+
+fn any_mask() -> impl Strategy<Value = Flow> {
+    (0..9u8, 0..9u8).prop_map(|(a, b)| {
+        let mut mask = Flow::ZERO;
+        for which in [a, b] {
+            match which {
+                0 => mask.dl_type = 0xffff,
+                1 => mask.dl_src = Mac([0xff; 6]),
+                2 => mask.nw_src = 0x1,
+                3 => mask.tp_src = 0xffff,
+                4 => mask.nw_tos = 0xfc,
+                5 => mask.vlans[0].tci = 0x1fff,
+                6 => mask.ipv6_src = [0xff; 16],
+                7 => mask.mpls_lse[0] = 0xffff_f000,
+                _ => mask.nw_proto = 0xff,
+            }
+        }
+        mask
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever the rules and the order of the packets, each packet leaves by the port that a scan of the rules says.
+    #[test]
+    fn as_a_scan_of_the_rules(
+        rules in prop::collection::vec((any_flow(), any_mask(), 2..5u32), 0..12),
+        flows in prop::collection::vec(any_flow(), 1..80),
+    ) {
+        let rules: Vec<Rule> = rules.into_iter().map(|(k, m, port)| {
+            let key = flow::extract::extract_from(&compose(&k, b"data"), 0);
+            (key, m, vec![out(port)])
+        }).collect();
+        let mut bed = Bed::new(rules);
+        for round in 0..3 {
+            let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
+            for f in &flows {
+                let bytes = compose(f, b"data");
+                let flow = flow::extract::extract_from(&bytes, 1);
+                if let Some(DpAction::Output(port)) = bed.control.scan(&flow).0.first() {
+                    expected[port.0 as usize].push(bytes.clone());
+                }
+                bed.rx[0].put(&bytes);
+            }
+            bed.run();
+            for (port, expected) in expected.iter_mut().enumerate().skip(2) {
+                let mut sent = bed.tx[port - 1].take();
+                sent.sort();
+                expected.sort();
+                prop_assert_eq!(&sent, &*expected, "round {} port {}", round, port);
+            }
+        }
+        prop_assert_eq!(bed.balance(), 0);
+        bed.datapath.maintain(Millis(bed.now));
+        prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * flows.len() as u64);
+    }
+
+    /// Fast extraction is the naive one, cut off at the depth.
+    #[test]
+    fn fast_is_naive(f in any_flow(), noise in prop::collection::vec((0..90usize, any::<u8>()), 0..4), cut in 0..100usize) {
+        let mut bytes = compose(&f, b"some payload that is long enough");
+        for (at, value) in noise {
+            if let Some(b) = bytes.get_mut(at) {
+                *b = value;
+            }
+        }
+        bytes.truncate(bytes.len().saturating_sub(cut / 3).max(14));
+        check_extract(&bytes)?;
+    }
+
+    #[test]
+    fn fast_is_naive_on_anything(bytes in prop::collection::vec(any::<u8>(), 14..120), dl_type in prop::sample::select(
+        vec![0x0800u16, 0x86dd, 0x0806, 0x8100, 0x88a8, 0x8847, 0x0010])) {
+        let mut bytes = bytes;
+        bytes[12..14].copy_from_slice(&dl_type.to_be_bytes());
+        if bytes.len() > 40 && dl_type == 0x0800 {
+            bytes[14] = 0x45;
+            bytes[16..18].copy_from_slice(&30u16.to_be_bytes());
+        }
+        check_extract(&bytes)?;
+    }
+}
+
+fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let meta = Meta { recirc_id: 7, pkt_mark: 8, ct_state: 1, ct_zone: 2, ct_mark: 3, ..Meta::received(1) };
+    let packet = Packet::new(FramePool::new(1).frame_of(bytes).unwrap(), meta.clone());
+    let flow = packet.flow();
+    let naive = line_of(&flow);
+    let (key, flags) = wide(&packet);
+    prop_assert_eq!(key.line, naive);
+    let (full, fast_flags) = line(bytes, &meta, Depth::L4);
+    prop_assert_eq!(full, naive);
+    prop_assert_eq!(flags, fast_flags);
+    // A shallower key has the fields of its depth, and zeroes for the others.
+    let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
+    prop_assert_eq!(line(bytes, &meta, Depth::L3).0, line_of(&l4));
+    let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
+    prop_assert_eq!(line(bytes, &meta, Depth::L2).0, line_of(&l3));
+    prop_assert_eq!(line(bytes, &meta, Depth::Port).0, line_of(&meta.to_flow()));
+    Ok(())
+}

@@ -25,8 +25,11 @@ struct Record<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
+/// Allocated when the first record of it is put; never moved.
+type Chunk<T> = OnceLock<Box<[Record<T>]>>;
+
 struct Shared<T> {
-    chunks: Box<[OnceLock<Box<[Record<T>]>>]>,
+    chunks: Box<[Chunk<T>]>,
     epochs: Epochs,
 }
 

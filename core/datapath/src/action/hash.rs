@@ -16,7 +16,7 @@ pub fn hash(p: &mut Packet, symmetric: bool, basis: u32) {
 fn hash_flow(f: &Flow, symmetric: bool, basis: u32) -> u32 {
     let ends = |port: u16, v4: u32, v6: &[u8; 16]| {
         let words = v6.as_chunks::<4>().0.iter().map(|w| u32::from_be_bytes(*w));
-        let hash = words.fold(mix32(basis, v4), |h, w| mix32(h, w));
+        let hash = words.fold(mix32(basis, v4), mix32);
         mix32(hash, u32::from(port))
     };
     let src = ends(f.tp_src, f.nw_src, &f.ipv6_src);
