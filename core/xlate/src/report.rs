@@ -1,0 +1,51 @@
+//! The whole text of `ofproto/trace`: the packet, the walk, and what came out.
+
+use crate::outcome::Output;
+use crate::snapshot::Snapshot;
+use crate::walk::{Input, translate};
+use dpif::SlowReason;
+use dpif::text::{DpPortNames, actions_text};
+use flow::Match;
+use flow::text::{PortNames, flow_text};
+use std::fmt::Write;
+
+/// Translates a packet and tells how it went. `input.trace` has to be there.
+pub fn trace_report(
+    snapshot: &Snapshot,
+    input: &Input<'_>,
+    names: &dyn PortNames,
+    datapath_names: &dyn DpPortNames,
+) -> (String, Output) {
+    let output = translate(snapshot, input);
+    let mut text = format!("Flow: {}\n", flow_text(&output.initial, names));
+    if let Some(trace) = &output.trace {
+        text.push_str(&trace.text());
+    }
+    let last = match output.flow == output.initial {
+        true => "unchanged".to_owned(),
+        false => flow_text(&output.flow, names),
+    };
+    let megaflow = Match::new(&output.initial, &output.mask).text(names);
+    let actions = actions_text(&output.actions, datapath_names);
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\nFinal flow: {last}\nMegaflow: {megaflow}\nDatapath actions: {actions}");
+    match output.error {
+        Some(e) => {
+            let _ = write!(text, "\nTranslation failed ({e}), packet is dropped.\n");
+        }
+        None => explain_slow_path(output.slow, &mut text),
+    }
+    (text, output)
+}
+
+fn explain_slow_path(slow: SlowReason, text: &mut String) {
+    if slow.is_empty() {
+        return;
+    }
+    text.push_str("\nThis flow is handled by the userspace slow path because it:");
+    for (reason, _, explanation) in SlowReason::ALL {
+        if slow.contains(reason) {
+            let _ = write!(text, "\n  - {explanation}.");
+        }
+    }
+}
