@@ -9,11 +9,11 @@ pub struct Layout {
     /// Ethernet type behind all VLAN tags; 0 if the frame is cut off.
     pub dl_type: u16,
     /// What follows Ethernet and its tags: an MPLS label or the network header.
-    pub l3: usize,
+    pub l3: u16,
     /// The transport header; `None` if there is none in this packet.
-    pub l4: Option<usize>,
+    pub l4: Option<u16>,
     /// Where the network packet ends: padding follows.
-    pub end: usize,
+    pub end: u32,
     /// IP protocol of the transport header.
     pub proto: u8,
     /// The destination that checksums cover is in a routing header, not in the IPv6 header.
@@ -32,21 +32,26 @@ impl Layout {
             out.dl_type = packet_type as u16;
             data
         };
-        out.l3 = data.len() - rest.len();
+        let l3 = data.len() - rest.len();
+        // Tags without end: more than any packet of sense has.
+        let Ok(narrow) = u16::try_from(l3) else { return Layout::default() };
+        out.l3 = narrow;
         let transport = match out.dl_type {
             ethertype::IPV4 => Ipv4::parse_checked(rest)
                 .filter(|(ip, _)| ip.fragment() != Fragment::Later)
-                .map(|(ip, payload)| (ip.proto(), out.l3 + ip.header_len(), payload.len())),
+                .map(|(ip, payload)| (ip.proto(), l3 + ip.header_len(), payload.len())),
             ethertype::IPV6 => Ipv6::parse_checked(rest).and_then(|(ip, payload)| {
                 let inner = skip_extensions(ip.next_header(), payload)?;
                 out.routed = has_routing(ip.next_header(), payload);
-                let l4 = out.l3 + Ipv6::LEN + payload.len() - inner.data.len();
+                let l4 = l3 + Ipv6::LEN + payload.len() - inner.data.len();
                 (inner.fragment != Fragment::Later).then_some((inner.proto, l4, inner.data.len()))
             }),
             _ => None,
         };
-        if let Some((proto, l4, len)) = transport {
-            (out.proto, out.l4, out.end) = (proto, Some(l4), l4 + len);
+        if let Some((proto, l4, len)) = transport
+            && let Ok(narrow) = u16::try_from(l4)
+        {
+            (out.proto, out.l4, out.end) = (proto, Some(narrow), (l4 + len) as u32);
         }
         out
     }

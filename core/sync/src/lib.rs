@@ -12,6 +12,6 @@ pub mod arena;
 pub mod epoch;
 pub mod lanes;
 
-pub use arc_swap::ArcSwap as Snapshot;
+pub use arc_swap::{ArcSwap as Snapshot, Guard as Held};
 pub use arena::{Arena, Guard, Reader};
 pub use lanes::{Lane, LaneCount, Lanes};

@@ -7,7 +7,7 @@
 use super::key::{Depth, KeyMask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use sync::Snapshot;
+use sync::{Held, Snapshot};
 
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
@@ -85,23 +85,15 @@ impl Subtable {
 
     /// The first index under this hash that `verify` accepts.
     #[inline]
-    pub fn find(&self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
-        let slots = self.slots.load();
-        let mask = slots.len() - 1;
-        let mut at = hash as usize & mask;
-        for _ in 0..slots.len() {
-            let slot = slots[at].load(Ordering::Acquire);
-            if slot == EMPTY {
-                return None;
-            }
-            if (slot >> 32) as u32 == hash && slot != TOMBSTONE && verify(slot as u32) {
-                return Some(slot as u32);
-            }
-            at = (at + 1) & mask;
-        }
-        None
+    pub fn find(&self, hash: u32, verify: impl FnMut(u32) -> bool) -> Option<u32> {
+        self.view().find(hash, verify)
     }
 
+    /// The hash table as it is now: to be taken once for a batch.
+    #[inline]
+    pub fn view(&self) -> View {
+        View(self.slots.load())
+    }
     /// Publisher only.
     pub(super) fn insert(&self, hash: u32, index: u32) {
         let slots = self.slots.load_full();
@@ -147,6 +139,30 @@ impl Subtable {
                 _ => at = (at + 1) & mask,
             }
         }
+    }
+}
+
+/// A hash table of a subtable, held for one batch.
+pub struct View(Held<Arc<Box<[AtomicU64]>>>);
+
+impl View {
+    /// The first index under this hash that `verify` accepts.
+    #[inline]
+    pub fn find(&self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
+        let slots: &[AtomicU64] = &self.0;
+        let mask = slots.len() - 1;
+        let mut at = hash as usize & mask;
+        for _ in 0..slots.len() {
+            let slot = slots[at].load(Ordering::Acquire);
+            if slot == EMPTY {
+                return None;
+            }
+            if (slot >> 32) as u32 == hash && slot != TOMBSTONE && verify(slot as u32) {
+                return Some(slot as u32);
+            }
+            at = (at + 1) & mask;
+        }
+        None
     }
 }
 

@@ -89,12 +89,12 @@ impl Context {
             if all {
                 cpu::hash_lines(lines, &mask.line, seed, &mut hashes);
             }
-            let before = pending.count_ones();
+            let (view, before) = (table.view(), pending.count_ones());
             for i in bits(*pending).take_while(|&i| i < lines.len()) {
                 let ext = exts.get(i).unwrap_or(&NO_EXT);
                 let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
                 let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], ext, depth));
-                if let Some(index) = table.find(mask.hash_ext(hash, ext), verify) {
+                if let Some(index) = view.find(mask.hash_ext(hash, ext), verify) {
                     found[i] = index;
                     *pending &= !(1 << i);
                 }

@@ -85,6 +85,6 @@ pub fn set_arp(p: &mut Packet, m: &Masked<ArpKey>) {
     write(24, &v.tip.to_be_bytes(), &k.tip.to_be_bytes());
 }
 
-fn header<const N: usize>(p: &mut Packet, at: usize) -> Option<&mut [u8; N]> {
-    p.frame.bytes_mut().get_mut(at..)?.first_chunk_mut::<N>()
+fn header<const N: usize>(p: &mut Packet, at: u16) -> Option<&mut [u8; N]> {
+    p.frame.bytes_mut().get_mut(usize::from(at)..)?.first_chunk_mut::<N>()
 }

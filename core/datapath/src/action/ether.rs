@@ -36,7 +36,7 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
 /// Removes the header and its tags.
 pub fn pop(p: &mut Packet) {
     let layout = p.layout();
-    if p.meta.packet_type == 0 && layout.l3 != 0 && p.frame.pull_front(layout.l3).is_some() {
+    if p.meta.packet_type == 0 && layout.l3 != 0 && p.frame.pull_front(usize::from(layout.l3)).is_some() {
         p.frame.offload.shift(-(layout.l3 as i16));
         p.meta.packet_type = 1 << 16 | u32::from(layout.dl_type);
         p.layout = None;

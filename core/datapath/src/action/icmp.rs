@@ -17,7 +17,7 @@ pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
 fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
     let layout = p.layout();
     let l4 = layout.l4.filter(|_| layout.proto == ipproto::ICMPV6)?;
-    let data = p.frame.bytes().get(l4..)?;
+    let data = p.frame.bytes().get(usize::from(l4)..)?;
     if !matches!(data.first()?, 135 | 136) || data.len() < 24 {
         return None;
     }

@@ -5,7 +5,7 @@ use packet::ether::ethertype;
 
 /// Pushes an outermost entry. `None`: no room.
 pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
-    let l3 = p.layout().l3;
+    let l3 = usize::from(p.layout().l3);
     if p.meta.packet_type == 0 && l3 < 14 {
         return Some(());
     }
@@ -21,7 +21,7 @@ pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
 /// Removes the outermost entry, if there is one.
 pub fn pop(p: &mut Packet, ethertype: u16) {
     let layout = p.layout();
-    let l3 = layout.l3;
+    let l3 = usize::from(layout.l3);
     if !ethertype::is_mpls(layout.dl_type) || p.frame.len() < l3 + 4 {
         return;
     }
@@ -46,7 +46,7 @@ pub fn set(p: &mut Packet, value: u32, mask: u32) {
     if !ethertype::is_mpls(layout.dl_type) {
         return;
     }
-    let entry = p.frame.bytes_mut().get_mut(layout.l3..).and_then(|b| b.first_chunk_mut::<4>());
+    let entry = p.frame.bytes_mut().get_mut(usize::from(layout.l3)..).and_then(|b| b.first_chunk_mut::<4>());
     if let Some(entry) = entry {
         *entry = (u32::from_be_bytes(*entry) & !mask | value & mask).to_be_bytes();
     }

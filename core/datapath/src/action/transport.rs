@@ -29,7 +29,7 @@ fn field_at(layout: &Layout) -> Option<usize> {
         ipproto::ICMP => 2,
         _ => return None,
     };
-    Some(layout.l4? + offset)
+    Some(usize::from(layout.l4?) + offset)
 }
 
 /// Brings the transport checksum up to date.
@@ -67,7 +67,7 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
 /// Writes a 16-bit word of the transport header under its checksum.
 pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
     let Some(l4) = p.layout().l4 else { return };
-    let word = p.frame.bytes_mut().get_mut(l4 + offset..).and_then(|b| b.first_chunk_mut::<2>());
+    let word = p.frame.bytes_mut().get_mut(usize::from(l4) + offset..).and_then(|b| b.first_chunk_mut::<2>());
     let Some(word) = word else { return };
     let old = u16::from_be_bytes(*word);
     let new = old & !mask | value & mask;
@@ -81,7 +81,7 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     let layout = p.layout();
     let header = if proto == ipproto::TCP { 20 } else { 8 };
-    if layout.proto == proto && layout.l4.is_some_and(|l4| p.frame.len() >= l4 + header) {
+    if layout.proto == proto && layout.l4.is_some_and(|l4| p.frame.len() >= usize::from(l4) + header) {
         write_word(p, 0, m.value.src, m.mask.src);
         write_word(p, 2, m.value.dst, m.mask.dst);
     }
@@ -92,7 +92,11 @@ pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
 pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
     let layout = p.layout();
     let Some(l4) = layout.l4.filter(|_| layout.proto == ipproto::SCTP) else { return };
-    let Some(data) = p.frame.bytes_mut().get_mut(l4..layout.end).filter(|d| d.len() >= 12) else { return };
+    let Some(data) =
+        p.frame.bytes_mut().get_mut(usize::from(l4)..layout.end as usize).filter(|d| d.len() >= 12)
+    else {
+        return;
+    };
     let word = |d: &[u8], at: usize| u32::from_le_bytes([d[at], d[at + 1], d[at + 2], d[at + 3]]);
     let told = word(data, 8);
     data[8..12].fill(0);
