@@ -1,1 +1,15 @@
-//! The control socket: JSON-RPC server and client.
+//! The control socket of a daemon (`ovs-appctl`): JSON-RPC server and client.
+//!
+//! One connection is served one request at a time and in order, so that an answer may come
+//! much later than its request (`time/warp`, `revalidator/wait`). What the commands do is the
+//! daemon's matter; their names and argument counts come from `ctl`.
+
+mod client;
+mod conn;
+mod format;
+mod server;
+
+pub use client::Client;
+pub use conn::{Request, RequestId};
+pub use format::{Format, Reply};
+pub use server::Server;

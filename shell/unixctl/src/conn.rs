@@ -1,0 +1,169 @@
+//! One client of the control socket.
+//!
+//! Nothing is read while a request waits for its answer or an answer for its reader: the
+//! kernel's buffers then hold the client up, and our memory stays bounded.
+
+use crate::format::{Format, Reply};
+use ovsdb::json::quoted;
+use ovsdb::{Json, Message, Splitter};
+use runtime::log::{Level, Module};
+use runtime::poll_loop::{Interest, WaitSet};
+use std::io::{self, ErrorKind, Read};
+use std::time::{Duration, Instant};
+use transport::{Outbox, Stream};
+
+pub(crate) static LOG: Module = Module::new("unixctl");
+/// Far above any command, `dpctl/add-flows` included.
+const MAX_REQUEST: usize = 4 << 20;
+const PIECE: usize = 16 * 1024;
+/// A client that takes nothing of its answer for so long is gone.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Names a request until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId {
+    pub(crate) conn: u64,
+    pub(crate) seq: u64,
+}
+
+/// A command that the daemon is to carry out; each must be answered some time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// To answer it by.
+    pub id: RequestId,
+    /// The command, one of those offered.
+    pub method: String,
+    /// Its arguments, in the allowed number.
+    pub args: Vec<String>,
+    /// What the client wants to get.
+    pub format: Format,
+}
+
+/// What came off a connection.
+pub(crate) struct Received {
+    pub(crate) id: RequestId,
+    pub(crate) method: String,
+    pub(crate) params: Vec<Json>,
+}
+
+pub(crate) struct Conn {
+    number: u64,
+    stream: Stream,
+    splitter: Splitter,
+    outbox: Outbox,
+    last_progress: Instant,
+    seq: u64,
+    /// The splitter may hold another request, of which the socket knows nothing any more.
+    more: bool,
+    /// The JSON-RPC ID of the request that is being answered.
+    pending: Option<Json>,
+    pub(crate) format: Format,
+}
+
+impl Conn {
+    pub(crate) fn new(number: u64, stream: Stream) -> Conn {
+        Conn {
+            number,
+            stream,
+            splitter: Splitter::new(MAX_REQUEST),
+            outbox: Outbox::new(),
+            last_progress: Instant::now(),
+            seq: 0,
+            more: false,
+            pending: None,
+            format: Format::Text,
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.stream.name()
+    }
+
+    /// Writes what waits; an error is the end of the connection.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let before = self.outbox.len();
+        self.outbox.flush(&mut self.stream)?;
+        if self.outbox.len() < before {
+            self.last_progress = Instant::now();
+        } else if before > 0 && self.last_progress.elapsed() > STALL {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    /// The next request, if the one before has been dealt with.
+    pub(crate) fn receive(&mut self) -> io::Result<Option<Received>> {
+        let mut piece = [0; PIECE];
+        loop {
+            if self.pending.is_some() || !self.outbox.is_empty() {
+                return Ok(None);
+            }
+            let invalid = |e: String| io::Error::new(ErrorKind::InvalidData, e);
+            if let Some(json) = self.splitter.next_value().map_err(|e| invalid(e.to_string()))? {
+                self.more = true;
+                return self.accept(json).map(Some).map_err(invalid);
+            }
+            self.more = false;
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(n) => self.splitter.push(piece.get(..n).unwrap_or_default()),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn accept(&mut self, json: Json) -> Result<Received, String> {
+        let kind = match Message::from_json(json)? {
+            Message::Request { method, params: Json::Array(params), id } => {
+                if LOG.enabled(Level::Dbg) {
+                    let shown = Json::Array(params.clone());
+                    runtime::debug!(LOG, "received request {method}{shown}, id={id}");
+                }
+                self.pending = Some(id);
+                self.seq += 1;
+                let id = RequestId { conn: self.number, seq: self.seq };
+                return Ok(Received { id, method, params });
+            }
+            Message::Request { .. } => return Err("request parameters are not an array".into()),
+            Message::Notify { .. } => "notification",
+            Message::Reply { .. } => "reply",
+            Message::Error { .. } => "error",
+        };
+        Err(format!("received unexpected {kind} message"))
+    }
+
+    /// Answers the pending request, unless `seq` is of an older one.
+    pub(crate) fn answer(&mut self, seq: u64, answer: &Result<Reply, String>) {
+        if seq != self.seq {
+            return;
+        }
+        let Some(id) = self.pending.take() else { return };
+        let (what, body) = match answer {
+            Ok(reply) => ("success", reply.encode(self.format)),
+            Err(text) => ("error", quoted(text)),
+        };
+        runtime::debug!(LOG, "replying with {what}, id={id}: \"{body}\"");
+        let message = match answer {
+            Ok(_) => format!("{{\"error\":null,\"id\":{id},\"result\":{body}}}"),
+            Err(_) => format!("{{\"error\":{body},\"id\":{id},\"result\":null}}"),
+        };
+        self.last_progress = Instant::now();
+        self.outbox.push(message.as_bytes());
+    }
+
+    pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        if !self.outbox.is_empty() {
+            set.fd(&self.stream, Interest::Write);
+        } else if self.pending.is_none() && self.more {
+            set.wake_now();
+        } else if self.pending.is_none() {
+            set.fd(&self.stream, Interest::Read);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The server: accepts clients, checks commands, answers those that need no daemon, and
+//! hands the others out. It belongs to the main loop.
+
+use crate::conn::{Conn, LOG, Received, Request, RequestId};
+use crate::format::{Format, Reply};
+use ovsdb::Json;
+use runtime::RateLimit;
+use runtime::log::Level;
+use runtime::poll_loop::{Interest, WaitSet};
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use transport::{Listener, Stream, Target};
+
+/// Commands that the server answers itself.
+const OWN: [&str; 3] = ["list-commands", "set-options", "version"];
+/// Requests of one client in one turn, so that none keeps the main loop to itself.
+const MAX_PER_TURN: usize = 10;
+/// Clients at one time; more wait in the kernel's queue.
+const MAX_CLIENTS: usize = 128;
+
+static LIMIT: RateLimit = RateLimit::new(5, 5);
+
+/// A control socket.
+pub struct Server {
+    listener: Option<Listener>,
+    accept_failed: bool,
+    version: String,
+    offered: BTreeSet<&'static str>,
+    conns: Vec<Conn>,
+    next_number: u64,
+}
+
+impl Server {
+    /// Listens at `path`, offering the named commands besides its own; `version` is the reply
+    /// to `version`. A daemon without a control socket uses `none`.
+    pub fn bind(path: &Path, version: &str, offered: &[&'static str]) -> io::Result<Server> {
+        let listener = Listener::bind(&Target::PUnix(path.into()))?;
+        Ok(Server { listener: Some(listener), ..Server::none(version, offered) })
+    }
+
+    /// A server that nobody can reach.
+    pub fn none(version: &str, offered: &[&'static str]) -> Server {
+        Server {
+            listener: None,
+            accept_failed: false,
+            version: version.into(),
+            offered: offered.iter().copied().chain(OWN).collect(),
+            conns: Vec::new(),
+            next_number: 0,
+        }
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> Option<&Path> {
+        self.listener.as_ref()?.path()
+    }
+
+    /// Takes a connection that was made in another way.
+    pub fn adopt(&mut self, stream: Stream) {
+        self.conns.push(Conn::new(self.next_number, stream));
+        self.next_number += 1;
+    }
+
+    /// Does what can be done now; returns the commands to be carried out.
+    pub fn run(&mut self) -> Vec<Request> {
+        self.accept();
+        let mut requests = Vec::new();
+        let mut conns = std::mem::take(&mut self.conns);
+        conns.retain_mut(|conn| match self.serve(conn, &mut requests) {
+            Ok(()) => true,
+            Err(e) => {
+                log_end(conn, &e);
+                false
+            }
+        });
+        self.conns = conns;
+        requests
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let mut fresh = Vec::new();
+        self.accept_failed = false;
+        while self.conns.len() + fresh.len() < MAX_CLIENTS {
+            match listener.accept() {
+                Ok(Some(stream)) => fresh.push(stream),
+                Ok(None) => break,
+                Err(e) => {
+                    runtime::warn_rl!(LOG, LIMIT, "accept failed: {}", runtime::error_text(&e));
+                    self.accept_failed = true;
+                    break;
+                }
+            }
+        }
+        fresh.into_iter().for_each(|stream| self.adopt(stream));
+    }
+
+    fn serve(&self, conn: &mut Conn, requests: &mut Vec<Request>) -> io::Result<()> {
+        conn.flush()?;
+        for _ in 0..MAX_PER_TURN {
+            let Some(received) = conn.receive()? else { break };
+            let id = received.id;
+            let answer = match self.check(received, conn.format) {
+                Ok(request) => match self.own(&request, conn) {
+                    Some(answer) => answer,
+                    None => {
+                        requests.push(request);
+                        break;
+                    }
+                },
+                Err(text) => Err(text),
+            };
+            conn.answer(id.seq, &answer);
+            conn.flush()?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, received: Received, format: Format) -> Result<Request, String> {
+        let Received { id, method, params } = received;
+        ctl::check(&method, params.len(), |name| self.offered.contains(name))?;
+        let text = |p: Json| match p {
+            Json::String(s) => Some(s),
+            _ => None,
+        };
+        match params.into_iter().map(text).collect::<Option<Vec<String>>>() {
+            Some(args) => Ok(Request { id, method, args, format }),
+            None => Err(format!("\"{method}\" command has non-string argument")),
+        }
+    }
+
+    fn own(&self, request: &Request, conn: &mut Conn) -> Option<Result<Reply, String>> {
+        Some(match request.method.as_str() {
+            "version" => Ok(self.version.as_str().into()),
+            "list-commands" => Ok(self.list(conn.format)),
+            "set-options" => conn.format.from_options(&request.args).map(|format| {
+                conn.format = format;
+                Reply::Text(String::new())
+            }),
+            _ => return None,
+        })
+    }
+
+    fn list(&self, format: Format) -> Reply {
+        let offered = |name: &str| self.offered.contains(name);
+        match format {
+            Format::Text => ctl::list_text(offered).into(),
+            Format::Json => {
+                let offered = ctl::all().iter().filter(|c| offered(c.name));
+                Reply::Json(offered.map(|c| (c.name.to_owned(), Json::from(c.usage))).collect())
+            }
+        }
+    }
+
+    /// Answers a request. Its client may have gone; then nobody hears it.
+    pub fn reply(&mut self, id: RequestId, answer: Result<Reply, String>) {
+        if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
+            conn.answer(id.seq, &answer);
+            // A daemon that ends with this turn (`exit`) should still be heard; a failure is
+            // met again, and dealt with, in `run`.
+            let _ = conn.flush();
+        }
+    }
+
+    /// Waits for clients and for what they say.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        if let Some(listener) = &self.listener
+            // An accept that failed for want of descriptors would fail again at once; the next
+            // turn, whatever wakes it, tries it.
+            && !self.accept_failed
+            && self.conns.len() < MAX_CLIENTS
+        {
+            set.fd(listener, Interest::Read);
+        }
+        self.conns.iter().for_each(|conn| conn.wait(set));
+    }
+}
+
+fn log_end(conn: &Conn, error: &io::Error) {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => {}
+        ErrorKind::InvalidData => {
+            runtime::warn_rl!(LOG, LIMIT, "{}: {error}", conn.name());
+        }
+        _ => {
+            let text = runtime::error_text(error);
+            runtime::log_rl!(LOG, LIMIT, Level::Dbg, "{}: connection dropped ({text})", conn.name());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
