@@ -38,19 +38,20 @@ pub fn is_mpls(dl_type: u16) -> bool {
     dl_type == 0x8847 || dl_type == 0x8848
 }
 
-/// Label stack entries that the flow has, up to the bottom of the stack; `MPLS_MAX` if that is not in sight.
+/// Label stack entries that the flow has: up to the bottom of the stack, or those that are not zero if it is not in
+/// sight.
 pub fn mpls_count(flow: &Flow, mask: Option<&mut Flow>) -> usize {
     if !is_mpls(flow.dl_type) {
         return 0;
     }
     let bottom = flow.mpls_lse.iter().position(|lse| lse & MPLS_BOS != 0);
-    let n = bottom.map_or(MPLS_MAX, |i| i + 1);
     if let Some(mask) = mask {
-        for lse in &mut mask.mpls_lse[..n] {
-            *lse |= MPLS_BOS;
+        let seen = bottom.map_or(MPLS_MAX, |i| i + 1);
+        for (m, lse) in mask.mpls_lse[..seen].iter_mut().zip(&flow.mpls_lse) {
+            *m |= if *lse == 0 { u32::MAX } else { MPLS_BOS };
         }
     }
-    n
+    bottom.map_or_else(|| flow.mpls_lse.iter().filter(|lse| **lse != 0).count(), |i| i + 1)
 }
 
 /// Pushes a copy of the outer entry, or the first one. `n` is the count before, below `MPLS_MAX`.
