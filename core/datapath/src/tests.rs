@@ -325,40 +325,6 @@ fn the_books_balance_whatever_happens() {
     }
 }
 
-/// Two workers forward while flows are removed under them; no packet is lost and every packet is credited.
-#[test]
-fn workers_forward_while_flows_come_and_go() {
-    let bed = Bed::new(vec![all(vec![out(2)])]);
-    let mut rules = bed.control.rules.lock().unwrap();
-    rules.insert(0, (Flow::ZERO, Flow { nw_src: 0xff, ..Flow::ZERO }, vec![out(3)]));
-    drop(rules);
-    let (datapath, control) = (bed.datapath.clone(), bed.control.clone());
-    let rounds = 2000u32;
-    std::thread::scope(|s| {
-        for id in [1, 2] {
-            let (datapath, wire) = (datapath.clone(), Wire::default());
-            s.spawn(move || {
-                let mut worker = datapath.worker(WorkerId(id), usize::from(id));
-                worker.add_rxq(PortNo(u32::from(id)), QueueId(0), Box::new(wire.clone()));
-                for i in 0..rounds {
-                    wire.put(&compose(&tcp(i % 50, 80), b""));
-                    worker.poll(Millis(u64::from(i)), Cycles(u64::from(i)));
-                }
-            });
-        }
-        s.spawn(move || {
-            for i in 0..300 {
-                bed.datapath.flow_flush(Millis(i));
-                bed.datapath.maintain(Millis(i));
-            }
-        });
-    });
-    datapath.maintain(Millis(u64::from(rounds)));
-    let tally = datapath.tally();
-    assert_eq!((tally.get(Event::Received), tally.balance()), (2 * u64::from(rounds), 0));
-    assert_eq!(control.credited.0.load(Ordering::Relaxed), 2 * u64::from(rounds));
-}
-
 #[test]
 fn ports_come_and_go() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
