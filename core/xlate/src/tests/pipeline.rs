@@ -127,6 +127,27 @@ fn a_patch_port_leads_into_the_next_bridge_and_back() {
 }
 
 #[test]
+fn bridges_that_send_to_each_other_end() {
+    let mut b0 = LabBridge::with_ports(BR0, 2, 0);
+    b0.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
+    b0.flow(
+        0,
+        1,
+        &[],
+        vec![Action::Clone(vec![Action::OutputTrunc { port: OfPort(2), max_len: 64 }, out(9)]), out(2)],
+    );
+    let mut b1 = LabBridge::with_ports(BR1, 1, 10);
+    b1.port(8, Attachment::Patch(BR0, OfPort(9)), VlanConfig::trunk());
+    let bucket = Bucket { id: 0, actions: vec![Action::output(OfPort::IN_PORT)], ..Bucket::default() };
+    b1.group(&GroupMod { group: 1, kind: GroupType::Indirect, buckets: vec![bucket], ..GroupMod::default() });
+    b1.flow(0, 1, &[], vec![Action::Group(1)]);
+    let o = run(&switch(&mut [b0, b1]), &Flow { in_port: 1, ..tcp(1) });
+    // The innermost crossing fails; what its callers output stays.
+    assert_eq!(o.error, None);
+    assert_eq!(outputs(&o), [2]);
+}
+
+#[test]
 fn groups_work_on_copies() {
     let mut b = LabBridge::with_ports(BR0, 3, 0);
     let bucket = |id, weight, actions| Bucket { id, weight, actions, ..Bucket::default() };
