@@ -122,6 +122,6 @@ mod tests {
         assert_eq!(out, [0xb0, 0xc2, 0, 0, 0, 0, 0x23, 0x20, 0, 1, 2, 0]);
         assert_eq!(OfError::BrcIsSecondary.name(), "OFPBRC_IS_SECONDARY");
         assert_eq!(round(OfError::BrcIsSecondary, Version::V10), Some(OfError::BrcEperm));
-        assert_eq!(round(OfError::BipcTooMany, Version::V10), Some(OfError::NxbrcUnencodableError));
+        assert_eq!(round(OfError::BrcUnknown, Version::V10), Some(OfError::NxbrcUnencodableError));
     }
 }

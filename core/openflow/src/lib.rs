@@ -13,9 +13,11 @@ pub mod session;
 pub mod stats;
 pub mod table;
 pub mod version;
+pub mod wire;
 
 pub use action::Action;
 pub use error::OfError;
 pub use flow_mod::FlowMod;
 pub use message::{Body, Message, Xid};
+pub use wire::{Dialect, decode, encode, next_frame};
 pub use version::{Version, VersionSet};

@@ -113,7 +113,7 @@ pub struct PortStats {
     pub rx_crc_errors: u64,
     pub collisions: u64,
     /// RFC 2819 counters (1.4 and later, Intel's property), in the order of that property; `None`: not counted.
-    pub rfc2819: Option<Box<[u64; 19]>>,
+    pub rfc2819: Option<Box<[u64; 21]>>,
     /// Named counters of the device (1.4 and later, Intel's property).
     pub custom: Vec<(String, u64)>,
 }

@@ -1,0 +1,70 @@
+//! Small pieces of argument syntax: numbers with their ranges, arrows, hexadecimal bytes.
+
+use flow::text::TextError;
+use flow::{FieldId, Subfield};
+
+/// An error with this text.
+pub(super) fn error<T>(text: impl Into<String>) -> Result<T, TextError> {
+    Err(TextError(text.into()))
+}
+
+/// A number in decimal, hexadecimal (`0x`) or octal (leading 0), as `strtoull` with base 0 reads it.
+pub(super) fn integer(text: &str) -> Option<u64> {
+    match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(&text[2..], 16).ok(),
+        [b'0', _, ..] => u64::from_str_radix(&text[1..], 8).ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+/// A 64-bit number.
+pub(super) fn u64_value(text: &str) -> Result<u64, TextError> {
+    integer(text).map_or_else(|| error(format!("{text}: invalid numeric format")), Ok)
+}
+
+/// A 32-bit number.
+pub(super) fn u32_value(text: &str) -> Result<u32, TextError> {
+    match integer(text) {
+        Some(v) => u32::try_from(v).or_else(|_| error(format!("{text}: numeric value out of range"))),
+        None => error(format!("{text}: invalid numeric format")),
+    }
+}
+
+/// A 16-bit number of the argument `name`.
+pub(super) fn u16_value(text: &str, name: &str) -> Result<u16, TextError> {
+    integer(text).and_then(|v| u16::try_from(v).ok()).map_or_else(|| error(format!("invalid {name} \"{text}\"")), Ok)
+}
+
+/// An 8-bit number of the argument `name`.
+pub(super) fn u8_value(text: &str, name: &str) -> Result<u8, TextError> {
+    integer(text).and_then(|v| u8::try_from(v).ok()).map_or_else(|| error(format!("invalid {name} \"{text}\"")), Ok)
+}
+
+/// A subfield.
+pub(super) fn subfield(text: &str) -> Result<Subfield, TextError> {
+    Subfield::parse(text.trim()).map_err(|e| TextError(e.to_string()))
+}
+
+/// A field by its name in either style.
+pub(super) fn field(name: &str) -> Option<FieldId> {
+    FieldId::from_name(name).or_else(|| FieldId::from_nxm_name(name))
+}
+
+/// `value->destination`
+pub(super) fn arrow<'a>(text: &'a str, whole: &str) -> Result<(&'a str, &'a str), TextError> {
+    match text.split_once("->") {
+        Some((_, "")) => error(format!("{whole}: missing field name following `->'")),
+        Some((value, dst)) => Ok((value.trim(), dst.trim())),
+        None => error(format!("{whole}: missing `->'")),
+    }
+}
+
+/// Bytes as hexadecimal digits with dots between.
+pub(super) fn dotted_hex(text: &str) -> Result<Vec<u8>, TextError> {
+    let digits: Vec<u8> = text.bytes().filter(|b| *b != b'.').collect();
+    let digits = std::str::from_utf8(&digits).unwrap_or("");
+    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return error(format!("bad hex digit in `{}'", text));
+    }
+    Ok((0..digits.len()).step_by(2).filter_map(|i| u8::from_str_radix(&digits[i..i + 2], 16).ok()).collect())
+}

@@ -1,0 +1,125 @@
+//! `ct(…)` and `nat(…)` from text.
+
+use super::action_in::actions_at;
+use super::arguments::{error, integer, subfield, u8_value, u16_value};
+use crate::action::{Action, Ct, Nat, NatRange, NumberOrField};
+use flow::text::{PortNames, TextError, next_key_value};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The arguments of `ct`.
+pub(super) fn ct(value: &str, names: &dyn PortNames, depth: usize) -> Result<Ct, TextError> {
+    let mut c = Ct::default();
+    let mut exec = Vec::new();
+    let mut rest = value;
+    while let Some((key, value)) = next_key_value(&mut rest) {
+        match key {
+            "commit" => c.commit = true,
+            "force" => c.force = true,
+            "table" => c.recirc_table = Some(u8_value(value, "recirculate table")?),
+            "zone" => c.zone = zone(value)?,
+            "alg" => c.alg = alg(value)?,
+            "nat" => c.actions.push(Action::Nat(Box::new(nat(value)?))),
+            "exec" => exec.extend(actions_at(value, names, depth + 1)?),
+            _ => return error(format!("invalid argument to \"ct\" action: `{key}'")),
+        }
+    }
+    if c.force && !c.commit {
+        return error("\"force\" flag requires \"commit\" flag.");
+    }
+    if !exec.is_empty() && !c.commit {
+        return error("\"exec\" requires \"commit\" flag.");
+    }
+    c.actions.extend(exec);
+    Ok(c)
+}
+
+fn zone(text: &str) -> Result<NumberOrField, TextError> {
+    match integer(text) {
+        Some(n) if n <= u64::from(u16::MAX) => Ok(NumberOrField::Number(n as u32)),
+        Some(_) => error(format!("invalid zone \"{text}\"")),
+        None => Ok(NumberOrField::Field(subfield(text)?)),
+    }
+}
+
+fn alg(text: &str) -> Result<u16, TextError> {
+    match text {
+        "ftp" => Ok(21),
+        "tftp" => Ok(69),
+        other => u16_value(other, "alg"),
+    }
+}
+
+/// The arguments of `nat`.
+pub(super) fn nat(value: &str) -> Result<Nat, TextError> {
+    let mut n = Nat::default();
+    let mut rest = value;
+    while let Some((key, value)) = next_key_value(&mut rest) {
+        match key {
+            "src" | "dst" => {
+                n.src |= key == "src";
+                n.dst |= key == "dst";
+                if n.src && n.dst {
+                    return error("May only specify one of \"src\" or \"dst\".");
+                }
+                range(value, &mut n)?;
+            }
+            "persistent" => n.persistent = true,
+            "hash" => n.hash = true,
+            "random" => n.random = true,
+            _ => return error(format!("invalid key \"{key}\" in \"nat\" argument")),
+        }
+    }
+    if n.hash && n.random {
+        return error("Both \"hash\" and \"random\" are not allowed.");
+    }
+    let plain = !n.src && !n.dst;
+    for (flag, name) in [(n.persistent, "persistent"), (n.hash, "hash"), (n.random, "random")] {
+        if plain && flag {
+            return error(format!("Flags allowed only with \"src\" or \"dst\": \"{name}\"."));
+        }
+    }
+    Ok(n)
+}
+
+/// `first[-last][:port[-port]]`; IPv6 addresses stand in brackets where ports follow.
+fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let bad = || TextError(format!("garbage ({text}) after nat range"));
+    let (addresses, ports) = match (text.rfind(']'), text.matches(':').count()) {
+        (Some(end), _) => match text[end + 1..].strip_prefix(':') {
+            Some(ports) => (&text[..=end], Some(ports)),
+            None => (text, None),
+        },
+        (None, 1) => text.split_once(':').map(|(a, p)| (a, Some(p))).ok_or_else(bad)?,
+        (None, _) => (text, None),
+    };
+    let (first, last) = addresses.split_once('-').unwrap_or((addresses, ""));
+    let trim = |s: &str| s.trim_matches(['[', ']']).to_owned();
+    let (first, last) = (trim(first), trim(last));
+    if let Ok(a) = first.parse::<Ipv4Addr>() {
+        let b = if last.is_empty() { Ipv4Addr::UNSPECIFIED } else { last.parse().map_err(|_| bad())? };
+        if !b.is_unspecified() && b < a {
+            return error("invalid nat range: minimum is above maximum");
+        }
+        n.range = NatRange::V4(a, b);
+    } else {
+        let a = first.parse::<Ipv6Addr>().map_err(|_| bad())?;
+        let b = if last.is_empty() { Ipv6Addr::UNSPECIFIED } else { last.parse().map_err(|_| bad())? };
+        if !b.is_unspecified() && b < a {
+            return error("invalid nat range: minimum is above maximum");
+        }
+        n.range = NatRange::V6(a, b);
+    }
+    if let Some(ports) = ports {
+        let (low, high) = ports.split_once('-').unwrap_or((ports, ""));
+        let low = low.parse::<u16>().map_err(|_| bad())?;
+        let high = if high.is_empty() { 0 } else { high.parse().map_err(|_| bad())? };
+        if high != 0 && high < low {
+            return error("invalid nat range: minimum is above maximum");
+        }
+        n.ports = (low, high);
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+use super::*;
+use crate::action::Action;
+use crate::flow_mod::FlowCommand;
+use proptest::prelude::*;
+use units::OfPort;
+
+/// What is read and written again, where it is not the text itself.
+fn written(text: &str) -> String {
+    match parse_actions(text, &NoNames) {
+        Ok(actions) => actions_text(&actions, &NoNames),
+        Err(e) => format!("error: {e}"),
+    }
+}
+
+#[test]
+fn actions_come_back_as_they_were() {
+    for text in [
+        "drop",
+        "output:1",
+        "NORMAL",
+        "CONTROLLER:128",
+        "controller(reason=no_match,max_len=64,id=5)",
+        "output:NXM_NX_REG1[5..10]",
+        "output(port=2,max_len=100)",
+        "group:5",
+        "enqueue:1:2",
+        "bundle(eth_src,0,hrw,ofport,members:4,8)",
+        "bundle_load(symmetric_l4,60,hrw,ofport,NXM_NX_REG0[],members:2,3)",
+        "resubmit:5",
+        "resubmit(,1)",
+        "resubmit(3,7,ct)",
+        "learn(table=1,idle_timeout=10,NXM_OF_VLAN_TCI[0..11],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
+        "conjunction(1,1/2)",
+        "multipath(eth_src,50,modulo_n,1,0,NXM_NX_REG0[])",
+        "note:11.e9.9a",
+        "exit",
+        "sample(probability=12345,collector_set_id=23456,obs_domain_id=34567,obs_point_id=45678)",
+        "ct(commit,zone=5,nat(src=10.0.0.1-10.0.0.9:80-90,random),exec(set_field:0x1->ct_mark))",
+        "ct(table=2,zone=NXM_NX_REG0[0..15])",
+        "ct_clear",
+        "clone(set_field:1.2.3.4->ip_src,output:2)",
+        "check_pkt_larger(100)->NXM_NX_REG0[0]",
+        "load:0x5->NXM_NX_REG0[0..3]",
+        "move:NXM_OF_IN_PORT[]->NXM_OF_VLAN_TCI[]",
+        "push:NXM_NX_REG2[1..5]",
+        "mod_vlan_vid:9,mod_vlan_pcp:3,strip_vlan,push_vlan:0x8100",
+        "mod_dl_src:aa:bb:cc:dd:ee:ff,mod_nw_dst:1.2.3.4,mod_nw_tos:16,mod_tp_dst:80",
+        "dec_ttl",
+        "dec_ttl(1,2)",
+        "push_mpls:0x8847,set_mpls_label(10),pop_mpls:0x0800",
+        "set_tunnel:0x5,set_queue:2,pop_queue",
+        "fin_timeout(idle_timeout=10,hard_timeout=20)",
+        "meter:3,clear_actions,write_actions(output:1),write_metadata:0xff/0xf0f,goto_table:3",
+    ] {
+        assert_eq!(written(text), text);
+    }
+}
+
+#[test]
+fn other_ways_to_say_it() {
+    for (text, same) in [
+        ("1,2", "output:1,output:2"),
+        ("all", "ALL"),
+        ("controller", "CONTROLLER:65535"),
+        ("controller:42", "CONTROLLER:42"),
+        ("resubmit(1)", "resubmit:1"),
+        ("pop_vlan", "strip_vlan"),
+        ("output:4294967294", "LOCAL"),
+    ] {
+        assert_eq!(written(text), same, "{text}");
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    for (text, message) in [
+        ("bad", "unknown action bad"),
+        ("drop,output:1", "\"drop\" must not be accompanied by any other action or instruction"),
+        ("mod_vlan_vid:4096", "4096: not a valid VLAN VID"),
+        ("conjunction(1,3/2)", "clause index must be less than or equal to number of clauses"),
+        ("resubmit:asdf", "asdf: resubmit to unknown port"),
+    ] {
+        assert_eq!(written(text), format!("error: {message}"));
+    }
+}
+
+#[test]
+fn a_flow_mod() {
+    let m = parse_flow_mod("table=3, priority=7, tcp, in_port=1 actions=output:2", FlowCommand::Add, &NoNames).unwrap();
+    assert_eq!((m.table, m.priority), (3, 7));
+    assert_eq!(m.actions, [Action::output(OfPort(2))]);
+    assert_eq!(m.matching.text(&NoNames), "tcp,in_port=1");
+    let e = parse_flow_mod("in_port=1", FlowCommand::Add, &NoNames).unwrap_err();
+    assert_eq!(e.0, "must specify an action");
+    assert!(parse_flow_mod("nonsense=5,actions=drop", FlowCommand::Add, &NoNames).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z_:=(),0-9\\[\\]./>\\-]{0,80}") {
+        let _ = parse_actions(&text, &NoNames);
+        let _ = parse_flow_mod(&text, FlowCommand::Add, &NoNames);
+    }
+
+    #[test]
+    fn nesting_is_bounded(depth in 0usize..200) {
+        let text = format!("{}output:1{}", "clone(".repeat(depth), ")".repeat(depth));
+        prop_assert_eq!(parse_actions(&text, &NoNames).is_ok(), depth <= DEPTH_MAX);
+    }
+}

@@ -1,0 +1,209 @@
+//! Writing lists of actions, and the actions of the standard in each version.
+
+use super::nicira_encode as nicira;
+use crate::action::Action;
+use crate::version::Version;
+use crate::wire::buf::Put;
+use crate::wire::nxm;
+use flow::{FieldId as F, Mac, Subfield, VLAN_CFI};
+use units::OfPort;
+
+/// Actions, without the instructions among them where the version has instructions.
+pub(crate) fn put_actions(out: &mut Vec<u8>, actions: &[Action], version: Version) {
+    for action in actions {
+        if version == Version::V10
+            || !action.is_instruction()
+            || version >= Version::V15 && matches!(action, Action::Meter(_))
+        {
+            put_action(out, action, version);
+        }
+    }
+}
+
+/// The actions of an action set, in the order in which they were given.
+pub(crate) fn put_action_set(out: &mut Vec<u8>, actions: &[Action], version: Version) {
+    put_actions(out, actions, version);
+}
+
+/// A standard action: its type and length, then what `body` writes, padded.
+fn standard(out: &mut Vec<u8>, kind: u16, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.u16(kind).u16(0);
+    body(out);
+    out.pad8(start);
+    let len = out.len() - start;
+    out.set16(start + 2, len as u16);
+}
+
+fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
+    let v10 = version == Version::V10;
+    // Numbers of 1.1 are one less than those of 1.0 for addresses; ports are the same.
+    let address = |kind: u16| if v10 { kind + 1 } else { kind };
+    match action {
+        Action::Output { port, max_len } => output(out, *port, *max_len, v10),
+        Action::Enqueue { port, queue } if v10 => {
+            standard(out, 11, |o| {
+                o.u16(port.0).zeros(6).u32(*queue);
+            });
+        }
+        Action::Enqueue { port, queue } => {
+            put_action(out, &Action::SetQueue(*queue), version);
+            output(out, *port, 0, false);
+            nicira::put(out, &Action::PopQueue, version);
+        }
+        Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), version),
+        Action::RegLoad { dst, value } if version >= Version::V15 => {
+            field_entry(out, dst.field, (value << dst.ofs, dst.field_mask()), version);
+        }
+        Action::RegMove { src, dst } if version >= Version::V15 => standard(out, 28, |o| {
+            o.u16(u16::from(dst.n_bits)).u16(u16::from(src.ofs)).u16(u16::from(dst.ofs)).zeros(2);
+            nxm::put_header(o, src.field, version.wire(), false);
+            nxm::put_header(o, dst.field, version.wire(), false);
+        }),
+        Action::SetVlanVid { vid, push } => vlan_vid(out, *vid, *push, version),
+        Action::SetVlanPcp { pcp, push } => vlan_pcp(out, *pcp, *push, version),
+        Action::StripVlan => standard(out, if v10 { 3 } else { 18 }, |_| ()),
+        Action::PushVlan(tpid) if !v10 => standard(out, 17, |o| {
+            o.u16(*tpid);
+        }),
+        // 1.0 has no such action: its set-vlan actions push by themselves.
+        Action::PushVlan(_) => {}
+        Action::SetEthSrc(mac) => mac_or_field(out, address(3), F::EthSrc, *mac, version),
+        Action::SetEthDst(mac) => mac_or_field(out, address(4), F::EthDst, *mac, version),
+        Action::SetIpv4Src(ip) => number(out, address(5), F::Ipv4Src, ip.to_bits().into(), 4, version),
+        Action::SetIpv4Dst(ip) => number(out, address(6), F::Ipv4Dst, ip.to_bits().into(), 4, version),
+        Action::SetIpDscp(tos) => {
+            let old = version < Version::V12;
+            let (field, value) = if old { (F::IpDscp, *tos) } else { (F::IpDscpShifted, tos >> 2) };
+            number(out, address(7), field, value.into(), 1, version);
+        }
+        Action::SetIpEcn(ecn) => match version {
+            Version::V10 => nicira::put(out, &load(F::IpEcn, u128::from(*ecn)), version),
+            _ => number(out, 8, F::IpEcn, u128::from(*ecn), 1, version),
+        },
+        Action::SetIpTtl(ttl) if v10 => nicira::put(out, &load(F::IpTtl, u128::from(*ttl)), version),
+        Action::SetIpTtl(ttl) => standard(out, 23, |o| {
+            o.u8(*ttl);
+        }),
+        Action::SetL4Src(port) => l4_port(out, 9, *port),
+        Action::SetL4Dst(port) => l4_port(out, 10, *port),
+        Action::SetMplsLabel(label) if !v10 => number(out, 13, F::MplsLabel, u128::from(*label), 4, version),
+        Action::SetMplsTc(tc) if !v10 => number(out, 14, F::MplsTc, u128::from(*tc), 1, version),
+        Action::SetMplsTtl(ttl) if !v10 => standard(out, 15, |o| {
+            o.u8(*ttl);
+        }),
+        Action::DecMplsTtl if !v10 => standard(out, 16, |_| ()),
+        Action::PushMpls(t) if !v10 => standard(out, 19, |o| {
+            o.u16(*t);
+        }),
+        Action::PopMpls(t) if !v10 => standard(out, 20, |o| {
+            o.u16(*t);
+        }),
+        Action::SetQueue(q) if !v10 => standard(out, 21, |o| {
+            o.u32(*q);
+        }),
+        Action::Group(g) if !v10 => standard(out, 22, |o| {
+            o.u32(*g);
+        }),
+        Action::DecTtl { ids, .. } if !v10 && ids[..] == [0] => standard(out, 24, |_| ()),
+        Action::Meter(id) if version >= Version::V15 => standard(out, 29, |o| {
+            o.u32(*id);
+        }),
+        other => nicira::put(out, other, version),
+    }
+}
+
+fn load(field: F, value: u128) -> Action {
+    Action::RegLoad { dst: Subfield::whole(field), value }
+}
+
+fn output(out: &mut Vec<u8>, port: OfPort, max_len: u16, v10: bool) {
+    standard(out, 0, |o| {
+        match v10 {
+            true => o.u16(port.0).u16(max_len),
+            false => o.u32(port.to_u32()).u16(max_len),
+        };
+    });
+}
+
+/// A number after the header up to 1.1, the field later.
+fn number(out: &mut Vec<u8>, kind: u16, field: F, value: u128, size: usize, version: Version) {
+    if version >= Version::V12 {
+        return field_entry(out, field, (value, field.ones()), version);
+    }
+    standard(out, kind, |o| {
+        o.number(value, size);
+    });
+}
+
+fn mac_or_field(out: &mut Vec<u8>, kind: u16, field: F, mac: Mac, version: Version) {
+    number(out, kind, field, u128::from(mac.to_u64()), 6, version);
+}
+
+/// Which field the port is depends on the match, which the wire does not say here: the old action in all versions.
+fn l4_port(out: &mut Vec<u8>, kind: u16, port: u16) {
+    standard(out, kind, |o| {
+        o.u16(port);
+    });
+}
+
+fn vlan_vid(out: &mut Vec<u8>, vid: u16, push: bool, version: Version) {
+    if version != Version::V10 && push {
+        put_action(out, &Action::PushVlan(0x8100), version);
+    }
+    if version >= Version::V12 {
+        let value = u128::from(vid | VLAN_CFI);
+        return field_entry(out, F::VlanVid, (value, F::VlanVid.ones()), version);
+    }
+    standard(out, 1, |o| {
+        o.u16(vid);
+    });
+}
+
+fn vlan_pcp(out: &mut Vec<u8>, pcp: u8, push: bool, version: Version) {
+    if version != Version::V10 && push {
+        put_action(out, &Action::PushVlan(0x8100), version);
+    }
+    number(out, 2, F::VlanPcp, u128::from(pcp), 1, version);
+}
+
+/// `OFPAT_SET_FIELD`: with a mask from 1.5 on.
+fn field_entry(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
+    standard(out, 25, |o| nxm::put_entry(o, field, version.wire(), value, mask));
+}
+
+fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: Version) {
+    let whole = mask & field.ones() == field.ones();
+    if version >= Version::V15 || version >= Version::V12 && whole {
+        return field_entry(out, field, (value, mask), version);
+    }
+    if version >= Version::V12 || !legacy(out, field, value, version) {
+        nicira::put_field(out, field, value, mask);
+    }
+}
+
+/// The actions of 1.0 and 1.1 that set a field; false if there is none.
+fn legacy(out: &mut Vec<u8>, field: F, value: u128, version: Version) -> bool {
+    let v = value as u16;
+    let mut one = |a: Action| put_action(out, &a, version);
+    match field {
+        F::VlanTci if v & VLAN_CFI == 0 => one(Action::StripVlan),
+        F::VlanTci => {
+            one(Action::SetVlanVid { vid: v & 0xfff, push: true });
+            one(Action::SetVlanPcp { pcp: (v >> 13) as u8, push: false });
+        }
+        F::VlanVid => one(Action::SetVlanVid { vid: v & 0xfff, push: false }),
+        F::VlanPcp => one(Action::SetVlanPcp { pcp: v as u8 & 7, push: false }),
+        F::EthSrc => one(Action::SetEthSrc(Mac::from_u64(value as u64))),
+        F::EthDst => one(Action::SetEthDst(Mac::from_u64(value as u64))),
+        F::Ipv4Src => one(Action::SetIpv4Src((value as u32).into())),
+        F::Ipv4Dst => one(Action::SetIpv4Dst((value as u32).into())),
+        F::IpDscp => one(Action::SetIpDscp(v as u8)),
+        F::IpDscpShifted => one(Action::SetIpDscp((v as u8) << 2)),
+        F::IpEcn => one(Action::SetIpEcn(v as u8)),
+        F::TcpSrc | F::UdpSrc => one(Action::SetL4Src(v)),
+        F::TcpDst | F::UdpDst => one(Action::SetL4Dst(v)),
+        _ => return false,
+    }
+    true
+}

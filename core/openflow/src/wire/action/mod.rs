@@ -1,0 +1,72 @@
+//! Actions and instructions on the wire.
+
+mod decode;
+mod encode;
+mod instruction;
+mod learn;
+mod nicira;
+mod nicira_encode;
+
+pub(crate) use decode::actions;
+pub(crate) use encode::put_actions;
+pub(crate) use instruction::{instructions, put_instructions};
+pub(crate) use nicira::property;
+
+use super::buf::Reader;
+use super::nxm;
+use crate::error::OfError;
+use crate::version::Version;
+use flow::{FieldId, Subfield};
+
+/// How deep actions may lie in actions: `clone(clone(…))`.
+pub(super) const MAX_DEPTH: u32 = 16;
+
+/// What reading of actions depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct Context {
+    pub version: Version,
+    /// `debug_slow` and `debug_recirc` are known.
+    pub debug: bool,
+    pub depth: u32,
+}
+
+impl Context {
+    pub fn new(version: Version, debug: bool) -> Context {
+        Context { version, debug, depth: 0 }
+    }
+}
+
+/// A part of a field that is read: the numbers come from the peer.
+pub(super) fn source(field: FieldId, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
+    let narrow = |v: u16| u8::try_from(v).map_err(|_| OfError::BacBadSetLen);
+    Subfield::new(field, narrow(ofs)?, narrow(n_bits)?).ok_or(OfError::BacBadSetLen)
+}
+
+/// A part of a field that is written.
+pub(super) fn target(field: FieldId, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
+    let sf = source(field, ofs, n_bits)?;
+    if field.info().writable { Ok(sf) } else { Err(OfError::BacBadSetArgument) }
+}
+
+/// Offset and width in one number: `ofs << 6 | (n_bits - 1)`.
+pub(super) fn ofs_nbits(v: u16) -> (u16, u16) {
+    (v >> 6, (v & 0x3f) + 1)
+}
+
+pub(super) fn to_ofs_nbits(sf: Subfield) -> u16 {
+    u16::from(sf.ofs) << 6 | (u16::from(sf.n_bits).max(1) - 1) & 0x3f
+}
+
+/// Offset, two fields as headers: what `move` and its relatives hold.
+pub(super) fn copied(
+    r: &mut Reader,
+    n_bits: u16,
+    src_ofs: u16,
+    dst_ofs: u16,
+) -> Result<(Subfield, Subfield), OfError> {
+    let (src, dst) = (nxm::field_header(r)?, nxm::field_header(r)?);
+    if !r.all_zero() {
+        return Err(OfError::NxbrcMustBeZero);
+    }
+    Ok((source(src, src_ofs, n_bits)?, target(dst, dst_ofs, n_bits)?))
+}

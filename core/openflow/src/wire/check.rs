@@ -1,0 +1,288 @@
+//! Are the actions of a flow in order, and do they fit its match?
+//!
+//! `verify` looks at the list alone and is part of decoding; `consistency` needs the match and the switch.
+
+use crate::action::{Action, Ct, LearnSource, LearnTarget};
+use crate::error::OfError;
+use crate::flow_mod::TABLE_ALL;
+use crate::version::Version;
+use flow::{FieldId as F, Match, Subfield, VLAN_CFI};
+use units::OfPort;
+
+/// Place of an action in the order of instructions.
+fn rank(a: &Action, version: Version) -> u8 {
+    match a {
+        Action::Meter(_) if version < Version::V15 => 0,
+        Action::ClearActions => 2,
+        Action::WriteActions(_) => 3,
+        Action::WriteMetadata { .. } => 4,
+        Action::GotoTable(_) => 5,
+        _ => 1,
+    }
+}
+
+/// Instructions stand in their order, each once; conjunction stands with notes only; `nat` stands in `ct` only.
+pub fn verify(actions: &[Action], version: Version) -> Result<(), OfError> {
+    if actions.iter().any(|a| matches!(a, Action::Conjunction { .. })) {
+        let alone = actions.iter().all(|a| matches!(a, Action::Conjunction { .. } | Action::Note(_)));
+        return if alone { Ok(()) } else { Err(OfError::NxbacBadConjunction) };
+    }
+    let mut last = None;
+    for a in actions {
+        verify_nested(a, None)?;
+        let now = rank(a, version);
+        let wrong = last.is_some_and(|last| if last == 1 { now < last } else { now <= last });
+        if wrong {
+            return Err(OfError::BacUnsupportedOrder);
+        }
+        last = Some(now);
+    }
+    Ok(())
+}
+
+/// A list that may hold actions only: packet-outs, buckets, `clone`.
+pub fn verify_actions(actions: &[Action], version: Version) -> Result<(), OfError> {
+    verify(actions, version)?;
+    match actions
+        .iter()
+        .any(|a| a.is_instruction() && !matches!(a, Action::Meter(_) if version >= Version::V15))
+    {
+        true => Err(OfError::BicUnsupInst),
+        false => Ok(()),
+    }
+}
+
+fn verify_nested(a: &Action, outer: Option<&Action>) -> Result<(), OfError> {
+    match (a, outer) {
+        (Action::Nat(_), Some(Action::Ct(_))) => {}
+        (Action::Nat(_), _) => return Err(OfError::BacBadArgument),
+        (Action::SetField { field, .. }, Some(Action::Ct(_))) if matches!(field, F::CtMark | F::CtLabel) => {}
+        (Action::RegLoad { dst, .. }, Some(Action::Ct(_))) if matches!(dst.field, F::CtMark | F::CtLabel) => {
+        }
+        (Action::RegMove { dst, .. }, Some(Action::Ct(_))) if matches!(dst.field, F::CtMark | F::CtLabel) => {
+        }
+        (_, Some(Action::Ct(_))) => return Err(OfError::BacBadArgument),
+        (Action::SetField { field: F::CtMark | F::CtLabel, .. }, _) => {
+            return Err(OfError::BacBadSetArgument);
+        }
+        (Action::RegLoad { dst, .. } | Action::RegMove { dst, .. }, _)
+            if matches!(dst.field, F::CtMark | F::CtLabel) =>
+        {
+            return Err(OfError::BacBadSetArgument);
+        }
+        _ => {}
+    }
+    a.nested().iter().try_for_each(|inner| verify_nested(inner, Some(a)))
+}
+
+/// What a switch has, for the check of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Ports from here on are out of range.
+    pub max_port: OfPort,
+    /// The flow's table; [`TABLE_ALL`]: not known.
+    pub table: u8,
+    /// How many tables there are.
+    pub n_tables: u8,
+}
+
+/// The actions make sense for packets of this match. With OpenFlow 1.0
+/// the actions of its standard that do not fit are let through: they do nothing.
+pub fn consistency(
+    actions: &[Action],
+    matching: &Match,
+    limits: Limits,
+    version: Version,
+) -> Result<(), OfError> {
+    let mut state = *matching;
+    let cx = Cx { limits, strict: version != Version::V10 };
+    actions.iter().try_for_each(|a| one(a, &mut state, cx))
+}
+
+#[derive(Clone, Copy)]
+struct Cx {
+    limits: Limits,
+    /// What does not fit the match is an error.
+    strict: bool,
+}
+
+fn ports(port: OfPort, cx: Cx) -> Result<(), OfError> {
+    let reserved = (OfPort::IN_PORT..=OfPort::LOCAL).contains(&port);
+    if reserved || port < cx.limits.max_port { Ok(()) } else { Err(OfError::BacBadOutPort) }
+}
+
+fn needs(fits: bool, cx: Cx) -> Result<(), OfError> {
+    if fits || !cx.strict { Ok(()) } else { Err(OfError::BacMatchInconsistent) }
+}
+
+fn fits(sf: Subfield, m: &Match) -> Result<(), OfError> {
+    if sf.field.prereqs_ok_match(m) { Ok(()) } else { Err(OfError::BacMatchInconsistent) }
+}
+
+fn written(sf: Subfield, m: &Match) -> Result<(), OfError> {
+    fits(sf, m)?;
+    if sf.field.info().writable { Ok(()) } else { Err(OfError::BacBadSetArgument) }
+}
+
+fn is_ip(m: &Match) -> bool {
+    m.flow.is_ip() && m.mask.dl_type != 0
+}
+
+fn is_mpls(m: &Match) -> bool {
+    matches!(m.flow.dl_type, 0x8847 | 0x8848)
+}
+
+fn tagged(m: &Match) -> bool {
+    m.flow.vlans[0].tci & VLAN_CFI != 0
+}
+
+fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
+    match a {
+        Action::Output { port, .. } | Action::OutputTrunc { port, .. } => {
+            if matches!(a, Action::OutputTrunc { .. })
+                && matches!(
+                    *port,
+                    OfPort::FLOOD
+                        | OfPort::ALL
+                        | OfPort::NORMAL
+                        | OfPort::TABLE
+                        | OfPort::CONTROLLER
+                        | OfPort::NONE
+                )
+            {
+                return Err(OfError::BacBadOutPort);
+            }
+            ports(*port, cx)
+        }
+        Action::Enqueue { port, .. } => match *port {
+            OfPort::IN_PORT | OfPort::LOCAL => Ok(()),
+            p if p < cx.limits.max_port => Ok(()),
+            _ => Err(OfError::BacBadOutPort),
+        },
+        Action::OutputReg { src, .. } => fits(*src, m),
+        Action::Bundle(b) => {
+            b.dst.map_or(Ok(()), |dst| written(dst, m))?;
+            b.members.iter().try_for_each(|&p| if p == OfPort::NONE { Ok(()) } else { ports(p, cx) })
+        }
+        Action::SetVlanVid { push, .. } | Action::SetVlanPcp { push, .. } => {
+            needs(*push || tagged(m), cx)?;
+            set_tag(m);
+            Ok(())
+        }
+        Action::StripVlan => {
+            needs(tagged(m), cx)?;
+            m.set(F::VlanTci, 0);
+            Ok(())
+        }
+        Action::PushVlan(_) => {
+            set_tag(m);
+            Ok(())
+        }
+        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => needs(m.flow.dl_type == 0x0800, cx),
+        Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) | Action::DecTtl { .. } => {
+            needs(is_ip(m), cx)
+        }
+        Action::SetL4Src(_) | Action::SetL4Dst(_) => needs(
+            is_ip(m)
+                && m.flow.nw_frag & flow::flow::frag::LATER == 0
+                && matches!(m.flow.nw_proto, 6 | 17 | 132),
+            cx,
+        ),
+        Action::FinTimeout { .. } => needs(is_ip(m) && m.flow.nw_proto == 6, cx),
+        Action::SetMplsLabel(_) | Action::SetMplsTc(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => {
+            needs(is_mpls(m), cx)
+        }
+        Action::PopMpls(ethertype) => {
+            needs(is_mpls(m), cx)?;
+            m.set(F::EthType, u128::from(*ethertype));
+            Ok(())
+        }
+        Action::PushMpls(ethertype) => {
+            m.set(F::EthType, u128::from(*ethertype));
+            Ok(())
+        }
+        Action::SetField { field, value, .. } => {
+            written(Subfield::whole(*field), m)?;
+            after_write(*field, *value, m)
+        }
+        Action::RegLoad { dst, value } => {
+            written(*dst, m)?;
+            after_write(dst.field, value << dst.ofs, m)
+        }
+        Action::RegMove { src, dst } => fits(*src, m).and_then(|()| written(*dst, m)),
+        Action::StackPush(sf) => fits(*sf, m),
+        Action::StackPop(sf) => written(*sf, m),
+        Action::Multipath(mp) => written(mp.dst, m),
+        Action::CheckPktLarger { dst, .. } => written(*dst, m),
+        Action::Resubmit { port, .. } => port.map_or(Ok(()), |p| match p {
+            OfPort::LOCAL => Ok(()),
+            p if p < cx.limits.max_port => Ok(()),
+            _ => Err(OfError::BacBadOutPort),
+        }),
+        Action::Learn(l) => learn(l, m),
+        Action::Ct(ct) => conntrack(ct, m, cx),
+        Action::Clone(list) | Action::WriteActions(list) => {
+            let mut inner = *m;
+            list.iter().try_for_each(|a| one(a, &mut inner, cx))
+        }
+        Action::GotoTable(table) => {
+            let backwards = cx.limits.table != TABLE_ALL && cx.limits.table >= *table;
+            let beyond = cx.limits.n_tables != TABLE_ALL && *table >= cx.limits.n_tables;
+            if backwards || beyond { Err(OfError::BicBadTableId) } else { Ok(()) }
+        }
+        Action::Meter(id) if *id == 0 || *id > crate::meter::METER_MAX => Err(OfError::MmfcInvalidMeter),
+        Action::Group(id) if *id > crate::group::GROUP_MAX => Err(OfError::BacBadOutGroup),
+        _ => Ok(()),
+    }
+}
+
+fn set_tag(m: &mut Match) {
+    m.mask.vlans[0].tci |= VLAN_CFI;
+    m.flow.vlans[0].tci |= VLAN_CFI;
+}
+
+/// Writing the whole TCI makes or takes away a tag.
+fn after_write(field: F, value: u128, m: &mut Match) -> Result<(), OfError> {
+    if field == F::VlanTci {
+        m.set(F::VlanTci, value);
+    }
+    Ok(())
+}
+
+fn learn(l: &crate::action::Learn, m: &Match) -> Result<(), OfError> {
+    let mut learned = Match::CATCHALL;
+    for spec in &l.specs {
+        match &spec.src {
+            LearnSource::Field(sf) => fits(*sf, m)?,
+            LearnSource::Value(_) => {}
+        }
+        match (&spec.dst, &spec.src) {
+            (LearnTarget::Match(sf), src) => {
+                fits(*sf, &learned)?;
+                if let LearnSource::Value(v) = src {
+                    let old = learned.get(sf.field);
+                    let mask = old.1 | sf.field_mask();
+                    learned.set_masked(sf.field, old.0 | (v << sf.ofs) & sf.field_mask(), mask);
+                }
+            }
+            (LearnTarget::Load(sf), _) => written(*sf, &learned)?,
+            (LearnTarget::Output, _) => {}
+        }
+    }
+    l.result_dst.map_or(Ok(()), |sf| written(sf, m))
+}
+
+fn conntrack(ct: &Ct, m: &mut Match, cx: Cx) -> Result<(), OfError> {
+    if !is_ip(m) {
+        return Err(OfError::BacMatchInconsistent);
+    }
+    if let crate::action::NumberOrField::Field(sf) = ct.zone {
+        fits(sf, m)?;
+    }
+    let mut inner = *m;
+    ct.actions.iter().try_for_each(|a| match a {
+        Action::SetField { field: F::CtMark | F::CtLabel, .. } | Action::Nat(_) => Ok(()),
+        Action::RegLoad { .. } | Action::RegMove { .. } => Ok(()),
+        a => one(a, &mut inner, cx),
+    })
+}

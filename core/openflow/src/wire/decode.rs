@@ -1,0 +1,236 @@
+//! From bytes to a message: the header and the choice by type.
+
+use super::action::Context;
+use super::buf::Reader;
+use super::{
+    Dialect, HEADER, flow_mod, group, meter, multipart, packet_io, port, session, stats, table, vendor,
+};
+use crate::error::OfError;
+use crate::message::{Body, ErrorBody, Message, Xid};
+use crate::packet_io::PacketInFormat;
+use crate::version::Version;
+use units::OfPort;
+
+/// What is read along with every body.
+#[derive(Clone, Copy)]
+pub(super) struct Scope {
+    pub version: Version,
+    pub dialect: Dialect,
+}
+
+impl Scope {
+    pub fn cx(self) -> Context {
+        Context::new(self.version, self.dialect.debug_actions)
+    }
+}
+
+/// A body, and where the message does not say it: the extended form, more to follow.
+pub(super) struct Decoded {
+    pub body: Body,
+    pub extended: bool,
+    pub more: bool,
+}
+
+impl From<Body> for Decoded {
+    fn from(body: Body) -> Decoded {
+        Decoded { body, extended: false, more: false }
+    }
+}
+
+impl Decoded {
+    pub fn extended(body: Body) -> Decoded {
+        Decoded { extended: true, ..Decoded::from(body) }
+    }
+}
+
+/// Reads one whole message.
+pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
+    let mut r = Reader::new(bytes, OfError::BrcBadLen);
+    let (version_byte, kind, len) = (r.u8()?, r.u8()?, usize::from(r.u16()?));
+    let xid = Xid(r.u32()?);
+    if len != bytes.len() {
+        return Err(OfError::BrcBadLen);
+    }
+    // These four are the same in every version, also in those to come.
+    let version = match Version::from_wire(version_byte) {
+        Some(v) => v,
+        None if kind <= 3 && version_byte != 0 => Version::V15,
+        None => return Err(OfError::BrcBadVersion),
+    };
+    if kind == 0 {
+        let hello = session::decode_hello(&mut r, version_byte)?;
+        return Ok(Message::new(version, xid, Body::Hello(hello)));
+    }
+    let scope = Scope { version, dialect };
+    let d = body(kind, &mut r, scope)?;
+    if !r.is_empty() {
+        return Err(OfError::BrcBadLen);
+    }
+    Ok(Message { xid, version, extended: d.extended, more: d.more, body: d.body })
+}
+
+fn rest(r: &mut Reader) -> Result<Vec<u8>, OfError> {
+    Ok(r.take(r.len())?.to_vec())
+}
+
+/// Drops what a body's own reader has used up.
+fn all(r: &mut Reader) -> Result<(), OfError> {
+    r.skip(r.len())
+}
+
+fn error(r: &mut Reader, version: Version) -> Result<Body, OfError> {
+    let bytes = r.take(r.len())?;
+    let mut head = Reader::new(bytes, OfError::BrcBadLen);
+    let wire = (head.u16()?, head.u16()?);
+    let (error, data) = OfError::decode(version, bytes).ok_or(OfError::BrcBadLen)?;
+    Ok(Body::Error(ErrorBody { error, wire, data: data.to_vec() }))
+}
+
+fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+    let v = s.version;
+    let body = match kind {
+        1 => error(r, v)?,
+        2 => Body::EchoRequest(rest(r)?),
+        3 => Body::EchoReply(rest(r)?),
+        4 => return vendor::decode(r, s),
+        5 => Body::FeaturesRequest,
+        6 => Body::FeaturesReply(session::decode_features(r, v)?),
+        7 => Body::GetConfigRequest,
+        8 => Body::GetConfigReply(session::decode_config(r, v)?),
+        9 => Body::SetConfig(session::decode_config(r, v)?),
+        10 => {
+            let pin = packet_io::decode_in(r, v)?;
+            all(r)?;
+            Body::PacketIn(Box::new(pin), PacketInFormat::Standard)
+        }
+        11 => Body::FlowRemoved(Box::new(match v {
+            Version::V10 => flow_mod::removed_10(r)?,
+            Version::V15 => flow_mod::removed_15(r)?,
+            _ => flow_mod::removed_11(r, v)?,
+        })),
+        12 => Body::PortStatus(port::decode_status(r, v)?),
+        13 => {
+            let po = packet_io::decode_out(r, s.cx())?;
+            all(r)?;
+            Body::PacketOut(Box::new(po))
+        }
+        14 => {
+            let fm = match v {
+                Version::V10 => flow_mod::decode_10(r, s.cx(), s.dialect)?,
+                _ => flow_mod::decode_11(r, s.cx())?,
+            };
+            all(r)?;
+            Body::FlowMod(Box::new(fm))
+        }
+        _ if v == Version::V10 => return later_10(kind, r, s),
+        _ => return later_11(kind, r, s),
+    };
+    Ok(body.into())
+}
+
+/// Types above 14 in OpenFlow 1.0.
+fn later_10(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+    let body = match kind {
+        15 => Body::PortMod(port::decode_mod(r, s.version)?),
+        16 => return multipart::request(r, s),
+        17 => return multipart::reply(r, s),
+        18 => Body::BarrierRequest,
+        19 => Body::BarrierReply,
+        20 => {
+            let port = OfPort(r.u16()?);
+            r.skip(2)?;
+            Body::QueueConfigRequest(crate::stats::QueueRequest { port, queue: crate::stats::QUEUE_ALL })
+        }
+        21 => queue_config(r, s.version)?,
+        _ => return Err(OfError::BrcBadType),
+    };
+    Ok(body.into())
+}
+
+fn queue_config(r: &mut Reader, version: Version) -> Result<Body, OfError> {
+    let port = if version == Version::V10 {
+        OfPort(r.u16()?)
+    } else {
+        OfPort::from_u32(r.u32()?).ok_or(OfError::QofcBadPort)?
+    };
+    r.skip(if version == Version::V10 { 6 } else { 4 })?;
+    let mut queues = Vec::new();
+    while !r.is_empty() {
+        queues.push(stats::decode_config(r, port, version)?);
+    }
+    Ok(Body::QueueConfigReply(port, queues))
+}
+
+/// Types above 14 in later versions.
+fn later_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
+    let v = s.version;
+    let (first, last) = match kind {
+        22 | 23 => (Version::V11, Version::V13),
+        24 | 25 => (Version::V12, Version::V15),
+        26..=29 => (Version::V13, Version::V15),
+        30..=34 => (Version::V14, Version::V15),
+        _ => (Version::V11, Version::V15),
+    };
+    if v < first || v > last {
+        return Err(OfError::BrcBadType);
+    }
+    let body = match kind {
+        15 => Body::GroupMod(group::decode_mod(r, s.cx())?),
+        16 => Body::PortMod(port::decode_mod(r, v)?),
+        17 => Body::TableMod(table::decode_mod(r, v)?),
+        18 => return multipart::request(r, s),
+        19 => return multipart::reply(r, s),
+        20 => Body::BarrierRequest,
+        21 => Body::BarrierReply,
+        22 => {
+            let port = match r.u32()? {
+                0xffff_ffff => OfPort::NONE,
+                p => OfPort::from_u32(p).ok_or(OfError::QofcBadPort)?,
+            };
+            r.skip(4)?;
+            Body::QueueConfigRequest(crate::stats::QueueRequest { port, queue: crate::stats::QUEUE_ALL })
+        }
+        23 => queue_config(r, v)?,
+        24 => Body::RoleRequest(session::decode_role(r, v, false)?),
+        25 => Body::RoleReply(session::decode_role(r, v, false)?),
+        26 => Body::GetAsyncRequest,
+        27 => Body::GetAsyncReply(async_config(r, v)?),
+        28 => Body::SetAsync(async_config(r, v)?),
+        29 => {
+            let m = meter::decode_mod(r)?;
+            all(r)?;
+            Body::MeterMod(m)
+        }
+        30 => {
+            let status = session::decode_role_status(r)?;
+            all(r)?;
+            Body::RoleStatus(status)
+        }
+        32 => Body::RequestForward(Box::new(forwarded(r, s)?)),
+        33 => Body::BundleControl(session::decode_bundle(r)?),
+        34 => Body::BundleAdd(session::decode_bundle_add(r)?),
+        _ => return Err(OfError::BrcBadType),
+    };
+    Ok(body.into())
+}
+
+fn async_config(r: &mut Reader, version: Version) -> Result<crate::session::AsyncConfig, OfError> {
+    match version {
+        Version::V13 => session::decode_async_13(r),
+        _ => session::decode_async_14(r),
+    }
+}
+
+/// The request inside a request-forward: only group and meter mods are forwarded.
+pub(super) fn forwarded(r: &mut Reader, s: Scope) -> Result<Message, OfError> {
+    let bytes = r.take(r.len())?;
+    let len = super::next_frame(bytes)?.filter(|&n| n >= HEADER).ok_or(OfError::BrcBadLen)?;
+    let inner = bytes.get(..len).ok_or(OfError::BrcBadLen)?;
+    if !matches!(inner.get(1), Some(4 | 15 | 29)) {
+        return Err(OfError::BfcMsgUnsup);
+    }
+    if inner.get(1) == Some(&4) && inner.get(8..16) != Some(&[0, 0, 0x23, 0x20, 0, 0, 0, 31]) {
+        return Err(OfError::BfcMsgUnsup);
+    }
+    decode(inner, s.dialect)
+}

@@ -1,0 +1,266 @@
+//! Groups.
+
+use super::action::{Context, actions, put_actions};
+use super::buf::{Put, Reader};
+use super::{nxm, property};
+use crate::error::{NX_VENDOR, OfError};
+use crate::flow_mod::{Duration, GROUP_ANY};
+use crate::group::*;
+use crate::version::Version;
+use units::OfPort;
+
+const WEIGHT: u16 = 0;
+const WATCH_PORT: u16 = 1;
+const WATCH_GROUP: u16 = 2;
+const EXPERIMENTER: u16 = 0xffff;
+/// Nicira's property of a group.
+const SELECTION_METHOD: u32 = 1;
+
+fn kind(raw: u8) -> Result<GroupType, OfError> {
+    use GroupType::*;
+    [All, Select, Indirect, FastFailover].get(usize::from(raw)).copied().ok_or(OfError::GmfcBadType)
+}
+
+fn command(raw: u16, old: bool) -> Result<GroupCommand, OfError> {
+    use GroupCommand::*;
+    let all = [Add, Modify, Delete, InsertBucket, RemoveBucket, AddOrModify];
+    let found = all.into_iter().find(|&c| c as u16 == raw);
+    found.filter(|c| !old || !matches!(c, InsertBucket | RemoveBucket)).ok_or(OfError::GmfcBadCommand)
+}
+
+/// Groups in Nicira's form are those of 1.5.
+fn is_15(version: Version) -> bool {
+    version >= Version::V15 || version == Version::V10
+}
+
+fn bucket_11(r: &mut Reader, cx: Context, id: u32) -> Result<Bucket, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let bad = |_| OfError::GmfcBadBucket;
+    let mut r = r.sub(len).map_err(bad)?;
+    r.skip(2).map_err(bad)?;
+    let weight = r.u16().map_err(bad)?;
+    let watch_port = OfPort::from_u32(r.u32().map_err(bad)?).ok_or(OfError::GmfcBadWatch)?;
+    let watch_group = r.u32().map_err(bad)?;
+    r.skip(4).map_err(bad)?;
+    Ok(Bucket { id, weight, watch_port, watch_group, actions: bucket_actions(r.rest(), cx)? })
+}
+
+fn bucket_actions(bytes: &[u8], cx: Context) -> Result<Vec<crate::Action>, OfError> {
+    let list = actions(bytes, cx)?;
+    super::check::verify_actions(&list, cx.version)?;
+    Ok(list)
+}
+
+fn bucket_15(r: &mut Reader, cx: Context, group: GroupType) -> Result<Bucket, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let bad = |_| OfError::GmfcBadBucket;
+    let mut r = r.sub(len).map_err(bad)?;
+    r.skip(2).map_err(bad)?;
+    let (actions_len, id) = (usize::from(r.u16().map_err(bad)?), r.u32().map_err(bad)?);
+    let actions = bucket_actions(r.take(actions_len).map_err(bad)?, cx)?;
+    let mut b = Bucket { id, actions, weight: u16::from(group == GroupType::Select), ..Bucket::default() };
+    while !r.is_empty() {
+        let (kind, mut p) = property::pull(&mut r)?;
+        match kind {
+            WEIGHT => b.weight = p.u16()?,
+            WATCH_PORT => b.watch_port = OfPort::from_u32(p.u32()?).ok_or(OfError::GmfcBadWatch)?,
+            WATCH_GROUP => b.watch_group = p.u32()?,
+            _ => return Err(OfError::BpcBadType),
+        }
+    }
+    Ok(b)
+}
+
+fn buckets(r: &mut Reader, cx: Context, group: GroupType) -> Result<Vec<Bucket>, OfError> {
+    let mut list = Vec::new();
+    while !r.is_empty() {
+        list.push(match is_15(cx.version) {
+            true => bucket_15(r, cx, group)?,
+            false => bucket_11(r, cx, list.len() as u32)?,
+        });
+    }
+    Ok(list)
+}
+
+fn put_bucket(out: &mut Vec<u8>, b: &Bucket, group: GroupType, version: Version) {
+    let start = out.len();
+    if !is_15(version) {
+        out.u16(0).u16(b.weight).u32(b.watch_port.to_u32()).u32(b.watch_group).zeros(4);
+        put_actions(out, &b.actions, version);
+    } else {
+        out.u16(0).u16(0).u32(b.id);
+        let at = out.len();
+        put_actions(out, &b.actions, version);
+        let len = out.len() - at;
+        out.set16(start + 2, len as u16);
+        if group == GroupType::Select || b.weight > 1 {
+            property::put(out, WEIGHT, &b.weight.to_be_bytes());
+        }
+        if b.watch_port != OfPort::NONE {
+            property::put(out, WATCH_PORT, &b.watch_port.to_u32().to_be_bytes());
+        }
+        if b.watch_group != GROUP_ANY {
+            property::put(out, WATCH_GROUP, &b.watch_group.to_be_bytes());
+        }
+    }
+    let len = out.len() - start;
+    out.set16(start, len as u16);
+}
+
+fn selection(r: &mut Reader) -> Result<Selection, OfError> {
+    let mut s = Selection::default();
+    while !r.is_empty() {
+        let (kind, mut p) = property::pull(r)?;
+        if kind != EXPERIMENTER {
+            return Err(OfError::BpcBadType);
+        }
+        if p.u32()? != NX_VENDOR || p.u32()? != SELECTION_METHOD {
+            return Err(OfError::BpcBadExperimenter);
+        }
+        p.skip(4)?;
+        (s.method, s.param) = (p.text(16)?, p.u64()?);
+        while !p.is_empty() {
+            let (field, mask, _) = nxm::entry(&mut p, false)?;
+            s.fields.push((field, mask));
+        }
+    }
+    Ok(s)
+}
+
+fn put_selection(out: &mut Vec<u8>, s: &Selection) {
+    if s.method.is_empty() {
+        return;
+    }
+    let mut body = Vec::new();
+    body.u32(NX_VENDOR).u32(SELECTION_METHOD).zeros(4).text(&s.method, 16).u64(s.param);
+    for &(field, mask) in &s.fields {
+        nxm::put_header(&mut body, field, Version::V15.wire(), false);
+        body.number(mask, usize::from(field.info().n_bytes));
+    }
+    property::put(out, EXPERIMENTER, &body);
+}
+
+pub(super) fn decode_mod(r: &mut Reader, cx: Context) -> Result<GroupMod, OfError> {
+    let new = is_15(cx.version);
+    let raw = r.u16()?;
+    let raw_kind = r.u8()?;
+    r.skip(1)?;
+    let mut gm = GroupMod { group: r.u32()?, command_bucket: BUCKET_ALL, ..GroupMod::default() };
+    gm.command = command(raw, !new)?;
+    let bytes = if new {
+        let len = usize::from(r.u16()?);
+        r.skip(2)?;
+        gm.command_bucket = r.u32()?;
+        r.take(len)?
+    } else {
+        r.take(r.len())?
+    };
+    let deletes = matches!(gm.command, GroupCommand::Delete | GroupCommand::RemoveBucket);
+    gm.kind =
+        if gm.command == GroupCommand::Delete { kind(raw_kind).unwrap_or_default() } else { kind(raw_kind)? };
+    gm.buckets = buckets(&mut Reader::new(bytes, OfError::GmfcBadBucket), cx, gm.kind)?;
+    gm.selection = selection(r)?;
+    let reserved = gm.group > GROUP_MAX && !(gm.group == GROUP_ALL && deletes);
+    if reserved {
+        return Err(OfError::GmfcInvalidGroup);
+    }
+    Ok(gm)
+}
+
+pub(super) fn encode_mod(out: &mut Vec<u8>, gm: &GroupMod, version: Version) {
+    out.u16(gm.command as u16).u8(gm.kind as u8).zeros(1).u32(gm.group);
+    let mut list = Vec::new();
+    gm.buckets.iter().for_each(|b| put_bucket(&mut list, b, gm.kind, version));
+    if is_15(version) {
+        out.u16(list.len() as u16).zeros(2).u32(gm.command_bucket).bytes(&list);
+        put_selection(out, &gm.selection);
+    } else {
+        out.bytes(&list);
+    }
+}
+
+pub(super) fn decode_desc(r: &mut Reader, cx: Context) -> Result<GroupDesc, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let mut r = r.sub(len)?;
+    r.skip(2)?;
+    let kind = kind(r.u8()?)?;
+    r.skip(1)?;
+    let mut g = GroupDesc { group: r.u32()?, kind, ..GroupDesc::default() };
+    let mut body = r;
+    if is_15(cx.version) {
+        let len = usize::from(r.u16()?);
+        r.skip(6)?;
+        body = r.sub(len)?;
+        g.selection = selection(&mut r)?;
+    }
+    g.buckets = buckets(&mut body, cx, kind)?;
+    Ok(g)
+}
+
+pub(super) fn encode_desc(out: &mut Vec<u8>, g: &GroupDesc, version: Version) {
+    let start = out.len();
+    out.u16(0).u8(g.kind as u8).zeros(1).u32(g.group);
+    let mut list = Vec::new();
+    g.buckets.iter().for_each(|b| put_bucket(&mut list, b, g.kind, version));
+    if is_15(version) {
+        out.u16(list.len() as u16).zeros(6).bytes(&list);
+        put_selection(out, &g.selection);
+    } else {
+        out.bytes(&list);
+    }
+    let len = out.len() - start;
+    out.set16(start, len as u16);
+}
+
+fn timed(version: Version) -> bool {
+    version >= Version::V13
+}
+
+pub(super) fn decode_stats(r: &mut Reader, version: Version) -> Result<GroupStats, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let mut r = r.sub(len)?;
+    r.skip(4)?;
+    let mut s = GroupStats { group: r.u32()?, ref_count: r.u32()?, ..GroupStats::default() };
+    r.skip(4)?;
+    (s.packets, s.bytes) = (r.u64()?, r.u64()?);
+    s.duration = Duration { sec: u32::MAX, nsec: u32::MAX };
+    if timed(version) {
+        s.duration = Duration { sec: r.u32()?, nsec: r.u32()? };
+    }
+    while !r.is_empty() {
+        s.buckets.push((r.u64()?, r.u64()?));
+    }
+    Ok(s)
+}
+
+pub(super) fn encode_stats(out: &mut Vec<u8>, s: &GroupStats, version: Version) {
+    let start = out.len();
+    out.zeros(4).u32(s.group).u32(s.ref_count).zeros(4).u64(s.packets).u64(s.bytes);
+    if timed(version) {
+        out.u32(s.duration.sec).u32(s.duration.nsec);
+    }
+    s.buckets.iter().for_each(|&(p, b)| {
+        out.u64(p).u64(b);
+    });
+    let len = out.len() - start;
+    out.set16(start, len as u16);
+}
+
+pub(super) fn decode_features(r: &mut Reader) -> Result<GroupFeatures, OfError> {
+    let mut f = GroupFeatures { types: r.u32()?, capabilities: r.u32()?, ..GroupFeatures::default() };
+    for v in f.max_groups.iter_mut().chain(&mut f.actions) {
+        *v = r.u32()?;
+    }
+    Ok(f)
+}
+
+pub(super) fn encode_features(out: &mut Vec<u8>, f: &GroupFeatures) {
+    out.u32(f.types).u32(f.capabilities);
+    f.max_groups.iter().chain(&f.actions).for_each(|&v| {
+        out.u32(v);
+    });
+}

@@ -1,0 +1,381 @@
+//! NXM and OXM: matches and fields as type-length-value entries.
+
+use super::buf::{Put, Reader};
+use crate::error::OfError;
+use crate::version::Version;
+use flow::field::{Maskable, Prereq};
+use flow::{FieldId, Match};
+
+const HAS_MASK: u64 = 1 << 8;
+/// `NXM_NX_COOKIE`: stands in the match of Nicira's flow mods and flow statistics requests.
+const COOKIE: u64 = 0x0001_3c08;
+const MASKED_COOKIE: u64 = 0x0001_3d10;
+
+/// Cookie and mask that stood in a match.
+pub(crate) type Cookie = Option<(u64, u64)>;
+
+/// Where an entry is read: decides which errors tell the peer what is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Match,
+    Action,
+}
+
+pub(crate) struct Header {
+    bits: u64,
+    /// `None`: the cookie.
+    pub field: Option<FieldId>,
+}
+
+impl Header {
+    pub fn masked(&self) -> bool {
+        self.bits & HAS_MASK != 0
+    }
+
+    /// How many bytes follow.
+    fn payload(&self) -> usize {
+        let vendor = if self.bits >> 32 != 0 { 4 } else { 0 };
+        ((self.bits & 0xff) as usize).saturating_sub(vendor)
+    }
+}
+
+fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
+    let vendor = if bits >> 16 == 0xffff { r.u32()? } else { 0 };
+    Ok(u64::from(vendor) << 32 | u64::from(bits))
+}
+
+/// An unknown field is an error too, but the reader is past its header then: see `Err(_, Some(length))`.
+fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (OfError, Option<usize>)> {
+    let (unknown, bad_len) = match place {
+        Place::Match => (OfError::BmcBadField, OfError::BmcBadLen),
+        Place::Action => (OfError::BacBadSetType, OfError::BacBadSetLen),
+    };
+    let short = |_| (OfError::BmcBadLen, None);
+    let first = r.u32().map_err(short)?;
+    let bits = wide(first, r).map_err(short)?;
+    let exact = if bits & HAS_MASK == 0 { bits } else { bits & !(HAS_MASK | 0xff) | half(bits) };
+    if cookie && exact == COOKIE {
+        return Ok(Header { bits, field: None });
+    }
+    let least = if bits >> 32 != 0 { 4 } else { 0 };
+    if bits & 0xff <= least {
+        return Err((OfError::BmcBadLen, None));
+    }
+    let header = Header { bits, field: None };
+    let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload())))?;
+    if !field.info().headers.iter().any(|h| h.bits == exact) {
+        return Err((bad_len, None));
+    }
+    Ok(Header { bits, field: Some(field) })
+}
+
+/// The length of the value alone in the header of an entry with a mask.
+fn half(bits: u64) -> u64 {
+    let vendor = if bits >> 32 != 0 { 4 } else { 0 };
+    ((bits & 0xff).saturating_sub(vendor)) / 2 + vendor
+}
+
+/// A header that stands alone in an action: no mask.
+pub(crate) fn field_header(r: &mut Reader) -> Result<FieldId, OfError> {
+    let h = header_or_len(r, false, Place::Match).map_err(|e| e.0)?;
+    if h.masked() {
+        return Err(OfError::BmcBadMask);
+    }
+    h.field.ok_or(OfError::BmcBadField)
+}
+
+/// The field of a 32-bit header inside a fixed structure.
+pub(crate) fn field_of_u32(bits: u32) -> Result<FieldId, OfError> {
+    field_header(&mut Reader::new(&bits.to_be_bytes(), OfError::BmcBadLen)).map_err(|e| match e {
+        OfError::BmcBadField | OfError::BmcBadLen => OfError::BacBadSetType,
+        e => e,
+    })
+}
+
+fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), OfError> {
+    let short = |_| OfError::BmcBadLen;
+    let value = r.number(n_bytes).map_err(short)?;
+    if !h.masked() {
+        return Ok((value, u128::MAX));
+    }
+    let mask = r.number(n_bytes).map_err(short)?;
+    if value & !mask != 0 {
+        return Err(OfError::BmcBadWildcards);
+    }
+    Ok((value, mask))
+}
+
+/// An entry of an action: field, value, mask (all ones where none is given).
+pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u128, u128), OfError> {
+    let h = header_or_len(r, false, Place::Action).map_err(|e| e.0)?;
+    let field = h.field.ok_or(OfError::BacBadSetType)?;
+    let (value, mask) = payload(&h, usize::from(field.info().n_bytes), r)?;
+    if h.masked() && !may_mask {
+        return Err(OfError::BmcBadMask);
+    }
+    Ok((field, value, if h.masked() { mask & field.ones() } else { field.ones() }))
+}
+
+/// The entries of a match, as `bytes` without padding. Not `strict`: unknown fields and missing prerequisites pass,
+/// as they must in the metadata of a packet-in.
+pub(crate) fn decode(bytes: &[u8], allow_cookie: bool, strict: bool) -> Result<(Match, Cookie), OfError> {
+    let mut r = Reader::new(bytes, OfError::BmcBadLen);
+    let (mut m, mut cookie) = (Match::CATCHALL, None);
+    while !r.is_empty() {
+        let h = match header_or_len(&mut r, allow_cookie, Place::Match) {
+            Ok(h) => h,
+            Err((OfError::BmcBadField, Some(len))) if !strict => {
+                r.skip(len)?;
+                continue;
+            }
+            Err((e, _)) => return Err(e),
+        };
+        let Some(field) = h.field else {
+            let (value, mask) = payload(&h, 8, &mut r)?;
+            if cookie.replace((value as u64, mask as u64)).is_some() {
+                return Err(OfError::BmcDupField);
+            }
+            continue;
+        };
+        let (value, mask) = payload(&h, usize::from(field.info().n_bytes), &mut r)?;
+        add(&mut m, field, value, mask, strict)?;
+    }
+    Ok((m, cookie))
+}
+
+fn add(m: &mut Match, field: FieldId, value: u128, mask: u128, strict: bool) -> Result<(), OfError> {
+    let mask = if mask == u128::MAX { field.ones() } else { mask };
+    let width = u32::from(field.info().n_bytes) * 8;
+    let full = if width >= 128 { u128::MAX } else { (1 << width) - 1 };
+    let whole = mask & full == full || mask & field.ones() == field.ones();
+    if field.info().maskable == Maskable::Whole && !whole && mask != 0 {
+        return Err(OfError::BmcBadMask);
+    }
+    if !field.is_value_valid(value) {
+        return Err(OfError::BmcBadValue);
+    }
+    if strict && !field.prereqs_ok_match(m) {
+        return Err(OfError::BmcBadPrereq);
+    }
+    if !field.is_all_zero(&m.mask) {
+        return Err(OfError::BmcDupField);
+    }
+    if mask & field.ones() != 0 {
+        m.set_masked(field, value, mask & field.ones());
+    }
+    if field.info().prereq != Prereq::None {
+        need_ethernet(m);
+    }
+    Ok(())
+}
+
+/// A match of packet fields is one of Ethernet packets, unless it says otherwise.
+pub(crate) fn need_ethernet(m: &mut Match) {
+    if m.mask.packet_type == 0 {
+        m.set(FieldId::PacketType, 0);
+    }
+}
+
+/// A match with its type and length before it and its padding after it (`struct ofp_match` of 1.2 and later).
+pub(crate) fn pull_oxm(r: &mut Reader, strict: bool) -> Result<Match, OfError> {
+    let mut head = *r;
+    let short = |_| OfError::BmcBadLen;
+    let (kind, len) = (head.u16().map_err(short)?, usize::from(head.u16().map_err(short)?));
+    if len < 4 {
+        return Err(OfError::BmcBadLen);
+    }
+    if kind != 1 {
+        return Err(OfError::BmcBadType);
+    }
+    let bytes = r.take(len.next_multiple_of(8)).map_err(short)?;
+    Ok(decode(bytes.get(4..len).ok_or(OfError::BmcBadLen)?, false, strict)?.0)
+}
+
+/// A match of Nicira's form: `len` bytes and padding.
+pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool) -> Result<(Match, Cookie), OfError> {
+    let bytes = r.take(len.next_multiple_of(8)).map_err(|_| OfError::BmcBadLen)?;
+    decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true)
+}
+
+/// The header of a field in this version; 0 is NXM. A field that has none is not written.
+pub(crate) fn put_header(out: &mut Vec<u8>, field: FieldId, version: u8, masked: bool) {
+    let Some(h) = field.nxm_header(version) else { return };
+    let (mut bits, vendor) = (h.bits, h.bits >> 32);
+    if masked {
+        bits = bits & !0xff | HAS_MASK | (bits & 0xff) + u64::from(field.info().n_bytes);
+    }
+    out.u32(bits as u32);
+    if vendor != 0 {
+        out.u32(vendor as u32);
+    }
+}
+
+/// The 32-bit NXM header of a field, where it has one.
+pub(crate) fn u32_header(field: FieldId) -> Option<u32> {
+    field.nxm_header(0).filter(|h| h.bits >> 32 == 0).map(|h| h.bits as u32)
+}
+
+pub(crate) fn put_entry(out: &mut Vec<u8>, field: FieldId, version: u8, value: u128, mask: u128) {
+    let n = usize::from(field.info().n_bytes);
+    let masked = mask & field.ones() != field.ones();
+    put_header(out, field, version, masked);
+    out.number(value, n);
+    if masked {
+        out.number(mask, n);
+    }
+}
+
+use FieldId as F;
+
+const FIRST: [FieldId; 3] = [F::DpHash, F::RecircId, F::ConjId];
+const MPLS: [FieldId; 4] = [F::MplsTc, F::MplsBos, F::MplsTtl, F::MplsLabel];
+const ARP: [FieldId; 5] = [F::ArpOp, F::ArpSpa, F::ArpTpa, F::ArpSha, F::ArpTha];
+const TUNNEL: [FieldId; 14] = [
+    F::TunId,
+    F::TunFlags,
+    F::TunSrc,
+    F::TunDst,
+    F::TunIpv6Src,
+    F::TunIpv6Dst,
+    F::TunGbpId,
+    F::TunGbpFlags,
+    F::TunErspanIdx,
+    F::TunErspanVer,
+    F::TunErspanDir,
+    F::TunErspanHwid,
+    F::TunGtpuFlags,
+    F::TunGtpuMsgtype,
+];
+const CT: [FieldId; 12] = [
+    F::PktMark,
+    F::CtState,
+    F::CtZone,
+    F::CtMark,
+    F::CtLabel,
+    F::CtNwSrc,
+    F::CtIpv6Src,
+    F::CtNwDst,
+    F::CtIpv6Dst,
+    F::CtNwProto,
+    F::CtTpSrc,
+    F::CtTpDst,
+];
+
+/// Fields of the packet from IP up that a match of this flow can have, in the order of Open vSwitch.
+fn ip_fields(m: &Match, oxm: bool) -> Vec<FieldId> {
+    let v6 = m.flow.dl_type == 0x86dd;
+    let mut list = if v6 { vec![F::Ipv6Src, F::Ipv6Dst] } else { vec![F::Ipv4Src, F::Ipv4Dst] };
+    let dscp = if oxm { F::IpDscpShifted } else { F::IpDscp };
+    list.extend([F::IpFrag, dscp, F::IpEcn, F::IpTtl]);
+    if v6 {
+        list.push(F::Ipv6Label);
+    }
+    list.push(F::IpProto);
+    let nd = v6 && m.flow.tp_dst == 0 && m.mask.tp_dst == 0xffff && m.mask.tp_src == 0xffff;
+    list.extend_from_slice(match (m.flow.nw_proto, v6) {
+        (6, _) => &[F::TcpSrc, F::TcpDst, F::TcpFlags],
+        (17, _) => &[F::UdpSrc, F::UdpDst],
+        (132, _) => &[F::SctpSrc, F::SctpDst],
+        (1, false) => &[F::Icmpv4Type, F::Icmpv4Code],
+        (58, true) => &[F::Icmpv6Type, F::Icmpv6Code],
+        _ => &[],
+    });
+    if (m.flow.nw_proto, v6) == (58, true) && nd {
+        list.extend_from_slice(match m.flow.tp_src {
+            135 => &[F::NdReserved, F::NdTarget, F::NdOptionsType, F::NdSll],
+            136 => &[F::NdReserved, F::NdTarget, F::NdOptionsType, F::NdTll],
+            _ => &[],
+        });
+    }
+    list
+}
+
+fn fields(m: &Match, version: u8) -> Vec<FieldId> {
+    let oxm = version != 0;
+    let mut list = FIRST.to_vec();
+    list.push(if oxm { F::InPortOxm } else { F::InPort });
+    list.extend([F::ActsetOutput, F::EthSrc, F::EthDst, F::EthType]);
+    if oxm {
+        list.push(F::VlanVid);
+        if m.flow.vlans[0].tci & 0x1fff != 0 {
+            list.push(F::VlanPcp);
+        }
+    } else {
+        list.push(F::VlanTci);
+    }
+    match m.flow.dl_type {
+        0x8847 | 0x8848 => list.extend(MPLS),
+        0x0800 | 0x86dd => list.extend(ip_fields(m, oxm)),
+        0x0806 | 0x8035 => list.extend(ARP),
+        _ => {}
+    }
+    list.extend(TUNNEL);
+    let regs = |first: fn(usize) -> Option<FieldId>, n| (0..n).filter_map(first);
+    if version < Version::V15.wire() {
+        list.extend(regs(FieldId::reg, 32));
+    } else {
+        list.extend(regs(FieldId::xreg, 16));
+    }
+    list.extend(CT);
+    list.push(F::Metadata);
+    list
+}
+
+/// The entries of a match without padding; `version` 0 is NXM.
+pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u64)) {
+    let start = out.len();
+    let (packet_type, type_mask) = m.get(F::PacketType);
+    let ethernet = type_mask == F::PacketType.ones() && packet_type == 0;
+    if type_mask != 0 && !ethernet {
+        put_entry(out, F::PacketType, version, packet_type, type_mask);
+    }
+    let mut implied = false;
+    for field in fields(m, version) {
+        let (value, mut mask) = m.get(field);
+        if mask == 0 {
+            continue;
+        }
+        if field.info().maskable == Maskable::Whole {
+            mask = field.ones();
+        }
+        implied |= field.info().prereq != Prereq::None;
+        if field == F::IpFrag {
+            put_header(out, field, version, true);
+            out.u8(value as u8 & 3).u8(mask as u8 & 3);
+        } else {
+            put_entry(out, field, version, value, mask);
+        }
+    }
+    if cookie.1 != 0 {
+        let masked = cookie.1 != u64::MAX;
+        out.u32(if masked { MASKED_COOKIE } else { COOKIE } as u32);
+        out.u64(cookie.0 & cookie.1);
+        if masked {
+            out.u64(cookie.1);
+        }
+    }
+    if ethernet && !implied {
+        let mut first = Vec::new();
+        put_entry(&mut first, F::PacketType, version, packet_type, type_mask);
+        out.splice(start..start, first);
+    }
+}
+
+/// A match of Nicira's form with its padding; returns its length without it.
+pub(crate) fn put_nxm(out: &mut Vec<u8>, m: &Match, cookie: (u64, u64)) -> u16 {
+    let start = out.len();
+    put_raw(out, m, 0, cookie);
+    let len = out.len() - start;
+    out.pad8(start);
+    len as u16
+}
+
+/// A match of 1.2 and later with its header and padding.
+pub(crate) fn put_oxm(out: &mut Vec<u8>, m: &Match, version: Version) {
+    let start = out.len();
+    out.u16(1).u16(0);
+    put_raw(out, m, version.wire(), (0, 0));
+    let len = out.len() - start;
+    out.set16(start + 2, len as u16);
+    out.pad8(start);
+}

@@ -1,0 +1,21 @@
+//! Properties: type, length, bytes, padding to eight (OpenFlow 1.3 and later, and Nicira's messages).
+
+use super::buf::{Put, Reader};
+use crate::error::OfError;
+
+pub(super) use super::action::property as pull;
+
+/// A number of eight bytes, which is aligned to eight.
+pub(super) fn u64(p: &mut Reader) -> Result<u64, OfError> {
+    p.skip(4)?;
+    p.u64()
+}
+
+pub(super) fn put(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    let start = out.len();
+    out.u16(kind).u16((4 + payload.len()) as u16).bytes(payload).pad8(start);
+}
+
+pub(super) fn put_u64(out: &mut Vec<u8>, kind: u16, v: u64) {
+    out.u16(kind).u16(16).zeros(4).u64(v);
+}

@@ -1,0 +1,221 @@
+//! Table mods, table descriptions and table features.
+
+use super::buf::{Put, Reader};
+use super::{nxm, property};
+use crate::error::OfError;
+use crate::table::*;
+use crate::version::Version;
+use flow::FieldId;
+
+const MISS_CONTROLLER: u32 = 0;
+const MISS_CONTINUE: u32 = 1;
+const MISS_DROP: u32 = 2;
+const EVICTION: u32 = 1 << 2;
+const VACANCY: u32 = 1 << 3;
+
+fn miss(raw: u32) -> Result<TableMiss, OfError> {
+    Ok(match raw & 3 {
+        MISS_CONTROLLER => TableMiss::Controller,
+        MISS_CONTINUE => TableMiss::Continue,
+        MISS_DROP => TableMiss::Drop,
+        _ => return Err(OfError::TmfcBadConfig),
+    })
+}
+
+fn config_14(t: &mut TableConfig, raw: u32) {
+    t.eviction = Some(raw & EVICTION != 0);
+    t.vacancy_events = Some(raw & VACANCY != 0);
+}
+
+fn properties(t: &mut TableConfig, r: &mut Reader) -> Result<(), OfError> {
+    while !r.is_empty() {
+        let (kind, mut p) = property::pull(r)?;
+        match kind {
+            2 => t.eviction_flags = Some(p.u32()?),
+            3 => t.vacancy = Vacancy { down: p.u8()?, up: p.u8()?, now: p.u8()? },
+            _ => return Err(OfError::BpcBadType),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn decode_mod(r: &mut Reader, version: Version) -> Result<TableConfig, OfError> {
+    let mut t = TableConfig { table: r.u8()?, ..TableConfig::default() };
+    r.skip(3)?;
+    let config = r.u32()?;
+    match version {
+        Version::V10 | Version::V11 | Version::V12 => t.miss = miss(config)?,
+        Version::V13 => {}
+        _ => {
+            if config & !(EVICTION | VACANCY) != 0 {
+                return Err(OfError::TmfcBadConfig);
+            }
+            config_14(&mut t, config);
+            properties(&mut t, r)?;
+        }
+    }
+    Ok(t)
+}
+
+fn config_bits(t: &TableConfig, version: Version) -> u32 {
+    match (version, t.miss) {
+        (Version::V11 | Version::V12, TableMiss::Continue) => MISS_CONTINUE,
+        (Version::V11 | Version::V12, TableMiss::Drop) => MISS_DROP,
+        (Version::V14 | Version::V15, _) => {
+            let bit = |on: Option<bool>, b: u32| if on == Some(true) { b } else { 0 };
+            bit(t.eviction, EVICTION) | bit(t.vacancy_events, VACANCY)
+        }
+        _ => 0,
+    }
+}
+
+fn put_properties(out: &mut Vec<u8>, t: &TableConfig) {
+    if let Some(flags) = t.eviction_flags {
+        property::put(out, 2, &flags.to_be_bytes());
+    }
+    if t.vacancy_events == Some(true) {
+        property::put(out, 3, &[t.vacancy.down, t.vacancy.up, t.vacancy.now, 0]);
+    }
+}
+
+pub(super) fn encode_mod(out: &mut Vec<u8>, t: &TableConfig, version: Version) {
+    out.u8(t.table).zeros(3).u32(config_bits(t, version));
+    if version >= Version::V14 {
+        put_properties(out, t);
+    }
+}
+
+pub(super) fn decode_desc(r: &mut Reader) -> Result<TableConfig, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let mut r = r.sub(len)?;
+    r.skip(2)?;
+    let mut t = TableConfig { table: r.u8()?, ..TableConfig::default() };
+    r.skip(1)?;
+    config_14(&mut t, r.u32()?);
+    properties(&mut t, &mut r)?;
+    Ok(t)
+}
+
+pub(super) fn encode_desc(out: &mut Vec<u8>, t: &TableConfig) {
+    let start = out.len();
+    out.u16(0).u8(t.table).zeros(1).u32(config_bits(t, Version::V14));
+    put_properties(out, t);
+    let len = out.len() - start;
+    out.set16(start, len as u16);
+}
+
+/// Types and lengths of four bytes each; as bits by type.
+fn bitmap(mut p: Reader) -> Result<u32, OfError> {
+    let mut bits = 0;
+    while p.len() >= 4 {
+        let (kind, len) = (p.u16()?, usize::from(p.u16()?));
+        p.skip(len.saturating_sub(4).min(p.len()))?;
+        bits |= 1u32.checked_shl(u32::from(kind)).unwrap_or(0);
+    }
+    Ok(bits)
+}
+
+/// Headers of fields: the field, and whether the mask bit is set. Unknown fields are left out.
+fn fields(mut p: Reader) -> Result<Vec<(FieldId, bool)>, OfError> {
+    let mut list = Vec::new();
+    while p.len() >= 4 {
+        let bits = p.u32()?;
+        let vendor = if bits >> 16 == 0xffff { p.u32()? } else { 0 };
+        let header = u64::from(vendor) << 32 | u64::from(bits);
+        list.extend(FieldId::from_nxm_header(header).map(|f| (f, bits & 0x100 != 0)));
+    }
+    Ok(list)
+}
+
+fn plain(p: Reader) -> Result<Vec<FieldId>, OfError> {
+    Ok(fields(p)?.into_iter().map(|f| f.0).collect())
+}
+
+pub(super) fn decode_features(r: &mut Reader) -> Result<TableFeatures, OfError> {
+    let mut peek = *r;
+    let len = usize::from(peek.u16()?);
+    let mut r = r.sub(len)?;
+    r.skip(2)?;
+    let mut f = TableFeatures { table: r.u8()?, ..TableFeatures::default() };
+    r.skip(5)?;
+    f.name = r.text(32)?;
+    (f.metadata_match, f.metadata_write) = (r.u64()?, r.u64()?);
+    let capabilities = r.u32()?;
+    f.supports_eviction = capabilities & EVICTION != 0;
+    f.supports_vacancy_events = capabilities & VACANCY != 0;
+    f.max_entries = r.u32()?;
+    let mut seen = 0u32;
+    while !r.is_empty() {
+        let (kind, p) = property::pull(&mut r)?;
+        seen |= 1u32.checked_shl(u32::from(kind)).unwrap_or(0);
+        feature(&mut f, kind, p)?;
+    }
+    // What is not said of the miss flow is as for the others.
+    let miss_said = seen & (1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 13 | 1 << 15) != 0;
+    if !miss_said {
+        f.miss = f.nonmiss.clone();
+    }
+    Ok(f)
+}
+
+fn feature(f: &mut TableFeatures, kind: u16, p: Reader) -> Result<(), OfError> {
+    let side = if kind % 2 == 1 { &mut f.miss } else { &mut f.nonmiss };
+    match kind {
+        0 | 1 => side.instructions = bitmap(p)?,
+        2 | 3 => side.next_tables = p.rest().to_vec(),
+        4 | 5 => side.write_actions = bitmap(p)?,
+        6 | 7 => side.apply_actions = bitmap(p)?,
+        8 => {
+            let list = fields(p)?;
+            f.mask = list.iter().filter(|f| f.1).map(|f| f.0).collect();
+            f.matching = list.into_iter().map(|f| f.0).collect();
+        }
+        10 => f.wildcard = plain(p)?,
+        12 | 13 => side.write_set_fields = plain(p)?,
+        14 | 15 => side.apply_set_fields = plain(p)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn put_bitmap(out: &mut Vec<u8>, kind: u16, bits: u32) {
+    let mut body = Vec::new();
+    (0..32u16).filter(|b| bits >> b & 1 != 0).for_each(|b| {
+        body.u16(b).u16(4);
+    });
+    property::put(out, kind, &body);
+}
+
+fn put_fields(out: &mut Vec<u8>, kind: u16, list: &[FieldId], masked: &[FieldId], version: Version) {
+    let mut body = Vec::new();
+    for &f in list {
+        nxm::put_header(&mut body, f, version.wire(), masked.contains(&f));
+    }
+    property::put(out, kind, &body);
+}
+
+fn put_side(out: &mut Vec<u8>, f: &InstructionFeatures, miss: u16, version: Version) {
+    put_bitmap(out, miss, f.instructions);
+    property::put(out, 2 + miss, &f.next_tables);
+    put_bitmap(out, 4 + miss, f.write_actions);
+    put_fields(out, 12 + miss, &f.write_set_fields, &[], version);
+    put_bitmap(out, 6 + miss, f.apply_actions);
+    put_fields(out, 14 + miss, &f.apply_set_fields, &[], version);
+}
+
+pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Version) {
+    let start = out.len();
+    let bit = |on: bool, b: u32| if on && version >= Version::V14 { b } else { 0 };
+    let capabilities = bit(f.supports_eviction, EVICTION) | bit(f.supports_vacancy_events, VACANCY);
+    out.u16(0).u8(f.table).zeros(5).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
+    out.u32(capabilities).u32(f.max_entries);
+    put_side(out, &f.nonmiss, 0, version);
+    if f.miss != f.nonmiss {
+        put_side(out, &f.miss, 1, version);
+    }
+    put_fields(out, 8, &f.matching, &f.mask, version);
+    put_fields(out, 10, &f.wildcard, &[], version);
+    let len = out.len() - start;
+    out.set16(start, len as u16);
+}
