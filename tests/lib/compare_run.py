@@ -1,0 +1,178 @@
+"""One list of calls of the stock clients against two switches, and what differs in their answers.
+
+A call is a line of text: the tool, then its arguments as a shell would split them, with `$DB` for the database's remote,
+`$DIR` for the run directory and `$FILE` for a file with the call's input. Options of the table stand before the tool:
+
+    ~         the answer settles: while the two differ both are asked again, up to three seconds
+    ?         only the exit status counts
+    sorted    the order of the lines carries no meaning
+    blocks    the order of the ports' blocks of lines carries no meaning
+    flood     the order of the ports in a list of outputs carries no meaning
+    /RE/      only lines that match count (RE without blanks; \\s stands for one)
+
+The answer is exit status, standard output and standard error, normalised: what no two runs share is replaced by its name.
+"""
+import difflib
+import re
+import shlex
+import subprocess
+import time
+
+from lib import lab
+
+PROGRAMS = {"vsctl": "ovs-vsctl", "ofctl": "ovs-ofctl", "appctl": "ovs-appctl", "db": "ovsdb-client"}
+OPTIONS = {"~", "?", "sorted", "blocks", "flood"}
+SETTLE = 3.0
+
+# What differs between two runs of one and the same switch. Order matters: the first are the most specific.
+RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\|\d+\|", "<time>|"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+", "<time>"),
+    (r"\bxid=0x[0-9a-f]+", "xid=<xid>"),
+    (r"duration=[0-9.]+s", "duration=<t>s"),
+    (r"duration_sec=\d+|duration_nsec=\d+", "duration=<t>"),
+    (r"\bidle_age=\d+, |\bhard_age=\d+, ", ""),
+    (r"used:[0-9.]+s", "used:<t>s"),
+    (r"0000aa55aa5500[0-9a-f]{2}|aa:55:aa:55:00:[0-9a-f]{2}", "<mac>"),
+    (r"(\bp[ab]\): addr:)[0-9a-f:]{17}", r"\1<random>"),
+    (r"\brecirc_id=[1-9]\d*", "recirc_id=<id>"),
+    (r"recirc_id\((0x[1-9a-f][0-9a-f]*)\)", "recirc_id(<id>)"),
+    (r"\brecirc\(0x[0-9a-f]+\)", "recirc(<id>)"),
+    (r"\(Open vSwitch\) [0-9.]+\S*", "(Open vSwitch) <version>"),
+    (r"^Software: [0-9.]+\S*", "Software: <version>"),
+    (r"^DB Schema [0-9.]+", "DB Schema <version>"),
+    # Which of these a client sees depends on who is first to close.
+    (r"\((Broken pipe|Protocol error|Connection reset by peer)\)", "(<disconnected>)"),
+    (r"\bpid \d+", "pid <pid>"),
+]]
+
+# A list of outputs to ports: numbers and commas, nothing else between.
+OUTPUTS = re.compile(r"(?<![\w(.=:])\d+(?:,\d+)+(?![\w(:=.])")
+
+
+def sort_outputs(match):
+    return OUTPUTS.sub(lambda m: ",".join(sorted(m.group().split(","), key=int)), match.group().replace("actions:", "actions: "))
+
+
+class Call:
+    """One row of a table of calls."""
+
+    def __init__(self, text, stdin=None):
+        self.options, self.keep, self.stdin = set(), None, stdin
+        while True:
+            word, _, rest = text.partition(" ")
+            if word in PROGRAMS:
+                break
+            if word.startswith("/"):
+                self.keep = re.compile(word[1:-1] if word.endswith("/") else word[1:])
+            elif word in OPTIONS:
+                self.options.add(word)
+            else:
+                raise ValueError("what is %r in %r?" % (word, text))
+            text = rest
+        self.tool, self.args = word, shlex.split(rest)
+        self.text = PROGRAMS[word] + " " + rest
+
+    def argv(self, switch):
+        db = "unix:%s/db.sock" % switch.dir
+        file = switch.dir + "/input"
+        if "$FILE" in self.args:
+            with open(file, "w") as f:
+                f.write(self.stdin)
+        args = [a.replace("$DB", db).replace("$DIR", switch.dir).replace("$FILE", file) for a in self.args]
+        return [PROGRAMS[self.tool]] + {
+            "vsctl": ["--timeout=10", "--db=" + db],
+            "ofctl": ["--timeout=10"],
+            "appctl": ["-T", "10", "-t", "%s/%s.ctl" % (switch.dir, switch.name)],
+            "db": ["--timeout=10"],
+        }[self.tool] + args
+
+    def raw(self, switch):
+        """(exit status, output, errors) as the client gives them."""
+        r = subprocess.run(self.argv(switch), capture_output=True, text=True, errors="replace", timeout=30, env=switch.env,
+                           input=self.stdin or "")
+        return r.returncode, r.stdout, r.stderr
+
+    def answer(self, switch):
+        """The normalised answer, as lines."""
+        status, out, err = self.raw(switch)
+        lines = ["exit status %d" % status]
+        if "?" in self.options:
+            return lines
+        lines += self.select(normalise(out, switch))
+        lines += ["stderr: " + line for line in normalise(err, switch).splitlines()]
+        return lines
+
+    def select(self, text):
+        if "flood" in self.options:
+            text = re.sub(r"actions:.*", sort_outputs, text)
+        lines = [line.rstrip() for line in text.splitlines()]
+        if self.keep:
+            lines = [line for line in lines if self.keep.search(line)]
+        if "blocks" in self.options:
+            blocks = re.split(r"^(?=  port )", "\n".join(lines), flags=re.M)
+            lines = "\n".join(block.rstrip("\n") for block in blocks[:1] + sorted(blocks[1:])).split("\n")
+        return sorted(lines) if "sorted" in self.options else lines
+
+
+def normalise(text, switch):
+    """Takes out of `text` what belongs to this run and not to this program."""
+    text = text.replace(switch.dir, "<rundir>").replace(switch.name + ".ctl", "<daemon>.ctl")
+    for pattern, replacement in RULES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+class Difference:
+    """A call whose answers differ: the lines of a diff (`-` stock, `+` ours), and those that no known reason covers."""
+
+    def __init__(self, call, lines, known):
+        self.call, self.lines = call, lines
+        self.reasons, self.unexplained = [], []
+        for line in lines:
+            if line[0] not in "+-":
+                continue
+            entry = next((k for k in known if k.covers(call.text, line)), None)
+            if entry is None:
+                self.unexplained.append(line)
+            elif entry.reason not in self.reasons:
+                self.reasons.append(entry.reason)
+
+    def __str__(self):
+        return "\n".join([self.call.text] + ["    " + line for line in self.lines]
+                         + ["    because: " + r for r in self.reasons])
+
+
+class Known:
+    """A difference that is meant: calls and lines of the diff (with their sign) by regular expression, and why."""
+
+    def __init__(self, calls, lines, reason):
+        self.calls, self.lines, self.reason = re.compile(calls), re.compile(lines), reason
+
+    def covers(self, call, line):
+        return bool(self.calls.search(call) and self.lines.search(line))
+
+
+def compare(stock, ours, calls, known):
+    """Runs every call against both switches, in step; returns the differences."""
+    differences = []
+    for call in calls:
+        expected, got = call.answer(stock), call.answer(ours)
+        deadline = time.time() + SETTLE
+        while "~" in call.options and expected != got and time.time() < deadline:
+            time.sleep(0.1)
+            expected, got = call.answer(stock), call.answer(ours)
+        if expected != got:
+            lines = [line for line in difflib.unified_diff(expected, got, n=1, lineterm="")
+                     if not line.startswith(("---", "+++", "@@"))]
+            differences.append(Difference(call, lines, known))
+    return differences
+
+
+def two_switches(database="stock", ours=None):
+    """The stock switch and ours, both with dummy devices only."""
+    args = ["--enable-dummy=override", "--disable-system"]
+    stock = lab.Switch(ours=False, args=args, datapath_type="dummy").start()
+    other = (ours or lab.Switch)(args=args, datapath_type="dummy", database=database).start()
+    return stock, other
