@@ -1,3 +1,67 @@
-//! One program for every tool: vsctl, ofctl, appctl.
+//! One program for every tool: `sluice appctl …`, or under the name `ovs-appctl`, and so on.
+//!
+//! Under an Open vSwitch name a tool behaves as the tool of that name, down to its messages.
 
-fn main() {}
+mod appctl;
+mod getopt;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a tool was called.
+pub struct Call {
+    /// The program as it was called, for complaints about options.
+    pub argv0: String,
+    /// What the tool calls itself.
+    pub name: String,
+    /// Whether it goes by its Open vSwitch name.
+    pub compat: bool,
+    /// The arguments after the tool's name.
+    pub args: Vec<String>,
+}
+
+type Tool = fn(&Call) -> ExitCode;
+
+fn tool(name: &str) -> Option<Tool> {
+    match name {
+        "appctl" => Some(appctl::main),
+        _ => None,
+    }
+}
+
+const TOOLS: &str = "appctl";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
+    let argv0 = args.next().unwrap_or_else(|| "sluice".into());
+    let args: Vec<String> = args.collect();
+    let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(run) = base.strip_prefix("ovs-").and_then(tool) {
+        return run(&Call { argv0, name: base, compat: true, args });
+    }
+    match args.split_first() {
+        Some((first, rest)) => {
+            if let Some(run) = tool(first) {
+                let name = format!("sluice {first}");
+                return run(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
+            }
+            match first.as_str() {
+                "-V" | "--version" => println!("{}", runtime::version_text("sluice")),
+                "-h" | "--help" => println!("{}", usage()),
+                _ => {
+                    eprintln!("sluice: no tool \"{first}\" (there are: {TOOLS})");
+                    return ExitCode::FAILURE;
+                }
+            }
+            ExitCode::SUCCESS
+        }
+        None => {
+            eprintln!("{}", usage());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    format!("usage: sluice TOOL [ARG...]\nTools: {TOOLS} (each has --help)")
+}

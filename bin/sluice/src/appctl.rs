@@ -1,0 +1,250 @@
+//! `sluice appctl` (`ovs-appctl`): sends one command to a daemon and prints its answer.
+//!
+//! Exit status: 0 answered, 1 not reached, 2 answered with an error.
+
+use crate::Call;
+use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
+use ovsdb::Json;
+use ovsdb::json::sorted_string;
+use runtime::{Clock, Dirs, Module};
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use unixctl::{Client, Format};
+
+static FATAL_SIGNAL: Module = Module::new("fatal_signal");
+const SIGALRM: i32 = 14;
+
+const OPTIONS: [Opt; 7] = [
+    opt("target", Some('t'), Takes::Value),
+    opt("execute", Some('e'), Takes::Nothing),
+    opt("format", Some('f'), Takes::Value),
+    opt("help", Some('h'), Takes::Nothing),
+    opt("pretty", None, Takes::Nothing),
+    opt("version", Some('V'), Takes::Nothing),
+    opt("timeout", Some('T'), Takes::Value),
+];
+
+/// What the command line asks for.
+struct Job {
+    target: Option<String>,
+    timeout: Option<Duration>,
+    format: Format,
+    pretty: bool,
+    command: String,
+    args: Vec<String>,
+}
+
+/// Why there is no answer to print.
+enum Failure {
+    /// Nothing was answered.
+    Fatal(String),
+    /// The daemon's own words, and the target as the user named it.
+    Refused(String, String),
+    /// The answer is not of the kind asked for.
+    Odd(String),
+    /// Time is up.
+    TimeOut,
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut dirs = Dirs::from_env(&call.argv0);
+    dirs.progname.clone_from(&call.name);
+    runtime::log::init(&call.name, &Clock::new());
+    runtime::log::set_tool_defaults();
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(LOGGING).collect();
+    let parsed = match getopt::parse(&known, Order::First, &call.args) {
+        Ok(parsed) => parsed,
+        Err(e) => {
+            eprintln!("{}: {e}", call.argv0);
+            return ExitCode::FAILURE;
+        }
+    };
+    if parsed.options.iter().any(|(name, _)| *name == "help") {
+        print!("{}", usage(&call.name));
+        return ExitCode::SUCCESS;
+    }
+    if parsed.options.iter().any(|(name, _)| *name == "version") {
+        println!("{}", runtime::version_text(&call.name));
+        return ExitCode::SUCCESS;
+    }
+    let done = job(parsed, &dirs).map_err(Failure::Fatal).and_then(|job| perform(&job, call, &dirs));
+    match done {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(failure) => complain(&call.name, failure),
+    }
+}
+
+fn complain(name: &str, failure: Failure) -> ExitCode {
+    match failure {
+        Failure::Fatal(text) => {
+            eprintln!("{name}: {text}");
+            ExitCode::FAILURE
+        }
+        Failure::Refused(text, target) => {
+            eprint!("{text}");
+            eprintln!("{name}: {target}: server returned an error");
+            ExitCode::from(2)
+        }
+        Failure::Odd(text) => {
+            eprintln!("{name}: {text}");
+            ExitCode::from(2)
+        }
+        Failure::TimeOut => {
+            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
+            runtime::signals::Signals::die(SIGALRM)
+        }
+    }
+}
+
+fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
+    let (mut target, mut timeout, mut format, mut pretty) = (None, None, Format::Text, false);
+    let mut executes = 0;
+    for (name, value) in parsed.options {
+        let text = value.clone().unwrap_or_default();
+        match name {
+            "target" if target.is_some() => {
+                return Err("-t or --target may be specified only once".into());
+            }
+            "target" => target = value,
+            // Once the way to give the command; still written in scripts.
+            "execute" => executes += 1,
+            "format" => {
+                format = Format::from_name(&text)
+                    .ok_or_else(|| format!("value {text} on -f or --format is invalid"))?;
+            }
+            "pretty" => pretty = true,
+            "timeout" => {
+                let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
+                timeout = Some(seconds.ok_or_else(|| format!("value {text} on -T or --timeout is invalid"))?);
+            }
+            _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
+        }
+    }
+    if executes > 1 {
+        return Err("-e or --execute may be specified only once".into());
+    }
+    let mut rest = parsed.rest.into_iter();
+    let command = rest.next().ok_or("at least one non-option argument is required (use --help for help)")?;
+    if pretty && format != Format::Json {
+        return Err("--pretty is supported with --format json only".into());
+    }
+    let seconds = timeout
+        .or_else(|| std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0));
+    let timeout = seconds.map(|n| Duration::from_secs(n.into()));
+    Ok(Job { target, timeout, format, pretty, command, args: rest.collect() })
+}
+
+fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
+    let (target, path) = locate(job.target.as_deref(), call, dirs).map_err(Failure::Fatal)?;
+    let mut client = Client::connect(&path, job.timeout).map_err(|e| {
+        let why = runtime::error_text(&e);
+        match e.kind() {
+            ErrorKind::TimedOut => Failure::TimeOut,
+            _ => Failure::Fatal(format!("cannot connect to \"{}\" ({why})", path.display())),
+        }
+    })?;
+    if job.format == Format::Json {
+        transact(&mut client, &target, "set-options", &["--format".into(), "json".into()])?;
+    }
+    let answer = transact(&mut client, &target, &job.command, &job.args)?;
+    render(answer, job).map(ended)
+}
+
+fn transact(client: &mut Client, target: &str, command: &str, args: &[String]) -> Result<Json, Failure> {
+    match client.call(command, args) {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(Json::String(text))) => Err(Failure::Refused(ended(text), target.into())),
+        Ok(Err(other)) => Err(odd(&other)),
+        Err(e) if e.kind() == ErrorKind::TimedOut => Err(Failure::TimeOut),
+        Err(e) => {
+            let why = runtime::error_text(&e);
+            Err(Failure::Fatal(format!("{target}: transaction error ({why})")))
+        }
+    }
+}
+
+fn render(answer: Json, job: &Job) -> Result<String, Failure> {
+    match (job.format, answer) {
+        (Format::Text, Json::String(text)) => Ok(text),
+        (Format::Text, other) => Err(odd(&other)),
+        (Format::Json, mut value) if job.pretty => {
+            value.sort_all_objects();
+            Ok(format!("{value:#}"))
+        }
+        (Format::Json, value) => Ok(sorted_string(&value)),
+    }
+}
+
+fn odd(answer: &Json) -> Failure {
+    let kind = match answer {
+        Json::Null => "null",
+        Json::Bool(false) => "false",
+        Json::Bool(true) => "true",
+        Json::Number(n) if n.is_f64() => "real",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    };
+    Failure::Odd(format!("Unexpected reply type in JSON rpc reply: {kind}"))
+}
+
+/// With a line end, if there is anything to end.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The target as messages name it, and its socket.
+fn locate(given: Option<&str>, call: &Call, dirs: &Dirs) -> Result<(String, PathBuf), String> {
+    let Some(name) = given else {
+        // Our daemon goes by its own name or by the one of the daemon it stands in for.
+        if !call.compat
+            && let Ok(found) = by_name("sluiced", dirs)
+        {
+            return Ok(found);
+        }
+        return by_name("ovs-vswitchd", dirs);
+    };
+    if name.starts_with('/') { Ok((name.into(), name.into())) } else { by_name(name, dirs) }
+}
+
+fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
+    let pidfile = dirs.in_run(&format!("{name}.pid"));
+    let pid = runtime::daemon::read_pidfile(&pidfile).map_err(|e| {
+        format!("cannot read pidfile \"{}\" ({})", pidfile.display(), runtime::error_text(&e))
+    })?;
+    Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
+}
+
+fn usage(name: &str) -> String {
+    format!(
+        "{name}: asks a running daemon, or tells it what to do
+usage: {name} [TARGET] COMMAND [ARG...]
+Targets:
+  -t, --target=TARGET  name of the daemon, or absolute path of its socket
+Common commands:
+  list-commands        commands that the target supports
+  version              version of the target
+  vlog/list            present log levels
+  vlog/list-pattern    log patterns of each destination
+  vlog/set [SPEC]      sets log levels: MODULE, DESTINATION (syslog, console, file)
+                       and LEVEL (off, emer, err, warn, info, dbg), each optional
+  vlog/reopen          opens the log file again
+Other options:
+  -T, --timeout=SECS   waits at most SECS seconds for the answer
+  -f, --format=FMT     output format, 'json' or 'text' (default: text)
+  --pretty             indents the output; requires --format=json
+  -h, --help           prints this text
+  -V, --version        prints the version
+"
+    )
+}
