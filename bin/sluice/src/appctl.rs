@@ -5,7 +5,7 @@
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use ovsdb::Json;
-use ovsdb::json::sorted_string;
+use ovsdb::json::{quoted, sorted_string};
 use runtime::{Clock, Dirs, Module};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
@@ -173,11 +173,46 @@ fn render(answer: Json, job: &Job) -> Result<String, Failure> {
     match (job.format, answer) {
         (Format::Text, Json::String(text)) => Ok(text),
         (Format::Text, other) => Err(odd(&other)),
-        (Format::Json, mut value) if job.pretty => {
-            value.sort_all_objects();
-            Ok(format!("{value:#}"))
+        (Format::Json, value) if job.pretty => {
+            let mut text = String::new();
+            indented(&value, 1, &mut text);
+            Ok(text)
         }
         (Format::Json, value) => Ok(sorted_string(&value)),
+    }
+}
+
+/// JSON over many lines, as scripts know it: sorted members, brackets closed without a new line.
+fn indented(value: &Json, depth: usize, out: &mut String) {
+    let line = |out: &mut String, first: bool| {
+        out.push_str(if first { "\n" } else { ",\n" });
+        out.push_str(&"  ".repeat(depth));
+    };
+    match value {
+        Json::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(name, _)| *name);
+            out.push('{');
+            if members.is_empty() {
+                line(out, true);
+            }
+            for (i, (name, member)) in members.into_iter().enumerate() {
+                line(out, i == 0);
+                out.push_str(&quoted(name));
+                out.push_str(": ");
+                indented(member, depth + 1, out);
+            }
+            out.push('}');
+        }
+        Json::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                line(out, i == 0);
+                indented(item, depth + 1, out);
+            }
+            out.push(']');
+        }
+        leaf => out.push_str(&leaf.to_string()),
     }
 }
 

@@ -60,6 +60,7 @@ pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
             }
         }
     }
+    crate::signals::make_faults_fatal();
     let pidfile = match &args.pidfile {
         Some(path) => Some(Pidfile::take(path, args.overwrite_pidfile)?),
         None => None,

@@ -49,3 +49,28 @@ impl Signals {
         std::process::exit(128 + signal)
     }
 }
+
+/// Bit of SIGSEGV and of SIGBUS in the signal masks of `/proc/self/status`.
+const FAULTS: [(rustix::process::Signal, u64); 2] =
+    [(rustix::process::Signal::SEGV, 1 << 10), (rustix::process::Signal::BUS, 1 << 6)];
+
+/// Makes SIGSEGV and SIGBUS fatal when another process sends them, as they are to a C program.
+///
+/// Rust's start-up code catches them to tell a stack overflow from other faults. To any other
+/// fault it answers by restoring the default action and returning, so that the instruction
+/// faults again; a signal that was sent thus gets lost the first time. That first time happens
+/// here. Call it before there are threads.
+pub(crate) fn make_faults_fatal() {
+    let Some(caught) = caught_signals() else { return };
+    for (signal, bit) in FAULTS {
+        if caught & bit != 0 {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+        }
+    }
+}
+
+fn caught_signals() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
