@@ -8,6 +8,7 @@ use super::{
 use crate::error::{NX_VENDOR, ONF_VENDOR, OfError};
 use crate::flow_mod::NO_BUFFER;
 use crate::message::{Body, Message};
+use crate::monitor::{FlowMonitorRequest, MonitorCommand};
 use crate::packet_io::PacketInFormat;
 use crate::version::Version;
 
@@ -364,6 +365,11 @@ fn requested(m: &Message) -> Option<(u16, Records)> {
         Body::FlowMonitorRequest(q) => {
             (kind::FLOW_MONITOR, records(q, |o, q| monitor::encode_request(o, q, v)))
         }
+        Body::FlowMonitorCancel(id) if v >= Version::V14 => {
+            let command = MonitorCommand::Delete;
+            let q = FlowMonitorRequest { id: *id, command, ..FlowMonitorRequest::default() };
+            (kind::FLOW_MONITOR, single(|o| monitor::encode_request(o, &q, v)))
+        }
         Body::IpfixBridgeRequest => (kind::IPFIX_BRIDGE, Vec::new()),
         Body::IpfixFlowRequest => (kind::IPFIX_FLOW, Vec::new()),
         _ => return None,
@@ -393,6 +399,12 @@ fn replied(m: &Message) -> Option<(u16, Records)> {
             (kind::TABLE_FEATURES, records(l, |o, f| table::encode_features(o, f, v)))
         }
         Body::TableDescReply(l) => (kind::TABLE_DESC, records(l, table::encode_desc)),
+        Body::FlowMonitorPaused if v >= Version::V14 => {
+            (kind::FLOW_MONITOR, vec![vec![0, 8, 0, 5, 0, 0, 0, 0]])
+        }
+        Body::FlowMonitorResumed if v >= Version::V14 => {
+            (kind::FLOW_MONITOR, vec![vec![0, 8, 0, 6, 0, 0, 0, 0]])
+        }
         Body::FlowMonitorReply(l) => (kind::FLOW_MONITOR, records(l, |o, u| monitor::encode_update(o, u, v))),
         _ => return None,
     })

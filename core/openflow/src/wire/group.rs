@@ -3,7 +3,7 @@
 use super::action::{Context, actions, put_actions};
 use super::buf::{Put, Reader};
 use super::{nxm, property};
-use crate::error::{NX_VENDOR, OfError};
+use crate::error::OfError;
 use crate::flow_mod::{Duration, GROUP_ANY};
 use crate::group::*;
 use crate::version::Version;
@@ -13,7 +13,8 @@ const WEIGHT: u16 = 0;
 const WATCH_PORT: u16 = 1;
 const WATCH_GROUP: u16 = 2;
 const EXPERIMENTER: u16 = 0xffff;
-/// Nicira's property of a group.
+/// Netronome's number, and its property of a group.
+const NTR_VENDOR: u32 = 0x0000_154d;
 const SELECTION_METHOD: u32 = 1;
 
 fn kind(raw: u8) -> Result<GroupType, OfError> {
@@ -96,7 +97,7 @@ fn put_bucket(out: &mut Vec<u8>, b: &Bucket, group: GroupType, version: Version)
         let len = out.len() - at;
         out.set16(start + 2, len as u16);
         if group == GroupType::Select || b.weight > 1 {
-            property::put(out, WEIGHT, &b.weight.to_be_bytes());
+            property::put_u16(out, WEIGHT, b.weight);
         }
         if b.watch_port != OfPort::NONE {
             property::put(out, WATCH_PORT, &b.watch_port.to_u32().to_be_bytes());
@@ -116,7 +117,7 @@ fn selection(r: &mut Reader) -> Result<Selection, OfError> {
         if kind != EXPERIMENTER {
             return Err(OfError::BpcBadType);
         }
-        if p.u32()? != NX_VENDOR || p.u32()? != SELECTION_METHOD {
+        if p.u32()? != NTR_VENDOR || p.u32()? != SELECTION_METHOD {
             return Err(OfError::BpcBadExperimenter);
         }
         p.skip(4)?;
@@ -134,7 +135,7 @@ fn put_selection(out: &mut Vec<u8>, s: &Selection) {
         return;
     }
     let mut body = Vec::new();
-    body.u32(NX_VENDOR).u32(SELECTION_METHOD).zeros(4).text(&s.method, 16).u64(s.param);
+    body.u32(NTR_VENDOR).u32(SELECTION_METHOD).zeros(4).text(&s.method, 16).u64(s.param);
     for &(field, mask) in &s.fields {
         nxm::put_header(&mut body, field, Version::V15.wire(), false);
         body.number(mask, usize::from(field.info().n_bytes));
@@ -216,7 +217,7 @@ pub(super) fn encode_desc(out: &mut Vec<u8>, g: &GroupDesc, version: Version) {
 }
 
 fn timed(version: Version) -> bool {
-    version >= Version::V13
+    version >= Version::V13 || version == Version::V10
 }
 
 pub(super) fn decode_stats(r: &mut Reader, version: Version) -> Result<GroupStats, OfError> {

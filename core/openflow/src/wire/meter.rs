@@ -49,7 +49,7 @@ pub(super) fn decode_mod(r: &mut Reader) -> Result<MeterMod, OfError> {
         return Ok(MeterMod { command, config });
     }
     let unit = config.flags & (meter_flags::KBPS | meter_flags::PKTPS);
-    if unit == 0 || unit == meter_flags::KBPS | meter_flags::PKTPS || config.flags & !0xf != 0 {
+    if unit == meter_flags::KBPS | meter_flags::PKTPS {
         return Err(OfError::MmfcBadFlags);
     }
     config.bands = bands(r)?;

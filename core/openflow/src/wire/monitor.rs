@@ -1,18 +1,19 @@
-//! Flow monitors: Nicira's form up to 1.2, that of 1.4 (in 1.3 as an extension of ONF).
+//! Flow monitors: Nicira's form up to 1.2, that form with OXM and wide port numbers in 1.3 (ONF), that of 1.4.
 
 use super::action::{Context, instructions, put_instructions};
 use super::buf::{Put, Reader};
 use super::flow_mod::{reason_number, removed_reason};
 use super::{matching, nxm};
 use crate::error::OfError;
-use crate::flow_mod::{GROUP_ANY, RemovedReason};
+use crate::flow_mod::RemovedReason;
 use crate::message::Xid;
 use crate::monitor::*;
 use crate::version::Version;
 use units::OfPort;
 
-fn is_nicira(version: Version) -> bool {
-    version < Version::V13
+/// Nicira's form or ONF's, which is much the same.
+fn is_old(version: Version) -> bool {
+    version < Version::V14
 }
 
 fn flags(raw: u16) -> MonitorFlags {
@@ -37,15 +38,21 @@ fn flag_bits(f: MonitorFlags) -> u16 {
 
 pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMonitorRequest, OfError> {
     let mut q = FlowMonitorRequest { id: r.u32()?, ..FlowMonitorRequest::default() };
-    let known = if is_nicira(version) { 0x3f } else { 0x7f };
+    let known = if is_old(version) { 0x3f } else { 0x7f };
     let raw;
-    if is_nicira(version) {
+    if is_old(version) {
         raw = r.u16()?;
-        q.out_port = OfPort(r.u16()?);
-        let len = usize::from(r.u16()?);
+        let wide = version == Version::V13;
+        if wide {
+            r.skip(2)?;
+            q.out_port = OfPort::from_u32(r.u32()?).ok_or(OfError::MofcBadOut)?;
+        } else {
+            q.out_port = OfPort(r.u16()?);
+        }
+        let len = if wide { 0 } else { usize::from(r.u16()?) };
         q.table = r.u8()?;
-        r.zeros(5, OfError::NxbrcMustBeZero)?;
-        q.matching = nxm::pull_nxm(r, len, false)?.0;
+        r.zeros(if wide { 3 } else { 5 }, OfError::NxbrcMustBeZero)?;
+        q.matching = if wide { matching::pull(r, version)? } else { nxm::pull_nxm(r, len, false)?.0 };
     } else {
         q.out_port = OfPort::from_u32(r.u32()?).ok_or(OfError::MofcBadOut)?;
         q.out_group = r.u32()?;
@@ -68,22 +75,40 @@ pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMon
 
 pub(super) fn encode_request(out: &mut Vec<u8>, q: &FlowMonitorRequest, version: Version) {
     out.u32(q.id);
-    if is_nicira(version) {
-        out.u16(flag_bits(q.flags) & 0x3f).u16(q.out_port.0);
-        let at = out.len();
-        out.u16(0).u8(q.table).zeros(5);
-        let len = nxm::put_nxm(out, &q.matching, (0, 0));
-        out.set16(at, len);
+    if is_old(version) {
+        out.u16(flag_bits(q.flags) & 0x3f);
+        if version == Version::V13 {
+            let at = out.len();
+            out.u16(0).u32(q.out_port.to_u32()).u8(q.table).zeros(3);
+            let len = put_match(out, &q.matching, version);
+            out.set16(at, len);
+        } else {
+            out.u16(q.out_port.0);
+            let at = out.len();
+            out.u16(0).u8(q.table).zeros(5);
+            let len = put_match(out, &q.matching, version);
+            out.set16(at, len);
+        }
     } else {
-        out.u32(q.out_port.to_u32()).u32(if q.out_group == 0 { GROUP_ANY } else { q.out_group });
+        out.u32(q.out_port.to_u32()).u32(q.out_group);
         out.u16(flag_bits(q.flags)).u8(q.table).u8(q.command as u8);
         matching::put(out, &q.matching, version);
     }
 }
 
+/// The match, NXM or OXM; returns its length without padding.
+fn put_match(out: &mut Vec<u8>, m: &flow::Match, version: Version) -> u16 {
+    if version < Version::V13 {
+        return nxm::put_nxm(out, m, (0, 0));
+    }
+    let start = out.len();
+    matching::put(out, m, version);
+    u16::from_be_bytes([out[start + 2], out[start + 3]])
+}
+
 /// Number of the event in this form: Nicira's has no "initial".
 fn shifted(raw: u16, version: Version) -> u16 {
-    if is_nicira(version) { raw + 1 } else { raw }
+    if is_old(version) { raw + 1 } else { raw }
 }
 
 pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, OfError> {
@@ -105,14 +130,17 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
         actions: Vec::new(),
     };
     let why;
-    if is_nicira(cx.version) {
+    if is_old(cx.version) {
         why = r.u16()?;
         (e.priority, e.idle_timeout, e.hard_timeout) = (r.u16()?, r.u16()?, r.u16()?);
         let len = usize::from(r.u16()?);
         e.table = r.u8()?;
         r.skip(1)?;
         e.cookie = r.u64()?;
-        e.matching = nxm::pull_nxm(&mut r, len, false)?.0;
+        e.matching = match cx.version {
+            Version::V13 => matching::pull(&mut r, cx.version)?,
+            _ => nxm::pull_nxm(&mut r, len, false)?.0,
+        };
     } else {
         e.table = r.u8()?;
         why = u16::from(r.u8()?);
@@ -135,10 +163,10 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
 pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version) {
     let (event, e, why) = match u {
         FlowUpdate::Abbreviated(xid) => {
-            out.u16(8).u16(if is_nicira(version) { 3 } else { 4 }).u32(xid.0);
+            out.u16(8).u16(if is_old(version) { 3 } else { 4 }).u32(xid.0);
             return;
         }
-        FlowUpdate::Initial(e) if is_nicira(version) => (1, e, None),
+        FlowUpdate::Initial(e) if is_old(version) => (1, e, None),
         FlowUpdate::Initial(e) => (0, e, None),
         FlowUpdate::Added(e) => (1, e, None),
         FlowUpdate::Deleted(e, why) => (2, e, Some(*why)),
@@ -147,11 +175,11 @@ pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version)
     let why = why.map_or(0, |w: RemovedReason| reason_number(w, version));
     let start = out.len();
     out.u16(0);
-    if is_nicira(version) {
+    if is_old(version) {
         out.u16(event - 1).u16(u16::from(why)).u16(e.priority).u16(e.idle_timeout).u16(e.hard_timeout);
         let at = out.len();
         out.u16(0).u8(e.table).zeros(1).u64(e.cookie);
-        let len = nxm::put_nxm(out, &e.matching, (0, 0));
+        let len = put_match(out, &e.matching, version);
         out.set16(at, len);
     } else {
         out.u16(event).u8(e.table).u8(why).u16(e.idle_timeout).u16(e.hard_timeout).u16(e.priority).zeros(4);

@@ -168,6 +168,14 @@ pub(super) fn reply(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         kind::QUEUE_DESC => {
             Body::QueueConfigReply(OfPort::NONE, list(r, |r| stats::decode_config(r, OfPort::NONE, v))?)
         }
+        kind::FLOW_MONITOR if r.rest() == [0, 8, 0, 5, 0, 0, 0, 0] => {
+            r.skip(8)?;
+            Body::FlowMonitorPaused
+        }
+        kind::FLOW_MONITOR if r.rest() == [0, 8, 0, 6, 0, 0, 0, 0] => {
+            r.skip(8)?;
+            Body::FlowMonitorResumed
+        }
         kind::FLOW_MONITOR => Body::FlowMonitorReply(list(r, |r| monitor::decode_update(r, cx))?),
         _ => return Err(OfError::BrcBadStat),
     };

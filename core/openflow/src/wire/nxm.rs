@@ -47,7 +47,7 @@ fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
 /// An unknown field is an error too, but the reader is past its header then: see `Err(_, Some(length))`.
 fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (OfError, Option<usize>)> {
     let (unknown, bad_len) = match place {
-        Place::Match => (OfError::BmcBadField, OfError::BmcBadLen),
+        Place::Match => (OfError::BmcBadField, OfError::BmcBadField),
         Place::Action => (OfError::BacBadSetType, OfError::BacBadSetLen),
     };
     let short = |_| (OfError::BmcBadLen, None);
@@ -58,13 +58,13 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
         return Ok(Header { bits, field: None });
     }
     let least = if bits >> 32 != 0 { 4 } else { 0 };
-    if bits & 0xff <= least {
+    if bits & 0xff < least {
         return Err((OfError::BmcBadLen, None));
     }
     let header = Header { bits, field: None };
     let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload())))?;
     if !field.info().headers.iter().any(|h| h.bits == exact) {
-        return Err((bad_len, None));
+        return Err((bad_len, Some(header.payload())));
     }
     Ok(Header { bits, field: Some(field) })
 }

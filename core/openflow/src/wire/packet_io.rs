@@ -7,6 +7,7 @@ use crate::error::OfError;
 use crate::flow_mod::NO_BUFFER;
 use crate::packet_io::*;
 use crate::version::Version;
+use flow::field::Prereq;
 use flow::{FieldId, Match};
 use units::OfPort;
 
@@ -162,18 +163,20 @@ pub(super) fn encode_nxt(out: &mut Vec<u8>, pin: &PacketIn, version: Version) {
 
 pub(super) fn encode_nxt2(out: &mut Vec<u8>, pin: &PacketIn, version: Version) {
     use super::property::put;
-    put(out, prop::PACKET, &pin.packet);
+    if !pin.packet.is_empty() {
+        put(out, prop::PACKET, &pin.packet);
+    }
     if pin.total_len as usize != pin.packet.len() {
         put(out, prop::FULL_LEN, &pin.total_len.to_be_bytes());
     }
     if pin.buffer_id != NO_BUFFER {
         put(out, prop::BUFFER_ID, &pin.buffer_id.to_be_bytes());
     }
-    put(out, prop::TABLE_ID, &[pin.table]);
+    super::property::put_u8(out, prop::TABLE_ID, pin.table);
     if pin.cookie != u64::MAX {
         super::property::put_u64(out, prop::COOKIE, pin.cookie);
     }
-    put(out, prop::REASON, &[number(pin.reason, version)]);
+    super::property::put_u8(out, prop::REASON, number(pin.reason, version));
     let mut metadata = Vec::new();
     nxm::put_raw(&mut metadata, &pin.metadata, 0, (0, 0));
     put(out, prop::METADATA, &metadata);
@@ -193,7 +196,11 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
         Version::V15 => {
             let len = r.u16()?;
             r.skip(2)?;
-            (nxm::pull_oxm(r, true)?, len)
+            let metadata = nxm::pull_oxm(r, false)?;
+            if FieldId::all().any(|f| is_header(f) && f.mask_of(&metadata.mask) != 0) {
+                return Err(OfError::BrcPipelineFieldsOnly);
+            }
+            (metadata, len)
         }
         _ => {
             let port = OfPort::from_u32(r.u32()?).ok_or(OfError::BacBadOutPort)?;
@@ -214,6 +221,11 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
     super::check::verify_actions(&actions, cx.version)?;
     let packet = if buffer_id == NO_BUFFER { r.rest().to_vec() } else { Vec::new() };
     Ok(PacketOut { buffer_id, metadata, actions, packet })
+}
+
+/// A field of the packet itself, which a packet-out's metadata may not have.
+fn is_header(field: FieldId) -> bool {
+    !matches!(field.info().prereq, Prereq::None | Prereq::CtValid)
 }
 
 pub(super) fn encode_out(out: &mut Vec<u8>, po: &PacketOut, version: Version) {

@@ -16,6 +16,16 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     out.u16(kind).u16((4 + payload.len()) as u16).bytes(payload).pad8(start);
 }
 
+/// A number of one byte: properties of numbers are eight bytes long with their padding.
+pub(super) fn put_u8(out: &mut Vec<u8>, kind: u16, v: u8) {
+    put(out, kind, &[v, 0, 0, 0]);
+}
+
+/// A number of two bytes.
+pub(super) fn put_u16(out: &mut Vec<u8>, kind: u16, v: u16) {
+    put(out, kind, &[(v >> 8) as u8, v as u8, 0, 0]);
+}
+
 pub(super) fn put_u64(out: &mut Vec<u8>, kind: u16, v: u64) {
     out.u16(kind).u16(16).zeros(4).u64(v);
 }

@@ -357,12 +357,12 @@ fn put_tuple(out: &mut Vec<u8>, kind: u16, t: &CtTuple) {
     }
     for (kind, n) in [(2, t.src_port), (3, t.dst_port), (4, t.icmp_id)] {
         if let Some(n) = n {
-            property::put(&mut inner, kind, &n.to_be_bytes());
+            property::put_u16(&mut inner, kind, n);
         }
     }
     for (kind, n) in [(5, t.icmp_type), (6, t.icmp_code)] {
         if let Some(n) = n {
-            property::put(&mut inner, kind, &[n]);
+            property::put_u8(&mut inner, kind, n);
         }
     }
     if !inner.is_empty() {
@@ -376,14 +376,18 @@ pub(super) fn encode_ct_flush(out: &mut Vec<u8>, f: &CtFlush) {
     put_tuple(out, 0, &f.original);
     put_tuple(out, 1, &f.reply);
     if let Some(zone) = f.zone {
-        property::put(out, 2, &zone.to_be_bytes());
+        property::put_u16(out, 2, zone);
     }
     if let Some((mark, mask)) = f.mark {
         property::put(out, 3, &mark.to_be_bytes());
-        property::put(out, 4, &mask.to_be_bytes());
+        if mask != u32::MAX {
+            property::put(out, 4, &mask.to_be_bytes());
+        }
     }
     if let Some((labels, mask)) = f.labels {
         property::put(out, 5, &labels.to_be_bytes());
-        property::put(out, 6, &mask.to_be_bytes());
+        if mask != u128::MAX {
+            property::put(out, 6, &mask.to_be_bytes());
+        }
     }
 }

@@ -57,6 +57,8 @@ pub(super) fn decode_request(
             r.skip(4)?;
             (q.cookie, q.cookie_mask) = (r.u64()?, r.u64()?);
             q.matching = matching::pull(r, version)?;
+            // Later versions may say more here.
+            r.skip(r.len())?;
         }
     }
     Ok(q)
@@ -361,8 +363,7 @@ const MAX_RATE: u16 = 2;
 pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> Result<QueueConfig, OfError> {
     let mut q = QueueConfig { port, ..QueueConfig::default() };
     let (at, head) = match version {
-        Version::V10 => (4, 8),
-        Version::V14 | Version::V15 => (8, 16),
+        Version::V10 | Version::V11 => (4, 8),
         _ => (8, 16),
     };
     let mut peek = *r;
@@ -371,14 +372,14 @@ pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> R
     let mut body = r.sub(len)?;
     let mut fixed = body.sub(head)?;
     match version {
-        Version::V10 => q.queue = fixed.u32()?,
+        Version::V10 | Version::V11 => q.queue = fixed.u32()?,
         Version::V14 | Version::V15 => {
             q.port = OfPort::from_u32(fixed.u32()?).ok_or(OfError::QofcBadPort)?;
             q.queue = fixed.u32()?;
         }
         _ => {
+            // The port is that of the message.
             q.queue = fixed.u32()?;
-            q.port = OfPort::from_u32(fixed.u32()?).ok_or(OfError::QofcBadPort)?;
         }
     }
     while !body.is_empty() {
@@ -398,7 +399,7 @@ pub(super) fn decode_config(r: &mut Reader, port: OfPort, version: Version) -> R
 pub(super) fn encode_config(out: &mut Vec<u8>, q: &QueueConfig, version: Version) {
     let start = out.len();
     let at = match version {
-        Version::V10 => {
+        Version::V10 | Version::V11 => {
             out.u32(q.queue).zeros(4);
             4
         }
@@ -414,7 +415,7 @@ pub(super) fn encode_config(out: &mut Vec<u8>, q: &QueueConfig, version: Version
     for (kind, rate) in [(MIN_RATE, q.min_rate), (MAX_RATE, q.max_rate)] {
         let Some(rate) = rate else { continue };
         if version >= Version::V14 {
-            property::put(out, kind, &rate.to_be_bytes());
+            property::put_u16(out, kind, rate);
         } else {
             out.u16(kind).u16(16).zeros(4).u16(rate).zeros(6);
         }

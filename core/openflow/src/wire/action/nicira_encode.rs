@@ -5,7 +5,7 @@ use crate::action::*;
 use crate::error::NX_VENDOR;
 use crate::version::Version;
 use crate::wire::buf::Put;
-use crate::wire::nxm;
+use crate::wire::{nxm, property};
 use flow::{FieldId, Subfield};
 use units::OfPort;
 
@@ -177,11 +177,6 @@ fn output_reg(out: &mut Vec<u8>, src: Subfield, max_len: u16) {
     }
 }
 
-fn property(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    let start = out.len();
-    out.u16(kind).u16(4 + payload.len() as u16).bytes(payload).pad8(start);
-}
-
 fn controller(out: &mut Vec<u8>, c: &Controller) {
     if c.userdata.is_empty() && !c.pause && c.meter == 0 {
         return action(out, 20, |o| {
@@ -191,22 +186,22 @@ fn controller(out: &mut Vec<u8>, c: &Controller) {
     action(out, 37, |o| {
         o.zeros(6);
         if c.max_len != 0xffff {
-            property(o, 0, &c.max_len.to_be_bytes());
+            property::put_u16(o, 0, c.max_len);
         }
         if c.controller_id != 0 {
-            property(o, 1, &c.controller_id.to_be_bytes());
+            property::put_u16(o, 1, c.controller_id);
         }
         if c.reason != 1 {
-            property(o, 2, &[c.reason]);
+            property::put_u8(o, 2, c.reason);
         }
         if !c.userdata.is_empty() {
-            property(o, 3, &c.userdata);
+            property::put(o, 3, &c.userdata);
         }
         if c.pause {
-            property(o, 4, &[]);
+            property::put(o, 4, &[]);
         }
         if c.meter != 0 {
-            property(o, 5, &c.meter.to_be_bytes());
+            property::put(o, 5, &c.meter.to_be_bytes());
         }
     });
 }
