@@ -215,13 +215,13 @@ impl Module {
                 facility: if sinks.facility == 0 { 16 << 3 } else { sinks.facility },
             };
             if wants(Dest::Console) {
-                sinks.to_console(&r);
+                sinks.write_console(&r);
             }
             if wants(Dest::Syslog) {
-                sinks.to_syslog(&r);
+                sinks.write_syslog(&r);
             }
             if file {
-                sinks.to_file(&r);
+                sinks.write_file(&r);
             }
         });
     }

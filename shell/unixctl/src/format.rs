@@ -24,7 +24,7 @@ impl Format {
     }
 
     /// Reads the arguments of `set-options`; the error is the reply's text.
-    pub(crate) fn from_options(self, args: &[String]) -> Result<Format, String> {
+    pub(crate) fn with_options(self, args: &[String]) -> Result<Format, String> {
         let mut format = self;
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn options_choose_the_format() {
         let set =
-            |args: &[&str]| Format::Text.from_options(&args.iter().map(|a| (*a).into()).collect::<Vec<_>>());
+            |args: &[&str]| Format::Text.with_options(&args.iter().map(|a| (*a).into()).collect::<Vec<_>>());
         assert_eq!(set(&["--format", "json"]), Ok(Format::Json));
         assert_eq!(set(&["--format=JSON"]), Ok(Format::Json));
         assert_eq!(set(&["--format", "xml"]), Err("option format has invalid value xml".into()));

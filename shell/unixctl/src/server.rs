@@ -134,7 +134,7 @@ impl Server {
         Some(match request.method.as_str() {
             "version" => Ok(self.version.as_str().into()),
             "list-commands" => Ok(self.list(conn.format)),
-            "set-options" => conn.format.from_options(&request.args).map(|format| {
+            "set-options" => conn.format.with_options(&request.args).map(|format| {
                 conn.format = format;
                 Reply::Text(String::new())
             }),

@@ -113,19 +113,19 @@ impl Sinks {
         }
     }
 
-    pub fn to_console(&self, r: &Record<'_>) {
+    pub fn write_console(&self, r: &Record<'_>) {
         let line = render(&self.patterns[Dest::Console as usize], r) + "\n";
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
-    pub fn to_file(&mut self, r: &Record<'_>) {
+    pub fn write_file(&mut self, r: &Record<'_>) {
         if let Some(f) = &mut self.file {
             let line = render(&self.patterns[Dest::File as usize], r) + "\n";
             let _ = f.write_all(line.as_bytes());
         }
     }
 
-    pub fn to_syslog(&mut self, r: &Record<'_>) {
+    pub fn write_syslog(&mut self, r: &Record<'_>) {
         self.ensure_syslog();
         let text = render(&self.patterns[Dest::Syslog as usize], r);
         let daemon = Record { facility: if self.facility == 0 { 3 << 3 } else { self.facility }, ..*r };
