@@ -1,0 +1,298 @@
+//! One connection with its socket: connecting, reading, writing, being snooped on.
+
+use crate::manager::{ConnKind, ControllerTarget};
+use crate::session::{Session, SessionState};
+use openflow::{Message, VersionSet};
+use runtime::poll_loop::Interest;
+use runtime::{Module, RateLimit, WaitSet};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use transport::{Action, Loss, Reconnect, Stream, Target, Wording};
+use units::Millis;
+
+static RCONN: Module = Module::new("rconn");
+static VCONN: Module = Module::new("vconn");
+static LIMIT: RateLimit = RateLimit::new(60, 600);
+
+/// A peer that does not take so many bytes of replies is not read from.
+const OUTPUT_MAX: usize = 4 << 20;
+/// So many unread bytes are fetched ahead.
+const INPUT_MAX: usize = 256 << 10;
+/// Messages of one connection in one turn.
+const TURN_MAX: u32 = 50;
+const READ_SIZE: usize = 64 << 10;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) kind: ConnKind,
+    /// What the configuration wants of it; the target is empty for tools.
+    pub(crate) settings: ControllerTarget,
+    pub(crate) reconnect: Reconnect,
+    /// There while the connection, or an attempt, is.
+    pub(crate) session: Option<Session>,
+    /// Where to connect to; `None` for those who came to us.
+    target: Option<Target>,
+    versions: VersionSet,
+    stream: Option<Stream>,
+    snoopers: Vec<Snooper>,
+    left: u32,
+}
+
+/// Somebody who watches a connection.
+#[derive(Debug)]
+pub(crate) struct Snooper {
+    stream: Stream,
+    session: Session,
+}
+
+impl Conn {
+    /// A connection that somebody made to us.
+    pub(crate) fn accepted(
+        kind: ConnKind,
+        stream: Stream,
+        settings: ControllerTarget,
+        versions: VersionSet,
+        now: Millis,
+    ) -> Conn {
+        let name = stream.name().to_owned();
+        let mut reconnect = Reconnect::accepted(&name, Wording::OpenFlow, now);
+        reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
+        let mut session = Session::new(&name, kind == ConnKind::Service, versions);
+        session.async_by_default = settings.async_messages;
+        Conn {
+            kind,
+            settings,
+            reconnect,
+            session: Some(session),
+            target: None,
+            versions,
+            stream: Some(stream),
+            snoopers: Vec::new(),
+            left: 0,
+        }
+    }
+
+    /// A connection that we make. The name is `<bridge><-><target>`, as logs show it.
+    pub(crate) fn active(
+        bridge: &str,
+        settings: ControllerTarget,
+        target: Target,
+        versions: VersionSet,
+        now: Millis,
+    ) -> Conn {
+        let name = format!("{bridge}<->{}", settings.target);
+        let mut conn = Conn {
+            kind: ConnKind::Controller,
+            reconnect: Reconnect::new(name, Wording::OpenFlow, now),
+            settings: settings.clone(),
+            session: None,
+            target: Some(target),
+            versions,
+            stream: None,
+            snoopers: Vec::new(),
+            left: 0,
+        };
+        conn.configure(settings);
+        conn
+    }
+
+    /// Takes over what may change without a new connection.
+    pub(crate) fn configure(&mut self, settings: ControllerTarget) {
+        self.reconnect.set_max_backoff(settings.max_backoff.0);
+        self.reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
+        self.settings = settings;
+    }
+
+    /// It makes its connection itself, and makes it again.
+    pub(crate) fn is_active(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// It is over for good.
+    pub(crate) fn is_over(&self) -> bool {
+        self.target.is_none() && self.stream.is_none()
+    }
+
+    /// Connected, with a version agreed on.
+    pub(crate) fn open_session(&mut self) -> Option<&mut Session> {
+        self.session.as_mut().filter(|s| s.state() == SessionState::Open)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.session.as_ref().is_some_and(|s| s.state() == SessionState::Open)
+    }
+
+    /// Does what is due, reads and writes.
+    pub(crate) fn run(&mut self, now: Millis) {
+        self.left = TURN_MAX;
+        self.progress(now);
+        self.read(now);
+        match self.reconnect.run(now) {
+            Some(Action::Connect) => self.connect(now),
+            Some(Action::Disconnect) => self.drop_stream(),
+            Some(Action::Probe) => self.session.iter_mut().for_each(Session::send_echo),
+            None => {}
+        }
+        self.session.iter_mut().for_each(|s| s.expire_bundles(now));
+        self.flush(now);
+    }
+
+    fn connect(&mut self, now: Millis) {
+        let Some(target) = &self.target else { return };
+        match Stream::connect(target) {
+            Ok(stream) => self.stream = Some(stream),
+            Err(e) => self.reconnect.connect_failed(now, &e),
+        }
+        self.progress(now);
+    }
+
+    /// An attempt whose socket is connected becomes a session.
+    fn progress(&mut self, now: Millis) {
+        if self.session.is_some() {
+            return;
+        }
+        let Some(stream) = &mut self.stream else { return };
+        match stream.connect_progress() {
+            Ok(true) => {
+                let mut session = Session::new(self.reconnect.name(), false, self.versions);
+                session.async_by_default = self.settings.async_messages;
+                self.session = Some(session);
+            }
+            Ok(false) => {}
+            Err(e) => {
+                self.drop_stream();
+                self.reconnect.connect_failed(now, &e);
+            }
+        }
+    }
+
+    fn read(&mut self, now: Millis) {
+        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
+        let mut buffer = [0; READ_SIZE];
+        while session.backlog() < INPUT_MAX && session.output_len() < OUTPUT_MAX {
+            match stream.read(&mut buffer) {
+                Ok(0) => return self.lost(now, Loss::Closed),
+                Ok(n) => {
+                    self.reconnect.activity(now);
+                    session.receive(buffer.get(..n).unwrap_or_default());
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return self.lost(now, Loss::from(&e)),
+            }
+        }
+    }
+
+    /// The next request, until this turn's share is used up.
+    pub(crate) fn next_message(&mut self, now: Millis) -> Option<(Message, Vec<u8>)> {
+        if self.left == 0 || self.session.as_ref()?.output_len() >= OUTPUT_MAX {
+            return None;
+        }
+        let session = self.session.as_mut()?;
+        let was_open = session.state() == SessionState::Open;
+        let message = session.next_message();
+        if !was_open && session.state() == SessionState::Open {
+            self.reconnect.connected(now);
+        }
+        self.left = if message.is_some() { self.left - 1 } else { TURN_MAX };
+        message
+    }
+
+    /// Writes what is queued; ends a session that has failed.
+    pub(crate) fn flush(&mut self, now: Millis) {
+        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
+        let copies = session.take_tap();
+        self.snoopers.retain_mut(|s| s.turn(&copies));
+        session.set_tap(!self.snoopers.is_empty());
+        let written = session.flush(stream);
+        if let Some(why) = session.failure() {
+            runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", session.name);
+            return self.lost(now, Loss::from(&io::Error::from_raw_os_error(EPROTO)));
+        }
+        match written {
+            Ok(()) => {}
+            Err(e) => self.lost(now, Loss::from(&e)),
+        }
+    }
+
+    fn lost(&mut self, now: Millis, loss: Loss) {
+        self.drop_stream();
+        self.reconnect.disconnected(now, loss);
+    }
+
+    fn drop_stream(&mut self) {
+        self.stream = None;
+        self.session = None;
+        self.snoopers.clear();
+    }
+
+    pub(crate) fn log(&mut self) {
+        self.reconnect.log_to(&RCONN);
+    }
+
+    pub(crate) fn add_snooper(&mut self, stream: Stream) {
+        let session = Session::new(stream.name(), true, VersionSet::ALL);
+        self.snoopers.push(Snooper { stream, session });
+        if let Some(session) = &mut self.session {
+            session.set_tap(true);
+        }
+    }
+
+    pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
+        let bundles = self.session.iter().filter_map(Session::next_bundle_deadline);
+        for deadline in self.reconnect.deadline(now).into_iter().chain(bundles) {
+            set.deadline(deadline);
+        }
+        for snooper in &self.snoopers {
+            let interest = if snooper.session.output_len() > 0 { Interest::Both } else { Interest::Read };
+            set.fd(&snooper.stream, interest);
+        }
+        let Some(stream) = &self.stream else { return };
+        let Some(session) = &self.session else {
+            set.fd(stream, Interest::Write);
+            return;
+        };
+        let writes = session.output_len() > 0;
+        let reads = session.backlog() < INPUT_MAX && session.output_len() < OUTPUT_MAX;
+        match (reads, writes) {
+            (true, true) => drop(set.fd(stream, Interest::Both)),
+            (false, true) => drop(set.fd(stream, Interest::Write)),
+            (_, false) => drop(set.fd(stream, Interest::Read)),
+        }
+        if self.left == 0 && session.output_len() < OUTPUT_MAX {
+            set.wake_now();
+        }
+    }
+}
+
+/// "Protocol error" (errno(3)).
+const EPROTO: i32 = 71;
+
+impl Snooper {
+    /// Exchanges hellos, passes copies on. False: it has gone.
+    fn turn(&mut self, copies: &[u8]) -> bool {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return false,
+                Ok(n) => self.session.receive(buffer.get(..n).unwrap_or_default()),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        // What a snooper says after its hello has no meaning.
+        while self.session.next_message().is_some() {}
+        if self.session.state() == SessionState::Open && self.session.output_len() < OUTPUT_MAX {
+            self.session.send_raw(copies);
+        }
+        self.session.failure().is_none() && self.session.flush(&mut self.stream).is_ok()
+    }
+}
+
+/// Reads a target; a relative file is one of the run directory.
+pub(crate) fn parse(target: &str, rundir: &Path) -> Result<Target, String> {
+    let parsed = Target::parse(target, transport::OPENFLOW_PORT).map_err(|e| e.to_string())?;
+    Ok(parsed.within(rundir))
+}

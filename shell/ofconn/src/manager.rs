@@ -1,0 +1,353 @@
+//! The connections of one bridge.
+//!
+//! A turn is `run` (accept, connect, read, time), `next_request` until it gives none, then `flush`. Requests come one at a
+//! time, a bounded number of each connection in a turn, so that nobody starves; the caller answers each by the session of
+//! its connection before it takes the next. A connection that is made again is a new one: its id is never used twice, and
+//! roles, bundles and what it wanted to hear went with the old one.
+//!
+//! **Threads**: one, which owns the bridge.
+
+use crate::conn::{Conn, parse};
+use crate::listener::{Passive, Purpose};
+use crate::session::Session;
+use openflow::session::Role;
+use openflow::{Message, VersionSet};
+use runtime::{Module, RateLimit, WaitSet};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use units::Millis;
+
+static LOG: Module = Module::new("connmgr");
+static LIMIT: RateLimit = RateLimit::new(60, 600);
+
+/// A connection, from its first byte to its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(pub u64);
+
+/// What kind of peer a connection has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnKind {
+    /// A tool that connected to the management socket.
+    Service,
+    /// A controller of the configuration.
+    Controller,
+}
+
+/// What is wanted of the connection to a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerTarget {
+    /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
+    pub target: String,
+    /// Longest wait between attempts.
+    pub max_backoff: Millis,
+    /// An idle connection is probed after this long; `None`: never.
+    pub inactivity_probe: Option<Millis>,
+    /// It gets asynchronous messages until it asks otherwise.
+    pub async_messages: bool,
+}
+
+impl ControllerTarget {
+    /// What tools get that connect to the management socket.
+    fn service() -> ControllerTarget {
+        let probe = Some(Millis::from_secs(60));
+        ControllerTarget {
+            target: String::new(),
+            max_backoff: Millis::from_secs(8),
+            inactivity_probe: probe,
+            async_messages: true,
+        }
+    }
+}
+
+/// What is wanted of a bridge's connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagerConfig {
+    /// Where the sockets are.
+    pub rundir: PathBuf,
+    /// Versions of OpenFlow that the bridge speaks.
+    pub versions: VersionSet,
+    /// Controllers.
+    pub controllers: Vec<ControllerTarget>,
+    /// Actions for tests are accepted (`--enable-dummy`).
+    pub debug_actions: bool,
+}
+
+/// A request of a connection.
+#[derive(Debug)]
+pub struct Request {
+    /// Whose.
+    pub conn: ConnId,
+    /// What it asks.
+    pub message: Message,
+    /// The same as bytes, for errors.
+    pub raw: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct ConnManager {
+    bridge: String,
+    versions: VersionSet,
+    debug_actions: bool,
+    passive: Vec<Passive>,
+    /// Targets that could not be used, with the reason, as far as it was logged already.
+    refused: BTreeMap<String, String>,
+    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    /// Whose turn it is next.
+    next_turn: ConnId,
+    next_id: u64,
+    pub(crate) generation_id: Option<u64>,
+}
+
+impl ConnManager {
+    /// No connections yet; `bridge` names the sockets.
+    pub fn new(bridge: &str) -> ConnManager {
+        ConnManager { bridge: bridge.to_owned(), ..ConnManager::default() }
+    }
+}
+
+impl ConnManager {
+    /// Takes over a configuration. What did not change goes on undisturbed. The texts say what could not be done; a target
+    /// that cannot be listened on is tried again at the next call.
+    pub fn configure(&mut self, config: &ManagerConfig, now: Millis) -> Vec<String> {
+        if self.versions != config.versions {
+            // Agreed versions may be wrong now: everybody has to say hello again.
+            self.reconnect_all();
+            self.passive.clear();
+            self.versions = config.versions;
+        }
+        self.debug_actions = config.debug_actions;
+        let mut errors = Vec::new();
+        self.remove_unwanted(&config.controllers);
+        let socket = |suffix: &str| format!("punix:{}.{suffix}", self.bridge);
+        let (service, snoop) = (socket("mgmt"), socket("snoop"));
+        let versions = config.versions;
+        self.listen(Purpose::Service, &service, versions, config, &mut errors);
+        self.listen(Purpose::Snoop, &snoop, VersionSet::ALL, config, &mut errors);
+        for controller in &config.controllers {
+            self.configure_controller(controller, config, now, &mut errors);
+        }
+        errors
+    }
+
+    fn remove_unwanted(&mut self, wanted: &[ControllerTarget]) {
+        let is_wanted = |target: &str| wanted.iter().any(|c| c.target == target);
+        let gone: Vec<String> = self.controller_targets().into_iter().filter(|t| !is_wanted(t)).collect();
+        for target in gone {
+            runtime::info!(LOG, "{}: removed primary controller \"{target}\"", self.bridge);
+            self.passive.retain(|p| p.target != target);
+            self.conns.retain(|_, c| c.settings.target != target);
+        }
+        self.refused.retain(|t, _| is_wanted(t));
+    }
+
+    /// Targets of controllers that are there, connected or not.
+    fn controller_targets(&self) -> Vec<String> {
+        let passive = self.passive.iter().filter(|p| matches!(p.purpose, Purpose::Controller(_)));
+        let active = self.conns.values().filter(|c| c.is_active());
+        passive.map(|p| p.target.clone()).chain(active.map(|c| c.settings.target.clone())).collect()
+    }
+
+    fn configure_controller(
+        &mut self,
+        controller: &ControllerTarget,
+        config: &ManagerConfig,
+        now: Millis,
+        errors: &mut Vec<String>,
+    ) {
+        let name = controller.target.as_str();
+        for conn in self.conns.values_mut().filter(|c| c.settings.target == name) {
+            conn.configure(controller.clone());
+        }
+        let target = match parse(name, &config.rundir) {
+            Ok(target) => target,
+            Err(e) => return self.refuse(name, e, errors),
+        };
+        if target.is_passive() {
+            let purpose = Purpose::Controller(controller.clone());
+            if self.listen(purpose, name, config.versions, config, errors) {
+                runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
+            }
+        } else if !self.conns.values().any(|c| c.is_active() && c.settings.target == name) {
+            runtime::info!(LOG, "{}: added primary controller \"{name}\"", self.bridge);
+            let conn = Conn::active(&self.bridge, controller.clone(), target, config.versions, now);
+            self.insert(conn);
+        }
+        self.refused.remove(name);
+    }
+
+    /// Sees to it that a socket listens. True if it does so from now on.
+    fn listen(
+        &mut self,
+        purpose: Purpose,
+        target: &str,
+        versions: VersionSet,
+        config: &ManagerConfig,
+        errors: &mut Vec<String>,
+    ) -> bool {
+        if let Some(there) = self.passive.iter_mut().find(|p| p.target == target) {
+            there.purpose = purpose;
+            return false;
+        }
+        match Passive::bind(purpose, target, versions, &config.rundir) {
+            Ok(passive) => {
+                self.passive.push(passive);
+                true
+            }
+            Err(e) => {
+                self.refuse(target, e, errors);
+                false
+            }
+        }
+    }
+
+    /// Says why a target cannot be used, once.
+    fn refuse(&mut self, target: &str, why: String, errors: &mut Vec<String>) {
+        if self.refused.get(target) != Some(&why) {
+            runtime::err!(LOG, "{}: {why}", self.bridge);
+            self.refused.insert(target.to_owned(), why.clone());
+        }
+        errors.push(why);
+    }
+
+    fn insert(&mut self, conn: Conn) -> ConnId {
+        self.next_id += 1;
+        let id = ConnId(self.next_id);
+        self.conns.insert(id, conn);
+        id
+    }
+
+    /// Begins a turn: accepts, connects, reads, does what is due.
+    pub fn run(&mut self, now: Millis) {
+        self.accept(now);
+        let mut renew = Vec::new();
+        for (id, conn) in &mut self.conns {
+            let was_open = conn.is_open();
+            conn.run(now);
+            if let Some(session) = &mut conn.session {
+                session.dialect.debug_actions = self.debug_actions;
+            }
+            if was_open && !conn.is_open() && conn.is_active() {
+                renew.push(*id);
+            }
+        }
+        for id in renew {
+            self.renew(id);
+        }
+    }
+
+    /// A connection that was lost and will be made again becomes another.
+    fn renew(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.remove(&id) {
+            self.insert(conn);
+        }
+    }
+
+    fn accept(&mut self, now: Millis) {
+        let mut new = Vec::new();
+        let mut snoopers = Vec::new();
+        for passive in &self.passive {
+            for stream in passive.accept() {
+                let (kind, settings) = match &passive.purpose {
+                    Purpose::Service => (ConnKind::Service, ControllerTarget::service()),
+                    Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
+                    Purpose::Snoop => {
+                        snoopers.push(stream);
+                        continue;
+                    }
+                };
+                new.push(Conn::accepted(kind, stream, settings, passive.versions, now));
+            }
+        }
+        for conn in new {
+            self.insert(conn);
+        }
+        for stream in snoopers {
+            match self.best_to_snoop() {
+                Some(conn) => conn.add_snooper(stream),
+                None => {
+                    runtime::log_rl!(
+                        LOG,
+                        LIMIT,
+                        runtime::log::Level::Info,
+                        "no controller connection to snoop"
+                    );
+                }
+            }
+        }
+    }
+
+    /// The next request. `None` ends the turn.
+    pub fn next_request(&mut self, now: Millis) -> Option<Request> {
+        let from = self.next_turn;
+        let order: Vec<ConnId> =
+            self.conns.range(from..).chain(self.conns.range(..from)).map(|(id, _)| *id).collect();
+        for id in order {
+            let found = self.conns.get_mut(&id).and_then(|c| c.next_message(now));
+            if let Some((message, raw)) = found {
+                self.next_turn = ConnId(id.0 + 1);
+                return Some(Request { conn: id, message, raw });
+            }
+        }
+        None
+    }
+
+    /// Ends a turn: writes answers, forgets those who are gone.
+    pub fn flush(&mut self, now: Millis) {
+        let mut renew = Vec::new();
+        for (id, conn) in &mut self.conns {
+            let had = conn.session.is_some();
+            conn.flush(now);
+            conn.log();
+            if had && conn.session.is_none() && conn.is_active() {
+                renew.push(*id);
+            }
+        }
+        renew.into_iter().for_each(|id| self.renew(id));
+        self.conns.retain(|_, c| !c.is_over());
+    }
+
+    /// What ends the next sleep.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
+        self.passive.iter().for_each(|p| p.wait(set));
+        self.conns.values().for_each(|c| c.wait(set, now));
+    }
+
+    /// Ends every connection; those that we make are made again (`bridge/reconnect`).
+    pub fn reconnect_all(&mut self) {
+        self.conns.values_mut().for_each(|c| c.reconnect.force_reconnect());
+    }
+
+    /// The session of a connection, while it is up.
+    pub fn session(&mut self, id: ConnId) -> Option<&mut Session> {
+        self.conns.get_mut(&id).and_then(Conn::open_session)
+    }
+
+    /// All sessions that are up.
+    pub fn sessions(&mut self) -> impl Iterator<Item = (ConnId, &mut Session)> {
+        self.conns.iter_mut().filter_map(|(id, c)| Some((*id, c.open_session()?)))
+    }
+
+    /// The name of its bridge.
+    pub fn bridge(&self) -> &str {
+        &self.bridge
+    }
+
+    /// Whether controllers are configured at all.
+    pub fn has_controllers(&self) -> bool {
+        !self.controller_targets().is_empty() || !self.refused.is_empty()
+    }
+}
+
+impl ConnManager {
+    /// The connection that a snooper sees: of the controllers that we connect to, the most powerful.
+    fn best_to_snoop(&mut self) -> Option<&mut Conn> {
+        let rank = |c: &Conn| match c.session.as_ref().filter(|_| c.is_open()).map(|s| s.role) {
+            Some(Role::Primary) => 3,
+            Some(Role::Equal) => 2,
+            Some(Role::Secondary) => 1,
+            Some(Role::NoChange) | None => 0,
+        };
+        self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(&**c))
+    }
+}

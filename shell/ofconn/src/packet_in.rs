@@ -1,0 +1,76 @@
+//! Messages that the switch sends of its own accord, to those who want them.
+//!
+//! Packets are sent whole whatever `max_len` and `miss_send_len` say, because the switch buffers none: this is what
+//! Open vSwitch does since it gave buffers up.
+
+use crate::asynchronous::AsyncKind;
+use crate::manager::{ConnId, ConnManager};
+use openflow::flow_mod::FlowRemoved;
+use openflow::packet_io::PacketIn;
+use openflow::port::{Port, PortReason, PortStatus};
+use openflow::{Body, Message, Version, Xid};
+
+/// A packet for controllers.
+#[derive(Clone, Debug)]
+pub struct PacketInEvent {
+    /// Only connections with this id get it.
+    pub controller_id: u16,
+    /// The message, with the whole packet.
+    pub message: PacketIn,
+}
+
+impl ConnManager {
+    /// Sends a packet to those who want it; how many they were.
+    pub fn send_packet_in(&mut self, event: &PacketInEvent) -> usize {
+        let reason = event.message.reason as u8;
+        let mut sent = 0;
+        for (_, session) in self.sessions() {
+            if session.controller_id == event.controller_id && session.wants(AsyncKind::PacketIn, reason) {
+                let format = session.packet_in_format;
+                session.send_own(Body::PacketIn(Box::new(event.message.clone()), format));
+                sent += 1;
+            }
+        }
+        sent
+    }
+
+    /// A port came, went or changed. `old`: how it was, if it changed: who would be told nothing new is not told.
+    /// `source`: who asked for it; with OpenFlow before 1.5 it is not told what it did itself.
+    pub fn send_port_status(
+        &mut self,
+        reason: PortReason,
+        port: &Port,
+        old: Option<&Port>,
+        source: Option<ConnId>,
+    ) {
+        for (id, session) in self.sessions() {
+            let own = source == Some(id) && session.version() < Version::V15;
+            if own || !session.wants(AsyncKind::PortStatus, reason as u8) {
+                continue;
+            }
+            let version = session.version();
+            let message = |port: &Port| {
+                let status = PortStatus { reason, port: port.clone() };
+                Message::new(version, Xid(0), Body::PortStatus(status))
+            };
+            let new = message(port);
+            let dialect = session.dialect;
+            let bytes = |m: &Message| openflow::encode(m, dialect);
+            let unchanged = old.is_some_and(|old| bytes(&message(old)) == bytes(&new));
+            if !unchanged {
+                session.send(&new);
+            }
+        }
+    }
+
+    /// A flow went.
+    pub fn send_flow_removed(&mut self, removed: &FlowRemoved) {
+        for (_, session) in self.sessions() {
+            if session.wants(AsyncKind::FlowRemoved, removed.reason as u8) {
+                let body = Body::FlowRemoved(Box::new(removed.clone()));
+                let extended = session.nxm;
+                session.send(&Message { extended, ..Message::new(session.version(), Xid(0), body) });
+            }
+        }
+    }
+}

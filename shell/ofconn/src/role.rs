@@ -1,0 +1,51 @@
+//! Roles of controllers (OpenFlow 1.3.5 §6.3.6): one primary at most, and no request from the past.
+
+use crate::manager::{ConnId, ConnManager};
+use openflow::session::{Role, RoleReply, RoleStatus};
+use openflow::{Body, OfError, Version};
+
+/// `OFPCRR_MASTER_REQUEST`
+const ANOTHER_IS_PRIMARY: u8 = 0;
+
+impl ConnManager {
+    /// Executes a role request and gives the reply.
+    pub fn request_role(&mut self, id: ConnId, request: &RoleReply) -> Result<RoleReply, OfError> {
+        if !matches!(request.role, Role::NoChange | Role::Equal)
+            && let Some(generation) = request.generation_id
+        {
+            self.advance_generation(generation)?;
+        }
+        match request.role {
+            Role::NoChange => {}
+            Role::Primary => self.make_primary(id),
+            role => self.session(id).into_iter().for_each(|s| s.role = role),
+        }
+        let role = self.session(id).map(|s| s.role).unwrap_or_default();
+        Ok(RoleReply { role, generation_id: self.generation_id, controller_id: None })
+    }
+
+    /// Generations wrap around: one is older if it is less than half the circle behind.
+    fn advance_generation(&mut self, generation: u64) -> Result<(), OfError> {
+        if self.generation_id.is_some_and(|last| (generation.wrapping_sub(last) as i64) < 0) {
+            return Err(OfError::RrfcStale);
+        }
+        self.generation_id = Some(generation);
+        Ok(())
+    }
+
+    fn make_primary(&mut self, id: ConnId) {
+        let generation_id = self.generation_id.unwrap_or(u64::MAX);
+        for (other, session) in self.sessions() {
+            if other == id {
+                session.role = Role::Primary;
+            } else if session.role == Role::Primary {
+                session.role = Role::Secondary;
+                if session.version() >= Version::V14 {
+                    let status =
+                        RoleStatus { role: Role::Secondary, reason: ANOTHER_IS_PRIMARY, generation_id };
+                    session.send_own(Body::RoleStatus(status));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the database shows of controllers.
+
+use crate::manager::ConnManager;
+use openflow::session::Role;
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// The state of a controller as its row shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerStatus {
+    /// As configured.
+    pub target: String,
+    /// `is_connected`
+    pub is_connected: bool,
+    /// `role`; `None` while it has none.
+    pub role: Option<Role>,
+    /// `status`
+    pub status: BTreeMap<String, String>,
+}
+
+impl ControllerStatus {
+    /// The role as the database spells it.
+    pub fn role_name(&self) -> Option<&'static str> {
+        match self.role? {
+            Role::NoChange => None,
+            Role::Equal => Some("other"),
+            Role::Primary => Some("master"),
+            Role::Secondary => Some("slave"),
+        }
+    }
+}
+
+impl ConnManager {
+    /// Controllers that we connect to, with their state. Those that connect to us have none of their own.
+    pub fn status(&mut self, now: Millis) -> Vec<ControllerStatus> {
+        let controllers = self.conns.values_mut().filter(|c| c.is_active());
+        controllers
+            .map(|c| {
+                let r = &c.reconnect;
+                let mut status = BTreeMap::new();
+                let mut put = |key: &str, value: Option<String>| {
+                    if let Some(v) = value {
+                        status.insert(key.to_owned(), v);
+                    }
+                };
+                put("last_error", r.last_error().map(str::to_owned));
+                put("state", Some(r.state().name().to_owned()));
+                put("sec_since_connect", r.sec_since_connect(now).map(|s| s.to_string()));
+                put("sec_since_disconnect", r.sec_since_disconnect(now).map(|s| s.to_string()));
+                ControllerStatus {
+                    target: c.settings.target.clone(),
+                    is_connected: r.is_connected(),
+                    role: c.open_session().map(|s| s.role),
+                    status,
+                }
+            })
+            .collect()
+    }
+
+    /// Some controller is connected: the bridge is not on its own.
+    pub fn any_connected(&self) -> bool {
+        self.conns.values().any(|c| c.kind == crate::ConnKind::Controller && c.is_open())
+    }
+}
