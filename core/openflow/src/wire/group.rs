@@ -15,6 +15,8 @@ const WATCH_GROUP: u16 = 2;
 const EXPERIMENTER: u16 = 0xffff;
 /// Netronome's number, and its property of a group.
 const NTR_VENDOR: u32 = 0x0000_154d;
+/// The number that Open vSwitch 2.4 sent in its place.
+const NTR_OLD: u32 = 0x0000_1540;
 const SELECTION_METHOD: u32 = 1;
 
 fn kind(raw: u8) -> Result<GroupType, OfError> {
@@ -117,7 +119,7 @@ fn selection(r: &mut Reader) -> Result<Selection, OfError> {
         if kind != EXPERIMENTER {
             return Err(OfError::BpcBadType);
         }
-        if p.u32()? != NTR_VENDOR || p.u32()? != SELECTION_METHOD {
+        if !matches!(p.u32()?, NTR_VENDOR | NTR_OLD) || p.u32()? != SELECTION_METHOD {
             return Err(OfError::BpcBadExperimenter);
         }
         p.skip(4)?;
