@@ -86,68 +86,17 @@ pub(crate) fn field_header(r: &mut Reader) -> Result<FieldId, OfError> {
 
 /// The field of a 32-bit header inside a fixed structure. Its mask bit says nothing there.
 pub(crate) fn field_of_u32(bits: u32) -> Result<FieldId, OfError> {
-    let bytes = bits.to_be_bytes();
-    let header = header_or_len(&mut Reader::new(&bytes, OfError::BmcBadLen), false, Place::Match);
-    header.ok().and_then(|h| h.field).ok_or(OfError::BacBadSetType)
-}
-
-fn payload(&self) -> usize {
-        let vendor = if self.bits >> 32 != 0 { 4 } else { 0 };
-        ((self.bits & 0xff) as usize).saturating_sub(vendor)
+    if bits >> 16 == 0xffff {
+        return Err(OfError::BacBadSetType);
     }
+    let field = FieldId::from_nxm_header(u64::from(bits)).ok_or(OfError::BacBadSetType)?;
+    let len = half_if_masked(u64::from(bits));
+    let known = field.info().headers.iter().any(|h| h.bits & 0xff == len);
+    if known { Ok(field) } else { Err(OfError::BacBadSetType) }
 }
 
-fn wide(bits: u32, r: &mut Reader) -> Result<u64, OfError> {
-    let vendor = if bits >> 16 == 0xffff { r.u32()? } else { 0 };
-    Ok(u64::from(vendor) << 32 | u64::from(bits))
-}
-
-/// An unknown field is an error too, but the reader is past its header then: see `Err(_, Some(length))`.
-fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (OfError, Option<usize>)> {
-    let (unknown, bad_len) = match place {
-        Place::Match => (OfError::BmcBadField, OfError::BmcBadField),
-        Place::Action => (OfError::BacBadSetType, OfError::BacBadSetLen),
-    };
-    let short = |_| (OfError::BmcBadLen, None);
-    let first = r.u32().map_err(short)?;
-    let bits = wide(first, r).map_err(short)?;
-    let exact = if bits & HAS_MASK == 0 { bits } else { bits & !(HAS_MASK | 0xff) | half(bits) };
-    if cookie && exact == COOKIE {
-        return Ok(Header { bits, field: None });
-    }
-    let least = if bits >> 32 != 0 { 4 } else { 0 };
-    if bits & 0xff < least {
-        return Err((OfError::BmcBadLen, None));
-    }
-    let header = Header { bits, field: None };
-    let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload())))?;
-    if !field.info().headers.iter().any(|h| h.bits == exact) {
-        return Err((bad_len, Some(header.payload())));
-    }
-    Ok(Header { bits, field: Some(field) })
-}
-
-/// The length of the value alone in the header of an entry with a mask.
-fn half(bits: u64) -> u64 {
-    let vendor = if bits >> 32 != 0 { 4 } else { 0 };
-    ((bits & 0xff).saturating_sub(vendor)) / 2 + vendor
-}
-
-/// A header that stands alone in an action: no mask.
-pub(crate) fn field_header(r: &mut Reader) -> Result<FieldId, OfError> {
-    let h = header_or_len(r, false, Place::Match).map_err(|e| e.0)?;
-    if h.masked() {
-        return Err(OfError::BmcBadMask);
-    }
-    h.field.ok_or(OfError::BmcBadField)
-}
-
-/// The field of a 32-bit header inside a fixed structure.
-pub(crate) fn field_of_u32(bits: u32) -> Result<FieldId, OfError> {
-    field_header(&mut Reader::new(&bits.to_be_bytes(), OfError::BmcBadLen)).map_err(|e| match e {
-        OfError::BmcBadField | OfError::BmcBadLen => OfError::BacBadSetType,
-        e => e,
-    })
+fn half_if_masked(bits: u64) -> u64 {
+    if bits & HAS_MASK != 0 { half(bits) } else { bits & 0xff }
 }
 
 fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), OfError> {
