@@ -15,7 +15,7 @@ vsctl get open_vswitch . dpdk_initialized
 db list-dbs $DB
 ? db get-schema-version $DB
 db get-schema-version $DB nodb
-/^\s\s(version|list-commands|exit|vlog/|coverage/show|memory/show|dpif/show|dpif/dump-flows|fdb/|ofproto/(list|trace)\s) appctl list-commands
+/^\s\s(version|list-commands|exit|vlog/|coverage/show|memory/show|dpif/show$|dpif/dump-flows|fdb/|ofproto/(list|trace)\b) appctl list-commands
 /^\s\s(dpctl/(show|dump-dps|dump-flows|del-flows)|dpif-netdev/pmd-stats|upcall/show|revalidator/(wait|purge)|time/) appctl list-commands
 /^\s\s(netdev-dummy/(receive|set-admin-state)|bridge/dump-flows) appctl list-commands
 appctl version

@@ -5,4 +5,7 @@ from the target.
 """
 from lib.compare_run import Known
 
-KNOWN = []
+KNOWN = [
+    Known(r"get interface p2 status", r'^-\{\}$|^\+\{(tx_\w+="(true|false)"(, )?)+\}$',
+          "since 3.3 the offloads of a device are shown in its status"),
+]

@@ -1,0 +1,106 @@
+"""Wrong inputs of every kind: the same kind of error as the stock switch's, and nothing else is touched."""
+import difflib
+
+from lib import compare_known, compare_openflow, compare_run, compare_wrong, lab
+from lib.compare_run import Call
+
+CANARY = [Call(text) for text in [
+    "ofctl -O OpenFlow13 --no-stats --sort dump-flows br0",
+    "vsctl list-br -- list-ports br0 -- get interface p1 ofport type mtu -- get interface p2 ofport type mtu",
+]]
+SET_UP = """vsctl add-br br0 -- set bridge br0 datapath_type=dummy fail_mode=secure other-config:hwaddr=aa:66:aa:66:00:00 \
+ protocols=[OpenFlow10,OpenFlow13]
+vsctl add-port br0 p1 -- set interface p1 type=dummy ofport_request=1
+vsctl add-port br0 p2 -- set interface p2 type=dummy ofport_request=2""".splitlines() + compare_wrong.FLOWS_OF_BR0
+
+
+class Table:
+    """Two switches with the same small network, and the rows that did not come out as they should."""
+
+    def __init__(self, database="stock", args=("--enable-dummy=override", "--disable-system")):
+        for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"):
+            lab.need(program)
+        self.switches = compare_run.two_switches(database, args=args)
+        for text in SET_UP:
+            for switch in self.switches:
+                status, out, err = Call(text).raw(switch)
+                assert status == 0, "%s: %s%s" % (text, out, err)
+        self.before = [self.canary(switch) for switch in self.switches]
+        self.rows, self.bad = 0, []
+
+    def canary(self, switch):
+        return [line for call in CANARY for line in call.answer(switch)]
+
+    def check(self, name, answers):
+        """Takes the two answers to one wrong input; looks whether anything else changed."""
+        self.rows += 1
+        if answers[0] != answers[1]:
+            self.bad.append("%s\n    stock: %s\n    ours:  %s" % (name, *answers))
+        for i, who in enumerate(("the stock switch", "our switch")):
+            now = self.canary(self.switches[i])
+            if now != self.before[i]:
+                self.bad.append("%s\n    changed %s:\n        %s" % (name, who, "\n        ".join(
+                    line for line in difflib.unified_diff(self.before[i], now, n=0, lineterm="") if line[:2] not in ("--", "++"))))
+                self.before[i] = now
+
+    def each(self, rows, answer):
+        for name, data in rows:
+            self.check(name, [answer(switch, data) for switch in self.switches])
+
+    def each_call(self, rows):
+        for name, calls, undo in rows:
+            differences = compare_run.compare(*self.switches, [Call(c) for c in calls], compare_known.KNOWN)
+            bad = [str(d) for d in differences if d.unexplained]
+            for text in undo:
+                for switch in self.switches:
+                    Call(text).raw(switch)
+            self.check(name, ["", "\n".join(bad)])
+
+    def finish(self, least):
+        assert self.rows >= least, self.rows
+        print("%d wrong inputs, %d not answered as by the stock switch" % (self.rows, len(self.bad)))
+        if self.bad:
+            raise AssertionError("%d findings over %d wrong inputs:\n%s" % (len(self.bad), self.rows, "\n".join(self.bad)))
+
+
+def test_openflow_messages():
+    """Wrong OpenFlow 1.0 and 1.3 messages: the same type and code of error, the same fate of the connection."""
+    table = Table()
+
+    def ask(version):
+        return lambda switch, data: compare_openflow.answer(switch.dir + "/br0.mgmt", version, data)
+
+    table.each(compare_openflow.of10(), ask(compare_openflow.OF10))
+    table.each(compare_openflow.of13(), ask(compare_openflow.OF13))
+    table.each(compare_openflow.HELLOS, lambda switch, data: compare_openflow.answer(
+        switch.dir + "/br0.mgmt", compare_openflow.OF10, b"", hello=data))
+    table.finish(90)
+
+
+def test_flows_and_commands():
+    """Wrong flows through ovs-ofctl and wrong commands through ovs-appctl: the same text."""
+    table = Table()
+    table.each_call(compare_wrong.FLOWS + compare_wrong.COMMANDS)
+    table.finish(45)
+
+
+def test_configuration():
+    """Ports, bridges and controllers that cannot be: the same word in the database."""
+    table = Table()
+    table.each_call(compare_wrong.CONFIGURATION)
+    table.finish(25)
+
+
+def test_devices():
+    """Devices that are not there or have impossible names: Interface.error says the same."""
+    lab.need_root()
+    table = Table(args=["--enable-dummy", "--disable-system"])
+    table.each_call(compare_wrong.DEVICES)
+    table.finish(3)
+
+
+def test_database():
+    """Wrong JSON, requests and transactions to our own database server: the same errors as from the stock one."""
+    table = Table(database="embedded" if lab.Switch().ours else "stock")
+    table.each(compare_wrong.DATABASE, compare_wrong.database_answer)
+    table.finish(45)
