@@ -1,1 +1,36 @@
-//! Assembly: owns the rest and applies plans.
+//! Assembly: owns everything else and applies plans.
+//!
+//! A turn of the main loop (`run`) reads the database (`database`), brings the switch to what it wants (`reconfigure`,
+//! `add_interface`, `configure_bridge`), serves OpenFlow (`openflow`) and the control socket (`commands`), publishes
+//! what changed for those who translate (`publish`, `control`) and mends megaflows (`revalidate`), and writes back what
+//! the database shows of it (`status`). Packets are the workers' matter (`workers`), misses are answered in `handler`.
+
+mod add_interface;
+pub mod backer;
+pub mod bridge;
+pub mod commands;
+mod configure_bridge;
+pub mod control;
+mod cycles;
+pub mod database;
+mod deeds;
+mod fail_open;
+pub mod handler;
+mod limits;
+pub mod macs;
+pub mod openflow;
+pub mod options;
+mod owner;
+mod packet_in;
+pub mod patch;
+pub mod port;
+mod publish;
+mod reconfigure;
+pub mod revalidate;
+mod run;
+mod status;
+pub mod switch;
+pub mod workers;
+
+pub use options::Options;
+pub use switch::Switch;

@@ -1,0 +1,106 @@
+//! The daemon's own options, beside those of every daemon.
+
+use netdev::open::DummyLevel;
+use runtime::Dirs;
+use runtime::daemon::DaemonArgs;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use switch::Options;
+
+/// What the command line says.
+pub struct Arguments {
+    /// For the switch.
+    pub options: Options,
+    /// Serve a database of our own.
+    pub embedded: bool,
+}
+
+impl Arguments {
+    /// Reads what `DaemonArgs` left.
+    pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Arguments, String> {
+        let socket = format!("unix:{}", dirs.in_run("db.sock").display());
+        let is_ours = dirs.progname != "ovs-vswitchd";
+        let mut options = Options {
+            rundir: dirs.run.clone(),
+            progname: dirs.progname.clone(),
+            own_versions: is_ours,
+            seed: RandomState::new().build_hasher().finish(),
+            ..Options::default()
+        };
+        let mut remote = None;
+        let mut args = rest.iter();
+        while let Some(arg) = args.next() {
+            let (name, value) = match arg.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (arg.as_str(), None),
+            };
+            match (name, value) {
+                ("--enable-dummy", value) => options.dummy = dummy_level(value)?,
+                ("--disable-system", None) => options.disable_system = true,
+                // There is no routing table of the system to read yet, so there is nothing to disable.
+                ("--disable-system-route", None) => {}
+                // Poll-mode threads have no cores of their own in dummy mode yet; the list is checked all the same.
+                ("--dummy-numa", value) => check_numa_list(value.or_else(|| args.next().map(String::as_str)))?,
+                ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
+                (name, _) if name.starts_with('-') && name.len() > 1 => {
+                    return Err(format!("unrecognized option '{name}'\nuse --help for help"));
+                }
+                _ if remote.is_none() => remote = Some(arg.clone()),
+                _ => return Err("at most one non-option argument accepted; use --help for usage".to_owned()),
+            }
+        }
+        let embedded = is_ours && remote.is_none();
+        options.database = remote.unwrap_or(socket);
+        Ok(Arguments { options, embedded })
+    }
+}
+
+fn dummy_level(value: Option<&str>) -> Result<DummyLevel, String> {
+    match value {
+        None => Ok(DummyLevel::On),
+        Some("override") => Ok(DummyLevel::OverrideAll),
+        Some("system") => Ok(DummyLevel::OverrideSystem),
+        Some(other) => Err(format!("--enable-dummy takes 'override' or 'system', not '{other}'")),
+    }
+}
+
+fn check_numa_list(value: Option<&str>) -> Result<(), String> {
+    let text = value.ok_or("option '--dummy-numa' requires an argument")?;
+    match text.split(',').find(|n| n.trim().parse::<u32>().is_err()) {
+        Some(bad) => Err(format!("--dummy-numa: '{bad}' is not a NUMA node")),
+        None => Ok(()),
+    }
+}
+
+/// `--version`
+pub fn version(dirs: &Dirs) -> String {
+    if dirs.progname.starts_with("ovs-") {
+        runtime::version_text(&dirs.progname)
+    } else {
+        format!("{} (Sluice) {}, as {}", dirs.progname, env!("CARGO_PKG_VERSION"), runtime::version_text("ovs-vswitchd"))
+    }
+}
+
+/// `--help`
+pub fn usage(dirs: &Dirs) -> String {
+    let name = &dirs.progname;
+    let database = if name == "ovs-vswitchd" {
+        format!("usage: {name} [OPTIONS] [DATABASE]\nwhere DATABASE is a socket on which ovsdb-server is listening\n")
+    } else {
+        format!(
+            "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n",
+            dirs.db.join("conf.db").display()
+        )
+    };
+    format!(
+        "{name}: userspace virtual switch\n{database}      (default: \"unix:{}\").\n{}\nOther options:\n  \
+         --enable-dummy[=override|system]  dummy devices and virtual time, for tests\n  \
+         --disable-system        no devices of the kernel\n  \
+         --disable-system-route  ignored: the system's routes are not read yet\n  \
+         --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
+         -h, --help              display this help message\n  \
+         -V, --version           display version information\n",
+        dirs.in_run("db.sock").display(),
+        DaemonArgs::usage(dirs)
+    )
+}

@@ -1,0 +1,165 @@
+//! Adding one device to a bridge, and changing one that is there.
+
+use crate::port::{Backing, BridgePort};
+use crate::reconfigure::LOG;
+use crate::switch::Switch;
+use config::{BridgeConfig, Desired, InterfaceConfig};
+use openflow::port::PortReason;
+
+/// What a row wants: the bridge's configuration, the name of the Port row, the interface.
+fn wanted<'a>(desired: &'a Desired, bridge: &str, name: &str) -> Option<(&'a BridgeConfig, &'a str, &'a InterfaceConfig)> {
+    let config = desired.bridges.get(bridge)?;
+    let of = |p: &'a config::PortConfig| p.interfaces.iter().find(|i| i.name == name).map(|i| (p.name.as_str(), i));
+    let (row, interface) = config.ports.values().find_map(of)?;
+    Some((config, row, interface))
+}
+
+/// Adds a device. A failure is told in the log and in the row.
+pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
+    let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
+    let (row, interface) = (row.to_owned(), interface.clone());
+    let result = open(switch, bridge, &row, &interface);
+    let Some(running) = switch.bridges.get_mut(bridge) else { return };
+    match result {
+        Ok(port) => {
+            runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
+            running.failed.remove(name);
+            let message = crate::openflow::port_message(&port);
+            running.ports.insert(port.ofport, port);
+            running.conns.send_port_status(PortReason::Add, &message, None, None);
+        }
+        Err(text) => {
+            runtime::warn!(LOG, "{text}");
+            running.failed.insert(name.to_owned(), text);
+        }
+    }
+}
+
+/// Opens the device and makes it a port of the datapath; the text is the row's error.
+fn open(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<BridgePort, String> {
+    let now = switch.clock.now();
+    let name = interface.name.as_str();
+    let kind = switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
+    let is_local = name == bridge;
+    let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
+    let (backing, facts, warning) = if interface.kind == "patch" {
+        (Backing::Patch { peer: peer(interface)? }, None, None)
+    } else {
+        if let Some(built) = not_built(device_kind) {
+            return Err(format!("could not open network device {name} ({built})"));
+        }
+        let backer = switch.backers.get_mut(&kind).ok_or("no datapath")?;
+        let open_kind = backer.open_kind(device_kind).to_owned();
+        let (mut netdev, refused) =
+            switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| e.to_string())?;
+        let mut warning = refused.map(|e| e.to_string());
+        if let Some(mtu) = interface.mtu_request
+            && let Err(e) = netdev.set_mtu(mtu)
+        {
+            warning = Some(e.to_string());
+        }
+        let facts = netdev.facts().map_err(|e| e.to_string())?;
+        let number = backer.free_number(name);
+        backer
+            .add_port(number, &mut *netdev)
+            .map_err(|_| format!("could not add network device {name} to ofproto (No space left on device)"))?;
+        (Backing::Device { netdev, number }, Some(facts), warning)
+    };
+    let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
+    let Some(ofport) = running.allocate_ofport(name, interface.ofport_request, now) else {
+        if let (Backing::Device { number, .. }, Some(backer)) = (&backing, switch.backers.get_mut(&kind)) {
+            backer.remove_port(*number);
+        }
+        return Err(format!("could not add network device {name} to ofproto (No space left on device)"));
+    };
+    Ok(BridgePort {
+        uuid: interface.uuid,
+        name: name.to_owned(),
+        kind: device_kind.to_owned(),
+        port_row: row.to_owned(),
+        ofport,
+        change_seq: 0,
+        backing,
+        config: Default::default(),
+        facts,
+        created: now,
+        warning,
+    })
+}
+
+/// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
+fn not_built(kind: &str) -> Option<&'static str> {
+    const LATER: [&str; 16] = [
+        "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "srv6", "bareudp", "dpdk", "dpdkvhostuser",
+        "dpdkvhostuserclient", "afxdp", "afxdp-nonpmd", "lisp", "stt",
+    ];
+    LATER.contains(&kind).then_some("type not built yet in this version of Sluice")
+}
+
+/// `options:peer` of a patch port.
+fn peer(interface: &InterfaceConfig) -> Result<String, String> {
+    let name = &interface.name;
+    match interface.options.get("peer") {
+        None => Err(format!("{name}: patch type requires valid 'peer' argument")),
+        Some(peer) if peer == name => Err(format!("{name}: patch peer must not be self")),
+        Some(peer) => Ok(peer.clone()),
+    }
+}
+
+/// Applies changed settings to a device that is there; one that is not is tried again.
+pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
+    let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
+    let Some(port) = switch.bridges.get(bridge).and_then(|b| b.port_named(name)) else {
+        return add(switch, desired, bridge, name);
+    };
+    let renumber = interface.ofport_request.is_some_and(|wanted| {
+        wanted != port.ofport.0 && name != bridge && !switch.bridges[bridge].ports.contains_key(&units::OfPort(wanted))
+    });
+    if renumber {
+        switch.remove_interface(bridge, name);
+        return add(switch, desired, bridge, name);
+    }
+    let (row, interface) = (row.to_owned(), interface.clone());
+    if let Err(text) = apply(switch, bridge, &row, &interface) {
+        runtime::warn!(LOG, "{text}");
+        switch.remove_interface(bridge, name);
+        if let Some(running) = switch.bridges.get_mut(bridge) {
+            running.failed.insert(name.to_owned(), text);
+        }
+    }
+}
+
+fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<(), String> {
+    let Some(running) = switch.bridges.get_mut(bridge) else { return Ok(()) };
+    let backer = switch.backers.get_mut(&running.config.datapath_type);
+    let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
+    port.port_row = row.to_owned();
+    match &mut port.backing {
+        Backing::Patch { peer: known } => *known = peer(interface)?,
+        Backing::Device { netdev, number } => {
+            let mut warning = None;
+            match netdev.set_options(&interface.options) {
+                Ok(true) => {
+                    if let Some(backer) = backer {
+                        backer.renew_queues(*number, &mut **netdev);
+                    }
+                }
+                Ok(false) => {}
+                Err(e) => warning = Some(e.to_string()),
+            }
+            if let Some(mtu) = interface.mtu_request
+                && let Err(e) = netdev.set_mtu(mtu)
+            {
+                warning = Some(e.to_string());
+            }
+            if let Ok(facts) = netdev.facts() {
+                port.facts = Some(facts);
+            }
+            if let Some(text) = &warning {
+                runtime::warn!(LOG, "{text}");
+            }
+            port.warning = warning;
+        }
+    }
+    Ok(())
+}

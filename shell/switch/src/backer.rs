@@ -1,0 +1,145 @@
+//! One datapath with what all bridges of its type share: ports by number, workers, the published snapshot.
+
+use crate::control::Control;
+use crate::handler::Handler;
+use crate::patch::PatchCounters;
+use crate::workers::Workers;
+use datapath::Datapath;
+use netdev::device::Netdev;
+use runtime::{Clock, Waker};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::PortNo;
+
+/// A port of the datapath, for tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortInfo {
+    /// Its device.
+    pub name: String,
+    /// The type that the datapath shows: `internal` is `tap` or `dummy-internal` there.
+    pub kind: String,
+}
+
+/// See the module.
+pub struct Backer {
+    /// `system`, `netdev` or `dummy`.
+    pub kind: String,
+    /// The datapath.
+    pub datapath: Arc<Datapath>,
+    /// Shared with the workers.
+    pub control: Arc<Control>,
+    /// Answers the workers.
+    pub handler: Arc<Handler>,
+    /// Counters of patch ports.
+    pub patches: Arc<PatchCounters>,
+    /// Who polls.
+    pub workers: Workers,
+    /// Its ports.
+    pub ports: BTreeMap<PortNo, PortInfo>,
+    /// Something changed that translations depend on: publish and sweep.
+    pub dirty: bool,
+    /// Most megaflows ever seen.
+    pub flows_max: u64,
+    /// How long the last sweep took, milliseconds.
+    pub sweep_ms: u64,
+}
+
+/// Whether workers are threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// The main loop polls: dummy mode.
+    None,
+    /// They are.
+    Real,
+}
+
+impl Backer {
+    /// An empty datapath of a type.
+    pub fn new(kind: &str, threads: Threads, clock: &Clock, waker: Waker, seed: u64) -> std::io::Result<Backer> {
+        let datapath = Datapath::new(&datapath::Config { seed, ..datapath::Config::default() });
+        let control = Arc::new(Control::new(waker));
+        let patches = Arc::new(PatchCounters::default());
+        let handler = Arc::new(Handler::new(Arc::clone(&control), Arc::clone(&patches)));
+        datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
+        let workers = match threads {
+            Threads::None => Workers::inline(&datapath),
+            Threads::Real => Workers::thread(&datapath, clock)?,
+        };
+        let kind = kind.to_owned();
+        let local = PortInfo { name: format!("ovs-{kind}"), kind: internal_kind(&kind).to_owned() };
+        Ok(Backer {
+            datapath,
+            control,
+            handler,
+            patches,
+            workers,
+            // The datapath's own port: it has a name and a number, and no bridge uses it.
+            ports: BTreeMap::from([(PortNo::LOCAL, local)]),
+            dirty: true,
+            flows_max: 0,
+            sweep_ms: 0,
+            kind,
+        })
+    }
+
+    /// `netdev@ovs-netdev`
+    pub fn name(&self) -> String {
+        format!("{0}@ovs-{0}", self.kind)
+    }
+
+    /// The type by which the datapath shows and opens a device.
+    pub fn open_kind<'a>(&self, kind: &'a str) -> &'a str
+    where
+        'static: 'a,
+    {
+        if kind == "internal" { internal_kind(&self.kind) } else { kind }
+    }
+
+    /// A number for a new port. In a dummy datapath the first number in its name, plus 100 for a name that begins with
+    /// "br", so that tests can tell numbers from names; else the lowest free one.
+    pub fn free_number(&self, name: &str) -> PortNo {
+        if self.kind == "dummy" {
+            let digits: String =
+                name.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+            let base = if name.starts_with("br") { 100 } else { 0 };
+            if let Ok(n) = digits.parse::<u32>() {
+                let wanted = PortNo(n.saturating_add(base));
+                if wanted.0 != 0 && wanted.0 <= datapath::MAX_PORT && !self.ports.contains_key(&wanted) {
+                    return wanted;
+                }
+            }
+        }
+        (1..).map(PortNo).find(|n| !self.ports.contains_key(n)).unwrap_or(PortNo::NONE)
+    }
+
+    /// Makes an open device a port.
+    pub fn add_port(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), datapath::PutError> {
+        let tx = (0..netdev.n_txq().max(1)).map(|_| netdev.tx_queue()).collect();
+        self.datapath.add_port(number, tx)?;
+        let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned() };
+        self.ports.insert(number, info);
+        self.workers.add(&self.datapath, number, netdev.is_pmd(), netdev.take_rx_queues());
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// Takes a port away; the device may be closed afterwards.
+    pub fn remove_port(&mut self, number: PortNo) {
+        self.workers.remove(number);
+        // The port exists: it is in our list. Nobody else removes any.
+        let _ = self.datapath.del_port(number);
+        self.ports.remove(&number);
+        self.dirty = true;
+    }
+
+    /// Its queues were replaced: workers take the new ones.
+    pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
+        self.workers.remove(number);
+        self.workers.add(&self.datapath, number, netdev.is_pmd(), netdev.take_rx_queues());
+    }
+}
+
+/// What an internal port is in a datapath of this type.
+fn internal_kind(datapath_kind: &str) -> &'static str {
+    if datapath_kind == "dummy" { "dummy-internal" } else { "tap" }
+}

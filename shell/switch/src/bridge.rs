@@ -1,0 +1,151 @@
+//! One bridge at run time: its OpenFlow state, its ports, its connections.
+//!
+//! **Threads**: the main loop only. What other threads need of it is in the published snapshot.
+
+use crate::macs::SharedMacs;
+use crate::port::BridgePort;
+use config::BridgeConfig;
+use flow::Mac;
+use ofconn::ConnManager;
+use ofproto::Ofproto;
+use openflow::session::FragMode;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use bridge::BundleId;
+use units::{Millis, OfPort};
+use xlate::BridgeId;
+
+/// See the module.
+pub struct Bridge {
+    /// Never used again for another bridge.
+    pub id: BridgeId,
+    /// Its name, and that of its local port.
+    pub name: String,
+    /// What it is configured as.
+    pub config: BridgeConfig,
+    /// Tables and groups.
+    pub ofproto: Ofproto,
+    /// Learning table.
+    pub macs: Arc<SharedMacs>,
+    /// OpenFlow ports.
+    pub ports: BTreeMap<OfPort, BridgePort>,
+    /// Connections.
+    pub conns: ConnManager,
+    /// Datapath id (OpenFlow 1.0 §5.3.1).
+    pub datapath_id: u64,
+    /// The Ethernet address of the local port.
+    pub mac: Mac,
+    /// Fragment handling (`ovs-ofctl set-frags`).
+    pub frags: FragMode,
+    /// The standalone fall-back flow is in place: the bridge forwards although no controller said so.
+    pub fallback: bool,
+    /// Interfaces that could not be made, by name: the text of their `error` column.
+    pub failed: BTreeMap<String, String>,
+    /// No controller is connected since.
+    pub alone_since: Option<Millis>,
+    /// A connection wants the packets that no flow matches.
+    pub packet_in_on_miss: bool,
+    /// A controller is connected.
+    pub alive: bool,
+    /// It was configured once.
+    pub configured: bool,
+    bundles: HashMap<String, BundleId>,
+    /// When a port number was given up: it is used again only when no other is free.
+    retired: HashMap<OfPort, Millis>,
+    next_port: u16,
+}
+
+/// The number of an OpenFlow port is left alone this long after its port is gone, so that flows for the old port do
+/// not meet another one.
+const REUSE_AFTER: Millis = Millis(3_600_000);
+
+impl Bridge {
+    /// A bridge without ports.
+    pub fn new(id: BridgeId, config: BridgeConfig, conns: ConnManager, now: Millis) -> Bridge {
+        Bridge {
+            id,
+            name: config.name.clone(),
+            config,
+            ofproto: Ofproto::new(now),
+            macs: Arc::default(),
+            ports: BTreeMap::new(),
+            conns,
+            datapath_id: 0,
+            mac: Mac::default(),
+            frags: FragMode::Normal,
+            fallback: false,
+            failed: BTreeMap::new(),
+            alone_since: None,
+            packet_in_on_miss: false,
+            alive: false,
+            configured: false,
+            bundles: HashMap::new(),
+            retired: HashMap::new(),
+            next_port: 0,
+        }
+    }
+
+    /// A port by the name of its device.
+    pub fn port_named(&self, name: &str) -> Option<&BridgePort> {
+        self.ports.values().find(|p| p.name == name)
+    }
+
+    /// The same, to be changed.
+    pub fn port_named_mut(&mut self, name: &str) -> Option<&mut BridgePort> {
+        self.ports.values_mut().find(|p| p.name == name)
+    }
+
+    /// The identity of a row of table Port; the same for the same name as long as the bridge lives.
+    pub fn bundle_id(&mut self, port_row: &str) -> BundleId {
+        let next = BundleId(self.bundles.len() as u32);
+        *self.bundles.entry(port_row.to_owned()).or_insert(next)
+    }
+
+    /// The name of the row behind a bundle.
+    pub fn bundle_name(&self, id: BundleId) -> Option<&str> {
+        self.bundles.iter().find(|(_, b)| **b == id).map(|(name, _)| name.as_str())
+    }
+
+    /// A number for a new port: the one asked for if it is free, else the next free one, those never used first.
+    pub fn allocate_ofport(&mut self, name: &str, request: Option<u16>, now: Millis) -> Option<OfPort> {
+        if name == self.name {
+            return (!self.ports.contains_key(&OfPort::LOCAL)).then_some(OfPort::LOCAL);
+        }
+        if let Some(port) = request.map(OfPort).filter(|p| p.is_ordinary() && !self.ports.contains_key(p)) {
+            self.retired.remove(&port);
+            return Some(port);
+        }
+        let last = OfPort::MAX.0 - 1;
+        let candidates = (1..=last).map(|i| OfPort((self.next_port + i - 1) % last + 1));
+        let free: Vec<OfPort> = candidates.filter(|p| !self.ports.contains_key(p)).collect();
+        let rested = |p: &&OfPort| self.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
+        let port = free
+            .iter()
+            .find(rested)
+            .or_else(|| free.iter().min_by_key(|p| self.retired.get(p).copied()))
+            .copied()?;
+        self.retired.remove(&port);
+        self.next_port = port.0;
+        Some(port)
+    }
+
+    /// The number of a port that is gone.
+    pub fn retire_ofport(&mut self, port: OfPort, now: Millis) {
+        if port != OfPort::LOCAL {
+            self.retired.insert(port, now);
+        }
+    }
+}
+
+/// The names of a bridge's ports, for text.
+pub struct Names<'a>(pub &'a Bridge);
+
+impl flow::text::PortNames for Names<'_> {
+    fn name(&self, port: OfPort) -> Option<String> {
+        self.0.ports.get(&port).map(|p| p.name.clone())
+    }
+
+    fn number(&self, name: &str) -> Option<OfPort> {
+        self.0.port_named(name).map(|p| p.ofport)
+    }
+}

@@ -1,0 +1,207 @@
+//! Everything of a bridge but its devices: addresses, datapath id, connections, learning, table settings.
+
+use crate::bridge::Bridge;
+use crate::options::Options;
+use crate::reconfigure::LOG;
+use bridge::VlanSet;
+use classifier::of::PrefixField;
+use config::bridge::FlowTableConfig;
+use config::{BridgeConfig, FailMode};
+use flow::{Mac, Match, Subfield};
+use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
+use ofproto::TableSettings;
+use openflow::action::Action;
+use openflow::{FlowMod, Version, VersionSet};
+use units::{Millis, OfPort};
+
+/// The connections of a new bridge.
+pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
+    ConnManager::new(name)
+}
+
+/// Applies the configuration of a bridge.
+pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Options, now: Millis) {
+    let datapath_type = bridge.config.datapath_type.clone();
+    let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
+    learning(bridge);
+    vlans(bridge, &old);
+    for what in config.not_built.iter().chain(config.ports.values().flat_map(|p| &p.not_built)) {
+        let known = old.not_built.contains(what) || old.ports.values().any(|p| p.not_built.contains(what));
+        if !known || !bridge.configured {
+            runtime::warn!(LOG, "bridge {}: {what} is not built yet in this version of Sluice and has no effect", bridge.name);
+        }
+    }
+    let targets = config.controllers.iter().map(target).collect();
+    let manager = ManagerConfig { rundir: options.rundir.clone(), versions: versions(config), controllers: targets };
+    for text in bridge.conns.configure(&manager, now) {
+        runtime::err!(LOG, "bridge {}: {text}", bridge.name);
+    }
+    tables(bridge, &old, now);
+    default_flow(bridge, &old, now);
+    bridge.configured = true;
+}
+
+fn target(c: &config::ControllerConfig) -> ControllerTarget {
+    ControllerTarget {
+        target: c.target.clone(),
+        max_backoff: c.max_backoff,
+        inactivity_probe: c.inactivity_probe,
+        async_messages: c.async_messages,
+    }
+}
+
+/// `Bridge.protocols`; all where it is empty.
+fn versions(config: &BridgeConfig) -> VersionSet {
+    let named = config.protocols.iter().filter_map(|p| Version::from_name(p));
+    let set = named.fold(VersionSet(0), VersionSet::with);
+    if set.newest().is_none() { VersionSet::ALL } else { set }
+}
+
+fn learning(bridge: &mut Bridge) {
+    let config = &bridge.config;
+    let flood: Option<VlanSet> =
+        (!config.flood_vlans.is_empty()).then(|| config.flood_vlans.iter().copied().collect());
+    let mut table = bridge.macs.lock();
+    table.set_aging(config.mac_aging_secs);
+    table.set_size(config.mac_table_size as usize);
+    if table.set_flood_vlans(flood) {
+        table.flush();
+    }
+}
+
+/// Stations behind a port whose VLANs changed were learned for the wrong VLAN.
+fn vlans(bridge: &mut Bridge, old: &BridgeConfig) {
+    let changed: Vec<String> = bridge
+        .config
+        .ports
+        .values()
+        .filter(|new| {
+            old.ports.get(&new.name).is_some_and(|o| {
+                (o.vlan_mode, o.tag, &o.trunks, &o.cvlans) != (new.vlan_mode, new.tag, &new.trunks, &new.cvlans)
+            })
+        })
+        .map(|p| p.name.clone())
+        .collect();
+    for name in changed {
+        let id = bridge.bundle_id(&name);
+        bridge.macs.lock().flush_port(id);
+    }
+}
+
+fn tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
+    let ids: std::collections::BTreeSet<u8> =
+        bridge.config.flow_tables.keys().chain(old.flow_tables.keys()).copied().collect();
+    for id in ids {
+        let new = bridge.config.flow_tables.get(&id).cloned().unwrap_or_default();
+        if old.flow_tables.get(&id).is_some_and(|o| *o == new) && bridge.configured {
+            continue;
+        }
+        let settings = settings(bridge, id, &new);
+        let effects = bridge.ofproto.configure_table(id, &settings, now);
+        crate::deeds::announce(bridge, &effects, now);
+    }
+}
+
+fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings {
+    let subfields = |names: &[String]| {
+        names
+            .iter()
+            .filter_map(|text| match Subfield::parse(text) {
+                Ok(s) => Some(s),
+                Err(e) => {
+                    runtime::warn!(LOG, "bridge {}: Flow_Table {id}: groups: {e}", bridge.name);
+                    None
+                }
+            })
+            .collect::<Vec<_>>()
+    };
+    let prefixes = config.prefixes.as_ref().map(|names| {
+        names
+            .iter()
+            .filter_map(|name| {
+                let field = PrefixField::from_name(name);
+                if field.is_none() {
+                    runtime::warn!(
+                        LOG,
+                        "bridge {}: 'prefixes' with a field that cannot be used for prefix tracking: {name}",
+                        bridge.name
+                    );
+                }
+                field
+            })
+            .collect::<Vec<_>>()
+    });
+    TableSettings {
+        name: config.name.clone(),
+        max_flows: config.flow_limit,
+        evict: config.evict,
+        eviction_fields: subfields(&config.groups),
+        prefixes,
+    }
+}
+
+/// A bridge without controllers forwards as a learning switch unless it is `secure`: a flow says so, which users see and
+/// may change. Whenever it gets or loses its controllers, or changes its mind, it begins anew.
+fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
+    let had = !old.controllers.is_empty();
+    let has = !bridge.config.controllers.is_empty();
+    let changed_mode = old.fail_mode != bridge.config.fail_mode && !has;
+    if bridge.configured && had == has && !changed_mode {
+        return;
+    }
+    let effects = bridge.ofproto.flush(now);
+    crate::deeds::announce(bridge, &effects, now);
+    if !has && bridge.config.fail_mode == FailMode::Standalone {
+        let fm = FlowMod {
+            table: 0,
+            priority: 0,
+            actions: vec![Action::output(OfPort::NORMAL)],
+            matching: Match::CATCHALL,
+            ..FlowMod::default()
+        };
+        // An empty table takes any flow.
+        let _ = bridge.ofproto.handle_flow_mod(&fm, now);
+    }
+}
+
+/// Chooses the bridge's Ethernet address and datapath id.
+///
+/// The address is `other_config:hwaddr`, or the lowest of its ports' own, or that of its local device. The datapath id
+/// is `other_config:datapath-id`, or that address.
+pub(crate) fn pick_addresses(bridge: &mut Bridge) {
+    let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
+    let usable = |m: &Mac| !m.is_multicast() && *m != Mac::default();
+    if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
+        runtime::err!(LOG, "bridge {}: invalid MAC address {text} for hwaddr", bridge.name);
+    }
+    let of_ports = bridge
+        .ports
+        .values()
+        .filter(|p| p.ofport != OfPort::LOCAL && p.kind != "internal" && p.number().is_some())
+        .map(|p| p.mac())
+        .filter(usable)
+        .min();
+    let local = bridge.ports.get(&OfPort::LOCAL).map(|p| p.mac()).filter(usable);
+    let mac = asked.filter(usable).or(of_ports).or(local).unwrap_or_default();
+    set_address(bridge, mac);
+    let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
+    if id != bridge.datapath_id {
+        bridge.datapath_id = id;
+        runtime::info!(LOG, "bridge {}: using datapath ID {id:016x}", bridge.name);
+        bridge.conns.reconnect_all();
+    }
+}
+
+fn set_address(bridge: &mut Bridge, mac: Mac) {
+    bridge.mac = mac;
+    let name = bridge.name.clone();
+    let Some(port) = bridge.ports.get_mut(&OfPort::LOCAL).filter(|p| p.mac() != mac) else { return };
+    let Some(netdev) = port.netdev() else { return };
+    if let Err(e) = netdev.set_mac(mac.0) {
+        runtime::err!(LOG, "bridge {name}: failed to set bridge Ethernet address: {e}");
+        return;
+    }
+    if let Ok(facts) = netdev.facts() {
+        port.facts = Some(facts);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the threads that translate share with the main loop: the published snapshot, frozen states, and a queue of
+//! things that the main loop has to do.
+//!
+//! **Threads**: workers and the main loop. Workers read the snapshot without a lock; the queue and the frozen states
+//! stand behind locks that are held for one operation.
+
+use crate::macs::SharedMacs;
+use crate::packet_in::PacketInParts;
+use arc_swap::ArcSwap;
+use runtime::Waker;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use xlate::{BridgeId, FinTimeout, Frozen, LearnedFlow, Recirc, RecircTable, Snapshot};
+
+/// A snapshot with its number and with the learning tables behind it.
+pub struct Published {
+    /// Grows with each publication.
+    pub version: u64,
+    /// What translations see.
+    pub snapshot: Snapshot,
+    /// The learning tables of its bridges.
+    pub macs: HashMap<BridgeId, Arc<SharedMacs>>,
+}
+
+/// Something for the main loop, caused by a packet.
+pub enum Deed {
+    /// Put the flow that a `learn` action made.
+    Learn(Arc<LearnedFlow>),
+    /// Shorten a rule's timeouts.
+    FinTimeout(FinTimeout),
+    /// Send a packet to controllers.
+    PacketIn(Box<PacketInParts>),
+}
+
+/// How many deeds may wait. Beyond that packets cause no more of them: they are lost, and counted.
+const DEEDS_MAX: usize = 16 * 1024;
+
+/// See the module.
+pub struct Control {
+    published: ArcSwap<Published>,
+    recirc: Mutex<RecircTable>,
+    deeds: Mutex<Vec<Deed>>,
+    lost: AtomicU64,
+    relearned: AtomicBool,
+    waker: Waker,
+}
+
+impl Control {
+    /// Nothing published yet; `waker` is the main loop's.
+    pub fn new(waker: Waker) -> Control {
+        let empty = Published { version: 0, snapshot: Snapshot::default(), macs: HashMap::new() };
+        Control {
+            published: ArcSwap::from_pointee(empty),
+            recirc: Mutex::default(),
+            deeds: Mutex::default(),
+            lost: AtomicU64::new(0),
+            relearned: AtomicBool::new(false),
+            waker,
+        }
+    }
+
+    /// The newest snapshot.
+    pub fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    /// Publishes; the version is the next one.
+    pub fn publish(&self, snapshot: Snapshot, macs: HashMap<BridgeId, Arc<SharedMacs>>) {
+        let version = self.published.load().version + 1;
+        self.published.store(Arc::new(Published { version, snapshot, macs }));
+    }
+
+    /// The version of the newest snapshot.
+    pub fn version(&self) -> u64 {
+        self.published.load().version
+    }
+
+    /// Queues a deed and wakes the main loop.
+    pub fn enqueue(&self, deed: Deed) {
+        let mut deeds = lock(&self.deeds);
+        if deeds.len() < DEEDS_MAX {
+            deeds.push(deed);
+            drop(deeds);
+            self.waker.wake();
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All deeds since the last call.
+    pub fn take_deeds(&self) -> Vec<Deed> {
+        std::mem::take(&mut *lock(&self.deeds))
+    }
+
+    /// A station is new or moved: translations that asked for it are no longer right.
+    pub fn note_relearned(&self) {
+        if !self.relearned.swap(true, Ordering::AcqRel) {
+            self.waker.wake();
+        }
+    }
+
+    /// Whether a station was new or moved since the last call.
+    pub fn take_relearned(&self) -> bool {
+        self.relearned.swap(false, Ordering::AcqRel)
+    }
+
+    /// Deeds that were lost since the last call.
+    pub fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+
+    /// Gives references to frozen states back.
+    pub fn release(&self, ids: &[u32]) {
+        if !ids.is_empty() {
+            let mut table = lock(&self.recirc);
+            ids.iter().for_each(|&id| table.release(id));
+        }
+    }
+}
+
+impl Recirc for Control {
+    fn freeze(&self, state: Frozen) -> Option<u32> {
+        lock(&self.recirc).freeze(state)
+    }
+
+    fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).thaw(id)
+    }
+}
+
+/// A panic of another holder leaves both lists usable: each operation on them is complete in itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

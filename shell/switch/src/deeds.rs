@@ -1,0 +1,87 @@
+//! What packets and flow changes cause in the main loop: learned flows, packet-ins, messages about flows that went.
+
+use crate::bridge::Bridge;
+use crate::control::Deed;
+use crate::packet_in::PacketInParts;
+use crate::switch::Switch;
+use ofconn::PacketInEvent;
+use ofproto::Effects;
+use runtime::{Module, RateLimit};
+use units::Millis;
+use xlate::{BridgeId, LearnedFlow};
+
+static LOG: Module = Module::new("ofproto_dpif");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// Tells controllers what went.
+pub(crate) fn announce(bridge: &mut Bridge, effects: &Effects, now: Millis) {
+    for removed in effects.flows_removed(now) {
+        bridge.conns.send_flow_removed(&removed);
+    }
+}
+
+impl Switch {
+    /// Does what packets asked for since the last call. True if there was anything.
+    pub(crate) fn do_deeds(&mut self) -> bool {
+        let kinds: Vec<String> = self.backers.keys().cloned().collect();
+        let mut any = false;
+        for kind in kinds {
+            let Some(backer) = self.backers.get_mut(&kind) else { continue };
+            backer.dirty |= backer.control.take_relearned();
+            let lost = backer.control.take_lost();
+            if lost > 0 {
+                runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");
+            }
+            for deed in backer.control.take_deeds() {
+                any = true;
+                self.do_deed(deed);
+            }
+        }
+        any
+    }
+
+    fn do_deed(&mut self, deed: Deed) {
+        let now = self.clock.now();
+        match deed {
+            Deed::Learn(flow) => self.learn(&flow, now),
+            Deed::FinTimeout(fin) => {
+                // The rule knows its timeouts; only the bridge that has it takes note.
+                for bridge in self.bridges.values_mut() {
+                    bridge.ofproto.reduce_timeouts(&fin.rule, fin.idle, fin.hard);
+                }
+            }
+            Deed::PacketIn(parts) => self.packet_in(*parts),
+        }
+    }
+
+    fn bridge_by_id(&mut self, id: BridgeId) -> Option<&mut Bridge> {
+        self.bridges.values_mut().find(|b| b.id == id)
+    }
+
+    fn learn(&mut self, flow: &LearnedFlow, now: Millis) {
+        let Some(bridge) = self.bridge_by_id(flow.bridge) else { return };
+        let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, now, now) {
+            Ok(learned) => learned,
+            Err(e) => {
+                runtime::warn_rl!(LOG, LIMIT, "{}: learn action failed to modify flow table ({e})", bridge.name);
+                return;
+            }
+        };
+        announce(bridge, &learned.effects, now);
+        if !learned.effects.is_empty() {
+            let kind = bridge.config.datapath_type.clone();
+            if let Some(backer) = self.backers.get_mut(&kind) {
+                backer.dirty = true;
+            }
+        }
+    }
+
+    fn packet_in(&mut self, parts: PacketInParts) {
+        if let Some(bridge) = self.bridge_by_id(parts.bridge) {
+            bridge.conns.send_packet_in(&PacketInEvent {
+                controller_id: parts.controller_id,
+                message: parts.message,
+            });
+        }
+    }
+}

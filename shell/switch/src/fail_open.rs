@@ -1,0 +1,56 @@
+//! A bridge whose controllers are all out of reach forwards on its own, if it is `standalone`.
+//!
+//! While it lasts a hidden flow of a priority above all that controllers can use sends everything to NORMAL; the
+//! controllers' own flows stay and count again as soon as one is back.
+
+use crate::bridge::Bridge;
+use crate::reconfigure::LOG;
+use config::FailMode;
+use flow::Match;
+use openflow::action::Action;
+use openflow::flow_mod::{FlowCommand, FlowMod};
+use units::{Millis, OfPort};
+
+/// Above every priority of OpenFlow.
+const PRIORITY: u32 = 0x00f0_f0f0;
+/// Three probes of the default interval.
+const PATIENCE: Millis = Millis(15_000);
+
+/// Enters or leaves the mode. True if flows changed.
+pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
+    let lost = bridge.config.fail_mode == FailMode::Standalone
+        && bridge.conns.has_controllers()
+        && !bridge.conns.any_connected();
+    let since = bridge.alone_since.filter(|_| lost).unwrap_or(now);
+    bridge.alone_since = lost.then_some(since);
+    let wanted = lost && now.since(since) >= PATIENCE;
+    if wanted == bridge.fallback {
+        return false;
+    }
+    bridge.fallback = wanted;
+    if wanted {
+        runtime::warn!(
+            LOG,
+            "{}: Could not connect to controller (or switch failed controller's post-connection admission control \
+             policy) for {} seconds, failing open",
+            bridge.name,
+            now.since(since).0 / 1000
+        );
+    } else {
+        runtime::warn!(LOG, "{}: No longer in fail-open mode", bridge.name);
+    }
+    let fm = FlowMod {
+        command: if wanted { FlowCommand::Add } else { FlowCommand::DeleteStrict },
+        table: 0,
+        matching: Match::CATCHALL,
+        actions: if wanted { vec![Action::output(OfPort::NORMAL)] } else { Vec::new() },
+        ..FlowMod::default()
+    };
+    // The switch's own flow: nothing limits it.
+    bridge.ofproto.handle_own_flow(&fm, PRIORITY, now).is_ok()
+}
+
+/// When `run` has something to do next.
+pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
+    bridge.alone_since.filter(|_| !bridge.fallback).map(|since| since + PATIENCE)
+}

@@ -1,0 +1,170 @@
+//! The control half as the workers see it: translates what misses, takes what `userspace` hands over.
+//!
+//! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
+
+use crate::control::{Control, Deed, Published};
+use crate::owner::Owner;
+use crate::packet_in::PacketInParts;
+use crate::patch::PatchCounters;
+use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
+use flow::Flow;
+use runtime::{Module, RateLimit};
+use std::sync::Arc;
+use units::{Millis, PortNo};
+use xlate::{BridgeId, Effect, Input, Output, Start, translate};
+
+static LOG: Module = Module::new("ofproto_dpif_xlate");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// See the module.
+pub struct Handler {
+    /// What is shared with the main loop.
+    pub control: Arc<Control>,
+    /// Counters of patch ports.
+    pub patches: Arc<PatchCounters>,
+}
+
+impl Handler {
+    /// A handler that shares these.
+    pub fn new(control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
+        Handler { control, patches }
+    }
+
+    fn translate(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: Option<&[u8]>) -> Output {
+        let input = Input {
+            bridge,
+            flow,
+            packet,
+            start: Start::Tables,
+            packet_out: false,
+            side_effects: packet.is_some(),
+            pretend: false,
+            recirc: &*self.control,
+            trace: None,
+        };
+        translate(&published.snapshot, &input)
+    }
+
+    /// Carries out what a translation asks to be done once.
+    pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, now: Millis) {
+        for effect in effects {
+            match effect {
+                Effect::MacLearn { bridge, need } => {
+                    if let Some(macs) = published.macs.get(&bridge)
+                        && macs.learn(&need, now)
+                    {
+                        self.control.note_relearned();
+                    }
+                }
+                Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow)),
+                Effect::FinTimeout(fin) => self.control.enqueue(Deed::FinTimeout(fin)),
+            }
+        }
+    }
+
+    /// Writes the lines that a translation left.
+    pub fn log(output: &Output) {
+        for line in &output.log {
+            let text = if line.text.ends_with("while processing ") {
+                format!("{}{}", line.text, flow::text::flow_text(&line.flow, &flow::text::NoNames))
+            } else {
+                line.text.clone()
+            };
+            match line.level {
+                xlate::Level::Warn => runtime::warn_rl!(LOG, LIMIT, "{text}"),
+                xlate::Level::Info => runtime::log_rl!(LOG, LIMIT, runtime::log::Level::Info, "{text}"),
+                xlate::Level::Debug => runtime::debug!(LOG, "{text}"),
+            }
+        }
+    }
+
+    /// Translates a megaflow again, for the sweep: the actions that it should have and its mask, with the owner that
+    /// they would have. `None`: the flow should not be there.
+    pub fn retranslate(&self, published: &Published, key: &Flow) -> Option<Translation> {
+        let (bridge, flow) = received(published, self, key)?;
+        let output = self.translate(published, bridge, &flow, None);
+        let keep = output.error.is_none() && output.slow.is_empty() && !output.avoid_caching;
+        let translation = self.translation(published, output);
+        keep.then_some(translation)
+    }
+
+    fn translation(&self, published: &Published, output: Output) -> Translation {
+        let mut mask = output.megaflow_mask();
+        mask.in_port = u32::MAX;
+        let install = output.slow.is_empty() && !output.avoid_caching;
+        let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, published.version);
+        Translation {
+            actions: output.actions.into(),
+            mask,
+            install,
+            version: published.version,
+            owner: Arc::new(owner),
+            error: None,
+        }
+    }
+}
+
+/// In which bridge a datapath flow is, and the flow as OpenFlow sees it. A recirculated packet's frozen state knows.
+fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
+    if let Some(found) = published.snapshot.receive(flow) {
+        return Some(found);
+    }
+    use xlate::Recirc;
+    let state = handler.control.thaw(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
+    let mut openflow = *flow;
+    state.metadata.restore(&mut openflow);
+    Some((state.bridge, openflow))
+}
+
+/// A packet that no bridge wants, dropped by a megaflow of its own so that the next one costs nothing.
+fn unassociated(published: &Published) -> Translation {
+    Translation {
+        actions: Arc::new([DpAction::Drop(DropReason::ActionOfPipeline)]),
+        mask: Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO },
+        install: true,
+        version: published.version,
+        owner: Arc::new(dpif::NoOwner),
+        error: None,
+    }
+}
+
+impl UpcallHandler for Handler {
+    fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        let published = self.control.published();
+        let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
+            runtime::log_rl!(
+                LOG,
+                LIMIT,
+                runtime::log::Level::Info,
+                "received packet on unassociated datapath port {}",
+                PortNo(upcall.flow.in_port)
+            );
+            return unassociated(&published);
+        };
+        let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
+        Handler::log(&output);
+        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.now);
+        self.translation(&published, output)
+    }
+
+    fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
+        use xlate::Recirc;
+        let UserspaceCookie::Controller {
+            dont_send, reason, recirc_id, rule_cookie, controller_id, ..
+        } = userspace.cookie
+        else {
+            return;
+        };
+        if dont_send {
+            return;
+        }
+        if let Some(state) = self.control.thaw(recirc_id) {
+            let parts = PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id));
+            self.control.enqueue(Deed::PacketIn(Box::new(parts)));
+        }
+    }
+
+    fn is_current(&self, version: u64) -> bool {
+        self.control.version() == version
+    }
+}

@@ -1,0 +1,68 @@
+//! `Open_vSwitch.other_config` as far as it concerns megaflows, and a word about the rest.
+
+use crate::reconfigure::LOG;
+use crate::switch::Switch;
+use config::Desired;
+use config::row::map_int;
+use units::Millis;
+
+/// Settings that Open vSwitch has and that have no effect here, or not yet.
+const WITHOUT_EFFECT: [&str; 34] = [
+    "dpdk-init",
+    "dpdk-lcore-mask",
+    "dpdk-socket-mem",
+    "dpdk-socket-limit",
+    "dpdk-hugepage-dir",
+    "dpdk-alloc-mem",
+    "dpdk-extra",
+    "vhost-sock-dir",
+    "vhost-iommu-support",
+    "vhost-postcopy-support",
+    "per-port-memory",
+    "shared-mempool-config",
+    "pmd-cpu-mask",
+    "pmd-rxq-assign",
+    "pmd-rxq-isolate",
+    "pmd-auto-lb",
+    "pmd-sleep-max",
+    "pmd-maxsleep",
+    "pmd-perf-metrics",
+    "emc-insert-inv-prob",
+    "smc-enable",
+    "tx-flush-interval",
+    "userspace-tso-enable",
+    "hw-offload",
+    "hw-offload-priority",
+    "n-handler-threads",
+    "n-revalidator-threads",
+    "max-revalidator",
+    "min-revalidate-pps",
+    "vlan-limit",
+    "tc-policy",
+    "bundle-idle-timeout",
+    "ct-size",
+    "flow-restore-wait",
+];
+
+/// The default of `max-idle` (milliseconds), and its least value.
+const IDLE_DEFAULT: i64 = 10_000;
+const IDLE_MIN: i64 = 500;
+
+impl Switch {
+    /// Applies what changed in `other_config`; settings without effect are told once, when they appear or change.
+    pub(crate) fn configure_limits(&mut self, desired: &Desired) {
+        let config = &desired.other_config;
+        let limit = map_int(config, "flow-limit", (0, i64::from(u32::MAX)), 200_000);
+        let idle = map_int(config, "max-idle", (0, i64::from(u32::MAX)), IDLE_DEFAULT).max(IDLE_MIN);
+        self.limits.idle = Millis(idle as u64);
+        self.limits.flows = limit as usize;
+        for backer in self.backers.values() {
+            backer.datapath.set_flow_limit(limit as usize);
+        }
+        for key in WITHOUT_EFFECT.iter().filter(|k| config.get(**k) != self.applied.other_config.get(**k)) {
+            if config.contains_key(*key) {
+                runtime::info!(LOG, "other_config:{key} has no effect in this version of Sluice");
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The learning table of a bridge, shared by the threads that translate and the main loop.
+//!
+//! **Threads**: any. The lock is held for one look-up or one update; nobody holds it while it takes another.
+
+use bridge::{BundleId, LearnNeed, MacRead, MacTable};
+use flow::Mac;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::Millis;
+
+/// A locked [`MacTable`].
+#[derive(Debug, Default)]
+pub struct SharedMacs(Mutex<MacTable>);
+
+impl SharedMacs {
+    /// The table itself. A panic elsewhere does not make a table of addresses untrustworthy.
+    pub fn lock(&self) -> MutexGuard<'_, MacTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns or renews a station. True: some translations are no longer right.
+    pub fn learn(&self, need: &LearnNeed, now: Millis) -> bool {
+        let mut table = self.lock();
+        table.needs_update(need, now) && table.update(need, now)
+    }
+}
+
+impl MacRead for SharedMacs {
+    fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
+        self.lock().port_of(vlan, mac)
+    }
+
+    fn may_learn(&self, vlan: u16, mac: Mac) -> bool {
+        self.lock().may_learn(vlan, mac)
+    }
+
+    fn is_static(&self, vlan: u16, mac: Mac) -> bool {
+        self.lock().is_static(vlan, mac)
+    }
+}

@@ -1,0 +1,48 @@
+//! What the command line says.
+
+use netdev::open::DummyLevel;
+use std::path::PathBuf;
+
+/// Options of the daemon that are not those of every daemon.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where sockets go.
+    pub rundir: PathBuf,
+    /// Name of the program, for messages.
+    pub progname: String,
+    /// The database to follow: `unix:…`, `tcp:…`.
+    pub database: String,
+    /// `--enable-dummy[=…]`
+    pub dummy: DummyLevel,
+    /// `--disable-system`
+    pub disable_system: bool,
+    /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
+    pub own_versions: bool,
+    /// Random, and new at each start.
+    pub seed: u64,
+}
+
+impl Options {
+    /// Time is virtual and workers run in the main loop.
+    pub fn dummy_mode(&self) -> bool {
+        self.dummy != DummyLevel::Off
+    }
+
+    /// The datapath type that a bridge's type means: with `--enable-dummy=override` every one is a dummy.
+    pub fn datapath_type(&self, configured: &str) -> Option<&'static str> {
+        match (configured, self.dummy) {
+            ("dummy", DummyLevel::Off) => None,
+            ("system" | "netdev" | "dummy", DummyLevel::OverrideAll) => Some("dummy"),
+            ("system", DummyLevel::OverrideSystem) | ("dummy", _) => Some("dummy"),
+            ("system", _) => Some("system"),
+            ("netdev", _) => Some("netdev"),
+            _ => None,
+        }
+    }
+
+    /// `Open_vSwitch.datapath_types`
+    pub fn datapath_types(&self) -> Vec<&'static str> {
+        let dummy = self.dummy_mode().then_some("dummy");
+        dummy.into_iter().chain(["netdev", "system"]).collect()
+    }
+}

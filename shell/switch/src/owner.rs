@@ -1,0 +1,93 @@
+//! The control half's side of a megaflow: whom to credit for its packets, which frozen states it needs.
+
+use crate::control::{Control, Deed};
+use crate::patch::PatchCounters;
+use dpif::{FlowOwner, FlowStats};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Millis;
+use xlate::Credit;
+
+/// Made by a translation, dropped with its megaflow.
+pub struct Owner {
+    control: Arc<Control>,
+    patches: Arc<PatchCounters>,
+    credits: Vec<Credit>,
+    recircs: Vec<u32>,
+    /// The snapshot that it is right for.
+    pub version: u64,
+    /// The packet that made the megaflow has learned already what a credit would teach.
+    fresh: AtomicBool,
+}
+
+impl Owner {
+    /// Of a translation made from snapshot `version`.
+    pub fn new(
+        control: &Arc<Control>,
+        patches: &Arc<PatchCounters>,
+        credits: Vec<Credit>,
+        recircs: Vec<u32>,
+        version: u64,
+    ) -> Owner {
+        Owner {
+            control: Arc::clone(control),
+            patches: Arc::clone(patches),
+            credits,
+            recircs,
+            version,
+            fresh: AtomicBool::new(true),
+        }
+    }
+
+    fn credit_one(&self, credit: &Credit, delta: &FlowStats, used: Millis, fresh: bool) {
+        match credit {
+            Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
+            Credit::Table { bridge, table, matched } => {
+                let published = self.control.published();
+                if let Some(t) = published.snapshot.bridge(*bridge).and_then(|b| b.tables.table(*table)) {
+                    let n = delta.packets;
+                    if *matched { t.credit(n, 0) } else { t.credit(0, n) }
+                }
+            }
+            Credit::Group { group, bucket } => group.credit(*bucket, delta.packets, delta.bytes),
+            Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
+            Credit::Mac { bridge, need } => {
+                if let Some(macs) = self.control.published().macs.get(bridge)
+                    && macs.learn(need, used)
+                {
+                    self.control.note_relearned();
+                }
+            }
+            // The first packet's own effects did it.
+            Credit::Learn(_) if fresh => {}
+            Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow))),
+            Credit::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
+                self.control.enqueue(Deed::FinTimeout(fin.clone()));
+            }
+            Credit::FinTimeout(_) => {}
+        }
+    }
+}
+
+/// Flags of a TCP header (RFC 9293 §3.1).
+const FIN: u16 = 0x01;
+const RST: u16 = 0x04;
+
+impl FlowOwner for Owner {
+    fn credit(&self, delta: &FlowStats) {
+        if delta.packets == 0 {
+            return;
+        }
+        let fresh = self.fresh.swap(false, Ordering::Relaxed) && delta.packets == 1;
+        let used = delta.used.unwrap_or_default();
+        for credit in &self.credits {
+            self.credit_one(credit, delta, used, fresh);
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.control.release(&self.recircs);
+    }
+}

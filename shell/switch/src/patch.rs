@@ -1,0 +1,47 @@
+//! Counters of patch ports: packets cross them inside a translation, so the megaflows' statistics are credited here.
+
+use dpif::FlowStats;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use units::OfPort;
+use xlate::BridgeId;
+
+/// What crossed one patch port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PatchStats {
+    /// Packets received by the port.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Packets sent by the port.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+}
+
+/// Counters of all patch ports. Written by who folds statistics, read by the main loop.
+#[derive(Debug, Default)]
+pub struct PatchCounters(Mutex<HashMap<(BridgeId, OfPort), PatchStats>>);
+
+impl PatchCounters {
+    /// Packets went out by `tx` and in by `rx`.
+    pub fn credit(&self, tx: (BridgeId, OfPort), rx: (BridgeId, OfPort), delta: &FlowStats) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = all.entry(tx).or_default();
+        sender.tx_packets += delta.packets;
+        sender.tx_bytes += delta.bytes;
+        let receiver = all.entry(rx).or_default();
+        receiver.rx_packets += delta.packets;
+        receiver.rx_bytes += delta.bytes;
+    }
+
+    /// The counters of a port.
+    pub fn get(&self, bridge: BridgeId, port: OfPort) -> PatchStats {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(bridge, port)).copied().unwrap_or_default()
+    }
+
+    /// A port is gone; one that comes later begins at zero.
+    pub fn forget(&self, bridge: BridgeId, port: OfPort) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(bridge, port));
+    }
+}

@@ -1,0 +1,93 @@
+//! A port of a bridge at run time.
+
+use flow::Mac;
+use netdev::device::{Facts, Netdev};
+use openflow::port::PortConfig;
+use ovsdb::Uuid;
+use units::{Millis, OfPort, PortNo};
+
+/// What is behind a port.
+pub enum Backing {
+    /// A device that is a port of the datapath.
+    Device {
+        /// The device.
+        netdev: Box<dyn Netdev>,
+        /// Its number in the datapath.
+        number: PortNo,
+    },
+    /// A patch port: the name of its peer.
+    Patch {
+        /// `options:peer`
+        peer: String,
+    },
+}
+
+/// See the module.
+pub struct BridgePort {
+    /// Its row in table Interface.
+    pub uuid: Uuid,
+    /// The name of its device.
+    pub name: String,
+    /// Its type, as the row says it.
+    pub kind: String,
+    /// The row of table Port that it belongs to, by name.
+    pub port_row: String,
+    /// Its OpenFlow number.
+    pub ofport: OfPort,
+    /// What is behind it.
+    pub backing: Backing,
+    /// What controllers set (`OFPT_PORT_MOD`).
+    pub config: PortConfig,
+    /// The device as it was last read; `None` for patch ports.
+    pub facts: Option<Facts>,
+    /// `Netdev::change_seq` when it was read.
+    pub change_seq: u64,
+    /// When it was added.
+    pub created: Millis,
+    /// Refused settings: the text of the `error` column, while the device works.
+    pub warning: Option<String>,
+}
+
+impl BridgePort {
+    /// Its number in the datapath.
+    pub fn number(&self) -> Option<PortNo> {
+        match self.backing {
+            Backing::Device { number, .. } => Some(number),
+            Backing::Patch { .. } => None,
+        }
+    }
+
+    /// The device.
+    pub fn netdev(&mut self) -> Option<&mut Box<dyn Netdev>> {
+        match &mut self.backing {
+            Backing::Device { netdev, .. } => Some(netdev),
+            Backing::Patch { .. } => None,
+        }
+    }
+
+    /// Its peer's name, if it is a patch port.
+    pub fn peer(&self) -> Option<&str> {
+        match &self.backing {
+            Backing::Patch { peer } => Some(peer),
+            Backing::Device { .. } => None,
+        }
+    }
+
+    /// Its Ethernet address.
+    pub fn mac(&self) -> Mac {
+        self.facts.as_ref().map(|f| Mac(f.mac)).unwrap_or_default()
+    }
+
+    /// Set up, and with a link. Patch ports always are.
+    pub fn is_up(&self) -> bool {
+        self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
+    }
+
+    /// The address that a patch port, which has no device, shows: local, unicast, and the same for the same name.
+    pub fn patch_mac(&self) -> Mac {
+        let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let mut mac = Mac::from_u64(hash).0;
+        mac[0] = mac[0] & 0xfc | 0x02;
+        Mac(mac)
+    }
+}

@@ -1,0 +1,146 @@
+//! Building the snapshot that translations see from the bridges of the main loop.
+
+use crate::backer::Backer;
+use crate::bridge::Bridge;
+use crate::port::{Backing, BridgePort};
+use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
+use config::{FailMode, PortConfig};
+use openflow::session::FragMode;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use units::OfPort;
+use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
+
+/// Publishes the state of a datapath's bridges.
+pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
+    let kind = backer.kind.as_str();
+    let peers = peers(kind, bridges);
+    let mut snapshot = Snapshot::default();
+    let mut macs = HashMap::new();
+    for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
+        macs.insert(bridge.id, Arc::clone(&bridge.macs));
+        for port in bridge.ports.values() {
+            if let Some(number) = port.number() {
+                snapshot.ingress.insert(number, (bridge.id, port.ofport));
+            }
+        }
+        let view = view(bridge, &peers);
+        snapshot.bridges.insert(bridge.id, Arc::new(view));
+    }
+    backer.control.publish(snapshot, macs);
+}
+
+type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
+
+/// Patch ports with their peers: two that name each other.
+fn peers(kind: &str, bridges: &BTreeMap<String, Bridge>) -> Peers {
+    let mut by_name = HashMap::new();
+    for bridge in bridges.values().filter(|b| b.config.datapath_type == kind) {
+        for port in bridge.ports.values() {
+            if let Some(peer) = port.peer() {
+                by_name.insert(port.name.as_str(), (peer, (bridge.id, port.ofport)));
+            }
+        }
+    }
+    let of = |(name, (peer, at)): (&&str, &(&str, (BridgeId, OfPort)))| {
+        let (back, other) = by_name.get(peer)?;
+        (back == name).then_some((*at, *other))
+    };
+    by_name.iter().filter_map(of).collect()
+}
+
+fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
+    let tables = bridge.ofproto.publish();
+    let rows: Vec<(String, PortConfig)> =
+        bridge.config.ports.iter().map(|(name, row)| (name.clone(), row.clone())).collect();
+    let mut ports = BTreeMap::new();
+    let mut bundles = Vec::new();
+    for (name, row) in rows {
+        let id = bridge.bundle_id(&name);
+        let members: Vec<OfPort> =
+            bridge.ports.values().filter(|p| p.port_row == name).map(|p| p.ofport).collect();
+        if members.is_empty() {
+            continue;
+        }
+        for ofport in &members {
+            if let Some(port) = bridge.ports.get(ofport) {
+                let attachment = attachment(bridge.id, port, peers);
+                let mut view = Port::new(*ofport, &port.name, id, attachment);
+                view.flags = flags(port);
+                view.may_enable = port.is_up();
+                ports.insert(*ofport, view);
+            }
+        }
+        let floodable = members.iter().any(|p| ports.get(p).is_some_and(|p| !p.flags.contains(PortFlags::NO_FLOOD)));
+        bundles.push(Bundle { id, name, ports: members, vlan: vlan(&row), floodable, protected: row.protected });
+    }
+    // Floods go out in the order of port numbers.
+    bundles.sort_by_key(|b| b.ports.first().copied());
+    xlate::Bridge {
+        id: bridge.id,
+        name: bridge.name.clone(),
+        tables,
+        macs: Arc::clone(&bridge.macs) as Arc<dyn bridge::MacRead + Send + Sync>,
+        ports,
+        bundles,
+        forward_bpdu: bridge.config.forward_bpdu,
+        packet_in_on_miss: bridge.packet_in_on_miss,
+        alive: bridge.alive || bridge.config.fail_mode == FailMode::Standalone,
+        fragments: match bridge.frags {
+            FragMode::Drop => Fragments::Drop,
+            FragMode::NxMatch => Fragments::NxMatch,
+            FragMode::Normal | FragMode::Reassemble => Fragments::Normal,
+        },
+    }
+}
+
+fn attachment(bridge: BridgeId, port: &BridgePort, peers: &Peers) -> Attachment {
+    match &port.backing {
+        Backing::Device { number, .. } => Attachment::Datapath(*number),
+        Backing::Patch { .. } => match peers.get(&(bridge, port.ofport)) {
+            Some(&(peer, at)) => Attachment::Patch(peer, at),
+            None => Attachment::None,
+        },
+    }
+}
+
+fn flags(port: &BridgePort) -> PortFlags {
+    let c = &port.config;
+    let down = c.port_down || port.facts.as_ref().is_some_and(|f| !f.admin_up);
+    [
+        (down, PortFlags::PORT_DOWN),
+        (c.no_stp, PortFlags::NO_STP),
+        (c.no_recv, PortFlags::NO_RECV),
+        (c.no_recv_stp, PortFlags::NO_RECV_STP),
+        (c.no_flood, PortFlags::NO_FLOOD),
+        (c.no_fwd, PortFlags::NO_FWD),
+        (c.no_packet_in, PortFlags::NO_PACKET_IN),
+    ]
+    .into_iter()
+    .filter(|(on, _)| *on)
+    .fold(PortFlags::empty(), |all, (_, flag)| all | flag)
+}
+
+/// The row's VLAN settings in the words of `bridge`.
+pub fn vlan(row: &PortConfig) -> VlanConfig {
+    let set = |vlans: &[u16]| (!vlans.is_empty()).then(|| vlans.iter().copied().collect::<VlanSet>());
+    VlanConfig {
+        mode: match row.vlan_mode {
+            config::VlanMode::Access => VlanMode::Access,
+            config::VlanMode::Trunk => VlanMode::Trunk,
+            config::VlanMode::NativeTagged => VlanMode::NativeTagged,
+            config::VlanMode::NativeUntagged => VlanMode::NativeUntagged,
+            config::VlanMode::Dot1qTunnel => VlanMode::Dot1qTunnel,
+        },
+        tag: row.tag.unwrap_or(0),
+        trunks: set(&row.trunks),
+        cvlans: set(&row.cvlans),
+        priority_tags: match row.priority_tags {
+            config::port::PriorityTags::Never => PriorityTags::Never,
+            config::port::PriorityTags::IfNonzero => PriorityTags::IfNonzero,
+            config::port::PriorityTags::Always => PriorityTags::Always,
+        },
+        ..VlanConfig::trunk()
+    }
+    .normalized()
+}

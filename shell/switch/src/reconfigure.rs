@@ -1,0 +1,116 @@
+//! Carrying out the plan that brings the running switch to what the database wants.
+//!
+//! Each step can fail alone: the reason goes to the log and to the row, and nothing else is touched. A device that could
+//! not be made is tried again whenever its row changes or its device appears.
+
+use crate::add_interface;
+use crate::bridge::Bridge;
+use crate::configure_bridge;
+use crate::switch::Switch;
+use config::{Desired, Step, plan};
+use openflow::port::PortReason;
+use runtime::Module;
+use xlate::BridgeId;
+
+pub(crate) static LOG: Module = Module::new("bridge");
+
+impl Switch {
+    /// Brings the switch to what the database wants now.
+    pub fn reconfigure(&mut self) {
+        let desired = Desired::read(&self.db.replica);
+        let steps = plan(&self.applied, &desired);
+        if !self.greeted {
+            runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
+            self.greeted = true;
+        }
+        let wanted = &desired;
+        for step in &steps {
+            self.carry_out(step, wanted);
+        }
+        if desired.other_config != self.applied.other_config {
+            self.configure_limits(&desired);
+        }
+        if !steps.is_empty() {
+            for bridge in self.bridges.values_mut() {
+                configure_bridge::pick_addresses(bridge);
+            }
+            self.mark_all_dirty();
+        }
+        self.applied = desired;
+    }
+
+    /// Everything has to be published again.
+    pub fn mark_all_dirty(&mut self) {
+        self.backers.values_mut().for_each(|b| b.dirty = true);
+    }
+
+    fn carry_out(&mut self, step: &Step, desired: &Desired) {
+        match step {
+            Step::RemoveInterface { bridge, name } => self.remove_interface(bridge, name),
+            Step::RemoveBridge { bridge } => {
+                if let Some(gone) = self.bridges.remove(bridge) {
+                    runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
+                }
+                self.refused_bridges.remove(bridge);
+            }
+            Step::AddBridge { bridge } => self.add_bridge(bridge, desired),
+            Step::AddInterface { bridge, name } => add_interface::add(self, desired, bridge, name),
+            Step::ChangeInterface { bridge, name } => add_interface::change(self, desired, bridge, name),
+            Step::ConfigureBridge { bridge } => {
+                if let (Some(running), Some(config)) =
+                    (self.bridges.get_mut(bridge), desired.bridges.get(bridge))
+                {
+                    let now = self.clock.now();
+                    configure_bridge::configure(running, config, &self.options, now);
+                }
+            }
+        }
+    }
+
+    fn add_bridge(&mut self, name: &str, desired: &Desired) {
+        let Some(config) = desired.bridges.get(name) else { return };
+        let Some(kind) = self.options.datapath_type(&config.datapath_type) else {
+            let text = format!("{}: unknown datapath type", config.datapath_type);
+            runtime::err!(LOG, "failed to create bridge {name}: {text}");
+            self.refused_bridges.insert(name.to_owned(), text);
+            return;
+        };
+        if let Err(e) = self.backer(kind) {
+            runtime::err!(LOG, "failed to create bridge {name}: {}", runtime::error_text(&e));
+            return;
+        }
+        let id = BridgeId(self.next_bridge);
+        self.next_bridge += 1;
+        let now = self.clock.now();
+        let conns = configure_bridge::connections(name, &self.options);
+        let mut bridge = Bridge::new(id, config.clone(), conns, now);
+        bridge.config.datapath_type = kind.to_owned();
+        self.bridges.insert(name.to_owned(), bridge);
+    }
+
+    /// Takes a device out of its bridge and closes it.
+    pub(crate) fn remove_interface(&mut self, bridge: &str, name: &str) {
+        let now = self.clock.now();
+        let Some(running) = self.bridges.get_mut(bridge) else { return };
+        running.failed.remove(name);
+        let Some(ofport) = running.port_named(name).map(|p| p.ofport) else { return };
+        let message = running.ports.get(&ofport).map(crate::openflow::port_message);
+        let Some(port) = running.ports.remove(&ofport) else { return };
+        running.retire_ofport(ofport, now);
+        let bundle = running.bundle_id(&port.port_row);
+        if !running.ports.values().any(|p| p.port_row == port.port_row) {
+            running.macs.lock().flush_port(bundle);
+        }
+        if let Some(message) = message {
+            running.conns.send_port_status(PortReason::Delete, &message, None, None);
+        }
+        if let Some(backer) = self.backers.get_mut(&running.config.datapath_type) {
+            backer.patches.forget(running.id, ofport);
+            if let Some(number) = port.number() {
+                backer.remove_port(number);
+            }
+            backer.dirty = true;
+        }
+        runtime::info!(LOG, "bridge {bridge}: deleted interface {name} on port {}", ofport.0);
+    }
+}

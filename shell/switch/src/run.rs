@@ -1,0 +1,255 @@
+//! One turn of the main loop, and what it waits for afterwards.
+
+use crate::commands::{self, Answer, Pending};
+use crate::fail_open;
+use crate::publish::publish;
+use crate::revalidate;
+use crate::switch::Switch;
+use netdev::rtnl::LinkEvent;
+use ofconn::AsyncKind;
+use openflow::Version;
+use openflow::port::PortReason;
+use runtime::poll_loop::Interest;
+use runtime::{Module, WaitSet};
+use unixctl::Server;
+use units::Millis;
+
+static LOG: Module = Module::new("bridge");
+
+/// Flow timeouts are looked at this often, and megaflows for idleness.
+const EXPIRY_INTERVAL: Millis = Millis(1000);
+/// In dummy mode the workers are polled at most this many times before something else gets its turn: two dummies
+/// that send to each other must not keep the loop for ever.
+const INLINE_POLLS: usize = 1000;
+
+impl Switch {
+    /// One turn.
+    pub fn run(&mut self, control: &mut Server) {
+        let now = self.clock.now();
+        runtime::coverage::run(now);
+        let changed = self.db.run(now);
+        if changed && self.db.is_ready() {
+            self.reconfigure();
+        }
+        self.run_links();
+        self.run_devices(now);
+        self.run_packets();
+        self.run_openflow(now);
+        self.run_expiry(now);
+        self.run_packets();
+        self.write_status();
+        for request in control.run() {
+            self.run_packets();
+            match commands::execute(self, &request.method, &request.args) {
+                Answer::Now(result) => control.reply(request.id, result),
+                Answer::Later(wait) => self.pending.push(Pending { id: request.id, wait }),
+            }
+        }
+        self.run_packets();
+        for (id, result) in commands::poll_pending(self) {
+            control.reply(id, result);
+        }
+    }
+
+    /// Publishes what changed, and lets packets through until nothing is left to do: in dummy mode what was caused
+    /// has happened when this returns.
+    pub(crate) fn run_packets(&mut self) {
+        for _ in 0..INLINE_POLLS {
+            self.publish_changes();
+            let mut busy = false;
+            for backer in self.backers.values_mut() {
+                busy |= backer.workers.poll_inline(&self.clock);
+            }
+            busy |= self.do_deeds();
+            if !busy && self.backers.values().all(|b| !b.dirty) {
+                return;
+            }
+        }
+        // There is more: the loop comes back at once.
+        self.waker.wake();
+    }
+
+    fn publish_changes(&mut self) {
+        let now = self.clock.now();
+        for backer in self.backers.values_mut().filter(|b| b.dirty) {
+            backer.dirty = false;
+            publish(backer, &mut self.bridges);
+            if backer.datapath.flow_count() > 0 {
+                revalidate::sweep(backer, now);
+            }
+        }
+    }
+
+    /// Kernel devices that came, went or changed.
+    fn run_links(&mut self) {
+        let mut events = Vec::new();
+        if let Some(links) = &mut self.links {
+            links.take(1000, &mut events);
+        }
+        let mut appeared = false;
+        for event in events {
+            match event {
+                LinkEvent::Changed(link) => {
+                    appeared |= self.bridges.values().any(|b| b.failed.contains_key(&link.name));
+                    self.refresh_device(Some(&link.name));
+                }
+                LinkEvent::Removed { .. } | LinkEvent::Lost => self.refresh_device(None),
+            }
+        }
+        if appeared {
+            self.retry_failed();
+        }
+    }
+
+    /// Dummies have streams to serve and change without the kernel's knowledge.
+    fn run_devices(&mut self, now: Millis) {
+        for dummy in self.netdevs.dummies() {
+            dummy.run(now);
+        }
+        let changed = |p: &crate::port::BridgePort| match &p.backing {
+            crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,
+            crate::port::Backing::Patch { .. } => false,
+        };
+        let names: Vec<String> =
+            self.bridges.values().flat_map(|b| b.ports.values()).filter(|p| changed(p)).map(|p| p.name.clone()).collect();
+        for name in names {
+            self.refresh_device(Some(&name));
+        }
+    }
+
+    /// Reads devices again (one, or all) and tells controllers what changed.
+    pub(crate) fn refresh_device(&mut self, name: Option<&str>) {
+        for bridge in self.bridges.values_mut() {
+            let mut changed = Vec::new();
+            for port in bridge.ports.values_mut().filter(|p| name.is_none_or(|n| p.name == n)) {
+                let old = crate::openflow::port_message(port);
+                let crate::port::Backing::Device { netdev, .. } = &mut port.backing else { continue };
+                port.change_seq = netdev.change_seq();
+                match netdev.facts() {
+                    Ok(facts) if port.facts.as_ref() != Some(&facts) => port.facts = Some(facts),
+                    Ok(_) => continue,
+                    // The device is gone; its port stays, without a link, until the row goes.
+                    Err(_) => {
+                        let Some(f) = port.facts.as_mut().filter(|f| f.link_up || f.admin_up) else { continue };
+                        (f.link_up, f.admin_up) = (false, false);
+                    }
+                }
+                changed.push((old, crate::openflow::port_message(port)));
+            }
+            for (old, new) in changed {
+                bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+                if let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
+                    backer.dirty = true;
+                }
+            }
+        }
+    }
+
+    fn run_openflow(&mut self, now: Millis) {
+        let names: Vec<String> = self.bridges.keys().cloned().collect();
+        for name in names {
+            let Some(bridge) = self.bridges.get_mut(&name) else { continue };
+            bridge.conns.run(now);
+            while let Some(bridge) = self.bridges.get_mut(&name) {
+                let Some(request) = bridge.conns.next_request(now) else { break };
+                self.serve(&name, request);
+                self.run_packets();
+            }
+            let Some(bridge) = self.bridges.get_mut(&name) else { continue };
+            bridge.conns.flush(now);
+            let on_miss = bridge.conns.sessions().any(|(_, s)| {
+                s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
+            });
+            let alive = bridge.conns.any_connected();
+            let changed = fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
+            (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
+            if changed && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
+                backer.dirty = true;
+            }
+        }
+    }
+
+    /// Timeouts of flows, ages of stations, idleness of megaflows.
+    fn run_expiry(&mut self, now: Millis) {
+        if now.since(self.last.expiry) < EXPIRY_INTERVAL {
+            return;
+        }
+        self.last.expiry = now;
+        for backer in self.backers.values_mut() {
+            revalidate::expire(backer, &self.limits, now);
+        }
+        for bridge in self.bridges.values_mut() {
+            let before = bridge.macs.lock().generation();
+            bridge.macs.lock().run(now);
+            let aged = bridge.macs.lock().generation() != before;
+            let effects = bridge.ofproto.expire(now);
+            crate::deeds::announce(bridge, &effects, now);
+            if (aged || !effects.is_empty())
+                && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type)
+            {
+                backer.dirty = true;
+            }
+        }
+    }
+
+    /// Tries interfaces again that could not be made.
+    fn retry_failed(&mut self) {
+        let failed: Vec<(String, String)> = self
+            .bridges
+            .values()
+            .flat_map(|b| b.failed.keys().map(|name| (b.name.clone(), name.clone())))
+            .collect();
+        let desired = self.applied.clone();
+        for (bridge, name) in failed {
+            crate::add_interface::add(self, &desired, &bridge, &name);
+        }
+        self.bridges.values_mut().for_each(crate::configure_bridge::pick_addresses);
+        self.mark_all_dirty();
+    }
+
+    /// What ends the next sleep.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        let now = self.clock.now();
+        self.db.wait(set, now);
+        if let Some(links) = &self.links {
+            set.fd(links, Interest::Read);
+        }
+        self.backers.values().for_each(|b| b.workers.wait(set));
+        for bridge in self.bridges.values() {
+            bridge.conns.wait(set, now);
+            if let Some(deadline) = fail_open::deadline(bridge) {
+                set.deadline(deadline);
+            }
+        }
+        if !self.bridges.is_empty() {
+            set.deadline(self.last.expiry + EXPIRY_INTERVAL);
+        }
+        if !self.pending.is_empty() {
+            set.wake_now();
+        }
+    }
+
+    /// The first configuration is in force.
+    pub fn is_up(&self) -> bool {
+        self.greeted
+    }
+
+    /// The end. The devices that the switch made go with their descriptors; with clean-up ports are taken down one by
+    /// one, as if the database had asked for it.
+    pub fn close(&mut self, cleanup: bool) {
+        runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
+        if !cleanup {
+            return;
+        }
+        let names: Vec<(String, String)> = self
+            .bridges
+            .values()
+            .flat_map(|b| b.ports.values().map(|p| (b.name.clone(), p.name.clone())))
+            .collect();
+        for (bridge, port) in names {
+            self.remove_interface(&bridge, &port);
+        }
+        self.bridges.clear();
+        self.backers.clear();
+    }
+}

@@ -1,0 +1,211 @@
+//! What the switch writes into the database: numbers, addresses, states, errors, counters.
+//!
+//! The wanted values are computed from the running switch and compared with the replica; what differs goes into one
+//! transaction. A column that the server's schema does not have is left out.
+
+use crate::bridge::Bridge;
+use crate::port::{Backing, BridgePort};
+use crate::switch::Switch;
+use ovsdb::operation::Operation;
+use ovsdb::replica::RowRef;
+use ovsdb::{Datum, Replica, Uuid};
+use std::collections::BTreeMap;
+use units::{Millis, OfPort};
+
+/// Statistics are written this often at most.
+const STATISTICS_INTERVAL: Millis = Millis(5000);
+
+/// A row and the columns that are to have these values.
+struct Wanted {
+    table: &'static str,
+    row: Uuid,
+    columns: Vec<(&'static str, Datum)>,
+}
+
+impl Wanted {
+    fn new(table: &'static str, row: Uuid) -> Wanted {
+        Wanted { table, row, columns: Vec::new() }
+    }
+
+    fn set(&mut self, column: &'static str, value: Datum) {
+        self.columns.push((column, value));
+    }
+
+    fn strings(&mut self, column: &'static str, pairs: &BTreeMap<String, String>) {
+        self.set(column, Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))));
+    }
+
+    /// An update of those columns that differ.
+    fn operation(self, replica: &Replica) -> Option<Operation> {
+        let row: RowRef<'_> = replica.row(self.table, self.row)?;
+        let mut update = None;
+        for (column, value) in self.columns {
+            if row.datum(column).is_some_and(|now| *now != value) {
+                let operation = update.take().unwrap_or_else(|| Operation::update(self.table, self.row));
+                update = Some(operation.set(column, value));
+            }
+        }
+        update
+    }
+}
+
+fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
+    Datum::set(value)
+}
+
+impl Switch {
+    /// Writes what differs, if the last transaction has been answered.
+    pub(crate) fn write_status(&mut self) {
+        if !self.db.is_idle() || self.applied.root.is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        let with_statistics = now.since(self.last.statistics) >= STATISTICS_INTERVAL || self.statistics_due;
+        let mut wanted = Vec::new();
+        self.root_row(&mut wanted);
+        for bridge in self.bridges.values_mut() {
+            bridge_row(bridge, &mut wanted);
+            controller_rows(bridge, now, &mut wanted);
+            interface_rows(bridge, &mut wanted);
+        }
+        self.refused_bridge_rows(&mut wanted);
+        if with_statistics {
+            self.last.statistics = now;
+            self.statistics_due = false;
+            self.statistics_rows(&mut wanted);
+        }
+        let operations: Vec<Operation> =
+            wanted.into_iter().filter_map(|w| w.operation(&self.db.replica)).collect();
+        self.db.transact(&operations);
+    }
+
+    fn root_row(&self, wanted: &mut Vec<Wanted>) {
+        let Some(root) = self.applied.root else { return };
+        let mut row = Wanted::new("Open_vSwitch", root);
+        row.set("cur_cfg", Datum::scalar(self.applied.next_cfg));
+        row.set("datapath_types", Datum::set(self.options.datapath_types()));
+        let types = self.netdevs.types().into_iter().chain(["patch"]);
+        row.set("iface_types", Datum::set(types));
+        row.set("dpdk_initialized", Datum::scalar(false));
+        row.set("dpdk_version", Datum::scalar("none"));
+        if self.options.own_versions {
+            row.set("ovs_version", Datum::scalar(runtime::COMPAT_VERSION));
+            if let Some(schema) = self.db.replica.schema() {
+                row.set("db_version", Datum::scalar(schema.version.as_str()));
+            }
+            let (system, version) = &self.system;
+            row.set("system_type", Datum::scalar(system.as_str()));
+            row.set("system_version", Datum::scalar(version.as_str()));
+        }
+        wanted.push(row);
+    }
+
+    /// Bridges that could not be made say so in their status and in their interfaces.
+    fn refused_bridge_rows(&self, wanted: &mut Vec<Wanted>) {
+        for (name, text) in &self.refused_bridges {
+            let Some(config) = self.applied.bridges.get(name) else { continue };
+            for interface in config.ports.values().flat_map(|p| &p.interfaces) {
+                let mut row = Wanted::new("Interface", interface.uuid);
+                row.set("ofport", Datum::scalar(-1));
+                row.set("error", Datum::scalar(text.as_str()));
+                wanted.push(row);
+            }
+        }
+    }
+
+    fn statistics_rows(&mut self, wanted: &mut Vec<Wanted>) {
+        for backer in self.backers.values() {
+            backer.datapath.maintain(self.clock.now());
+        }
+        for bridge in self.bridges.values_mut() {
+            let patches = self.backers.get(&bridge.config.datapath_type).map(|b| b.patches.clone());
+            let id = bridge.id;
+            for port in bridge.ports.values_mut() {
+                let pairs = match &mut port.backing {
+                    Backing::Device { netdev, .. } => netdev.stats().map(|s| s.pairs()).unwrap_or_default(),
+                    Backing::Patch { .. } => {
+                        let s = patches.as_ref().map(|p| p.get(id, port.ofport)).unwrap_or_default();
+                        let named = [
+                            ("rx_packets", s.rx_packets),
+                            ("rx_bytes", s.rx_bytes),
+                            ("tx_packets", s.tx_packets),
+                            ("tx_bytes", s.tx_bytes),
+                        ];
+                        named.map(|(k, v)| (k.to_owned(), v)).to_vec()
+                    }
+                };
+                let mut row = Wanted::new("Interface", port.uuid);
+                row.set("statistics", Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), *v as i64))));
+                wanted.push(row);
+            }
+        }
+    }
+}
+
+fn bridge_row(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+    let mut row = Wanted::new("Bridge", bridge.config.uuid);
+    row.set("datapath_id", Datum::set([format!("{:016x}", bridge.datapath_id).as_str()]));
+    row.set("datapath_version", Datum::scalar("<built-in>"));
+    wanted.push(row);
+}
+
+fn controller_rows(bridge: &mut Bridge, now: Millis, wanted: &mut Vec<Wanted>) {
+    let status = bridge.conns.status(now);
+    for config in &bridge.config.controllers {
+        let Some(s) = status.iter().find(|s| s.target == config.target) else { continue };
+        let mut row = Wanted::new("Controller", config.uuid);
+        row.set("is_connected", Datum::scalar(s.is_connected));
+        row.set("role", optional(s.role_name()));
+        row.strings("status", &s.status);
+        wanted.push(row);
+    }
+}
+
+fn interface_rows(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+    for port in bridge.ports.values() {
+        wanted.push(interface_row(port));
+    }
+    for interface in bridge.config.ports.values().flat_map(|p| &p.interfaces) {
+        if let Some(text) = bridge.failed.get(&interface.name) {
+            let mut row = Wanted::new("Interface", interface.uuid);
+            row.set("ofport", Datum::scalar(-1));
+            row.set("error", Datum::scalar(text.as_str()));
+            for column in ["admin_state", "link_state", "mac_in_use"] {
+                row.set(column, Datum::set::<&str>([]));
+            }
+            for column in ["mtu", "ifindex"] {
+                row.set(column, Datum::set::<i64>([]));
+            }
+            wanted.push(row);
+        }
+    }
+}
+
+fn interface_row(port: &BridgePort) -> Wanted {
+    let mut row = Wanted::new("Interface", port.uuid);
+    let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
+    row.set("ofport", Datum::scalar(number));
+    row.set("error", optional(port.warning.as_deref()));
+    match &port.facts {
+        None => {
+            // A patch port is as good as a wire.
+            row.set("admin_state", Datum::scalar("up"));
+            row.set("link_state", Datum::scalar("up"));
+            row.set("ifindex", Datum::scalar(0));
+            row.set("mac_in_use", Datum::scalar(port.patch_mac().to_string().as_str()));
+        }
+        Some(f) => {
+            let state = |up: bool| Datum::scalar(if up { "up" } else { "down" });
+            row.set("admin_state", state(f.admin_up));
+            row.set("link_state", state(f.link_up));
+            row.set("link_resets", Datum::scalar(f.link_resets as i64));
+            row.set("ifindex", Datum::scalar(f.ifindex.map_or(0, i64::from)));
+            row.set("mac_in_use", Datum::scalar(port.mac().to_string().as_str()));
+            row.set("mtu", Datum::scalar(i64::from(f.mtu)));
+            row.set("duplex", optional(f.modes.full_duplex.map(|full| if full { "full" } else { "half" })));
+            row.set("link_speed", optional(f.modes.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000)));
+            row.strings("status", &f.status);
+        }
+    }
+    row
+}

@@ -1,0 +1,107 @@
+//! The switch: owns everything, and takes its turns in the main loop.
+
+use crate::backer::{Backer, Threads};
+use crate::bridge::Bridge;
+use crate::commands::Pending;
+use crate::database::DbClient;
+use crate::options::Options;
+use crate::revalidate::Limits;
+use config::Desired;
+use netdev::open::Netdevs;
+use netdev::rtnl::LinkMonitor;
+use runtime::{Clock, Waker};
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// See the module. Fields are in the order in which they are torn down.
+pub struct Switch {
+    /// What the command line says.
+    pub options: Options,
+    /// The time.
+    pub clock: Clock,
+    /// The main loop's.
+    pub waker: Waker,
+    /// Bridges by name.
+    pub bridges: BTreeMap<String, Bridge>,
+    /// Datapaths by type.
+    pub backers: BTreeMap<String, Backer>,
+    /// Opens devices.
+    pub netdevs: Netdevs,
+    /// Kernel events about devices.
+    pub links: Option<LinkMonitor>,
+    /// The database.
+    pub db: DbClient,
+    /// What the running switch has been brought to.
+    pub applied: Desired,
+    /// Limits of megaflows.
+    pub limits: Limits,
+    /// Commands that are not answered yet.
+    pub pending: Vec<Pending>,
+    /// `exit` was called: with or without clean-up.
+    pub exiting: Option<bool>,
+    /// The next bridge's identity.
+    pub next_bridge: u32,
+    /// When periodic work was last done.
+    pub last: Periodic,
+    /// Statistics are to be written at the next occasion.
+    pub statistics_due: bool,
+    /// The first configuration has been read.
+    pub greeted: bool,
+    /// Bridges that could not be made, with the reason.
+    pub refused_bridges: BTreeMap<String, String>,
+    /// Name and version of the operating system.
+    pub system: (String, String),
+}
+
+/// When periodic work was last done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Periodic {
+    /// Folding statistics, expiring flows and megaflows.
+    pub expiry: Millis,
+    /// Writing statistics to the database.
+    pub statistics: Millis,
+}
+
+impl Switch {
+    /// A switch that follows the database of `options`. Nothing runs before the first turn.
+    pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
+        let now = clock.now();
+        let db = DbClient::new(&options.database, now)?;
+        let links = if options.disable_system { None } else { LinkMonitor::open().ok() };
+        let uname = rustix::system::uname();
+        Ok(Switch {
+            netdevs: Netdevs::new(options.disable_system, options.dummy),
+            clock,
+            waker,
+            bridges: BTreeMap::new(),
+            backers: BTreeMap::new(),
+            links,
+            db,
+            applied: Desired::default(),
+            limits: Limits::default(),
+            pending: Vec::new(),
+            exiting: None,
+            next_bridge: 1,
+            last: Periodic { expiry: now, statistics: Millis(0) },
+            statistics_due: false,
+            greeted: false,
+            refused_bridges: BTreeMap::new(),
+            system: (
+                uname.sysname().to_string_lossy().to_lowercase(),
+                uname.release().to_string_lossy().into_owned(),
+            ),
+            options,
+        })
+    }
+
+    /// The datapath of a type, made when it is first asked for.
+    pub fn backer(&mut self, kind: &str) -> std::io::Result<&mut Backer> {
+        if !self.backers.contains_key(kind) {
+            let threads = if self.options.dummy_mode() { Threads::None } else { Threads::Real };
+            let seed = self.options.seed;
+            let backer = Backer::new(kind, threads, &self.clock, self.waker.clone(), seed)?;
+            self.backers.insert(kind.to_owned(), backer);
+        }
+        self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+}
