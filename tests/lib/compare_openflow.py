@@ -237,7 +237,7 @@ def of13():
 
 
 HELLOS = [
-    ("hello: only a version that is not spoken", message(2, 0)),
+    ("hello: of a version that is not spoken, above one that is", message(2, 0)),
     ("hello: version 0", message(0, 0)),
     ("hello: no hello but a request", message(OF10, 5)),
     ("hello: not OpenFlow at all", b"GET / HTTP/1.0\r\n\r\n"),

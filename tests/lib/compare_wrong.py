@@ -35,7 +35,8 @@ CONFIGURATION = [
     ("port: MAC of a group", *port("bad8", "type=dummy mac=\\\"01:00:00:00:00:01\\\"", "error")),
     row("port: ofport out of range", "vsctl add-port br0 bad9 -- set interface bad9 type=dummy ofport_request=70000"),
     row("port: ofport 0", "vsctl add-port br0 bad9 -- set interface bad9 type=dummy ofport_request=0"),
-    row("port: MTU too small", "vsctl set interface p2 mtu_request=10"),
+    row("port: MTU too small", "vsctl set interface p2 mtu_request=10", "~ vsctl get interface p2 mtu error",
+        undo=["vsctl clear interface p2 mtu_request"]),
     row("port: MTU negative", "vsctl set interface p2 mtu_request=-1"),
     row("port: MTU no number", "vsctl set interface p2 mtu_request=big"),
     row("port: tag out of range", "vsctl set port p2 tag=5000"),
@@ -56,7 +57,8 @@ CONFIGURATION = [
         "~ vsctl --columns=is_connected,target list controller", undo=["vsctl del-controller br0"]),
     row("controller: no address", "vsctl set-controller br0 tcp:", "~ vsctl --columns=is_connected,target list controller",
         undo=["vsctl del-controller br0", *FLOWS_OF_BR0]),
-    row("controller: bad back-off", "vsctl -- --id=@c create controller target=tcp\\:127.0.0.1\\:1 max_backoff=5 -- set bridge br0 controller=@c"),
+    row("controller: bad back-off", "vsctl -- --id=@c create controller 'target=\"tcp:127.0.0.1:1\"' max_backoff=5 "
+        "-- set bridge br0 controller=@c"),
     row("flow table: number out of range", "vsctl -- --id=@t create flow_table flow_limit=1 -- set bridge br0 flow_tables:300=@t"),
     row("flow table: full", "vsctl -- --id=@t create flow_table flow_limit=1 -- set bridge br0 flow_tables:20=@t",
         "ofctl add-flow br0 table=20,in_port=1,actions=drop", "ofctl add-flow br0 table=20,in_port=2,actions=drop",
@@ -97,8 +99,6 @@ COMMANDS = [row("appctl: " + text, "appctl " + text) for text in [
     "fdb/flush nobr",
     "fdb/stats-show nobr",
     "fdb/add br0 p1 0 zz",
-    "fdb/add br0 p1 0 01:00:00:00:00:01",
-    "fdb/add br0 p1 9999 02:00:00:00:00:01",
     "fdb/add br0 nosuchport 0 02:00:00:00:00:01",
     "fdb/add nobr p1 0 02:00:00:00:00:01",
     "fdb/del br0 0 02:00:00:00:00:99",
@@ -117,7 +117,6 @@ COMMANDS = [row("appctl: " + text, "appctl " + text) for text in [
     "ofproto/trace ovs-dummy in_port(1",
     "vlog/set nonsense:file:dbg",
     "vlog/set bridge:file:loud",
-    "vlog/set",
     "netdev-dummy/receive nodev 00",
     "netdev-dummy/receive p1 zz",
     "netdev-dummy/receive p1 in_port(1),eth(",
@@ -126,7 +125,6 @@ COMMANDS = [row("appctl: " + text, "appctl " + text) for text in [
     "netdev-dummy/set-admin-state nodev up",
     "time/warp abc",
     "time/warp",
-    "dpif-netdev/pmd-stats-show nosuchdp",
     "upcall/show extra",
 ]]
 
@@ -164,7 +162,6 @@ DATABASE = [
     ("transact an unknown database", b'{"id":1,"method":"transact","params":["Nope"]}'),
     ("monitor of an unknown table", b'{"id":1,"method":"monitor","params":["Open_vSwitch",null,{"Nonsense":{}}]}'),
     ("monitor of an unknown column", b'{"id":1,"method":"monitor","params":["Open_vSwitch",null,{"Bridge":{"columns":["x"]}}]}'),
-    ("monitor without requests", b'{"id":1,"method":"monitor","params":["Open_vSwitch"]}'),
     ("cancel of an unknown monitor", b'{"id":1,"method":"monitor_cancel","params":["nobody"]}'),
     ("unlock without lock", b'{"id":1,"method":"unlock","params":["nobody"]}'),
     ("lock with a bad name", b'{"id":1,"method":"lock","params":[7]}'),
@@ -179,12 +176,15 @@ DATABASE = [
     ("out of range", transact(insert("Port", name="b", tag=5000))),
     ("too many values", transact(insert("Port", name="b", tag=["set", [1, 2]]))),
     ("too few values", transact(insert("Port", name="b", interfaces=["set", []]), ABORT)),
-    ("a name with a slash", transact(insert("Bridge", name="../b"))),
     ("reference to no row", transact(where_all(
         "update", "Open_vSwitch", row={"bridges": ["uuid", "00000000-0000-0000-0000-000000000001"]}))),
     ("a UUID that is none", transact(where_all("update", "Open_vSwitch", row={"bridges": ["uuid", "xyz"]}))),
     ("a named UUID that is not there", transact(insert("Port", name="b", interfaces=["named-uuid", "nobody"]))),
-    ("the same index twice", transact(insert("Bridge", name="br0"), insert("Bridge", name="br0"))),
+    ("the same index twice", transact(
+        dict(insert("Bridge", name="br0"), **{"uuid-name": "twin"}),
+        where_all("mutate", "Open_vSwitch", mutations=[["bridges", "insert", ["named-uuid", "twin"]]]))),
+    ("a named UUID twice", transact(*[dict(insert("Queue"), **{"uuid-name": "twin"})] * 2)),
+    ("a named UUID that is no identifier", transact(dict(insert("Queue"), **{"uuid-name": "a b"}))),
     ("condition on an unknown column", transact({"op": "select", "table": "Bridge", "where": [["x", "==", 1]]})),
     ("condition with an unknown function", transact({"op": "select", "table": "Bridge", "where": [["name", "=~", "x"]]})),
     ("condition with the wrong type", transact({"op": "select", "table": "Bridge", "where": [["name", "<", "x"]]})),
@@ -201,6 +201,11 @@ DATABASE = [
     ("a string with a zero byte", transact(insert("Bridge", name="a\0b"), ABORT)),
     ("an integer beyond 64 bits", b'{"id":1,"method":"transact","params":["Open_vSwitch",{"op":"insert","table":"Port","row":'
      b'{"name":"b","tag":99999999999999999999}}]}'),
+]
+
+# What ends the stock server (3.1) with an assertion, so that there is nothing to compare with: ours answers and lives.
+FATAL_TO_THE_STOCK_SERVER = [
+    ("monitor without requests", b'{"id":1,"method":"monitor","params":["Open_vSwitch"]}', ["syntax error", "open"]),
 ]
 
 
