@@ -184,11 +184,20 @@ def compare(stock, ours, calls, known):
         while "~" in call.options and expected != got and time.time() < deadline:
             time.sleep(0.1)
             expected, got = call.answer(stock), call.answer(ours)
+        alive(call.text, stock, ours)
         if expected != got:
             lines = [line for line in difflib.unified_diff(expected, got, n=1, lineterm="")
                      if not line.startswith(("---", "+++", "@@"))]
             differences.append(Difference(call, lines, known))
     return differences
+
+
+def alive(after, *switches):
+    """Fails when a daemon or a database server has ended: nothing after that would mean anything."""
+    for switch in switches:
+        for process in (switch.daemon, switch.db):
+            if process is not None and process.poll() is not None:
+                raise AssertionError("%s ended (%s) after: %s" % (process.args[0], process.returncode, after))
 
 
 def two_switches(database="stock", ours=None, args=("--enable-dummy=override", "--disable-system")):

@@ -18,7 +18,7 @@ class Table:
     """Two switches with the same small network, and the rows that did not come out as they should."""
 
     def __init__(self, database="stock", args=("--enable-dummy=override", "--disable-system")):
-        for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"):
+        for program in ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"):
             lab.need(program)
         self.switches = compare_run.two_switches(database, args=args)
         for text in SET_UP:
@@ -34,6 +34,7 @@ class Table:
     def check(self, name, answers):
         """Takes the two answers to one wrong input; looks whether anything else changed."""
         self.rows += 1
+        compare_run.alive(name, *self.switches)
         if answers[0] != answers[1]:
             self.bad.append("%s\n    stock: %s\n    ours:  %s" % (name, *answers))
         for i, who in enumerate(("the stock switch", "our switch")):
