@@ -8,6 +8,7 @@ use crate::asynchronous::{AsyncKind, AsyncMasks};
 use openflow::message::{ErrorBody, Hello};
 use openflow::packet_io::PacketInFormat;
 use openflow::session::{Role, SwitchConfig, negotiate};
+use openflow::table::TableFeatures;
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -63,6 +64,8 @@ pub struct Session {
     pub async_by_default: bool,
     /// Bundles by number.
     pub bundles: BTreeMap<u32, OpenBundle>,
+    /// The first parts of a request to set table features.
+    pub table_features: Vec<TableFeatures>,
     /// OpenFlow 1.0 with Nicira's flow format.
     pub nxm: bool,
     /// Messages read.
@@ -87,7 +90,7 @@ const MISS_SEND_LEN_DEFAULT: u16 = 128;
 /// A bundle that is not used for so long is forgotten.
 const BUNDLE_IDLE: Millis = Millis::from_secs(10);
 /// An error carries so much of the message that it answers.
-const ERROR_DATA_MAX: usize = 64;
+pub const ERROR_DATA_MAX: usize = 64;
 
 impl Session {
     /// A new connection, whose hello is already in the output.
@@ -106,6 +109,7 @@ impl Session {
             async_by_default: true,
             nxm: false,
             bundles: BTreeMap::new(),
+            table_features: Vec::new(),
             received: 0,
             sent: 0,
             state: SessionState::Hello,

@@ -1,0 +1,51 @@
+//! Flow mods, and what follows from changes of flows.
+
+use super::{Answer, Service};
+use flow::Match;
+use ofproto::{Change, Effects, N_TABLES};
+use openflow::flow_mod::FlowMod;
+use openflow::wire::check::{Limits, consistency};
+use openflow::{Action, OfError, Version};
+use units::OfPort;
+
+impl Service<'_> {
+    pub(super) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> Answer {
+        check_flow_mod(fm, version)?;
+        let effects = self.bridge.ofproto.handle_flow_mod(fm, self.now)?;
+        self.after(&effects);
+        Ok(None)
+    }
+
+    /// Tells controllers of flows that went, with counters that are true, and translators that tables changed.
+    pub(super) fn after(&mut self, effects: &Effects) {
+        let told = |c: &Change| matches!(c, Change::Removed { rule, .. } if rule.flags.send_flow_rem);
+        if effects.flows.iter().any(told) {
+            self.host.fold_statistics();
+            crate::deeds::announce(self.bridge, effects, self.now);
+        }
+        if !effects.is_empty() {
+            self.host.changed();
+        }
+    }
+}
+
+/// What can be said of a flow mod without looking at the tables.
+pub(super) fn check_flow_mod(fm: &FlowMod, version: Version) -> Result<(), OfError> {
+    if fm.flags.emergency {
+        // There is no emergency flow cache (OpenFlow 1.0.2 §4.3).
+        let timeouts = fm.idle_timeout != 0 || fm.hard_timeout != 0;
+        return Err(if timeouts { OfError::FmfcBadEmergTimeout } else { OfError::FmfcTableFull });
+    }
+    check_actions(&fm.actions, &fm.matching, fm.table, version)
+}
+
+/// The actions fit the match and the switch.
+pub(super) fn check_actions(
+    actions: &[Action],
+    matching: &Match,
+    table: u8,
+    version: Version,
+) -> Result<(), OfError> {
+    let limits = Limits { max_port: OfPort::MAX, table, n_tables: N_TABLES as u8 };
+    consistency(actions, matching, limits, version)
+}

@@ -1,0 +1,26 @@
+//! Group and meter mods.
+
+use super::{Answer, Service};
+use openflow::Message;
+use openflow::group::GroupMod;
+use openflow::meter::MeterMod;
+
+/// `OFPRFR_GROUP_MOD`
+const GROUPS: u8 = 0;
+/// `OFPRFR_METER_MOD`
+const METERS: u8 = 1;
+
+impl Service<'_> {
+    pub(super) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> Answer {
+        let effects = self.bridge.ofproto.handle_group_mod(gm, self.now)?;
+        self.after(&effects);
+        self.forward(message, GROUPS);
+        Ok(None)
+    }
+
+    pub(super) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> Answer {
+        self.bridge.ofproto.handle_meter_mod(mm)?;
+        self.forward(message, METERS);
+        Ok(None)
+    }
+}

@@ -1,0 +1,141 @@
+//! The OpenFlow service of a bridge: requests in, replies and effects out.
+//!
+//! `handle` takes one request; the files below answer it by subject. What needs more than the bridge (the datapath, its
+//! counters, devices) is asked of a [`Host`]. Errors are those that Open vSwitch answers in the same case.
+//!
+//! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
+//! that it causes are queued, before its reply is queued: a barrier needs no more than that.
+
+mod bundle;
+mod config;
+mod features;
+mod flow_mod;
+mod groups;
+mod nicira;
+mod packet_out;
+mod port_mod;
+mod role;
+mod stats;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use features::port_message;
+
+use crate::bridge::Bridge;
+use crate::port::BridgePort;
+use ofconn::{ConnId, Request, Session};
+use openflow::packet_io::PacketOut;
+use openflow::session::Role;
+use openflow::stats::PortStats;
+use openflow::{Body, Message, OfError};
+use units::Millis;
+use xlate::BridgeId;
+
+/// What the service needs besides the bridge.
+pub trait Host {
+    /// The time.
+    fn now(&self) -> Millis;
+    /// Credits the datapath's counters to rules, groups and ports.
+    fn fold_statistics(&mut self);
+    /// The counters of a port.
+    fn port_stats(&mut self, bridge: BridgeId, port: &mut BridgePort) -> PortStats;
+    /// Sets a device up or down, and `facts` with it. False: it could not be done.
+    fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
+    /// Tables, groups or ports have changed in a way that translations depend on.
+    fn changed(&mut self);
+    /// Sends a packet through a list of actions that has been checked, on the state of now.
+    fn packet_out(&mut self, bridge: &mut Bridge, packet: &PacketOut) -> Result<(), OfError>;
+}
+
+/// Executes a request of a connection and queues what there is to say to it.
+pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
+    let now = host.now();
+    let mut service = Service { bridge, host, conn: request.conn, now };
+    let answer = service.dispatch(&request.message, &request.raw);
+    let Some(session) = service.bridge.conns.session(request.conn) else { return };
+    match answer {
+        Ok(Some(body)) => session.send(&request.message.reply(body)),
+        Ok(None) => {}
+        Err(error) => session.send_error(error, &request.raw),
+    }
+}
+
+/// A reply, or none because none is due.
+type Answer = Result<Option<Body>, OfError>;
+
+/// One request on its way.
+struct Service<'a> {
+    bridge: &'a mut Bridge,
+    host: &'a mut dyn Host,
+    conn: ConnId,
+    now: Millis,
+}
+
+impl Service<'_> {
+    fn dispatch(&mut self, message: &Message, raw: &[u8]) -> Answer {
+        if changes_the_switch(&message.body) {
+            self.refuse_secondary()?;
+        }
+        if message.more && !matches!(message.body, Body::TableFeaturesRequest(_)) {
+            return Err(OfError::BrcBadStat);
+        }
+        match &message.body {
+            Body::FeaturesRequest => self.features(message.version),
+            Body::BarrierRequest => Ok(Some(Body::BarrierReply)),
+            Body::GetConfigRequest => self.get_config(),
+            Body::SetConfig(config) => self.set_config(config),
+            Body::PacketOut(po) => self.packet_out(po, message.version),
+            Body::FlowMod(fm) => self.flow_mod(fm, message.version),
+            Body::GroupMod(gm) => self.group_mod(gm, message),
+            Body::MeterMod(mm) => self.meter_mod(mm, message),
+            Body::PortMod(pm) => self.port_mod(pm),
+            Body::TableMod(tm) => self.table_mod(tm),
+            Body::RoleRequest(request) => self.role(request),
+            Body::GetAsyncRequest => self.get_async(),
+            Body::SetAsync(config) => self.set_async(config),
+            Body::BundleControl(control) => self.bundle_control(control, raw),
+            Body::BundleAdd(add) => self.bundle_add(add, message, raw),
+            Body::SetFlowFormat(_)
+            | Body::FlowModTableId(_)
+            | Body::SetPacketInFormat(_)
+            | Body::SetControllerId(_)
+            | Body::FlowAge
+            | Body::Resume(_)
+            | Body::TlvTableMod(_)
+            | Body::TlvTableRequest
+            | Body::FlowMonitorCancel(_)
+            | Body::CtFlush(_) => self.nicira(&message.body),
+            _ => self.multipart(message),
+        }
+    }
+
+    /// The session that asks. It is up: its request has just been read.
+    fn session(&mut self) -> Result<&mut Session, OfError> {
+        self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)
+    }
+
+    fn refuse_secondary(&mut self) -> Result<(), OfError> {
+        match self.session()?.role {
+            Role::Secondary => Err(OfError::BrcIsSecondary),
+            Role::NoChange | Role::Equal | Role::Primary => Ok(()),
+        }
+    }
+}
+
+/// Requests that a secondary controller may not make (OpenFlow 1.3.5 §6.3.6).
+fn changes_the_switch(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::PacketOut(_)
+            | Body::FlowMod(_)
+            | Body::GroupMod(_)
+            | Body::MeterMod(_)
+            | Body::PortMod(_)
+            | Body::TableMod(_)
+            | Body::BundleControl(_)
+            | Body::BundleAdd(_)
+            | Body::TlvTableMod(_)
+    )
+}

@@ -1,0 +1,33 @@
+//! Nicira's extensions that set how a connection talks, and those that this switch has nothing behind yet.
+
+use super::{Answer, Service};
+use openflow::session::{TlvTableMod, TlvTableReply};
+use openflow::{Body, OfError};
+
+/// Bytes of tunnel options in a packet's metadata, and fields for them.
+const TLV_SPACE: u32 = 256;
+const TLV_FIELDS: u16 = 64;
+
+impl Service<'_> {
+    pub(super) fn nicira(&mut self, body: &Body) -> Answer {
+        match body {
+            Body::SetFlowFormat(nxm) => self.session()?.nxm = *nxm,
+            Body::FlowModTableId(on) => self.session()?.dialect.flow_mod_table_id = *on,
+            Body::SetPacketInFormat(format) => self.session()?.packet_in_format = *format,
+            Body::SetControllerId(id) => self.session()?.controller_id = *id,
+            // No action pauses a packet, so there is none to resume.
+            Body::Resume(_) => return Err(OfError::NxrNotSupported),
+            // Tunnels are not built: there is no room for their options.
+            Body::TlvTableMod(TlvTableMod::Add(_)) => return Err(OfError::NxttmfcTableFull),
+            Body::TlvTableMod(TlvTableMod::Delete(_)) => return Err(OfError::NxttmfcInvalidTlvDel),
+            Body::TlvTableRequest => {
+                let reply = TlvTableReply { max_space: TLV_SPACE, max_fields: TLV_FIELDS, maps: Vec::new() };
+                return Ok(Some(Body::TlvTableReply(reply)));
+            }
+            Body::FlowMonitorCancel(_) => return Err(OfError::MofcUnknownMonitor),
+            // Flow ages are always in the reply; no connection is tracked, so none is there to be forgotten.
+            _ => {}
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,45 @@
+//! Packet-outs.
+
+use super::flow_mod::check_actions;
+use super::{Answer, Service};
+use flow::{Flow, Match};
+use openflow::flow_mod::NO_BUFFER;
+use openflow::packet_io::PacketOut;
+use openflow::{Action, OfError, Version};
+use units::OfPort;
+
+impl Service<'_> {
+    pub(super) fn packet_out(&mut self, po: &PacketOut, version: Version) -> Answer {
+        check_packet_out(po, version)?;
+        self.execute_packet_out(po)?;
+        Ok(None)
+    }
+
+    /// Sends a packet that `check_packet_out` let pass.
+    pub(super) fn execute_packet_out(&mut self, po: &PacketOut) -> Result<(), OfError> {
+        self.check_groups(&po.actions)?;
+        self.host.packet_out(self.bridge, po)
+    }
+
+    fn check_groups(&self, actions: &[Action]) -> Result<(), OfError> {
+        actions.iter().try_for_each(|a| match a {
+            Action::Group(id) if self.bridge.ofproto.group(*id).is_none() => Err(OfError::BacBadOutGroup),
+            Action::Meter(_) => Err(OfError::MmfcInvalidMeter),
+            nested => self.check_groups(nested.nested()),
+        })
+    }
+}
+
+/// What can be said of a packet-out without looking at the tables.
+pub(super) fn check_packet_out(po: &PacketOut, version: Version) -> Result<(), OfError> {
+    if (OfPort::MAX..OfPort::UNSET).contains(&po.in_port()) {
+        return Err(OfError::BrcBadPort);
+    }
+    if po.buffer_id != NO_BUFFER {
+        return Err(OfError::BrcBufferUnknown);
+    }
+    let mut flow = po.metadata.flow;
+    flow::extract::extract(&po.packet, flow::flow::VLANS_MAX, &mut flow);
+    let exact = Match { flow, mask: Flow::ONES };
+    check_actions(&po.actions, &exact, 0, version)
+}

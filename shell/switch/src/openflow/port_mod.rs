@@ -1,0 +1,48 @@
+//! Port mods.
+
+use super::features::port_message;
+use super::{Answer, Service};
+use openflow::OfError;
+use openflow::port::{PortConfig, PortMod, PortReason};
+
+impl Service<'_> {
+    pub(super) fn port_mod(&mut self, pm: &PortMod) -> Answer {
+        self.check_port_mod(pm)?;
+        self.apply_port_mod(pm);
+        Ok(None)
+    }
+
+    /// The port exists and has the address that the request says.
+    pub(super) fn check_port_mod(&self, pm: &PortMod) -> Result<(), OfError> {
+        let port = self.bridge.ports.get(&pm.number).ok_or(OfError::PmfcBadPort)?;
+        if port_message(port).hw_addr == pm.hw_addr { Ok(()) } else { Err(OfError::PmfcBadHwAddr) }
+    }
+
+    pub(super) fn apply_port_mod(&mut self, pm: &PortMod) {
+        let Some(port) = self.bridge.ports.get_mut(&pm.number) else { return };
+        let old = port_message(port);
+        let wanted = merge(old.config, pm.config, pm.mask);
+        let done =
+            wanted.port_down == old.config.port_down || self.host.set_port_admin(port, !wanted.port_down);
+        port.config = if done { wanted } else { PortConfig { port_down: old.config.port_down, ..wanted } };
+        let new = port_message(port);
+        if new != old {
+            self.host.changed();
+            self.bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), Some(self.conn));
+        }
+    }
+}
+
+/// The bits of `new` where `mask` is set.
+fn merge(old: PortConfig, new: PortConfig, mask: PortConfig) -> PortConfig {
+    let pick = |old: bool, new: bool, mask: bool| if mask { new } else { old };
+    PortConfig {
+        port_down: pick(old.port_down, new.port_down, mask.port_down),
+        no_stp: pick(old.no_stp, new.no_stp, mask.no_stp),
+        no_recv: pick(old.no_recv, new.no_recv, mask.no_recv),
+        no_recv_stp: pick(old.no_recv_stp, new.no_recv_stp, mask.no_recv_stp),
+        no_flood: pick(old.no_flood, new.no_flood, mask.no_flood),
+        no_fwd: pick(old.no_fwd, new.no_fwd, mask.no_fwd),
+        no_packet_in: pick(old.no_packet_in, new.no_packet_in, mask.no_packet_in),
+    }
+}

@@ -1,0 +1,96 @@
+//! Table mods, descriptions and features.
+
+use super::{Answer, Service};
+use ofproto::TABLE_INTERNAL;
+use openflow::table::{TableConfig, TableFeatures, Vacancy};
+use openflow::{Body, OfError};
+
+/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: what eviction goes by.
+const EVICTION_FLAGS: u32 = 0b111;
+
+impl Service<'_> {
+    pub(super) fn table_mod(&mut self, tm: &TableConfig) -> Answer {
+        if tm.eviction_flags.is_some_and(|flags| flags != EVICTION_FLAGS) {
+            return Err(OfError::TmfcBadConfig);
+        }
+        self.bridge.ofproto.table_mod(tm)?;
+        self.host.changed();
+        Ok(None)
+    }
+
+    pub(super) fn table_desc(&self) -> Vec<TableConfig> {
+        let tables = (0..TABLE_INTERNAL).filter_map(|id| Some((id, self.bridge.ofproto.table(id)?.config())));
+        tables
+            .map(|(table, config)| TableConfig {
+                table,
+                miss: config.miss,
+                eviction: Some(config.evict_by_openflow),
+                eviction_flags: Some(EVICTION_FLAGS),
+                vacancy_events: Some(false),
+                vacancy: Vacancy::default(),
+            })
+            .collect()
+    }
+
+    /// Without features it asks; with features, perhaps in several parts, it asks to set them.
+    pub(super) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> Answer {
+        let parts = &mut self.session()?.table_features;
+        for f in features {
+            if parts.iter().any(|p| p.table == f.table) {
+                parts.clear();
+                return Err(OfError::NxtffcDupTable);
+            }
+            parts.push(f.clone());
+        }
+        if more {
+            return Ok(None);
+        }
+        let wanted = std::mem::take(parts);
+        if !wanted.is_empty() {
+            self.set_table_features(&wanted)?;
+        }
+        Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
+    }
+
+    /// Names are all that can be set. Every table has to be there, because none can be switched off.
+    fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
+        let ofproto = &mut self.bridge.ofproto;
+        let old = ofproto.table_features();
+        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || wanted.len() < old.len() {
+            return Err(OfError::TffcEperm);
+        }
+        if wanted.len() > old.len() {
+            return Err(OfError::TffcTooMany);
+        }
+        for new in wanted {
+            let old = old.iter().find(|o| o.table == new.table).ok_or(OfError::TffcBadTable)?;
+            let named = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
+            let renamed = named && !new.name.is_empty() && new.name != old.name;
+            if new.max_entries != old.max_entries || renamed || exceeds(new, old) {
+                return Err(OfError::TffcEperm);
+            }
+        }
+        wanted.iter().for_each(|w| ofproto.name_table(w.table, &w.name));
+        Ok(())
+    }
+}
+
+/// More is asked for than the table can do.
+fn exceeds(new: &TableFeatures, old: &TableFeatures) -> bool {
+    let more_instructions = |n: &openflow::table::InstructionFeatures,
+                             o: &openflow::table::InstructionFeatures| {
+        n.instructions & !o.instructions != 0
+            || n.next_tables.iter().any(|t| !o.next_tables.contains(t))
+            || n.write_actions & !o.write_actions != 0
+            || n.apply_actions & !o.apply_actions != 0
+            || n.write_set_fields.iter().any(|f| !o.write_set_fields.contains(f))
+            || n.apply_set_fields.iter().any(|f| !o.apply_set_fields.contains(f))
+    };
+    new.metadata_match & !old.metadata_match != 0
+        || new.metadata_write & !old.metadata_write != 0
+        || more_instructions(&new.nonmiss, &old.nonmiss)
+        || more_instructions(&new.miss, &old.miss)
+        || new.matching.iter().any(|f| !old.matching.contains(f))
+        || new.wildcard.iter().any(|f| !old.wildcard.contains(f))
+        || new.mask.iter().any(|f| !old.mask.contains(f))
+}
