@@ -10,8 +10,8 @@ use runtime::signals::Signals;
 use runtime::{Clock, Dirs, Module, PollLoop, WaitSet};
 use std::process::ExitCode;
 use switch::Switch;
-use switch::commands::offered;
-use unixctl::Server;
+use switch::commands::{all_offered, take_exits};
+use unixctl::{Reply, Server};
 
 static LOG: Module = Module::new("vswitchd");
 
@@ -48,7 +48,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         true => Some(embedded::start(dirs)?),
         false => None,
     };
-    let control = control_socket(&daemon_args, dirs)?;
+    let control = control_socket(&daemon_args, dirs, arguments.options.dummy_mode())?;
     let poll = PollLoop::new(clock.clone()).map_err(|e| runtime::error_text(&e))?;
     let switch = Switch::new(arguments.options, clock, poll.waker())?;
     let code = serve(switch, control, &poll, &signals, &mut daemon);
@@ -59,8 +59,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
 }
 
 /// `--unixctl`, or the place where `ovs-appctl` looks.
-fn control_socket(args: &DaemonArgs, dirs: &Dirs) -> Result<Server, String> {
-    let names: Vec<&'static str> = ctl::all().iter().map(|c| c.name).filter(|n| offered(n)).collect();
+fn control_socket(args: &DaemonArgs, dirs: &Dirs, dummies: bool) -> Result<Server, String> {
+    let names = all_offered(dummies);
     let version = options::version(dirs);
     let path = match args.unixctl.as_deref() {
         Some("none") => return Ok(Server::none(&version, &names)),
@@ -86,9 +86,10 @@ fn serve(
             daemon.ready();
         }
         if let Some(cleanup) = switch.exiting {
-            // The answer to `exit` goes out before the process does.
-            control.run();
             switch.close(cleanup);
+            for id in take_exits(&mut switch) {
+                control.reply(id, Ok(Reply::Text(String::new())));
+            }
             return ExitCode::SUCCESS;
         }
         if let Some(signal) = signals.received() {

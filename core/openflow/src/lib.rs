@@ -12,6 +12,7 @@ pub mod port;
 pub mod session;
 pub mod stats;
 pub mod table;
+pub mod text;
 pub mod version;
 pub mod wire;
 

@@ -106,15 +106,17 @@ pub struct LinkMonitor {
     buffer: Vec<u8>,
 }
 
+/// Becomes readable when there is an event.
+impl AsFd for LinkMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 impl LinkMonitor {
     /// Starts listening.
     pub fn open() -> io::Result<LinkMonitor> {
         Ok(LinkMonitor { socket: open(RTMGRP_LINK)?, buffer: vec![0; RECEIVE_BYTES] })
-    }
-
-    /// Becomes readable when there is an event.
-    pub fn poll_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 
     /// Takes what has arrived, at most `limit` datagrams of it, without waiting.

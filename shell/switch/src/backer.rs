@@ -104,7 +104,7 @@ impl Backer {
             let base = if name.starts_with("br") { 100 } else { 0 };
             if let Ok(n) = digits.parse::<u32>() {
                 let wanted = PortNo(n.saturating_add(base));
-                if wanted.0 != 0 && wanted.0 <= datapath::MAX_PORT && !self.ports.contains_key(&wanted) {
+                if wanted.0 != 0 && wanted.0 <= datapath::ports::MAX_PORT && !self.ports.contains_key(&wanted) {
                     return wanted;
                 }
             }

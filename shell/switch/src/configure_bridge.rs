@@ -32,7 +32,13 @@ pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Op
         }
     }
     let targets = config.controllers.iter().map(target).collect();
-    let manager = ManagerConfig { rundir: options.rundir.clone(), versions: versions(config), controllers: targets };
+    let manager = ManagerConfig {
+        rundir: options.rundir.clone(),
+        versions: versions(config),
+        controllers: targets,
+        // What `debug_slow` and the like are for.
+        debug_actions: options.dummy_mode(),
+    };
     for text in bridge.conns.configure(&manager, now) {
         runtime::err!(LOG, "bridge {}: {text}", bridge.name);
     }

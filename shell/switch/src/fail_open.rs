@@ -8,7 +8,7 @@ use crate::reconfigure::LOG;
 use config::FailMode;
 use flow::Match;
 use openflow::action::Action;
-use openflow::flow_mod::{FlowCommand, FlowMod};
+use openflow::FlowMod;
 use units::{Millis, OfPort};
 
 /// Above every priority of OpenFlow.
@@ -40,14 +40,13 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
         runtime::warn!(LOG, "{}: No longer in fail-open mode", bridge.name);
     }
     let fm = FlowMod {
-        command: if wanted { FlowCommand::Add } else { FlowCommand::DeleteStrict },
         table: 0,
         matching: Match::CATCHALL,
-        actions: if wanted { vec![Action::output(OfPort::NORMAL)] } else { Vec::new() },
+        actions: vec![Action::output(OfPort::NORMAL)],
         ..FlowMod::default()
     };
     // The switch's own flow: nothing limits it.
-    bridge.ofproto.handle_own_flow(&fm, PRIORITY, now).is_ok()
+    bridge.ofproto.handle_own_flow(&fm, PRIORITY, wanted, now).is_ok()
 }
 
 /// When `run` has something to do next.

@@ -2,6 +2,7 @@
 //!
 //! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
 
+use crate::commands::Knobs;
 use crate::control::{Control, Deed, Published};
 use crate::owner::Owner;
 use crate::packet_in::PacketInParts;
@@ -22,12 +23,14 @@ pub struct Handler {
     pub control: Arc<Control>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
+    /// What commands set.
+    pub knobs: Knobs,
 }
 
 impl Handler {
     /// A handler that shares these.
     pub fn new(control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
-        Handler { control, patches }
+        Handler { control, patches, knobs: Knobs::default() }
     }
 
     fn translate(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: Option<&[u8]>) -> Output {
@@ -89,10 +92,10 @@ impl Handler {
     }
 
     fn translation(&self, published: &Published, output: Output) -> Translation {
-        let mut mask = output.megaflow_mask();
+        let mut mask = if self.knobs.exact() { Flow::ONES } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         let install = output.slow.is_empty() && !output.avoid_caching;
-        let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, published.version);
+        let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs);
         Translation {
             actions: output.actions.into(),
             mask,

@@ -28,6 +28,7 @@ mod publish;
 mod reconfigure;
 pub mod revalidate;
 mod run;
+mod serve;
 mod status;
 pub mod switch;
 pub mod workers;

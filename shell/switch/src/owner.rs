@@ -14,27 +14,23 @@ pub struct Owner {
     patches: Arc<PatchCounters>,
     credits: Vec<Credit>,
     recircs: Vec<u32>,
-    /// The snapshot that it is right for.
-    pub version: u64,
     /// The packet that made the megaflow has learned already what a credit would teach.
     fresh: AtomicBool,
 }
 
 impl Owner {
-    /// Of a translation made from snapshot `version`.
+    /// Of a translation.
     pub fn new(
         control: &Arc<Control>,
         patches: &Arc<PatchCounters>,
         credits: Vec<Credit>,
         recircs: Vec<u32>,
-        version: u64,
     ) -> Owner {
         Owner {
             control: Arc::clone(control),
             patches: Arc::clone(patches),
             credits,
             recircs,
-            version,
             fresh: AtomicBool::new(true),
         }
     }

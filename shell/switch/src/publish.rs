@@ -15,7 +15,7 @@ use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
     let kind = backer.kind.as_str();
     let peers = peers(kind, bridges);
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot { capabilities: backer.handler.knobs.capabilities(), ..Snapshot::default() };
     let mut macs = HashMap::new();
     for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
@@ -88,7 +88,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
         alive: bridge.alive || bridge.config.fail_mode == FailMode::Standalone,
         fragments: match bridge.frags {
             FragMode::Drop => Fragments::Drop,
-            FragMode::NxMatch => Fragments::NxMatch,
+            FragMode::NxMatch => Fragments::Match,
             FragMode::Normal | FragMode::Reassemble => Fragments::Normal,
         },
     }

@@ -26,6 +26,7 @@ impl Switch {
     /// One turn.
     pub fn run(&mut self, control: &mut Server) {
         let now = self.clock.now();
+        commands::publish_drops(self);
         runtime::coverage::run(now);
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
@@ -40,7 +41,7 @@ impl Switch {
         self.write_status();
         for request in control.run() {
             self.run_packets();
-            match commands::execute(self, &request.method, &request.args) {
+            match commands::execute(self, &request.method, &request.args, request.format) {
                 Answer::Now(result) => control.reply(request.id, result),
                 Answer::Later(wait) => self.pending.push(Pending { id: request.id, wait }),
             }
@@ -69,7 +70,7 @@ impl Switch {
         self.waker.wake();
     }
 
-    fn publish_changes(&mut self) {
+    pub(crate) fn publish_changes(&mut self) {
         let now = self.clock.now();
         for backer in self.backers.values_mut().filter(|b| b.dirty) {
             backer.dirty = false;
@@ -152,7 +153,7 @@ impl Switch {
             bridge.conns.run(now);
             while let Some(bridge) = self.bridges.get_mut(&name) {
                 let Some(request) = bridge.conns.next_request(now) else { break };
-                self.serve(&name, request);
+                self.serve(&name, &request);
                 self.run_packets();
             }
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };

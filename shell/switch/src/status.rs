@@ -56,7 +56,14 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
 impl Switch {
     /// Writes what differs, if the last transaction has been answered.
     pub(crate) fn write_status(&mut self) {
-        if !self.db.is_idle() || self.applied.root.is_none() {
+        if !self.db.is_idle() {
+            return;
+        }
+        if self.applied.root.is_none() {
+            // Where nobody else prepares the database (`ovs-vsctl init`), its one row is ours to make.
+            if self.options.own_versions && self.greeted {
+                self.db.transact(&[Operation::insert("Open_vSwitch", "")]);
+            }
             return;
         }
         let now = self.clock.now();

@@ -1,0 +1,275 @@
+//! `dpctl/*`: the words of ovs-dpctl(8) inside the switch. This file: options, datapaths by name, `show`.
+
+use super::dpif::config_text;
+use super::{Answer, dpctl_flows, unknown};
+use crate::backer::Backer;
+use crate::port::Backing;
+use crate::switch::Switch;
+use netdev::device::Netdev;
+use netdev::stats::Stats;
+use units::PortNo;
+
+pub(super) const EINVAL: &str = "Invalid argument";
+
+/// Options of a call, and what it has printed so far.
+pub(super) struct Call {
+    pub(super) verbose: bool,
+    pub(super) names: bool,
+    pub(super) statistics: bool,
+    pub(super) may_create: bool,
+    progname: String,
+    pub(super) text: String,
+}
+
+/// The call has failed; why is in its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed;
+
+impl Call {
+    /// Takes the options off the arguments; the error is the reply's text.
+    fn new<'a>(progname: &str, args: &'a [String]) -> Result<(Call, &'a [String]), String> {
+        let (mut verbose, mut names, mut statistics, mut may_create) = (false, None, false, false);
+        let mut rest = args;
+        while let [arg, after @ ..] = rest {
+            if arg.starts_with("--") {
+                match arg.as_str() {
+                    "--statistics" => statistics = true,
+                    "--clear" => {}
+                    "--may-create" => may_create = true,
+                    "--more" => verbose = true,
+                    "--names" => names = Some(true),
+                    "--no-names" => names = Some(false),
+                    _ => return Err(format!("Unrecognized option {arg}")),
+                }
+            } else if let Some(letters) = arg.strip_prefix('-').filter(|l| !l.is_empty()) {
+                for letter in letters.chars() {
+                    match letter {
+                        'm' => verbose = true,
+                        's' => statistics = true,
+                        _ => return Err(format!("Unrecognized option -{letter}")),
+                    }
+                }
+            } else {
+                break;
+            }
+            rest = after;
+        }
+        let names = names.unwrap_or(verbose);
+        let progname = progname.to_owned();
+        Ok((Call { verbose, names, statistics, may_create, progname, text: String::new() }, rest))
+    }
+
+    /// Says what is wrong.
+    pub(super) fn error(&mut self, text: &str, why: Option<&str>) -> Failed {
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        self.text += &format!("{}: {text}{why}\n", self.progname);
+        Failed
+    }
+}
+
+pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    let (mut call, args) = match Call::new(&switch.options.progname, args) {
+        Ok(parsed) => parsed,
+        Err(text) => return Answer::Now(Err(text)),
+    };
+    let done = match name {
+        "dpctl/dump-dps" => {
+            call.text.extend(switch.backers.values().map(|b| b.name() + "\n"));
+            Ok(())
+        }
+        "dpctl/show" => show(switch, &mut call, args),
+        "dpctl/parse-actions" => parse_actions(&mut call, args),
+        "dpctl/dump-flows" => dpctl_flows::dump(switch, &mut call, args),
+        "dpctl/add-flow" => dpctl_flows::put(switch, &mut call, args, false),
+        "dpctl/mod-flow" => dpctl_flows::put(switch, &mut call, args, true),
+        "dpctl/get-flow" => dpctl_flows::get(switch, &mut call, args),
+        "dpctl/del-flow" => dpctl_flows::del(switch, &mut call, args),
+        "dpctl/del-flows" => dpctl_flows::flush(switch, &mut call, args),
+        _ => return unknown(name),
+    };
+    match done {
+        Ok(()) => call.text.into(),
+        Err(Failed) => Answer::Now(Err(call.text)),
+    }
+}
+
+/// The kind of the datapath that a name means, if there is one. Without a type it is `system`.
+fn kind_of(switch: &Switch, name: &str) -> Option<String> {
+    let name = if name.contains('@') { name.to_owned() } else { format!("system@{name}") };
+    switch.backers.values().find(|b| b.name() == name).map(|b| b.kind.clone())
+}
+
+/// The datapath that a command is about, and its other arguments: the first argument if it names one; else the only
+/// datapath there is, unless there are so many arguments (`most`) that the first has to be a name.
+pub(super) fn open<'s, 'a>(
+    switch: &'s Switch,
+    call: &mut Call,
+    args: &'a [String],
+    most: usize,
+) -> Result<(&'s Backer, &'a [String]), Failed> {
+    let named = args.first().and_then(|name| kind_of(switch, name));
+    let (kind, rest) = match named {
+        Some(kind) => (Some(kind), args.get(1..).unwrap_or_default()),
+        None if args.len() == most => (None, args),
+        None => {
+            match switch.backers.len() {
+                1 => {}
+                0 => _ = call.error("no datapaths exist", None),
+                _ => _ = call.error("multiple datapaths, specify one", None),
+            }
+            let only = switch.backers.keys().next().filter(|_| switch.backers.len() == 1);
+            (only.cloned(), args)
+        }
+    };
+    let backer = kind.and_then(|kind| switch.backers.get(&kind));
+    backer.map(|b| (b, rest)).ok_or_else(|| call.error("datapath not found", Some(EINVAL)))
+}
+
+fn parse_actions(call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    for arg in args {
+        let Ok(actions) = dpif::text::parse_actions(arg, &dpif::text::NoNames) else {
+            return Err(call.error("odp_actions_from_string", Some(EINVAL)));
+        };
+        call.text += &(dpif::text::actions_text(&actions, &dpif::text::NoNames) + "\n");
+    }
+    Ok(())
+}
+
+fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let mut kinds: Vec<String> = switch.backers.keys().cloned().collect();
+    let mut done = Ok(());
+    if !args.is_empty() {
+        kinds.clear();
+        for name in args {
+            match kind_of(switch, name) {
+                Some(kind) => kinds.push(kind),
+                None => {
+                    let known = |kind: &str| switch.options.datapath_types().contains(&kind);
+                    let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
+                    let why =
+                        if known(kind) { "No such device" } else { "Address family not supported by protocol" };
+                    done = Err(call.error(&format!("opening datapath {name} failed"), Some(why)));
+                }
+            }
+        }
+    }
+    for kind in kinds {
+        show_one(switch, call, &kind);
+    }
+    done
+}
+
+fn show_one(switch: &mut Switch, call: &mut Call, kind: &str) {
+    let Some(backer) = switch.backers.get(kind) else { return };
+    let stats = backer.datapath.stats();
+    call.text += &format!(
+        "{}:\n  lookups: hit:{} missed:{} lost:{}\n  flows: {}\n",
+        backer.name(),
+        stats.hit,
+        stats.missed,
+        stats.lost,
+        stats.n_flows
+    );
+    let ports: Vec<_> = backer.ports.iter().map(|(n, p)| (*n, p.clone())).collect();
+    for (number, port) in ports {
+        let device = device(switch, kind, number);
+        let config = device.as_ref().map(|d| d.options()).unwrap_or_default();
+        let kind = match port.kind.as_str() {
+            "system" => String::new(),
+            kind => format!(" ({kind}{})", config_text(&config)),
+        };
+        call.text += &format!("  port {}: {}{kind}\n", number.0, port.name);
+        if call.statistics {
+            let zero = Stats { rx_packets: Some(0), tx_packets: Some(0), ..Stats::default() };
+            let zero = Stats { rx_bytes: Some(0), tx_bytes: Some(0), ..zero };
+            match device.map_or(Ok(zero), |d| d.stats()) {
+                Ok(stats) => call.text += &stats_text(&stats),
+                Err(e) => call.text += &format!(", could not retrieve stats ({e})"),
+            }
+        }
+    }
+}
+
+/// The device behind a port of a datapath.
+fn device<'a>(switch: &'a mut Switch, kind: &str, number: PortNo) -> Option<&'a mut Box<dyn Netdev>> {
+    let bridges = switch.bridges.values_mut().filter(|b| b.config.datapath_type == kind);
+    bridges.flat_map(|b| b.ports.values_mut()).find_map(|p| match &mut p.backing {
+        Backing::Device { netdev, number: n } if *n == number => Some(netdev),
+        _ => None,
+    })
+}
+
+fn stats_text(s: &Stats) -> String {
+    let n = |value: Option<u64>| value.map_or("?".to_owned(), |n| n.to_string());
+    format!(
+        "    RX packets:{} errors:{} dropped:{} overruns:{} frame:{}
+    TX packets:{} errors:{} dropped:{} aborted:? carrier:?
+    collisions:{}
+    RX bytes:{}{}  TX bytes:{}{}
+    UPCALL packets:? errors:?
+",
+        n(s.rx_packets),
+        n(s.rx_errors),
+        n(s.rx_dropped),
+        n(s.rx_over_errors),
+        n(s.rx_frame_errors),
+        n(s.tx_packets),
+        n(s.tx_errors),
+        n(s.tx_dropped),
+        n(s.collisions),
+        n(s.rx_bytes),
+        human_size(s.rx_bytes),
+        n(s.tx_bytes),
+        human_size(s.tx_bytes),
+    )
+}
+
+fn human_size(bytes: Option<u64>) -> String {
+    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let bytes = bytes.unwrap_or(0);
+    let unit = UNITS.iter().find(|(bits, _)| bytes >> bits != 0);
+    unit.map_or(String::new(), |(bits, name)| {
+        // What is counted in GiB is shown as MiB: so ovs-dpctl does it, and scripts read it.
+        let bits = if *bits == 30 { 20 } else { *bits };
+        format!(" ({:.1} {name})", bytes as f64 / (1u64 << bits) as f64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(list: &[&str]) -> Vec<String> {
+        list.iter().map(|s| (*s).to_owned()).collect()
+    }
+
+    #[test]
+    fn options_come_first() {
+        let all = args(&["-ms", "--no-names", "dp", "-x"]);
+        let (call, rest) = Call::new("ovs-vswitchd", &all).unwrap_or_else(|e| panic!("{e}"));
+        assert!(call.verbose && call.statistics && !call.names);
+        assert_eq!(rest, args(&["dp", "-x"]));
+        assert_eq!(Call::new("x", &args(&["-x"])).err(), Some("Unrecognized option -x".to_owned()));
+        assert_eq!(Call::new("x", &args(&["--foo"])).err(), Some("Unrecognized option --foo".to_owned()));
+    }
+
+    #[test]
+    fn counters_as_scripts_read_them() {
+        let stats = Stats {
+            rx_packets: Some(3),
+            tx_packets: Some(0),
+            rx_bytes: Some(2048),
+            tx_bytes: Some(0),
+            ..Stats::default()
+        };
+        assert_eq!(
+            stats_text(&stats),
+            "    RX packets:3 errors:? dropped:? overruns:? frame:?
+    TX packets:0 errors:? dropped:? aborted:? carrier:?
+    collisions:?
+    RX bytes:2048 (2.0 KiB)  TX bytes:0
+    UPCALL packets:? errors:?
+"
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! `fdb/*`: the learning table of a bridge.
+
+use super::{Answer, unknown};
+use crate::bridge::Bridge;
+use crate::switch::Switch;
+use ::bridge::{BundleId, MacEntry, MacStats};
+use flow::Mac;
+use flow::text::{NoNames, port_text};
+use ovsdb::Json;
+use units::OfPort;
+use unixctl::{Format, Reply};
+
+const NO_BRIDGE: &str = "no such bridge";
+
+pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
+    match (name, args) {
+        ("fdb/show", [bridge]) => show(switch, bridge, format).into(),
+        ("fdb/add", [bridge, port, vlan, mac]) => add(switch, bridge, port, number(vlan), mac).into(),
+        ("fdb/del", [bridge, vlan, mac]) => del(switch, bridge, number(vlan), mac).into(),
+        ("fdb/flush", _) => flush(switch, args.first()).into(),
+        ("fdb/stats-show", [bridge]) => stats_show(switch, bridge).into(),
+        ("fdb/stats-clear", _) => stats_clear(switch, args.first()).into(),
+        _ => unknown(name),
+    }
+}
+
+/// The number that a text begins with, 0 if it begins with none.
+fn number(text: &str) -> u16 {
+    let digits = text.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse::<u64>().map_or(0, |n| n as u16)
+}
+
+/// The first of the ports behind an entry.
+fn port_of(bridge: &Bridge, id: BundleId) -> Option<OfPort> {
+    let row = bridge.bundle_name(id)?;
+    bridge.ports.values().find(|p| p.port_row == row).map(|p| p.ofport)
+}
+
+fn show(switch: &mut Switch, name: &str, format: Format) -> Result<Reply, String> {
+    let now = switch.clock.now();
+    let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
+    // Packets that megaflows forwarded keep stations young: they are counted now.
+    if let Some(backer) = switch.backers.get(&bridge.config.datapath_type) {
+        backer.datapath.maintain(now);
+    }
+    let table = bridge.macs.lock();
+    let rows = table.iter().filter_map(|e| Some((*e, port_of(bridge, e.port)?, table.age(e, now))));
+    Ok(match format {
+        Format::Text => {
+            let lines: String = rows.map(|(e, port, age)| line(&e, port, age)).collect();
+            Reply::Text(format!(" port  VLAN  MAC                Age\n{lines}"))
+        }
+        Format::Json => Reply::Json(rows.map(|(e, port, age)| object(&e, port, age)).collect()),
+    })
+}
+
+fn line(e: &MacEntry, port: OfPort, age: Option<i64>) -> String {
+    let age = age.map_or("static".to_owned(), |age| format!("{age:3}"));
+    format!("{:>5}  {:4}  {}  {age}\n", port_text(port, &NoNames), e.vlan, e.mac)
+}
+
+fn object(e: &MacEntry, port: OfPort, age: Option<i64>) -> Json {
+    let age = age.map_or(("static", Json::from(true)), |age| ("age", Json::from(age)));
+    [("port", Json::from(port.0)), ("vlan", Json::from(e.vlan)), ("mac", Json::from(e.mac.to_string())), age]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+fn parse_mac(text: &str) -> Result<Mac, String> {
+    flow::text::address::parse_mac(text).ok_or_else(|| "bad MAC address".to_owned())
+}
+
+/// What is known about a station has changed: translations have to be made again.
+fn touch(switch: &mut Switch, kind: &str) {
+    if let Some(backer) = switch.backers.get_mut(kind) {
+        backer.dirty = true;
+    }
+}
+
+fn add(switch: &mut Switch, name: &str, port: &str, vlan: u16, mac: &str) -> Result<String, String> {
+    let bridge = switch.bridges.get_mut(name).ok_or(NO_BRIDGE)?;
+    let mac = parse_mac(mac)?;
+    let port = bridge.port_named(port);
+    let row = port.map(|p| p.port_row.clone());
+    let row = row.ok_or("software error, odp port is present but no ofp port")?;
+    let id = bridge.bundle_id(&row);
+    let known = bridge.macs.lock().get(vlan, mac).copied();
+    let mut text = String::new();
+    if let Some(e) = known
+        && (e.port != id || !e.is_static())
+        && let Some(old) = port_of(bridge, e.port)
+    {
+        let how = if e.is_static() { "static" } else { "dynamic" };
+        let old = port_text(old, &NoNames);
+        text = format!("Overriding already existing {how} entry on {old}\n");
+    }
+    bridge.macs.lock().add_static(vlan, mac, id);
+    let kind = bridge.config.datapath_type.clone();
+    touch(switch, &kind);
+    Ok(text)
+}
+
+fn del(switch: &mut Switch, name: &str, vlan: u16, mac: &str) -> Result<String, String> {
+    let bridge = switch.bridges.get_mut(name).ok_or(NO_BRIDGE)?;
+    let mac = parse_mac(mac)?;
+    if !bridge.macs.lock().del_static(vlan, mac) {
+        return Err("could not find static mac entry\n".to_owned());
+    }
+    let kind = bridge.config.datapath_type.clone();
+    touch(switch, &kind);
+    Ok(String::new())
+}
+
+/// The bridges that a command means: one, or all.
+fn meant(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> {
+    match name {
+        Some(name) if !switch.bridges.contains_key(name) => Err(NO_BRIDGE.to_owned()),
+        Some(name) => Ok(vec![name.clone()]),
+        None => Ok(switch.bridges.keys().cloned().collect()),
+    }
+}
+
+fn flush(switch: &mut Switch, name: Option<&String>) -> Result<String, String> {
+    for name in meant(switch, name)? {
+        let Some(bridge) = switch.bridges.get(&name) else { continue };
+        bridge.macs.lock().flush();
+        let kind = bridge.config.datapath_type.clone();
+        touch(switch, &kind);
+    }
+    Ok("table successfully flushed".to_owned())
+}
+
+fn stats_clear(switch: &mut Switch, name: Option<&String>) -> Result<String, String> {
+    for name in meant(switch, name)? {
+        if let Some(bridge) = switch.bridges.get(&name) {
+            bridge.macs.lock().clear_stats();
+        }
+    }
+    Ok("statistics successfully cleared".to_owned())
+}
+
+fn stats_show(switch: &mut Switch, name: &str) -> Result<String, String> {
+    let table = switch.bridges.get(name).ok_or(NO_BRIDGE)?.macs.lock();
+    Ok(stats_text(name, (table.len(), table.size(), table.statics()), table.stats()))
+}
+
+fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacStats) -> String {
+    let lines = [
+        ("Current/maximum MAC entries in the table:", format!("{now}/{max}")),
+        ("Current static MAC entries in the table :", statics.to_string()),
+        ("Total number of learned MAC entries     :", s.learned.to_string()),
+        ("Total number of expired MAC entries     :", s.expired.to_string()),
+        ("Total number of evicted MAC entries     :", s.evicted.to_string()),
+        ("Total number of port moved MAC entries  :", s.moved.to_string()),
+    ];
+    let lines: String = lines.iter().map(|(title, n)| format!("  {title} {n}\n")).collect();
+    format!("Statistics for bridge \"{bridge}\":\n{lines}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::bridge::{LearnNeed, MacTable};
+
+    #[test]
+    fn entries_as_scripts_read_them() {
+        let mut table = MacTable::default();
+        let mac = Mac([0x50, 0x54, 0, 0, 0, 5]);
+        let need = LearnNeed { mac, vlan: 9, port: BundleId(0), grat_arp: false, bond: false };
+        table.update(&need, Millis(1000));
+        let e = table.iter().next().copied().unwrap();
+        let age = table.age(&e, Millis(4000));
+        assert_eq!(line(&e, OfPort(1), age), "    1     9  50:54:00:00:00:05    3\n");
+        assert_eq!(line(&e, OfPort::LOCAL, None), "LOCAL     9  50:54:00:00:00:05  static\n");
+        let json = object(&e, OfPort(1), None);
+        assert_eq!(
+            ovsdb::json::sorted_string(&json),
+            r#"{"mac":"50:54:00:00:00:05","port":1,"static":true,"vlan":9}"#
+        );
+    }
+
+    #[test]
+    fn numbers_are_read_as_far_as_they_go() {
+        assert_eq!((number("12x"), number("x"), number(" 7"), number("")), (12, 0, 7, 0));
+    }
+}

@@ -1,0 +1,71 @@
+//! What commands set and other parts of the switch heed.
+//!
+//! **Threads**: set by the main loop, read by any.
+
+use datapath::Tally;
+use dpif::Capabilities;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::WorkerId;
+
+/// Settings of one datapath that only commands change.
+#[derive(Debug)]
+pub struct Knobs {
+    exact: AtomicBool,
+    ufid: AtomicBool,
+    capabilities: Mutex<Capabilities>,
+    cleared: Mutex<BTreeMap<WorkerId, Tally>>,
+}
+
+impl Default for Knobs {
+    fn default() -> Knobs {
+        Knobs {
+            exact: AtomicBool::new(false),
+            ufid: AtomicBool::new(true),
+            capabilities: Mutex::new(Capabilities::USERSPACE),
+            cleared: Mutex::default(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Knobs {
+    /// Flows of the datapath match every field of the packet (`upcall/disable-megaflows`).
+    pub fn exact(&self) -> bool {
+        self.exact.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_exact(&self, on: bool) {
+        self.exact.store(on, Ordering::Relaxed);
+    }
+
+    pub(super) fn ufid(&self) -> bool {
+        self.ufid.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_ufid(&self, on: bool) {
+        self.ufid.store(on, Ordering::Relaxed);
+    }
+
+    /// What translations may ask of the datapath: what it can, less what `dpif/set-dp-features` took away.
+    pub fn capabilities(&self) -> Capabilities {
+        *lock(&self.capabilities)
+    }
+
+    pub(super) fn set_capabilities(&self, capabilities: Capabilities) {
+        *lock(&self.capabilities) = capabilities;
+    }
+
+    /// What a worker had counted when its counters were cleared.
+    pub(super) fn cleared(&self, worker: WorkerId) -> Tally {
+        lock(&self.cleared).get(&worker).copied().unwrap_or_default()
+    }
+
+    pub(super) fn clear(&self, worker: WorkerId, counted: Tally) {
+        lock(&self.cleared).insert(worker, counted);
+    }
+}

@@ -1,0 +1,183 @@
+//! What `ovs-appctl` asks of the switch: each command's arguments, effects and text.
+//!
+//! Names and numbers of arguments are checked before (`ctl::check`); `version`, `list-commands` and `set-options` are
+//! the control socket's own. Scripts compare the text, so it is that of Open vSwitch 3.7 byte for byte.
+//!
+//! **Thread**: the main loop. All packets that were there before a command have been forwarded before it runs.
+
+mod bridge;
+mod counters;
+mod dpctl;
+mod dpctl_flows;
+mod dpif;
+mod dummy;
+mod fdb;
+mod features;
+mod flow_text;
+mod knobs;
+mod names;
+mod pmd;
+mod time;
+mod trace;
+mod trace_args;
+mod trace_run;
+mod upcall;
+
+pub use counters::publish_drops;
+pub use knobs::Knobs;
+pub use time::{Pending, Wait, poll_pending, take_exits};
+
+use crate::switch::Switch;
+use unixctl::{Format, Reply};
+
+/// How a command went, or when that will be known.
+pub enum Answer {
+    /// Now.
+    Now(Result<Reply, String>),
+    /// After something has happened.
+    Later(Wait),
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer::Now(Ok(Reply::Text(text)))
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(text: &str) -> Answer {
+        Answer::from(text.to_owned())
+    }
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Answer {
+        Answer::Now(Ok(reply))
+    }
+}
+
+impl From<Result<String, String>> for Answer {
+    fn from(result: Result<String, String>) -> Answer {
+        Answer::Now(result.map(Reply::Text))
+    }
+}
+
+impl From<Result<Reply, String>> for Answer {
+    fn from(result: Result<Reply, String>) -> Answer {
+        Answer::Now(result)
+    }
+}
+
+/// The commands that there are; in the order of [`execute`].
+const OFFERED: &[&str] = &[
+    "bridge/dump-flows",
+    "bridge/reconnect",
+    "coverage/read-counter",
+    "coverage/show",
+    "dpctl/add-flow",
+    "dpctl/del-flow",
+    "dpctl/del-flows",
+    "dpctl/dump-dps",
+    "dpctl/dump-flows",
+    "dpctl/get-flow",
+    "dpctl/mod-flow",
+    "dpctl/parse-actions",
+    "dpctl/show",
+    "dpif-netdev/pmd-rxq-show",
+    "dpif-netdev/pmd-stats-clear",
+    "dpif-netdev/pmd-stats-show",
+    "dpif/dump-dps",
+    "dpif/dump-flows",
+    "dpif/set-dp-features",
+    "dpif/show",
+    "dpif/show-dp-features",
+    "exit",
+    "fdb/add",
+    "fdb/del",
+    "fdb/flush",
+    "fdb/show",
+    "fdb/stats-clear",
+    "fdb/stats-show",
+    "memory/show",
+    "netdev-dummy/conn-state",
+    "netdev-dummy/ip4addr",
+    "netdev-dummy/ip6addr",
+    "netdev-dummy/receive",
+    "netdev-dummy/set-admin-state",
+    "ofproto/list",
+    "ofproto/trace",
+    "ofproto/trace-packet-out",
+    "revalidator/purge",
+    "revalidator/wait",
+    "time/stop",
+    "time/warp",
+    "upcall/disable-megaflows",
+    "upcall/disable-ufid",
+    "upcall/enable-megaflows",
+    "upcall/enable-ufid",
+    "upcall/set-flow-limit",
+    "upcall/show",
+    "vlog/close",
+    "vlog/disable-rate-limit",
+    "vlog/enable-rate-limit",
+    "vlog/list",
+    "vlog/list-pattern",
+    "vlog/reopen",
+    "vlog/set",
+];
+
+/// Commands that only a switch with dummies has.
+fn is_for_tests(name: &str) -> bool {
+    name.starts_with("netdev-dummy/") || name.starts_with("time/")
+}
+
+/// Whether the command is there; `dummies`: the switch was started with `--enable-dummy`.
+pub fn offered(name: &str, dummies: bool) -> bool {
+    OFFERED.contains(&name) && (dummies || !is_for_tests(name))
+}
+
+/// The commands that there are, for the control socket.
+pub fn all_offered(dummies: bool) -> Vec<&'static str> {
+    OFFERED.iter().copied().filter(|name| offered(name, dummies)).collect()
+}
+
+/// Runs a command. `args` are as many as the command takes.
+pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
+    match name.split_once('/').unwrap_or((name, "")) {
+        ("bridge", _) => bridge::execute(switch, name, args),
+        ("coverage" | "memory", _) => counters::execute(switch, name, args),
+        ("dpctl", _) => dpctl::execute(switch, name, args),
+        ("dpif", "set-dp-features" | "show-dp-features") => features::execute(switch, name, args),
+        ("dpif", _) => dpif::execute(switch, name, args, format),
+        ("dpif-netdev", _) => pmd::execute(switch, name, args),
+        ("fdb", _) => fdb::execute(switch, name, args, format),
+        ("netdev-dummy", _) => dummy::execute(switch, name, args),
+        ("ofproto", "list") => bridge::execute(switch, name, args),
+        ("ofproto", _) => trace::execute(switch, name, args),
+        ("exit" | "time", _) | ("revalidator", "wait") => time::execute(switch, name, args),
+        ("upcall" | "revalidator", _) => upcall::execute(switch, name, args),
+        ("vlog", _) => match runtime::log::command(name, args) {
+            Some(result) => result.into(),
+            None => unknown(name),
+        },
+        _ => unknown(name),
+    }
+}
+
+/// The tables of commands and modules disagree.
+fn unknown(name: &str) -> Answer {
+    Answer::Now(Err(format!("\"{name}\" is not a valid command")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_offered_command_is_one_of_open_vswitch() {
+        assert!(OFFERED.windows(2).all(|w| w[0] < w[1]));
+        assert!(OFFERED.iter().all(|name| ctl::find(name).is_some()));
+        assert!(offered("time/warp", true) && !offered("time/warp", false));
+        assert!(!offered("bond/show", true));
+    }
+}

@@ -1,0 +1,44 @@
+//! Names of ports for text: those of a datapath, those of a bridge in a snapshot.
+
+use crate::backer::Backer;
+use dpif::text::DpPortNames;
+use flow::text::PortNames;
+use units::{OfPort, PortNo};
+
+/// The ports of a datapath.
+pub struct DatapathNames<'a>(pub &'a Backer);
+
+impl DpPortNames for DatapathNames<'_> {
+    fn name(&self, port: PortNo) -> Option<String> {
+        self.0.ports.get(&port).map(|p| p.name.clone())
+    }
+
+    fn number(&self, name: &str) -> Option<PortNo> {
+        self.0.ports.iter().find(|(_, p)| p.name == name).map(|(n, _)| *n)
+    }
+}
+
+/// In a filter of `dpctl/dump-flows`, `in_port` is a datapath number.
+impl PortNames for DatapathNames<'_> {
+    fn name(&self, port: OfPort) -> Option<String> {
+        DpPortNames::name(self, PortNo(port.0.into()))
+    }
+
+    fn number(&self, name: &str) -> Option<OfPort> {
+        let port = DpPortNames::number(self, name)?;
+        u16::try_from(port.0).ok().map(OfPort)
+    }
+}
+
+/// The ports of a published bridge.
+pub struct ViewNames<'a>(pub &'a xlate::Bridge);
+
+impl PortNames for ViewNames<'_> {
+    fn name(&self, port: OfPort) -> Option<String> {
+        self.0.port(port).map(|p| p.name.clone())
+    }
+
+    fn number(&self, name: &str) -> Option<OfPort> {
+        self.0.ports.values().find(|p| p.name == name).map(|p| p.ofport)
+    }
+}

@@ -1,0 +1,203 @@
+//! `dpif-netdev/*`: what the workers do.
+
+use super::{Answer, unknown};
+use crate::backer::Backer;
+use crate::bridge::Bridge;
+use crate::port::Backing;
+use crate::switch::Switch;
+use crate::workers::WorkerPlace;
+use datapath::{Event, Tally};
+use units::CoreId;
+
+/// Over how many seconds the use of queues is measured.
+const SECONDS: u64 = 60;
+/// Measurements cover whole intervals of so many seconds.
+const INTERVAL: u64 = 5;
+
+/// What a command was told to look at.
+struct Asked<'a> {
+    backer: &'a Backer,
+    core: Option<u32>,
+    seconds: u64,
+}
+
+pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    let result = asked(switch, args, name == "dpif-netdev/pmd-rxq-show").map(|asked| match name {
+        "dpif-netdev/pmd-stats-show" => stats_show(&asked).into(),
+        "dpif-netdev/pmd-stats-clear" => {
+            for place in places(&asked) {
+                let counted = asked.backer.datapath.worker_tally(place.id);
+                asked.backer.handler.knobs.clear(place.id, counted);
+            }
+            "".into()
+        }
+        "dpif-netdev/pmd-rxq-show" => rxq_show(&asked, switch.bridges.values()).into(),
+        _ => unknown(name),
+    });
+    result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
+}
+
+fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a>, String> {
+    let (mut backer, mut core, mut seconds) = (None, None, SECONDS);
+    let mut rest = args;
+    loop {
+        rest = match rest {
+            [option, value, rest @ ..] if option == "-pmd" => {
+                core = value.parse().ok().or(core);
+                rest
+            }
+            [option, value, rest @ ..] if rxqs && option == "-secs" => {
+                seconds = value.parse().unwrap_or(SECONDS);
+                rest
+            }
+            [name, rest @ ..] => {
+                backer = switch.backers.values().find(|b| *name == format!("ovs-{}", b.kind));
+                rest
+            }
+            [] => break,
+        }
+    }
+    let only = || switch.backers.values().next().filter(|_| switch.backers.len() == 1);
+    let backer = backer.or_else(only).ok_or("please specify an existing datapath")?;
+    Ok(Asked { backer, core, seconds })
+}
+
+/// The workers that are meant, the one of kernel ports last.
+fn places(asked: &Asked<'_>) -> Vec<WorkerPlace> {
+    let mut places = asked.backer.workers.places();
+    places.retain(|p| asked.core.is_none_or(|core| p.core.0 == core));
+    places.sort_by_key(|p| p.core);
+    places
+}
+
+fn stats_show(asked: &Asked<'_>) -> String {
+    let text = |place: WorkerPlace| {
+        let counted = asked.backer.datapath.worker_tally(place.id);
+        let tally = counted.since(&asked.backer.handler.knobs.cleared(place.id));
+        let place = match place.core {
+            CoreId::UNPINNED => "main thread:\n".to_owned(),
+            core => format!("pmd thread numa_id {} core_id {}:\n", place.numa, core.0),
+        };
+        place + &tally_text(&tally)
+    };
+    places(asked).into_iter().map(text).collect()
+}
+
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+fn tally_text(tally: &Tally) -> String {
+    let n = |event| tally.get(event);
+    let received = n(Event::Received);
+    let passes = ratio(received + n(Event::Recirculated), received);
+    let mut text = format!(
+        "  packets received: {received}\n  packet recirculations: {}\n  \
+         avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
+         simple match hits: 0\n  emc hits: {}\n  smc hits: 0\n  megaflow hits: {}\n  \
+         avg. subtable lookups per megaflow hit: {:.2}\n  miss with success upcall: {}\n  \
+         miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
+        n(Event::Recirculated),
+        n(Event::CacheHit),
+        n(Event::MegaflowHit),
+        ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),
+        n(Event::Missed),
+        n(Event::Lost),
+        ratio(n(Event::Sent), n(Event::OutputBatches)),
+    );
+    let (idle, busy) = (n(Event::IdleCycles), n(Event::BusyCycles));
+    let all = idle + busy;
+    if all == 0 {
+        return text;
+    }
+    let share = |cycles| ratio(cycles, all) * 100.0;
+    text += &format!("  idle cycles: {idle} ({:.2}%)\n", share(idle));
+    text += &format!("  processing cycles: {busy} ({:.2}%)\n", share(busy));
+    if received != 0 {
+        let line = |what: &str, cycles| format!("  {what}: {:.2} ({cycles}/{received})\n", ratio(cycles, received));
+        text += &line("avg cycles per packet", all);
+        text += &line("avg processing cycles per packet", busy);
+    }
+    text
+}
+
+/// Queues of poll-mode ports: the name of the port, the number of the queue.
+fn rxqs<'a>(kind: &'a str, bridges: impl Iterator<Item = &'a Bridge>) -> Vec<(String, usize)> {
+    let ports = bridges.filter(|b| b.config.datapath_type == kind).flat_map(|b| b.ports.values());
+    let devices = ports.filter_map(|p| match &p.backing {
+        Backing::Device { netdev, .. } if netdev.is_pmd() => Some((p.name.clone(), netdev.n_rxq())),
+        _ => None,
+    });
+    let mut all: Vec<(String, usize)> =
+        devices.flat_map(|(name, n)| (0..n).map(move |q| (name.clone(), q))).collect();
+    all.sort();
+    all
+}
+
+fn rxq_show<'a>(asked: &'a Asked<'_>, bridges: impl Iterator<Item = &'a Bridge>) -> String {
+    let places = places(asked);
+    if places.is_empty() {
+        return String::new();
+    }
+    let seconds = match asked.seconds {
+        s if s == 0 || s > SECONDS => SECONDS,
+        s => s.next_multiple_of(INTERVAL),
+    };
+    let mut text = format!("Displaying last {seconds} seconds pmd usage %\n");
+    // There is one poll-mode worker; it has the queues of all poll-mode ports.
+    let rxqs = rxqs(&asked.backer.kind, bridges);
+    for place in places.iter().filter(|p| p.core != CoreId::UNPINNED) {
+        text += &pmd_text(place.numa, place.core.0, &rxqs);
+    }
+    text
+}
+
+fn pmd_text(numa: u32, core: u32, rxqs: &[(String, usize)]) -> String {
+    let mut text = format!("pmd thread numa_id {numa} core_id {core}:\n  isolated : false\n");
+    for (port, queue) in rxqs {
+        text += &format!("  port: {port:<16}  queue-id: {queue:2} (enabled)   pmd usage: NOT AVAIL\n");
+    }
+    if !rxqs.is_empty() {
+        text += "  overhead: NOT AVAIL\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_as_scripts_read_them() {
+        let mut tally = Tally::default();
+        assert!(tally_text(&tally).ends_with("  avg. packets per output batch: 0.00\n"));
+        tally.add(Event::Received, 4);
+        tally.add(Event::MegaflowHit, 2);
+        tally.add(Event::MasksVisited, 3);
+        tally.add(Event::IdleCycles, 60);
+        tally.add(Event::BusyCycles, 40);
+        let text = tally_text(&tally);
+        assert!(text.starts_with("  packets received: 4\n  packet recirculations: 0\n"));
+        assert!(text.contains("\n  avg. datapath passes per packet: 1.00\n"));
+        assert!(text.contains("\n  avg. subtable lookups per megaflow hit: 1.50\n"));
+        assert!(text.ends_with(
+            "  idle cycles: 60 (60.00%)
+  processing cycles: 40 (40.00%)
+  avg cycles per packet: 25.00 (100/4)
+  avg processing cycles per packet: 10.00 (40/4)
+"
+        ));
+    }
+
+    #[test]
+    fn queues_as_scripts_read_them() {
+        assert_eq!(
+            pmd_text(0, 1, &[("p2".to_owned(), 0)]),
+            "pmd thread numa_id 0 core_id 1:
+  isolated : false
+  port: p2                queue-id:  0 (enabled)   pmd usage: NOT AVAIL
+  overhead: NOT AVAIL
+"
+        );
+    }
+}

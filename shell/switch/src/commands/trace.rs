@@ -1,0 +1,160 @@
+//! `ofproto/trace` and `ofproto/trace-packet-out`: which packet is traced, and where.
+
+use super::names::{DatapathNames, ViewNames};
+use super::trace_args::{Args, Data};
+use super::trace_run::{Traced, run};
+use super::{Answer, unknown};
+use crate::backer::Backer;
+use crate::control::Published;
+use crate::publish;
+use crate::switch::Switch;
+use dpif::text::parse_key;
+use flow::text::{NoNames, parse_exact_flow};
+use flow::{Flow, Match};
+use openflow::action::Action;
+use openflow::wire::check::{Limits, consistency};
+use openflow::Version;
+use std::sync::Arc;
+use units::{OfPort, PortNo};
+use xlate::BridgeId;
+
+pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    // A trace shows what is configured now, also what the next turn would publish only.
+    for backer in switch.backers.values().filter(|b| b.dirty) {
+        publish::publish(backer, &mut switch.bridges);
+    }
+    match name {
+        "ofproto/trace" => trace(switch, args).into(),
+        "ofproto/trace-packet-out" => packet_out(switch, args).into(),
+        _ => unknown(name),
+    }
+}
+
+fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let args = Args::parse(args, false)?;
+    let (backer, traced) = traced(switch, args, None)?;
+    Ok(run(backer, traced, switch.clock.now()))
+}
+
+fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let (actions, args) = args.split_last().ok_or("Syntax error")?;
+    let actions = openflow::text::parse_actions(actions, &NoNames).map_err(|e| e.to_string())?;
+    let args = Args::parse(args, true)?;
+    let consistent = args.consistent;
+    let (backer, traced) = traced(switch, args, Some(actions))?;
+    check(&traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
+    Ok(run(backer, traced, switch.clock.now()))
+}
+
+/// The actions fit the packet and the switch.
+fn check(traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
+    let actions = traced.actions.as_deref().unwrap_or_default();
+    let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
+    let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
+    // OpenFlow 1.0 lets actions pass that do not fit: they do nothing.
+    let version = if consistent { Version::V13 } else { Version::V10 };
+    consistency(actions, &matching, limits, version)
+}
+
+/// The datapath that is meant if no bridge is named.
+fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
+    match plain {
+        [name, _] => switch.backers.get(name.strip_prefix("ovs-").unwrap_or(name)),
+        _ => switch.backers.values().next().filter(|_| switch.backers.len() == 1),
+    }
+}
+
+/// What is to be traced, in which datapath.
+fn traced(
+    switch: &Switch,
+    mut args: Args,
+    actions: Option<Vec<Action>>,
+) -> Result<(&Backer, Traced), String> {
+    let packet = args.take_packet()?;
+    let (text, name) = match args.plain.as_slice() {
+        [text] => (text, None),
+        [name, text] => (text, Some(name)),
+        _ => return Err("Syntax error".to_owned()),
+    };
+    let default = backer_for(switch, &args.plain);
+    let key = match default {
+        Some(backer) => parse_key(text, &DatapathNames(backer)),
+        None => parse_key(text, &dpif::text::NoNames),
+    };
+    let (backer, published, bridge, flow) = match (key, name) {
+        (Ok((key, _)), _) => {
+            let backer = default.ok_or("Cannot find the datapath")?;
+            let published = backer.control.published();
+            let (bridge, flow) = received(backer, &published, &key)?;
+            (backer, published, bridge, flow)
+        }
+        (Err(e), None) => return Err(format!("{e} (or the bridge name was omitted)")),
+        (Err(_), Some(name)) => of_bridge(switch, name, text)?,
+    };
+    let (flow, packet) = with_packet(flow, packet, &args);
+    let Args { names, ct_next, .. } = args;
+    Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
+}
+
+/// A datapath flow as OpenFlow sees it.
+fn received(backer: &Backer, published: &Published, key: &Flow) -> Result<(BridgeId, Flow), String> {
+    use xlate::Recirc;
+    if key.recirc_id != 0 {
+        let state = backer.control.thaw(key.recirc_id);
+        let state =
+            state.ok_or_else(|| format!("no recirculation data for recirc_id {:#x}", key.recirc_id))?;
+        let mut flow = *key;
+        state.metadata.restore(&mut flow);
+        return Ok((state.bridge, flow));
+    }
+    let port = PortNo(key.in_port);
+    let found = published.snapshot.receive(key);
+    found.ok_or_else(|| format!("no OpenFlow port for datapath port {}", port.0))
+}
+
+type Found<'a> = (&'a Backer, Arc<Published>, BridgeId, Flow);
+
+/// A flow in the words of ovs-ofctl(8), in the bridge of this name.
+fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>, String> {
+    let no_bridge = || format!("{name}: unknown bridge");
+    let bridge = switch.bridges.get(name).ok_or_else(no_bridge)?;
+    let backer = switch.backers.get(&bridge.config.datapath_type).ok_or_else(no_bridge)?;
+    let published = backer.control.published();
+    let view = published.snapshot.bridge(bridge.id).ok_or_else(no_bridge)?;
+    let parsed = parse_exact_flow(text, &ViewNames(view));
+    let (flow, _) = parsed.map_err(|e| format!("Bad openflow flow syntax: {e}"))?;
+    let id = view.id;
+    Ok((backer, published, id, flow))
+}
+
+/// With a packet the flow is what the packet says; its metadata stay, but registers are empty when it comes in.
+fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args) -> (Flow, Option<Vec<u8>>) {
+    match packet {
+        Some(packet) => {
+            let mut fresh = Flow {
+                recirc_id: flow.recirc_id,
+                dp_hash: flow.dp_hash,
+                skb_priority: flow.skb_priority,
+                pkt_mark: flow.pkt_mark,
+                in_port: flow.in_port,
+                packet_type: flow.packet_type,
+                tunnel: flow.tunnel,
+                ct_state: flow.ct_state,
+                ct_zone: flow.ct_zone,
+                ct_mark: flow.ct_mark,
+                ct_label: flow.ct_label,
+                ..Flow::ZERO
+            };
+            flow::extract::extract(&packet, flow::flow::VLANS_MAX, &mut fresh);
+            (fresh, Some(packet))
+        }
+        None if args.generate => {
+            let packet = match &args.data {
+                Data::Bytes(bytes) => flow::compose::compose(&flow, bytes),
+                Data::Len(len) => flow::compose::compose_len(&flow, *len),
+            };
+            (flow, Some(packet))
+        }
+        None => (flow, None),
+    }
+}

@@ -1,0 +1,203 @@
+//! A trace through the tables, and again for each time the packet would come back.
+
+use super::names::{DatapathNames, ViewNames};
+use crate::backer::Backer;
+use crate::control::Published;
+use dpif::DpAction;
+use dpif::text::DpPortNames;
+use flow::flow::ct_state;
+use flow::text::{NoNames, PortNames, flags};
+use flow::{Flow, Match};
+use openflow::action::Action;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Millis, OfPort, PortNo};
+use xlate::{BridgeId, Input, Output, Start, Text, trace_report};
+
+/// A trace ends after so many recirculations.
+const MAX_RECIRCULATIONS: usize = 4096;
+
+/// What is traced.
+pub(super) struct Traced {
+    /// Through these tables.
+    pub(super) published: Arc<Published>,
+    /// From this bridge on.
+    pub(super) bridge: BridgeId,
+    /// The packet's fields.
+    pub(super) flow: Flow,
+    /// The packet, which then has its effects.
+    pub(super) packet: Option<Vec<u8>>,
+    /// These are done in place of the tables.
+    pub(super) actions: Option<Vec<Action>>,
+    /// Ports by name.
+    pub(super) names: bool,
+    /// What connection tracking will say.
+    pub(super) ct_next: Vec<u8>,
+}
+
+/// The parts of a trace, in the words of ovs-ofctl(8).
+struct Words {
+    names: bool,
+}
+
+impl Text for Words {
+    fn actions(&self, bridge: &xlate::Bridge, actions: &[Action]) -> String {
+        match self.names {
+            true => openflow::text::actions_text(actions, &ViewNames(bridge)),
+            false => openflow::text::actions_text(actions, &NoNames),
+        }
+    }
+
+    fn matching(&self, bridge: &xlate::Bridge, matching: &Match) -> String {
+        if self.names { matching.text(&ViewNames(bridge)) } else { matching.text(&NoNames) }
+    }
+}
+
+/// A packet that comes back.
+struct Again {
+    flow: Flow,
+    /// From connection tracking.
+    tracked: bool,
+}
+
+/// The whole text.
+pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> String {
+    let mut ct_next = VecDeque::from(traced.ct_next.clone());
+    let mut queue = VecDeque::new();
+    let mut held = Vec::new();
+    let mut text = one(backer, &traced, &traced.flow, now, &mut queue, &mut held);
+    let mut recirculations = 0;
+    while let Some(mut again) = queue.pop_front() {
+        let line = "=".repeat(79);
+        if recirculations > MAX_RECIRCULATIONS {
+            text += &format!(
+                "\n\n{line}\nTrace reached the recirculation limit.  Sopping the trace here.\n\
+                 Queued but not processed: {} recirculations.",
+                queue.len() + 1
+            );
+            break;
+        }
+        recirculations += 1;
+        let why = if again.tracked { resume(&mut again.flow, ct_next.pop_front()) } else { String::new() };
+        text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
+        text += &one(backer, &traced, &again.flow, now, &mut queue, &mut held);
+    }
+    backer.control.release(&held);
+    text
+}
+
+/// What connection tracking says of the packet.
+fn resume(flow: &mut Flow, next: Option<u8>) -> String {
+    flow.ct_state = next.unwrap_or(ct_state::TRACKED | ct_state::NEW);
+    match next {
+        None => " - resume conntrack with default ct_state=trk|new (use --ct-next to customize)".to_owned(),
+        Some(state) => {
+            let state = flags::format(flags::ct_state, state.into(), '|');
+            format!(" - resume conntrack with ct_state={state}")
+        }
+    }
+}
+
+fn one(
+    backer: &Backer,
+    traced: &Traced,
+    flow: &Flow,
+    now: Millis,
+    queue: &mut VecDeque<Again>,
+    held: &mut Vec<u32>,
+) -> String {
+    let snapshot = &traced.published.snapshot;
+    let words = Words { names: traced.names };
+    let input = Input {
+        bridge: traced.bridge,
+        flow,
+        packet: traced.packet.as_deref(),
+        start: traced.actions.as_deref().map_or(Start::Tables, Start::Actions),
+        packet_out: false,
+        side_effects: traced.packet.is_some(),
+        pretend: traced.packet.is_none(),
+        recirc: &*backer.control,
+        trace: Some(&words),
+    };
+    let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
+    let view = view.map(ViewNames);
+    let names: &dyn PortNames = view.as_ref().map_or(&NoNames, |v| v);
+    let datapath_names = DatapathNames(backer);
+    let datapath_names: &dyn DpPortNames =
+        if traced.names { &datapath_names } else { &dpif::text::NoNames };
+    let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
+    backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), now);
+    if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
+        deliver(backer, traced, packet, &output, now);
+    }
+    returns(&output.actions, &output.flow, false, queue);
+    held.append(&mut output.recircs);
+    text
+}
+
+/// Does the actions, but for those that send the packet on: packet-ins and the like are left.
+fn deliver(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
+    let actions = without_outputs(&output.actions);
+    if !has_userspace(&actions) {
+        return;
+    }
+    let bridge = traced.published.snapshot.bridge(traced.bridge);
+    let port = bridge.and_then(|b| b.datapath_port(OfPort(output.initial.in_port as u16)));
+    let flow = Flow { in_port: port.unwrap_or(PortNo::NONE).0, ..output.initial };
+    backer.datapath.execute(packet, &flow, &actions, now);
+}
+
+fn without_outputs(actions: &[DpAction]) -> Vec<DpAction> {
+    let kept = actions.iter().filter(|a| !matches!(a, DpAction::Output(_) | DpAction::Recirc(_)));
+    kept.map(|a| match a {
+        DpAction::Clone(list) => DpAction::Clone(without_outputs(list)),
+        other => other.clone(),
+    })
+    .collect()
+}
+
+fn has_userspace(actions: &[DpAction]) -> bool {
+    actions.iter().any(|a| match a {
+        DpAction::Userspace(_) => true,
+        DpAction::Clone(list) => has_userspace(list),
+        _ => false,
+    })
+}
+
+/// Finds where the actions send the packet back.
+fn returns(actions: &[DpAction], flow: &Flow, tracked: bool, queue: &mut VecDeque<Again>) {
+    let mut tracked = tracked;
+    for action in actions {
+        match action {
+            DpAction::Ct(_) => tracked = true,
+            DpAction::Clone(list) => returns(list, flow, tracked, queue),
+            DpAction::Recirc(id) => {
+                queue.push_back(Again { flow: Flow { recirc_id: *id, ..*flow }, tracked });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_come_back_are_found() {
+        let mut queue = VecDeque::new();
+        let actions = [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1)), DpAction::Recirc(4)];
+        returns(&actions, &Flow::ZERO, false, &mut queue);
+        let ids: Vec<u32> = queue.iter().map(|a| a.flow.recirc_id).collect();
+        assert_eq!(ids, [3, 4]);
+        assert_eq!(without_outputs(&actions), [DpAction::Clone(Vec::new())]);
+    }
+
+    #[test]
+    fn connection_tracking_is_told_of() {
+        let mut flow = Flow::ZERO;
+        let text = resume(&mut flow, None);
+        assert!(text.contains("default ct_state=trk|new") && flow.ct_state == 0x21);
+        assert_eq!(resume(&mut flow, Some(0x22)), " - resume conntrack with ct_state=est|trk");
+    }
+}
