@@ -49,6 +49,7 @@ pub(crate) struct Snooper {
 impl Conn {
     /// A connection that somebody made to us.
     pub(crate) fn accepted(
+        bridge: &str,
         kind: ConnKind,
         stream: Stream,
         settings: ControllerTarget,
@@ -56,7 +57,7 @@ impl Conn {
         now: Millis,
     ) -> Conn {
         let name = stream.name().to_owned();
-        let mut reconnect = Reconnect::accepted(&name, Wording::OpenFlow, now);
+        let mut reconnect = Reconnect::accepted(format!("{bridge}<->{name}"), Wording::OpenFlow, now);
         reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
         let mut session = Session::new(&name, kind == ConnKind::Service, versions);
         session.async_by_default = settings.async_messages;

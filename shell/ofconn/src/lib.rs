@@ -19,5 +19,5 @@ mod tests;
 pub use asynchronous::{AsyncKind, AsyncMasks};
 pub use manager::{ConnId, ConnKind, ConnManager, ControllerTarget, ManagerConfig, Request};
 pub use packet_in::PacketInEvent;
-pub use session::{ERROR_DATA_MAX, OpenBundle, Session, SessionState, error_body};
+pub use session::{OpenBundle, Session, SessionState, error_body};
 pub use status::ControllerStatus;

@@ -256,7 +256,7 @@ impl ConnManager {
                         continue;
                     }
                 };
-                new.push(Conn::accepted(kind, stream, settings, passive.versions, now));
+                new.push(Conn::accepted(&self.bridge, kind, stream, settings, passive.versions, now));
             }
         }
         for conn in new {

@@ -89,8 +89,8 @@ pub struct Session {
 const MISS_SEND_LEN_DEFAULT: u16 = 128;
 /// A bundle that is not used for so long is forgotten.
 const BUNDLE_IDLE: Millis = Millis::from_secs(10);
-/// An error carries so much of the message that it answers.
-pub const ERROR_DATA_MAX: usize = 64;
+/// An error carries the message that it answers; so much of it fits along with the error's own fields.
+const ERROR_DATA_MAX: usize = 0xffff - 24;
 
 impl Session {
     /// A new connection, whose hello is already in the output.

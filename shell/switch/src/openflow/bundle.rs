@@ -88,8 +88,7 @@ impl Service<'_> {
             b if b.messages.len() >= MESSAGES_MAX => OfError::BfcMsgTooMany,
             b => {
                 b.used = now;
-                let head = raw.get(..ofconn::ERROR_DATA_MAX).unwrap_or(raw);
-                b.messages.push((inner, head.to_vec()));
+                b.messages.push((inner, raw.to_vec()));
                 return Ok(None);
             }
         };

@@ -9,7 +9,7 @@ use openflow::stats::Desc;
 use openflow::{Body, Version};
 
 /// Output to enqueue: every action of OpenFlow 1.0, by number (OpenFlow 1.0.2 §5.2.4).
-const ACTIONS_10: u32 = 0xfff;
+pub(super) const ACTIONS_10: u32 = 0xfff;
 
 impl Service<'_> {
     pub(super) fn features(&mut self, version: Version) -> Answer {

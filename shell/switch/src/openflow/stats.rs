@@ -1,11 +1,14 @@
 //! Multipart requests: descriptions and statistics.
 
-use super::features::port_message;
+use super::features::{ACTIONS_10, port_message};
 use super::{Answer, Service};
+use crate::port::{Backing, BridgePort};
 use ofproto::Criteria;
+use openflow::flow_mod::Duration;
 use openflow::meter::METER_ALL;
-use openflow::stats::{QUEUE_ALL, QueueRequest};
-use openflow::{Body, Message, OfError};
+use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
+use openflow::{Body, Message, OfError, Version};
+use std::collections::BTreeMap;
 use units::OfPort;
 
 /// Output, set-queue, group, set-field, the VLAN, MPLS and TTL actions but copying TTLs, by number in OpenFlow 1.3.
@@ -35,12 +38,14 @@ impl Service<'_> {
                 Body::PortDescReply(ports.map(port_message).collect())
             }
             Body::QueueStatsRequest(request) => {
-                self.check_queues(request)?;
-                Body::QueueStatsReply(Vec::new())
+                let queues = self.queues(request)?.into_iter();
+                Body::QueueStatsReply(queues.map(|(port, queue)| unknown_stats(port, queue)).collect())
             }
             Body::QueueConfigRequest(request) => {
-                self.check_queues(request)?;
-                Body::QueueConfigReply(request.port, Vec::new())
+                let queues = self.queues(request)?.into_iter();
+                let configs =
+                    queues.map(|(port, queue)| QueueConfig { port, queue, ..QueueConfig::default() });
+                Body::QueueConfigReply(request.port, configs.collect())
             }
             Body::GroupStatsRequest(group) => {
                 self.host.fold_statistics();
@@ -49,7 +54,8 @@ impl Service<'_> {
             Body::GroupDescRequest(group) => Body::GroupDescReply(ofproto.group_desc(*group)),
             Body::GroupFeaturesRequest => {
                 let mut features = ofproto.group_features();
-                features.actions = [BUCKET_ACTIONS; 4];
+                let bits = if message.version == Version::V10 { ACTIONS_10 } else { BUCKET_ACTIONS };
+                features.actions = [bits; 4];
                 Body::GroupFeaturesReply(features)
             }
             Body::MeterStatsRequest(METER_ALL) => Body::MeterStatsReply(Vec::new()),
@@ -71,26 +77,51 @@ impl Service<'_> {
     fn port_stats(&mut self, wanted: OfPort) -> Body {
         self.host.fold_statistics();
         let (host, now, bridge) = (&mut *self.host, self.now, self.bridge.id);
-        let ports = self.bridge.ports.values_mut();
-        let ports = ports.filter(|p| wanted == OfPort::NONE || p.ofport == wanted);
-        let stats = ports.map(|p| {
-            let mut stats = host.port_stats(bridge, p);
-            stats.port = p.ofport;
-            stats.duration = ofproto::duration(p.created, now);
-            stats
+        let order = local_first(&self.bridge.ports).map(|p| p.ofport);
+        let order: Vec<OfPort> = order.filter(|p| wanted == OfPort::NONE || *p == wanted).collect();
+        let stats = order.iter().filter_map(|ofport| {
+            let port = self.bridge.ports.get_mut(ofport)?;
+            let duration = ofproto::duration(port.created, now);
+            Some(PortStats { port: *ofport, duration, ..host.port_stats(bridge, port) })
         });
         Body::PortStatsReply(stats.collect())
     }
 
-    /// No device has queues: asking for all of them is right, asking for one is not.
-    fn check_queues(&self, request: &QueueRequest) -> Result<(), OfError> {
-        let all_ports = matches!(request.port, OfPort::ALL | OfPort::NONE);
-        if all_ports && (request.queue != QUEUE_ALL || self.bridge.ports.is_empty()) {
-            return Err(OfError::QofcBadQueue);
+    /// The queues that are meant, by port.
+    fn queues(&self, request: &QueueRequest) -> Result<Vec<(OfPort, u32)>, OfError> {
+        let ports = &self.bridge.ports;
+        if !matches!(request.port, OfPort::ALL | OfPort::NONE) {
+            let port = ports.get(&request.port).ok_or(OfError::QofcBadPort)?;
+            return queues_of(port, request.queue).ok_or(OfError::QofcBadQueue);
         }
-        if !all_ports && !self.bridge.ports.contains_key(&request.port) {
-            return Err(OfError::QofcBadPort);
-        }
-        if request.queue == QUEUE_ALL { Ok(()) } else { Err(OfError::QofcBadQueue) }
+        let found: Vec<_> = local_first(ports).filter_map(|p| queues_of(p, request.queue)).collect();
+        if found.is_empty() { Err(OfError::QofcBadQueue) } else { Ok(found.concat()) }
+    }
+}
+
+/// The local port, then the others by number.
+fn local_first(ports: &BTreeMap<OfPort, BridgePort>) -> impl Iterator<Item = &BridgePort> {
+    ports.get(&OfPort::LOCAL).into_iter().chain(ports.values().filter(|p| p.ofport != OfPort::LOCAL))
+}
+
+/// Queues of a port: there are none but the one of a dummy. `None`: the one that is asked for is not there.
+fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
+    let dummy = matches!(&port.backing, Backing::Device { netdev, .. } if netdev.dummy().is_some());
+    let all: Vec<(OfPort, u32)> = if dummy { vec![(port.ofport, 0)] } else { Vec::new() };
+    match wanted {
+        QUEUE_ALL => Some(all),
+        one => all.into_iter().find(|(_, q)| *q == one).map(|q| vec![q]),
+    }
+}
+
+/// A dummy counts nothing.
+fn unknown_stats(port: OfPort, queue: u32) -> QueueStats {
+    QueueStats {
+        port,
+        queue,
+        tx_bytes: UNKNOWN,
+        tx_packets: UNKNOWN,
+        tx_errors: UNKNOWN,
+        duration: Duration { sec: u32::MAX, nsec: u32::MAX },
     }
 }

@@ -1,1 +1,300 @@
-#![cfg(test)]
+//! Requests and what comes back, over a real socket, with a host that does nothing.
+
+use super::{Host, handle};
+use crate::bridge::Bridge;
+use crate::port::{Backing, BridgePort};
+use flow::{FieldId, Match};
+use ofconn::{ConnManager, ManagerConfig};
+use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod};
+use openflow::group::GroupMod;
+use openflow::message::Hello;
+use openflow::packet_io::PacketOut;
+use openflow::port::{PortConfig, PortMod};
+use openflow::session::{BundleAdd, BundleControl, BundleControlType, Role, SwitchConfig};
+use openflow::stats::{FlowStatsRequest, PortStats};
+use openflow::{Action, Body, Dialect, Message, OfError, Version, VersionSet, Xid};
+use std::io::{ErrorKind, Read, Write};
+use std::path::PathBuf;
+use transport::{Stream, Target};
+use units::{Millis, OfPort};
+use xlate::BridgeId;
+
+const NOW: Millis = Millis(1000);
+
+#[derive(Default)]
+struct Idle {
+    folded: usize,
+    changed: usize,
+    sent: Vec<PacketOut>,
+}
+
+impl Host for Idle {
+    fn now(&self) -> Millis {
+        NOW
+    }
+    fn fold_statistics(&mut self) {
+        self.folded += 1;
+    }
+    fn port_stats(&mut self, _: BridgeId, _: &mut BridgePort) -> PortStats {
+        PortStats::default()
+    }
+    fn set_port_admin(&mut self, _: &mut BridgePort, _: bool) -> bool {
+        true
+    }
+    fn changed(&mut self) {
+        self.changed += 1;
+    }
+    fn packet_out(&mut self, _: &mut Bridge, packet: &PacketOut) -> Result<(), OfError> {
+        self.sent.push(packet.clone());
+        Ok(())
+    }
+}
+
+struct Rig {
+    dir: PathBuf,
+    bridge: Bridge,
+    host: Idle,
+    stream: Stream,
+    version: Version,
+    next: u32,
+}
+
+fn config() -> config::BridgeConfig {
+    config::BridgeConfig {
+        uuid: ovsdb::Uuid::default(),
+        name: "br0".to_owned(),
+        datapath_type: "dummy".to_owned(),
+        datapath_id: None,
+        hwaddr: None,
+        fail_mode: config::FailMode::Secure,
+        protocols: Vec::new(),
+        controllers: Vec::new(),
+        ports: Default::default(),
+        flood_vlans: Vec::new(),
+        mac_aging_secs: 300,
+        mac_table_size: 8192,
+        forward_bpdu: false,
+        flow_tables: Default::default(),
+        other_config: Default::default(),
+        not_built: Vec::new(),
+    }
+}
+
+fn port(number: u16) -> BridgePort {
+    BridgePort {
+        uuid: ovsdb::Uuid::default(),
+        name: format!("p{number}"),
+        kind: "patch".to_owned(),
+        port_row: format!("p{number}"),
+        ofport: OfPort(number),
+        backing: Backing::Patch { peer: "other".to_owned() },
+        config: PortConfig::default(),
+        facts: None,
+        change_seq: 0,
+        created: NOW,
+        warning: None,
+    }
+}
+
+impl Rig {
+    fn new(name: &str, version: Version) -> Rig {
+        let dir = std::env::temp_dir().join(format!("switch-of-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut bridge = Bridge::new(BridgeId(0), config(), ConnManager::new("br0"), NOW);
+        [1, 2].into_iter().for_each(|n| drop(bridge.ports.insert(OfPort(n), port(n))));
+        let manager = ManagerConfig {
+            rundir: dir.clone(),
+            versions: VersionSet::ALL,
+            controllers: Vec::new(),
+            debug_actions: false,
+        };
+        assert!(bridge.conns.configure(&manager, NOW).is_empty());
+        let stream = Stream::connect(&Target::Unix(dir.join("br0.mgmt"))).unwrap();
+        let mut rig = Rig { dir, bridge, host: Idle::default(), stream, version, next: 1 };
+        let hello = Hello { versions: VersionSet::only(version), header_version: version.wire() };
+        rig.ask(Body::Hello(hello));
+        rig
+    }
+
+    /// Sends a request and gives all that came back.
+    fn ask(&mut self, body: Body) -> Vec<Body> {
+        self.next += 1;
+        let message = Message::new(self.version, Xid(self.next), body);
+        let frames = openflow::encode(&message, Dialect::default()).unwrap();
+        frames.iter().for_each(|f| self.stream.write_all(f).unwrap());
+        self.bridge.conns.run(NOW);
+        while let Some(request) = self.bridge.conns.next_request(NOW) {
+            handle(&mut self.bridge, &mut self.host, &request);
+        }
+        self.bridge.conns.flush(NOW);
+        self.replies()
+    }
+
+    fn replies(&mut self) -> Vec<Body> {
+        let (mut input, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(n) if n > 0 => input.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        let mut out = Vec::new();
+        while let Ok(Some(len)) = openflow::next_frame(&input) {
+            let frame: Vec<u8> = input.drain(..len).collect();
+            out.push(openflow::decode(&frame, Dialect::default()).unwrap().body);
+        }
+        out
+    }
+
+    fn flows(&mut self) -> usize {
+        match self.ask(Body::FlowStatsRequest(Box::default())).as_slice() {
+            [Body::FlowStatsReply(flows)] => flows.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn bundle(&mut self, kind: BundleControlType) -> Vec<Body> {
+        self.ask(Body::BundleControl(BundleControl { bundle: 7, kind, flags: 3 }))
+    }
+
+    fn add(&mut self, body: Body) -> Vec<Body> {
+        let inner = Message::new(self.version, Xid(self.next + 1), body);
+        let message = openflow::encode(&inner, Dialect::default()).unwrap().remove(0);
+        self.ask(Body::BundleAdd(BundleAdd { bundle: 7, flags: 3, message }))
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn flow(in_port: u16, actions: Vec<Action>) -> FlowMod {
+    let mut matching = Match::CATCHALL;
+    matching.set(FieldId::InPort, in_port.into());
+    FlowMod { table: 0, matching, actions, ..FlowMod::default() }
+}
+
+fn mod_(fm: FlowMod) -> Body {
+    Body::FlowMod(Box::new(fm))
+}
+
+fn errors(bodies: &[Body]) -> Vec<OfError> {
+    let error = |b: &Body| match b {
+        Body::Error(e) => e.error,
+        _ => None,
+    };
+    bodies.iter().filter_map(error).collect()
+}
+
+#[test]
+fn flows_are_added_and_shown_and_refused() {
+    let mut rig = Rig::new("flows", Version::V13);
+    let output = |port: u16| vec![Action::Output { port: OfPort(port), max_len: 0 }];
+    assert!(rig.ask(mod_(flow(1, output(2)))).is_empty());
+    assert_eq!(rig.flows(), 1);
+    assert_eq!((rig.host.changed, rig.host.folded), (1, 1));
+    let wrong = rig.ask(mod_(flow(2, vec![Action::Group(5)])));
+    assert_eq!(errors(&wrong), [OfError::BacBadOutGroup]);
+    let wrong = rig.ask(mod_(FlowMod { table: 3, ..flow(2, vec![Action::GotoTable(2)]) }));
+    assert_eq!(errors(&wrong), [OfError::BicBadTableId]);
+    let wrong = rig.ask(mod_(FlowMod { buffer_id: 9, ..flow(2, Vec::new()) }));
+    assert_eq!(errors(&wrong), [OfError::BrcBufferUnknown]);
+    let table = FlowStatsRequest { table: 255, ..FlowStatsRequest::default() };
+    assert!(errors(&rig.ask(Body::FlowStatsRequest(Box::new(table)))).is_empty());
+    assert_eq!(rig.flows(), 1);
+}
+
+#[test]
+fn an_error_carries_the_whole_request() {
+    let mut rig = Rig::new("whole", Version::V13);
+    let replies = rig.ask(mod_(flow(2, vec![Action::Group(5)])));
+    let [Body::Error(e)] = replies.as_slice() else { panic!("{replies:?}") };
+    assert!(e.data.len() > 64);
+    assert!(openflow::decode(&e.data, Dialect::default()).is_ok());
+}
+
+#[test]
+fn a_flow_that_goes_is_told_before_the_barrier() {
+    let mut rig = Rig::new("removed", Version::V13);
+    let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
+    rig.ask(Body::SetConfig(wish));
+    let flags = FlowFlags { send_flow_rem: true, ..FlowFlags::default() };
+    rig.ask(mod_(FlowMod { flags, ..flow(1, Vec::new()) }));
+    let told = rig.ask(mod_(FlowMod { command: FlowCommand::Delete, ..flow(1, Vec::new()) }));
+    assert!(matches!(told.as_slice(), [Body::FlowRemoved(_)]), "{told:?}");
+    assert_eq!(rig.host.folded, 1);
+    assert_eq!(rig.ask(Body::BarrierRequest), [Body::BarrierReply]);
+}
+
+#[test]
+fn a_bundle_is_all_or_nothing() {
+    use BundleControlType::*;
+    let mut rig = Rig::new("bundle", Version::V14);
+    rig.bundle(OpenRequest);
+    rig.add(mod_(flow(1, Vec::new())));
+    rig.add(mod_(flow(2, vec![Action::Group(9)])));
+    rig.bundle(CloseRequest);
+    let refused = rig.bundle(CommitRequest);
+    assert_eq!(errors(&refused), [OfError::BacBadOutGroup, OfError::BfcMsgFailed]);
+    assert_eq!(rig.flows(), 0);
+    assert_eq!(errors(&rig.bundle(CommitRequest)), [OfError::BfcBadId]);
+
+    rig.bundle(OpenRequest);
+    rig.add(Body::GroupMod(GroupMod { group: 9, ..GroupMod::default() }));
+    rig.add(mod_(flow(2, vec![Action::Group(9)])));
+    let replies = rig.bundle(CommitRequest);
+    assert!(matches!(replies.as_slice(), [Body::BundleControl(c)] if c.kind == CommitReply), "{replies:?}");
+    assert_eq!(rig.flows(), 1);
+}
+
+#[test]
+fn a_bundle_takes_what_fits_it() {
+    let mut rig = Rig::new("unfit", Version::V14);
+    assert_eq!(errors(&rig.add(Body::BarrierRequest)), [OfError::BfcMsgUnsup]);
+    let message =
+        openflow::encode(&Message::new(Version::V14, Xid(0), mod_(flow(1, Vec::new()))), Dialect::default());
+    let add = BundleAdd { bundle: 1, flags: 0, message: message.unwrap().remove(0) };
+    assert_eq!(errors(&rig.ask(Body::BundleAdd(add))), [OfError::BfcMsgBadXid]);
+}
+
+#[test]
+fn a_port_mod_has_to_know_the_port() {
+    let mut rig = Rig::new("port", Version::V13);
+    let no_flood = PortConfig { no_packet_in: true, ..PortConfig::default() };
+    let hw_addr = rig.bridge.ports[&OfPort(1)].patch_mac();
+    let pm = PortMod { number: OfPort(1), hw_addr, config: no_flood, mask: no_flood, advertise: 0 };
+    assert!(rig.ask(Body::PortMod(pm)).is_empty());
+    assert!(rig.bridge.ports[&OfPort(1)].config.no_packet_in);
+    let wrong = PortMod { hw_addr: flow::Mac([1; 6]), ..pm };
+    assert_eq!(errors(&rig.ask(Body::PortMod(wrong))), [OfError::PmfcBadHwAddr]);
+    let unknown = PortMod { number: OfPort(9), ..pm };
+    assert_eq!(errors(&rig.ask(Body::PortMod(unknown))), [OfError::PmfcBadPort]);
+}
+
+#[test]
+fn a_secondary_may_only_read() {
+    let mut rig = Rig::new("secondary", Version::V13);
+    let ids: Vec<_> = rig.bridge.conns.sessions().map(|(id, _)| id).collect();
+    rig.bridge.conns.session(ids[0]).unwrap().role = Role::Secondary;
+    assert_eq!(errors(&rig.ask(mod_(flow(1, Vec::new())))), [OfError::BrcIsSecondary]);
+    assert_eq!(rig.flows(), 0);
+    assert!(errors(&rig.ask(Body::TableStatsRequest)).is_empty());
+}
+
+#[test]
+fn packets_go_out_once_checked() {
+    let mut rig = Rig::new("out", Version::V13);
+    let mut metadata = Match::CATCHALL;
+    metadata.set(FieldId::InPort, 1);
+    let output = vec![Action::Output { port: OfPort(2), max_len: 0 }];
+    let po = PacketOut { buffer_id: u32::MAX, metadata, actions: output, packet: vec![0; 14] };
+    assert!(rig.ask(Body::PacketOut(Box::new(po.clone()))).is_empty());
+    assert_eq!(rig.host.sent.len(), 1);
+    let group = PacketOut { actions: vec![Action::Group(3)], ..po };
+    assert_eq!(errors(&rig.ask(Body::PacketOut(Box::new(group)))), [OfError::BacBadOutGroup]);
+    assert_eq!(rig.host.sent.len(), 1);
+}
