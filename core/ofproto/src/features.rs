@@ -38,7 +38,7 @@ impl Ofproto {
                 metadata_match: u64::MAX,
                 metadata_write: u64::MAX,
                 miss_config: miss_bits(config.miss),
-                supports_eviction: true,
+                supports_eviction: false,
                 supports_vacancy_events: false,
                 max_entries: config.max_flows.map_or(MAX_ENTRIES, |m| m.min(MAX_ENTRIES)),
                 miss: instructions.clone(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use units::Millis;
 
 /// `OFPR_*` as this switch knows it: a table miss that no table-miss flow asked for.
-pub const REASON_IMPLICIT_MISS: u8 = 6;
+pub const REASON_IMPLICIT_MISS: u8 = 7;
 
 /// Makes the internal table and its flows.
 pub(crate) fn install(state: &mut State, ids: &mut RuleIds, now: Millis) -> InternalRules {
