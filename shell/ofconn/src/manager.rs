@@ -348,6 +348,6 @@ impl ConnManager {
             Some(Role::Secondary) => 1,
             Some(Role::NoChange) | None => 0,
         };
-        self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(&**c))
+        self.conns.values_mut().filter(|c| c.is_active()).max_by_key(|c| rank(c))
     }
 }
