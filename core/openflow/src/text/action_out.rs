@@ -61,7 +61,7 @@ pub fn action_text(action: &Action, names: &dyn PortNames) -> String {
 fn header_text(action: &Action, names: &dyn PortNames) -> String {
     match action {
         Action::SetField { field, value, mask } => set_field_text(*field, *value, *mask, names),
-        Action::RegLoad { dst, value } => format!("load:{value:#x}->{dst}"),
+        Action::RegLoad { dst, value } => format!("load:{}->{dst}", hex(*value)),
         Action::RegMove { src, dst } => format!("move:{src}->{dst}"),
         Action::StackPush(field) => format!("push:{field}"),
         Action::StackPop(field) => format!("pop:{field}"),
@@ -128,8 +128,13 @@ fn output_text(port: OfPort, max_len: u16, names: &dyn PortNames) -> String {
     }
 }
 
+/// `0` without the prefix of other hexadecimal numbers.
+pub(super) fn hex(v: u128) -> String {
+    if v == 0 { "0".to_owned() } else { format!("{v:#x}") }
+}
+
 /// Bytes as `00.11.ff`.
-fn dotted_hex(bytes: &[u8]) -> String {
+pub(super) fn dotted_hex(bytes: &[u8]) -> String {
     let parts: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
     parts.join(".")
 }

@@ -11,23 +11,37 @@ pub(super) fn error<T>(text: impl Into<String>) -> Result<T, TextError> {
 /// A number in decimal, hexadecimal (`0x`) or octal (leading 0), as `strtoull` with base 0 reads it.
 pub(super) fn integer(text: &str) -> Option<u64> {
     match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => u64::from_str_radix(&text[2..], 16).ok(),
-        [b'0', _, ..] => u64::from_str_radix(&text[1..], 8).ok(),
-        _ => text.parse().ok(),
+        [b'0', b'x' | b'X', ..] => digits(&text[2..], 16),
+        [b'0', _, ..] => digits(&text[1..], 8),
+        _ => digits(text, 10),
     }
 }
 
-/// A 64-bit number.
+fn digits(text: &str, radix: u32) -> Option<u64> {
+    // Without signs, which the standard library would take.
+    text.starts_with(|c: char| c.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, radix).ok())?
+}
+
+/// The complaint about a text that is no number.
+fn no_number<T>(text: &str) -> Result<T, TextError> {
+    match text {
+        "" => error("missing required numeric argument"),
+        _ => error(format!("invalid numeric format {text}")),
+    }
+}
+
+/// A 64-bit number; a negative one counts from the top, as in masks like `-1`.
 pub(super) fn u64_value(text: &str) -> Result<u64, TextError> {
-    integer(text).map_or_else(|| error(format!("{text}: invalid numeric format")), Ok)
+    let number = match text.strip_prefix('-') {
+        Some(positive) => integer(positive).map(u64::wrapping_neg),
+        None => integer(text),
+    };
+    number.map_or_else(|| no_number(text), Ok)
 }
 
 /// A 32-bit number.
 pub(super) fn u32_value(text: &str) -> Result<u32, TextError> {
-    match integer(text) {
-        Some(v) => u32::try_from(v).or_else(|_| error(format!("{text}: numeric value out of range"))),
-        None => error(format!("{text}: invalid numeric format")),
-    }
+    integer(text).and_then(|v| u32::try_from(v).ok()).map_or_else(|| no_number(text), Ok)
 }
 
 /// A 16-bit number of the argument `name`.

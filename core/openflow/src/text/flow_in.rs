@@ -1,12 +1,13 @@
 //! Flows from text: what `ovs-ofctl add-flow` and the others take.
 
 use super::action_in::parse_actions;
-use super::arguments::{error, u8_value, u16_value, u64_value};
-use crate::flow_mod::{FlowCommand, FlowMod, GROUP_ANY};
+use super::arguments::{error, integer, u16_value, u64_value};
+use super::protocol::Protocols;
+use crate::error::OfError;
+use crate::flow_mod::{FlowCommand, FlowMod, TABLE_ALL};
 use crate::stats::FlowStatsRequest;
-use flow::text::{PortNames, TextError, next_key_value, port_from_text};
 use flow::Match;
-use units::OfPort;
+use flow::text::{PortNames, TextError, next_key_value, port_from_text};
 
 /// Which parts a flow's text may have; it depends on the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,155 +16,224 @@ pub struct FlowText {
     pub priority: bool,
     /// `actions`, which then has to be there.
     pub actions: bool,
-    /// `out_port`, `out_group`
-    pub out: bool,
-    /// Timeouts, flags, importance.
+    /// `out_port`
+    pub out_port: bool,
+    /// Timeouts and flags.
     pub timeouts: bool,
+    /// `importance`
+    pub importance: bool,
 }
 
 impl FlowText {
     /// What a command's flow may say.
     pub fn of(command: FlowCommand) -> FlowText {
-        let (strict, delete) = match command {
-            FlowCommand::Add | FlowCommand::Modify => (true, false),
-            FlowCommand::ModifyStrict => (true, false),
-            FlowCommand::Delete => (false, true),
-            FlowCommand::DeleteStrict => (true, true),
-        };
-        FlowText { priority: strict, actions: !delete, out: delete, timeouts: !delete }
+        let delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        FlowText {
+            priority: command != FlowCommand::Delete,
+            actions: !delete,
+            out_port: delete,
+            timeouts: !delete,
+            importance: command == FlowCommand::Add,
+        }
     }
 
     /// A filter of `dump-flows`.
-    pub const FILTER: FlowText = FlowText { priority: false, actions: false, out: true, timeouts: false };
+    pub const FILTER: FlowText =
+        FlowText { priority: false, actions: false, out_port: true, timeouts: false, importance: false };
 }
 
-/// A flow mod from text.
-pub fn parse_flow_mod(text: &str, command: FlowCommand, names: &dyn PortNames) -> Result<FlowMod, TextError> {
-    let table = if matches!(command, FlowCommand::Add) { 0 } else { crate::flow_mod::TABLE_ALL };
-    let mut m = FlowMod { command, table, ..FlowMod::default() };
+/// A flow mod from text, and the formats that can carry it.
+pub fn parse_flow_mod(
+    text: &str,
+    command: FlowCommand,
+    names: &dyn PortNames,
+) -> Result<(FlowMod, Protocols), TextError> {
+    let mut m = FlowMod { command, ..FlowMod::default() };
     if matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
         m.new_cookie = u64::MAX;
     }
-    parse_into(text, FlowText::of(command), names, &mut m)?;
-    Ok(m)
+    let usable = parse_into(text, FlowText::of(command), names, &mut m)?;
+    if m.cookie_mask == 0 && m.new_cookie == u64::MAX && command != FlowCommand::Add {
+        m.new_cookie = 0;
+    }
+    Ok((m, usable))
 }
 
-/// A filter of flow statistics from text.
-pub fn parse_flow(text: &str, names: &dyn PortNames) -> Result<FlowStatsRequest, TextError> {
-    let mut m = FlowMod::default();
-    parse_into(text, FlowText::FILTER, names, &mut m)?;
-    Ok(FlowStatsRequest {
+/// A line of a file of flows: the command may stand in front, otherwise the flow is added.
+pub fn parse_flow_line(line: &str, names: &dyn PortNames) -> Result<(FlowMod, Protocols), TextError> {
+    let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
+    let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
+    const COMMANDS: [(&str, FlowCommand); 5] = [
+        ("add", FlowCommand::Add),
+        ("delete", FlowCommand::Delete),
+        ("delete_strict", FlowCommand::DeleteStrict),
+        ("modify", FlowCommand::Modify),
+        ("modify_strict", FlowCommand::ModifyStrict),
+    ];
+    match COMMANDS.iter().find(|(name, _)| name.starts_with(word)) {
+        Some((_, command)) => parse_flow_mod(rest, *command, names),
+        None => parse_flow_mod(line, FlowCommand::Add, names),
+    }
+}
+
+/// A filter of flow statistics from text, and the formats that can carry it.
+pub fn parse_flow(text: &str, names: &dyn PortNames) -> Result<(FlowStatsRequest, Protocols), TextError> {
+    let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
+    let mut usable = parse_into(text, FlowText::FILTER, names, &mut m)?;
+    // Requests say their table in every format.
+    usable = Protocols(usable.0 | (usable.0 & 10) >> 1);
+    let request = FlowStatsRequest {
         matching: m.matching,
         table: m.table,
         cookie: m.cookie,
         cookie_mask: m.cookie_mask,
         out_port: m.out_port,
         out_group: m.out_group,
-    })
+    };
+    Ok((request, usable))
 }
 
-fn parse_into(text: &str, allowed: FlowText, names: &dyn PortNames, m: &mut FlowMod) -> Result<(), TextError> {
-    let (fields, actions) = split_actions(text);
-    match (allowed.actions, actions) {
-        (true, None) => return error("must specify an action"),
-        (true, Some(actions)) => m.actions = parse_actions(actions, names)?,
-        // Actions in the text of a deletion say nothing.
-        (false, _) => {}
+fn parse_into(
+    text: &str,
+    allowed: FlowText,
+    names: &dyn PortNames,
+    m: &mut FlowMod,
+) -> Result<Protocols, TextError> {
+    let (fields, actions) = if allowed.actions { split_actions(text) } else { (text, None) };
+    if allowed.actions && actions.is_none() {
+        return error("must specify an action");
     }
-    let mut matching = Match::CATCHALL;
+    let mut usable = Protocols::ANY;
     let mut rest = fields;
+    let mut matching = Match::CATCHALL;
     while let Some((key, value)) = next_key_value(&mut rest) {
-        if setting(key, value, allowed, names, m)? {
+        if flag(key, allowed, m, &mut usable) {
             continue;
         }
         match matching.parse_key(key, value, names) {
-            Some(result) => {
-                result?;
-            }
+            Some(result) => usable &= Protocols::of_usable(result?),
             None if value.is_empty() => return error(format!("field {key} missing value")),
-            None => return error(format!("unknown keyword {key}")),
+            None => setting(key, value, (allowed, names), m, &mut usable)?,
         }
     }
-    check_cookies(m)?;
-    matching.require_ethernet();
+    // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only.
+    let mask = &matching.mask;
+    let inner = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;
+    if matching.flow.dl_type == 0x86dd && inner {
+        usable &= Protocols::NXM_OXM;
+    }
+    if let Some(actions) = actions {
+        m.actions = parse_actions(actions, names)?;
+        usable &= Protocols::of_actions(&m.actions);
+        match Protocols::consistent(&m.actions, &matching, m.table) {
+            Ok(set) if !(usable & set).is_empty() => usable &= set,
+            Ok(_) => return inconsistent(OfError::BacMatchInconsistent),
+            Err(e) => return inconsistent(e),
+        }
+    }
     m.matching = matching;
-    Ok(())
+    Ok(usable)
 }
 
-/// The text before `actions=` and the text after it.
-fn split_actions(text: &str) -> (&str, Option<&str>) {
-    let mut from = 0;
-    while let Some(at) = text[from..].find("action").map(|i| i + from) {
-        let after = text[at + "action".len()..].trim_start_matches('s');
-        let before = text[..at].chars().next_back();
-        if let Some(actions) = after.strip_prefix('=')
-            && before.is_none_or(|c| c == ',' || c.is_whitespace())
-        {
-            return (&text[..at], Some(actions));
-        }
-        from = at + "action".len();
+fn inconsistent<T>(e: OfError) -> Result<T, TextError> {
+    error(format!("actions are invalid with specified match ({e})"))
+}
+
+/// The text before the actions and their text. The first "action" anywhere starts them.
+pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
+    match text.find("action") {
+        Some(at) => (&text[..at], text[at..].split_once('=').map(|(_, actions)| actions)),
+        None => (text, None),
     }
-    (text, None)
 }
 
-/// What belongs to the flow but not to its match. False: the key is none of these.
-fn setting(key: &str, value: &str, allowed: FlowText, names: &dyn PortNames, m: &mut FlowMod) -> Result<bool, TextError> {
-    let flags = &mut m.flags;
+/// What has no value. False: the key is none of these.
+fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -> bool {
+    let f = &mut m.flags;
+    let since = match key {
+        "allow_hidden_fields" | "no_readonly_table" => return true,
+        _ if !allowed.timeouts => return false,
+        "send_flow_rem" => {
+            f.send_flow_rem = true;
+            Protocols::ANY
+        }
+        "check_overlap" => {
+            f.check_overlap = true;
+            Protocols::ANY
+        }
+        "reset_counts" => {
+            f.reset_counts = true;
+            Protocols::OXM
+        }
+        "no_packet_counts" => {
+            f.no_pkt_counts = true;
+            Protocols::OF13_UP
+        }
+        "no_byte_counts" => {
+            f.no_byt_counts = true;
+            Protocols::OF13_UP
+        }
+        _ => return false,
+    };
+    *usable &= since;
+    true
+}
+
+/// What belongs to the flow but not to its match.
+fn setting(
+    key: &str,
+    value: &str,
+    (allowed, names): (FlowText, &dyn PortNames),
+    m: &mut FlowMod,
+    usable: &mut Protocols,
+) -> Result<(), TextError> {
     match key {
-        "send_flow_rem" if allowed.timeouts => flags.send_flow_rem = true,
-        "check_overlap" if allowed.timeouts => flags.check_overlap = true,
-        "reset_counts" if allowed.timeouts => flags.reset_counts = true,
-        "no_packet_counts" if allowed.timeouts => flags.no_pkt_counts = true,
-        "no_byte_counts" if allowed.timeouts => flags.no_byt_counts = true,
         // Old dumps may be fed back: their counters say nothing here.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
-        "allow_hidden_fields" => {}
-        "table" => m.table = u8_value(value, key)?,
+        "table" => {
+            let table = integer(value).and_then(|t| u8::try_from(t).ok());
+            m.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
+            if m.table != TABLE_ALL {
+                *usable &= Protocols::WITH_TABLE;
+            }
+        }
         "priority" if allowed.priority => m.priority = u16_value(value, key)?,
         "idle_timeout" if allowed.timeouts => m.idle_timeout = u16_value(value, key)?,
         "hard_timeout" if allowed.timeouts => m.hard_timeout = u16_value(value, key)?,
-        "importance" if allowed.timeouts => m.importance = u16_value(value, key)?,
-        "cookie" => cookie(value, m)?,
-        "out_port" if allowed.out => {
+        "importance" if allowed.importance => m.importance = u16_value(value, key)?,
+        "cookie" => cookie(value, m, usable)?,
+        "out_port" if allowed.out_port => {
             let port = port_from_text(value, names);
             m.out_port = port.map_or_else(|| error(format!("{value} is not a valid OpenFlow port")), Ok)?;
         }
-        "out_group" if allowed.out => {
-            m.out_group = if value == "any" { GROUP_ANY } else { super::arguments::u32_value(value)? };
+        "out_group" if allowed.out_port => {
+            *usable &= Protocols::OF11_UP;
+            let group = super::group_in::group_number(value);
+            m.out_group = group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
         }
-        _ => return Ok(false),
+        _ => return error(format!("unknown keyword {key}")),
     }
-    Ok(true)
+    Ok(())
 }
 
 /// `cookie=V` sets, `cookie=V/M` selects.
-fn cookie(value: &str, m: &mut FlowMod) -> Result<(), TextError> {
-    let selects = matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+fn cookie(value: &str, m: &mut FlowMod, usable: &mut Protocols) -> Result<(), TextError> {
     match value.split_once('/') {
+        Some(_) if m.command == FlowCommand::Add => return error("flow additions cannot use a cookie mask"),
         Some((v, mask)) => {
-            if m.command == FlowCommand::Add && m.table != crate::flow_mod::TABLE_ALL {
-                return error("cannot set cookie (with mask) in an add");
-            }
             m.cookie = u64_value(v)?;
-            m.cookie_mask = if mask == "-1" { u64::MAX } else { u64_value(mask)? };
+            m.cookie_mask = u64_value(mask)?;
+            if m.cookie_mask != 0 {
+                *usable &= Protocols::NXM_OF11_UP;
+            }
         }
-        None if selects => return error("cookie must have a mask"),
+        None if matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {
+            return error(format!("cannot set cookie (to match on a cookie, specify a mask, e.g. cookie={value}/-1)"));
+        }
         None => {
             m.new_cookie = u64_value(value)?;
-            if m.new_cookie == u64::MAX {
-                return error("cookie may not be 0xffffffffffffffff: it is reserved");
-            }
-            m.modify_cookie = m.command != FlowCommand::Add;
+            m.modify_cookie = true;
         }
     }
     Ok(())
 }
-
-fn check_cookies(m: &FlowMod) -> Result<(), TextError> {
-    let sets = matches!(m.command, FlowCommand::Add) && m.cookie_mask != 0 && m.out_port == OfPort::NONE;
-    if sets && m.table != crate::flow_mod::TABLE_ALL {
-        return error("cannot set cookie (with mask) in an add");
-    }
-    Ok(())
-}
-

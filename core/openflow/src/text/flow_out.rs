@@ -1,8 +1,9 @@
 //! Flows and flow mods as text.
 
 use super::action_out::actions_text;
-use crate::flow_mod::{Duration, FlowCommand, FlowFlags, FlowMod, TABLE_ALL};
+use crate::flow_mod::{Duration, FlowCommand, FlowFlags, FlowMod, NO_BUFFER};
 use crate::stats::{FlowStats, UNKNOWN};
+use crate::version::Version;
 use flow::Match;
 use flow::text::PortNames;
 use units::OfPort;
@@ -17,15 +18,13 @@ pub fn match_text(m: &Match, priority: u16, names: &dyn PortNames) -> String {
     }
 }
 
-fn duration_text(d: Duration) -> String {
-    let millis = d.nsec / 1_000_000;
-    let text = match d.nsec {
-        0 => format!("{}", d.sec),
-        _ => format!("{}.{millis:03}", d.sec),
-    };
-    // Digits that say nothing are left out, down to the point itself.
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
-    text + "s"
+/// Seconds, with as many decimals as it takes but three if milliseconds are all.
+pub(super) fn duration_text(d: Duration) -> String {
+    match d.nsec {
+        0 => format!("{}s", d.sec),
+        n if n % 1_000_000 == 0 => format!("{}.{:03}s", d.sec, n / 1_000_000),
+        n => format!("{}.{}s", d.sec, format!("{n:09}").trim_end_matches('0')),
+    }
 }
 
 fn flags_text(f: &FlowFlags) -> String {
@@ -41,39 +40,50 @@ fn flags_text(f: &FlowFlags) -> String {
 
 /// One line of `dump-flows`, without the leading space and the newline.
 pub fn flow_stats_text(s: &FlowStats, names: &dyn PortNames) -> String {
-    let mut text = format!("cookie={:#x}, duration={}, table={}, ", s.cookie, duration_text(s.duration), s.table);
-    if s.packets != UNKNOWN {
-        text += &format!("n_packets={}, ", s.packets);
+    let head = format!("cookie={:#x}, duration={}, table={}, ", s.cookie, duration_text(s.duration), s.table);
+    let counter = |name: &str, v: u64| match v {
+        UNKNOWN => format!("{name}=?, "),
+        v => format!("{name}={v}, "),
+    };
+    let counters = counter("n_packets", s.packets) + &counter("n_bytes", s.bytes);
+    let mut ages = String::new();
+    if let Some(age) = s.idle_age {
+        ages += &format!("idle_age={age}, ");
     }
-    if s.bytes != UNKNOWN {
-        text += &format!("n_bytes={}, ", s.bytes);
+    if let Some(age) = s.hard_age.filter(|&age| age != s.duration.sec) {
+        ages += &format!("hard_age={age}, ");
     }
+    flow_text(s, (&(head + &counters), &ages), names)
+}
+
+/// The same without counters and times; the table only if it is not the first.
+pub fn flow_stats_text_short(s: &FlowStats, names: &dyn PortNames) -> String {
+    let cookie = if s.cookie == 0 { String::new() } else { format!("cookie={:#x}, ", s.cookie) };
+    let table = if s.table == 0 { String::new() } else { format!("table={}, ", s.table) };
+    flow_text(s, (&(cookie + &table), ""), names)
+}
+
+fn flow_text(s: &FlowStats, (head, ages): (&str, &str), names: &dyn PortNames) -> String {
+    let mut text = head.to_owned();
     if s.idle_timeout != 0 {
         text += &format!("idle_timeout={}, ", s.idle_timeout);
     }
     if s.hard_timeout != 0 {
         text += &format!("hard_timeout={}, ", s.hard_timeout);
     }
-    let flags = flags_text(&s.flags);
-    text += &flags;
+    text += &flags_text(&s.flags);
     if s.importance != 0 {
         text += &format!("importance={}, ", s.importance);
     }
-    if let Some(age) = s.idle_age {
-        text += &format!("idle_age={age}, ");
-    }
-    if let Some(age) = s.hard_age.filter(|&age| age != s.duration.sec) {
-        text += &format!("hard_age={age}, ");
-    }
-    let matching = match_text(&s.matching, s.priority, names);
-    if !matching.is_empty() {
-        text += &matching;
+    text += ages;
+    text += &match_text(&s.matching, s.priority, names);
+    if !text.is_empty() && !text.ends_with(' ') {
         text.push(' ');
     }
     text + "actions=" + &actions_text(&s.actions, names)
 }
 
-/// A flow mod as `ovs-ofctl parse-flows` and message dumps print it.
+/// A flow mod as `ovs-ofctl parse-flows` prints it.
 pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
     let command = match m.command {
         FlowCommand::Add => "ADD",
@@ -83,13 +93,12 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
         FlowCommand::DeleteStrict => "DEL_STRICT",
     };
     let mut text = command.to_owned();
-    if m.table != 0 && m.table != TABLE_ALL {
+    if m.table != 0 {
         text += &format!(" table:{}", m.table);
     }
-    let matching = match_text(&m.matching, m.priority, names);
     text.push(' ');
-    if !matching.is_empty() {
-        text += &matching;
+    text += &match_text(&m.matching, m.priority, names);
+    if !text.ends_with(' ') {
         text.push(' ');
     }
     if m.new_cookie != 0 && m.new_cookie != u64::MAX {
@@ -103,9 +112,21 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
             text += &format!("{name}:{value} ");
         }
     }
+    if m.buffer_id != NO_BUFFER {
+        text += &format!("buf:{:#x} ", m.buffer_id);
+    }
     if m.out_port != OfPort::NONE {
         text += &format!("out_port:{} ", flow::text::port_text(m.out_port, names));
     }
     text += &flags_text(&m.flags);
     text + "actions=" + &actions_text(&m.actions, names)
+}
+
+/// The same of a message: in its first versions a flag that they do not have is not shown.
+pub(super) fn flow_mod_in(m: &FlowMod, version: Version, names: &dyn PortNames) -> String {
+    if version <= Version::V11 && m.flags.reset_counts {
+        let flags = FlowFlags { reset_counts: false, ..m.flags };
+        return flow_mod_text(&FlowMod { flags, ..m.clone() }, names);
+    }
+    flow_mod_text(m, names)
 }

@@ -9,13 +9,35 @@ mod arguments;
 mod ct_in;
 mod flow_in;
 mod flow_out;
+mod group_in;
+mod group_out;
+mod hex;
 mod learn_in;
 mod learn_out;
+mod message_name;
+mod message_out;
+mod meter_out;
+mod monitor_out;
+mod packet_in;
+mod packet_out;
+mod port_out;
+mod protocol;
+mod session_out;
+mod table_out;
+mod type_name;
 
 pub use action_in::parse_actions;
 pub use action_out::{action_text, actions_text};
-pub use flow_in::{FlowText, parse_flow, parse_flow_mod};
-pub use flow_out::{flow_mod_text, flow_stats_text};
+pub use flow_in::{FlowText, parse_flow, parse_flow_line, parse_flow_mod};
+pub use flow_out::{flow_mod_text, flow_stats_text, flow_stats_text_short, match_text};
+pub use group_in::{parse_group_line, parse_group_mod};
+pub use hex::{hex_bytes, hex_dump};
+pub use message_out::{message_text, packet_in_format_name};
+pub use packet_in::{parse_packet, parse_packet_out};
+pub use packet_out::packet_text;
+pub use protocol::Protocols;
+pub use session_out::{frag_mode_from_name, frag_mode_name};
+pub use table_out::TablesText;
 
 pub use flow::text::{NoNames, PortNames, TextError};
 

@@ -1,0 +1,239 @@
+//! Whole messages as text: what tools print of what they receive, and debug logs of what passes.
+
+use super::hex::{hex_dump, printable};
+use super::message_name::{is_multipart, message_name};
+use super::port_out::{port_mod_text, port_stats_text, port_status_text, ports_text, queue_config_text};
+use super::table_out::{TablesText, table_desc_text};
+use super::{flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out};
+use crate::error::OfError;
+use crate::message::{Body, ErrorBody, Message, Xid};
+use crate::packet_io::PacketInFormat;
+use crate::stats::FlowStatsRequest;
+use crate::version::Version;
+use crate::wire::{Dialect, HEADER, decode};
+use flow::text::{PortNames, port_text};
+
+/// Messages in errors and in bundles are printed inside others; no deeper than this.
+const DEPTH_MAX: u8 = 4;
+
+/// A message from its bytes, with a line end. `verbosity` 0 is short, 1 with packets and ports, 2 with payloads, from 3
+/// on with more and more bytes.
+pub fn message_text(bytes: &[u8], names: &dyn PortNames, verbosity: u8) -> String {
+    text_at(bytes, names, verbosity, 0)
+}
+
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+fn text_at(bytes: &[u8], names: &dyn PortNames, verbosity: u8, depth: u8) -> String {
+    let Some(head) = bytes.first_chunk::<HEADER>() else {
+        return match bytes.len() {
+            0 => "OpenFlow message is empty\n".to_owned(),
+            n => format!("OpenFlow packet too short (only {n} bytes):\n{}", hex_dump(bytes, true)),
+        };
+    };
+    let len = usize::from(u16::from_be_bytes([head[2], head[3]]));
+    if len > bytes.len() {
+        let name = truncated_head(bytes).map_or_else(String::new, |h| h + "\n");
+        let what = format!("(***truncated to {} bytes from {len}***)\n", bytes.len());
+        return name + &what + &hex_dump(bytes, true);
+    }
+    if len < bytes.len() {
+        return format!("(***only uses {len} bytes out of {}***)\n{}", bytes.len(), hex_dump(bytes, true));
+    }
+    let dialect = Dialect { flow_mod_table_id: true, debug_actions: true };
+    let (mut text, failed) = match decode(bytes, dialect) {
+        Ok(m) => {
+            let text = head_text(&m) + &body_text(&m, names, Scope { verbosity, depth, len });
+            (text.strip_suffix(' ').map(str::to_owned).unwrap_or(text), false)
+        }
+        Err(e) => {
+            let head = truncated_head(bytes).map_or_else(String::new, |h| h + " ");
+            (format!("{head}***decode error: {e}***\n"), true)
+        }
+    };
+    if verbosity >= 5 || failed {
+        text = ended(text) + &hex_dump(bytes, true);
+    }
+    ended(text)
+}
+
+/// The head of a message whose body is not all there or wrong: its type from an empty message of its kind.
+fn truncated_head(bytes: &[u8]) -> Option<String> {
+    let head = bytes.first_chunk::<HEADER>()?;
+    let version = Version::from_wire(head[0])?;
+    let xid = Xid(u32::from_be_bytes([head[4], head[5], head[6], head[7]]));
+    let name = crate::text::type_name::type_name(bytes, version)?;
+    Some(name + &version_text(version, xid))
+}
+
+fn version_text(version: Version, xid: Xid) -> String {
+    match version {
+        Version::V10 => format!(" (xid={:#x}):", xid.0),
+        v => format!(" ({v}) (xid={:#x}):", xid.0),
+    }
+}
+
+fn head_text(m: &Message) -> String {
+    let more = if m.more && is_multipart(m) { " flags=[more]" } else { "" };
+    message_name(m) + &version_text(m.version, m.xid) + more
+}
+
+/// How much to print, how deep inside other messages, of how many bytes.
+#[derive(Clone, Copy)]
+struct Scope {
+    verbosity: u8,
+    depth: u8,
+    len: usize,
+}
+
+fn error_text(e: &ErrorBody, names: &dyn PortNames, depth: u8) -> String {
+    let Some(error) = e.error else { return format!(" ***decode error: {}***\n", OfError::BrcBadLen) };
+    let request = match error {
+        OfError::HfcIncompatible | OfError::HfcEperm => printable(&e.data),
+        _ if depth >= DEPTH_MAX => String::new(),
+        _ => text_at(&e.data, names, 1, depth + 1),
+    };
+    format!(" {error}\n{request}")
+}
+
+fn flow_request_text(r: &FlowStatsRequest, names: &dyn PortNames) -> String {
+    let mut text = String::new();
+    if r.table != crate::flow_mod::TABLE_ALL {
+        text += &format!(" table={}", r.table);
+    }
+    if r.out_port != units::OfPort::NONE {
+        text += &format!(" out_port={}", port_text(r.out_port, names));
+    }
+    text + " " + &r.matching.text(names)
+}
+
+fn tables_text<'a, T: 'a>(version: Version, list: &'a [T], add: fn(&mut TablesText, &'a T)) -> String {
+    let mut text = TablesText::new(version);
+    list.iter().for_each(|t| add(&mut text, t));
+    text.finish()
+}
+
+fn body_text(m: &Message, names: &dyn PortNames, scope: Scope) -> String {
+    let v = scope.verbosity;
+    match &m.body {
+        Body::Hello(h) => session_out::hello_text(h),
+        Body::Error(e) => error_text(e, names, scope.depth),
+        Body::EchoRequest(data) | Body::EchoReply(data) => {
+            let dump = if v > 1 { hex_dump(data, true) } else { String::new() };
+            format!(" {} bytes of payload\n{dump}", scope.len - HEADER)
+        }
+        Body::FeaturesReply(f) => session_out::features_text(f),
+        Body::GetConfigReply(c) | Body::SetConfig(c) => session_out::config_text(c),
+        Body::PacketIn(p, _) | Body::Resume(p) => packet_out::packet_in_text(p, names, v),
+        Body::PacketOut(p) => packet_out::packet_out_text(p, names, v),
+        Body::FlowRemoved(r) => monitor_out::flow_removed_text(r, names),
+        Body::PortStatus(s) => port_status_text(s),
+        Body::PortMod(p) => port_mod_text(p, names),
+        Body::FlowMod(f) => format!(" {}", flow_out::flow_mod_in(f, m.version, names)),
+        Body::GroupMod(g) => group_out::group_mod_text(g, m.version, names),
+        Body::TableMod(t) => session_out::table_mod_text(t, m.version),
+        Body::MeterMod(mm) => meter_out::meter_mod_text(mm),
+        Body::BundleAdd(b) if scope.depth < DEPTH_MAX => {
+            session_out::bundle_add_text(b) + &text_at(&b.message, names, v, scope.depth + 1)
+        }
+        Body::BundleAdd(b) => session_out::bundle_add_text(b),
+        Body::RequestForward(r) => match &r.body {
+            Body::GroupMod(g) => format!(" reason=group_mod{}", group_out::group_mod_text(g, m.version, names)),
+            Body::MeterMod(mm) => format!(" reason=meter_mod{}", meter_out::meter_mod_text(mm)),
+            _ => String::new(),
+        },
+        _ => multipart_text(m, names, v),
+    }
+}
+
+fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
+    match &m.body {
+        Body::DescReply(d) => session_out::desc_text(d),
+        Body::FlowStatsRequest(r) | Body::AggregateRequest(r) => flow_request_text(r, names),
+        Body::FlowStatsReply(list) => {
+            list.iter().map(|s| format!("\n {}", flow_out::flow_stats_text(s, names))).collect()
+        }
+        Body::AggregateReply(a) => {
+            format!(" packet_count={} byte_count={} flow_count={}", a.packets, a.bytes, a.flows)
+        }
+        Body::TableStatsReply(list) => tables_text(m.version, list, TablesText::stats),
+        Body::TableFeaturesRequest(list) | Body::TableFeaturesReply(list) => {
+            tables_text(m.version, list, TablesText::features)
+        }
+        Body::TableDescReply(list) => list.iter().map(table_desc_text).collect(),
+        Body::PortStatsRequest(p) => format!(" port_no={}", port_text(*p, names)),
+        Body::PortStatsReply(list) => {
+            let head = format!(" {} ports\n", list.len());
+            let lines = list.iter().filter(|_| verbosity > 0).map(|s| port_stats_text(s, names));
+            head + &lines.collect::<String>()
+        }
+        Body::PortDescRequest(p) => format!(" port={}", port_text(*p, names)),
+        Body::PortDescReply(ports) => format!("\n{}", ports_text(ports)),
+        Body::QueueStatsRequest(q) => {
+            format!(" port={} queue={}", port_text(q.port, names), port_out::queue_text(q.queue))
+        }
+        Body::QueueStatsReply(list) => {
+            let head = format!(" {} queues\n", list.len());
+            let lines = list.iter().filter(|_| verbosity > 0).map(|q| port_out::queue_stats_text(q, names));
+            head + &lines.collect::<String>()
+        }
+        Body::QueueConfigRequest(q) => {
+            let queue = match q.queue {
+                crate::stats::QUEUE_ALL => String::new(),
+                n => format!(" queue={n}"),
+            };
+            format!(" port={}{queue}", port_text(q.port, names))
+        }
+        Body::QueueConfigReply(_, queues) => queue_config_text(queues, names),
+        Body::GroupStatsRequest(g) | Body::GroupDescRequest(g) => {
+
+            format!(" group_id={}", group_out::group_name(*g))
+        }
+        Body::GroupStatsReply(list) => list.iter().map(group_out::group_stats_text).collect(),
+        Body::GroupDescReply(list) => {
+            list.iter().map(|g| format!("\n {}", group_out::group_desc_text(g, m.version, names))).collect()
+        }
+        Body::GroupFeaturesReply(f) => group_out::group_features_text(f),
+        Body::MeterStatsRequest(id) | Body::MeterConfigRequest(id) => {
+            format!(" {}", meter_out::meter_id_text(*id, '='))
+        }
+        Body::MeterStatsReply(list) => list.iter().map(|s| format!("\n{}", meter_out::meter_stats_text(s))).collect(),
+        Body::MeterConfigReply(list) => list.iter().map(|c| format!("\n{}", meter_out::meter_config_text(c))).collect(),
+        Body::MeterFeaturesReply(f) => meter_out::meter_features_text(f),
+        Body::FlowMonitorRequest(list) => list.iter().map(|r| monitor_out::monitor_request_text(r, names)).collect(),
+        Body::FlowMonitorReply(list) => list.iter().map(|u| monitor_out::flow_update_text(u, names)).collect(),
+        _ => vendor_text(&m.body),
+    }
+}
+
+fn vendor_text(body: &Body) -> String {
+    match body {
+        Body::RoleRequest(r) | Body::RoleReply(r) => session_out::role_text(r),
+        Body::RoleStatus(r) => session_out::role_status_text(r),
+        Body::GetAsyncReply(a) | Body::SetAsync(a) => session_out::async_text(a),
+        Body::BundleControl(b) => session_out::bundle_control_text(b),
+        Body::FlowMonitorCancel(id) => format!(" id={id}"),
+        Body::SetFlowFormat(nxm) => format!(" format={}", if *nxm { "nxm" } else { "openflow10" }),
+        Body::FlowModTableId(on) => format!(" {}", if *on { "enable" } else { "disable" }),
+        Body::SetPacketInFormat(f) => format!(" format={}", packet_in_format_name(*f)),
+        Body::SetControllerId(id) => format!(" id={id}"),
+        Body::TlvTableMod(t) => session_out::tlv_mod_text(t),
+        Body::TlvTableReply(t) => session_out::tlv_reply_text(t),
+        Body::CtFlush(f) => format!(" zone_id={}", f.zone.unwrap_or(0)),
+        _ => String::new(),
+    }
+}
+
+/// The name of a form of packet-ins.
+pub fn packet_in_format_name(format: PacketInFormat) -> &'static str {
+    match format {
+        PacketInFormat::Standard => "standard",
+        PacketInFormat::Nxt => "nxt_packet_in",
+        PacketInFormat::Nxt2 => "nxt_packet_in2",
+    }
+}
