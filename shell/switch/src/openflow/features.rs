@@ -57,7 +57,8 @@ impl Service<'_> {
 pub fn port_message(port: &BridgePort) -> Port {
     let facts = port.facts.as_ref();
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
-    let link_down = facts.is_some_and(|f| !f.link_up);
+    // A device that is set down has no link to speak of.
+    let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
     let modes = facts.map(|f| f.modes).unwrap_or_default();
     let current_mbps = modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current));
     Port {
