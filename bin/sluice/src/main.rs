@@ -4,6 +4,7 @@
 
 mod appctl;
 mod getopt;
+mod ofctl;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,11 +26,12 @@ type Tool = fn(&Call) -> ExitCode;
 fn tool(name: &str) -> Option<Tool> {
     match name {
         "appctl" => Some(appctl::main),
+        "ofctl" => Some(ofctl::main),
         _ => None,
     }
 }
 
-const TOOLS: &str = "appctl";
+const TOOLS: &str = "appctl, ofctl";
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());

@@ -1,0 +1,226 @@
+//! Commands that change flows, and packets sent out.
+
+use super::conn::Conn;
+use super::context::{Context, Fail, fail, print};
+use flow::text::PortNames;
+use flow::{FieldId, Match};
+use openflow::flow_mod::{FlowCommand, FlowMod};
+use openflow::message::{Body, Message};
+use openflow::packet_io::PacketOut;
+use openflow::session::{BundleAdd, BundleControl, BundleControlType, bundle_flags};
+use openflow::text::{
+    Protocols, hex_dump, message_text, parse_actions, parse_flow_line, parse_flow_mod, parse_packet, parse_packet_out,
+};
+use openflow::{Dialect, decode, encode};
+use runtime::error_text;
+use std::io::Read;
+
+/// The number of the one bundle of a connection.
+const BUNDLE: u32 = 0;
+
+/// The lines of a file, or of standard input, with their numbers: without comments and empty ones.
+pub fn lines(file: &str) -> Result<Vec<(usize, String)>, String> {
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().read_to_end(&mut bytes),
+        path => std::fs::File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)),
+    };
+    read.map_err(|e| error_text(&e))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").to_owned()));
+    Ok(lines.filter(|(_, line)| !line.trim().is_empty()).collect())
+}
+
+/// Flow mods of a file.
+pub fn read_flows(
+    file: &str,
+    names: &dyn PortNames,
+    command: FlowCommand,
+) -> Result<(Vec<FlowMod>, Protocols), Fail> {
+    let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
+    let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
+    for (number, line) in lines {
+        // Only where flows are added lines may say what to do.
+        let parsed = match command {
+            FlowCommand::Add => parse_flow_line(&line, names),
+            command => parse_flow_mod(&line, command, names),
+        };
+        let (m, set) = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
+        usable &= set;
+        mods.push(m);
+    }
+    Ok((mods, usable))
+}
+
+/// Connects and agrees on a format that can carry the changes.
+pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
+    let allowed = cx.settings.protocols;
+    if (usable & allowed).is_empty() {
+        return fail(format!(
+            "none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})"
+        ));
+    }
+    let mut conn = Conn::open(cx, target)?;
+    if !(usable & allowed & conn.protocol).is_empty() {
+        return Ok(conn);
+    }
+    for format in (usable & allowed).each() {
+        if conn.set_protocol(cx, format)? {
+            return Ok(conn);
+        }
+    }
+    fail(format!("switch does not support any of the usable flow formats ({usable})"))
+}
+
+/// A message of a flow mod in the connection's format.
+pub fn flow_mod_message(cx: &mut Context, conn: &Conn, m: FlowMod) -> Message {
+    super::query::flow_request(cx, conn, Body::FlowMod(Box::new(m)))
+}
+
+fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -> Result<(), Fail> {
+    let usable = if cx.settings.bundle { usable & Protocols::OF13_UP } else { usable };
+    let mut conn = open_for_change(cx, target, usable)?;
+    if cx.settings.bundle {
+        let messages = mods.into_iter().map(|m| flow_mod_message(cx, &conn, m)).collect();
+        return bundle(cx, &mut conn, target, messages);
+    }
+    let mut dumps = String::new();
+    for m in mods {
+        let message = flow_mod_message(cx, &conn, m);
+        if cx.settings.verbosity >= 5 {
+            let dialect = Dialect { flow_mod_table_id: conn.protocol.has_table_id(), debug_actions: true };
+            let bytes = encode(&message, dialect).unwrap_or_default().concat();
+            dumps += &match cx.settings.verbosity {
+                5 => hex_dump(&bytes, true),
+                _ => bytes.iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n",
+            };
+        }
+        conn.execute(cx, target, &message)?;
+    }
+    print(&dumps)
+}
+
+/// Does all of these in one step or none of them.
+pub fn bundle(cx: &mut Context, conn: &mut Conn, target: &str, messages: Vec<Message>) -> Result<(), Fail> {
+    let flags = bundle_flags::ATOMIC | bundle_flags::ORDERED;
+    let control = |cx: &mut Context, kind| {
+        cx.message(conn.version, Body::BundleControl(BundleControl { bundle: BUNDLE, kind, flags }))
+    };
+    let open = control(cx, BundleControlType::OpenRequest);
+    bundle_step(cx, conn, &open, target)?;
+    for m in &messages {
+        let bytes = encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
+        let body = Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message: bytes });
+        let add = Message::new(conn.version, m.xid, body);
+        if let Some(error) = conn.transact_noreply(cx, &add)? {
+            return refused(cx, conn, target, &error, &messages);
+        }
+    }
+    let commit = cx.message(
+        conn.version,
+        Body::BundleControl(BundleControl { bundle: BUNDLE, kind: BundleControlType::CommitRequest, flags }),
+    );
+    conn.send(&commit).map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
+    // Errors of the messages have their transactions, the answer to the commit its own.
+    let reply = loop {
+        let frame = conn.receive().map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
+        match super::conn::xid_of(&frame) {
+            Some(xid) if xid == commit.xid => break frame,
+            Some(xid) if messages.iter().any(|m| m.xid == xid) => explain(cx, target, &frame, &messages)?,
+            _ => {}
+        }
+    };
+    match decode(&reply, Dialect::default()).map(|m| m.body) {
+        Ok(Body::BundleControl(_)) => Ok(()),
+        _ => refused(cx, conn, target, &reply, &messages),
+    }
+}
+
+fn bundle_step(cx: &mut Context, conn: &mut Conn, request: &Message, target: &str) -> Result<(), Fail> {
+    let reply = conn.transact(request)?;
+    match decode(&reply, Dialect::default()).map(|m| m.body) {
+        Ok(Body::BundleControl(_)) => Ok(()),
+        _ => refused(cx, conn, target, &reply, &[]),
+    }
+}
+
+/// "Error … for: " and the message that it is about.
+fn explain(cx: &mut Context, target: &str, error: &[u8], messages: &[Message]) -> Result<(), Fail> {
+    let Ok(Message { xid, body: Body::Error(body), .. }) = decode(error, Dialect::default()) else {
+        eprint!("***decode error***");
+        return Ok(());
+    };
+    let whole = messages.iter().find(|m| m.xid == xid).and_then(|m| encode(m, Dialect::default()).ok());
+    let request = whole.map_or(body.data, |frames| frames.concat());
+    let names = cx.names_to_show(target)?;
+    let name = body.error.map_or("unknown", |e| e.name());
+    eprint!("Error {name} for: {}", message_text(&request, &*names, cx.settings.verbosity.saturating_add(1)));
+    Ok(())
+}
+
+fn refused(cx: &mut Context, conn: &Conn, target: &str, error: &[u8], messages: &[Message]) -> Result<(), Fail> {
+    explain(cx, target, error, messages)?;
+    fail(format!("talking to {} (Protocol error)", conn.name))
+}
+
+fn one_or_file(cx: &mut Context, args: &[String], command: FlowCommand) -> Result<(), Fail> {
+    let text = args.get(1).map_or("", String::as_str);
+    let names = cx.names_to_accept(&args[0])?;
+    let (mods, usable) = if text == "-" {
+        read_flows("-", &*names, command)?
+    } else {
+        let (m, usable) = parse_flow_mod(text, command, &*names)?;
+        (vec![m], usable)
+    };
+    send(cx, &args[0], mods, usable)
+}
+
+/// `add-flow`
+pub fn add_flow(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    one_or_file(cx, args, FlowCommand::Add)
+}
+
+/// `add-flows`
+pub fn add_flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let names = cx.names_to_accept(&args[0])?;
+    let (mods, usable) = read_flows(&args[1], &*names, FlowCommand::Add)?;
+    send(cx, &args[0], mods, usable)
+}
+
+/// `mod-flows`
+pub fn mod_flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    one_or_file(cx, args, if cx.settings.strict { FlowCommand::ModifyStrict } else { FlowCommand::Modify })
+}
+
+/// `del-flows`
+pub fn del_flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    one_or_file(cx, args, if cx.settings.strict { FlowCommand::DeleteStrict } else { FlowCommand::Delete })
+}
+
+/// `packet-out`: one text, or port, actions and packets as arguments.
+pub fn packet_out(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let names = cx.names_to_accept(&args[0])?;
+    let (packets, usable) = match args {
+        [_, text] => {
+            let (p, usable) = parse_packet_out(text, &*names)?;
+            (vec![p], usable)
+        }
+        [target, port, actions, packets @ ..] if !packets.is_empty() => {
+            let actions = parse_actions(actions, &*names)?;
+            let mut metadata = Match::CATCHALL;
+            metadata.set(FieldId::InPort, u128::from(super::ports::number(cx, target, port)?.0));
+            let usable = Protocols::of_actions(&actions);
+            let buffer_id = openflow::flow_mod::NO_BUFFER;
+            let of = |packet| PacketOut { buffer_id, metadata, actions: actions.clone(), packet };
+            let packets: Result<Vec<_>, _> = packets.iter().map(|hex| parse_packet(hex).map(of)).collect();
+            (packets?, usable)
+        }
+        _ => return fail(format!("Too many arguments ({})", args.len() + 1)),
+    };
+    let mut conn = open_for_change(cx, &args[0], usable)?;
+    for p in packets {
+        let request = cx.message(conn.version, Body::PacketOut(Box::new(p)));
+        conn.execute(cx, &args[0], &request)?;
+    }
+    Ok(())
+}

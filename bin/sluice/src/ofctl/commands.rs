@@ -1,0 +1,133 @@
+//! The commands: names, arguments, who carries them out.
+
+use super::context::{Context, Fail, fail, print};
+use super::{change, diff, groups, monitor, parse, ports, query, tables};
+
+type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
+
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    min: usize,
+    max: usize,
+    changes: bool,
+    run: Run,
+}
+
+const ANY: usize = usize::MAX;
+
+const fn reads(name: &'static str, arguments: &'static str, (min, max): (usize, usize), run: Run) -> Command {
+    Command { name, arguments, min, max, changes: false, run }
+}
+
+const fn changes(name: &'static str, arguments: &'static str, (min, max): (usize, usize), run: Run) -> Command {
+    Command { name, arguments, min, max, changes: true, run }
+}
+
+const COMMANDS: &[Command] = &[
+    reads("show", "switch", (1, 1), query::show),
+    reads("monitor", "switch [misslen] [invalid_ttl] [watch:[...]]", (1, 3), monitor::monitor),
+    reads("snoop", "switch", (1, 1), monitor::snoop),
+    reads("dump-desc", "switch", (1, 1), query::desc),
+    reads("dump-tables", "switch", (1, 1), query::tables),
+    reads("dump-table-features", "switch", (1, 1), query::table_features),
+    reads("dump-table-desc", "switch", (1, 1), query::table_desc),
+    reads("dump-flows", "switch", (1, 2), query::flows),
+    reads("dump-aggregate", "switch", (1, 2), query::aggregate),
+    reads("queue-stats", "switch [port [queue]]", (1, 3), query::queue_stats),
+    reads("queue-get-config", "switch [port [queue]]", (1, 3), query::queue_config),
+    changes("add-flow", "switch flow", (2, 2), change::add_flow),
+    changes("add-flows", "switch file", (2, 2), change::add_flows),
+    changes("mod-flows", "switch flow", (2, 2), change::mod_flows),
+    changes("del-flows", "switch [flow]", (1, 2), change::del_flows),
+    changes("replace-flows", "switch file", (2, 2), diff::replace),
+    changes("diff-flows", "source1 source2", (2, 2), diff::diff),
+    reads("dump-meters", "switch", (1, 2), query::meters),
+    reads("meter-stats", "switch [meter]", (1, 2), query::meter_stats),
+    reads("meter-features", "switch", (1, 1), query::meter_features),
+    changes("packet-out", "switch \"in_port=<port> packet=<hex data> actions=...\"", (2, ANY), change::packet_out),
+    reads("dump-ports", "switch [port]", (1, 2), ports::stats),
+    reads("dump-ports-desc", "switch [port]", (1, 2), ports::desc),
+    changes("mod-port", "switch iface act", (3, 3), ports::modify),
+    changes("mod-table", "switch mod", (3, 3), tables::modify),
+    reads("get-frags", "switch", (1, 1), tables::get_frags),
+    changes("set-frags", "switch frag_mode", (2, 2), tables::set_frags),
+    reads("probe", "target", (1, 1), query::probe),
+    reads("ping", "target [n]", (1, 2), query::ping),
+    changes("add-group", "switch group", (1, 2), groups::add),
+    changes("add-groups", "switch file", (2, 2), groups::add_file),
+    changes("mod-group", "switch group", (1, 2), groups::modify),
+    changes("del-groups", "switch [group]", (1, 2), groups::delete),
+    changes("insert-buckets", "switch [group]", (1, 2), groups::insert_buckets),
+    changes("remove-buckets", "switch [group]", (1, 2), groups::remove_buckets),
+    reads("dump-groups", "switch [group]", (1, 2), groups::dump),
+    reads("dump-group-stats", "switch [group]", (1, 2), groups::stats),
+    reads("dump-group-features", "switch", (1, 1), groups::features),
+    changes("bundle", "switch file", (2, 2), groups::bundle),
+    reads("dump-tlv-map", "switch", (1, 1), query::tlv_map),
+    reads("help", "", (0, ANY), help),
+    reads("list-commands", "", (0, ANY), list),
+    changes("parse-flow", "", (1, 1), parse::flow),
+    changes("parse-flows", "", (1, 1), parse::flows),
+    changes("parse-group", "", (1, 1), parse::group),
+    changes("ofp-print", "", (1, 2), parse::ofp_print),
+];
+
+/// Carries out what the arguments say.
+pub fn run(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let Some((name, args)) = args.split_first() else {
+        return fail("missing command name; use --help for help");
+    };
+    let Some(command) = COMMANDS.iter().find(|c| c.name == name) else {
+        return fail(format!("unknown command '{name}'; use --help for help"));
+    };
+    if args.len() < command.min {
+        return fail(format!("'{name}' command requires at least {} arguments", command.min));
+    }
+    if args.len() > command.max {
+        return fail(format!("'{name}' command takes at most {} arguments", command.max));
+    }
+    if command.changes && cx.settings.read_only {
+        return fail(format!("'{name}' command does not work in read only mode"));
+    }
+    (command.run)(cx, args)
+}
+
+fn help(cx: &mut Context, _: &[String]) -> Result<(), Fail> {
+    print(&usage(&cx.progname))
+}
+
+fn list(_: &mut Context, _: &[String]) -> Result<(), Fail> {
+    let lines: String = COMMANDS.iter().map(|c| format!("  {:<23} {}\n", c.name, c.arguments)).collect();
+    print(&format!("The available commands are:\n{lines}"))
+}
+
+/// The text of `--help`.
+pub fn usage(name: &str) -> String {
+    let public = COMMANDS.iter().filter(|c| !c.arguments.is_empty());
+    let commands: String = public.map(|c| format!("  {:<21} {}\n", c.name, c.arguments)).collect();
+    format!(
+        "{name}: asks an OpenFlow switch, or tells it what to do
+usage: {name} [OPTION...] COMMAND [ARG...]
+Commands:
+{commands}Options:
+  -O, --protocols=LIST        OpenFlow versions to speak (default: OpenFlow10)
+  -F, --flow-format=LIST      flow formats to use
+  -P, --packet-in-format=FMT  form of packet-ins of \"monitor\"
+  --strict                    flows are changed and deleted by match and priority alone
+  --bundle                    changes in one step, all or none
+  --readd                     replace-flows adds flows again that are there
+  --may-create                mod-group adds groups that are not there
+  --read-only                 refuses commands that change something
+  --names, --no-names         ports by name, or by number only
+  --no-stats                  dump-flows without counters
+  --sort[=FIELD], --rsort[=FIELD]  sorts flows
+  -m, --more                  prints more
+  --timestamp                 monitor and snoop say when
+  -t, --timeout=SECS          gives up after SECS seconds
+  -h, --help                  prints this text
+  -V, --version               prints the version
+A switch is the name of a bridge here, unix:FILE or tcp:HOST[:PORT].
+"
+    )
+}

@@ -1,0 +1,234 @@
+//! One connection to a switch: blocking, a request at a time.
+
+use super::context::{Context, Fail, fail};
+use openflow::message::{Body, Hello, Message, Xid};
+use openflow::session::negotiate;
+use openflow::text::{Protocols, message_text};
+use openflow::{Dialect, Version, VersionSet, decode, encode, next_frame};
+use runtime::{Module, error_text};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use transport::Target;
+
+static VCONN: Module = Module::new("vconn");
+/// The port of OpenFlow.
+const OFP_PORT: u16 = 6653;
+
+trait ReadWrite: Read + Write {}
+impl<T: Read + Write> ReadWrite for T {}
+
+/// A connection whose version is agreed on.
+pub struct Conn {
+    stream: Box<dyn ReadWrite>,
+    received: Vec<u8>,
+    /// As messages call it.
+    pub name: String,
+    /// The version.
+    pub version: Version,
+    /// The flow format in which the switch expects flow mods.
+    pub protocol: Protocols,
+}
+
+impl Conn {
+    /// Connects to the management socket of a bridge, or to a target.
+    pub fn open(cx: &mut Context, target: &str) -> Result<Conn, Fail> {
+        Conn::open_socket(cx, target, "mgmt")
+    }
+
+    /// Connects to the bridge's socket that ends in `suffix`.
+    pub fn open_socket(cx: &mut Context, target: &str, suffix: &str) -> Result<Conn, Fail> {
+        let (stream, name) = connect(cx, target, suffix)?;
+        let start = Version::V10;
+        let mut conn = Conn { stream, received: Vec::new(), name, version: start, protocol: Protocols(0) };
+        let failed = |e: io::Error| Fail::Says(format!("{target}: failed to connect to socket ({})", error_text(&e)));
+        let snoops = suffix == "snoop";
+        let ours = if snoops { VersionSet::ALL } else { cx.settings.versions };
+        conn.version = conn.hello(cx, ours).map_err(failed)?;
+        conn.protocol = Protocols::initial(conn.version);
+        Ok(conn)
+    }
+
+    fn hello(&mut self, cx: &mut Context, ours: VersionSet) -> io::Result<Version> {
+        let newest = ours.newest().unwrap_or_default();
+        let hello = Hello { versions: ours, header_version: newest.wire() };
+        let message = cx.message(newest, Body::Hello(hello));
+        self.send(&message)?;
+        let frame = self.receive()?;
+        let theirs = match decode(&frame, Dialect::default()) {
+            Ok(Message { body: Body::Hello(h), .. }) => h.versions,
+            _ => {
+                runtime::warn!(VCONN, "{}: received message before hello", self.name);
+                return Err(protocol_error());
+            }
+        };
+        negotiate(ours, theirs).ok_or_else(|| {
+            let list = |set: VersionSet| {
+                let bytes: Vec<String> = set.iter().map(|v| format!("{:#04x}", v.wire())).collect();
+                match bytes.as_slice() {
+                    [one] => format!("version {one}"),
+                    several => format!("versions {}", several.join(", ")),
+                }
+            };
+            let (us, peer) = (list(ours), list(theirs));
+            runtime::warn!(VCONN, "{}: version negotiation failed (we support {us}, peer supports {peer})", self.name);
+            protocol_error()
+        })
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, m: &Message) -> io::Result<()> {
+        let dialect = Dialect { flow_mod_table_id: self.protocol.has_table_id(), debug_actions: true };
+        let frames = encode(m, dialect).map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
+        frames.iter().try_for_each(|frame| self.stream.write_all(frame))
+    }
+
+    /// The next message.
+    pub fn receive(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            match next_frame(&self.received) {
+                Err(_) => return Err(protocol_error()),
+                Ok(Some(len)) if self.received.len() >= len => return Ok(self.received.drain(..len).collect()),
+                Ok(_) => {}
+            }
+            let mut chunk = [0; 65536];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(io::Error::other("End of file")),
+                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn talking(&self, e: &io::Error) -> Fail {
+        let why = error_text(e);
+        // The end of the stream is no error of the system: it is named without parentheses of one.
+        Fail::Says(format!("talking to {} ({why})", self.name))
+    }
+
+    fn receive_of(&mut self, xids: &[Xid]) -> Result<Vec<u8>, Fail> {
+        loop {
+            let frame = self.receive().map_err(|e| self.talking(&e))?;
+            if xid_of(&frame).is_some_and(|xid| xids.contains(&xid)) {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Sends a request and returns the first answer.
+    pub fn transact(&mut self, request: &Message) -> Result<Vec<u8>, Fail> {
+        self.send(request).map_err(|e| self.talking(&e))?;
+        self.receive_of(&[request.xid])
+    }
+
+    /// Sends a multipart request and returns all parts of the answer, bytes and meaning.
+    pub fn transact_frames(&mut self, request: &Message) -> Result<Vec<Vec<u8>>, Fail> {
+        self.send(request).map_err(|e| self.talking(&e))?;
+        let mut parts = Vec::new();
+        loop {
+            let frame = self.receive_of(&[request.xid])?;
+            let more = decode(&frame, Dialect::default()).is_ok_and(|m| m.more);
+            parts.push(frame);
+            if !more {
+                return Ok(parts);
+            }
+        }
+    }
+
+    /// The same, decoded; an error is the end.
+    pub fn transact_all(&mut self, request: &Message) -> Result<Vec<Message>, Fail> {
+        let frames = self.transact_frames(request)?;
+        frames.iter().map(|frame| match decode(frame, Dialect::default()) {
+            Ok(Message { body: Body::Error(_), .. }) | Err(_) => {
+                let text = message_text(frame, &flow::text::NoNames, 1);
+                fail(format!("received bad reply: {text}"))
+            }
+            Ok(m) => Ok(m),
+        }).collect()
+    }
+
+    /// Sends a request that is answered only if it fails: the answer to it before that to the barrier behind it.
+    pub fn transact_noreply(&mut self, cx: &mut Context, request: &Message) -> Result<Option<Vec<u8>>, Fail> {
+        let barrier = cx.message(self.version, Body::BarrierRequest);
+        self.send(request).and_then(|()| self.send(&barrier)).map_err(|e| self.talking(&e))?;
+        let mut answer = None;
+        loop {
+            let frame = self.receive_of(&[request.xid, barrier.xid])?;
+            if xid_of(&frame) == Some(barrier.xid) {
+                return Ok(answer);
+            }
+            answer = Some(frame);
+        }
+    }
+
+    /// The same; an answer is printed and ends the command.
+    pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
+        let Some(error) = self.transact_noreply(cx, request)? else { return Ok(()) };
+        let names = cx.names_to_show(target)?;
+        eprint!("{}", message_text(&error, &*names, cx.settings.verbosity.saturating_add(2)));
+        Err(Fail::Printed(1))
+    }
+
+    /// Changes the flow format; false if the switch does not want to.
+    pub fn set_protocol(&mut self, cx: &mut Context, want: Protocols) -> Result<bool, Fail> {
+        while self.protocol != want {
+            if (Protocols::of_version(self.version) & want).is_empty() {
+                return Ok(false);
+            }
+            let (body, next) = if self.protocol.is_nxm() != want.is_nxm() {
+                let next = if want.is_nxm() { self.protocol.0 << 2 } else { self.protocol.0 >> 2 };
+                (Body::SetFlowFormat(want.is_nxm()), Protocols(next))
+            } else {
+                (Body::FlowModTableId(want.has_table_id()), want)
+            };
+            let request = cx.message(self.version, body);
+            if self.transact_noreply(cx, &request)?.is_some() {
+                return Ok(false);
+            }
+            self.protocol = next;
+        }
+        Ok(true)
+    }
+}
+
+fn protocol_error() -> io::Error {
+    io::Error::other("Protocol error")
+}
+
+/// The transaction of a message.
+pub fn xid_of(frame: &[u8]) -> Option<Xid> {
+    openflow::wire::peek_xid(frame)
+}
+
+type Stream = Box<dyn ReadWrite>;
+
+fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String), Fail> {
+    if target.contains(':') {
+        let failed = |e: &io::Error| Fail::Says(format!("connecting to {target} ({})", error_text(e)));
+        let parsed = Target::parse(target, OFP_PORT).map_err(|e| Fail::Says(e.to_string()))?;
+        return match parsed.within(Path::new("")) {
+            Target::Unix(path) => match UnixStream::connect(path) {
+                Ok(s) => Ok((Box::new(s), target.to_owned())),
+                Err(e) => Err(failed(&e)),
+            },
+            Target::Tcp(addr) => match TcpStream::connect(addr) {
+                Ok(s) => Ok((Box::new(s), target.to_owned())),
+                Err(e) => fail(format!("{target}: failed to connect to socket ({})", error_text(&e))),
+            },
+            passive => fail(format!("connecting to {passive} (Address family not supported by protocol)")),
+        };
+    }
+    let plain = target.split_once('@').map_or(target, |(_, name)| name);
+    let candidates =
+        [target.into(), cx.dirs.in_run(&format!("{target}.{suffix}")), cx.dirs.in_run(&format!("{plain}.{suffix}"))];
+    for path in candidates {
+        match UnixStream::connect(&path) {
+            Ok(s) => return Ok((Box::new(s), format!("unix:{}", path.display()))),
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return fail(format!("{}: failed to open socket ({})", path.display(), error_text(&e))),
+        }
+    }
+    fail(format!("{target} is not a bridge or a socket"))
+}

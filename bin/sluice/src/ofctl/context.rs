@@ -1,0 +1,143 @@
+//! What all commands share: settings, transaction numbers, the ports' names.
+
+use super::conn::Conn;
+use super::options::Settings;
+use flow::text::{NoNames, PortNames};
+use openflow::message::{Body, Message, Xid};
+use openflow::port::Port;
+use openflow::{Dialect, Version, decode};
+use runtime::Dirs;
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::rc::Rc;
+use units::OfPort;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Fail {
+    /// For standard error, after the tool's name.
+    Says(String),
+    /// All has been said: the exit status.
+    Printed(u8),
+}
+
+/// Fails with this text.
+pub fn fail<T>(text: impl Into<String>) -> Result<T, Fail> {
+    Err(Fail::Says(text.into()))
+}
+
+impl From<flow::text::TextError> for Fail {
+    fn from(e: flow::text::TextError) -> Fail {
+        Fail::Says(e.0)
+    }
+}
+
+/// To standard output; a reader that is gone ends the command.
+pub fn print(text: &str) -> Result<(), Fail> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))
+}
+
+/// The names of a switch's ports.
+#[derive(Debug, Default)]
+pub struct Ports(pub Vec<Port>);
+
+impl PortNames for Ports {
+    fn name(&self, port: OfPort) -> Option<String> {
+        self.0.iter().find(|p| p.number == port).map(|p| p.name.clone())
+    }
+
+    fn number(&self, name: &str) -> Option<OfPort> {
+        self.0.iter().find(|p| p.name == name).map(|p| p.number)
+    }
+}
+
+/// What all commands share.
+pub struct Context {
+    /// From the options.
+    pub settings: Settings,
+    /// Where the sockets are.
+    pub dirs: Dirs,
+    /// What the tool calls itself.
+    pub progname: String,
+    xid: u32,
+    ports: HashMap<String, Rc<Ports>>,
+    interactive: bool,
+}
+
+impl Context {
+    /// At the start.
+    pub fn new(settings: Settings, dirs: Dirs, progname: String) -> Context {
+        let interactive = std::io::stdout().is_terminal();
+        Context { settings, dirs, progname, xid: 0, ports: HashMap::new(), interactive }
+    }
+
+    /// A new transaction.
+    pub fn xid(&mut self) -> Xid {
+        self.xid += 1;
+        Xid(self.xid)
+    }
+
+    /// A message of a new transaction.
+    pub fn message(&mut self, version: Version, body: Body) -> Message {
+        Message::new(version, self.xid(), body)
+    }
+
+    /// Names are to be printed.
+    pub fn shows_names(&self) -> bool {
+        self.settings.names.unwrap_or(self.interactive)
+    }
+
+    /// The names to print.
+    pub fn names_to_show(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
+        if self.shows_names() { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
+    }
+
+    /// The names that arguments may use.
+    pub fn names_to_accept(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
+        if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
+    }
+
+    fn all_names(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
+        if !self.ports.contains_key(target) {
+            let ports = self.fetch_ports(target)?;
+            self.ports.insert(target.to_owned(), Rc::new(Ports(ports)));
+            // Other tools ask for the names of tables too, in a connection of its own; messages are printed with
+            // their transaction, so that the numbers have to go on as theirs do.
+            self.xid += 2;
+        }
+        let ports = self.ports.get(target).cloned().unwrap_or_default();
+        Ok(ports)
+    }
+
+    /// The ports alone, for one argument.
+    pub fn port_names(&mut self, target: &str) -> Result<Rc<Ports>, Fail> {
+        if let Some(known) = self.ports.get(target) {
+            return Ok(known.clone());
+        }
+        Ok(Rc::new(Ports(self.fetch_ports(target)?)))
+    }
+
+    /// The ports of a switch.
+    pub fn fetch_ports(&mut self, target: &str) -> Result<Vec<Port>, Fail> {
+        let mut conn = Conn::open(self, target)?;
+        let bad = || Fail::Says(format!("{target}: received bad features reply"));
+        if conn.version < Version::V13 {
+            let request = self.message(conn.version, Body::FeaturesRequest);
+            let reply = conn.transact(&request)?;
+            return match decode(&reply, Dialect::default()).map_err(|_| bad())?.body {
+                Body::FeaturesReply(f) => Ok(f.ports),
+                _ => Err(bad()),
+            };
+        }
+        let request = self.message(conn.version, Body::PortDescRequest(OfPort::NONE));
+        let mut ports = Vec::new();
+        for reply in conn.transact_all(&request)? {
+            match reply.body {
+                Body::PortDescReply(part) => ports.extend(part),
+                _ => return Err(bad()),
+            }
+        }
+        Ok(ports)
+    }
+}

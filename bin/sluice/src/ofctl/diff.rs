@@ -1,0 +1,163 @@
+//! `replace-flows` and `diff-flows`: two sets of flows side by side.
+
+use super::change::{bundle, flow_mod_message, lines};
+use super::context::{Context, Fail, fail, print};
+use super::query::{fetch_flows, open_for_dump};
+use flow::text::PortNames;
+use openflow::Action;
+use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, TABLE_ALL};
+use openflow::stats::{FlowStats, FlowStatsRequest};
+use openflow::text::{Protocols, actions_text, match_text, parse_flow_mod};
+use std::collections::BTreeMap;
+
+/// What makes two flows the same flow.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    table: u8,
+    /// Highest first.
+    priority: std::cmp::Reverse<u16>,
+    matching: String,
+}
+
+/// A flow's rest.
+#[derive(Clone)]
+struct Version {
+    flow: FlowMod,
+    actions: String,
+}
+
+impl Version {
+    fn same(&self, other: &Version) -> bool {
+        let numbers = |v: &Version| (v.flow.new_cookie, v.flow.idle_timeout, v.flow.hard_timeout, v.flow.importance);
+        numbers(self) == numbers(other) && self.actions == other.actions
+    }
+}
+
+type Table = BTreeMap<Key, [Option<Version>; 2]>;
+
+fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn PortNames) {
+    let matching = flow.matching.text(names);
+    let key = Key { table: flow.table, priority: std::cmp::Reverse(flow.priority), matching };
+    let actions = actions_text(&flow.actions, names);
+    table.entry(key).or_default()[side] = Some(Version { flow, actions });
+}
+
+fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn PortNames) -> Result<Protocols, Fail> {
+    let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open ({e})")))?;
+    let mut usable = Protocols::ANY;
+    for (number, line) in lines {
+        let parsed = parse_flow_mod(&line, FlowCommand::Add, names);
+        let (mut m, set) = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
+        usable &= set;
+        if m.table == TABLE_ALL {
+            m.table = 0;
+        }
+        insert(table, m, side, names);
+    }
+    Ok(usable)
+}
+
+fn as_flow_mod(s: FlowStats) -> FlowMod {
+    FlowMod {
+        table: s.table,
+        priority: s.priority,
+        new_cookie: s.cookie,
+        idle_timeout: s.idle_timeout,
+        hard_timeout: s.hard_timeout,
+        importance: s.importance,
+        matching: s.matching,
+        actions: s.actions,
+        ..FlowMod::default()
+    }
+}
+
+/// `replace-flows`
+pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let names = cx.names_to_accept(&args[0])?;
+    let mut table = Table::new();
+    let usable = from_file(&mut table, &args[1], 0, &*names)?;
+    let mut conn = open_for_dump(cx, &args[0], usable | without_table(usable))?;
+    for s in fetch_flows(cx, &mut conn, FlowStatsRequest::default())? {
+        insert(&mut table, as_flow_mod(s), 1, &*names);
+    }
+    let (mut deletions, mut additions) = (Vec::new(), Vec::new());
+    for versions in table.into_values() {
+        match versions {
+            [None, Some(gone)] => {
+                let command = FlowCommand::DeleteStrict;
+                deletions.push(FlowMod { command, actions: Vec::<Action>::new(), ..gone.flow });
+            }
+            [Some(new), old] if cx.settings.readd || !old.as_ref().is_some_and(|o| o.same(&new)) => {
+                let flags = FlowFlags { send_flow_rem: new.flow.flags.send_flow_rem, ..FlowFlags::default() };
+                additions.push(FlowMod { flags, ..new.flow });
+            }
+            _ => {}
+        }
+    }
+    if conn.protocol.0 & 15 != 0 && !conn.protocol.has_table_id() && deletions.iter().chain(&additions).any(|m| m.table != 0) {
+        conn.set_protocol(cx, Protocols(conn.protocol.0 << 1))?;
+    }
+    let mods = deletions.into_iter().chain(additions);
+    let messages: Vec<_> = mods.map(|m| flow_mod_message(cx, &conn, FlowMod { modify_cookie: true, ..m })).collect();
+    if cx.settings.bundle {
+        return bundle(cx, &mut conn, &args[0], messages);
+    }
+    messages.iter().try_for_each(|m| conn.execute(cx, &args[0], m))
+}
+
+/// The formats of OpenFlow 1.0 without tables, where those with tables can carry the flows: dumps go with either.
+fn without_table(usable: Protocols) -> Protocols {
+    Protocols((usable.0 & 10) >> 1)
+}
+
+fn read(cx: &mut Context, table: &mut Table, source: &str, side: usize) -> Result<(), Fail> {
+    let is_file = source.starts_with('/') || source.starts_with('.');
+    if is_file || (!source.contains(':') && std::fs::metadata(source).is_ok_and(|m| m.is_file())) || source == "-" {
+        return from_file(table, source, side, &flow::text::NoNames).map(|_| ());
+    }
+    let mut conn = open_for_dump(cx, source, Protocols::ANY)?;
+    for s in fetch_flows(cx, &mut conn, FlowStatsRequest::default())? {
+        insert(table, as_flow_mod(s), side, &flow::text::NoNames);
+    }
+    Ok(())
+}
+
+fn line(v: &Version, names: &dyn PortNames) -> String {
+    let m = &v.flow;
+    let mut text = if m.table == 0 { String::new() } else { format!("table={} ", m.table) };
+    text += &match_text(&m.matching, m.priority, names);
+    if m.new_cookie != 0 {
+        text += &format!(" cookie={:#x}", m.new_cookie);
+    }
+    for (name, value) in [("idle_timeout", m.idle_timeout), ("hard_timeout", m.hard_timeout), ("importance", m.importance)] {
+        if value != 0 {
+            text += &format!(" {name}={value}");
+        }
+    }
+    text + " actions=" + &v.actions + "\n"
+}
+
+/// `diff-flows`
+pub fn diff(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut table = Table::new();
+    if args[0] == "-" && args[1] == "-" {
+        return fail("standard input can be one source only");
+    }
+    read(cx, &mut table, &args[0], 0)?;
+    read(cx, &mut table, &args[1], 1)?;
+    let mut text = String::new();
+    for [a, b] in table.values() {
+        if let (Some(a), Some(b)) = (a, b)
+            && a.same(b)
+        {
+            continue;
+        }
+        for (sign, version) in [('-', a), ('+', b)] {
+            if let Some(v) = version {
+                text += &format!("{sign}{}", line(v, &flow::text::NoNames));
+            }
+        }
+    }
+    print(&text)?;
+    if text.is_empty() { Ok(()) } else { Err(Fail::Printed(2)) }
+}

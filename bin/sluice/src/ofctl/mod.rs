@@ -1,0 +1,68 @@
+//! `sluice ofctl` (`ovs-ofctl`): asks an OpenFlow switch, or tells it what to do.
+//!
+//! Exit status: 0 done, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
+
+mod change;
+mod commands;
+mod conn;
+mod context;
+mod diff;
+mod groups;
+mod monitor;
+mod options;
+mod parse;
+mod ports;
+mod query;
+mod tables;
+
+use crate::Call;
+use context::{Context, Fail};
+use runtime::{Clock, Dirs, Module};
+use std::process::ExitCode;
+use std::time::Duration;
+
+static FATAL_SIGNAL: Module = Module::new("fatal_signal");
+const SIGALRM: i32 = 14;
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut dirs = Dirs::from_env(&call.argv0);
+    dirs.progname.clone_from(&call.name);
+    runtime::log::init(&call.name, &Clock::new());
+    runtime::log::set_tool_defaults();
+    let parsed = match options::parse(call) {
+        Ok(parsed) => parsed,
+        Err(e) => {
+            eprintln!("{}: {e}", call.argv0);
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(parsed, dirs, call) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Fail::Says(text)) => {
+            eprintln!("{}: {text}", call.name);
+            ExitCode::FAILURE
+        }
+        Err(Fail::Printed(code)) => ExitCode::from(code),
+    }
+}
+
+fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fail> {
+    let has = |name: &str| parsed.options.iter().any(|(n, _)| *n == name);
+    if has("help") {
+        return context::print(&commands::usage(&call.name));
+    }
+    if has("version") {
+        return context::print(&format!("{}\nOpenFlow versions 0x1:0x6\n", runtime::version_text(&call.name)));
+    }
+    let (settings, args) = options::settings(parsed, &dirs)?;
+    if let Some(limit) = settings.timeout {
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(limit.into()));
+            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
+            runtime::signals::Signals::die(SIGALRM)
+        });
+    }
+    let mut cx = Context::new(settings, dirs, call.name.clone());
+    commands::run(&mut cx, &args)
+}

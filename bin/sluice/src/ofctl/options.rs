@@ -1,0 +1,188 @@
+//! The options of the command line.
+
+use super::context::{Fail, fail};
+use crate::Call;
+use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
+use flow::FieldId;
+use openflow::packet_io::PacketInFormat;
+use openflow::text::Protocols;
+use openflow::{Version, VersionSet};
+use runtime::Dirs;
+
+const OPTIONS: [Opt; 20] = [
+    opt("timeout", Some('t'), Takes::Value),
+    opt("strict", None, Takes::Nothing),
+    opt("readd", None, Takes::Nothing),
+    opt("flow-format", Some('F'), Takes::Value),
+    opt("packet-in-format", Some('P'), Takes::Value),
+    opt("more", Some('m'), Takes::Nothing),
+    opt("timestamp", None, Takes::Nothing),
+    opt("sort", None, Takes::Maybe),
+    opt("rsort", None, Takes::Maybe),
+    opt("names", None, Takes::Nothing),
+    opt("no-names", None, Takes::Nothing),
+    opt("stats", None, Takes::Nothing),
+    opt("no-stats", None, Takes::Nothing),
+    opt("help", Some('h'), Takes::Nothing),
+    opt("bundle", None, Takes::Nothing),
+    opt("color", None, Takes::Maybe),
+    opt("may-create", None, Takes::Nothing),
+    opt("read-only", None, Takes::Nothing),
+    opt("version", Some('V'), Takes::Nothing),
+    opt("protocols", Some('O'), Takes::Value),
+];
+
+/// What a dump is sorted by.
+#[derive(Clone, Copy, Debug)]
+pub struct Criterion {
+    /// `None`: the priority.
+    pub field: Option<FieldId>,
+    /// Largest first.
+    pub descending: bool,
+}
+
+/// What the options say.
+#[derive(Debug)]
+pub struct Settings {
+    /// Flow formats that may be used.
+    pub protocols: Protocols,
+    /// Versions that may be used.
+    pub versions: VersionSet,
+    /// `--strict`
+    pub strict: bool,
+    /// `--readd`
+    pub readd: bool,
+    /// `--bundle`
+    pub bundle: bool,
+    /// `--may-create`
+    pub may_create: bool,
+    /// `--read-only`
+    pub read_only: bool,
+    /// `--names`, `--no-names`
+    pub names: Option<bool>,
+    /// `--stats`
+    pub stats: bool,
+    /// How often `-m` is there.
+    pub verbosity: u8,
+    /// `--timestamp`
+    pub timestamp: bool,
+    /// `-P`
+    pub packet_in_format: Option<PacketInFormat>,
+    /// `--sort`, `--rsort`
+    pub criteria: Vec<Criterion>,
+    /// Seconds.
+    pub timeout: Option<u32>,
+}
+
+/// Takes the command line apart.
+pub fn parse(call: &Call) -> Result<Parsed, String> {
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(LOGGING).collect();
+    getopt::parse(&known, Order::Anywhere, &call.args)
+}
+
+/// What the options say, and the arguments.
+pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), Fail> {
+    let mut s = Settings {
+        protocols: Protocols::ANY,
+        versions: VersionSet::only(Version::V10),
+        strict: false,
+        readd: false,
+        bundle: false,
+        may_create: false,
+        read_only: false,
+        names: None,
+        stats: true,
+        verbosity: 0,
+        timestamp: false,
+        packet_in_format: None,
+        criteria: Vec::new(),
+        timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
+    };
+    for (name, value) in parsed.options {
+        let text = value.as_deref().unwrap_or("");
+        match name {
+            "timeout" => {
+                let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
+                let Some(seconds) = seconds else {
+                    return fail(format!("value {text} on -t or --timeout is invalid"));
+                };
+                s.timeout = Some(seconds);
+            }
+            "strict" => s.strict = true,
+            "readd" => s.readd = true,
+            "bundle" => s.bundle = true,
+            "may-create" => s.may_create = true,
+            "read-only" => s.read_only = true,
+            "names" => s.names = Some(true),
+            "no-names" => s.names = Some(false),
+            "stats" => s.stats = true,
+            "no-stats" => s.stats = false,
+            "more" => s.verbosity = s.verbosity.saturating_add(1),
+            "timestamp" => s.timestamp = true,
+            "flow-format" => s.protocols = Protocols::parse(text).map_err(Fail::Says)?,
+            "packet-in-format" => s.packet_in_format = Some(packet_in_format(text)?),
+            "sort" | "rsort" => s.criteria.push(criterion(value.as_deref(), name == "rsort")?),
+            "protocols" => s.versions = versions(text)?,
+            // Nothing is coloured.
+            "color" => {}
+            _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,
+        }
+    }
+    if !s.criteria.is_empty() {
+        s.criteria.push(Criterion { field: None, descending: true });
+    }
+    restrict(&mut s)?;
+    Ok((s, parsed.rest))
+}
+
+/// Versions and formats bound each other.
+fn restrict(s: &mut Settings) -> Result<(), Fail> {
+    if s.bundle && Protocols::OF13_UP.versions().and(s.versions).newest().is_none() {
+        s.versions = VersionSet::only(Version::V14);
+    }
+    let both = s.protocols & Protocols::of_versions(s.versions);
+    if both.is_empty() {
+        let names: Vec<&str> = s.versions.iter().map(Version::name).collect();
+        return fail(format!(
+            "None of the enabled OpenFlow versions ({}) supports any of the enabled flow formats ({}).  \
+             (Use -O to enable additional OpenFlow versions or -F to enable additional flow formats.)",
+            names.join(", "),
+            s.protocols
+        ));
+    }
+    s.protocols = both;
+    s.versions = both.versions();
+    Ok(())
+}
+
+fn versions(text: &str) -> Result<VersionSet, Fail> {
+    let mut set = VersionSet::default();
+    for name in text.split([',', ' ', '\t', '\r', '\n']).filter(|n| !n.is_empty()) {
+        match Version::from_name(name) {
+            Some(v) => set = set.with(v),
+            None => return fail(format!("{name}: not a valid OpenFlow version")),
+        }
+    }
+    Ok(set)
+}
+
+fn packet_in_format(text: &str) -> Result<PacketInFormat, Fail> {
+    match text {
+        "standard" | "openflow10" => Ok(PacketInFormat::Standard),
+        "nxt_packet_in" | "nxm" => Ok(PacketInFormat::Nxt),
+        "nxt_packet_in2" => Ok(PacketInFormat::Nxt2),
+        _ => fail(format!("unknown packet-in format `{text}'")),
+    }
+}
+
+fn criterion(field: Option<&str>, descending: bool) -> Result<Criterion, Fail> {
+    let field = match field {
+        None => None,
+        Some(name) if name.eq_ignore_ascii_case("priority") => None,
+        Some(name) => match FieldId::from_name(name) {
+            Some(field) => Some(field),
+            None => return fail(format!("{name}: unknown field name")),
+        },
+    };
+    Ok(Criterion { field, descending })
+}

@@ -1,0 +1,67 @@
+//! Commands that need no switch: what a text means, what bytes mean.
+
+use super::change::read_flows;
+use super::context::{Context, Fail, fail, print};
+use flow::text::NoNames;
+use openflow::flow_mod::{FlowCommand, FlowMod};
+use openflow::group::GroupCommand;
+use openflow::message::{Body, Message};
+use openflow::text::{Protocols, hex_bytes, message_text, parse_flow_mod, parse_group_mod};
+use openflow::{Dialect, Version, encode};
+
+fn choose(cx: &Context, usable: Protocols) -> Result<(Protocols, Version), Fail> {
+    print(&format!("usable protocols: {usable}\n"))?;
+    let chosen = (usable & cx.settings.protocols).first();
+    let version = chosen.and_then(|p| p.versions().newest());
+    chosen.zip(version).map_or_else(|| fail("no usable protocol"), Ok)
+}
+
+fn show(cx: &Context, m: &Message, format: Protocols) -> Result<(), Fail> {
+    let dialect = Dialect { flow_mod_table_id: format.has_table_id(), debug_actions: true };
+    let frames = encode(m, dialect).map_err(|e| Fail::Says(e.name().to_owned()))?;
+    frames.iter().try_for_each(|f| print(&message_text(f, &NoNames, cx.settings.verbosity)))
+}
+
+fn show_flows(cx: &mut Context, mods: Vec<FlowMod>, usable: Protocols) -> Result<(), Fail> {
+    let (format, version) = choose(cx, usable)?;
+    print(&format!("chosen protocol: {format}\n"))?;
+    for m in mods {
+        let message = cx.message(version, Body::FlowMod(Box::new(m)));
+        show(cx, &Message { extended: format.is_nxm(), ..message }, format)?;
+    }
+    Ok(())
+}
+
+/// `parse-flow`
+pub fn flow(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let (m, usable) = parse_flow_mod(&args[0], FlowCommand::Add, &NoNames)?;
+    show_flows(cx, vec![m], usable)
+}
+
+/// `parse-flows`
+pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let (mods, usable) = read_flows(&args[0], &NoNames, FlowCommand::Add)?;
+    show_flows(cx, mods, usable)
+}
+
+/// `parse-group`
+pub fn group(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let (m, usable) = parse_group_mod(&args[0], GroupCommand::Add, &NoNames)?;
+    let (format, version) = choose(cx, usable)?;
+    print(&format!("chosen version: {}\n", version.name()))?;
+    let message = cx.message(version, Body::GroupMod(m));
+    show(cx, &message, format)
+}
+
+/// `ofp-print`
+pub fn ofp_print(_: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let verbosity = args.get(1).map_or(2, |v| v.parse().unwrap_or(0));
+    let text = match args[0].as_str() {
+        "-" => std::io::read_to_string(std::io::stdin()).unwrap_or_default().lines().next().unwrap_or("").to_owned(),
+        hex => hex.to_owned(),
+    };
+    match hex_bytes(&text) {
+        (bytes, "") => print(&message_text(&bytes, &NoNames, verbosity)),
+        _ => fail("trailing garbage following hex bytes"),
+    }
+}

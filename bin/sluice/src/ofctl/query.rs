@@ -1,0 +1,279 @@
+//! Commands that ask and print.
+
+use super::conn::Conn;
+use super::context::{Context, Fail, fail, print};
+use openflow::message::{Body, Message};
+use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
+use openflow::text::{Protocols, TablesText, flow_stats_text, flow_stats_text_short, message_text, parse_flow};
+use openflow::{Dialect, Version, decode};
+use std::cmp::Ordering;
+use std::time::Instant;
+use units::OfPort;
+
+/// Sends a request and prints all answers.
+pub fn dump(cx: &mut Context, conn: &mut Conn, target: &str, request: &Message) -> Result<(), Fail> {
+    let frames = conn.transact_frames(request)?;
+    let names = cx.names_to_show(target)?;
+    let verbosity = cx.settings.verbosity.saturating_add(1);
+    frames.iter().try_for_each(|frame| print(&message_text(frame, &*names, verbosity)))
+}
+
+/// Asks in a connection of its own.
+pub fn ask(cx: &mut Context, target: &str, body: Body) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, target)?;
+    let request = cx.message(conn.version, body);
+    dump(cx, &mut conn, target, &request)
+}
+
+/// `show`
+pub fn show(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    let request = cx.message(conn.version, Body::FeaturesRequest);
+    let reply = conn.transact(&request)?;
+    print(&message_text(&reply, &flow::text::NoNames, cx.settings.verbosity.saturating_add(1)))?;
+    if conn.version >= Version::V13 {
+        let request = cx.message(conn.version, Body::PortDescRequest(OfPort::NONE));
+        dump(cx, &mut conn, &args[0], &request)?;
+    }
+    ask(cx, &args[0], Body::GetConfigRequest)
+}
+
+/// `dump-desc`
+pub fn desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    ask(cx, &args[0], Body::DescRequest)
+}
+
+/// `dump-tables`
+pub fn tables(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    ask(cx, &args[0], Body::TableStatsRequest)
+}
+
+/// `dump-table-desc`
+pub fn table_desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    if conn.version < Version::V14 {
+        return fail("dump-table-desc needs OpenFlow 1.4 or later ('-O OpenFlow14')");
+    }
+    let request = cx.message(conn.version, Body::TableDescRequest);
+    dump(cx, &mut conn, &args[0], &request)
+}
+
+/// `dump-table-features`: as one text over all parts.
+pub fn table_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    if conn.version < Version::V13 {
+        return fail("dump-table-features needs OpenFlow 1.3 or later ('-O OpenFlow13')");
+    }
+    let request = cx.message(conn.version, Body::TableFeaturesRequest(Vec::new()));
+    let mut text = TablesText::new(conn.version);
+    for m in conn.transact_all(&request)? {
+        if let Body::TableFeaturesReply(list) = &m.body {
+            list.iter().for_each(|f| text.features(f));
+        }
+    }
+    let text = text.finish();
+    print(&format!("{}\n", text.strip_prefix('\n').unwrap_or(&text)))
+}
+
+/// Connects and agrees on a format of flows that can carry the request.
+pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
+    let mut conn = Conn::open(cx, target)?;
+    let allowed = cx.settings.protocols;
+    // Newest first; over OpenFlow 1.0 NXM before its own; with or without tables is the same for requests.
+    for format in [0x100, 0x80, 0x40, 0x20, 0x10, 4, 1].map(Protocols) {
+        if !(format & usable & allowed).is_empty() && conn.set_protocol(cx, format)? {
+            return Ok(conn);
+        }
+    }
+    if (usable & allowed).is_empty() {
+        return fail(format!(
+            "none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})"
+        ));
+    }
+    fail(format!("switch does not support any of the usable flow formats ({usable})"))
+}
+
+/// A request with the flows in the connection's format.
+pub fn flow_request(cx: &mut Context, conn: &Conn, body: Body) -> Message {
+    Message { extended: conn.protocol.is_nxm(), ..cx.message(conn.version, body) }
+}
+
+fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest), Fail> {
+    let text = args.get(1).map_or("", String::as_str);
+    let (request, usable) = match text {
+        "" => (FlowStatsRequest::default(), Protocols::ANY),
+        text => {
+            let names = cx.names_to_accept(&args[0])?;
+            parse_flow(text, &*names)?
+        }
+    };
+    Ok((open_for_dump(cx, &args[0], usable)?, request))
+}
+
+/// All flows that a request selects.
+pub fn fetch_flows(cx: &mut Context, conn: &mut Conn, request: FlowStatsRequest) -> Result<Vec<FlowStats>, Fail> {
+    let request = flow_request(cx, conn, Body::FlowStatsRequest(Box::new(request)));
+    let mut flows = Vec::new();
+    for m in conn.transact_all(&request)? {
+        if let Body::FlowStatsReply(list) = m.body {
+            flows.extend(list);
+        }
+    }
+    Ok(flows)
+}
+
+/// `dump-flows`
+pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let (mut conn, request) = filter(cx, args)?;
+    if cx.settings.criteria.is_empty() && !cx.shows_names() && cx.settings.stats {
+        let request = flow_request(cx, &conn, Body::FlowStatsRequest(Box::new(request)));
+        return dump(cx, &mut conn, &args[0], &request);
+    }
+    let mut flows = fetch_flows(cx, &mut conn, request)?;
+    flows.sort_by(|a, b| compare(cx, a, b));
+    let names = cx.names_to_show(&args[0])?;
+    let line = if cx.settings.stats { flow_stats_text } else { flow_stats_text_short };
+    flows.iter().try_for_each(|f| print(&format!(" {}\n", line(f, &*names))))
+}
+
+/// Flows that lack a field come last, whichever way the others go.
+fn compare(cx: &Context, a: &FlowStats, b: &FlowStats) -> Ordering {
+    let order = |c: &super::options::Criterion| {
+        let ordered = match c.field {
+            None => a.priority.cmp(&b.priority),
+            Some(field) => {
+                let has = |f: &FlowStats| field.prereqs_ok(&f.matching.flow) && f.matching.get(field).1 != 0;
+                match (has(a), has(b)) {
+                    (true, true) => a.matching.get(field).0.cmp(&b.matching.get(field).0),
+                    (false, false) => Ordering::Equal,
+                    (true, false) => return Ordering::Less,
+                    (false, true) => return Ordering::Greater,
+                }
+            }
+        };
+        if c.descending { ordered.reverse() } else { ordered }
+    };
+    cx.settings.criteria.iter().map(order).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// `dump-aggregate`
+pub fn aggregate(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let (mut conn, request) = filter(cx, args)?;
+    let request = flow_request(cx, &conn, Body::AggregateRequest(Box::new(request)));
+    dump(cx, &mut conn, &args[0], &request)
+}
+
+fn queue_request(cx: &mut Context, args: &[String], all: OfPort) -> Result<QueueRequest, Fail> {
+    let given = |at: usize| args.get(at).filter(|a| !a.is_empty() && !a.eq_ignore_ascii_case("all"));
+    let port = match given(1) {
+        Some(text) => super::ports::number(cx, &args[0], text)?,
+        None => all,
+    };
+    let queue = given(2).map_or(QUEUE_ALL, |q| q.parse().unwrap_or(0));
+    Ok(QueueRequest { port, queue })
+}
+
+/// `queue-stats`
+pub fn queue_stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    let all = if conn.version == Version::V10 { OfPort::ALL } else { OfPort::NONE };
+    let request = queue_request(cx, args, all)?;
+    let request = cx.message(conn.version, Body::QueueStatsRequest(request));
+    dump(cx, &mut conn, &args[0], &request)
+}
+
+/// `queue-get-config`: OpenFlow 1.0 asks port by port.
+pub fn queue_config(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let asked = queue_request(cx, args, OfPort::NONE)?;
+    let mut conn = Conn::open(cx, &args[0])?;
+    let mut ports = vec![asked.port];
+    if asked.port == OfPort::NONE && conn.version == Version::V10 {
+        let all = cx.fetch_ports(&args[0])?;
+        ports = all.iter().map(|p| p.number).filter(|p| *p < OfPort::MAX).collect();
+    }
+    for port in ports {
+        let request = cx.message(conn.version, Body::QueueConfigRequest(QueueRequest { port, ..asked }));
+        dump(cx, &mut conn, &args[0], &request)?;
+    }
+    Ok(())
+}
+
+fn meter_number(args: &[String]) -> Result<u32, Fail> {
+    let text = args.get(1).map_or("all", |t| t.strip_prefix("meter=").unwrap_or(t));
+    match text {
+        "" | "all" => Ok(openflow::meter::METER_ALL),
+        "controller" => Ok(openflow::meter::METER_CONTROLLER),
+        "slowpath" => Ok(openflow::meter::METER_SLOWPATH),
+        n => n.parse().map_err(|_| Fail::Says(format!("invalid numeric format {n}"))),
+    }
+}
+
+fn ask_13(cx: &mut Context, args: &[String], body: Body) -> Result<(), Fail> {
+    if Protocols::OF13_UP.versions().and(cx.settings.versions).newest().is_none() {
+        let usable = Protocols::OF13_UP;
+        return fail(format!(
+            "none of the usable flow formats ({usable}) is among the allowed flow formats ({})",
+            cx.settings.protocols
+        ));
+    }
+    ask(cx, &args[0], body)
+}
+
+/// `dump-meters`
+pub fn meters(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let meter = meter_number(args)?;
+    ask_13(cx, args, Body::MeterConfigRequest(meter))
+}
+
+/// `meter-stats`
+pub fn meter_stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let meter = meter_number(args)?;
+    ask_13(cx, args, Body::MeterStatsRequest(meter))
+}
+
+/// `meter-features`
+pub fn meter_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    ask_13(cx, args, Body::MeterFeaturesRequest)
+}
+
+/// `dump-tlv-map`
+pub fn tlv_map(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    ask(cx, &args[0], Body::TlvTableRequest)
+}
+
+/// `probe`
+pub fn probe(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    let request = cx.message(conn.version, Body::EchoRequest(Vec::new()));
+    match conn.transact(&request)?.len() {
+        openflow::wire::HEADER => Ok(()),
+        _ => fail("reply does not match request"),
+    }
+}
+
+/// `ping`
+pub fn ping(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let max = 65535 - openflow::wire::HEADER;
+    let size: usize = args.get(1).map_or(64, |n| n.parse().unwrap_or(0));
+    if size > max {
+        return fail(format!("payload must be between 0 and {max} bytes"));
+    }
+    let mut conn = Conn::open(cx, &args[0])?;
+    for _ in 0..10 {
+        let payload: Vec<u8> = (0..size).map(|i| (i * 7 + 13) as u8).collect();
+        let request = cx.message(conn.version, Body::EchoRequest(payload.clone()));
+        let start = Instant::now();
+        let reply = conn.transact(&request)?;
+        let ms = start.elapsed().as_secs_f64() * 1000.0;
+        match decode(&reply, Dialect::default()).map(|m| m.body) {
+            Ok(Body::EchoReply(data)) if data == payload => {}
+            _ => {
+                let text = message_text(&reply, &flow::text::NoNames, cx.settings.verbosity.saturating_add(2));
+                print(&format!("Reply does not match request.  Reply:\n{text}"))?;
+            }
+        }
+        let len = reply.len() - openflow::wire::HEADER;
+        print(&format!("{len} bytes from {}: xid={:08x} time={ms:.1} ms\n", args[0], request.xid.0))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Commands that set tables and the handling of fragments.
+
+use super::conn::Conn;
+use super::context::{Context, Fail, fail, print};
+use openflow::message::Body;
+use openflow::session::SwitchConfig;
+use openflow::table::{TableConfig, TableMiss};
+use openflow::text::{frag_mode_from_name, frag_mode_name};
+use openflow::{Dialect, Version, VersionSet, decode};
+
+/// Asks how the switch is set.
+pub fn fetch_config(cx: &mut Context, conn: &mut Conn) -> Result<SwitchConfig, Fail> {
+    let request = cx.message(conn.version, Body::GetConfigRequest);
+    let reply = conn.transact(&request)?;
+    match decode(&reply, Dialect::default()).map(|m| m.body) {
+        Ok(Body::GetConfigReply(config)) => Ok(config),
+        _ => fail(format!("{}: bad reply to config request", conn.name)),
+    }
+}
+
+/// `get-frags`
+pub fn get_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, &args[0])?;
+    let config = fetch_config(cx, &mut conn)?;
+    print(&format!("{}\n", frag_mode_name(config.frag)))
+}
+
+/// `set-frags`: switches may ignore a mode that they do not have, so look whether it was taken.
+pub fn set_frags(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let Some(frag) = frag_mode_from_name(&args[1]) else {
+        return fail(format!("{}: unknown fragment handling mode", args[1]));
+    };
+    let mut conn = Conn::open(cx, &args[0])?;
+    let config = fetch_config(cx, &mut conn)?;
+    if config.frag == frag {
+        return Ok(());
+    }
+    let request = cx.message(conn.version, Body::SetConfig(SwitchConfig { frag, ..config }));
+    conn.execute(cx, &args[0], &request)?;
+    if fetch_config(cx, &mut conn)?.frag == frag {
+        return Ok(());
+    }
+    fail(format!(
+        "{}: setting fragment handling mode failed (this switch probably doesn't support mode \"{}\")",
+        args[0],
+        frag_mode_name(frag)
+    ))
+}
+
+/// What `mod-table` is told, and the versions that have it.
+fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
+    let mut t = TableConfig::default();
+    let old: VersionSet = [Version::V11, Version::V12].into_iter().collect();
+    let new: VersionSet = [Version::V14, Version::V15].into_iter().collect();
+    match text {
+        "controller" => t.miss = TableMiss::Controller,
+        "continue" => t.miss = TableMiss::Continue,
+        "drop" => t.miss = TableMiss::Drop,
+        "evict" => t.eviction = Some(true),
+        "noevict" => t.eviction = Some(false),
+        "novacancy" => t.vacancy_events = Some(false),
+        _ => {
+            let Some(range) = text.strip_prefix("vacancy:") else {
+                return fail(format!("invalid table_mod setting {text}"));
+            };
+            let parts = range.split_once(',').map(|(down, up)| (down.trim().parse(), up.trim().parse()));
+            let Some((Ok(down), Ok(up))) = parts else { return fail("\"vacancy\" expects vacancy_down and vacancy_up threshold values") };
+            if down > up {
+                return fail(format!("Invalid vacancy threshold, vacancy_down={down} vacancy_up={up}"));
+            }
+            t.vacancy_events = Some(true);
+            (t.vacancy.down, t.vacancy.up) = (down, up);
+        }
+    }
+    Ok((t, if t.miss == TableMiss::Default { new } else { old }))
+}
+
+/// `mod-table`: since OpenFlow 1.4 a table is set as a whole, so what is not to change is asked for first.
+pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let table = match args[1].as_str() {
+        text if text.eq_ignore_ascii_case("all") => 0xff,
+        text => match text.parse::<u8>() {
+            Ok(t) => t,
+            Err(_) => return fail(format!("unknown table \"{text}\"")),
+        },
+    };
+    let (mut wanted, versions) = change(&args[2])?;
+    wanted.table = table;
+    let both = cx.settings.versions.and(versions);
+    if both.newest().is_none() {
+        let names: Vec<&str> = versions.iter().map(Version::name).collect();
+        return fail(format!("table_mod '{}' requires one of the OpenFlow versions {}", args[2], names.join(", ")));
+    }
+    cx.settings.versions = both;
+    let mut conn = Conn::open(cx, &args[0])?;
+    if conn.version < Version::V14 {
+        let request = cx.message(conn.version, Body::TableMod(wanted));
+        return conn.execute(cx, &args[0], &request);
+    }
+    let request = cx.message(conn.version, Body::TableDescRequest);
+    let mut present = Vec::new();
+    for m in conn.transact_all(&request)? {
+        if let Body::TableDescReply(list) = m.body {
+            present.extend(list);
+        }
+    }
+    for now in present.into_iter().filter(|t| table == 0xff || t.table == table) {
+        let mut next = now;
+        if wanted.eviction.is_some() {
+            next.eviction = wanted.eviction;
+        } else {
+            (next.vacancy_events, next.vacancy) = (wanted.vacancy_events, wanted.vacancy);
+        }
+        next.vacancy.now = 0;
+        let request = cx.message(conn.version, Body::TableMod(next));
+        conn.execute(cx, &args[0], &request)?;
+    }
+    Ok(())
+}
