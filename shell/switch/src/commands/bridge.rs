@@ -1,8 +1,8 @@
 //! `bridge/*` and `ofproto/list`.
 
-use classifier::of::Classified;
 use super::{Answer, unknown};
 use crate::switch::Switch;
+use classifier::of::Classified;
 use flow::text::NoNames;
 use ofproto::Rule;
 use openflow::text::actions_text;

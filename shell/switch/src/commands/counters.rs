@@ -39,7 +39,8 @@ static DROPS: OnceLock<Vec<Drops>> = OnceLock::new();
 
 /// Brings the coverage counters of drops up to date; to be called before each sample of the rates, too.
 pub fn publish_drops(switch: &Switch) {
-    let fresh = |reason: &DropReason| Drops { counter: Counter::new(reason.name()), known: AtomicU64::new(0) };
+    let fresh =
+        |reason: &DropReason| Drops { counter: Counter::new(reason.name()), known: AtomicU64::new(0) };
     let all = DROPS.get_or_init(|| DropReason::ALL.iter().map(fresh).collect());
     let tallies: Vec<_> = switch.backers.values().map(|b| b.datapath.tally()).collect();
     for (reason, drops) in DropReason::ALL.iter().zip(all) {

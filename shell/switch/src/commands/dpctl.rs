@@ -146,8 +146,11 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
                 None => {
                     let known = |kind: &str| switch.options.datapath_types().contains(&kind);
                     let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
-                    let why =
-                        if known(kind) { "No such device" } else { "Address family not supported by protocol" };
+                    let why = if known(kind) {
+                        "No such device"
+                    } else {
+                        "Address family not supported by protocol"
+                    };
                     done = Err(call.error(&format!("opening datapath {name} failed"), Some(why)));
                 }
             }

@@ -67,8 +67,7 @@ pub(super) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     let wanted = filter.flow.map(|text| flow::text::parse_exact_flow(text, &names)).transpose();
     let wanted = wanted.map_err(|e| call.error(&format!("Failed to parse filter ({e})"), None))?;
     let ours = filter.types.map_or(Ok(true), wants_ours);
-    let ours =
-        ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
+    let ours = ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
     let now = switch.clock.now();
     for (core, flows) in by_core(backer, now) {
         let mut flows: Vec<DpFlow> = flows.into_values().collect();
@@ -136,13 +135,13 @@ pub(super) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let (ufid, flow) = split_ufid(flow).map_err(|()| call.error("parsing flow ufid", Some(EINVAL)))?;
     let names = DatapathNames(backer);
     let parsed = parse_key(flow, &names);
-    let (key, mask) =
-        parsed.map_err(|e| call.error(&format!("parsing flow key ({e})"), Some(EINVAL)))?;
+    let (key, mask) = parsed.map_err(|e| call.error(&format!("parsing flow key ({e})"), Some(EINVAL)))?;
     let actions = parse_actions(actions, &NoNames);
     let actions: Arc<[_]> = actions.map_err(|_| call.error("parsing actions", Some(EINVAL)))?.into();
     let datapath = &backer.datapath;
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
-    let modified = modify && datapath.flow_modify(known, Arc::clone(&actions), Some(Arc::new(NoOwner))).is_ok();
+    let modified =
+        modify && datapath.flow_modify(known, Arc::clone(&actions), Some(Arc::new(NoOwner))).is_ok();
     let result = match modified {
         true => Ok(known),
         false if modify && !call.may_create => Err(PutError::NotFound),

@@ -155,8 +155,7 @@ mod tests {
     fn ports_as_scripts_read_them() {
         let config = BTreeMap::from([("n_rxq", "1"), ("n_txq", "2")]);
         let config = config.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-        let mut p =
-            Shown { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
+        let mut p = Shown { name: "p2".into(), ofport: 2, number: Some(7), kind: "dummy-pmd".into(), config };
         assert_eq!(port_line(&p), "    p2 2/7: (dummy-pmd: n_rxq=1, n_txq=2)\n");
         p.config.clear();
         p.number = None;

@@ -162,6 +162,7 @@ fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacSt
 mod tests {
     use super::*;
     use ::bridge::{LearnNeed, MacTable};
+    use units::Millis;
 
     #[test]
     fn entries_as_scripts_read_them() {

@@ -170,7 +170,8 @@ mod tests {
         assert!(text.starts_with("Masked set action: Yes\nTunnel push pop: No\nUfid: Yes\n"));
         assert!(text.contains("\nSample nesting: 10\n") && text.ends_with("IPv6 ND Extension: Yes\n"));
         assert_eq!(text.lines().count(), FEATURES.len());
-        let field = field_text(("recirc", "Recirc"), &mut Capabilities { recirc: false, ..Capabilities::USERSPACE });
+        let field =
+            field_text(("recirc", "Recirc"), &mut Capabilities { recirc: false, ..Capabilities::USERSPACE });
         assert_eq!(field, "recirc (Recirc) : [run time]:false, [boot time]:true\n");
     }
 

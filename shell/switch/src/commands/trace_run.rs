@@ -123,8 +123,7 @@ fn one(
     let view = view.map(ViewNames);
     let names: &dyn PortNames = view.as_ref().map_or(&NoNames, |v| v);
     let datapath_names = DatapathNames(backer);
-    let datapath_names: &dyn DpPortNames =
-        if traced.names { &datapath_names } else { &dpif::text::NoNames };
+    let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
     backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), now);
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
@@ -186,7 +185,8 @@ mod tests {
     #[test]
     fn packets_that_come_back_are_found() {
         let mut queue = VecDeque::new();
-        let actions = [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1)), DpAction::Recirc(4)];
+        let actions =
+            [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1)), DpAction::Recirc(4)];
         returns(&actions, &Flow::ZERO, false, &mut queue);
         let ids: Vec<u32> = queue.iter().map(|a| a.flow.recirc_id).collect();
         assert_eq!(ids, [3, 4]);
