@@ -103,44 +103,45 @@ fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -
 /// Does all of these in one step or none of them.
 pub fn bundle(cx: &mut Context, conn: &mut Conn, target: &str, messages: Vec<Message>) -> Result<(), Fail> {
     let flags = bundle_flags::ATOMIC | bundle_flags::ORDERED;
-    let control = |cx: &mut Context, kind| {
-        cx.message(conn.version, Body::BundleControl(BundleControl { bundle: BUNDLE, kind, flags }))
-    };
-    let open = control(cx, BundleControlType::OpenRequest);
-    bundle_step(cx, conn, &open, target)?;
+    step(cx, conn, target, &messages, BundleControlType::OpenRequest)?;
     for m in &messages {
-        let bytes = encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
-        let body = Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message: bytes });
-        let add = Message::new(conn.version, m.xid, body);
-        if let Some(error) = conn.transact_noreply(cx, &add)? {
-            return refused(cx, conn, target, &error, &messages);
-        }
+        let message = encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
+        let add = Message::new(conn.version, m.xid, Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message }));
+        conn.send(&add).map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
     }
-    let commit = cx.message(
-        conn.version,
-        Body::BundleControl(BundleControl { bundle: BUNDLE, kind: BundleControlType::CommitRequest, flags }),
-    );
-    conn.send(&commit).map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
-    // Errors of the messages have their transactions, the answer to the commit its own.
-    let reply = loop {
-        let frame = conn.receive().map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
-        match super::conn::xid_of(&frame) {
-            Some(xid) if xid == commit.xid => break frame,
-            Some(xid) if messages.iter().any(|m| m.xid == xid) => explain(cx, target, &frame, &messages)?,
-            _ => {}
-        }
-    };
-    match decode(&reply, Dialect::default()).map(|m| m.body) {
-        Ok(Body::BundleControl(_)) => Ok(()),
-        _ => refused(cx, conn, target, &reply, &messages),
-    }
+    step(cx, conn, target, &messages, BundleControlType::CloseRequest)?;
+    step(cx, conn, target, &messages, BundleControlType::CommitRequest)
 }
 
-fn bundle_step(cx: &mut Context, conn: &mut Conn, request: &Message, target: &str) -> Result<(), Fail> {
-    let reply = conn.transact(request)?;
-    match decode(&reply, Dialect::default()).map(|m| m.body) {
-        Ok(Body::BundleControl(_)) => Ok(()),
-        _ => refused(cx, conn, target, &reply, &[]),
+/// One control message and its answer. Errors of the bundle's messages may come before it: they have their own
+/// transactions.
+fn step(
+    cx: &mut Context,
+    conn: &mut Conn,
+    target: &str,
+    messages: &[Message],
+    kind: BundleControlType,
+) -> Result<(), Fail> {
+    let flags = bundle_flags::ATOMIC | bundle_flags::ORDERED;
+    let control = BundleControl { bundle: BUNDLE, kind, flags };
+    let request = cx.message(conn.version, Body::BundleControl(control));
+    let broken = |name: &str, e: std::io::Error| Fail::Says(format!("talking to {name} ({})", error_text(&e)));
+    conn.send(&request).map_err(|e| broken(&conn.name, e))?;
+    loop {
+        let frame = conn.receive().map_err(|e| broken(&conn.name, e))?;
+        match super::conn::xid_of(&frame) {
+            Some(xid) if xid == request.xid => {
+                return match decode(&frame, Dialect::default()).map(|m| m.body) {
+                    Ok(Body::BundleControl(_)) => Ok(()),
+                    _ => {
+                        explain(cx, target, &frame, messages)?;
+                        fail(format!("talking to {} (Protocol error)", conn.name))
+                    }
+                };
+            }
+            Some(xid) if messages.iter().any(|m| m.xid == xid) => explain(cx, target, &frame, messages)?,
+            _ => {}
+        }
     }
 }
 
@@ -156,11 +157,6 @@ fn explain(cx: &mut Context, target: &str, error: &[u8], messages: &[Message]) -
     let name = body.error.map_or("unknown", |e| e.name());
     eprint!("Error {name} for: {}", message_text(&request, &*names, cx.settings.verbosity.saturating_add(1)));
     Ok(())
-}
-
-fn refused(cx: &mut Context, conn: &Conn, target: &str, error: &[u8], messages: &[Message]) -> Result<(), Fail> {
-    explain(cx, target, error, messages)?;
-    fail(format!("talking to {} (Protocol error)", conn.name))
 }
 
 fn one_or_file(cx: &mut Context, args: &[String], command: FlowCommand) -> Result<(), Fail> {

@@ -7,7 +7,7 @@ use openflow::message::{Body, Message, Xid};
 use openflow::port::Port;
 use openflow::{Dialect, Version, decode};
 use runtime::Dirs;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::rc::Rc;
 use units::OfPort;
@@ -62,6 +62,7 @@ pub struct Context {
     pub progname: String,
     xid: u32,
     ports: HashMap<String, Rc<Ports>>,
+    tables_known: HashSet<String>,
     interactive: bool,
 }
 
@@ -69,7 +70,7 @@ impl Context {
     /// At the start.
     pub fn new(settings: Settings, dirs: Dirs, progname: String) -> Context {
         let interactive = std::io::stdout().is_terminal();
-        Context { settings, dirs, progname, xid: 0, ports: HashMap::new(), interactive }
+        Context { settings, dirs, progname, xid: 0, ports: HashMap::new(), tables_known: HashSet::new(), interactive }
     }
 
     /// A new transaction.
@@ -99,23 +100,23 @@ impl Context {
     }
 
     fn all_names(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
-        if !self.ports.contains_key(target) {
-            let ports = self.fetch_ports(target)?;
-            self.ports.insert(target.to_owned(), Rc::new(Ports(ports)));
+        let ports = self.port_names(target)?;
+        if self.tables_known.insert(target.to_owned()) {
             // Other tools ask for the names of tables too, in a connection of its own; messages are printed with
             // their transaction, so that the numbers have to go on as theirs do.
             self.xid += 2;
         }
-        let ports = self.ports.get(target).cloned().unwrap_or_default();
         Ok(ports)
     }
 
-    /// The ports alone, for one argument.
+    /// The names of ports alone.
     pub fn port_names(&mut self, target: &str) -> Result<Rc<Ports>, Fail> {
         if let Some(known) = self.ports.get(target) {
             return Ok(known.clone());
         }
-        Ok(Rc::new(Ports(self.fetch_ports(target)?)))
+        let ports = Rc::new(Ports(self.fetch_ports(target)?));
+        self.ports.insert(target.to_owned(), ports.clone());
+        Ok(ports)
     }
 
     /// The ports of a switch.

@@ -1,7 +1,7 @@
 //! `replace-flows` and `diff-flows`: two sets of flows side by side.
 
 use super::change::{bundle, flow_mod_message, lines};
-use super::context::{Context, Fail, fail, print};
+use super::context::{Context, Fail, print};
 use super::query::{fetch_flows, open_for_dump};
 use flow::text::PortNames;
 use openflow::Action;
@@ -112,7 +112,7 @@ fn without_table(usable: Protocols) -> Protocols {
 
 fn read(cx: &mut Context, table: &mut Table, source: &str, side: usize) -> Result<(), Fail> {
     let is_file = source.starts_with('/') || source.starts_with('.');
-    if is_file || (!source.contains(':') && std::fs::metadata(source).is_ok_and(|m| m.is_file())) || source == "-" {
+    if is_file || (!source.contains(':') && std::fs::metadata(source).is_ok_and(|m| m.is_file())) {
         return from_file(table, source, side, &flow::text::NoNames).map(|_| ());
     }
     let mut conn = open_for_dump(cx, source, Protocols::ANY)?;
@@ -140,9 +140,6 @@ fn line(v: &Version, names: &dyn PortNames) -> String {
 /// `diff-flows`
 pub fn diff(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut table = Table::new();
-    if args[0] == "-" && args[1] == "-" {
-        return fail("standard input can be one source only");
-    }
     read(cx, &mut table, &args[0], 0)?;
     read(cx, &mut table, &args[1], 1)?;
     let mut text = String::new();

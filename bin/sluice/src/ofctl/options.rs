@@ -160,7 +160,7 @@ fn versions(text: &str) -> Result<VersionSet, Fail> {
     for name in text.split([',', ' ', '\t', '\r', '\n']).filter(|n| !n.is_empty()) {
         match Version::from_name(name) {
             Some(v) => set = set.with(v),
-            None => return fail(format!("{name}: not a valid OpenFlow version")),
+            None => return fail(format!("Unknown OpenFlow version: \"{name}\"")),
         }
     }
     Ok(set)

@@ -13,8 +13,12 @@ pub fn number(cx: &mut Context, target: &str, text: &str) -> Result<OfPort, Fail
     if let Some(port) = port_from_text(text, &NoNames) {
         return Ok(port);
     }
-    let names = cx.names_to_accept(target)?;
-    port_from_text(text, &*names).map_or_else(|| fail(format!("{target}: unknown port `{text}'")), Ok)
+    let unknown = || fail(format!("{target}: unknown port `{text}'"));
+    if cx.settings.names == Some(false) {
+        return unknown();
+    }
+    let names = cx.port_names(target)?;
+    port_from_text(text, &*names).map_or_else(unknown, Ok)
 }
 
 fn chosen(cx: &mut Context, args: &[String]) -> Result<OfPort, Fail> {

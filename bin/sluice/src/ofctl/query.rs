@@ -116,7 +116,8 @@ pub fn fetch_flows(cx: &mut Context, conn: &mut Conn, request: FlowStatsRequest)
     let mut flows = Vec::new();
     for m in conn.transact_all(&request)? {
         if let Body::FlowStatsReply(list) = m.body {
-            flows.extend(list);
+            // Ages are not shown where flows are put in order.
+            flows.extend(list.into_iter().map(|f| FlowStats { idle_age: None, hard_age: None, ..f }));
         }
     }
     Ok(flows)

@@ -83,7 +83,20 @@ pub fn parse_group_mod(
     if p.m.kind == GroupType::Indirect && p.m.buckets.len() > 1 {
         return error("Indirect groups can have at most one bucket.");
     }
+    number(&mut p.m.buckets);
     Ok((p.m, p.usable))
+}
+
+/// Buckets without a number get the lowest that are free.
+fn number(buckets: &mut [Bucket]) {
+    let mut used: std::collections::BTreeSet<u32> = buckets.iter().map(|b| b.id).collect();
+    let mut next = 0;
+    for b in buckets.iter_mut().filter(|b| b.id == BUCKET_ALL) {
+        while !used.insert(next) {
+            next += 1;
+        }
+        b.id = next;
+    }
 }
 
 impl Parser {

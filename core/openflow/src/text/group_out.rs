@@ -159,14 +159,15 @@ pub(super) fn action_bits_text(bits: u32) -> String {
     if names.is_empty() { "<none>".to_owned() } else { names.join(" ") }
 }
 
-pub(super) fn group_features_text(f: &GroupFeatures) -> String {
+pub(super) fn group_features_text(f: &GroupFeatures, version: Version) -> String {
     let mut text = format!(
         "\n Group table:\n    Types:  {:#x}\n    Capabilities:  {:#x}\n",
         f.types, f.capabilities
     );
     let names = ["all", "select", "indirect", "fast failover"];
     for (i, name) in names.iter().enumerate().filter(|(i, _)| f.types & 1 << i != 0) {
-        let (max, actions) = (f.max_groups[i], action_bits_text(f.actions[i]));
+        let names = if version == Version::V10 { old_action_bits_text } else { action_bits_text };
+        let (max, actions) = (f.max_groups[i], names(f.actions[i]));
         let max = if max == 0 { "0".to_owned() } else { format!("{max:#x}") };
         text += &format!("    {name} group:\n       max_groups={max}\n       actions: {actions}\n");
     }

@@ -49,7 +49,8 @@ fn text_at(bytes: &[u8], names: &dyn PortNames, verbosity: u8, depth: u8) -> Str
     let (mut text, failed) = match decode(bytes, dialect) {
         Ok(m) => {
             let text = head_text(&m) + &body_text(&m, names, Scope { verbosity, depth, len });
-            (text.strip_suffix(' ').map(str::to_owned).unwrap_or(text), false)
+            let failed = matches!(&m.body, Body::Error(e) if e.error.is_none());
+            (text.strip_suffix(' ').map(str::to_owned).unwrap_or(text), failed)
         }
         Err(e) => {
             let head = truncated_head(bytes).map_or_else(String::new, |h| h + " ");
@@ -198,7 +199,7 @@ fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
         Body::GroupDescReply(list) => {
             list.iter().map(|g| format!("\n {}", group_out::group_desc_text(g, m.version, names))).collect()
         }
-        Body::GroupFeaturesReply(f) => group_out::group_features_text(f),
+        Body::GroupFeaturesReply(f) => group_out::group_features_text(f, m.version),
         Body::MeterStatsRequest(id) | Body::MeterConfigRequest(id) => {
             format!(" {}", meter_out::meter_id_text(*id, '='))
         }
