@@ -9,7 +9,8 @@ use openflow::message::{Body, Message};
 use openflow::packet_io::PacketOut;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType, bundle_flags};
 use openflow::text::{
-    Protocols, hex_dump, message_text, parse_actions, parse_flow_line, parse_flow_mod, parse_packet, parse_packet_out,
+    Protocols, hex_dump, message_text, parse_actions, parse_flow_line, parse_flow_mod, parse_packet,
+    parse_packet_out,
 };
 use openflow::{Dialect, decode, encode};
 use runtime::error_text;
@@ -27,7 +28,8 @@ pub fn lines(file: &str) -> Result<Vec<(usize, String)>, String> {
     };
     read.map_err(|e| error_text(&e))?;
     let text = String::from_utf8_lossy(&bytes);
-    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").to_owned()));
+    let lines =
+        text.lines().enumerate().map(|(i, line)| (i + 1, line.split('#').next().unwrap_or("").to_owned()));
     Ok(lines.filter(|(_, line)| !line.trim().is_empty()).collect())
 }
 
@@ -106,7 +108,8 @@ pub fn bundle(cx: &mut Context, conn: &mut Conn, target: &str, messages: Vec<Mes
     step(cx, conn, target, &messages, BundleControlType::OpenRequest)?;
     for m in &messages {
         let message = encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
-        let add = Message::new(conn.version, m.xid, Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message }));
+        let add =
+            Message::new(conn.version, m.xid, Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message }));
         conn.send(&add).map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
     }
     step(cx, conn, target, &messages, BundleControlType::CloseRequest)?;
@@ -125,7 +128,8 @@ fn step(
     let flags = bundle_flags::ATOMIC | bundle_flags::ORDERED;
     let control = BundleControl { bundle: BUNDLE, kind, flags };
     let request = cx.message(conn.version, Body::BundleControl(control));
-    let broken = |name: &str, e: std::io::Error| Fail::Says(format!("talking to {name} ({})", error_text(&e)));
+    let broken =
+        |name: &str, e: std::io::Error| Fail::Says(format!("talking to {name} ({})", error_text(&e)));
     conn.send(&request).map_err(|e| broken(&conn.name, e))?;
     loop {
         let frame = conn.receive().map_err(|e| broken(&conn.name, e))?;

@@ -20,7 +20,12 @@ const fn reads(name: &'static str, arguments: &'static str, (min, max): (usize, 
     Command { name, arguments, min, max, changes: false, run }
 }
 
-const fn changes(name: &'static str, arguments: &'static str, (min, max): (usize, usize), run: Run) -> Command {
+const fn changes(
+    name: &'static str,
+    arguments: &'static str,
+    (min, max): (usize, usize),
+    run: Run,
+) -> Command {
     Command { name, arguments, min, max, changes: true, run }
 }
 
@@ -45,7 +50,12 @@ const COMMANDS: &[Command] = &[
     reads("dump-meters", "switch", (1, 2), query::meters),
     reads("meter-stats", "switch [meter]", (1, 2), query::meter_stats),
     reads("meter-features", "switch", (1, 1), query::meter_features),
-    changes("packet-out", "switch \"in_port=<port> packet=<hex data> actions=...\"", (2, ANY), change::packet_out),
+    changes(
+        "packet-out",
+        "switch \"in_port=<port> packet=<hex data> actions=...\"",
+        (2, ANY),
+        change::packet_out,
+    ),
     reads("dump-ports", "switch [port]", (1, 2), ports::stats),
     reads("dump-ports-desc", "switch [port]", (1, 2), ports::desc),
     changes("mod-port", "switch iface act", (3, 3), ports::modify),

@@ -42,7 +42,8 @@ impl Conn {
         let (stream, name) = connect(cx, target, suffix)?;
         let start = Version::V10;
         let mut conn = Conn { stream, received: Vec::new(), name, version: start, protocol: Protocols(0) };
-        let failed = |e: io::Error| Fail::Says(format!("{target}: failed to connect to socket ({})", error_text(&e)));
+        let failed =
+            |e: io::Error| Fail::Says(format!("{target}: failed to connect to socket ({})", error_text(&e)));
         let snoops = suffix == "snoop";
         let ours = if snoops { VersionSet::ALL } else { cx.settings.versions };
         conn.version = conn.hello(cx, ours).map_err(failed)?;
@@ -72,7 +73,11 @@ impl Conn {
                 }
             };
             let (us, peer) = (list(ours), list(theirs));
-            runtime::warn!(VCONN, "{}: version negotiation failed (we support {us}, peer supports {peer})", self.name);
+            runtime::warn!(
+                VCONN,
+                "{}: version negotiation failed (we support {us}, peer supports {peer})",
+                self.name
+            );
             protocol_error()
         })
     }
@@ -89,7 +94,9 @@ impl Conn {
         loop {
             match next_frame(&self.received) {
                 Err(_) => return Err(protocol_error()),
-                Ok(Some(len)) if self.received.len() >= len => return Ok(self.received.drain(..len).collect()),
+                Ok(Some(len)) if self.received.len() >= len => {
+                    return Ok(self.received.drain(..len).collect());
+                }
                 Ok(_) => {}
             }
             let mut chunk = [0; 65536];
@@ -140,13 +147,16 @@ impl Conn {
     /// The same, decoded; an error is the end.
     pub fn transact_all(&mut self, request: &Message) -> Result<Vec<Message>, Fail> {
         let frames = self.transact_frames(request)?;
-        frames.iter().map(|frame| match decode(frame, Dialect::default()) {
-            Ok(Message { body: Body::Error(_), .. }) | Err(_) => {
-                let text = message_text(frame, &flow::text::NoNames, 1);
-                fail(format!("received bad reply: {text}"))
-            }
-            Ok(m) => Ok(m),
-        }).collect()
+        frames
+            .iter()
+            .map(|frame| match decode(frame, Dialect::default()) {
+                Ok(Message { body: Body::Error(_), .. }) | Err(_) => {
+                    let text = message_text(frame, &flow::text::NoNames, 1);
+                    fail(format!("received bad reply: {text}"))
+                }
+                Ok(m) => Ok(m),
+            })
+            .collect()
     }
 
     /// Sends a request that is answered only if it fails: the answer to it before that to the barrier behind it.
@@ -221,8 +231,11 @@ fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String),
         };
     }
     let plain = target.split_once('@').map_or(target, |(_, name)| name);
-    let candidates =
-        [target.into(), cx.dirs.in_run(&format!("{target}.{suffix}")), cx.dirs.in_run(&format!("{plain}.{suffix}"))];
+    let candidates = [
+        target.into(),
+        cx.dirs.in_run(&format!("{target}.{suffix}")),
+        cx.dirs.in_run(&format!("{plain}.{suffix}")),
+    ];
     for path in candidates {
         match UnixStream::connect(&path) {
             Ok(s) => return Ok((Box::new(s), format!("unix:{}", path.display()))),

@@ -70,7 +70,15 @@ impl Context {
     /// At the start.
     pub fn new(settings: Settings, dirs: Dirs, progname: String) -> Context {
         let interactive = std::io::stdout().is_terminal();
-        Context { settings, dirs, progname, xid: 0, ports: HashMap::new(), tables_known: HashSet::new(), interactive }
+        Context {
+            settings,
+            dirs,
+            progname,
+            xid: 0,
+            ports: HashMap::new(),
+            tables_known: HashSet::new(),
+            interactive,
+        }
     }
 
     /// A new transaction.

@@ -28,7 +28,8 @@ struct Version {
 
 impl Version {
     fn same(&self, other: &Version) -> bool {
-        let numbers = |v: &Version| (v.flow.new_cookie, v.flow.idle_timeout, v.flow.hard_timeout, v.flow.importance);
+        let numbers =
+            |v: &Version| (v.flow.new_cookie, v.flow.idle_timeout, v.flow.hard_timeout, v.flow.importance);
         numbers(self) == numbers(other) && self.actions == other.actions
     }
 }
@@ -94,11 +95,15 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
             _ => {}
         }
     }
-    if conn.protocol.0 & 15 != 0 && !conn.protocol.has_table_id() && deletions.iter().chain(&additions).any(|m| m.table != 0) {
+    if conn.protocol.0 & 15 != 0
+        && !conn.protocol.has_table_id()
+        && deletions.iter().chain(&additions).any(|m| m.table != 0)
+    {
         conn.set_protocol(cx, Protocols(conn.protocol.0 << 1))?;
     }
     let mods = deletions.into_iter().chain(additions);
-    let messages: Vec<_> = mods.map(|m| flow_mod_message(cx, &conn, FlowMod { modify_cookie: true, ..m })).collect();
+    let messages: Vec<_> =
+        mods.map(|m| flow_mod_message(cx, &conn, FlowMod { modify_cookie: true, ..m })).collect();
     if cx.settings.bundle {
         return bundle(cx, &mut conn, &args[0], messages);
     }
@@ -129,7 +134,9 @@ fn line(v: &Version, names: &dyn PortNames) -> String {
     if m.new_cookie != 0 {
         text += &format!(" cookie={:#x}", m.new_cookie);
     }
-    for (name, value) in [("idle_timeout", m.idle_timeout), ("hard_timeout", m.hard_timeout), ("importance", m.importance)] {
+    for (name, value) in
+        [("idle_timeout", m.idle_timeout), ("hard_timeout", m.hard_timeout), ("importance", m.importance)]
+    {
         if value != 0 {
             text += &format!(" {name}={value}");
         }

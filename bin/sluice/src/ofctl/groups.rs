@@ -8,13 +8,15 @@ use flow::text::PortNames;
 use openflow::flow_mod::FlowMod;
 use openflow::group::{GROUP_ALL, GroupCommand, GroupMod};
 use openflow::message::Body;
-use openflow::text::{
-    Protocols, parse_flow_line, parse_group_line, parse_group_mod, parse_packet_out,
-};
 use openflow::packet_io::PacketOut;
+use openflow::text::{Protocols, parse_flow_line, parse_group_line, parse_group_mod, parse_packet_out};
 use openflow::{Version, VersionSet};
 
-fn read_groups(file: &str, names: &dyn PortNames, command: GroupCommand) -> Result<(Vec<GroupMod>, Protocols), Fail> {
+fn read_groups(
+    file: &str,
+    names: &dyn PortNames,
+    command: GroupCommand,
+) -> Result<(Vec<GroupMod>, Protocols), Fail> {
     let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
     let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
     for (number, line) in lines {
@@ -65,7 +67,11 @@ pub fn add_file(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 
 /// `mod-group`
 pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    one_or_file(cx, args, if cx.settings.may_create { GroupCommand::AddOrModify } else { GroupCommand::Modify })
+    one_or_file(
+        cx,
+        args,
+        if cx.settings.may_create { GroupCommand::AddOrModify } else { GroupCommand::Modify },
+    )
 }
 
 /// `del-groups`

@@ -70,9 +70,12 @@ fn follow(cx: &mut Context, mut conn: Conn, target: &str, answers: bool) -> Resu
         if !answers {
             continue;
         }
-        if let Ok(Message { xid, version, body: Body::EchoRequest(data), .. }) = decode(&frame, Dialect::default()) {
+        if let Ok(Message { xid, version, body: Body::EchoRequest(data), .. }) =
+            decode(&frame, Dialect::default())
+        {
             let reply = Message::new(version, xid, Body::EchoReply(data));
-            conn.send(&reply).map_err(|e| Fail::Says(format!("failed to send echo reply ({})", error_text(&e))))?;
+            conn.send(&reply)
+                .map_err(|e| Fail::Says(format!("failed to send echo reply ({})", error_text(&e))))?;
         }
     }
 }

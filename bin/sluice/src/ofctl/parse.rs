@@ -57,7 +57,12 @@ pub fn group(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 pub fn ofp_print(_: &mut Context, args: &[String]) -> Result<(), Fail> {
     let verbosity = args.get(1).map_or(2, |v| v.parse().unwrap_or(0));
     let text = match args[0].as_str() {
-        "-" => std::io::read_to_string(std::io::stdin()).unwrap_or_default().lines().next().unwrap_or("").to_owned(),
+        "-" => std::io::read_to_string(std::io::stdin())
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or("")
+            .to_owned(),
         hex => hex.to_owned(),
     };
     match hex_bytes(&text) {

@@ -4,7 +4,9 @@ use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
 use openflow::message::{Body, Message};
 use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
-use openflow::text::{Protocols, TablesText, flow_stats_text, flow_stats_text_short, message_text, parse_flow};
+use openflow::text::{
+    Protocols, TablesText, flow_stats_text, flow_stats_text_short, message_text, parse_flow,
+};
 use openflow::{Dialect, Version, decode};
 use std::cmp::Ordering;
 use std::time::Instant;
@@ -111,7 +113,11 @@ fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest),
 }
 
 /// All flows that a request selects.
-pub fn fetch_flows(cx: &mut Context, conn: &mut Conn, request: FlowStatsRequest) -> Result<Vec<FlowStats>, Fail> {
+pub fn fetch_flows(
+    cx: &mut Context,
+    conn: &mut Conn,
+    request: FlowStatsRequest,
+) -> Result<Vec<FlowStats>, Fail> {
     let request = flow_request(cx, conn, Body::FlowStatsRequest(Box::new(request)));
     let mut flows = Vec::new();
     for m in conn.transact_all(&request)? {
@@ -269,7 +275,8 @@ pub fn ping(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         match decode(&reply, Dialect::default()).map(|m| m.body) {
             Ok(Body::EchoReply(data)) if data == payload => {}
             _ => {
-                let text = message_text(&reply, &flow::text::NoNames, cx.settings.verbosity.saturating_add(2));
+                let text =
+                    message_text(&reply, &flow::text::NoNames, cx.settings.verbosity.saturating_add(2));
                 print(&format!("Reply does not match request.  Reply:\n{text}"))?;
             }
         }

@@ -64,7 +64,9 @@ fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
                 return fail(format!("invalid table_mod setting {text}"));
             };
             let parts = range.split_once(',').map(|(down, up)| (down.trim().parse(), up.trim().parse()));
-            let Some((Ok(down), Ok(up))) = parts else { return fail("\"vacancy\" expects vacancy_down and vacancy_up threshold values") };
+            let Some((Ok(down), Ok(up))) = parts else {
+                return fail("\"vacancy\" expects vacancy_down and vacancy_up threshold values");
+            };
             if down > up {
                 return fail(format!("Invalid vacancy threshold, vacancy_down={down} vacancy_up={up}"));
             }
@@ -89,7 +91,11 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let both = cx.settings.versions.and(versions);
     if both.newest().is_none() {
         let names: Vec<&str> = versions.iter().map(Version::name).collect();
-        return fail(format!("table_mod '{}' requires one of the OpenFlow versions {}", args[2], names.join(", ")));
+        return fail(format!(
+            "table_mod '{}' requires one of the OpenFlow versions {}",
+            args[2],
+            names.join(", ")
+        ));
     }
     cx.settings.versions = both;
     let mut conn = Conn::open(cx, &args[0])?;

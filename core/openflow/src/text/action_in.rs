@@ -5,8 +5,8 @@ use super::arguments::{
 };
 use super::{DEPTH_MAX, ct_in, learn_in};
 use crate::action::{
-    Action, Bundle, BundleAlgorithm, Controller, HashFields, Multipath, MultipathAlgorithm, NumberOrField, Sample,
-    SampleDirection,
+    Action, Bundle, BundleAlgorithm, Controller, HashFields, Multipath, MultipathAlgorithm, NumberOrField,
+    Sample, SampleDirection,
 };
 use flow::text::{PortNames, TextError, address, next_key_value, parse_integer, port_from_text};
 use units::OfPort;
@@ -33,7 +33,41 @@ pub(super) fn actions_at(text: &str, names: &dyn PortNames, depth: usize) -> Res
     if drop && !actions.is_empty() {
         return error("\"drop\" must not be accompanied by any other action or instruction");
     }
+    in_order(&actions)?;
     Ok(actions)
+}
+
+/// The instruction that an action is, or is part of, in the order of execution.
+fn instruction(a: &Action) -> (u8, &'static str) {
+    match a {
+        Action::Meter(_) => (0, "meter"),
+        Action::ClearActions => (2, "clear_actions"),
+        Action::WriteActions(_) => (3, "write_actions"),
+        Action::WriteMetadata { .. } => (4, "write_metadata"),
+        Action::GotoTable(_) => (5, "goto_table"),
+        _ => (1, "apply_actions"),
+    }
+}
+
+/// Instructions stand in the order in which they are executed, each once.
+fn in_order(actions: &[Action]) -> Result<(), TextError> {
+    for pair in actions.windows(2) {
+        let [(before, first), (now, second)] = [instruction(&pair[0]), instruction(&pair[1])];
+        if now == before && now != 1 {
+            return error(format!(
+                "duplicate {second} instruction not allowed, for OpenFlow 1.1+ compatibility"
+            ));
+        }
+        if now < before {
+            return error(format!(
+                "invalid instruction ordering: {second} must appear before {first}, for OpenFlow 1.1+ compatibility"
+            ));
+        }
+    }
+    match actions {
+        [.., Action::Nat(_)] => error("Cannot have NAT action outside of \"ct\" action"),
+        _ => Ok(()),
+    }
 }
 
 fn port(text: &str, names: &dyn PortNames) -> Result<OfPort, TextError> {
@@ -69,8 +103,15 @@ fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result
         "clear_actions" => Action::ClearActions,
         "write_actions" => Action::WriteActions(nested(value)?),
         "write_metadata" => write_metadata(value)?,
-        "goto_table" => Action::GotoTable(u8_value(value, "table")?),
-        "apply_actions" => return error("actions:apply_actions is not supported"),
+        "goto_table" => match super::arguments::integer(value).and_then(|t| u8::try_from(t).ok()) {
+            Some(table) => Action::GotoTable(table),
+            None => return error(format!("unknown table \"{value}\"")),
+        },
+        "decap" if value.is_empty() => Action::Decap { packet_type: super::action_out::PACKET_TYPE_UNKNOWN },
+        "encap" if value == "ethernet" => {
+            Action::Encap(crate::action::Encap { packet_type: 0, header_size: 0, properties: Vec::new() })
+        }
+        "apply_actions" => return error("apply_actions is the default instruction"),
         _ => match header_action(&lower, value, names)? {
             Some(action) => action,
             None => bare_port(key, value, names)?,
@@ -80,8 +121,8 @@ fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result
 
 /// The actions that change the packet or its metadata.
 fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option<Action>, TextError> {
-    let mac = || address::parse_mac(value).map_or_else(|| error(format!("{value}: invalid Ethernet address")), Ok);
-    let ip = || value.parse().or_else(|_| error(format!("{value}: invalid IP address")));
+    let mac = || address::parse_mac(value).map_or_else(|| error(format!("invalid mac address {value}")), Ok);
+    let ip = || value.parse().or_else(|_| error(format!("{value}: could not convert to IP address")));
     let ethertype = || u16_value(value, "ethertype");
     Ok(Some(match key {
         "set_field" => set_field(value, names)?,
@@ -135,7 +176,10 @@ fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option
         "mod_tp_dst" => Action::SetL4Dst(u16_value(value, "destination port")?),
         "dec_ttl" => dec_ttl(value)?,
         "set_mpls_label" => Action::SetMplsLabel(u32_value(value)?),
-        "set_mpls_tc" => Action::SetMplsTc(u8_value(value, "MPLS TC")?),
+        "set_mpls_tc" => match u8_value(value, "MPLS TC")? {
+            tc @ 0..=7 => Action::SetMplsTc(tc),
+            _ => return error(format!("{value}: not a valid MPLS TC")),
+        },
         "set_mpls_ttl" => Action::SetMplsTtl(u8_value(value, "MPLS TTL")?),
         "dec_mpls_ttl" => Action::DecMplsTtl,
         "push_mpls" => Action::PushMpls(ethertype()?),
@@ -172,7 +216,10 @@ fn output(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
         let (mut to, mut max_len) = (OfPort::NONE, None);
         while let Some((key, value)) = next_key_value(&mut rest) {
             match key {
-                "port" => to = port(value, names).or_else(|_| error(format!("output to unknown truncate port: {value}")))?,
+                "port" => {
+                    to = port(value, names)
+                        .or_else(|_| error(format!("output to unknown truncate port: {value}")))?
+                }
                 "max_len" => max_len = Some(u32_value(value)?),
                 _ => return error(format!("invalid key '{key}' in output_trunc argument")),
             }
@@ -206,9 +253,11 @@ fn controller(value: &str) -> Result<Action, TextError> {
     while let Some((key, value)) = next_key_value(&mut rest) {
         match key {
             "reason" => {
-                const NAMES: [&str; 6] = ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
+                const NAMES: [&str; 6] =
+                    ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
                 let found = NAMES.iter().position(|n| *n == value);
-                c.reason = found.map_or_else(|| error(format!("unknown reason \"{value}\"")), |r| Ok(r as u8))?;
+                c.reason =
+                    found.map_or_else(|| error(format!("unknown reason \"{value}\"")), |r| Ok(r as u8))?;
             }
             "max_len" => c.max_len = u16_value(value, "max_len")?,
             "id" => c.controller_id = u16_value(value, "id")?,
@@ -235,7 +284,8 @@ fn enqueue(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
     let (Some(to), Some(queue)) = (parts.first(), parts.get(1)) else {
         return error("\"enqueue\" syntax is \"enqueue:PORT:QUEUE\" or \"enqueue(PORT,QUEUE)\"");
     };
-    let port = port_from_text(to, names).map_or_else(|| error(format!("{to}: enqueue to unknown port")), Ok)?;
+    let port =
+        port_from_text(to, names).map_or_else(|| error(format!("{to}: enqueue to unknown port")), Ok)?;
     Ok(Action::Enqueue { port, queue: u32_value(queue)? })
 }
 
@@ -243,11 +293,16 @@ fn resubmit(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
     let mut parts = value.split(',').map(str::trim);
     let in_port = match parts.next().unwrap_or("") {
         "" => None,
-        text => Some(port_from_text(text, names).map_or_else(|| error(format!("{text}: resubmit to unknown port")), Ok)?),
+        text => Some(
+            port_from_text(text, names)
+                .map_or_else(|| error(format!("{text}: resubmit to unknown port")), Ok)?,
+        ),
     };
     let table = match parts.next().unwrap_or("") {
         "" => None,
-        text => Some(u8_value(text, "table").or_else(|_| error(format!("{text}: resubmit to unknown table")))?),
+        text => {
+            Some(u8_value(text, "table").or_else(|_| error(format!("{text}: resubmit to unknown table")))?)
+        }
     };
     let with_ct = match parts.next() {
         None => false,
@@ -266,7 +321,11 @@ fn conjunction(value: &str) -> Result<Action, TextError> {
     let parsed = || {
         let (id, clauses) = value.split_once(',')?;
         let (clause, n) = clauses.trim().split_once('/')?;
-        Some((super::arguments::integer(id.trim())?, clause.trim().parse::<u8>().ok()?, n.trim().parse::<u8>().ok()?))
+        Some((
+            super::arguments::integer(id.trim())?,
+            clause.trim().parse::<u8>().ok()?,
+            n.trim().parse::<u8>().ok()?,
+        ))
     };
     let Some((id, clause, n_clauses)) = parsed() else {
         return error(format!("{value}: syntax for conjunction is conjunction(id,k/n)"));
@@ -288,7 +347,7 @@ fn conjunction(value: &str) -> Result<Action, TextError> {
 }
 
 /// A set of hashed fields by name.
-fn hash_fields(name: &str) -> Result<HashFields, TextError> {
+fn hash_fields(name: &str, whole: &str) -> Result<HashFields, TextError> {
     const ALL: [HashFields; 7] = [
         HashFields::EthSrc,
         HashFields::SymmetricL4,
@@ -299,7 +358,7 @@ fn hash_fields(name: &str) -> Result<HashFields, TextError> {
         HashFields::SymmetricL3,
     ];
     let found = ALL.into_iter().find(|f| super::action_out::hash_fields_name(*f).eq_ignore_ascii_case(name));
-    found.map_or_else(|| error(format!("unknown fields `{name}'")), Ok)
+    found.map_or_else(|| error(format!("{whole}: unknown fields `{name}'")), Ok)
 }
 
 fn bundle(value: &str, load: bool, names: &dyn PortNames) -> Result<Bundle, TextError> {
@@ -329,7 +388,13 @@ fn bundle(value: &str, load: bool, names: &dyn PortNames) -> Result<Bundle, Text
         .filter(|p| !p.is_empty())
         .map(|p| port_from_text(p, names).map_or_else(|| error(format!("{p}: bad port number")), Ok))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Bundle { algorithm, fields: hash_fields(fields)?, basis: u16_value(basis, "basis")?, dst, members })
+    Ok(Bundle {
+        algorithm,
+        fields: hash_fields(fields, value)?,
+        basis: u16_value(basis, "basis")?,
+        dst,
+        members,
+    })
 }
 
 fn multipath(value: &str) -> Result<Multipath, TextError> {
@@ -357,7 +422,7 @@ fn multipath(value: &str) -> Result<Multipath, TextError> {
         ));
     }
     Ok(Multipath {
-        fields: hash_fields(fields)?,
+        fields: hash_fields(fields, value)?,
         basis: u16_value(basis, "basis")?,
         algorithm,
         max_link: (links - 1) as u16,
@@ -367,7 +432,11 @@ fn multipath(value: &str) -> Result<Multipath, TextError> {
 }
 
 fn note(value: &str) -> Result<Vec<u8>, TextError> {
-    if value.is_empty() { Ok(Vec::new()) } else { dotted_hex(value).or_else(|_| error("bad hex digit in `note' argument")) }
+    if value.is_empty() {
+        Ok(Vec::new())
+    } else {
+        dotted_hex(value).or_else(|_| error("bad hex digit in `note' argument"))
+    }
 }
 
 fn number_or_field(text: &str) -> Result<NumberOrField, TextError> {
@@ -425,7 +494,7 @@ fn load(value: &str) -> Result<Action, TextError> {
     let (text, dst) = arrow(value, value)?;
     let dst = subfield(dst)?;
     let Some(v) = parse_integer(text, 16) else {
-        return error(format!("{value}: cannot parse integer value: {text}"));
+        return error(format!("{value}: cannot parse integer value"));
     };
     if v & !dst.ones() != 0 {
         return error(format!("{value}: value {v:#x} does not fit into {} bits", dst.n_bits));

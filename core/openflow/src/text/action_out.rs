@@ -118,7 +118,7 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
 }
 
 /// "Whatever comes next decides": the packet type of a bare `decap`.
-const PACKET_TYPE_UNKNOWN: u32 = 0xfffe;
+pub(super) const PACKET_TYPE_UNKNOWN: u32 = 0xfffe;
 
 fn output_text(port: OfPort, max_len: u16, names: &dyn PortNames) -> String {
     match port {
@@ -290,7 +290,7 @@ fn ct_text(c: &Ct, names: &dyn PortNames) -> String {
         69 => parts.push("alg=tftp".to_owned()),
         other => parts.push(format!("alg={other}")),
     }
-    if parts.is_empty() { "ct".to_owned() } else { format!("ct({})", parts.join(",")) }
+    format!("ct({})", parts.join(","))
 }
 
 fn nat_text(n: &Nat) -> String {
@@ -344,11 +344,18 @@ fn encap_text(e: &Encap) -> String {
             EncapProperty::NshMdType(kind) => format!("md_type={kind}"),
             EncapProperty::NshTlv { class, kind, data } => {
                 let bytes: String = data.iter().map(|b| format!("{b:02x}")).collect();
-                format!("tlv({class:#06x},{kind},{})", if bytes.is_empty() { "NULL".into() } else { format!("0x{bytes}") })
+                format!(
+                    "tlv({class:#06x},{kind},{})",
+                    if bytes.is_empty() { "NULL".into() } else { format!("0x{bytes}") }
+                )
             }
         })
         .collect();
-    if properties.is_empty() { format!("encap({header})") } else { format!("encap({header}({}))", properties.join(",")) }
+    if properties.is_empty() {
+        format!("encap({header})")
+    } else {
+        format!("encap({header}({}))", properties.join(","))
+    }
 }
 
 /// The subfield of a number-or-field.

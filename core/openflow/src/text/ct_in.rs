@@ -26,9 +26,6 @@ pub(super) fn ct(value: &str, names: &dyn PortNames, depth: usize) -> Result<Ct,
     if c.force && !c.commit {
         return error("\"force\" flag requires \"commit\" flag.");
     }
-    if !exec.is_empty() && !c.commit {
-        return error("\"exec\" requires \"commit\" flag.");
-    }
     c.actions.extend(exec);
     Ok(c)
 }

@@ -209,7 +209,8 @@ fn setting(
         "out_group" if allowed.out_port => {
             *usable &= Protocols::OF11_UP;
             let group = super::group_in::group_number(value);
-            m.out_group = group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
+            m.out_group =
+                group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
         }
         _ => return error(format!("unknown keyword {key}")),
     }
@@ -228,7 +229,9 @@ fn cookie(value: &str, m: &mut FlowMod, usable: &mut Protocols) -> Result<(), Te
             }
         }
         None if matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {
-            return error(format!("cannot set cookie (to match on a cookie, specify a mask, e.g. cookie={value}/-1)"));
+            return error(format!(
+                "cannot set cookie (to match on a cookie, specify a mask, e.g. cookie={value}/-1)"
+            ));
         }
         None => {
             m.new_cookie = u64_value(value)?;

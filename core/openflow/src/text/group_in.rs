@@ -76,7 +76,10 @@ pub fn parse_group_mod(
     for bucket in buckets.split("bucket=").skip(1) {
         let bucket = p.bucket(bucket, names)?;
         p.m.buckets.push(bucket);
-        if command != InsertBucket && p.m.kind != GroupType::Select && p.m.buckets.iter().any(|b| b.weight != 0) {
+        if command != InsertBucket
+            && p.m.kind != GroupType::Select
+            && p.m.buckets.iter().any(|b| b.weight != 0)
+        {
             return error("Only select groups can have bucket weights.");
         }
     }
@@ -173,7 +176,9 @@ impl Parser {
     fn fields(&mut self, value: &str, names: &dyn PortNames) -> Result<(), TextError> {
         let mut rest = value;
         while let Some((key, value)) = next_key_value(&mut rest) {
-            let Some(field) = FieldId::from_name(key) else { return error(format!("{rest}: unknown field {key}")) };
+            let Some(field) = FieldId::from_name(key) else {
+                return error(format!("{rest}: unknown field {key}"));
+            };
             let fields = &mut self.m.selection.fields;
             if fields.iter().any(|(f, _)| *f == field) {
                 return error(format!("{key}: duplicate field"));
@@ -261,7 +266,8 @@ mod tests {
 
     #[test]
     fn groups() {
-        let parse = |text| parse_group_mod(text, GroupCommand::Add, &NoNames).map(|(m, _)| m).map_err(|e| e.0);
+        let parse =
+            |text| parse_group_mod(text, GroupCommand::Add, &NoNames).map(|(m, _)| m).map_err(|e| e.0);
         let m = parse("group_id=1,type=select,bucket=weight:5,output:1,bucket=actions=output:2").unwrap();
         assert_eq!((m.group, m.kind, m.buckets.len()), (1, GroupType::Select, 2));
         assert_eq!((m.buckets[0].weight, m.buckets[1].weight), (5, 1));

@@ -63,13 +63,17 @@ fn selection_text(s: &Selection) -> String {
     if s.param != 0 {
         text += &format!(",selection_method_param={}", s.param);
     }
-    let fields: Vec<String> = s.fields.iter().map(|(f, mask)| {
-        let name = f.info().name;
-        match mask & f.ones() == f.ones() {
-            true => name.to_owned(),
-            false => format!("{name}={}", f.format(*mask, None, &flow::text::NoNames)),
-        }
-    }).collect();
+    let fields: Vec<String> = s
+        .fields
+        .iter()
+        .map(|(f, mask)| {
+            let name = f.info().name;
+            match mask & f.ones() == f.ones() {
+                true => name.to_owned(),
+                false => format!("{name}={}", f.format(*mask, None, &flow::text::NoNames)),
+            }
+        })
+        .collect();
     match fields.as_slice() {
         [] => text,
         [one] => text + ",fields=" + one,
@@ -120,7 +124,8 @@ pub(super) fn group_stats_text(s: &GroupStats) -> String {
         text += &format!("duration={},", duration_text(s.duration));
     }
     text += &format!("ref_count={},packet_count={},byte_count={}", s.ref_count, s.packets, s.bytes);
-    for (i, (packets, bytes)) in s.buckets.iter().enumerate().filter(|(_, (packets, _))| *packets != u64::MAX) {
+    for (i, (packets, bytes)) in s.buckets.iter().enumerate().filter(|(_, (packets, _))| *packets != u64::MAX)
+    {
         text += &format!(",bucket{i}:packet_count={packets},byte_count={bytes}");
     }
     text
@@ -160,10 +165,8 @@ pub(super) fn action_bits_text(bits: u32) -> String {
 }
 
 pub(super) fn group_features_text(f: &GroupFeatures, version: Version) -> String {
-    let mut text = format!(
-        "\n Group table:\n    Types:  {:#x}\n    Capabilities:  {:#x}\n",
-        f.types, f.capabilities
-    );
+    let mut text =
+        format!("\n Group table:\n    Types:  {:#x}\n    Capabilities:  {:#x}\n", f.types, f.capabilities);
     let names = ["all", "select", "indirect", "fast failover"];
     for (i, name) in names.iter().enumerate().filter(|(i, _)| f.types & 1 << i != 0) {
         let names = if version == Version::V10 { old_action_bits_text } else { action_bits_text };

@@ -42,7 +42,11 @@ fn spec(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, Text
         "load" => load(value),
         "output" => {
             let src = subfield(value)?;
-            Ok(LearnSpec { n_bits: src.n_bits.into(), src: LearnSource::Field(src), dst: LearnTarget::Output })
+            Ok(LearnSpec {
+                n_bits: src.n_bits.into(),
+                src: LearnSource::Field(src),
+                dst: LearnTarget::Output,
+            })
         }
         _ => matching(key, value, names),
     }
@@ -53,7 +57,11 @@ fn load(value: &str) -> Result<LearnSpec, TextError> {
     let dst = subfield(dst)?;
     let n_bits = u16::from(dst.n_bits);
     if let Some(number) = parse_integer(text, 16) {
-        return Ok(LearnSpec { n_bits, src: LearnSource::Value(fit(number, dst, value)?), dst: LearnTarget::Load(dst) });
+        return Ok(LearnSpec {
+            n_bits,
+            src: LearnSource::Value(fit(number, dst, value)?),
+            dst: LearnTarget::Load(dst),
+        });
     }
     let src = subfield(text)?;
     same_width(src, dst, value)?;
@@ -65,7 +73,7 @@ fn matching(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, 
     let whole = || if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
     let dst = match field(key).filter(|_| !key.contains('[')) {
         Some(f) => Subfield::whole(f),
-        None => Subfield::parse(key).or_else(|_| error(format!("{key}: unknown keyword {key}")))?,
+        None => Subfield::parse(key).or_else(|_| error(format!("{}: unknown keyword {key}", whole())))?,
     };
     let n_bits = u16::from(dst.n_bits);
     let of = |src| LearnSpec { n_bits, src, dst: LearnTarget::Match(dst) };
@@ -80,7 +88,8 @@ fn matching(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, 
         return Ok(of(LearnSource::Value(dst.field.parse_exact(value, names)?)));
     }
     let number = parse_integer(value, 16);
-    let number = number.map_or_else(|| error(format!("{}: cannot parse integer value: {value}", whole())), Ok)?;
+    let number =
+        number.map_or_else(|| error(format!("{}: cannot parse integer value: {value}", whole())), Ok)?;
     Ok(of(LearnSource::Value(fit(number, dst, &whole())?)))
 }
 

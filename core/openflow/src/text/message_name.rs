@@ -47,7 +47,13 @@ fn prefix(m: &Message) -> &'static str {
         | Body::FlowStatsRequest(_)
         | Body::FlowStatsReply(_)
         | Body::AggregateRequest(_)
-        | Body::AggregateReply(_) => if v == Version::V10 && m.extended { "NX" } else { "OFP" },
+        | Body::AggregateReply(_) => {
+            if v == Version::V10 && m.extended {
+                "NX"
+            } else {
+                "OFP"
+            }
+        }
         Body::GroupMod(_)
         | Body::GroupStatsRequest(_)
         | Body::GroupStatsReply(_)
@@ -57,8 +63,20 @@ fn prefix(m: &Message) -> &'static str {
         | Body::GroupFeaturesReply(_) => since(Version::V11, false),
         Body::PacketIn(_, crate::packet_io::PacketInFormat::Standard) => "OFP",
         Body::PacketIn(..) => "NX",
-        Body::RoleRequest(_) | Body::RoleReply(_) => if m.extended { "NX" } else { since(Version::V12, false) },
-        Body::SetAsync(_) => if m.extended { "NX" } else { since(Version::V13, false) },
+        Body::RoleRequest(_) | Body::RoleReply(_) => {
+            if m.extended {
+                "NX"
+            } else {
+                since(Version::V12, false)
+            }
+        }
+        Body::SetAsync(_) => {
+            if m.extended {
+                "NX"
+            } else {
+                since(Version::V13, false)
+            }
+        }
         Body::RoleStatus(_) | Body::BundleControl(_) | Body::BundleAdd(_) => since(Version::V14, true),
         Body::FlowMonitorRequest(_)
         | Body::FlowMonitorReply(_)
@@ -163,7 +181,13 @@ fn stem(body: &Body) -> (&'static str, Kind) {
         Body::TlvTableMod(_) => ("TLV_TABLE_MOD", Plain),
         Body::TlvTableRequest => ("TLV_TABLE_REQUEST", Plain),
         Body::TlvTableReply(_) => ("TLV_TABLE_REPLY", Plain),
-        Body::CtFlush(f) => if *f == zone_only(f) { ("CT_FLUSH_ZONE", Plain) } else { ("CT_FLUSH", Plain) },
+        Body::CtFlush(f) => {
+            if *f == zone_only(f) {
+                ("CT_FLUSH_ZONE", Plain)
+            } else {
+                ("CT_FLUSH", Plain)
+            }
+        }
     }
 }
 

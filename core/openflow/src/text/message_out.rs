@@ -144,7 +144,9 @@ fn body_text(m: &Message, names: &dyn PortNames, scope: Scope) -> String {
         }
         Body::BundleAdd(b) => session_out::bundle_add_text(b),
         Body::RequestForward(r) => match &r.body {
-            Body::GroupMod(g) => format!(" reason=group_mod{}", group_out::group_mod_text(g, m.version, names)),
+            Body::GroupMod(g) => {
+                format!(" reason=group_mod{}", group_out::group_mod_text(g, m.version, names))
+            }
             Body::MeterMod(mm) => format!(" reason=meter_mod{}", meter_out::meter_mod_text(mm)),
             _ => String::new(),
         },
@@ -192,7 +194,6 @@ fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
         }
         Body::QueueConfigReply(_, queues) => queue_config_text(queues, names),
         Body::GroupStatsRequest(g) | Body::GroupDescRequest(g) => {
-
             format!(" group_id={}", group_out::group_name(*g))
         }
         Body::GroupStatsReply(list) => list.iter().map(group_out::group_stats_text).collect(),
@@ -203,11 +204,19 @@ fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
         Body::MeterStatsRequest(id) | Body::MeterConfigRequest(id) => {
             format!(" {}", meter_out::meter_id_text(*id, '='))
         }
-        Body::MeterStatsReply(list) => list.iter().map(|s| format!("\n{}", meter_out::meter_stats_text(s))).collect(),
-        Body::MeterConfigReply(list) => list.iter().map(|c| format!("\n{}", meter_out::meter_config_text(c))).collect(),
+        Body::MeterStatsReply(list) => {
+            list.iter().map(|s| format!("\n{}", meter_out::meter_stats_text(s))).collect()
+        }
+        Body::MeterConfigReply(list) => {
+            list.iter().map(|c| format!("\n{}", meter_out::meter_config_text(c))).collect()
+        }
         Body::MeterFeaturesReply(f) => meter_out::meter_features_text(f),
-        Body::FlowMonitorRequest(list) => list.iter().map(|r| monitor_out::monitor_request_text(r, names)).collect(),
-        Body::FlowMonitorReply(list) => list.iter().map(|u| monitor_out::flow_update_text(u, names)).collect(),
+        Body::FlowMonitorRequest(list) => {
+            list.iter().map(|r| monitor_out::monitor_request_text(r, names)).collect()
+        }
+        Body::FlowMonitorReply(list) => {
+            list.iter().map(|u| monitor_out::flow_update_text(u, names)).collect()
+        }
         _ => vendor_text(&m.body),
     }
 }

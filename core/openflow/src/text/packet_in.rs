@@ -41,7 +41,9 @@ pub fn parse_packet_out(text: &str, names: &dyn PortNames) -> Result<(PacketOut,
                 };
                 matching.set(FieldId::PacketType, u128::from((ns & 0xffff) << 16 | kind & 0xffff));
             }
-            "packet" => packet = Some(parse_packet(value).map_err(|e| TextError(format!("packet: {}", e.0)))?),
+            "packet" => {
+                packet = Some(parse_packet(value).map_err(|e| TextError(format!("packet: {}", e.0)))?)
+            }
             _ => match FieldId::from_name(key) {
                 Some(field) => usable &= Protocols::of_usable(matching.parse_field(field, value, names)?),
                 None => return error(format!("unknown keyword {key}")),

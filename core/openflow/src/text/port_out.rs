@@ -75,7 +75,8 @@ fn state_text(s: &PortState) -> String {
 fn port_lines(p: &Port) -> String {
     let name: String = p.name.chars().take_while(|c| c.is_ascii_graphic() || *c == ' ').collect();
     let mut text = format!(" {}({name}): addr:{}\n", port_text(p.number, &NoNames), p.hw_addr);
-    text += &format!("     config:     {}\n     state:      {}\n", config_text(&p.config), state_text(&p.state));
+    text +=
+        &format!("     config:     {}\n     state:      {}\n", config_text(&p.config), state_text(&p.state));
     let features = [
         ("current:    ", p.current),
         ("advertised: ", p.advertised),
@@ -216,7 +217,11 @@ pub(super) fn queue_text(queue: u32) -> String {
 pub(super) fn queue_stats_text(q: &QueueStats, names: &dyn PortNames) -> String {
     let duration = if q.duration.sec == u32::MAX { "?".to_owned() } else { duration_text(q.duration) };
     let counters = counters(&[("bytes", q.tx_bytes), ("pkts", q.tx_packets), ("errors", q.tx_errors)]);
-    format!("  port {} queue {}: {counters}, duration={duration}\n", port_text(q.port, names), queue_text(q.queue))
+    format!(
+        "  port {} queue {}: {counters}, duration={duration}\n",
+        port_text(q.port, names),
+        queue_text(q.queue)
+    )
 }
 
 pub(super) fn queue_config_text(queues: &[QueueConfig], names: &dyn PortNames) -> String {
@@ -234,7 +239,8 @@ pub(super) fn queue_config_text(queues: &[QueueConfig], names: &dyn PortNames) -
             port = q.port;
             text += &format!("port={}\n", port_text(port, names));
         }
-        text += &format!("queue {}:{}{}\n", q.queue, rate("min_rate", q.min_rate), rate("max_rate", q.max_rate));
+        text +=
+            &format!("queue {}:{}{}\n", q.queue, rate("min_rate", q.min_rate), rate("max_rate", q.max_rate));
     }
     if text == " " { String::new() } else { text }
 }

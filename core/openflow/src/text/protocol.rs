@@ -30,12 +30,8 @@ const NAMES: [&str; 9] = [
 ];
 
 /// Sets that have a name of their own.
-const ABBREVIATIONS: [(Protocols, &str); 4] = [
-    (Protocols::ANY, "any"),
-    (Protocols(3), "OpenFlow10"),
-    (Protocols(12), "NXM"),
-    (Protocols::OXM, "OXM"),
-];
+const ABBREVIATIONS: [(Protocols, &str); 4] =
+    [(Protocols::ANY, "any"), (Protocols(3), "OpenFlow10"), (Protocols(12), "NXM"), (Protocols::OXM, "OXM")];
 
 impl Protocols {
     /// OpenFlow 1.0 without tables, with its own match.

@@ -11,7 +11,8 @@ use crate::version::Version;
 use std::fmt::Write;
 
 pub(super) fn features_text(f: &SwitchFeatures) -> String {
-    let mut text = format!(" dpid:{:016x}\nn_tables:{}, n_buffers:{}", f.datapath_id, f.n_tables, f.n_buffers);
+    let mut text =
+        format!(" dpid:{:016x}\nn_tables:{}, n_buffers:{}", f.datapath_id, f.n_tables, f.n_buffers);
     if f.auxiliary_id != 0 {
         let _ = write!(text, ", auxiliary_id:{}", f.auxiliary_id);
     }
@@ -100,7 +101,8 @@ pub(super) fn role_status_text(r: &RoleStatus) -> String {
     format!("{} reason={reason}", role_and_generation(r.role, generation))
 }
 
-const PACKET_IN_REASONS: [&str; 6] = ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
+const PACKET_IN_REASONS: [&str; 6] =
+    ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
 const PORT_REASONS: [&str; 3] = ["add", "delete", "modify"];
 const ROLE_REASONS: [&str; 3] = ["primary_request", "configuration_changed", "experimenter_data_changed"];
 const REQUEST_REASONS: [&str; 2] = ["group_mod_request", "meter_mod_request"];
@@ -179,7 +181,8 @@ fn hex(v: u32) -> String {
 
 fn tlv_table_text(maps: &[TlvMap]) -> String {
     let mut text =
-        " mapping table:\n  class  type  length  match field\n ------  ----  ------  --------------".to_owned();
+        " mapping table:\n  class  type  length  match field\n ------  ----  ------  --------------"
+            .to_owned();
     for m in maps {
         let (class, kind) = (hex(m.class.into()), hex(m.kind.into()));
         let _ = write!(text, "\n {class:>6}  {kind:>4}  {:>6}  tun_metadata{}", m.len, m.index);

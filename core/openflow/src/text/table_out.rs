@@ -106,7 +106,8 @@ fn same_instructions(a: (&InstructionFeatures, u8), b: (&InstructionFeatures, u8
 fn same_features(a: &TableFeatures, b: &TableFeatures) -> bool {
     (a.metadata_match, a.metadata_write, a.miss_config, a.max_entries)
         == (b.metadata_match, b.metadata_write, b.miss_config, b.max_entries)
-        && (a.supports_eviction, a.supports_vacancy_events) == (b.supports_eviction, b.supports_vacancy_events)
+        && (a.supports_eviction, a.supports_vacancy_events)
+            == (b.supports_eviction, b.supports_vacancy_events)
         && same_instructions((&a.nonmiss, a.table), (&b.nonmiss, b.table))
         && same_instructions((&a.miss, a.table), (&b.miss, b.table))
         && same_fields(&a.matching, &b.matching)
@@ -155,8 +156,11 @@ fn instructions_lines(i: &InstructionFeatures, before: Option<&InstructionFeatur
         if before.is_some_and(|b| b.instructions == i.instructions) {
             text += "      (same instructions)\n";
         } else {
-            let names: Vec<&str> =
-                INSTRUCTIONS.iter().filter(|(bit, _)| i.instructions & 1 << bit != 0).map(|(_, n)| *n).collect();
+            let names: Vec<&str> = INSTRUCTIONS
+                .iter()
+                .filter(|(bit, _)| i.instructions & 1 << bit != 0)
+                .map(|(_, n)| *n)
+                .collect();
             let _ = writeln!(text, "      instructions: {}", names.join(" "));
         }
     }
@@ -204,9 +208,12 @@ fn matching_lines(f: &TableFeatures, before: Option<&TableFeatures>) -> String {
         return "    (same matching)\n".to_owned();
     }
     let those = |mask: bool, wildcard: bool| {
-        sorted(f.matching.iter().copied().filter(|m| {
-            f.mask.contains(m) == mask && f.wildcard.contains(m) == wildcard
-        }))
+        sorted(
+            f.matching
+                .iter()
+                .copied()
+                .filter(|m| f.mask.contains(m) == mask && f.wildcard.contains(m) == wildcard),
+        )
     };
     "    matching:\n".to_owned()
         + &fields_line("      arbitrary mask", &those(true, true))
@@ -222,7 +229,8 @@ fn hex(v: u64) -> String {
 fn features_lines(f: &TableFeatures, before: Option<&TableFeatures>, capabilities: bool) -> String {
     let mut text = String::new();
     if f.metadata_match != 0 || f.metadata_write != 0 {
-        let _ = writeln!(text, "    metadata: match={} write={}", hex(f.metadata_match), hex(f.metadata_write));
+        let _ =
+            writeln!(text, "    metadata: match={} write={}", hex(f.metadata_match), hex(f.metadata_write));
     }
     if capabilities {
         let not = |has: bool| if has { "" } else { "not " };
@@ -280,7 +288,13 @@ impl TablesText {
         self.before = Some((f.clone(), stats));
     }
 
-    fn full(&mut self, f: &TableFeatures, stats: Option<(u32, u64, u64)>, before: Option<&TableFeatures>, same: bool) {
+    fn full(
+        &mut self,
+        f: &TableFeatures,
+        stats: Option<(u32, u64, u64)>,
+        before: Option<&TableFeatures>,
+        same: bool,
+    ) {
         if let Some((active, lookups, matched)) = stats {
             let _ = writeln!(self.text, "    active={active}, lookup={lookups}, matched={matched}");
         }
@@ -337,7 +351,8 @@ mod tests {
 
     #[test]
     fn names_are_put_together() {
-        let names = ["eth_src", "eth_dst", "metadata", "reg0", "reg1", "reg2", "nsh_flags", "nsh_c1", "nsh_c2"];
+        let names =
+            ["eth_src", "eth_dst", "metadata", "reg0", "reg1", "reg2", "nsh_flags", "nsh_c1", "nsh_c2"];
         assert_eq!(names_text(&names, " "), "eth_{src,dst} metadata reg0...reg2 nsh_{flags,c1...c2}");
     }
 

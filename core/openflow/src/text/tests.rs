@@ -86,7 +86,9 @@ fn errors_say_what_is_wrong() {
 
 #[test]
 fn a_flow_mod() {
-    let (m, _) = parse_flow_mod("table=3, priority=7, tcp, in_port=1 actions=output:2", FlowCommand::Add, &NoNames).unwrap();
+    let (m, _) =
+        parse_flow_mod("table=3, priority=7, tcp, in_port=1 actions=output:2", FlowCommand::Add, &NoNames)
+            .unwrap();
     assert_eq!((m.table, m.priority), (3, 7));
     assert_eq!(m.actions, [Action::output(OfPort(2))]);
     assert_eq!(m.matching.text(&NoNames), "tcp,in_port=1");
