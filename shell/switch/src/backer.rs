@@ -9,7 +9,7 @@ use netdev::device::Netdev;
 use runtime::{Clock, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::PortNo;
+use units::{Millis, PortNo};
 
 /// A port of the datapath, for tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,13 +36,20 @@ pub struct Backer {
     pub workers: Workers,
     /// Its ports.
     pub ports: BTreeMap<PortNo, PortInfo>,
-    /// Something changed that translations depend on: publish and sweep.
+    /// Something changed that translations depend on: publish, and sweep.
     pub dirty: bool,
+    /// Published since the last sweep: megaflows may be wrong.
+    pub stale: bool,
+    /// Not before then.
+    pub next_sweep: Millis,
     /// Most megaflows ever seen.
     pub flows_max: u64,
     /// How long the last sweep took, milliseconds.
     pub sweep_ms: u64,
 }
+
+/// Between two sweeps at least this many times the length of the last one passes.
+const SWEEP_SHARE: u64 = 3;
 
 /// Whether workers are threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,10 +83,23 @@ impl Backer {
             // The datapath's own port: it has a name and a number, and no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             dirty: true,
+            stale: false,
+            next_sweep: Millis(0),
             flows_max: 0,
             sweep_ms: 0,
             kind,
         })
+    }
+
+    /// It is time for a sweep, if one is due.
+    pub fn may_sweep(&self, now: Millis) -> bool {
+        now >= self.next_sweep
+    }
+
+    /// A sweep took this long. The next one waits, so that a stream of flow mods leaves the main loop time for others.
+    pub fn swept(&mut self, now: Millis, took_ms: u64) {
+        self.sweep_ms = took_ms;
+        self.next_sweep = now + Millis(took_ms * SWEEP_SHARE);
     }
 
     /// `netdev@ovs-netdev`

@@ -1,6 +1,7 @@
 //! One turn of the main loop, and what it waits for afterwards.
 
 use crate::commands::{self, Answer, Pending};
+use crate::cycles;
 use crate::fail_open;
 use crate::publish::publish;
 use crate::revalidate;
@@ -18,6 +19,8 @@ static LOG: Module = Module::new("bridge");
 
 /// Flow timeouts are looked at this often, and megaflows for idleness.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
+/// States that nothing announces (how long a controller has been connected) are written this often.
+const STATUS_INTERVAL: Millis = Millis(1000);
 /// In dummy mode the workers are polled at most this many times before something else gets its turn: two dummies
 /// that send to each other must not keep the loop for ever.
 const INLINE_POLLS: usize = 1000;
@@ -31,6 +34,7 @@ impl Switch {
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
             self.reconfigure();
+            self.status_due = true;
         }
         self.run_links();
         self.run_devices(now);
@@ -38,7 +42,10 @@ impl Switch {
         self.run_openflow(now);
         self.run_expiry(now);
         self.run_packets();
-        self.write_status();
+        self.publish_changes();
+        if self.status_due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
+            self.write_status(now);
+        }
         for request in control.run() {
             self.run_packets();
             match commands::execute(self, &request.method, &request.args, request.format) {
@@ -52,9 +59,13 @@ impl Switch {
         }
     }
 
-    /// Publishes what changed, and lets packets through until nothing is left to do: in dummy mode what was caused
-    /// has happened when this returns.
+    /// In dummy mode: lets packets through until nothing is left to do, so that all that was caused has happened when
+    /// this returns. Otherwise packets have a thread of their own, and changes are published once a turn.
     pub(crate) fn run_packets(&mut self) {
+        if !self.options.dummy_mode() {
+            self.do_deeds();
+            return;
+        }
         for _ in 0..INLINE_POLLS {
             self.publish_changes();
             let mut busy = false;
@@ -70,13 +81,21 @@ impl Switch {
         self.waker.wake();
     }
 
+    /// Publishes what changed. Megaflows made from older state are swept at once in dummy mode, else when it is time.
     pub(crate) fn publish_changes(&mut self) {
         let now = self.clock.now();
-        for backer in self.backers.values_mut().filter(|b| b.dirty) {
-            backer.dirty = false;
-            publish(backer, &mut self.bridges);
-            if backer.datapath.flow_count() > 0 {
+        let at_once = self.options.dummy_mode();
+        for backer in self.backers.values_mut() {
+            if std::mem::take(&mut backer.dirty) {
+                publish(backer, &mut self.bridges);
+                backer.stale = true;
+            }
+            if backer.stale && (at_once || backer.may_sweep(now)) {
+                backer.stale = false;
+                let started = cycles::now();
                 revalidate::sweep(backer, now);
+                let took = (cycles::now() - started).0 / 1_000_000;
+                backer.swept(now, took);
             }
         }
     }
@@ -139,6 +158,7 @@ impl Switch {
             }
             for (old, new) in changed {
                 bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+                self.status_due = true;
                 if let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
                     backer.dirty = true;
                 }
@@ -164,6 +184,7 @@ impl Switch {
             let alive = bridge.conns.any_connected();
             let changed = fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
             (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
+            self.status_due |= changed;
             if changed && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
                 backer.dirty = true;
             }
@@ -224,6 +245,9 @@ impl Switch {
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
+        }
+        for backer in self.backers.values().filter(|b| b.stale) {
+            set.deadline(backer.next_sweep);
         }
         if !self.pending.is_empty() {
             set.wake_now();

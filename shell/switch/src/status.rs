@@ -55,10 +55,12 @@ fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
 
 impl Switch {
     /// Writes what differs, if the last transaction has been answered.
-    pub(crate) fn write_status(&mut self) {
+    pub(crate) fn write_status(&mut self, now: Millis) {
         if !self.db.is_idle() {
             return;
         }
+        self.status_due = false;
+        self.last.status = now;
         if self.applied.root.is_none() {
             // Where nobody else prepares the database (`ovs-vsctl init`), its one row is ours to make.
             if self.options.own_versions && self.greeted {
@@ -66,7 +68,6 @@ impl Switch {
             }
             return;
         }
-        let now = self.clock.now();
         let with_statistics = now.since(self.last.statistics) >= STATISTICS_INTERVAL || self.statistics_due;
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);

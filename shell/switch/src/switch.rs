@@ -43,6 +43,8 @@ pub struct Switch {
     pub next_bridge: u32,
     /// When periodic work was last done.
     pub last: Periodic,
+    /// A state changed that the database shows.
+    pub status_due: bool,
     /// Statistics are to be written at the next occasion.
     pub statistics_due: bool,
     /// The first configuration has been read.
@@ -60,6 +62,8 @@ pub struct Periodic {
     pub expiry: Millis,
     /// Writing statistics to the database.
     pub statistics: Millis,
+    /// Writing states to the database.
+    pub status: Millis,
 }
 
 impl Switch {
@@ -82,7 +86,8 @@ impl Switch {
             pending: Vec::new(),
             exiting: None,
             next_bridge: 1,
-            last: Periodic { expiry: now, statistics: Millis(0) },
+            last: Periodic { expiry: now, ..Periodic::default() },
+            status_due: false,
             statistics_due: false,
             greeted: false,
             refused_bridges: BTreeMap::new(),
