@@ -67,8 +67,9 @@ fn control_socket(args: &DaemonArgs, dirs: &Dirs, dummies: bool) -> Result<Serve
         Some(path) => dirs.in_run(path),
         None => dirs.in_run(&format!("{}.{}.ctl", dirs.progname, std::process::id())),
     };
-    Server::bind(&path, &version, &names)
-        .map_err(|e| format!("could not listen for control connections on {}: {}", path.display(), runtime::error_text(&e)))
+    Server::bind(&path, &version, &names).map_err(|e| {
+        format!("could not listen for control connections on {}: {}", path.display(), runtime::error_text(&e))
+    })
 }
 
 fn serve(

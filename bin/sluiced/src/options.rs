@@ -40,7 +40,9 @@ impl Arguments {
                 // There is no routing table of the system to read yet, so there is nothing to disable.
                 ("--disable-system-route", None) => {}
                 // Poll-mode threads have no cores of their own in dummy mode yet; the list is checked all the same.
-                ("--dummy-numa", value) => check_numa_list(value.or_else(|| args.next().map(String::as_str)))?,
+                ("--dummy-numa", value) => {
+                    check_numa_list(value.or_else(|| args.next().map(String::as_str)))?
+                }
                 ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
                 (name, _) if name.starts_with('-') && name.len() > 1 => {
                     return Err(format!("unrecognized option '{name}'\nuse --help for help"));
@@ -77,7 +79,12 @@ pub fn version(dirs: &Dirs) -> String {
     if dirs.progname.starts_with("ovs-") {
         runtime::version_text(&dirs.progname)
     } else {
-        format!("{} (Sluice) {}, as {}", dirs.progname, env!("CARGO_PKG_VERSION"), runtime::version_text("ovs-vswitchd"))
+        format!(
+            "{} (Sluice) {}, as {}",
+            dirs.progname,
+            env!("CARGO_PKG_VERSION"),
+            runtime::version_text("ovs-vswitchd")
+        )
     }
 }
 
@@ -85,7 +92,9 @@ pub fn version(dirs: &Dirs) -> String {
 pub fn usage(dirs: &Dirs) -> String {
     let name = &dirs.progname;
     let database = if name == "ovs-vswitchd" {
-        format!("usage: {name} [OPTIONS] [DATABASE]\nwhere DATABASE is a socket on which ovsdb-server is listening\n")
+        format!(
+            "usage: {name} [OPTIONS] [DATABASE]\nwhere DATABASE is a socket on which ovsdb-server is listening\n"
+        )
     } else {
         format!(
             "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n",

@@ -79,12 +79,13 @@ impl Shared {
         key: &Key,
         translation: &Translation,
         handler: Option<&dyn UpcallHandler>,
+        now: Millis,
     ) -> Option<u32> {
         let mut flows = self.flows();
         if !handler?.is_current(translation.version) {
             return None;
         }
-        flows.publish(flow, key, &translation.mask, &translation.actions, &translation.owner)
+        flows.publish(flow, key, &translation.mask, &translation.actions, &translation.owner, Some(now))
     }
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
@@ -188,7 +189,7 @@ impl Datapath {
     ) -> Result<Ufid, PutError> {
         let mut flows = self.shared.flows();
         let before = flows.len();
-        let index = flows.insert(key, &Key::from_flow(key), mask, &actions, &owner);
+        let index = flows.insert(key, &Key::from_flow(key), mask, &actions, &owner, None);
         let index = index.ok_or(PutError::NoRoom)?;
         if flows.len() == before {
             return Err(PutError::Exists);

@@ -46,6 +46,8 @@ struct Entry {
     owner: Arc<dyn FlowOwner>,
     total: FlowStats,
     lanes: Vec<Counted>,
+    /// When a packet made it; `None`: put by hand.
+    created: Option<Millis>,
 }
 
 /// See the module.
@@ -131,12 +133,13 @@ impl Flows {
         mask: &Flow,
         actions: &Arc<[DpAction]>,
         owner: &Arc<dyn FlowOwner>,
+        created: Option<Millis>,
     ) -> Option<u32> {
         // Another worker may have published it since this one looked.
         if let Some(index) = self.publisher.find(flow.in_port, key) {
             return Some(index);
         }
-        self.insert(flow, key, mask, actions, owner)
+        self.insert(flow, key, mask, actions, owner, created)
     }
 
     /// As `publish`, whether or not another megaflow covers the packet.
@@ -147,6 +150,7 @@ impl Flows {
         mask: &Flow,
         actions: &Arc<[DpAction]>,
         owner: &Arc<dyn FlowOwner>,
+        created: Option<Millis>,
     ) -> Option<u32> {
         if self.entries.len() >= self.limit {
             return None;
@@ -161,7 +165,8 @@ impl Flows {
                 let ufid = self.ufid(flow, &mask);
                 let (actions, owner) = (Arc::clone(actions), Arc::clone(owner));
                 let total = FlowStats::default();
-                let entry = Entry { ufid, key: *flow, mask, actions, owner, total, lanes: Vec::new() };
+                let entry =
+                    Entry { ufid, key: *flow, mask, actions, owner, total, lanes: Vec::new(), created };
                 self.by_ufid.insert(ufid, index);
                 self.entries.insert(index, entry);
                 Some(index)
@@ -187,6 +192,7 @@ impl Flows {
             actions: Arc::clone(&entry.actions),
             owner: Arc::clone(&entry.owner),
             total: FlowStats::default(),
+            created: entry.created,
             lanes: entry.lanes.clone(),
         };
         self.dying.insert(old, rest);
@@ -285,6 +291,7 @@ fn show(entry: &Entry, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {
         ufid: entry.ufid,
         worker,
         owner: Arc::clone(&entry.owner),
+        created: entry.created,
     }
 }
 

@@ -63,6 +63,8 @@ pub struct DpFlow {
     pub worker: Option<WorkerId>,
     /// The control half's side.
     pub owner: Arc<dyn FlowOwner>,
+    /// When a packet made it, which `stats` do not count: its rules were credited at once. `None`: put by hand.
+    pub created: Option<Millis>,
 }
 
 /// Totals of a datapath (`dpctl/show`).

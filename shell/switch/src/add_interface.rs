@@ -7,9 +7,15 @@ use config::{BridgeConfig, Desired, InterfaceConfig};
 use openflow::port::PortReason;
 
 /// What a row wants: the bridge's configuration, the name of the Port row, the interface.
-fn wanted<'a>(desired: &'a Desired, bridge: &str, name: &str) -> Option<(&'a BridgeConfig, &'a str, &'a InterfaceConfig)> {
+fn wanted<'a>(
+    desired: &'a Desired,
+    bridge: &str,
+    name: &str,
+) -> Option<(&'a BridgeConfig, &'a str, &'a InterfaceConfig)> {
     let config = desired.bridges.get(bridge)?;
-    let of = |p: &'a config::PortConfig| p.interfaces.iter().find(|i| i.name == name).map(|i| (p.name.as_str(), i));
+    let of = |p: &'a config::PortConfig| {
+        p.interfaces.iter().find(|i| i.name == name).map(|i| (p.name.as_str(), i))
+    };
     let (row, interface) = config.ports.values().find_map(of)?;
     Some((config, row, interface))
 }
@@ -36,7 +42,12 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
 }
 
 /// Opens the device and makes it a port of the datapath; the text is the row's error.
-fn open(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<BridgePort, String> {
+fn open(
+    switch: &mut Switch,
+    bridge: &str,
+    row: &str,
+    interface: &InterfaceConfig,
+) -> Result<BridgePort, String> {
     let now = switch.clock.now();
     let name = interface.name.as_str();
     let kind = switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
@@ -60,9 +71,9 @@ fn open(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfi
         }
         let facts = netdev.facts().map_err(|e| e.to_string())?;
         let number = backer.free_number(name);
-        backer
-            .add_port(number, &mut *netdev)
-            .map_err(|_| format!("could not add network device {name} to ofproto (No space left on device)"))?;
+        backer.add_port(number, &mut *netdev).map_err(|_| {
+            format!("could not add network device {name} to ofproto (No space left on device)")
+        })?;
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
@@ -90,8 +101,22 @@ fn open(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfi
 /// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
 fn not_built(kind: &str) -> Option<&'static str> {
     const LATER: [&str; 16] = [
-        "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "srv6", "bareudp", "dpdk", "dpdkvhostuser",
-        "dpdkvhostuserclient", "afxdp", "afxdp-nonpmd", "lisp", "stt",
+        "vxlan",
+        "geneve",
+        "gre",
+        "ip6gre",
+        "erspan",
+        "ip6erspan",
+        "gtpu",
+        "srv6",
+        "bareudp",
+        "dpdk",
+        "dpdkvhostuser",
+        "dpdkvhostuserclient",
+        "afxdp",
+        "afxdp-nonpmd",
+        "lisp",
+        "stt",
     ];
     LATER.contains(&kind).then_some("type not built yet in this version of Sluice")
 }
@@ -113,7 +138,9 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
         return add(switch, desired, bridge, name);
     };
     let renumber = interface.ofport_request.is_some_and(|wanted| {
-        wanted != port.ofport.0 && name != bridge && !switch.bridges[bridge].ports.contains_key(&units::OfPort(wanted))
+        wanted != port.ofport.0
+            && name != bridge
+            && !switch.bridges[bridge].ports.contains_key(&units::OfPort(wanted))
     });
     if renumber {
         switch.remove_interface(bridge, name);

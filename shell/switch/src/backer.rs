@@ -62,7 +62,13 @@ pub enum Threads {
 
 impl Backer {
     /// An empty datapath of a type.
-    pub fn new(kind: &str, threads: Threads, clock: &Clock, waker: Waker, seed: u64) -> std::io::Result<Backer> {
+    pub fn new(
+        kind: &str,
+        threads: Threads,
+        clock: &Clock,
+        waker: Waker,
+        seed: u64,
+    ) -> std::io::Result<Backer> {
         let datapath = Datapath::new(&datapath::Config { seed, ..datapath::Config::default() });
         let control = Arc::new(Control::new(waker));
         let patches = Arc::new(PatchCounters::default());
@@ -124,7 +130,8 @@ impl Backer {
             let base = if name.starts_with("br") { 100 } else { 0 };
             if let Ok(n) = digits.parse::<u32>() {
                 let wanted = PortNo(n.saturating_add(base));
-                if wanted.0 != 0 && wanted.0 <= datapath::ports::MAX_PORT && !self.ports.contains_key(&wanted) {
+                if wanted.0 != 0 && wanted.0 <= datapath::ports::MAX_PORT && !self.ports.contains_key(&wanted)
+                {
                     return wanted;
                 }
             }

@@ -4,6 +4,7 @@
 
 use crate::macs::SharedMacs;
 use crate::port::BridgePort;
+use bridge::BundleId;
 use config::BridgeConfig;
 use flow::Mac;
 use ofconn::ConnManager;
@@ -11,7 +12,6 @@ use ofproto::Ofproto;
 use openflow::session::FragMode;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use bridge::BundleId;
 use units::{Millis, OfPort};
 use xlate::BridgeId;
 

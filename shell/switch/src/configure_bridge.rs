@@ -28,7 +28,11 @@ pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Op
     for what in config.not_built.iter().chain(config.ports.values().flat_map(|p| &p.not_built)) {
         let known = old.not_built.contains(what) || old.ports.values().any(|p| p.not_built.contains(what));
         if !known || !bridge.configured {
-            runtime::warn!(LOG, "bridge {}: {what} is not built yet in this version of Sluice and has no effect", bridge.name);
+            runtime::warn!(
+                LOG,
+                "bridge {}: {what} is not built yet in this version of Sluice and has no effect",
+                bridge.name
+            );
         }
     }
     let targets = config.controllers.iter().map(target).collect();
@@ -83,7 +87,8 @@ fn vlans(bridge: &mut Bridge, old: &BridgeConfig) {
         .values()
         .filter(|new| {
             old.ports.get(&new.name).is_some_and(|o| {
-                (o.vlan_mode, o.tag, &o.trunks, &o.cvlans) != (new.vlan_mode, new.tag, &new.trunks, &new.cvlans)
+                (o.vlan_mode, o.tag, &o.trunks, &o.cvlans)
+                    != (new.vlan_mode, new.tag, &new.trunks, &new.cvlans)
             })
         })
         .map(|p| p.name.clone())

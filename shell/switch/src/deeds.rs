@@ -63,7 +63,12 @@ impl Switch {
         let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, now, now) {
             Ok(learned) => learned,
             Err(e) => {
-                runtime::warn_rl!(LOG, LIMIT, "{}: learn action failed to modify flow table ({e})", bridge.name);
+                runtime::warn_rl!(
+                    LOG,
+                    LIMIT,
+                    "{}: learn action failed to modify flow table ({e})",
+                    bridge.name
+                );
                 return;
             }
         };

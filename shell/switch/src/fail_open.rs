@@ -7,8 +7,8 @@ use crate::bridge::Bridge;
 use crate::reconfigure::LOG;
 use config::FailMode;
 use flow::Match;
-use openflow::action::Action;
 use openflow::FlowMod;
+use openflow::action::Action;
 use units::{Millis, OfPort};
 
 /// Above every priority of OpenFlow.

@@ -33,7 +33,13 @@ impl Handler {
         Handler { control, patches, knobs: Knobs::default() }
     }
 
-    fn translate(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: Option<&[u8]>) -> Output {
+    fn translate(
+        &self,
+        published: &Published,
+        bridge: BridgeId,
+        flow: &Flow,
+        packet: Option<&[u8]>,
+    ) -> Output {
         let input = Input {
             bridge,
             flow,
@@ -152,9 +158,8 @@ impl UpcallHandler for Handler {
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         use xlate::Recirc;
-        let UserspaceCookie::Controller {
-            dont_send, reason, recirc_id, rule_cookie, controller_id, ..
-        } = userspace.cookie
+        let UserspaceCookie::Controller { dont_send, reason, recirc_id, rule_cookie, controller_id, .. } =
+            userspace.cookie
         else {
             return;
         };

@@ -32,7 +32,14 @@ fn reason(number: u8) -> PacketInReason {
 pub fn metadata(flow: &Flow) -> Match {
     let mut m = Match::CATCHALL;
     m.set(FieldId::InPort, u128::from(flow.in_port));
-    let fields = [FieldId::Metadata, FieldId::TunId, FieldId::TunSrc, FieldId::TunDst, FieldId::PktMark, FieldId::CtMark];
+    let fields = [
+        FieldId::Metadata,
+        FieldId::TunId,
+        FieldId::TunSrc,
+        FieldId::TunDst,
+        FieldId::PktMark,
+        FieldId::CtMark,
+    ];
     let registers = (0..flow::flow::REGS).filter_map(FieldId::reg);
     for field in fields.into_iter().chain(registers) {
         let value = field.get(flow);
@@ -40,10 +47,9 @@ pub fn metadata(flow: &Flow) -> Match {
             m.set(field, value);
         }
     }
-    for (field, value) in [
-        (FieldId::CtState, u128::from(flow.ct_state)),
-        (FieldId::CtZone, u128::from(flow.ct_zone)),
-    ] {
+    for (field, value) in
+        [(FieldId::CtState, u128::from(flow.ct_state)), (FieldId::CtZone, u128::from(flow.ct_zone))]
+    {
         if value != 0 {
             m.set(field, value);
         }

@@ -37,7 +37,12 @@ impl PatchCounters {
 
     /// The counters of a port.
     pub fn get(&self, bridge: BridgeId, port: OfPort) -> PatchStats {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(bridge, port)).copied().unwrap_or_default()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&(bridge, port))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// A port is gone; one that comes later begins at zero.

@@ -85,7 +85,10 @@ impl BridgePort {
 
     /// The address that a patch port, which has no device, shows: local, unicast, and the same for the same name.
     pub fn patch_mac(&self) -> Mac {
-        let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash = self
+            .name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         let mut mac = Mac::from_u64(hash).0;
         mac[0] = mac[0] & 0xfc | 0x02;
         Mac(mac)

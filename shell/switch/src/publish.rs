@@ -71,8 +71,16 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
                 ports.insert(*ofport, view);
             }
         }
-        let floodable = members.iter().any(|p| ports.get(p).is_some_and(|p| !p.flags.contains(PortFlags::NO_FLOOD)));
-        bundles.push(Bundle { id, name, ports: members, vlan: vlan(&row), floodable, protected: row.protected });
+        let floodable =
+            members.iter().any(|p| ports.get(p).is_some_and(|p| !p.flags.contains(PortFlags::NO_FLOOD)));
+        bundles.push(Bundle {
+            id,
+            name,
+            ports: members,
+            vlan: vlan(&row),
+            floodable,
+            protected: row.protected,
+        });
     }
     // Floods go out in the order of port numbers.
     bundles.sort_by_key(|b| b.ports.first().copied());

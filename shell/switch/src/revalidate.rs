@@ -63,8 +63,8 @@ pub fn expire(backer: &mut Backer, limits: &Limits, now: Millis) {
     let flows = backer.datapath.flow_dump(now);
     backer.flows_max = backer.flows_max.max(flows.len() as u64);
     for flow in flows {
-        // A flow that no packet has used was put by hand: it is its maker's.
-        if flow.stats.used.is_some_and(|used| now.since(used) > limits.idle) {
+        // A flow put by hand that no packet has used is its maker's.
+        if flow.stats.used.or(flow.created).is_some_and(|used| now.since(used) > limits.idle) {
             backer.datapath.flow_del(flow.ufid, now);
         }
     }

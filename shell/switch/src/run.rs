@@ -12,8 +12,8 @@ use openflow::Version;
 use openflow::port::PortReason;
 use runtime::poll_loop::Interest;
 use runtime::{Module, WaitSet};
-use unixctl::Server;
 use units::Millis;
+use unixctl::Server;
 
 static LOG: Module = Module::new("bridge");
 
@@ -130,8 +130,13 @@ impl Switch {
             crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,
             crate::port::Backing::Patch { .. } => false,
         };
-        let names: Vec<String> =
-            self.bridges.values().flat_map(|b| b.ports.values()).filter(|p| changed(p)).map(|p| p.name.clone()).collect();
+        let names: Vec<String> = self
+            .bridges
+            .values()
+            .flat_map(|b| b.ports.values())
+            .filter(|p| changed(p))
+            .map(|p| p.name.clone())
+            .collect();
         for name in names {
             self.refresh_device(Some(&name));
         }
@@ -150,7 +155,9 @@ impl Switch {
                     Ok(_) => continue,
                     // The device is gone; its port stays, without a link, until the row goes.
                     Err(_) => {
-                        let Some(f) = port.facts.as_mut().filter(|f| f.link_up || f.admin_up) else { continue };
+                        let Some(f) = port.facts.as_mut().filter(|f| f.link_up || f.admin_up) else {
+                            continue;
+                        };
                         (f.link_up, f.admin_up) = (false, false);
                     }
                 }
@@ -182,7 +189,8 @@ impl Switch {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
             let alive = bridge.conns.any_connected();
-            let changed = fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
+            let changed =
+                fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
             (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
             self.status_due |= changed;
             if changed && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {

@@ -55,15 +55,15 @@ fn one(
         return engine.drop_packet(packet, reason);
     }
     engine.tally.add(Event::Missed, 1);
+    // The packet that makes a megaflow is not one of those that the megaflow counts.
     let len = packet.frame.len() as u64;
+    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
     if translation.install
-        && let Some(index) = shared.publish(&flow, &key, &translation, engine.handler.as_deref())
+        && let Some(index) = shared.publish(&flow, &key, &translation, engine.handler.as_deref(), now)
         && let Some(megaflow) = guard.get(index)
     {
-        engine.lane.count(index, 1, len, now.0 as u32, flags);
         return run_one(engine, &megaflow.payload, packet);
     }
-    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
     run_one(engine, &Program::compile(&translation.actions), packet);
 }
 

@@ -161,7 +161,6 @@ fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Millis;
     use ::bridge::{LearnNeed, MacTable};
     use units::Millis;
 
