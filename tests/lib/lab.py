@@ -5,6 +5,7 @@ Every process and namespace made here is remembered and ended by `clean_up`, whi
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -63,6 +64,12 @@ def wait_until(condition, what, seconds=10):
             return
         time.sleep(0.05)
     raise AssertionError("not within %d s: %s" % (seconds, what))
+
+
+def listens(path):
+    """Whether somebody accepts connections on that Unix socket."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(path) == 0
 
 
 def clean_up():
@@ -150,6 +157,9 @@ class Switch:
                             env=self.env, stderr=subprocess.DEVNULL)
         wait_until(lambda: os.path.exists("%s/%s.pid" % (self.dir, self.name)) or self.daemon.poll() is not None,
                    "the daemon's pid file")
+        if self.database == "embedded":
+            # The socket of a daemon that was killed lies there, too, but nobody listens.
+            wait_until(lambda: listens(self.dir + "/db.sock") or self.daemon.poll() is not None, "the database's socket")
         assert self.daemon.poll() is None, "the daemon ended at once:\n" + self.log()
 
     def kill_daemon(self, sig=signal.SIGKILL):

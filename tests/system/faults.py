@@ -59,19 +59,24 @@ def test_database_restarts():
 
 
 def test_controller_that_sends_garbage():
-    """Controllers and management clients that send noise are cut off; nothing else notices."""
+    """Controllers and management clients that send noise are cut off; nothing else notices.
+
+    The hostile controller has a bridge of its own: a bridge that gets a controller forgets its flows and forwards
+    nothing until the controller has spoken or been given up, whatever the traffic.
+    """
     s = lab.Switch().start()
     traffic = Traffic(s)
+    s.add_bridge("br1")
     seed = random.Random(7)
     for i in range(100):
         c = socket.socket(socket.AF_UNIX)
         c.settimeout(2)
-        c.connect(s.dir + "/br0.mgmt")
+        c.connect(s.dir + ("/br0.mgmt", "/br1.mgmt")[i % 2])
         hello = bytes([1, 0, 0, 8, 0, 0, 0, 1])
         noise = bytes(seed.randrange(256) for _ in range(seed.randrange(1, 400)))
         forged = bytes([1, seed.randrange(30)]) + (8 + len(noise)).to_bytes(2, "big") + b"\0\0\0\2" + noise
         try:
-            c.sendall((hello if i % 2 else b"") + (forged if i % 3 else noise))
+            c.sendall((hello if i % 4 < 2 else b"") + (forged if i % 3 else noise))
             c.recv(100)
         except OSError:
             pass
@@ -94,14 +99,15 @@ def test_controller_that_sends_garbage():
     thread = threading.Thread(target=hostile)
     thread.start()
     try:
-        s.vsctl("set-controller", "br0", "tcp:127.0.0.1:%d" % server.getsockname()[1], "--",
-                "set-fail-mode", "br0", "standalone")
+        s.vsctl("set-controller", "br1", "tcp:127.0.0.1:%d" % server.getsockname()[1], "--",
+                "set-fail-mode", "br1", "standalone")
         time.sleep(3)
         s.ofctl("dump-flows", "br0")
+        s.ofctl("dump-flows", "br1")
     finally:
         stop.set()
         thread.join()
-    s.vsctl("del-controller", "br0")
+    s.vsctl("del-controller", "br1")
     assert traffic.lost() == 0
 
 
