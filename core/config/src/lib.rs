@@ -16,5 +16,5 @@ pub use controller::ControllerConfig;
 pub use desired::Desired;
 pub use interface::InterfaceConfig;
 pub use plan::{Step, plan};
-pub use port::{PortConfig, VlanMode};
+pub use port::PortConfig;
 pub use row::Row;

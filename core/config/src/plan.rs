@@ -107,3 +107,143 @@ pub fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
     removals.extend(rest);
     removals
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FailMode, PortConfig};
+    use bridge::VlanConfig;
+    use ovsdb::Uuid;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn interface(name: &str, kind: &str, options: u8) -> InterfaceConfig {
+        InterfaceConfig {
+            uuid: Uuid::from_u128(name.bytes().map(u128::from).sum()),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            options: BTreeMap::from([("n".to_owned(), options.to_string())]),
+            other_config: BTreeMap::new(),
+            ofport_request: None,
+            mtu_request: None,
+            mac: None,
+        }
+    }
+
+    fn bridge_config(name: &str, datapath_type: &str, devices: Vec<InterfaceConfig>) -> BridgeConfig {
+        let port = |i: InterfaceConfig| PortConfig {
+            uuid: i.uuid,
+            name: i.name.clone(),
+            interfaces: vec![i],
+            vlan: VlanConfig::trunk(),
+            protected: false,
+            not_built: Vec::new(),
+        };
+        BridgeConfig {
+            uuid: Uuid::from_u128(name.len() as u128),
+            name: name.to_owned(),
+            datapath_type: datapath_type.to_owned(),
+            datapath_id: None,
+            hwaddr: None,
+            fail_mode: FailMode::Standalone,
+            protocols: Vec::new(),
+            controllers: Vec::new(),
+            ports: devices.into_iter().map(port).map(|p| (p.name.clone(), p)).collect(),
+            flood_vlans: Vec::new(),
+            mac_aging_secs: 300,
+            mac_table_size: 8192,
+            forward_bpdu: false,
+            flow_tables: BTreeMap::new(),
+            other_config: BTreeMap::new(),
+            not_built: Vec::new(),
+        }
+    }
+
+    fn desired(bridges: Vec<BridgeConfig>) -> Desired {
+        let bridges = bridges.into_iter().map(|b| (b.name.clone(), b)).collect();
+        Desired { bridges, ..Desired::default() }
+    }
+
+    fn states() -> impl Strategy<Value = Desired> {
+        let device = (0..5u8, prop_oneof![Just("system"), Just("internal")], 0..2u8)
+            .prop_map(|(n, kind, options)| interface(&format!("p{n}"), kind, options));
+        let devices = prop::collection::vec(device, 0..5);
+        let bridge = (0..3u8, prop_oneof![Just("netdev"), Just("system")], devices).prop_map(
+            |(n, kind, mut devices)| {
+                let name = format!("br{n}");
+                devices.push(interface(&name, "internal", 0));
+                bridge_config(&name, kind, devices)
+            },
+        );
+        prop::collection::vec(bridge, 0..4).prop_map(desired)
+    }
+
+    /// Devices that run: by bridge and name, with their options.
+    type Running = BTreeMap<String, BTreeMap<String, InterfaceConfig>>;
+
+    fn running(state: &Desired) -> Running {
+        let of = |b: &BridgeConfig| interfaces(b).map(|i| (i.name.clone(), i.clone())).collect();
+        state.bridges.iter().map(|(name, b)| (name.clone(), of(b))).collect()
+    }
+
+    proptest! {
+        /// Each step is legal where it stands, and together they lead to the desired state.
+        #[test]
+        fn the_steps_lead_there(current in states(), wanted in states()) {
+            let mut now = running(&current);
+            let mut configured = BTreeSet::new();
+            for step in plan(&current, &wanted) {
+                match step {
+                    Step::RemoveInterface { bridge, name } => {
+                        prop_assert!(now.get_mut(&bridge).and_then(|b| b.remove(&name)).is_some());
+                    }
+                    Step::RemoveBridge { bridge } => {
+                        prop_assert!(now.remove(&bridge).is_some_and(|b| b.is_empty()));
+                    }
+                    Step::AddBridge { bridge } => {
+                        prop_assert!(now.insert(bridge, BTreeMap::new()).is_none());
+                    }
+                    Step::AddInterface { bridge, name } => {
+                        let device = find(wanted.bridges.get(&bridge), &name).cloned();
+                        let there = now.get_mut(&bridge);
+                        prop_assert!(there.is_some_and(|b| b.insert(name, device.unwrap()).is_none()));
+                    }
+                    Step::ChangeInterface { bridge, name } => {
+                        let device = find(wanted.bridges.get(&bridge), &name).cloned();
+                        let there = now.get_mut(&bridge);
+                        prop_assert!(there.is_some_and(|b| b.insert(name, device.unwrap()).is_some()));
+                    }
+                    Step::ConfigureBridge { bridge } => {
+                        configured.insert(bridge);
+                    }
+                }
+            }
+            prop_assert_eq!(&now, &running(&wanted));
+            for (name, b) in &wanted.bridges {
+                prop_assert!(configured.contains(name) || current.bridges.get(name) == Some(b));
+            }
+        }
+
+        #[test]
+        fn nothing_to_do_takes_no_step(state in states()) {
+            prop_assert!(plan(&state, &state).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_device_moves_from_one_bridge_to_another_in_the_right_order() {
+        let before = desired(vec![
+            bridge_config("br0", "netdev", vec![interface("p0", "system", 0)]),
+            bridge_config("br1", "netdev", vec![]),
+        ]);
+        let after = desired(vec![
+            bridge_config("br0", "netdev", vec![]),
+            bridge_config("br1", "netdev", vec![interface("p0", "system", 0)]),
+        ]);
+        let steps = plan(&before, &after);
+        let at = |s: &Step| steps.iter().position(|t| t == s).unwrap();
+        let (bridge, name) = ("br0".to_owned(), "p0".to_owned());
+        let removed = at(&Step::RemoveInterface { bridge, name: name.clone() });
+        assert!(removed < at(&Step::AddInterface { bridge: "br1".to_owned(), name }));
+    }
+}

@@ -85,12 +85,7 @@ fn vlans(bridge: &mut Bridge, old: &BridgeConfig) {
         .config
         .ports
         .values()
-        .filter(|new| {
-            old.ports.get(&new.name).is_some_and(|o| {
-                (o.vlan_mode, o.tag, &o.trunks, &o.cvlans)
-                    != (new.vlan_mode, new.tag, &new.trunks, &new.cvlans)
-            })
-        })
+        .filter(|new| old.ports.get(&new.name).is_some_and(|o| o.vlan != new.vlan))
         .map(|p| p.name.clone())
         .collect();
     for name in changed {

@@ -3,7 +3,6 @@
 use crate::backer::Backer;
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
-use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use config::{FailMode, PortConfig};
 use openflow::session::FragMode;
 use std::collections::{BTreeMap, HashMap};
@@ -77,7 +76,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
             id,
             name,
             ports: members,
-            vlan: vlan(&row),
+            vlan: row.vlan.clone(),
             floodable,
             protected: row.protected,
         });
@@ -127,28 +126,4 @@ fn flags(port: &BridgePort) -> PortFlags {
     .into_iter()
     .filter(|(on, _)| *on)
     .fold(PortFlags::empty(), |all, (_, flag)| all | flag)
-}
-
-/// The row's VLAN settings in the words of `bridge`.
-pub fn vlan(row: &PortConfig) -> VlanConfig {
-    let set = |vlans: &[u16]| (!vlans.is_empty()).then(|| vlans.iter().copied().collect::<VlanSet>());
-    VlanConfig {
-        mode: match row.vlan_mode {
-            config::VlanMode::Access => VlanMode::Access,
-            config::VlanMode::Trunk => VlanMode::Trunk,
-            config::VlanMode::NativeTagged => VlanMode::NativeTagged,
-            config::VlanMode::NativeUntagged => VlanMode::NativeUntagged,
-            config::VlanMode::Dot1qTunnel => VlanMode::Dot1qTunnel,
-        },
-        tag: row.tag.unwrap_or(0),
-        trunks: set(&row.trunks),
-        cvlans: set(&row.cvlans),
-        priority_tags: match row.priority_tags {
-            config::port::PriorityTags::Never => PriorityTags::Never,
-            config::port::PriorityTags::IfNonzero => PriorityTags::IfNonzero,
-            config::port::PriorityTags::Always => PriorityTags::Always,
-        },
-        ..VlanConfig::trunk()
-    }
-    .normalized()
 }
