@@ -1,13 +1,12 @@
 //! Classify: what the cache did not know is looked up in the port's subtables, and remembered.
 
 use super::Megaflows;
-use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::tally::Event;
 use classifier::megaflow::Context;
 use flowcache::FlowCache;
 
-/// Clears the bits of the packets it finds; `found` of the others becomes [`NONE`].
+/// Clears the bits of the packets it finds; `found` of the others stays [`NONE`](crate::batch::NONE).
 pub(crate) fn stage(context: &Context, guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) {
     if *pending == 0 {
         return;
@@ -15,9 +14,6 @@ pub(crate) fn stage(context: &Context, guard: &Megaflows<'_>, engine: &mut Engin
     let Engine { batch, cache, tally, .. } = engine;
     let n = batch.len();
     let asked = *pending;
-    for i in (0..n).filter(|i| asked >> i & 1 == 1) {
-        batch.found[i] = NONE;
-    }
     let keys = (&batch.lines[..n], &batch.exts[..], batch.depth);
     let visits = context.lookup_batch(guard, keys, pending, &mut batch.found);
     let hits = asked & !*pending;

@@ -10,6 +10,7 @@ pub mod receive;
 pub mod transmit;
 pub mod upcall;
 
+use crate::batch::NONE;
 use crate::datapath::Shared;
 use crate::engine::Engine;
 use crate::program::Program;
@@ -26,6 +27,9 @@ pub(crate) fn run(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, i
     let depth = context.as_ref().map_or(Depth::Port, |c| c.depth());
     extract::stage(&mut engine.batch, depth);
     let mut pending = engine.batch.all();
+    // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
+    let n = engine.batch.len();
+    engine.batch.found[..n].fill(NONE);
     if let Some(context) = &context {
         if !context.is_single() {
             cache::stage(guard, engine, shared.seed, &mut pending);
