@@ -163,7 +163,7 @@ sorted ofctl dump-flows br0 table=5
 sorted ofctl dump-flows br0 in_port=1
 sorted ofctl dump-flows br0 out_port=3
 sorted ofctl dump-flows br0 cookie=0x77/-1
-ofctl --sort=priority --no-stats dump-flows br0 table=0
+ofctl --sort=priority --no-stats dump-flows br0 ip
 ofctl --names --no-stats --sort dump-flows br0 ip
 ofctl dump-aggregate br0
 ofctl dump-aggregate br0 table=5

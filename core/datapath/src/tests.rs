@@ -202,6 +202,19 @@ fn one_upcall_then_hits_and_the_statistics_arrive() {
 }
 
 #[test]
+fn a_port_without_megaflows_does_not_use_what_another_port_found() {
+    let rule = |port, action| {
+        (Flow { in_port: port, ..Flow::ZERO }, Flow { in_port: u32::MAX, ..Flow::ZERO }, vec![action])
+    };
+    let mut bed = Bed::new(vec![rule(1, out(3)), rule(2, out(4))]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    bed.send(1, &bytes);
+    bed.send(2, &bytes);
+    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (2, 1));
+}
+
+#[test]
 fn removed_flows_miss_again_and_credit_all_they_counted() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");

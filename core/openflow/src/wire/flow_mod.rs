@@ -159,7 +159,7 @@ pub(super) fn encode_10(out: &mut Vec<u8>, fm: &FlowMod, dialect: Dialect) {
     matching::put_10(out, &fm.matching);
     out.u64(fm.new_cookie).u16(raw_command(fm, dialect)).u16(fm.idle_timeout).u16(fm.hard_timeout);
     out.u16(fm.priority).u32(fm.buffer_id).u16(fm.out_port.0).u16(flag_bits(fm.flags, Version::V10));
-    put_instructions(out, &fm.actions, Version::V10);
+    put_instructions(out, &fm.actions, &fm.matching, Version::V10);
 }
 
 pub(super) fn encode_nxt(out: &mut Vec<u8>, fm: &FlowMod, version: Version, dialect: Dialect) {
@@ -169,7 +169,7 @@ pub(super) fn encode_nxt(out: &mut Vec<u8>, fm: &FlowMod, version: Version, dial
     out.u16(0).zeros(6);
     let len = nxm::put_nxm(out, &fm.matching, (fm.cookie, fm.cookie_mask));
     out.set16(at, len);
-    put_instructions(out, &fm.actions, version);
+    put_instructions(out, &fm.actions, &fm.matching, version);
 }
 
 pub(super) fn encode_11(out: &mut Vec<u8>, fm: &FlowMod, version: Version) {
@@ -184,7 +184,7 @@ pub(super) fn encode_11(out: &mut Vec<u8>, fm: &FlowMod, version: Version) {
     out.u16(fm.idle_timeout).u16(fm.hard_timeout).u16(fm.priority).u32(fm.buffer_id);
     out.u32(fm.out_port.to_u32()).u32(fm.out_group).u16(flag_bits(fm.flags, version)).u16(importance);
     matching::put(out, &fm.matching, version);
-    put_instructions(out, &fm.actions, version);
+    put_instructions(out, &fm.actions, &fm.matching, version);
 }
 
 fn reason(raw: u8) -> Result<RemovedReason, OfError> {

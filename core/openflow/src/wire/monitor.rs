@@ -186,7 +186,7 @@ pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version)
         out.u64(e.cookie);
         matching::put(out, &e.matching, version);
     }
-    put_instructions(out, &e.actions, version);
+    put_instructions(out, &e.actions, &e.matching, version);
     let len = out.len() - start;
     out.set16(start, len as u16);
 }

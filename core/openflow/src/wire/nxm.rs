@@ -278,7 +278,8 @@ fn ip_fields(m: &Match, oxm: bool) -> Vec<FieldId> {
         list.push(F::Ipv6Label);
     }
     list.push(F::IpProto);
-    let nd = v6 && m.flow.tp_dst == 0 && m.mask.tp_dst == 0xffff && m.mask.tp_src == 0xffff;
+    // A match that leaves the code open may still ask for the target.
+    let nd = v6 && m.flow.tp_dst == 0;
     list.extend_from_slice(match (m.flow.nw_proto, v6) {
         (6, _) => &[F::TcpSrc, F::TcpDst, F::TcpFlags],
         (17, _) => &[F::UdpSrc, F::UdpDst],

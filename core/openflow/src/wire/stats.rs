@@ -211,7 +211,7 @@ pub(super) fn encode_flow(out: &mut Vec<u8>, s: &FlowStats, version: Version, ni
             matching::put(out, &s.matching, version);
         }
     }
-    put_instructions(out, &s.actions, version);
+    put_instructions(out, &s.actions, &s.matching, version);
     let len = out.len() - start;
     out.set16(start, len as u16);
 }

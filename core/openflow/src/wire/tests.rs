@@ -281,6 +281,22 @@ fn flow_mod() -> impl Strategy<Value = FlowMod> {
     )
 }
 
+#[test]
+fn a_tag_is_pushed_once_where_setting_a_vlan_pushes() {
+    let actions = vec![Action::SetVlanVid { vid: 30, push: true }, Action::SetVlanPcp { pcp: 3, push: true }];
+    let pushed = |matching: Match| {
+        let fm = FlowMod { actions: actions.clone(), matching, ..FlowMod::default() };
+        match round(&Message::new(Version::V13, Xid(1), Body::FlowMod(Box::new(fm)))).body {
+            Body::FlowMod(fm) => fm.actions.iter().filter(|a| matches!(a, Action::PushVlan(_))).count(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(pushed(Match::CATCHALL), 1);
+    let mut tagged = Match::CATCHALL;
+    tagged.set(F::VlanVid, 0x1000 | 9);
+    assert_eq!(pushed(tagged), 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

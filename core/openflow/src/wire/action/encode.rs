@@ -10,12 +10,28 @@ use units::OfPort;
 
 /// Actions, without the instructions among them where the version has instructions.
 pub(crate) fn put_actions(out: &mut Vec<u8>, actions: &[Action], version: Version) {
+    put_actions_of(out, actions, version, false);
+}
+
+/// The same, for packets that are known to have a VLAN tag when `tagged`: where setting a VLAN pushes a tag only onto
+/// packets without one, what 1.1 and later would push must be left out for the others.
+pub(super) fn put_actions_of(out: &mut Vec<u8>, actions: &[Action], version: Version, mut tagged: bool) {
     for action in actions {
         if version == Version::V10
             || !action.is_instruction()
             || version >= Version::V15 && matches!(action, Action::Meter(_))
         {
-            put_action(out, action, version);
+            match *action {
+                Action::SetVlanVid { vid, push } => vlan_vid(out, vid, push && !tagged, version),
+                Action::SetVlanPcp { pcp, push } => vlan_pcp(out, pcp, push && !tagged, version),
+                _ => put_action(out, action, version),
+            }
+        }
+        match action {
+            Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } | Action::PushVlan(_) => tagged = true,
+            Action::StripVlan => tagged = false,
+            Action::SetField { field: F::VlanTci, value, .. } => tagged = *value as u16 & VLAN_CFI != 0,
+            _ => {}
         }
     }
 }

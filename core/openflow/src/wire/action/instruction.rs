@@ -2,11 +2,12 @@
 
 use super::Context;
 use super::decode::{action_set, actions};
-use super::encode::{put_action_set, put_actions};
+use super::encode::{put_action_set, put_actions_of};
 use crate::action::Action;
 use crate::error::OfError;
 use crate::version::Version;
 use crate::wire::buf::{Put, Reader};
+use flow::{Match, VLAN_CFI};
 
 const GOTO_TABLE: u16 = 1;
 const WRITE_METADATA: u16 = 2;
@@ -84,10 +85,11 @@ fn one(kind: u16, mut r: Reader, cx: Context, list: &mut Vec<Action>) -> Result<
     Ok(())
 }
 
-/// Writes what a flow does.
-pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], version: Version) {
+/// Writes what a flow with this match does.
+pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], matching: &Match, version: Version) {
+    let tagged = matching.flow.vlans[0].tci & VLAN_CFI != 0;
     if version == Version::V10 {
-        return put_actions(out, list, version);
+        return put_actions_of(out, list, version, tagged);
     }
     let mut applied = false;
     for action in list {
@@ -114,7 +116,7 @@ pub(crate) fn put_instructions(out: &mut Vec<u8>, list: &[Action], version: Vers
         };
         match action {
             Action::WriteActions(set) => put_action_set(out, set, version),
-            _ if kind == APPLY_ACTIONS => put_actions(out, list, version),
+            _ if kind == APPLY_ACTIONS => put_actions_of(out, list, version, tagged),
             _ => {}
         }
         let len = out.len() - start;
