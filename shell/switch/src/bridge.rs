@@ -149,3 +149,83 @@ impl flow::text::PortNames for Names<'_> {
         self.0.port_named(name).map(|p| p.ofport)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::FailMode;
+    use ovsdb::Uuid;
+
+    fn bridge() -> Bridge {
+        let config = BridgeConfig {
+            uuid: Uuid::nil(),
+            name: "br0".to_owned(),
+            datapath_type: "dummy".to_owned(),
+            datapath_id: None,
+            hwaddr: None,
+            fail_mode: FailMode::Secure,
+            protocols: Vec::new(),
+            controllers: Vec::new(),
+            ports: BTreeMap::new(),
+            flood_vlans: Vec::new(),
+            mac_aging_secs: 300,
+            mac_table_size: 8192,
+            forward_bpdu: false,
+            flow_tables: BTreeMap::new(),
+            other_config: BTreeMap::new(),
+            not_built: Vec::new(),
+        };
+        Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0))
+    }
+
+    fn add(bridge: &mut Bridge, name: &str, request: Option<u16>, now: u64) -> OfPort {
+        let ofport = bridge.allocate_ofport(name, request, Millis(now)).unwrap();
+        let port = BridgePort {
+            uuid: Uuid::nil(),
+            name: name.to_owned(),
+            kind: "patch".to_owned(),
+            port_row: name.to_owned(),
+            ofport,
+            backing: crate::port::Backing::Patch { peer: String::new() },
+            config: Default::default(),
+            facts: None,
+            change_seq: 0,
+            created: Millis(now),
+            warning: None,
+        };
+        bridge.ports.insert(ofport, port);
+        ofport
+    }
+
+    #[test]
+    fn numbers_are_given_as_asked_or_in_order() {
+        let mut b = bridge();
+        assert_eq!(add(&mut b, "br0", None, 0), OfPort::LOCAL);
+        assert_eq!(add(&mut b, "a", None, 0), OfPort(1));
+        assert_eq!(add(&mut b, "b", Some(7), 0), OfPort(7));
+        assert_eq!(add(&mut b, "c", Some(7), 0), OfPort(2));
+        assert_eq!(add(&mut b, "d", Some(65280), 0), OfPort(3));
+    }
+
+    #[test]
+    fn a_number_that_was_given_up_rests_for_an_hour() {
+        let mut b = bridge();
+        for name in ["a", "b"] {
+            add(&mut b, name, None, 0);
+        }
+        b.ports.remove(&OfPort(1));
+        b.retire_ofport(OfPort(1), Millis(0));
+        assert_eq!(add(&mut b, "c", None, 1000), OfPort(3));
+        // Who asks for it gets it all the same.
+        assert_eq!(add(&mut b, "d", Some(1), 1000), OfPort(1));
+    }
+
+    #[test]
+    fn a_row_keeps_its_identity() {
+        let mut b = bridge();
+        let first = b.bundle_id("p1");
+        assert_ne!(b.bundle_id("p2"), first);
+        assert_eq!(b.bundle_id("p1"), first);
+        assert_eq!(b.bundle_name(first), Some("p1"));
+    }
+}

@@ -46,3 +46,20 @@ impl Options {
         dummy.into_iter().chain(["netdev", "system"]).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dummies_take_the_place_that_they_are_told() {
+        let at = |dummy, kind| Options { dummy, ..Options::default() }.datapath_type(kind);
+        assert_eq!(at(DummyLevel::Off, "dummy"), None);
+        assert_eq!(at(DummyLevel::Off, "netdev"), Some("netdev"));
+        assert_eq!(at(DummyLevel::On, "system"), Some("system"));
+        assert_eq!(at(DummyLevel::OverrideSystem, "system"), Some("dummy"));
+        assert_eq!(at(DummyLevel::OverrideSystem, "netdev"), Some("netdev"));
+        assert_eq!(at(DummyLevel::OverrideAll, "netdev"), Some("dummy"));
+        assert_eq!(at(DummyLevel::OverrideAll, "nonsense"), None);
+    }
+}

@@ -50,3 +50,20 @@ impl PatchCounters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(bridge, port));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_count_what_crosses() {
+        let counters = PatchCounters::default();
+        let (a, b) = ((BridgeId(1), OfPort(5)), (BridgeId(2), OfPort(6)));
+        counters.credit(a, b, &FlowStats { packets: 3, bytes: 300, ..FlowStats::default() });
+        counters.credit(b, a, &FlowStats { packets: 1, bytes: 60, ..FlowStats::default() });
+        let sent = PatchStats { rx_packets: 1, rx_bytes: 60, tx_packets: 3, tx_bytes: 300 };
+        assert_eq!(counters.get(a.0, a.1), sent);
+        counters.forget(a.0, a.1);
+        assert_eq!(counters.get(a.0, a.1), PatchStats::default());
+    }
+}

@@ -1,1 +1,0 @@
-//! Packet builders and scenarios for tests.
