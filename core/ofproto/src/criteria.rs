@@ -4,9 +4,10 @@ use crate::request::{Request, sparse};
 use crate::rule::{PRIORITY_MAX, Rule};
 use crate::state::State;
 use crate::table::Table;
-use crate::tables::{N_TABLES, TABLE_ALL};
+use crate::tables::{N_TABLES, TABLE_ALL, TABLE_INTERNAL};
 use classifier::of::SparseMatch;
 use flow::Match;
+use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, GROUP_ANY};
 use openflow::stats::FlowStatsRequest;
@@ -114,11 +115,25 @@ impl Criteria {
         }
     }
 
+    /// The flow is one of those meant, or was while it had these actions before.
+    pub(crate) fn concerns(&self, rule: &Rule, before: &[Action]) -> bool {
+        let table = match self.table {
+            TABLE_ALL => rule.table != TABLE_INTERNAL,
+            one => one == rule.table,
+        };
+        table && rule.matching.within(&self.matching) && self.accepts_with(rule, before)
+    }
+
     /// All but table and match.
     fn accepts(&self, rule: &Rule) -> bool {
+        self.accepts_with(rule, &[])
+    }
+
+    fn accepts_with(&self, rule: &Rule, before: &[Action]) -> bool {
+        let outputs = |actions: &[Action]| actions.iter().any(|a| a.outputs_to(self.out_port));
         (rule.cookie ^ self.cookie) & self.cookie_mask == 0
             && (!rule.is_hidden() || self.strict.is_some_and(|p| p > PRIORITY_MAX))
-            && (self.out_port == OfPort::NONE || rule.actions.iter().any(|a| a.outputs_to(self.out_port)))
+            && (self.out_port == OfPort::NONE || outputs(&rule.actions) || outputs(before))
             && (self.out_group == GROUP_ANY
                 || rule.actions.iter().any(|a| a.outputs_to_group(self.out_group)))
     }

@@ -27,6 +27,11 @@ impl RuleIds {
         self.0 += 1;
         self.0
     }
+
+    /// The one given last.
+    pub(crate) fn last(&self) -> u64 {
+        self.0
+    }
 }
 
 /// A state that is being changed, and what the changes so far did.
@@ -164,8 +169,10 @@ impl Changing<'_> {
         let mut matching = r.matching.clone();
         let shared = self.state.tables[usize::from(table)].classifier.shared_mask(matching.mask());
         matching.share_mask(&shared);
+        let id = self.ids.next();
         Rule {
-            id: self.ids.next(),
+            id,
+            added: id,
             matching,
             priority: r.priority,
             conjunctions: conjunctions(&r.actions),

@@ -33,6 +33,8 @@ impl RuleStats {
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) id: u64,
+    /// Its number when it was added; modifications keep it.
+    pub(crate) added: u64,
     pub(crate) matching: SparseMatch,
     pub(crate) priority: u32,
     pub(crate) conjunctions: Box<[Conjunction]>,
@@ -143,6 +145,7 @@ impl Rule {
     ) -> Rule {
         Rule {
             id,
+            added: self.added,
             matching: self.matching.clone(),
             priority: self.priority,
             conjunctions: conjunctions(&actions),

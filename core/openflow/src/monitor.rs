@@ -5,7 +5,7 @@ use crate::flow_mod::{GROUP_ANY, RemovedReason, TABLE_ALL};
 use flow::Match;
 use units::OfPort;
 
-/// What to report (OpenFlow 1.4 numbers; Nicira's are the same bits shifted where they differ).
+/// What to report (OpenFlow 1.4.1 §7.3.5.18).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MonitorFlags {
     /// What is there now.
@@ -18,9 +18,9 @@ pub struct MonitorFlags {
     pub modify: bool,
     /// With actions.
     pub instructions: bool,
-    /// The controller's own changes in short.
+    /// The controller's own changes in full, too.
     pub no_abbrev: bool,
-    /// Only the controller's own changes.
+    /// `OFPFMF_ONLY_OWN`. Open vSwitch takes it for what its older forms call "own": the controller's own changes in full.
     pub only_own: bool,
 }
 

@@ -7,8 +7,8 @@ use crate::port::BridgePort;
 use bridge::BundleId;
 use config::BridgeConfig;
 use flow::Mac;
-use ofconn::ConnManager;
-use ofproto::Ofproto;
+use ofconn::{ConnId, ConnManager};
+use ofproto::{FlowMonitors, Ofproto};
 use openflow::session::FragMode;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Bridge {
     pub ports: BTreeMap<OfPort, BridgePort>,
     /// Connections.
     pub conns: ConnManager,
+    /// What connections watch.
+    pub monitors: BTreeMap<ConnId, FlowMonitors>,
     /// Datapath id (OpenFlow 1.0 §5.3.1).
     pub datapath_id: u64,
     /// The Ethernet address of the local port.
@@ -70,6 +72,7 @@ impl Bridge {
             macs: Arc::default(),
             ports: BTreeMap::new(),
             conns,
+            monitors: BTreeMap::new(),
             datapath_id: 0,
             mac: Mac::default(),
             frags: FragMode::Normal,

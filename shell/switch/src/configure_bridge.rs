@@ -104,7 +104,7 @@ fn tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
         }
         let settings = settings(bridge, id, &new);
         let effects = bridge.ofproto.configure_table(id, &settings, now);
-        crate::deeds::announce(bridge, &effects, now);
+        crate::deeds::announce(bridge, &effects, None, now);
     }
 }
 
@@ -156,7 +156,7 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
         return;
     }
     let effects = bridge.ofproto.flush(now);
-    crate::deeds::announce(bridge, &effects, now);
+    crate::deeds::announce(bridge, &effects, None, now);
     if !has && bridge.config.fail_mode == FailMode::Standalone {
         let fm = FlowMod {
             table: 0,

@@ -4,8 +4,9 @@ use crate::bridge::Bridge;
 use crate::control::Deed;
 use crate::packet_in::PacketInParts;
 use crate::switch::Switch;
-use ofconn::PacketInEvent;
+use ofconn::{ConnId, PacketInEvent};
 use ofproto::Effects;
+use openflow::Xid;
 use runtime::{Module, RateLimit};
 use units::Millis;
 use xlate::{BridgeId, LearnedFlow};
@@ -13,8 +14,9 @@ use xlate::{BridgeId, LearnedFlow};
 static LOG: Module = Module::new("ofproto_dpif");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
 
-/// Tells controllers what went.
-pub(crate) fn announce(bridge: &mut Bridge, effects: &Effects, now: Millis) {
+/// Tells controllers what they watch and what went. `own`: whose request did it, in which transaction.
+pub(crate) fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
+    crate::openflow::report_to_monitors(bridge, effects, own);
     for removed in effects.flows_removed(now) {
         bridge.conns.send_flow_removed(&removed);
     }
@@ -72,7 +74,7 @@ impl Switch {
                 return;
             }
         };
-        announce(bridge, &learned.effects, now);
+        announce(bridge, &learned.effects, None, now);
         if !learned.effects.is_empty() {
             let kind = bridge.config.datapath_type.clone();
             if let Some(backer) = self.backers.get_mut(&kind) {

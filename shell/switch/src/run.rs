@@ -185,6 +185,9 @@ impl Switch {
             }
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
             bridge.conns.flush(now);
+            if crate::openflow::run_monitors(bridge) {
+                bridge.conns.flush(now);
+            }
             let on_miss = bridge.conns.sessions().any(|(_, s)| {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
@@ -213,7 +216,7 @@ impl Switch {
             bridge.macs.lock().run(now);
             let aged = bridge.macs.lock().generation() != before;
             let effects = bridge.ofproto.expire(now);
-            crate::deeds::announce(bridge, &effects, now);
+            crate::deeds::announce(bridge, &effects, None, now);
             if (aged || !effects.is_empty())
                 && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type)
             {

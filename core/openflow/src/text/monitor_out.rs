@@ -72,8 +72,8 @@ fn monitor_flags_text(f: &MonitorFlags) -> String {
         (f.removed, "delete"),
         (f.modify, "modify"),
         (f.instructions, "actions"),
-        (f.no_abbrev, "own"),
-        (f.only_own, "only_own"),
+        (f.no_abbrev, "no-abbrev"),
+        (f.only_own, "own"),
     ])
     .replace(' ', ",")
 }

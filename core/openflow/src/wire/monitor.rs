@@ -1,6 +1,6 @@
 //! Flow monitors: Nicira's form up to 1.2, that form with OXM and wide port numbers in 1.3 (ONF), that of 1.4.
 
-use super::action::{Context, instructions, put_instructions};
+use super::action::{Context, actions, instructions, put_actions, put_instructions};
 use super::buf::{Put, Reader};
 use super::flow_mod::{reason_number, removed_reason};
 use super::{matching, nxm};
@@ -15,6 +15,10 @@ use units::OfPort;
 fn is_old(version: Version) -> bool {
     version < Version::V14
 }
+
+/// `OFPFMF_ONLY_OWN`, and the same flag (`NXFMF_OWN`) in the old forms.
+const OWN: u16 = 1 << 6;
+const OLD_OWN: u16 = 1 << 5;
 
 fn flags(raw: u16) -> MonitorFlags {
     let bit = |n: u16| raw >> n & 1 != 0;
@@ -34,6 +38,15 @@ fn flag_bits(f: MonitorFlags) -> u16 {
         .iter()
         .enumerate()
         .fold(0, |bits, (n, &on)| bits | u16::from(on) << n)
+}
+
+fn old_flags(raw: u16) -> MonitorFlags {
+    flags(if raw & OLD_OWN != 0 { raw & !OLD_OWN | OWN } else { raw })
+}
+
+fn old_flag_bits(f: MonitorFlags) -> u16 {
+    let bits = flag_bits(f) & 0x1f;
+    if f.only_own { bits | OLD_OWN } else { bits }
 }
 
 pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMonitorRequest, OfError> {
@@ -66,17 +79,18 @@ pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMon
         };
         q.matching = matching::pull(r, version)?;
     }
-    if raw & !known != 0 {
+    q.flags = if is_old(version) { old_flags(raw) } else { flags(raw) };
+    let any = q.flags.add || q.flags.removed || q.flags.modify;
+    if raw & !known != 0 || (!any && q.command != MonitorCommand::Delete) {
         return Err(OfError::MofcBadFlags);
     }
-    q.flags = flags(raw);
     Ok(q)
 }
 
 pub(super) fn encode_request(out: &mut Vec<u8>, q: &FlowMonitorRequest, version: Version) {
     out.u32(q.id);
     if is_old(version) {
-        out.u16(flag_bits(q.flags) & 0x3f);
+        out.u16(old_flag_bits(q.flags));
         if version == Version::V13 {
             let at = out.len();
             out.u16(0).u32(q.out_port.to_u32()).u8(q.table).zeros(3);
@@ -149,7 +163,11 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
         e.cookie = r.u64()?;
         e.matching = matching::pull(&mut r, cx.version)?;
     }
-    e.actions = instructions(r.rest(), cx)?;
+    e.actions = match cx.version {
+        // Nicira's form has actions, whatever the version.
+        v if v < Version::V13 => actions(r.rest(), cx)?,
+        _ => instructions(r.rest(), cx)?,
+    };
     let e = Box::new(e);
     Ok(match event {
         0 => FlowUpdate::Initial(e),
@@ -186,7 +204,11 @@ pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version)
         out.u64(e.cookie);
         matching::put(out, &e.matching, version);
     }
-    put_instructions(out, &e.actions, &e.matching, version);
+    if version < Version::V13 {
+        put_actions(out, &e.actions, &e.matching, version);
+    } else {
+        put_instructions(out, &e.actions, &e.matching, version);
+    }
     let len = out.len() - start;
     out.set16(start, len as u16);
 }

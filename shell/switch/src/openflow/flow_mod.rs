@@ -16,13 +16,13 @@ impl Service<'_> {
         Ok(None)
     }
 
-    /// Tells controllers of flows that went, with counters that are true, and translators that tables changed.
+    /// Tells controllers of flows that they watch and that went, with counters that are true, and translators that tables changed.
     pub(super) fn after(&mut self, effects: &Effects) {
         let told = |c: &Change| matches!(c, Change::Removed { rule, .. } if rule.flags.send_flow_rem);
         if effects.flows.iter().any(told) {
             self.host.fold_statistics();
-            crate::deeds::announce(self.bridge, effects, self.now);
         }
+        crate::deeds::announce(self.bridge, effects, Some((self.conn, self.xid)), self.now);
         if !effects.is_empty() {
             self.host.changed();
         }

@@ -11,6 +11,7 @@ mod config;
 mod features;
 mod flow_mod;
 mod groups;
+mod monitor;
 mod nicira;
 mod packet_out;
 mod port_mod;
@@ -22,6 +23,7 @@ mod table;
 mod tests;
 
 pub use features::port_message;
+pub use monitor::{report as report_to_monitors, run as run_monitors};
 
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
@@ -29,7 +31,7 @@ use ofconn::{ConnId, Request, Session};
 use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
-use openflow::{Body, Message, OfError};
+use openflow::{Body, Message, OfError, Xid};
 use units::Millis;
 use xlate::BridgeId;
 
@@ -52,7 +54,7 @@ pub trait Host {
 /// Executes a request of a connection and queues what there is to say to it.
 pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     let now = host.now();
-    let mut service = Service { bridge, host, conn: request.conn, now };
+    let mut service = Service { bridge, host, conn: request.conn, xid: request.message.xid, now };
     let answer = service.dispatch(&request.message, &request.raw);
     let Some(session) = service.bridge.conns.session(request.conn) else { return };
     match answer {
@@ -70,6 +72,7 @@ struct Service<'a> {
     bridge: &'a mut Bridge,
     host: &'a mut dyn Host,
     conn: ConnId,
+    xid: Xid,
     now: Millis,
 }
 

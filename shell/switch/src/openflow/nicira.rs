@@ -24,7 +24,7 @@ impl Service<'_> {
                 let reply = TlvTableReply { max_space: TLV_SPACE, max_fields: TLV_FIELDS, maps: Vec::new() };
                 return Ok(Some(Body::TlvTableReply(reply)));
             }
-            Body::FlowMonitorCancel(_) => return Err(OfError::MofcUnknownMonitor),
+            Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
             // Flow ages are always in the reply; no connection is tracked, so none is there to be forgotten.
             _ => {}
         }

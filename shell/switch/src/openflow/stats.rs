@@ -67,7 +67,7 @@ impl Service<'_> {
             Body::TableFeaturesRequest(features) => return self.table_features(features, message.more),
             Body::TableDescRequest => Body::TableDescReply(self.table_desc()),
             Body::IpfixBridgeRequest | Body::IpfixFlowRequest => return Err(OfError::NxstNotConfigured),
-            Body::FlowMonitorRequest(_) => return Err(OfError::BrcBadStat),
+            Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests),
             // Messages that only a switch sends.
             _ => return Err(OfError::BrcBadType),
         };

@@ -1,0 +1,291 @@
+//! Flow monitors of one connection: which changes of flows it is told.
+//!
+//! What is there now is reported at once, changes as they are made. A controller that does not keep up is paused: until it
+//! has read everything it hears only of flows going that it knew, and then of all that came or changed meanwhile.
+//! Rules are numbered in the order of changes, so "since then" is a comparison of numbers.
+//! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension, whose form of 1.0 to 1.3 means the same.
+
+use crate::criteria::Criteria;
+use crate::effects::{Change, Effects};
+use crate::ofproto::Ofproto;
+use crate::rule::Rule;
+use crate::tables::{N_TABLES, TABLE_ALL};
+use openflow::Xid;
+use openflow::error::OfError;
+use openflow::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorCommand, MonitorFlags};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Monitors of one connection at a time.
+const MONITORS_MAX: usize = 4096;
+
+#[derive(Clone, Debug)]
+struct Monitor {
+    flags: MonitorFlags,
+    criteria: Criteria,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct FlowMonitors {
+    monitors: BTreeMap<u32, Monitor>,
+    /// Paused since the rule of this number.
+    paused: Option<u64>,
+}
+
+impl FlowMonitors {
+    /// Nothing is watched.
+    pub fn is_empty(&self) -> bool {
+        self.monitors.is_empty()
+    }
+
+    /// Only flows that go are reported.
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// Executes requests, all or none, and says what the new monitors see now.
+    pub fn request(
+        &mut self,
+        requests: &[FlowMonitorRequest],
+        ofproto: &Ofproto,
+    ) -> Result<Vec<FlowUpdate>, OfError> {
+        let mut wanted = self.clone();
+        let mut new = BTreeMap::new();
+        for request in requests {
+            if request.table != TABLE_ALL && usize::from(request.table) >= N_TABLES {
+                return Err(OfError::BrcBadTableId);
+            }
+            if request.command != MonitorCommand::Add {
+                wanted.cancel(request.id)?;
+                new.remove(&request.id);
+            }
+            if request.command != MonitorCommand::Delete {
+                new.insert(request.id, wanted.add(request)?);
+            }
+        }
+        *self = wanted;
+        let initial = new.values().filter(|m| m.flags.initial);
+        Ok(collect(initial, ofproto, |_, _| true)
+            .into_iter()
+            .map(|(rule, actions)| FlowUpdate::Initial(event(&rule, actions)))
+            .collect())
+    }
+
+    fn add(&mut self, request: &FlowMonitorRequest) -> Result<Monitor, OfError> {
+        if self.monitors.contains_key(&request.id) {
+            return Err(OfError::MofcMonitorExists);
+        }
+        if self.monitors.len() >= MONITORS_MAX {
+            return Err(OfError::MofcUnknown);
+        }
+        let criteria = Criteria {
+            out_port: request.out_port,
+            out_group: request.out_group,
+            ..Criteria::within(request.table, &request.matching)
+        };
+        let monitor = Monitor { flags: request.flags, criteria };
+        self.monitors.insert(request.id, monitor.clone());
+        Ok(monitor)
+    }
+
+    /// Ends a monitor.
+    pub fn cancel(&mut self, id: u32) -> Result<(), OfError> {
+        self.monitors.remove(&id).map(drop).ok_or(OfError::MofcUnknownMonitor)
+    }
+
+    /// What these changes are to the connection. `own`: it asked for them, in this transaction.
+    pub fn report(&self, effects: &Effects, own: Option<Xid>) -> Vec<FlowUpdate> {
+        let mut updates = Vec::new();
+        let mut abbreviated = false;
+        for change in &effects.flows {
+            let Some(flags) = self.flags_for(change) else { continue };
+            match own {
+                Some(xid) if !flags.only_own && !flags.no_abbrev && self.paused.is_none() => {
+                    if !abbreviated {
+                        updates.push(FlowUpdate::Abbreviated(xid));
+                    }
+                    abbreviated = true;
+                }
+                _ => updates.push(update(change, flags.instructions)),
+            }
+        }
+        updates
+    }
+
+    /// The flags of all monitors that want this change, if there are any.
+    fn flags_for(&self, change: &Change) -> Option<MonitorFlags> {
+        let rule = change.rule();
+        if let Some(since) = self.paused
+            && !matches!(change, Change::Removed { rule, .. } if rule.added <= since)
+        {
+            return None;
+        }
+        let mut found: Option<MonitorFlags> = None;
+        for m in self.monitors.values().filter(|m| concerns(m, change, rule)) {
+            let f = found.get_or_insert_default();
+            f.instructions |= m.flags.instructions;
+            f.only_own |= m.flags.only_own;
+            f.no_abbrev |= m.flags.no_abbrev;
+        }
+        found
+    }
+
+    /// From now on only flows that go are reported.
+    pub fn pause(&mut self, ofproto: &Ofproto) {
+        self.paused = Some(ofproto.ids.last());
+    }
+
+    /// Ends a pause: what came or changed meanwhile.
+    pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<FlowUpdate> {
+        let Some(since) = self.paused.take() else { return Vec::new() };
+        let wanted = |m: &Monitor, rule: &Rule| match rule.added > since {
+            true => m.flags.add || m.flags.modify,
+            false => m.flags.modify && rule.id > since,
+        };
+        let missed = collect(self.monitors.values(), ofproto, wanted).into_iter();
+        missed
+            .map(|(rule, actions)| {
+                let event = event(&rule, actions);
+                if rule.added > since { FlowUpdate::Added(event) } else { FlowUpdate::Modified(event) }
+            })
+            .collect()
+    }
+}
+
+/// The rules that any of these monitors covers and wants, each once, and whether with its actions.
+fn collect<'a>(
+    monitors: impl Iterator<Item = &'a Monitor>,
+    ofproto: &Ofproto,
+    wanted: impl Fn(&Monitor, &Rule) -> bool,
+) -> Vec<(Arc<Rule>, bool)> {
+    let mut found: Vec<(Arc<Rule>, bool)> = Vec::new();
+    let mut index = BTreeMap::new();
+    for m in monitors {
+        for rule in ofproto.rules(&m.criteria).unwrap_or_default() {
+            if wanted(m, &rule) {
+                let at = *index.entry(rule.id).or_insert(found.len());
+                if at == found.len() {
+                    found.push((rule, false));
+                }
+                found[at].1 |= m.flags.instructions;
+            }
+        }
+    }
+    found
+}
+
+/// The monitor wants this change of this rule.
+fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
+    let (wanted, old) = match change {
+        Change::Added(_) => (m.flags.add, None),
+        Change::Removed { .. } => (m.flags.removed, None),
+        Change::Replaced { old, new, added } => {
+            let acts_otherwise = old.actions != new.actions;
+            let before = acts_otherwise.then_some(old);
+            match added {
+                true => (m.flags.add, before),
+                // Times and counters alone are no change.
+                false => (m.flags.modify && (acts_otherwise || old.cookie != new.cookie), before),
+            }
+        }
+    };
+    wanted && m.criteria.concerns(rule, old.map(|o| &*o.actions).unwrap_or_default())
+}
+
+fn update(change: &Change, actions: bool) -> FlowUpdate {
+    let event = event(change.rule(), actions);
+    match change {
+        Change::Added(_) | Change::Replaced { added: true, .. } => FlowUpdate::Added(event),
+        Change::Replaced { .. } => FlowUpdate::Modified(event),
+        Change::Removed { reason, .. } => FlowUpdate::Deleted(event, *reason),
+    }
+}
+
+fn event(rule: &Rule, actions: bool) -> Box<FlowEvent> {
+    Box::new(FlowEvent {
+        table: rule.table,
+        priority: rule.priority as u16,
+        idle_timeout: rule.idle_timeout(),
+        hard_timeout: rule.hard_timeout(),
+        cookie: rule.cookie,
+        matching: rule.full_match(),
+        actions: if actions { rule.actions.to_vec() } else { Vec::new() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openflow::Action;
+    use openflow::flow_mod::{FlowCommand, FlowMod};
+    use units::{Millis, OfPort};
+
+    const ALL: MonitorFlags = MonitorFlags {
+        initial: true,
+        add: true,
+        removed: true,
+        modify: true,
+        instructions: true,
+        no_abbrev: false,
+        only_own: false,
+    };
+
+    fn flow(command: FlowCommand, port: u16) -> FlowMod {
+        FlowMod { command, actions: vec![Action::output(OfPort(port))], ..FlowMod::default() }
+    }
+
+    fn watcher(o: &Ofproto, out_port: OfPort) -> FlowMonitors {
+        let mut m = FlowMonitors::default();
+        let request = FlowMonitorRequest { flags: ALL, out_port, ..FlowMonitorRequest::default() };
+        m.request(&[request], o).unwrap();
+        m
+    }
+
+    #[test]
+    fn changes_are_reported_in_full_to_others_and_in_short_to_their_author() {
+        let mut o = Ofproto::new(Millis(0));
+        let m = watcher(&o, OfPort::NONE);
+        let effects = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
+        assert!(matches!(&m.report(&effects, None)[..], [FlowUpdate::Added(e)] if e.actions.len() == 1));
+        assert_eq!(m.report(&effects, Some(Xid(7))), [FlowUpdate::Abbreviated(Xid(7))]);
+        let effects = o.handle_flow_mod(&flow(FlowCommand::Modify, 1), Millis(1)).unwrap();
+        assert_eq!(m.report(&effects, None), [], "nothing but its times changed");
+    }
+
+    #[test]
+    fn a_flow_that_no_longer_sends_to_the_port_is_reported_once_more() {
+        let mut o = Ofproto::new(Millis(0));
+        o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
+        let m = watcher(&o, OfPort(1));
+        for reports in [1, 0] {
+            let effects = o.handle_flow_mod(&flow(FlowCommand::Modify, 3 - reports), Millis(1)).unwrap();
+            assert_eq!(m.report(&effects, None).len(), usize::from(reports));
+        }
+    }
+
+    #[test]
+    fn after_a_pause_comes_what_was_missed() {
+        let mut o = Ofproto::new(Millis(0));
+        let mut m = watcher(&o, OfPort::NONE);
+        m.pause(&o);
+        let added = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
+        assert_eq!(m.report(&added, None), []);
+        assert!(matches!(&m.resume(&o)[..], [FlowUpdate::Added(_)]));
+        m.pause(&o);
+        let gone = o.handle_flow_mod(&flow(FlowCommand::Delete, 1), Millis(2)).unwrap();
+        assert!(matches!(&m.report(&gone, None)[..], [FlowUpdate::Deleted(..)]), "it was known");
+        assert_eq!(m.resume(&o), []);
+    }
+
+    #[test]
+    fn a_request_is_executed_whole_or_not_at_all() {
+        let o = Ofproto::new(Millis(0));
+        let mut m = watcher(&o, OfPort::NONE);
+        let new = FlowMonitorRequest { id: 5, flags: ALL, ..FlowMonitorRequest::default() };
+        assert_eq!(m.request(&[new.clone(), new], &o), Err(OfError::MofcMonitorExists));
+        assert_eq!(m.cancel(5), Err(OfError::MofcUnknownMonitor));
+        assert_eq!(m.cancel(0), Ok(()));
+        assert!(m.is_empty());
+    }
+}
