@@ -205,7 +205,7 @@ pub(super) fn encode_update(out: &mut Vec<u8>, u: &FlowUpdate, version: Version)
         matching::put(out, &e.matching, version);
     }
     if version < Version::V13 {
-        put_actions(out, &e.actions, &e.matching, version);
+        put_actions(out, &e.actions, version);
     } else {
         put_instructions(out, &e.actions, &e.matching, version);
     }
