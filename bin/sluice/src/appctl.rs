@@ -183,7 +183,7 @@ fn render(answer: Json, job: &Job) -> Result<String, Failure> {
 }
 
 /// JSON over many lines, as scripts know it: sorted members, brackets closed without a new line.
-fn indented(value: &Json, depth: usize, out: &mut String) {
+pub fn indented(value: &Json, depth: usize, out: &mut String) {
     let line = |out: &mut String, first: bool| {
         out.push_str(if first { "\n" } else { ",\n" });
         out.push_str(&"  ".repeat(depth));

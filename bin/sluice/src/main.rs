@@ -5,6 +5,7 @@
 mod appctl;
 mod getopt;
 mod ofctl;
+mod vsctl;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,11 +28,12 @@ fn tool(name: &str) -> Option<Tool> {
     match name {
         "appctl" => Some(appctl::main),
         "ofctl" => Some(ofctl::main),
+        "vsctl" => Some(vsctl::main),
         _ => None,
     }
 }
 
-const TOOLS: &str = "appctl, ofctl";
+const TOOLS: &str = "appctl, ofctl, vsctl";
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());

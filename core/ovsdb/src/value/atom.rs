@@ -1,6 +1,6 @@
 //! One atomic value.
 
-use crate::json::{is_id, quoted};
+use crate::json::{parse_uuid, quoted};
 use crate::types::AtomicType;
 use crate::{Json, Uuid};
 use serde_json::Number;
@@ -174,11 +174,20 @@ impl fmt::Display for Atom {
             Atom::Integer(v) => write!(f, "{v}"),
             Atom::Real(v) => f.write_str(&general(v.0)),
             Atom::Boolean(v) => write!(f, "{v}"),
-            Atom::String(v) if is_id(v) && &**v != "true" && &**v != "false" => f.write_str(v),
+            Atom::String(v) if is_plain_word(v) => f.write_str(v),
             Atom::String(v) => f.write_str(&quoted(v)),
             Atom::Uuid(v) => write!(f, "{v}"),
         }
     }
+}
+
+/// Whether a string needs no quotation marks to be taken for itself.
+fn is_plain_word(text: &str) -> bool {
+    let head = text.bytes().next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_');
+    head && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"_-.".contains(&c))
+        && text != "true"
+        && text != "false"
+        && parse_uuid(text).is_none()
 }
 
 /// C's `%.15g`.

@@ -1,0 +1,242 @@
+//! Commands that change rows: `set`, `add`, `remove`, `clear`, `create`, `destroy`.
+
+use super::catalog::{self, clause};
+use super::context::{Answer, Context, Needs, Stop};
+use super::lookup;
+use super::notation;
+use super::records::{make_symbol, prepare_arguments};
+use super::syntax::Command;
+use ovsdb::json::parse_uuid;
+use ovsdb::schema::{Column, TableSchema};
+use ovsdb::types::Type;
+use ovsdb::{Datum, Uuid};
+use runtime::Module;
+
+static DB_CTL: Module = Module::new("db_ctl_base");
+
+type Done = Result<Answer, Stop>;
+
+/// The row of a command's first two arguments; none if it need not exist.
+fn row_of(ctx: &mut Context<'_>, command: &Command) -> Result<(&'static TableSchema, Option<Uuid>), Stop> {
+    let table = catalog::table(command.arg(0))?;
+    let row = match command.has("--if-exists") {
+        true => lookup::try_find(ctx, table, command.arg(1))?,
+        false => Some(lookup::find(ctx, table, command.arg(1))?),
+    };
+    Ok((table, row))
+}
+
+/// Columns fixed at insertion cannot be changed later.
+fn check_mutable(ctx: &Context<'_>, table: &TableSchema, row: Uuid, column: &Column) -> Result<(), Stop> {
+    if column.mutable || ctx.tx.is_new(row) {
+        return Ok(());
+    }
+    Err(format!("cannot modify read-only column {} in table {}", column.name, table.name).into())
+}
+
+/// Carries out one `COLUMN[:KEY]=VALUE`. With `alone`, a pair of a map goes in regardless
+/// of what others do to its other keys.
+pub fn set_column(
+    ctx: &mut Context<'_>,
+    table: &str,
+    row: Uuid,
+    argument: &str,
+    alone: bool,
+) -> Result<(), Stop> {
+    let table = catalog::known_table(table);
+    let clause = clause(table, argument, &["="])?;
+    let column = clause.column;
+    check_mutable(ctx, table, row, column)?;
+    let Some(key) = &clause.key else {
+        let datum = notation::datum(&column.ty, clause.value, &mut ctx.symbols)?;
+        ctx.tx.write(&table.name, row, &column.name, datum);
+        return Ok(());
+    };
+    let Some(value_type) = &column.ty.value else {
+        return Err(format!("cannot specify key to set for non-map column {}", column.name).into());
+    };
+    let key = notation::atom(&column.ty.key, key, &mut ctx.symbols)?;
+    let value = notation::atom(value_type, clause.value, &mut ctx.symbols)?;
+    if alone {
+        ctx.tx.write_pair(&table.name, row, &column.name, key, value);
+        return Ok(());
+    }
+    let mut datum = Datum::map([(key, value)]);
+    datum.insert_all(&ctx.tx.datum(&table.name, row, &column.name));
+    ctx.tx.verify(&table.name, row, &column.name);
+    ctx.tx.write(&table.name, row, &column.name, datum);
+    Ok(())
+}
+
+/// What `set` reads.
+pub fn prepare_set(command: &Command, needs: &mut Needs) -> Result<(), String> {
+    let table = catalog::table(command.arg(0))?;
+    lookup::prepare(table, needs);
+    prepare_arguments(table, command.args_from(2), needs)
+}
+
+/// `set`
+pub fn set(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
+    let alone = ctx.last && !ctx.tx.is_new(row);
+    for argument in command.args_from(2) {
+        set_column(ctx, &table.name, row, argument, alone)?;
+    }
+    ctx.outdate_model();
+    Ok(Answer::NONE)
+}
+
+/// What `add` and `remove` read.
+pub fn prepare_column(command: &Command, needs: &mut Needs) -> Result<(), String> {
+    let table = catalog::table(command.arg(0))?;
+    lookup::prepare(table, needs);
+    needs.columns(&table.name, [catalog::column(table, command.arg(2))?.name.as_str()]);
+    Ok(())
+}
+
+/// `add`
+pub fn add(ctx: &mut Context<'_>, command: &Command) -> Done {
+    change(ctx, command, "add")
+}
+
+/// `remove`
+pub fn remove(ctx: &mut Context<'_>, command: &Command) -> Done {
+    change(ctx, command, "remove")
+}
+
+/// Adds elements to a column or removes them.
+fn change(ctx: &mut Context<'_>, command: &Command, verb: &str) -> Done {
+    let column = catalog::column(catalog::table(command.arg(0))?, command.arg(2))?;
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
+    check_mutable(ctx, table, row, column)?;
+    let ty = &column.ty;
+    let mut datum = ctx.tx.datum(&table.name, row, &column.name);
+    for argument in command.args_from(3) {
+        let some = Type { min: 1, max: u32::MAX, ..ty.clone() };
+        if verb == "add" {
+            datum.insert_all(&notation::datum(&some, argument, &mut ctx.symbols)?);
+        } else {
+            datum.remove_all(&removal(ctx, some, argument)?);
+        }
+    }
+    let (bound, limit) = if verb == "add" { ("maximum", ty.max) } else { ("minimum", ty.min) };
+    if !ty.admits_len(datum.len()) {
+        let (count, what) = (datum.len(), if ty.is_map() { "pairs" } else { "values" });
+        return Err(format!(
+            "\"{verb}\" operation would put {count} {what} in column {} of table {} but the {bound} number is {limit}",
+            column.name, table.name
+        )
+        .into());
+    }
+    ctx.tx.verify(&table.name, row, &column.name);
+    ctx.tx.write(&table.name, row, &column.name, datum);
+    ctx.outdate_model();
+    Ok(Answer::NONE)
+}
+
+/// What to remove; from a map either pairs or keys.
+fn removal(ctx: &mut Context<'_>, ty: Type, argument: &str) -> Result<Datum, Stop> {
+    match notation::datum(&ty, argument, &mut ctx.symbols) {
+        Err(_) if ty.is_map() => {
+            Ok(notation::datum(&Type { value: None, ..ty }, argument, &mut ctx.symbols)?)
+        }
+        read => Ok(read?),
+    }
+}
+
+/// What `clear` reads.
+pub fn prepare_clear(command: &Command, needs: &mut Needs) -> Result<(), String> {
+    let table = catalog::table(command.arg(0))?;
+    lookup::prepare(table, needs);
+    for name in command.args_from(2) {
+        needs.columns(&table.name, [catalog::column(table, name)?.name.as_str()]);
+    }
+    Ok(())
+}
+
+/// `clear`
+pub fn clear(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (table, Some(row)) = row_of(ctx, command)? else { return Ok(Answer::NONE) };
+    for name in command.args_from(2) {
+        let column = catalog::column(table, name)?;
+        check_mutable(ctx, table, row, column)?;
+        if column.ty.min > 0 {
+            return Err(format!(
+                "\"clear\" operation cannot be applied to column {} of table {}, which is not allowed to be empty",
+                column.name, table.name
+            )
+            .into());
+        }
+        ctx.tx.write(&table.name, row, &column.name, Datum::default_of(&column.ty));
+    }
+    ctx.outdate_model();
+    Ok(Answer::NONE)
+}
+
+/// Warns of a row that would not stay.
+pub fn prepare_create(command: &Command, _: &mut Needs) -> Result<(), String> {
+    let table = catalog::table(command.arg(0))?;
+    if !command.has("--id") && !table.is_root {
+        runtime::warn!(
+            DB_CTL,
+            "applying \"create\" command to table {} without --id option will have no effect",
+            table.name
+        );
+    }
+    Ok(())
+}
+
+/// `create`
+pub fn create(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let table = catalog::table(command.arg(0))?;
+    let row = match command.option("--id").map(|id| (id, parse_uuid(id))) {
+        None => ctx.tx.insert(&table.name, None),
+        Some((_, Some(uuid))) => ctx.tx.insert(&table.name, Some(uuid)),
+        Some((id, None)) => {
+            let symbol = make_symbol(ctx, id)?;
+            // Rows of root tables stay without a reference.
+            symbol.strong |= table.is_root;
+            let row = symbol.uuid;
+            ctx.tx.insert_as(&table.name, row);
+            row
+        }
+    };
+    for argument in command.args_from(1) {
+        set_column(ctx, &table.name, row, argument, false)?;
+    }
+    Ok(Answer::Row(row))
+}
+
+/// What `destroy` reads.
+pub fn prepare_destroy(command: &Command, needs: &mut Needs) -> Result<(), String> {
+    lookup::prepare(catalog::table(command.arg(0))?, needs);
+    Ok(())
+}
+
+/// `destroy`
+pub fn destroy(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let table = catalog::table(command.arg(0))?;
+    let (all, lenient, given) = (command.has("--all"), command.has("--if-exists"), command.args_from(1));
+    if all && !given.is_empty() {
+        return Err("--all and records argument should not be specified together".into());
+    }
+    if all && lenient {
+        return Err("--all and --if-exists should not be specified together".into());
+    }
+    if !all && given.is_empty() {
+        runtime::warn!(DB_CTL, "either --all or records argument should be specified");
+        return Ok(Answer::NONE);
+    }
+    if all {
+        ctx.tx.rows(&table.name).into_iter().for_each(|row| ctx.tx.delete(&table.name, row));
+    }
+    for given in given {
+        let row = match lenient {
+            true => lookup::try_find(ctx, table, given)?,
+            false => Some(lookup::find(ctx, table, given)?),
+        };
+        row.into_iter().for_each(|row| ctx.tx.delete(&table.name, row));
+    }
+    ctx.outdate_model();
+    Ok(Answer::NONE)
+}

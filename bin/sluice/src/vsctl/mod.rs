@@ -1,0 +1,276 @@
+//! `sluice vsctl` (`ovs-vsctl`): reads and changes the configuration database.
+//!
+//! All commands of one call make one transaction. They run against a copy of the database;
+//! when what they rest on has changed meanwhile, the server refuses the transaction and all
+//! of them run again on the newer copy. Then the tool waits until the switch says (in
+//! `cur_cfg`) that it has taken the change up. Exit status: 0 done, 1 failed, 2 the
+//! bridge asked for does not exist, 65 the switch could not set up a new interface.
+
+mod bridges;
+mod catalog;
+mod condition;
+mod connection;
+mod context;
+mod controllers;
+mod database;
+mod lookup;
+mod model;
+mod notation;
+mod options;
+mod ports;
+mod records;
+mod show;
+mod switch;
+mod syntax;
+mod table;
+mod transaction;
+mod zones;
+
+use crate::Call;
+use connection::{Broken, Connection};
+use context::{Answer, Context, Needs, ROOT, Stop};
+use notation::Symbols;
+use options::{Fault, Options, Task};
+use ovsdb::Uuid;
+use ovsdb::replica::TransactionResult;
+use runtime::{Clock, Dirs, Module};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+use transaction::{Request, Transaction, refusal};
+
+static VSCTL: Module = Module::new("vsctl");
+static FATAL_SIGNAL: Module = Module::new("fatal_signal");
+const SIGALRM: i32 = 14;
+/// The switch took the change up but could not carry it out (`EX_DATAERR`).
+const NOT_SET_UP: u8 = 65;
+
+/// Why the tool ends early.
+enum End {
+    Fatal(String),
+    Exit(u8),
+    TimeOut,
+}
+
+impl From<String> for End {
+    fn from(text: String) -> End {
+        End::Fatal(text)
+    }
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut dirs = Dirs::from_env(&call.argv0);
+    dirs.progname.clone_from(&call.name);
+    runtime::log::init(&call.name, &Clock::new());
+    runtime::log::set_tool_defaults();
+    let options = match options::parse(call, &dirs) {
+        Ok(Task::Run(options)) => options,
+        Ok(Task::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(Fault::Usage(text)) => {
+            eprintln!("{}: {text}", call.argv0);
+            return ExitCode::FAILURE;
+        }
+        Err(Fault::Fatal(text)) => {
+            eprintln!("{}: {text}", call.name);
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(call, &options, &dirs) {
+        Ok(code) => code,
+        Err(End::Exit(status)) => ExitCode::from(status),
+        Err(End::Fatal(text)) => {
+            eprintln!("{}: {text}", call.name);
+            ExitCode::FAILURE
+        }
+        Err(End::TimeOut) => {
+            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
+            runtime::signals::Signals::die(SIGALRM)
+        }
+    }
+}
+
+fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
+    let mut needs = Needs::default();
+    needs.columns(ROOT, options.wait.then_some("cur_cfg"));
+    for command in &options.commands {
+        (command.syntax.prepare)(command, &mut needs)?;
+    }
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut connection = Connection::new(&options.db, dirs, needs.config(), deadline);
+    connection.persistent = options.retry;
+    let broken = |broken| match broken {
+        Broken::TimeOut => End::TimeOut,
+        Broken::Connection(why) => End::Fatal(format!("{}: database connection failed ({why})", options.db)),
+    };
+    let words = std::iter::once(call.argv0.as_str()).chain(call.args.iter().map(String::as_str));
+    let line = syntax::quote(words);
+    runtime::info!(VSCTL, "Called as {line}");
+    let comment = format!("{} (invoked by {}): {line}", call.name, invoker());
+    let mut seen = 0;
+    let done = loop {
+        connection.wait_for_change(seen).map_err(broken)?;
+        seen = connection.replica.seqno();
+        let Some(plan) = plan(&connection, options, &comment)? else { continue };
+        match commit(&mut connection, options, &plan.request).map_err(broken)? {
+            TransactionResult::Success(results) => break finish(plan, &results),
+            TransactionResult::Failed(error) if options.dry_run && error.tag == "aborted" => {
+                break finish(plan, &[]);
+            }
+            TransactionResult::Failed(error) => return Err(refusal(&error).into()),
+            TransactionResult::NotLocked => return Err("database not locked".to_owned().into()),
+            TransactionResult::TryAgain | TransactionResult::Unknown => {}
+        }
+    };
+    print(options, done.answers);
+    // While the switch is at work, the server may be restarted under it.
+    connection.persistent = true;
+    let Some(wanted) = done.next_cfg else { return Ok(ExitCode::SUCCESS) };
+    while !connection.replica.rows(ROOT).any(|root| root.int("cur_cfg") >= wanted) {
+        connection.wait_for_change(connection.replica.seqno()).map_err(broken)?;
+    }
+    Ok(report_interfaces(call, dirs, &connection, &done.interfaces))
+}
+
+/// The first word of the command line of whoever called the tool.
+fn invoker() -> String {
+    let parent = std::os::unix::process::parent_id();
+    let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap_or_default();
+    let word = line.split(|c| matches!(c, 0 | b'\n')).next().unwrap_or_default();
+    String::from_utf8_lossy(word).into_owned()
+}
+
+/// The outcome of the commands on one state of the database.
+struct Plan {
+    answers: Vec<Answer>,
+    interfaces: Vec<Uuid>,
+    request: Request,
+}
+
+/// Runs the commands; none if the database must change first.
+fn plan(connection: &Connection<'_>, options: &Options, comment: &str) -> Result<Option<Plan>, End> {
+    let mut ctx = Context::new(Transaction::new(&connection.replica));
+    let mut answers = Vec::new();
+    for (at, command) in options.commands.iter().enumerate() {
+        ctx.begin(at + 1 == options.commands.len());
+        match (command.syntax.run)(&mut ctx, command) {
+            Ok(answer) => answers.push(answer),
+            Err(Stop::Again) => return Ok(None),
+            Err(Stop::Exit(status)) => return Err(End::Exit(status)),
+            Err(Stop::Fatal(text)) => return Err(End::Fatal(text)),
+        }
+    }
+    check_symbols(&ctx.symbols)?;
+    let request = ctx.tx.request(options.wait.then_some(ctx.root), comment, options.dry_run);
+    Ok(Some(Plan { answers, interfaces: ctx.new_interfaces, request }))
+}
+
+/// Every name must be some row's, and a row without a reference would not stay.
+fn check_symbols(symbols: &Symbols) -> Result<(), String> {
+    for (name, symbol) in &symbols.0 {
+        if !symbol.created {
+            return Err(format!(
+                "row id \"{name}\" is referenced but never created (e.g. with \"-- --id={name} create ...\")"
+            ));
+        }
+        match (symbol.strong, symbol.weak) {
+            (true, _) => {}
+            (false, false) => runtime::warn!(
+                VSCTL,
+                "row id \"{name}\" was created but no reference to it was inserted, so it will not actually appear in the database"
+            ),
+            (false, true) => runtime::warn!(
+                VSCTL,
+                "row id \"{name}\" was created but only a weak reference to it was inserted, so it will not actually appear in the database"
+            ),
+        }
+    }
+    Ok(())
+}
+
+fn commit(
+    connection: &mut Connection<'_>,
+    options: &Options,
+    request: &Request,
+) -> Result<TransactionResult, Broken> {
+    if !request.changes {
+        return Ok(TransactionResult::Success(Vec::new()));
+    }
+    let result = connection.transact(&request.operations)?;
+    // A connection that broke leaves it open what became of the transaction.
+    match result {
+        TransactionResult::Unknown if !options.retry => Err(Broken::Connection("End of file".into())),
+        result => Ok(result),
+    }
+}
+
+/// What is left to do once the transaction is stored.
+struct Finished {
+    answers: Vec<Answer>,
+    interfaces: Vec<Uuid>,
+    /// What the switch must have reached.
+    next_cfg: Option<i64>,
+}
+
+fn finish(plan: Plan, results: &[ovsdb::Json]) -> Finished {
+    let Plan { answers, interfaces, request } = plan;
+    let success = TransactionResult::Success(results.to_vec());
+    let inserted: BTreeMap<Uuid, Uuid> =
+        request.insertions.iter().filter_map(|(row, at)| Some((*row, success.inserted(*at)?))).collect();
+    let real = |row: Uuid| inserted.get(&row).copied().unwrap_or(row);
+    let counter = request.counter.and_then(|at| results.get(at));
+    let next_cfg = counter.and_then(|r| r.get("rows")?.get(0)?.get("next_cfg")?.as_i64());
+    let answers = answers.into_iter().map(|answer| match answer {
+        Answer::Row(row) => Answer::Text(format!("{}\n", real(row))),
+        other => other,
+    });
+    Finished { answers: answers.collect(), interfaces: interfaces.into_iter().map(real).collect(), next_cfg }
+}
+
+fn print(options: &Options, answers: Vec<Answer>) {
+    let mut out = String::new();
+    let mut first = true;
+    for answer in answers {
+        match answer {
+            Answer::Table(table) => {
+                out.push_str(&table.render(&options.style, first));
+                first = false;
+            }
+            Answer::Text(text) if options.oneline => {
+                let line = text.strip_suffix('\n').unwrap_or(&text);
+                out.push_str(&line.replace('\\', "\\\\").replace('\n', "\\n"));
+                out.push('\n');
+            }
+            Answer::Text(text) => out.push_str(&text),
+            Answer::Row(row) => out.push_str(&format!("{row}\n")),
+        }
+    }
+    // Nobody reads on: there is nobody to tell, either.
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Says which new interfaces the switch could not set up.
+fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows: &[Uuid]) -> ExitCode {
+    let mut failed = false;
+    let new = rows.iter().filter_map(|row| connection.replica.row("Interface", *row));
+    for iface in new.filter(|iface| iface.opt_int("ofport").unwrap_or(-1) == -1) {
+        let why = iface.opt_str("error").filter(|e| !e.is_empty()).map(|e| format!(": {e}"));
+        eprintln!(
+            "{}: Error detected while setting up '{}'{}.  See ovs-vswitchd log for details.",
+            call.name,
+            iface.str("name"),
+            why.unwrap_or_default()
+        );
+        failed = true;
+    }
+    if !failed {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("{}: The default log directory is \"{}\".", call.name, dirs.log.display());
+    ExitCode::from(NOT_SET_UP)
+}

@@ -1,0 +1,222 @@
+//! Bridges, ports and interfaces by name, with fake bridges (a port with a VLAN that passes
+//! for a bridge) told from real ones.
+
+use super::context::{Context, ROOT, Stop};
+use super::transaction::Transaction;
+use ovsdb::Uuid;
+use runtime::Module;
+
+static VSCTL: Module = Module::new("vsctl");
+
+/// A bridge, by its place in the model.
+pub type BridgeId = usize;
+
+/// A bridge.
+#[derive(Debug)]
+pub struct Bridge {
+    /// Its row; a fake bridge has none.
+    pub row: Option<Uuid>,
+    /// Its name.
+    pub name: String,
+    /// The real bridge that a fake one lives in.
+    pub parent: Option<BridgeId>,
+    /// The VLAN of a fake bridge, else 0.
+    pub vlan: i64,
+}
+
+/// A port.
+#[derive(Debug)]
+pub struct Port {
+    /// Its row.
+    pub row: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The bridge it belongs to, a fake one by preference.
+    pub bridge: BridgeId,
+}
+
+/// An interface.
+#[derive(Debug)]
+pub struct Iface {
+    /// Its row.
+    pub row: Uuid,
+    /// Its name.
+    pub name: String,
+    /// The row of its port.
+    pub port: Uuid,
+    /// The bridge of its port.
+    pub bridge: BridgeId,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// Bridges, real and fake.
+    pub bridges: Vec<Bridge>,
+    /// Ports.
+    pub ports: Vec<Port>,
+    /// Interfaces.
+    pub ifaces: Vec<Iface>,
+}
+
+/// A VLAN in the range where it counts.
+fn vlan_of(tx: &Transaction<'_>, port: Uuid) -> Option<i64> {
+    tx.integer("Port", port, "tag").filter(|tag| (0..=4095).contains(tag))
+}
+
+impl Model {
+    /// Reads the tree below the root row.
+    pub fn build(tx: &Transaction<'_>, root: Uuid) -> Model {
+        let mut model = Model::default();
+        let rows = tx.references(ROOT, root, "bridges");
+        let mut own_ports = Vec::new();
+        for row in rows.into_iter().filter(|row| tx.exists("Bridge", *row)) {
+            let name = tx.string("Bridge", row, "name");
+            if model.bridges.iter().any(|b| b.name == name) {
+                runtime::warn!(VSCTL, "{name}: database contains duplicate bridge name");
+                continue;
+            }
+            let id = model.bridges.len();
+            model.bridges.push(Bridge { row: Some(row), name, parent: None, vlan: 0 });
+            own_ports.push((id, tx.references("Bridge", row, "ports")));
+            for port in tx.references("Bridge", row, "ports") {
+                model.add_fake_bridge(tx, id, port);
+            }
+        }
+        for (bridge, ports) in own_ports {
+            ports.into_iter().for_each(|port| model.add_port(tx, bridge, port));
+        }
+        model
+    }
+
+    fn add_fake_bridge(&mut self, tx: &Transaction<'_>, parent: BridgeId, port: Uuid) {
+        let Some(vlan) = vlan_of(tx, port).filter(|_| tx.flag("Port", port, "fake_bridge")) else { return };
+        let name = tx.string("Port", port, "name");
+        if self.bridges.iter().any(|b| b.name == name) {
+            return;
+        }
+        if let Some(other) = self.child(parent, vlan).and_then(|id| self.bridges.get(id)) {
+            let in_bridge = self.bridges.get(parent).map_or("", |b| &b.name);
+            runtime::warn!(
+                VSCTL,
+                "{in_bridge}: bridge has multiple VLAN bridges ({name} and {}) for VLAN {vlan}, but only one is allowed",
+                other.name
+            );
+        }
+        self.bridges.push(Bridge { row: None, name, parent: Some(parent), vlan });
+    }
+
+    fn add_port(&mut self, tx: &Transaction<'_>, real: BridgeId, row: Uuid) {
+        if !tx.exists("Port", row) {
+            return;
+        }
+        let name = tx.string("Port", row, "name");
+        if let Some(other) = self.port(&name) {
+            let names = [real, other.bridge].map(|b| self.bridge_name(b));
+            match other.row == row {
+                true => runtime::warn!(
+                    VSCTL,
+                    "{name}: port is in multiple bridges ({} and {})",
+                    names[0],
+                    names[1]
+                ),
+                false => runtime::err!(VSCTL, "{name}: database contains duplicate port name"),
+            }
+            return;
+        }
+        let bridge = vlan_of(tx, row).and_then(|vlan| self.child(real, vlan)).unwrap_or(real);
+        for iface in tx.references("Port", row, "interfaces") {
+            self.add_iface(tx, bridge, (row, &name), iface);
+        }
+        self.ports.push(Port { row, name, bridge });
+    }
+
+    fn add_iface(&mut self, tx: &Transaction<'_>, bridge: BridgeId, port: (Uuid, &str), row: Uuid) {
+        if !tx.exists("Interface", row) {
+            return;
+        }
+        let name = tx.string("Interface", row, "name");
+        match self.iface(&name) {
+            None => self.ifaces.push(Iface { row, name, port: port.0, bridge }),
+            Some(other) if other.row == row => {
+                let first = self.ports.iter().find(|p| p.row == other.port).map_or("", |p| &p.name);
+                runtime::warn!(VSCTL, "{name}: interface is in multiple ports ({first} and {})", port.1);
+            }
+            Some(_) => runtime::err!(VSCTL, "{name}: database contains duplicate interface name"),
+        }
+    }
+
+    /// The fake bridge for a VLAN of a bridge.
+    pub fn child(&self, parent: BridgeId, vlan: i64) -> Option<BridgeId> {
+        self.bridges.iter().position(|b| b.parent == Some(parent) && b.vlan == vlan)
+    }
+
+    /// The place of the bridge of this name.
+    pub fn bridge(&self, name: &str) -> Option<BridgeId> {
+        self.bridges.iter().position(|b| b.name == name)
+    }
+
+    /// The name of a bridge.
+    pub fn bridge_name(&self, id: BridgeId) -> &str {
+        self.bridges.get(id).map_or("", |b| &b.name)
+    }
+
+    /// The bridge itself, or the one it lives in.
+    pub fn real(&self, id: BridgeId) -> BridgeId {
+        self.bridges.get(id).and_then(|b| b.parent).unwrap_or(id)
+    }
+
+    /// The row of the bridge, or of the one it lives in.
+    pub fn real_row(&self, id: BridgeId) -> Uuid {
+        self.bridges.get(self.real(id)).and_then(|b| b.row).unwrap_or_default()
+    }
+
+    /// The port of this name.
+    pub fn port(&self, name: &str) -> Option<&Port> {
+        self.ports.iter().find(|p| p.name == name)
+    }
+
+    /// The interface of this name.
+    pub fn iface(&self, name: &str) -> Option<&Iface> {
+        self.ifaces.iter().find(|i| i.name == name)
+    }
+}
+
+/// The bridge of this name.
+pub fn find_bridge(ctx: &mut Context<'_>, name: &str) -> Result<BridgeId, Stop> {
+    try_bridge(ctx, name).ok_or_else(|| format!("no bridge named {name}").into())
+}
+
+/// The bridge of this name, if there is one.
+pub fn try_bridge(ctx: &mut Context<'_>, name: &str) -> Option<BridgeId> {
+    let found = ctx.model().bridge(name);
+    ctx.tx.verify(ROOT, ctx.root, "bridges");
+    found
+}
+
+/// The row of the bridge of this name, which must be a real one.
+pub fn find_real_bridge(ctx: &mut Context<'_>, name: &str) -> Result<Uuid, Stop> {
+    let id = find_bridge(ctx, name)?;
+    let model = ctx.model();
+    match model.real(id) == id {
+        true => Ok(model.real_row(id)),
+        false => Err(format!("{name} is a fake bridge").into()),
+    }
+}
+
+/// Refuses a name that a bridge, a port or an interface has; `what` says what for.
+pub fn check_conflicts(ctx: &mut Context<'_>, name: &str, what: &str) -> Result<(), Stop> {
+    let model = ctx.model();
+    ctx.verify_ports();
+    if model.bridge(name).is_some() {
+        return Err(format!("{what} because a bridge named {name} already exists").into());
+    }
+    let on = |bridge| format!("named {name} already exists on bridge {}", model.bridge_name(bridge));
+    if let Some(port) = model.port(name) {
+        return Err(format!("{what} because a port {}", on(port.bridge)).into());
+    }
+    if let Some(iface) = model.iface(name) {
+        return Err(format!("{what} because an interface {}", on(iface.bridge)).into());
+    }
+    Ok(())
+}

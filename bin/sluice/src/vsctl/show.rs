@@ -1,0 +1,132 @@
+//! `show`: the configuration as a tree.
+
+use super::catalog::{self, known_table};
+use super::context::{Answer, Context, Needs, ROOT, Stop};
+use super::notation;
+use super::syntax::Command;
+use ovsdb::Uuid;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is shown of a table: the column that heads a row, if any, and the columns below it.
+struct Shown {
+    table: &'static str,
+    heading: Option<&'static str>,
+    columns: &'static [&'static str],
+}
+
+const TABLES: [Shown; 6] = [
+    Shown { table: ROOT, heading: None, columns: &["manager_options", "bridges", "ovs_version"] },
+    Shown {
+        table: "Bridge",
+        heading: Some("name"),
+        columns: &["controller", "fail_mode", "datapath_type", "ports"],
+    },
+    Shown { table: "Port", heading: Some("name"), columns: &["tag", "trunks", "interfaces"] },
+    Shown { table: "Interface", heading: Some("name"), columns: &["type", "options", "error", "bfd_status"] },
+    Shown { table: "Controller", heading: Some("target"), columns: &["is_connected"] },
+    Shown { table: "Manager", heading: Some("target"), columns: &["is_connected"] },
+];
+
+fn shown(table: &str) -> Option<&'static Shown> {
+    TABLES.iter().find(|s| s.table == table)
+}
+
+/// What is read.
+pub fn prepare(_: &Command, needs: &mut Needs) -> Result<(), String> {
+    TABLES
+        .iter()
+        .for_each(|s| needs.columns(s.table, s.heading.into_iter().chain(s.columns.iter().copied())));
+    Ok(())
+}
+
+/// Words of which one must occur in what is shown of a row of a table.
+type Filters = BTreeMap<&'static str, BTreeSet<String>>;
+
+fn filters(given: &str) -> Result<Filters, String> {
+    let mut filters = Filters::new();
+    for item in given.split(',').filter(|item| !item.is_empty()) {
+        let (table, words) = match (item.split_once('('), item.strip_suffix(')')) {
+            (None, _) => (ROOT, item),
+            (Some((table, _)), Some(_)) => {
+                let words = item.get(table.len() + 1..item.len() - 1).unwrap_or_default();
+                (catalog::table(table)?.name.as_str(), words)
+            }
+            (Some(_), None) => return Err("Malformed filter: missing closing ')'".to_owned()),
+        };
+        let words = words.split('|').filter(|word| !word.is_empty());
+        filters.entry(table).or_default().extend(words.map(str::to_lowercase));
+    }
+    Ok(filters)
+}
+
+/// `show`
+pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, Stop> {
+    let filters = filters(command.option("--filter").unwrap_or_default())?;
+    let rows = ctx.tx.rows(ROOT);
+    let Some(root) = shown(ROOT) else { return Ok(Answer::NONE) };
+    Ok(Answer::Text(rows.into_iter().map(|row| show_row(ctx, &filters, root, row, 0)).collect()))
+}
+
+/// The tables refer to each other without circles, so `level` stays small.
+fn show_row(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid, level: usize) -> String {
+    let heading = match what.heading {
+        Some(column) => format!("{} {}", what.table, text(ctx, what.table, row, column)),
+        None => row.to_string(),
+    };
+    let mut out = format!("{}{heading}\n", "    ".repeat(level));
+    for column in what.columns {
+        out.push_str(&show_column(ctx, filters, what.table, row, column, level + 1));
+    }
+    let hidden = filters.get(what.table).is_some_and(|words| {
+        let lower = out.to_lowercase();
+        !words.iter().any(|word| lower.contains(word))
+    });
+    if hidden { String::new() } else { out }
+}
+
+fn text(ctx: &Context<'_>, table: &str, row: Uuid, column: &str) -> String {
+    let datum = ctx.tx.datum(table, row, column);
+    known_table(table).column(column).map(|c| notation::text(&datum, &c.ty)).unwrap_or_default()
+}
+
+fn show_column(
+    ctx: &Context<'_>,
+    filters: &Filters,
+    table: &str,
+    row: Uuid,
+    column: &str,
+    level: usize,
+) -> String {
+    let Some(schema) = known_table(table).column(column) else { return String::new() };
+    let referred = schema.ty.key.refers_to.as_ref().and_then(|refers_to| shown(&refers_to.table));
+    if let Some(what) = referred {
+        let rows =
+            ctx.tx.references(table, row, column).into_iter().filter(|r| ctx.tx.exists(what.table, *r));
+        return rows.map(|r| show_row(ctx, filters, what, r, level)).collect();
+    }
+    match ctx.tx.datum(table, row, column).is_default(&schema.ty) {
+        true => String::new(),
+        false => format!("{}{column}: {}\n", "    ".repeat(level), text(ctx, table, row, column)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_shown_is_in_the_schema() {
+        for shown in &TABLES {
+            let table = known_table(shown.table);
+            assert!(shown.columns.iter().chain(&shown.heading).all(|c| table.column(c).is_some()));
+        }
+    }
+
+    #[test]
+    fn filters_by_table() {
+        let f = filters("Port(a|B),x,y").unwrap();
+        assert_eq!(f["Port"], BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+        assert_eq!(f[ROOT].len(), 2);
+        assert_eq!(filters("Port(a").unwrap_err(), "Malformed filter: missing closing ')'");
+    }
+}

@@ -1,0 +1,180 @@
+//! Commands about the switch as a whole: `emer-reset`, TLS keys, Auto Attach mappings.
+
+use super::bridges;
+use super::context::{Answer, Context, Needs, ROOT, Stop};
+use super::model::find_bridge;
+use super::notation::leading_integer;
+use super::syntax::Command;
+use ovsdb::{Atom, Datum, Uuid};
+
+type Done = Result<Answer, Stop>;
+
+/// Reads nothing.
+pub fn prepare_nothing(_: &Command, _: &mut Needs) -> Result<(), String> {
+    Ok(())
+}
+
+/// `init` and `comment`: the transaction itself says it all.
+pub fn nothing(_: &mut Context<'_>, _: &Command) -> Done {
+    Ok(Answer::NONE)
+}
+
+const BRIDGE_RESET: [&str; 7] =
+    ["controller", "fail_mode", "mirrors", "netflow", "sflow", "ipfix", "flood_vlans"];
+const RESET_TABLES: [&str; 8] =
+    ["Mirror", "Controller", "Manager", "NetFlow", "SSL", "sFlow", "IPFIX", "Flow_Sample_Collector_Set"];
+
+/// What `emer-reset` reads.
+pub fn prepare_emer_reset(_: &Command, needs: &mut Needs) -> Result<(), String> {
+    needs.columns(ROOT, ["manager_options", "ssl"]);
+    needs.columns("Bridge", BRIDGE_RESET);
+    needs.columns("Bridge", ["other_config"]);
+    needs.columns("Port", ["other_config"]);
+    needs.columns("Interface", ["ingress_policing_rate", "ingress_policing_burst"]);
+    Ok(())
+}
+
+/// `emer-reset`
+pub fn emer_reset(ctx: &mut Context<'_>, _: &Command) -> Done {
+    let empty = || Datum::Set(Vec::new());
+    for column in ["manager_options", "ssl"] {
+        ctx.tx.write(ROOT, ctx.root, column, empty());
+    }
+    for row in ctx.tx.rows("Bridge") {
+        BRIDGE_RESET.iter().for_each(|column| ctx.tx.write("Bridge", row, column, empty()));
+        // The Ethernet address stays, or peers would take the bridge for another one.
+        let config = ctx.tx.datum("Bridge", row, "other_config");
+        let kept = config.get_str("hwaddr").map(|address| ("hwaddr", address));
+        ctx.tx.write("Bridge", row, "other_config", Datum::map(kept));
+    }
+    for row in ctx.tx.rows("Port") {
+        ctx.tx.write("Port", row, "other_config", Datum::Map(Vec::new()));
+    }
+    for row in ctx.tx.rows("Interface") {
+        for column in ["ingress_policing_rate", "ingress_policing_burst"] {
+            ctx.tx.write("Interface", row, column, Datum::scalar(0));
+        }
+    }
+    for table in RESET_TABLES {
+        ctx.tx.rows(table).into_iter().for_each(|row| ctx.tx.delete(table, row));
+    }
+    ctx.outdate_model();
+    Ok(Answer::NONE)
+}
+
+/// What commands about TLS read.
+pub fn prepare_ssl(_: &Command, needs: &mut Needs) -> Result<(), String> {
+    needs.columns(ROOT, ["ssl"]);
+    needs.columns("SSL", SSL_COLUMNS);
+    Ok(())
+}
+
+const SSL_COLUMNS: [&str; 4] = ["private_key", "certificate", "ca_cert", "bootstrap_ca_cert"];
+
+fn ssl_row(ctx: &mut Context<'_>) -> Option<Uuid> {
+    ctx.tx.verify(ROOT, ctx.root, "ssl");
+    ctx.tx.references(ROOT, ctx.root, "ssl").first().copied()
+}
+
+/// `get-ssl`
+pub fn get_ssl(ctx: &mut Context<'_>, _: &Command) -> Done {
+    let Some(row) = ssl_row(ctx) else { return Ok(Answer::NONE) };
+    SSL_COLUMNS.iter().for_each(|column| ctx.tx.verify("SSL", row, column));
+    let text = |column| ctx.tx.string("SSL", row, column);
+    Ok(Answer::Text(format!(
+        "Private key: {}\nCertificate: {}\nCA Certificate: {}\nBootstrap: {}\n",
+        text("private_key"),
+        text("certificate"),
+        text("ca_cert"),
+        ctx.tx.flag("SSL", row, "bootstrap_ca_cert")
+    )))
+}
+
+/// `del-ssl`
+pub fn del_ssl(ctx: &mut Context<'_>, _: &Command) -> Done {
+    if let Some(row) = ssl_row(ctx) {
+        ctx.tx.delete("SSL", row);
+        ctx.tx.write(ROOT, ctx.root, "ssl", Datum::Set(Vec::new()));
+    }
+    Ok(Answer::NONE)
+}
+
+/// `set-ssl`
+pub fn set_ssl(ctx: &mut Context<'_>, command: &Command) -> Done {
+    if let Some(row) = ssl_row(ctx) {
+        ctx.tx.delete("SSL", row);
+    }
+    let row = ctx.tx.insert("SSL", None);
+    for (column, path) in SSL_COLUMNS.iter().zip(&command.args) {
+        ctx.tx.write("SSL", row, column, Datum::scalar(path.as_str()));
+    }
+    ctx.tx.write("SSL", row, "bootstrap_ca_cert", Datum::scalar(command.has("--bootstrap")));
+    ctx.tx.write(ROOT, ctx.root, "ssl", Datum::scalar(row));
+    Ok(Answer::NONE)
+}
+
+/// What commands about mappings read.
+pub fn prepare_mappings(command: &Command, needs: &mut Needs) -> Result<(), String> {
+    needs.columns("Bridge", ["auto_attach"]);
+    needs.columns("AutoAttach", ["mappings"]);
+    bridges::prepare(command, needs)
+}
+
+/// The bridge of a command about mappings, and its row of mappings.
+fn mappings_of(ctx: &mut Context<'_>, command: &Command) -> Result<(Uuid, Option<Uuid>), Stop> {
+    let id = find_bridge(ctx, command.arg(0))?;
+    let bridge = ctx.model().real_row(id);
+    Ok((bridge, ctx.tx.references("Bridge", bridge, "auto_attach").first().copied()))
+}
+
+/// The I-SID and the VLAN of a command.
+fn pair_of(command: &Command) -> Result<(Atom, Atom), Stop> {
+    let number = |index| {
+        let given = command.arg(index);
+        let number = leading_integer(given).map(|(number, _)| Atom::Integer(number));
+        number.ok_or_else(|| format!("Invalid argument {given}"))
+    };
+    Ok((number(1)?, number(2)?))
+}
+
+/// `add-aa-mapping`
+pub fn add_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let pair = pair_of(command)?;
+    let (bridge, row) = mappings_of(ctx, command)?;
+    let row = row.unwrap_or_else(|| {
+        let row = ctx.tx.insert("AutoAttach", None);
+        ctx.tx.write("Bridge", bridge, "auto_attach", Datum::scalar(row));
+        row
+    });
+    let mut mappings = ctx.tx.datum("AutoAttach", row, "mappings");
+    mappings.insert_all(&Datum::map([pair]));
+    ctx.tx.write("AutoAttach", row, "mappings", mappings);
+    Ok(Answer::NONE)
+}
+
+/// `del-aa-mapping`
+pub fn del_mapping(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (isid, vlan) = pair_of(command)?;
+    let (_, row) = mappings_of(ctx, command)?;
+    let Some(row) = row else { return Ok(Answer::NONE) };
+    let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
+    if mappings.get(&isid) == Some(&vlan) {
+        // Scripts have come to rely on it that other I-SIDs of the VLAN go, too.
+        let pairs = mappings.keys().zip(mappings.values());
+        let rest = pairs.filter(|(key, value)| **key != isid && **value != vlan);
+        let rest = Datum::map(rest.map(|(key, value)| (key.clone(), value.clone())));
+        ctx.tx.write("AutoAttach", row, "mappings", rest);
+    }
+    Ok(Answer::NONE)
+}
+
+/// `get-aa-mapping`
+pub fn get_mappings(ctx: &mut Context<'_>, command: &Command) -> Done {
+    let (bridge, row) = mappings_of(ctx, command)?;
+    ctx.tx.verify("Bridge", bridge, "auto_attach");
+    let Some(row) = row else { return Ok(Answer::NONE) };
+    ctx.tx.verify("AutoAttach", row, "mappings");
+    let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
+    let lines = mappings.keys().zip(mappings.values()).map(|(isid, vlan)| format!("{isid} {vlan}\n"));
+    Ok(Answer::Text(lines.collect()))
+}

@@ -1,0 +1,338 @@
+//! What the commands of one run read and write: the copy of the database with their
+//! own changes laid over it, and the operations that carry these changes to the server.
+//!
+//! Rows under way have UUIDs of our own until the server gives them theirs; in operations
+//! they go by names. A column that a decision rests on is *verified*: the server refuses
+//! the whole transaction when the column has changed since.
+
+use super::catalog::{known_table, schema};
+use ovsdb::json::sorted_string;
+use ovsdb::operation::RowId;
+use ovsdb::schema::TableSchema;
+use ovsdb::{Atom, Datum, Json, Operation, Replica, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a row comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The database has it.
+    Stored,
+    /// This transaction inserts it.
+    New,
+    /// This transaction inserts it under the UUID that the user chose.
+    Chosen,
+}
+
+/// What this transaction does to one row.
+#[derive(Debug)]
+struct Touched {
+    table: &'static TableSchema,
+    origin: Origin,
+    deleted: bool,
+    verified: BTreeSet<&'static str>,
+    written: BTreeMap<&'static str, Datum>,
+    /// Pairs to put into maps without a look at their other keys.
+    pairs: Vec<(&'static str, Atom, Atom)>,
+}
+
+/// The copy and the changes.
+pub struct Transaction<'a> {
+    replica: &'a Replica,
+    rows: BTreeMap<Uuid, Touched>,
+    order: Vec<Uuid>,
+}
+
+/// A transaction in the server's terms.
+pub struct Request {
+    /// What to carry out.
+    pub operations: Vec<Operation>,
+    /// The place among the operations of each row's insertion.
+    pub insertions: BTreeMap<Uuid, usize>,
+    /// The place of the operation that reads `next_cfg` after its increase.
+    pub counter: Option<usize>,
+    /// Whether anything changes at all.
+    pub changes: bool,
+}
+
+impl<'a> Transaction<'a> {
+    /// No changes yet.
+    pub fn new(replica: &'a Replica) -> Self {
+        Transaction { replica, rows: BTreeMap::new(), order: Vec::new() }
+    }
+
+    fn touch(&mut self, table: &str, row: Uuid, origin: Origin) -> &mut Touched {
+        let order = &mut self.order;
+        self.rows.entry(row).or_insert_with(|| {
+            order.push(row);
+            Touched {
+                table: known_table(table),
+                origin,
+                deleted: false,
+                verified: BTreeSet::new(),
+                written: BTreeMap::new(),
+                pairs: Vec::new(),
+            }
+        })
+    }
+
+    /// All rows of a table that are not deleted.
+    pub fn rows(&self, table: &str) -> Vec<Uuid> {
+        let stored = self.replica.rows(table).map(|row| row.uuid());
+        let stored = stored.filter(|row| self.rows.get(row).is_none_or(|t| !t.deleted));
+        let new = self.order.iter().copied().filter(|row| {
+            self.rows
+                .get(row)
+                .is_some_and(|t| t.origin != Origin::Stored && !t.deleted && t.table.name == table)
+        });
+        stored.chain(new).collect()
+    }
+
+    /// Whether this transaction inserts the row.
+    pub fn is_new(&self, row: Uuid) -> bool {
+        self.rows.get(&row).is_some_and(|t| t.origin != Origin::Stored)
+    }
+
+    /// Whether a table has this row.
+    pub fn exists(&self, table: &str, row: Uuid) -> bool {
+        match self.rows.get(&row) {
+            Some(touched) => touched.table.name == table && !touched.deleted,
+            None => self.replica.row(table, row).is_some(),
+        }
+    }
+
+    /// The value of a column; its default if the row or the server lacks it.
+    pub fn datum(&self, table: &str, row: Uuid, column: &str) -> Datum {
+        let written = self.rows.get(&row).and_then(|t| t.written.get(column));
+        written.cloned().unwrap_or_else(|| self.stored(table, row, column))
+    }
+
+    fn stored(&self, table: &str, row: Uuid, column: &str) -> Datum {
+        let stored = self.replica.row(table, row).and_then(|r| r.datum(column));
+        let default = || known_table(table).column(column).map(|c| Datum::default_of(&c.ty));
+        stored.cloned().or_else(default).unwrap_or(Datum::Set(Vec::new()))
+    }
+
+    /// The string in a column, empty if there is none.
+    pub fn string(&self, table: &str, row: Uuid, column: &str) -> String {
+        self.datum(table, row, column).first().and_then(Atom::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The integer in a column.
+    pub fn integer(&self, table: &str, row: Uuid, column: &str) -> Option<i64> {
+        self.datum(table, row, column).first().and_then(Atom::as_integer)
+    }
+
+    /// The truth value in a column.
+    pub fn flag(&self, table: &str, row: Uuid, column: &str) -> bool {
+        self.datum(table, row, column).first().and_then(Atom::as_bool).unwrap_or(false)
+    }
+
+    /// The rows that a column refers to.
+    pub fn references(&self, table: &str, row: Uuid, column: &str) -> Vec<Uuid> {
+        self.datum(table, row, column).uuids().collect()
+    }
+
+    /// Holds the server to the present value of a column.
+    pub fn verify(&mut self, table: &str, row: Uuid, column: &str) {
+        if self.replica.row(table, row).is_none() {
+            return;
+        }
+        let touched = self.touch(table, row, Origin::Stored);
+        if let Some(column) = touched.table.column(column)
+            && !touched.written.contains_key(column.name.as_str())
+        {
+            touched.verified.insert(&column.name);
+        }
+    }
+
+    /// Writes a column.
+    pub fn write(&mut self, table: &str, row: Uuid, column: &str, value: Datum) {
+        let touched = self.touch(table, row, Origin::Stored);
+        if let Some(column) = touched.table.column(column) {
+            touched.written.insert(&column.name, value);
+        }
+    }
+
+    /// Puts one pair into a map and leaves the other keys to whoever else changes them.
+    /// Later reads of this transaction do not see it.
+    pub fn write_pair(&mut self, table: &str, row: Uuid, column: &str, key: Atom, value: Atom) {
+        if self.datum(table, row, column).get(&key) == Some(&value) {
+            return;
+        }
+        let touched = self.touch(table, row, Origin::Stored);
+        if let Some(column) = touched.table.column(column) {
+            touched.pairs.retain(|(c, k, _)| *c != column.name || *k != key);
+            touched.pairs.push((&column.name, key, value));
+        }
+    }
+
+    /// Inserts a row, under a UUID of the user's choice if given.
+    pub fn insert(&mut self, table: &str, chosen: Option<Uuid>) -> Uuid {
+        let row = chosen.unwrap_or_else(Uuid::new_v4);
+        self.touch(table, row, if chosen.is_some() { Origin::Chosen } else { Origin::New });
+        row
+    }
+
+    /// Inserts a row that commands already know by a symbol.
+    pub fn insert_as(&mut self, table: &str, row: Uuid) {
+        self.touch(table, row, Origin::New);
+    }
+
+    /// Deletes a row. Rows that live by references go when the last one does.
+    pub fn delete(&mut self, table: &str, row: Uuid) {
+        self.touch(table, row, Origin::Stored).deleted = true;
+    }
+
+    /// Puts a row into a set of references.
+    pub fn add_reference(&mut self, table: &str, row: Uuid, column: &str, to: Uuid) {
+        let all = self.references(table, row, column).into_iter().chain([to]);
+        self.write(table, row, column, Datum::set(all));
+    }
+
+    /// Takes a row out of a set of references.
+    pub fn drop_reference(&mut self, table: &str, row: Uuid, column: &str, to: Uuid) {
+        let rest = self.references(table, row, column).into_iter().filter(|r| *r != to);
+        self.write(table, row, column, Datum::set(rest));
+    }
+
+    /// The operations. `count` names the row whose `next_cfg` to increase if anything changes.
+    pub fn request(&self, count: Option<Uuid>, comment: &str, dry_run: bool) -> Request {
+        let mut request =
+            Request { operations: Vec::new(), insertions: BTreeMap::new(), counter: None, changes: false };
+        self.touched().for_each(|(row, touched)| self.expect(row, touched, &mut request));
+        self.expect_alone(&mut request);
+        for (row, touched) in self.touched() {
+            self.carry_out(row, touched, &mut request);
+        }
+        if let Some(row) = count.filter(|_| request.changes) {
+            let target = self.row_id(row);
+            let is = Json::from(vec![Json::from(vec!["_uuid".into(), "==".into(), target.to_json()])]);
+            request.operations.push(Operation::mutate("Open_vSwitch", target).mutation("next_cfg", "+=", 1));
+            request.counter = Some(request.operations.len());
+            request.operations.push(Operation::select("Open_vSwitch", is, &["next_cfg"]));
+        }
+        request.operations.push(Operation::comment(comment));
+        if dry_run {
+            request.operations.push(Operation::abort());
+        }
+        request
+    }
+
+    fn touched(&self) -> impl Iterator<Item = (Uuid, &Touched)> {
+        self.order.iter().filter_map(|row| Some((*row, self.rows.get(row)?)))
+    }
+
+    fn expect(&self, row: Uuid, touched: &Touched, request: &mut Request) {
+        if touched.verified.is_empty() {
+            return;
+        }
+        let table = &touched.table.name;
+        let wait = touched.verified.iter().fold(Operation::verify(table, row), |wait, column| {
+            wait.set(column, self.stored(table, row, column).to_json())
+        });
+        request.operations.push(wait);
+    }
+
+    /// A table of one row must still be empty when its row is inserted.
+    fn expect_alone(&self, request: &mut Request) {
+        for table in schema().tables.iter().filter(|t| t.max_rows == 1) {
+            let stored = self.replica.rows(&table.name).count();
+            if stored == 0 && self.rows(&table.name).len() == 1 {
+                let wait = Operation::from_json(Json::from_iter([
+                    ("op", Json::from("wait")),
+                    ("table", table.name.as_str().into()),
+                    ("where", Json::Array(Vec::new())),
+                    ("timeout", 0.into()),
+                    ("until", "==".into()),
+                    ("rows", Json::Array(Vec::new())),
+                ]));
+                request.operations.extend(wait);
+            }
+        }
+    }
+
+    fn carry_out(&self, row: Uuid, touched: &Touched, request: &mut Request) {
+        let table = &touched.table.name;
+        if touched.deleted {
+            // The server itself deletes what lives by references.
+            if touched.table.is_root && touched.origin == Origin::Stored {
+                request.operations.push(Operation::delete(table, row));
+                request.changes = true;
+            }
+            return;
+        }
+        let stored = touched.origin == Origin::Stored;
+        if !stored {
+            request.changes = true;
+            request.insertions.insert(row, request.operations.len());
+        }
+        let mut operation = match touched.origin {
+            Origin::Stored => Operation::update(table, row),
+            Origin::New => Operation::insert(table, &name_of(row)),
+            Origin::Chosen => chosen(table, row),
+        };
+        let default = |column: &str, value: &Datum| {
+            touched.table.column(column).is_some_and(|c| value.is_default(&c.ty))
+        };
+        let written = touched.written.iter().filter(|(column, value)| stored || !default(column, value));
+        for (column, value) in written.clone() {
+            operation = operation.set(column, self.named(value.to_json()));
+            request.changes |= stored && *value != self.stored(table, row, column);
+        }
+        if !stored || written.count() > 0 {
+            request.operations.push(operation);
+        }
+        if !touched.pairs.is_empty() {
+            request.operations.push(self.put_pairs(row, touched));
+            request.changes = true;
+        }
+    }
+
+    fn put_pairs(&self, row: Uuid, touched: &Touched) -> Operation {
+        let start = Operation::mutate(&touched.table.name, self.row_id(row));
+        touched.pairs.iter().fold(start, |operation, (column, key, value)| {
+            let pair = Datum::map([(key.clone(), value.clone())]);
+            operation
+                .remove(column, self.named(Datum::set([key.clone()]).to_json()))
+                .add(column, self.named(pair.to_json()))
+        })
+    }
+
+    fn row_id(&self, row: Uuid) -> RowId {
+        match self.rows.get(&row) {
+            Some(touched) if touched.origin == Origin::New => RowId::name(name_of(row)),
+            _ => row.into(),
+        }
+    }
+
+    /// A value with the names of new rows in place of their UUIDs.
+    fn named(&self, value: Json) -> Json {
+        let Json::Array(items) = value else { return value };
+        let row = match items.as_slice() {
+            [Json::String(tag), Json::String(uuid)] if tag == "uuid" => ovsdb::json::parse_uuid(uuid),
+            _ => None,
+        };
+        match row {
+            Some(row) => self.row_id(row).to_json(),
+            None => Json::Array(items.into_iter().map(|item| self.named(item)).collect()),
+        }
+    }
+}
+
+/// The name under which a transaction inserts a row.
+fn name_of(row: Uuid) -> String {
+    format!("row{}", row.to_string().replace('-', "_"))
+}
+
+fn chosen(table: &str, row: Uuid) -> Operation {
+    let mut json = Operation::insert(table, "").to_json();
+    if let Some(object) = json.as_object_mut() {
+        object.insert("uuid".into(), row.to_string().into());
+    }
+    Operation::from_json(json).unwrap_or_else(|| Operation::insert(table, ""))
+}
+
+/// The text of a server's refusal, as scripts know it.
+pub fn refusal(error: &ovsdb::Error) -> String {
+    format!("transaction error: {}", sorted_string(&error.to_json()))
+}
