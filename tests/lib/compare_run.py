@@ -7,7 +7,7 @@ A call is a line of text: the tool, then its arguments as a shell would split th
     ?         only the exit status counts
     sorted    the order of the lines carries no meaning
     blocks    the order of the ports' blocks of lines carries no meaning
-    flood     the order of the ports in a list of outputs carries no meaning
+    flood     the order in which a flood reaches the ports carries no meaning
     /RE/      only lines that match count (RE without blanks; \\s stands for one)
 
 The answer is exit status, standard output and standard error, normalised: what no two runs share is replaced by its name.
@@ -48,12 +48,25 @@ RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"\bpid \d+", "pid <pid>"),
 ]]
 
-# A list of outputs to ports: numbers and commas, nothing else between.
-OUTPUTS = re.compile(r"(?<![\w(.=:])\d+(?:,\d+)+(?![\w(:=.])")
-
-
-def sort_outputs(match):
-    return OUTPUTS.sub(lambda m: ",".join(sorted(m.group().split(","), key=int)), match.group().replace("actions:", "actions: "))
+def sort_outputs(actions, tag):
+    """Sorts the actions by what they are, each output with the VLAN tag (of `tag` at first) that packets have there."""
+    parts, depth = [""], 0
+    for c in actions:
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    now, out = tag, []
+    for part in (p.strip() for p in parts):
+        pushed = re.match(r"push_vlan\(vid=(\d+)", part)
+        if part == "pop_vlan":
+            now = None
+        elif pushed:
+            now = pushed.group(1)
+        else:
+            out.append("%s with %s" % (part, "tag " + now if now else "no tag"))
+    return "actions: " + ", ".join(sorted(out))
 
 
 class Call:
@@ -111,9 +124,14 @@ class Call:
                 text = rule.pattern.sub(rule.replacement, text)
         return text
 
+    def flood(self, line):
+        before, word, actions = line.partition("actions:")
+        tag = re.search(r"\bvlan\(vid=(\d+)|dl_vlan=(\d+)", before + self.text)
+        return before + sort_outputs(actions, tag and (tag.group(1) or tag.group(2))) if word else line
+
     def select(self, text):
         if "flood" in self.options:
-            text = re.sub(r"actions:.*", sort_outputs, text)
+            text = "\n".join(self.flood(line) for line in text.splitlines())
         lines = [line.rstrip() for line in text.splitlines()]
         if self.keep:
             lines = [line for line in lines if self.keep.search(line)]

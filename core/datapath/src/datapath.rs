@@ -283,9 +283,9 @@ impl Datapath {
         lock(&self.spare).push(worker);
     }
 
-    /// Totals.
-    pub fn stats(&self) -> DpStats {
-        let t = self.tally();
+    /// Totals since the counters were as in `zero`.
+    pub fn stats(&self, zero: &Tally) -> DpStats {
+        let t = self.tally().since(zero);
         let flows = self.shared.flows();
         DpStats {
             hit: t.get(Event::CacheHit) + t.get(Event::MegaflowHit),

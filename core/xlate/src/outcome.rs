@@ -7,7 +7,7 @@ use crate::BridgeId;
 use crate::trace::Trace;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
-use flow::Flow;
+use flow::{Flow, VLAN_CFI};
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
 use std::sync::Arc;
@@ -202,19 +202,19 @@ pub struct Output {
 impl Output {
     /// The mask of the megaflow. `mask` leaves out, as `ofproto/trace` does, that a packet has no VLAN tag; to the
     /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
-    /// with the very tag.
+    /// with one of the same VLAN.
     pub fn megaflow_mask(&self) -> Flow {
         let mut mask = self.mask;
         let tagged = self.initial.vlan_vid().is_some();
         let [outer, inner] = &mut mask.vlans;
         outer.tpid = u16::MAX;
         if outer.tci == 0 {
-            outer.tci = u16::MAX;
+            outer.tci = VLAN_CFI | 0xfff;
         }
         if tagged {
             inner.tpid = u16::MAX;
             if inner.tci == 0 {
-                inner.tci = u16::MAX;
+                inner.tci = VLAN_CFI | 0xfff;
             }
         }
         mask

@@ -63,12 +63,8 @@ fn open(
         let open_kind = backer.open_kind(device_kind).to_owned();
         let (mut netdev, refused) =
             switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| e.to_string())?;
-        let mut warning = refused.map(|e| e.to_string());
-        if let Some(mtu) = interface.mtu_request
-            && let Err(e) = netdev.set_mtu(mtu)
-        {
-            warning = Some(e.to_string());
-        }
+        let warning = refused.map(|e| e.to_string());
+        request_mtu(&mut *netdev, interface);
         let facts = netdev.facts().map_err(|e| e.to_string())?;
         let number = backer.free_number(name);
         backer.add_port(number, &mut *netdev).map_err(|_| {
@@ -94,6 +90,7 @@ fn open(
         config: Default::default(),
         facts,
         created: now,
+        counted: false,
         warning,
     })
 }
@@ -121,6 +118,15 @@ fn not_built(kind: &str) -> Option<&'static str> {
     LATER.contains(&kind).then_some("type not built yet in this version of Sluice")
 }
 
+/// An MTU that the device cannot have is a matter for the log: column `mtu` shows the one that it has.
+fn request_mtu(netdev: &mut dyn netdev::device::Netdev, interface: &InterfaceConfig) {
+    if let Some(mtu) = interface.mtu_request
+        && let Err(e) = netdev.set_mtu(mtu)
+    {
+        runtime::warn!(LOG, "{e}");
+    }
+}
+
 /// `options:peer` of a patch port.
 fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
@@ -134,16 +140,7 @@ fn peer(interface: &InterfaceConfig) -> Result<String, String> {
 /// Applies changed settings to a device that is there; one that is not is tried again.
 pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
-    let Some(port) = switch.bridges.get(bridge).and_then(|b| b.port_named(name)) else {
-        return add(switch, desired, bridge, name);
-    };
-    let renumber = interface.ofport_request.is_some_and(|wanted| {
-        wanted != port.ofport.0
-            && name != bridge
-            && !switch.bridges[bridge].ports.contains_key(&units::OfPort(wanted))
-    });
-    if renumber {
-        switch.remove_interface(bridge, name);
+    if switch.bridges.get(bridge).is_none_or(|b| b.port_named(name).is_none()) {
         return add(switch, desired, bridge, name);
     }
     let (row, interface) = (row.to_owned(), interface.clone());
@@ -174,11 +171,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
                 Ok(false) => {}
                 Err(e) => warning = Some(e.to_string()),
             }
-            if let Some(mtu) = interface.mtu_request
-                && let Err(e) = netdev.set_mtu(mtu)
-            {
-                warning = Some(e.to_string());
-            }
+            request_mtu(&mut **netdev, interface);
             if let Ok(facts) = netdev.facts() {
                 port.facts = Some(facts);
             }

@@ -61,6 +61,9 @@ pub struct Bridge {
 /// not meet another one.
 const REUSE_AFTER: Millis = Millis(3_600_000);
 
+/// The highest number that a port gets without asking for it.
+const AUTOMATIC_MAX: u16 = 0x7fff;
+
 impl Bridge {
     /// A bridge without ports.
     pub fn new(id: BridgeId, config: BridgeConfig, conns: ConnManager, now: Millis) -> Bridge {
@@ -118,7 +121,8 @@ impl Bridge {
             self.retired.remove(&port);
             return Some(port);
         }
-        let last = OfPort::MAX.0 - 1;
+        // The upper half is left to those who ask.
+        let last = AUTOMATIC_MAX;
         let candidates = (1..=last).map(|i| OfPort((self.next_port + i - 1) % last + 1));
         let free: Vec<OfPort> = candidates.filter(|p| !self.ports.contains_key(p)).collect();
         let rested = |p: &&OfPort| self.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);

@@ -93,15 +93,15 @@ impl Handler {
         let (bridge, flow) = received(published, self, key)?;
         let output = self.translate(published, bridge, &flow, None);
         let keep = output.error.is_none() && output.slow.is_empty() && !output.avoid_caching;
-        let translation = self.translation(published, output);
+        let translation = self.translation(published, output, false);
         keep.then_some(translation)
     }
 
-    fn translation(&self, published: &Published, output: Output) -> Translation {
+    fn translation(&self, published: &Published, output: Output, fresh: bool) -> Translation {
         let mut mask = if self.knobs.exact() { Flow::ONES } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         let install = output.slow.is_empty() && !output.avoid_caching;
-        let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs);
+        let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, fresh);
         Translation {
             actions: output.actions.into(),
             mask,
@@ -153,7 +153,7 @@ impl UpcallHandler for Handler {
         let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
         Handler::log(&output);
         self.carry_out(&published, std::mem::take(&mut output.effects), upcall.now);
-        self.translation(&published, output)
+        self.translation(&published, output, true)
     }
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {

@@ -19,19 +19,20 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Of a translation.
+    /// Of a translation. `fresh`: a packet asked for it, and its effects were carried out.
     pub fn new(
         control: &Arc<Control>,
         patches: &Arc<PatchCounters>,
         credits: Vec<Credit>,
         recircs: Vec<u32>,
+        fresh: bool,
     ) -> Owner {
         Owner {
             control: Arc::clone(control),
             patches: Arc::clone(patches),
             credits,
             recircs,
-            fresh: AtomicBool::new(true),
+            fresh: AtomicBool::new(fresh),
         }
     }
 
@@ -47,6 +48,8 @@ impl Owner {
             }
             Credit::Group { group, bucket } => group.credit(*bucket, delta.packets, delta.bytes),
             Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
+            // The first packet's own effects did it.
+            Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
                 if let Some(macs) = self.control.published().macs.get(bridge)
                     && macs.learn(need, used)
@@ -54,8 +57,6 @@ impl Owner {
                     self.control.note_relearned();
                 }
             }
-            // The first packet's own effects did it.
-            Credit::Learn(_) if fresh => {}
             Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow))),
             Credit::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
                 self.control.enqueue(Deed::FinTimeout(fin.clone()));

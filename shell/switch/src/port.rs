@@ -44,6 +44,8 @@ pub struct BridgePort {
     pub change_seq: u64,
     /// When it was added.
     pub created: Millis,
+    /// Its statistics were shown once.
+    pub counted: bool,
     /// Refused settings: the text of the `error` column, while the device works.
     pub warning: Option<String>,
 }

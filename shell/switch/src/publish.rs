@@ -13,7 +13,7 @@ use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 /// Publishes the state of a datapath's bridges.
 pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
     let kind = backer.kind.as_str();
-    let peers = peers(kind, bridges);
+    let peers = peers(bridges);
     let mut snapshot = Snapshot { capabilities: backer.handler.knobs.capabilities(), ..Snapshot::default() };
     let mut macs = HashMap::new();
     for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
@@ -29,20 +29,22 @@ pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
     backer.control.publish(snapshot, macs);
 }
 
-type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
+/// Patch ports and their peers.
+pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
-/// Patch ports with their peers: two that name each other.
-fn peers(kind: &str, bridges: &BTreeMap<String, Bridge>) -> Peers {
+/// Patch ports with their peers: two that name each other, in bridges of one datapath.
+pub(crate) fn peers(bridges: &BTreeMap<String, Bridge>) -> Peers {
     let mut by_name = HashMap::new();
-    for bridge in bridges.values().filter(|b| b.config.datapath_type == kind) {
+    for bridge in bridges.values() {
+        let kind = bridge.config.datapath_type.as_str();
         for port in bridge.ports.values() {
             if let Some(peer) = port.peer() {
-                by_name.insert(port.name.as_str(), (peer, (bridge.id, port.ofport)));
+                by_name.insert((kind, port.name.as_str()), (peer, (bridge.id, port.ofport)));
             }
         }
     }
-    let of = |(name, (peer, at)): (&&str, &(&str, (BridgeId, OfPort)))| {
-        let (back, other) = by_name.get(peer)?;
+    let of = |((kind, name), (peer, at)): (&(&str, &str), &(&str, (BridgeId, OfPort)))| {
+        let (back, other) = by_name.get(&(*kind, *peer))?;
         (back == name).then_some((*at, *other))
     };
     by_name.iter().filter_map(of).collect()

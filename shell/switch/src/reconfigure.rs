@@ -10,6 +10,7 @@ use crate::switch::Switch;
 use config::{Desired, Step, plan};
 use openflow::port::PortReason;
 use runtime::Module;
+use units::OfPort;
 use xlate::BridgeId;
 
 pub(crate) static LOG: Module = Module::new("bridge");
@@ -27,6 +28,8 @@ impl Switch {
         for step in &steps {
             self.carry_out(step, wanted);
         }
+        self.renumber(wanted);
+        self.drop_unused_datapaths();
         if desired.other_config != self.applied.other_config {
             self.configure_limits(&desired);
         }
@@ -37,6 +40,41 @@ impl Switch {
             self.mark_all_dirty();
         }
         self.applied = desired;
+    }
+
+    /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for
+    /// the same number cannot both have it: the one that has it keeps it.
+    fn renumber(&mut self, desired: &Desired) {
+        let requests = |bridge: &Bridge| -> Vec<(String, OfPort)> {
+            let rows = desired.bridges.get(&bridge.name).into_iter().flat_map(|b| b.ports.values());
+            rows.flat_map(|p| &p.interfaces)
+                .filter(|i| i.name != bridge.name)
+                .filter_map(|i| Some((i.name.clone(), OfPort(i.ofport_request?))))
+                .collect()
+        };
+        let mut moves = Vec::new();
+        for bridge in self.bridges.values() {
+            let requests = requests(bridge);
+            for (name, wanted) in &requests {
+                let Some(port) = bridge.port_named(name).filter(|p| p.ofport != *wanted) else { continue };
+                let holder = bridge.ports.get(wanted).map(|p| p.name.as_str());
+                let asked = |h: &str| requests.iter().any(|(n, w)| n == h && w == wanted);
+                if !holder.is_some_and(asked) && wanted.is_ordinary() {
+                    moves.push((bridge.name.clone(), port.name.clone(), holder.map(str::to_owned)));
+                }
+            }
+        }
+        for (bridge, name, holder) in moves {
+            let names: Vec<String> = [Some(name), holder].into_iter().flatten().collect();
+            names.iter().for_each(|name| self.remove_interface(&bridge, name));
+            names.iter().for_each(|name| add_interface::add(self, desired, &bridge, name));
+        }
+    }
+
+    /// A datapath lives as long as a bridge of its type.
+    fn drop_unused_datapaths(&mut self) {
+        let bridges = &self.bridges;
+        self.backers.retain(|kind, _| bridges.values().any(|b| b.config.datapath_type == *kind));
     }
 
     /// Everything has to be published again.
@@ -51,7 +89,6 @@ impl Switch {
                 if let Some(gone) = self.bridges.remove(bridge) {
                     runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
                 }
-                self.refused_bridges.remove(bridge);
             }
             Step::AddBridge { bridge } => self.add_bridge(bridge, desired),
             Step::AddInterface { bridge, name } => add_interface::add(self, desired, bridge, name),
@@ -69,10 +106,14 @@ impl Switch {
 
     fn add_bridge(&mut self, name: &str, desired: &Desired) {
         let Some(config) = desired.bridges.get(name) else { return };
+        // It names sockets and files.
+        if name.contains(['/', '\\']) {
+            runtime::warn!(LOG, "ignoring bridge with invalid name \"{name}\"");
+            return;
+        }
         let Some(kind) = self.options.datapath_type(&config.datapath_type) else {
             let text = format!("{}: unknown datapath type", config.datapath_type);
             runtime::err!(LOG, "failed to create bridge {name}: {text}");
-            self.refused_bridges.insert(name.to_owned(), text);
             return;
         };
         if let Err(e) = self.backer(kind) {

@@ -72,7 +72,7 @@ impl Switch {
         backer.handler.carry_out(&published, output.effects, now);
         let datapath_flow = Flow { in_port: number.0, ..flow };
         backer.datapath.execute(&packet_out.packet, &datapath_flow, &output.actions, now);
-        let owner = Owner::new(&backer.control, &backer.patches, output.credits, output.recircs);
+        let owner = Owner::new(&backer.control, &backer.patches, output.credits, output.recircs, true);
         let bytes = packet_out.packet.len() as u64;
         owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags: flow.tcp_flags });
     }

@@ -5,6 +5,7 @@
 
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
+use crate::publish::{Peers, peers};
 use crate::switch::Switch;
 use ovsdb::operation::Operation;
 use ovsdb::replica::RowRef;
@@ -71,17 +72,17 @@ impl Switch {
         let with_statistics = now.since(self.last.statistics) >= STATISTICS_INTERVAL || self.statistics_due;
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
+        let peers = peers(&self.bridges);
         for bridge in self.bridges.values_mut() {
             bridge_row(bridge, &mut wanted);
             controller_rows(bridge, now, &mut wanted);
-            interface_rows(bridge, &mut wanted);
+            interface_rows(bridge, &peers, &mut wanted);
         }
-        self.refused_bridge_rows(&mut wanted);
         if with_statistics {
             self.last.statistics = now;
             self.statistics_due = false;
-            self.statistics_rows(&mut wanted);
         }
+        self.statistics_rows(with_statistics, &mut wanted);
         let operations: Vec<Operation> =
             wanted.into_iter().filter_map(|w| w.operation(&self.db.replica)).collect();
         self.db.transact(&operations);
@@ -108,27 +109,16 @@ impl Switch {
         wanted.push(row);
     }
 
-    /// Bridges that could not be made say so in their status and in their interfaces.
-    fn refused_bridge_rows(&self, wanted: &mut Vec<Wanted>) {
-        for (name, text) in &self.refused_bridges {
-            let Some(config) = self.applied.bridges.get(name) else { continue };
-            for interface in config.ports.values().flat_map(|p| &p.interfaces) {
-                let mut row = Wanted::new("Interface", interface.uuid);
-                row.set("ofport", Datum::scalar(-1));
-                row.set("error", Datum::scalar(text.as_str()));
-                wanted.push(row);
-            }
-        }
-    }
-
-    fn statistics_rows(&mut self, wanted: &mut Vec<Wanted>) {
-        for backer in self.backers.values() {
+    /// The counters of all ports, or only of those that have not shown any yet.
+    fn statistics_rows(&mut self, all: bool, wanted: &mut Vec<Wanted>) {
+        for backer in self.backers.values().filter(|_| all) {
             backer.datapath.maintain(self.clock.now());
         }
         for bridge in self.bridges.values_mut() {
             let patches = self.backers.get(&bridge.config.datapath_type).map(|b| b.patches.clone());
             let id = bridge.id;
-            for port in bridge.ports.values_mut() {
+            for port in bridge.ports.values_mut().filter(|p| all || !p.counted) {
+                port.counted = true;
                 let pairs = match &mut port.backing {
                     Backing::Device { netdev, .. } => netdev.stats().map(|s| s.pairs()).unwrap_or_default(),
                     Backing::Patch { .. } => {
@@ -169,9 +159,18 @@ fn controller_rows(bridge: &mut Bridge, now: Millis, wanted: &mut Vec<Wanted>) {
     }
 }
 
-fn interface_rows(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
     for port in bridge.ports.values() {
-        wanted.push(interface_row(port));
+        let mut row = interface_row(port);
+        let mut error = port.warning.clone();
+        if let Some(peer) = port.peer()
+            && !peers.contains_key(&(bridge.id, port.ofport))
+        {
+            let kind = &bridge.config.datapath_type;
+            error = Some(format!("No usable peer '{peer}' exists in '{kind}' datapath."));
+        }
+        row.set("error", optional(error.as_deref()));
+        wanted.push(row);
     }
     for interface in bridge.config.ports.values().flat_map(|p| &p.interfaces) {
         if let Some(text) = bridge.failed.get(&interface.name) {
@@ -193,7 +192,6 @@ fn interface_row(port: &BridgePort) -> Wanted {
     let mut row = Wanted::new("Interface", port.uuid);
     let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
     row.set("ofport", Datum::scalar(number));
-    row.set("error", optional(port.warning.as_deref()));
     match &port.facts {
         None => {
             // A patch port is as good as a wire.
@@ -205,7 +203,8 @@ fn interface_row(port: &BridgePort) -> Wanted {
         Some(f) => {
             let state = |up: bool| Datum::scalar(if up { "up" } else { "down" });
             row.set("admin_state", state(f.admin_up));
-            row.set("link_state", state(f.link_up));
+            // A device that is set down has no link, whatever its driver says.
+            row.set("link_state", state(f.admin_up && f.link_up));
             row.set("link_resets", Datum::scalar(f.link_resets as i64));
             row.set("ifindex", Datum::scalar(f.ifindex.map_or(0, i64::from)));
             row.set("mac_in_use", Datum::scalar(port.mac().to_string().as_str()));

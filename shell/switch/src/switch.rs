@@ -49,8 +49,6 @@ pub struct Switch {
     pub statistics_due: bool,
     /// The first configuration has been read.
     pub greeted: bool,
-    /// Bridges that could not be made, with the reason.
-    pub refused_bridges: BTreeMap<String, String>,
     /// Name and version of the operating system.
     pub system: (String, String),
 }
@@ -90,7 +88,6 @@ impl Switch {
             status_due: false,
             statistics_due: false,
             greeted: false,
-            refused_bridges: BTreeMap::new(),
             system: (
                 uname.sysname().to_string_lossy().to_lowercase(),
                 uname.release().to_string_lossy().into_owned(),

@@ -139,9 +139,10 @@ pub(super) fn dotted_hex(bytes: &[u8]) -> String {
     parts.join(".")
 }
 
-/// Names of `OFPR_*`.
+/// Names of `OFPR_*`; the last two, which no controller asks for, have none.
 fn reason_name(reason: u8) -> String {
-    const NAMES: [&str; 6] = ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"];
+    const NAMES: [&str; 8] =
+        ["no_match", "action", "invalid_ttl", "action_set", "group", "packet_out", "", ""];
     NAMES.get(usize::from(reason)).map_or_else(|| reason.to_string(), |&n| n.to_owned())
 }
 

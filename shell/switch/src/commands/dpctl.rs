@@ -164,7 +164,7 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
 
 fn show_one(switch: &mut Switch, call: &mut Call, kind: &str) {
     let Some(backer) = switch.backers.get(kind) else { return };
-    let stats = backer.datapath.stats();
+    let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
     call.text += &format!(
         "{}:\n  lookups: hit:{} missed:{} lost:{}\n  flows: {}\n",
         backer.name(),

@@ -85,7 +85,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         Format::Text => {
             let mut text = String::new();
             for backer in switch.backers.values() {
-                let stats = backer.datapath.stats();
+                let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
                 text += &format!("{}: hit:{} missed:{}\n", backer.name(), stats.hit, stats.missed);
                 for bridge in bridges_of(&backer.kind) {
                     text += &format!("  {}:\n", bridge.name);
@@ -96,7 +96,7 @@ fn show(switch: &Switch, format: Format) -> Reply {
         }
         Format::Json => {
             let datapath = |backer: &crate::backer::Backer| -> Json {
-                let stats = backer.datapath.stats();
+                let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
                 let count = |n: u64| Json::from(n.to_string());
                 let stats: Json = [("hit", count(stats.hit)), ("missed", count(stats.missed))]
                     .into_iter()

@@ -65,6 +65,13 @@ impl Knobs {
         lock(&self.cleared).get(&worker).copied().unwrap_or_default()
     }
 
+    /// The same of all workers together.
+    pub(super) fn all_cleared(&self) -> Tally {
+        let mut sum = Tally::default();
+        lock(&self.cleared).values().for_each(|t| sum.merge(t));
+        sum
+    }
+
     pub(super) fn clear(&self, worker: WorkerId, counted: Tally) {
         lock(&self.cleared).insert(worker, counted);
     }

@@ -92,6 +92,7 @@ fn port(number: u16) -> BridgePort {
         facts: None,
         change_seq: 0,
         created: NOW,
+        counted: false,
         warning: None,
     }
 }
