@@ -8,4 +8,12 @@ from lib.compare_run import Known
 KNOWN = [
     Known(r"get interface p2 status", r'^-\{\}$|^\+\{(tx_\w+="(true|false)"(, )?)+\}$',
           "since 3.3 the offloads of a device are shown in its status"),
+    Known(r"^ovs-appctl version$", r"^-ovs-vswitchd \(Open vSwitch\) <version>$|^\+sluiced \(Sluice\) \S+, as ovs-vswitchd "
+          r"\(Open vSwitch\) <version>$",
+          "called by its own name, the program says it, and what it stands in for"),
+    Known(r"^ovs-vsctl show$", r'^\+    ovs_version: "[0-9.]+"$',
+          "with its own database the switch writes the versions that ovs-ctl writes beside ovs-vswitchd"),
+    Known(r"^ovs-vsctl get interface bad5 error ofport$", r'^-\[\]$|^-\d+$|^\+"could not open network device bad5 \(type not '
+          r'built yet in this version of Sluice\)"$|^\+-1$',
+          "tunnels are not built yet, and the row says so"),
 ]

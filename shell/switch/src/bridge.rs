@@ -197,6 +197,7 @@ mod tests {
             config: Default::default(),
             facts: None,
             change_seq: 0,
+            counted: false,
             created: Millis(now),
             warning: None,
         };
