@@ -41,6 +41,7 @@ use std::time::Instant;
 use transaction::{Request, Transaction, refusal};
 
 static VSCTL: Module = Module::new("vsctl");
+static OVSDB_IDL: Module = Module::new("ovsdb_idl");
 static FATAL_SIGNAL: Module = Module::new("fatal_signal");
 const SIGALRM: i32 = 14;
 /// The switch took the change up but could not carry it out (`EX_DATAERR`).
@@ -64,7 +65,10 @@ pub fn main(call: &Call) -> ExitCode {
     let mut dirs = Dirs::from_env(&call.argv0);
     dirs.progname.clone_from(&call.name);
     runtime::log::init(&call.name, &Clock::new());
-    runtime::log::set_tool_defaults();
+    // Unlike other tools this one leaves a trace of its calls in the system's log.
+    if let Err(why) = runtime::log::set("console:warn") {
+        eprintln!("{}: {why}", call.name);
+    }
     let options = match options::parse(call, &dirs) {
         Ok(Task::Run(options)) => options,
         Ok(Task::Print(text)) => {
@@ -95,6 +99,13 @@ pub fn main(call: &Call) -> ExitCode {
 }
 
 fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
+    let words = std::iter::once(call.argv0.as_str()).chain(call.args.iter().map(String::as_str));
+    let line = syntax::quote(words);
+    match options.commands.iter().any(|command| command.syntax.writes()) {
+        true => runtime::info!(VSCTL, "Called as {line}"),
+        false => runtime::debug!(VSCTL, "Called as {line}"),
+    }
+    let comment = format!("{} (invoked by {}): {line}", call.name, invoker());
     let mut needs = Needs::default();
     needs.columns(ROOT, options.wait.then_some("cur_cfg"));
     for command in &options.commands {
@@ -107,21 +118,24 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
         Broken::TimeOut => End::TimeOut,
         Broken::Connection(why) => End::Fatal(format!("{}: database connection failed ({why})", options.db)),
     };
-    let words = std::iter::once(call.argv0.as_str()).chain(call.args.iter().map(String::as_str));
-    let line = syntax::quote(words);
-    runtime::info!(VSCTL, "Called as {line}");
-    let comment = format!("{} (invoked by {}): {line}", call.name, invoker());
     let mut seen = 0;
     let done = loop {
         connection.wait_for_change(seen).map_err(broken)?;
         seen = connection.replica.seqno();
         let Some(plan) = plan(&connection, options, &comment)? else { continue };
         match commit(&mut connection, options, &plan.request).map_err(broken)? {
-            TransactionResult::Success(results) => break finish(plan, &results),
+            TransactionResult::Success(results) => {
+                check_counter(&plan.request, &results)?;
+                break finish(plan, &results);
+            }
             TransactionResult::Failed(error) if options.dry_run && error.tag == "aborted" => {
                 break finish(plan, &[]);
             }
-            TransactionResult::Failed(error) => return Err(refusal(&error).into()),
+            TransactionResult::Failed(error) => {
+                let text = refusal(&error);
+                runtime::warn!(OVSDB_IDL, "{text}");
+                return Err(text.into());
+            }
             TransactionResult::NotLocked => return Err("database not locked".to_owned().into()),
             TransactionResult::TryAgain | TransactionResult::Unknown => {}
         }
@@ -205,6 +219,21 @@ fn commit(
     match result {
         TransactionResult::Unknown if !options.retry => Err(Broken::Connection("End of file".into())),
         result => Ok(result),
+    }
+}
+
+/// The root row must still be there for its counter to grow.
+fn check_counter(request: &Request, results: &[ovsdb::Json]) -> Result<(), String> {
+    let Some(increase) = request.counter.and_then(|at| results.get(at.checked_sub(1)?)) else {
+        return Ok(());
+    };
+    match increase.get("count").and_then(ovsdb::Json::as_i64) {
+        Some(1) => Ok(()),
+        count => {
+            let count = count.unwrap_or(0);
+            runtime::warn!(OVSDB_IDL, "\"mutate\" reply \"count\" is {count} instead of 1");
+            Err("transaction error: no error details available".to_owned())
+        }
     }
 }
 

@@ -203,8 +203,9 @@ fn element<'a>(
     if let Some(base) = &ty.value {
         rest = rest.trim_start();
         let Some(after) = rest.strip_prefix('=') else {
-            let found = rest.chars().next().map(String::from).unwrap_or_default();
-            return Err(format!("{text}: syntax error at \"{found}\" expecting \"=\""));
+            // At the end of the text the established complaint breaks off.
+            let found = rest.chars().next().map(|c| format!("{c}\" expecting \"=\""));
+            return Err(format!("{text}: syntax error at \"{}", found.unwrap_or_default()));
         };
         let (word, after) = token(after.trim_start())?;
         value = Some(atom(base, &word, symbols)?);
@@ -324,7 +325,8 @@ mod tests {
     fn maps_and_strings() {
         assert_eq!(show(MAP, "b=1,a=\"x y\""), "{a=\"x y\", b=\"1\"}");
         assert_eq!(show(MAP, r"a=x\=y"), "{a=\"x=y\"}");
-        assert_eq!(show(MAP, "a"), "a: syntax error at \"\" expecting \"=\"");
+        assert_eq!(show(MAP, "a"), "a: syntax error at \"");
+        assert_eq!(show(MAP, "a,b"), "a,b: syntax error at \",\" expecting \"=\"");
         assert_eq!(show(MAP, "a=1,a=2"), "a=1,a=2: map contains duplicate key");
         assert_eq!(show("\"string\"", "eth0.1-x"), "eth0.1-x");
         assert_eq!(show("\"string\"", "\"a\\tb\""), "\"a\\tb\"");

@@ -15,7 +15,7 @@ const BEFORE_LOGGING: [Opt; 13] = [
     opt("db", None, Takes::Value),
     opt("no-syslog", None, Takes::Nothing),
     opt("no-wait", None, Takes::Nothing),
-    opt("dry-run", Some('n'), Takes::Nothing),
+    opt("dry-run", None, Takes::Nothing),
     opt("oneline", None, Takes::Nothing),
     opt("timeout", Some('t'), Takes::Value),
     opt("retry", None, Takes::Nothing),
@@ -114,11 +114,8 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let mut local = Vec::new();
     for (name, value) in parsed.options {
         if own.iter().any(|o| o.name == name) {
-            let key = format!("--{name}");
-            if local.iter().any(|(k, _)| *k == key) {
-                return Err(format!("'{name}' option specified multiple times").into());
-            }
-            local.push((key, value));
+            // Given twice, the later one counts here; after a `--` it is refused.
+            local.push((format!("--{name}"), value));
         } else if let Some(text) = informative(name, call, &options.db) {
             return Ok(Task::Print(text));
         } else {
@@ -241,7 +238,7 @@ Commands (\"?\" marks what may be left out):
   --no-wait               does not wait until the switch has taken the change up
   --retry                 goes on trying to connect
   -t, --timeout=SECS      takes at most SECS seconds
-  -n, --dry-run           does not change the database
+  --dry-run               does not change the database
   --oneline               prints one line per command
   -f, --format=FORMAT     table, list, html, csv or json
   -d, --data=FORMAT       string, bare or json

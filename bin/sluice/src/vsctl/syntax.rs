@@ -73,6 +73,14 @@ pub struct Syntax {
     pub run: Run,
 }
 
+impl Syntax {
+    /// Whether it may change the database.
+    pub fn writes(&self) -> bool {
+        let reads = ["list", "get", "show", "find", "comment", "wait-until", "br-exists", "br-get"];
+        !reads.iter().any(|start| self.name.starts_with(start)) && !self.name.contains("-to-")
+    }
+}
+
 impl std::fmt::Debug for Syntax {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
@@ -353,6 +361,13 @@ mod tests {
             "'del-br' command takes at most 1 arguments (note that options must precede command names and follow a \"--\" argument)"
         );
         assert_eq!(shown("--a --a x"), "'--a' option specified multiple times");
+    }
+
+    #[test]
+    fn writers() {
+        let writes = |name| COMMANDS.iter().find(|c| c.name == name).is_some_and(Syntax::writes);
+        assert!(["init", "set", "del-port", "create", "br-set-external-id"].into_iter().all(writes));
+        assert!(!["get-ssl", "port-to-br", "br-to-vlan", "list-dp-cap", "br-exists"].into_iter().any(writes));
     }
 
     #[test]
