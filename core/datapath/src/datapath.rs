@@ -2,7 +2,7 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Credits, Flows, credit};
+use crate::flows::{Birth, Credits, Flows, Published, credit};
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
@@ -78,14 +78,14 @@ impl Shared {
         flow: &Flow,
         key: &Key,
         translation: &Translation,
-        handler: Option<&dyn UpcallHandler>,
-        now: Millis,
-    ) -> Option<u32> {
+        handler: &dyn UpcallHandler,
+        birth: Birth,
+    ) -> Option<Published> {
         let mut flows = self.flows();
-        if !handler?.is_current(translation.version) {
+        if !handler.is_current(translation.version) {
             return None;
         }
-        flows.publish(flow, key, &translation.mask, &translation.actions, &translation.owner, Some(now))
+        flows.publish(flow, key, translation, birth)
     }
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {

@@ -8,7 +8,7 @@
 
 use crate::program::Program;
 use classifier::megaflow::{Found, Key, KeyMask, MegaflowPublisher};
-use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, ufid_of};
+use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
 use flow::Flow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,8 +46,22 @@ struct Entry {
     owner: Arc<dyn FlowOwner>,
     total: FlowStats,
     lanes: Vec<Counted>,
-    /// When a packet made it; `None`: put by hand.
-    created: Option<Millis>,
+    birth: Option<Birth>,
+}
+
+/// Whose miss made a flow, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    pub(crate) worker: WorkerId,
+    pub(crate) at: Millis,
+}
+
+/// What became of a flow that was to be published.
+pub(crate) enum Published {
+    /// It is there now.
+    New(u32, DpFlow),
+    /// It was there already.
+    Known(u32),
 }
 
 /// See the module.
@@ -125,21 +139,26 @@ impl Flows {
         self.entries.get(&index).map(|e| e.ufid)
     }
 
-    /// Publishes `key & mask`. If it is there already, its index is returned and nothing changes. `None`: no room.
+    /// Publishes `key & mask`. If it is there already, nothing changes. `None`: no room.
     pub(crate) fn publish(
         &mut self,
         flow: &Flow,
         key: &Key,
-        mask: &Flow,
-        actions: &Arc<[DpAction]>,
-        owner: &Arc<dyn FlowOwner>,
-        created: Option<Millis>,
-    ) -> Option<u32> {
+        translation: &Translation,
+        birth: Birth,
+    ) -> Option<Published> {
         // Another worker may have published it since this one looked.
         if let Some(index) = self.publisher.find(flow.in_port, key) {
-            return Some(index);
+            return Some(Published::Known(index));
         }
-        self.insert(flow, key, mask, actions, owner, created)
+        let before = self.entries.len();
+        let Translation { mask, actions, owner, .. } = translation;
+        let index = self.insert(flow, key, mask, actions, owner, Some(birth))?;
+        if self.entries.len() == before {
+            return Some(Published::Known(index));
+        }
+        let entry = self.entries.get(&index)?;
+        Some(Published::New(index, show(entry, entry.total, None)))
     }
 
     /// As `publish`, whether or not another megaflow covers the packet.
@@ -150,7 +169,7 @@ impl Flows {
         mask: &Flow,
         actions: &Arc<[DpAction]>,
         owner: &Arc<dyn FlowOwner>,
-        created: Option<Millis>,
+        birth: Option<Birth>,
     ) -> Option<u32> {
         if self.entries.len() >= self.limit {
             return None;
@@ -165,8 +184,7 @@ impl Flows {
                 let ufid = self.ufid(flow, &mask);
                 let (actions, owner) = (Arc::clone(actions), Arc::clone(owner));
                 let total = FlowStats::default();
-                let entry =
-                    Entry { ufid, key: *flow, mask, actions, owner, total, lanes: Vec::new(), created };
+                let entry = Entry { ufid, key: *flow, mask, actions, owner, total, lanes: Vec::new(), birth };
                 self.by_ufid.insert(ufid, index);
                 self.entries.insert(index, entry);
                 Some(index)
@@ -192,8 +210,8 @@ impl Flows {
             actions: Arc::clone(&entry.actions),
             owner: Arc::clone(&entry.owner),
             total: FlowStats::default(),
-            created: entry.created,
             lanes: entry.lanes.clone(),
+            birth: entry.birth,
         };
         self.dying.insert(old, rest);
         entry.lanes.iter_mut().for_each(|c| c.seen = LaneCount::default());
@@ -262,7 +280,8 @@ impl Flows {
         self.entries.values().map(|e| show(e, e.total, None)).collect()
     }
 
-    /// Each flow under each worker whose lane counted a packet of it; under `fallback` where none did.
+    /// Each flow under each worker whose lane counted a packet of it; where none did, under the worker whose packet
+    /// made it, and those put by hand under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
         for entry in self.entries.values() {
@@ -275,7 +294,8 @@ impl Flows {
                 }
             }
             if out.len() == before {
-                out.push(show(entry, entry.total, Some(fallback)));
+                let worker = entry.birth.map_or(fallback, |b| b.worker);
+                out.push(show(entry, entry.total, Some(worker)));
             }
         }
         out
@@ -289,9 +309,9 @@ fn show(entry: &Entry, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {
         actions: Arc::clone(&entry.actions),
         stats,
         ufid: entry.ufid,
+        created: entry.birth.map(|b| b.at),
         worker,
         owner: Arc::clone(&entry.owner),
-        created: entry.created,
     }
 }
 

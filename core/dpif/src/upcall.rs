@@ -1,6 +1,6 @@
 //! A packet without a megaflow goes to the control half; actions and a mask come back.
 
-use crate::{DpAction, DropReason, FlowOwner, NoOwner, Userspace};
+use crate::{DpAction, DpFlow, DropReason, FlowOwner, NoOwner, Userspace};
 use flow::Flow;
 use std::sync::Arc;
 use units::{Millis, WorkerId};
@@ -56,6 +56,9 @@ pub trait UpcallHandler: Send + Sync {
 
     /// Takes a packet from a `userspace` action. It may call `Datapath::execute`.
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
+
+    /// A translation has become a megaflow. No lock is held. For the log; most handlers do not care.
+    fn flow_added(&self, _flow: &DpFlow) {}
 
     /// No change of the control half since `version` asks for another translation. The datapath calls it under the
     /// publisher's lock just before it publishes: a change that comes later finds the megaflow in its sweep.

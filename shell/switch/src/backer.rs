@@ -72,7 +72,7 @@ impl Backer {
         let datapath = Datapath::new(&datapath::Config { seed, ..datapath::Config::default() });
         let control = Arc::new(Control::new(waker));
         let patches = Arc::new(PatchCounters::default());
-        let handler = Arc::new(Handler::new(Arc::clone(&control), Arc::clone(&patches)));
+        let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches)));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::inline(&datapath),

@@ -25,12 +25,14 @@ pub struct Handler {
     pub patches: Arc<PatchCounters>,
     /// What commands set.
     pub knobs: Knobs,
+    /// The datapath's name, for the log.
+    pub name: String,
 }
 
 impl Handler {
     /// A handler that shares these.
-    pub fn new(control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
-        Handler { control, patches, knobs: Knobs::default() }
+    pub fn new(kind: &str, control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
+        Handler { control, patches, knobs: Knobs::default(), name: format!("ovs-{kind}") }
     }
 
     fn translate(
@@ -138,7 +140,12 @@ fn unassociated(published: &Published) -> Translation {
 }
 
 impl UpcallHandler for Handler {
+    fn flow_added(&self, flow: &dpif::DpFlow) {
+        crate::flow_log::added(flow);
+    }
+
     fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        crate::flow_log::missed(&self.name, upcall.flow, upcall.packet);
         let published = self.control.published();
         let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
             runtime::log_rl!(

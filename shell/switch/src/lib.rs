@@ -15,6 +15,7 @@ mod cycles;
 pub mod database;
 mod deeds;
 mod fail_open;
+mod flow_log;
 pub mod handler;
 mod limits;
 pub mod macs;

@@ -61,6 +61,7 @@ fn covers(installed: &Flow, wanted: &Flow) -> bool {
 /// Removes megaflows that no packet has used for a while.
 pub fn expire(backer: &mut Backer, limits: &Limits, now: Millis) {
     let flows = backer.datapath.flow_dump(now);
+    crate::flow_log::dumped(&backer.name(), &flows, now);
     backer.flows_max = backer.flows_max.max(flows.len() as u64);
     for flow in flows {
         // A flow put by hand that no packet has used is its maker's.

@@ -1,12 +1,14 @@
 //! Upcall: packets without a megaflow are translated by the control half, one after the other.
 //!
 //! The first packet of a flow makes the megaflow; the next ones of the same batch find it, since each is looked up
-//! again, with all its fields, before the control half is asked.
+//! again, with all its fields, before the control half is asked. The first packet is credited to the owner at once and is
+//! not counted by the megaflow: a flow that one packet has used says `packets:0, used:never`, as everywhere.
 
 use super::extract::wide;
 use super::{Megaflows, execute};
 use crate::datapath::Shared;
 use crate::engine::Engine;
+use crate::flows::{Birth, Published};
 use crate::packet::Packet;
 use crate::program::Program;
 use crate::tally::Event;
@@ -57,14 +59,28 @@ fn one(
     engine.tally.add(Event::Missed, 1);
     // The packet that makes a megaflow is not one of those that the megaflow counts.
     let len = packet.frame.len() as u64;
-    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
-    if translation.install
-        && let Some(index) = shared.publish(&flow, &key, &translation, engine.handler.as_deref(), now)
-        && let Some(megaflow) = guard.get(index)
-    {
-        return run_one(engine, &megaflow.payload, packet);
+    let mut found = None;
+    if translation.install && let Some(handler) = engine.handler.as_deref() {
+        let birth = Birth { worker: engine.id, at: now };
+        match shared.publish(&flow, &key, &translation, handler, birth) {
+            Some(Published::Known(index)) => {
+                if let Some(megaflow) = guard.get(index) {
+                    engine.lane.count(index, 1, len, now.0 as u32, flags);
+                    return run_one(engine, &megaflow.payload, packet);
+                }
+            }
+            Some(Published::New(index, flow)) => {
+                handler.flow_added(&flow);
+                found = guard.get(index);
+            }
+            None => {}
+        }
     }
-    run_one(engine, &Program::compile(&translation.actions), packet);
+    translation.owner.credit(&FlowStats { packets: 1, bytes: len, used: Some(now), tcp_flags: flags });
+    match found {
+        Some(megaflow) => run_one(engine, &megaflow.payload, packet),
+        None => run_one(engine, &Program::compile(&translation.actions), packet),
+    }
 }
 
 fn run_one(engine: &mut Engine, program: &Program, packet: Packet) {

@@ -108,7 +108,8 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &SwitchFeatures, version: Ve
 
 pub(super) fn decode_config(r: &mut Reader, version: Version) -> Result<SwitchConfig, OfError> {
     let flags = r.u16()?;
-    let ttl = matches!(version, Version::V11 | Version::V12);
+    // OpenFlow 1.0 does not have the flag, but switches of that version take it.
+    let ttl = version < Version::V13;
     if flags & !(3 | if ttl { 4 } else { 0 }) != 0 {
         return Err(OfError::ScfcBadFlags);
     }
@@ -121,7 +122,7 @@ pub(super) fn decode_config(r: &mut Reader, version: Version) -> Result<SwitchCo
 }
 
 pub(super) fn encode_config(out: &mut Vec<u8>, c: &SwitchConfig, version: Version) {
-    let ttl = matches!(version, Version::V11 | Version::V12) && c.invalid_ttl_to_controller == Some(true);
+    let ttl = version < Version::V13 && c.invalid_ttl_to_controller == Some(true);
     out.u16(c.frag as u16 | if ttl { 4 } else { 0 }).u16(c.miss_send_len);
 }
 

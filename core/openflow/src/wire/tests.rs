@@ -146,7 +146,7 @@ fn action() -> impl Strategy<Value = Action> {
         (0u32..1 << 20).prop_map(|v| Action::PopMpls(v as u16)),
         Just(Action::DecTtl { ids: vec![0], nicira: false }),
         prop::collection::vec(any::<u16>(), 2..9).prop_map(|ids| Action::DecTtl { ids, nicira: true }),
-        (port, prop::option::of(any::<u8>())).prop_map(|(p, table)| Action::Resubmit {
+        (port, prop::option::of(0u8..255)).prop_map(|(p, table)| Action::Resubmit {
             port: Some(p),
             table,
             with_ct: false

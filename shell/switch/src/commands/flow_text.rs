@@ -19,6 +19,11 @@ pub struct Style<'a> {
     pub now: Millis,
 }
 
+/// The fields of a packet, all of them.
+pub fn key_only(key: &flow::Flow) -> String {
+    key_text(key, None, false, &NoNames)
+}
+
 /// The line, without its end.
 pub fn flow_line(flow: &DpFlow, style: Style<'_>) -> String {
     let names = style.names.unwrap_or(&NoNames);

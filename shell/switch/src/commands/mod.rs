@@ -13,7 +13,7 @@ mod dpif;
 mod dummy;
 mod fdb;
 mod features;
-mod flow_text;
+pub(crate) mod flow_text;
 mod knobs;
 mod names;
 mod pmd;

@@ -139,7 +139,8 @@ fn in_port(port: u16) -> Option<OfPort> {
 fn resubmit(mut r: Reader, with_ct: bool) -> Result<Action, OfError> {
     let (port, table) = (in_port(r.u16()?), r.u8()?);
     r.zeros(3, OfError::BacBadArgument)?;
-    Ok(Action::Resubmit { port, table: Some(table), with_ct })
+    // 255 is the table that the packet is in.
+    Ok(Action::Resubmit { port, table: Some(table).filter(|t| *t != 0xff), with_ct })
 }
 
 fn reg_load(mut r: Reader) -> Result<Action, OfError> {
@@ -152,8 +153,8 @@ fn reg_load(mut r: Reader) -> Result<Action, OfError> {
     Ok(Action::RegLoad { dst, value: u128::from(value) })
 }
 
+/// The entry follows the subtype, where other actions have padding.
 fn reg_load2(mut r: Reader) -> Result<Action, OfError> {
-    r.zeros(6, OfError::NxbrcMustBeZero)?;
     let (field, value, mask) = nxm::entry(&mut r, true)?;
     if !r.all_zero() {
         return Err(OfError::BacBadSetArgument);

@@ -138,7 +138,6 @@ fn pad_field(out: &mut Vec<u8>, field: FieldId, room: usize) {
 pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u128) {
     if nxm::u32_header(field).is_none() {
         return action(out, 33, |o| {
-            o.zeros(6);
             nxm::put_entry(o, field, 0, value, mask);
         });
     }
