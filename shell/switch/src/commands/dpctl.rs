@@ -232,8 +232,6 @@ fn human_size(bytes: Option<u64>) -> String {
     let bytes = bytes.unwrap_or(0);
     let unit = UNITS.iter().find(|(bits, _)| bytes >> bits != 0);
     unit.map_or(String::new(), |(bits, name)| {
-        // What is counted in GiB is shown as MiB: so ovs-dpctl does it, and scripts read it.
-        let bits = if *bits == 30 { 20 } else { *bits };
         format!(" ({:.1} {name})", bytes as f64 / (1u64 << bits) as f64)
     })
 }
@@ -241,6 +239,13 @@ fn human_size(bytes: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_their_unit() {
+        assert_eq!(human_size(Some(1023)), "");
+        assert_eq!(human_size(Some(6_333_866_466)), " (5.9 GiB)");
+        assert_eq!(human_size(Some(4_847_039)), " (4.6 MiB)");
+    }
 
     fn args(list: &[&str]) -> Vec<String> {
         list.iter().map(|s| (*s).to_owned()).collect()

@@ -93,11 +93,12 @@ fn ratio(a: u64, b: u64) -> f64 {
 fn tally_text(tally: &Tally) -> String {
     let n = |event| tally.get(event);
     let received = n(Event::Received);
+    // Hits of the unified cache stand where those of a signature cache do.
     let passes = ratio(received + n(Event::Recirculated), received);
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
          avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
-         simple match hits: 0\n  emc hits: {}\n  smc hits: 0\n  megaflow hits: {}\n  \
+         simple match hits: 0\n  emc hits: 0\n  smc hits: {}\n  megaflow hits: {}\n  \
          avg. subtable lookups per megaflow hit: {:.2}\n  miss with success upcall: {}\n  \
          miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
         n(Event::Recirculated),
