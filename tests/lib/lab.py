@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COMPAT = os.path.join(ROOT, "target", "compat")
 STOCK_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
-_processes, _directories, _namespaces = [], [], []
+_processes, _directories, _namespaces, _mounts = [], [], [], []
 _counter = 0
 
 
@@ -86,9 +86,21 @@ def clean_up():
     for ns in _namespaces:
         subprocess.run(["ip", "netns", "del", ns], stderr=subprocess.DEVNULL)
     _namespaces.clear()
+    for folder in _mounts:
+        subprocess.run(["umount", "-l", folder], stderr=subprocess.DEVNULL)
+    _mounts.clear()
     for d in _directories:
         shutil.rmtree(d, ignore_errors=True)
     _directories.clear()
+
+
+def tmpfs(size):
+    """A file system of that size, for tests of full disks."""
+    folder = tempfile.mkdtemp(prefix="sluice-disk-")
+    sh("mount", "-t", "tmpfs", "-o", "size=" + size, "tmpfs", folder)
+    _mounts.append(folder)
+    _directories.append(folder)
+    return folder
 
 
 class Namespace:

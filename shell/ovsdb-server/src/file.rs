@@ -21,7 +21,7 @@ const COMPACT_GROWTH: u64 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The operating system refused.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {}", runtime::error_text(.cause))]
     Io {
         /// The file.
         path: PathBuf,

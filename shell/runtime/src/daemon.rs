@@ -39,6 +39,9 @@ pub struct Daemon {
 /// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
 /// that is to do the work; the error is for standard error, with exit status 1.
 pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
+    if args.role != Role::Foreground {
+        spawn::bear_own_name();
+    }
     match args.role {
         Role::Foreground if args.detach => {
             if let Some(path) = args.pidfile.as_ref().filter(|_| !args.overwrite_pidfile) {

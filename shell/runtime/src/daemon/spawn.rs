@@ -120,6 +120,13 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
     }
 }
 
+/// Gives the process the name that `ps` and `pidof` show: started by way of `/proc/self/exe` it would be `exe`.
+pub(super) fn bear_own_name() {
+    if let Ok(name) = std::ffi::CString::new(progname()) {
+        let _ = rustix::thread::set_name(&name);
+    }
+}
+
 fn progname() -> String {
     crate::dirs::Dirs::from_env(&std::env::args().next().unwrap_or_default()).progname
 }

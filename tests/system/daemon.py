@@ -1,0 +1,133 @@
+"""The life of the daemon: detaching, being watched, refusing to start with a reason, a disk that is full."""
+import os
+import signal
+import subprocess
+import time
+
+from lib import lab
+
+
+class Detached(lab.Switch):
+    """sluiced with its own database, started with `--detach`; the test ends it by its pid file."""
+
+    def __init__(self, dbdir=None):
+        super().__init__(database="embedded")
+        if dbdir:
+            self.env["OVS_DBDIR"] = dbdir
+        self.pidfile = self.dir + "/sluiced.pid"
+
+    def launch(self, *args, env=()):
+        """Calls the daemon; returns exit status and standard error."""
+        r = subprocess.run([self.binary(), "--pidfile", "--detach", "-vconsole:off", *args],
+                           env=dict(self.env, **dict(env)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True, timeout=20)
+        return r.returncode, r.stderr
+
+    def pid(self):
+        try:
+            with open(self.pidfile) as f:
+                return int(f.read())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def end(self):
+        if self.pid():
+            os.kill(self.pid(), signal.SIGTERM)
+            lab.wait_until(lambda: not os.path.exists(self.pidfile), "the pid file is gone")
+
+
+def test_detach_and_terminate():
+    """`--detach` returns when the switch answers; SIGTERM takes its files away; a second one is refused."""
+    s = Detached()
+    assert s.launch() == (0, "")
+    try:
+        s.vsctl("show")
+        with open("/proc/%d/comm" % s.pid()) as f:
+            assert f.read().strip() == "sluiced"
+        status, text = s.launch()
+        assert status == 1 and "already running as pid %d" % s.pid() in text, text
+        status, text = s.launch("--pidfile=%s/other.pid" % s.dir)
+        assert status == 1 and "held by another server" in text, text
+    finally:
+        s.end()
+    left = sorted(os.listdir(s.dir))
+    assert left == [".conf.db.~lock~", "conf.db"], left
+
+
+def test_a_watched_daemon_is_started_again():
+    """`--monitor`: after a crash a new daemon serves what the old one had stored; after SIGTERM none does."""
+    s = Detached()
+    assert s.launch("--monitor") == (0, "")
+    try:
+        s.vsctl("--no-wait", "set", "open_vswitch", ".", "external_ids:kept=1")
+        first = s.pid()
+        os.kill(first, signal.SIGSEGV)
+        lab.wait_until(lambda: s.pid() not in (None, first) and lab.listens(s.dir + "/db.sock"), "the next daemon")
+        assert "kept" in s.vsctl("get", "open_vswitch", ".", "external_ids")
+    finally:
+        s.end()
+    time.sleep(0.3)
+    assert not os.path.exists(s.pidfile), "the monitor started a daemon that was told to end"
+
+
+def test_a_start_that_fails_says_why():
+    """The caller of `--detach` gets the reason and status 1, and nothing is left or overwritten."""
+    s = Detached()
+    nowhere = s.dir + "/nowhere"
+    with open(s.dir + "/conf.db", "w") as f:
+        f.write("not a database\n")
+    for args in ((), ("--monitor",)):
+        status, text = s.launch(*args)
+        assert status == 1 and text.count("conf.db") == 1 and "not a database file" in text, text
+    with open(s.dir + "/conf.db") as f:
+        assert f.read() == "not a database\n"
+    os.unlink(s.dir + "/conf.db")
+    for variable, reason in (("OVS_RUNDIR", "No such file or directory"), ("OVS_DBDIR", "No such file or directory")):
+        status, text = s.launch(env={variable: nowhere})
+        assert status == 1 and nowhere in text and reason in text and "os error" not in text, text
+    os.mkdir(s.dir + "/conf.db")
+    status, text = s.launch()
+    assert status == 1 and "Is a directory" in text, text
+    assert not os.path.exists(s.pidfile)
+
+
+def test_full_disk():
+    """No room: transactions are refused with the system's reason, the rest goes on, and room makes all well."""
+    lab.need_root()
+    disk = lab.tmpfs("300k")
+    s = Detached(dbdir=disk)
+    assert s.launch() == (0, "")
+    try:
+        s.vsctl("add-br", "brfull", "--", "set", "bridge", "brfull", "datapath_type=netdev", "external_ids:kept=1")
+        fill(disk)
+        r = subprocess.run(["ovs-vsctl", "--timeout=10", "--db=unix:%s/db.sock" % s.dir, "--no-wait", "set",
+                            "open_vswitch", ".", "external_ids:big=" + "x" * 9000],
+                           env=s.env, capture_output=True, text=True)
+        assert r.returncode == 1 and '"No space left on device"' in r.stderr, r.stderr
+        assert "big" not in s.vsctl("get", "open_vswitch", ".", "external_ids")
+        lab.sh("ovs-appctl", "-T", "5", "-t", "sluiced", "fdb/show", "brfull", env=s.env)
+        os.unlink(disk + "/fill")
+        s.vsctl("set", "open_vswitch", ".", "external_ids:big=" + "x" * 9000)
+    finally:
+        s.end()
+    assert s.launch() == (0, "")
+    try:
+        assert "big" in s.vsctl("get", "open_vswitch", ".", "external_ids")
+        assert "kept" in s.vsctl("get", "bridge", "brfull", "external_ids")
+    finally:
+        s.end()
+    os.unlink(disk + "/conf.db")
+    fill(disk)
+    status, text = s.launch()
+    assert status == 1 and "No space left on device" in text, text
+    assert not os.path.exists(disk + "/conf.db")
+
+
+def fill(disk):
+    """Takes the last byte of that file system."""
+    with open(disk + "/fill", "wb", buffering=0) as f:
+        try:
+            while True:
+                f.write(b"x" * 4096)
+        except OSError:
+            pass
