@@ -47,7 +47,7 @@ def test_detach_and_terminate():
         status, text = s.launch()
         assert status == 1 and "already running as pid %d" % s.pid() in text, text
         status, text = s.launch("--pidfile=%s/other.pid" % s.dir)
-        assert status == 1 and "held by another server" in text, text
+        assert status == 1 and "locked by another server" in text, text
     finally:
         s.end()
     left = sorted(os.listdir(s.dir))

@@ -28,7 +28,7 @@ impl LockFile {
         let busy = || {
             io::Error::new(
                 io::ErrorKind::WouldBlock,
-                format!("{} is held by another server", name.display()),
+                format!("{} is locked by another server", name.display()),
             )
         };
         if held.contains(&name) {
