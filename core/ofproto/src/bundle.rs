@@ -8,9 +8,11 @@ use crate::flow_mod::{Changing, RuleIds};
 use crate::ofproto::Ofproto;
 use crate::request::Request;
 use crate::state::State;
+use crate::tables::{InternalRules, Tables};
 use openflow::error::OfError;
 use openflow::flow_mod::FlowMod;
 use openflow::group::GroupMod;
+use std::sync::Arc;
 use units::Millis;
 
 /// A bundle that is being tried. Drop it to forget it.
@@ -19,6 +21,8 @@ pub struct Bundle {
     state: State,
     ids: RuleIds,
     effects: Effects,
+    internal: InternalRules,
+    version: u64,
     /// Which state it began with.
     base: u64,
 }
@@ -37,6 +41,16 @@ impl Bundle {
         Ok(())
     }
 
+    /// The group is there after the changes before.
+    pub fn has_group(&self, id: u32) -> bool {
+        self.state.groups.contains_key(&id)
+    }
+
+    /// What a packet sees that is sent after the changes before.
+    pub fn tables(&self) -> Arc<Tables> {
+        Arc::new(Tables { version: self.version, state: self.state.clone(), internal: self.internal.clone() })
+    }
+
     fn changing(&mut self, now: Millis) -> Changing<'_> {
         Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut self.effects, now }
     }
@@ -49,6 +63,8 @@ impl Ofproto {
             state: self.state.clone(),
             ids: self.ids.clone(),
             effects: Effects::default(),
+            internal: self.internal.clone(),
+            version: self.next_version(),
             base: self.generation,
         }
     }

@@ -64,11 +64,11 @@ impl Changing<'_> {
     fn flow_mod_alone(&mut self, r: &Request<'_>) -> Result<(), OfError> {
         match r.fm.command {
             FlowCommand::Add => {
-                let table = self.check_new_flow(r)?;
+                let table = check_new_flow(self.state, r)?;
                 self.add(r, table)
             }
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                let table = self.check_new_flow(r)?;
+                let table = check_new_flow(self.state, r)?;
                 let rules = Criteria::of_request(r).select_to_change(self.state)?;
                 if !rules.is_empty() {
                     self.check_actions(&r.actions)?;
@@ -99,24 +99,6 @@ impl Changing<'_> {
     pub(crate) fn remove_all(&mut self, rules: Vec<Arc<Rule>>, reason: RemovedReason) {
         self.state.remove_many(&rules);
         self.effects.flows.extend(rules.into_iter().map(|rule| Change::Removed { rule, reason }));
-    }
-
-    /// May this flow be made? In which table?
-    fn check_new_flow(&self, r: &Request<'_>) -> Result<u8, OfError> {
-        let table = if r.fm.table == TABLE_ALL { 0 } else { r.fm.table };
-        let config = &self.state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;
-        debug_assert!(usize::from(table) < N_TABLES);
-        if config.internal && !r.internal {
-            return Err(OfError::BrcEperm);
-        }
-        let m = &r.fm.matching;
-        if !r.internal && (m.flow.recirc_id != 0 || m.mask.dp_hash != 0) {
-            return Err(OfError::BrcEperm);
-        }
-        if r.fm.buffer_id != NO_BUFFER {
-            return Err(OfError::BrcBufferUnknown);
-        }
-        Ok(table)
     }
 
     /// What the actions name exists.
@@ -209,4 +191,22 @@ impl Changing<'_> {
             None => Change::Added(new),
         });
     }
+}
+
+/// May this flow be made? In which table?
+pub(crate) fn check_new_flow(state: &State, r: &Request<'_>) -> Result<u8, OfError> {
+    let table = if r.fm.table == TABLE_ALL { 0 } else { r.fm.table };
+    let config = &state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;
+    debug_assert!(usize::from(table) < N_TABLES);
+    if config.internal && !r.internal {
+        return Err(OfError::BrcEperm);
+    }
+    let m = &r.fm.matching;
+    if !r.internal && (m.flow.recirc_id != 0 || m.mask.dp_hash != 0) {
+        return Err(OfError::BrcEperm);
+    }
+    if r.fm.buffer_id != NO_BUFFER {
+        return Err(OfError::BrcBufferUnknown);
+    }
+    Ok(table)
 }

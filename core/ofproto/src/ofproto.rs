@@ -5,7 +5,7 @@
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
-use crate::flow_mod::{Changing, RuleIds};
+use crate::flow_mod::{Changing, RuleIds, check_new_flow};
 use crate::group::Group;
 use crate::internal;
 use crate::request::Request;
@@ -27,7 +27,7 @@ pub struct Ofproto {
     pub(crate) ids: RuleIds,
     /// Grows with every change.
     pub(crate) generation: u64,
-    internal: InternalRules,
+    pub(crate) internal: InternalRules,
     published: Arc<Tables>,
     published_generation: u64,
 }
@@ -45,7 +45,7 @@ impl Ofproto {
     /// The newest version that readers may see. A new one is made if there were changes.
     pub fn publish(&mut self) -> Arc<Tables> {
         if self.published_generation != self.generation {
-            let version = self.published.version + 1;
+            let version = self.next_version();
             self.published =
                 Arc::new(Tables { version, state: self.state.clone(), internal: self.internal.clone() });
             self.published_generation = self.generation;
@@ -53,10 +53,22 @@ impl Ofproto {
         Arc::clone(&self.published)
     }
 
+    pub(crate) fn next_version(&self) -> u64 {
+        self.published.version + 1
+    }
+
     /// Executes a flow mod. An error means that nothing has changed.
     pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
         let request = Request::new(fm);
         self.change(now, |c| c.flow_mod(&request))
+    }
+
+    /// Whether a flow that is to be added may be: what can be said of it before anything changes.
+    pub fn check_addition(&self, fm: &FlowMod) -> Result<(), OfError> {
+        match fm.command {
+            FlowCommand::Add => check_new_flow(&self.state, &Request::new(fm)).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Executes a group mod. An error means that nothing has changed.

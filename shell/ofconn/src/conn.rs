@@ -2,6 +2,7 @@
 
 use crate::manager::{ConnKind, ControllerTarget};
 use crate::session::{Session, SessionState};
+use crate::trace::VCONN;
 use openflow::{Message, VersionSet};
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
@@ -11,7 +12,6 @@ use transport::{Action, Loss, Reconnect, Stream, Target, Wording};
 use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
-static VCONN: Module = Module::new("vconn");
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
 /// A peer that does not take so many bytes of replies is not read from.
@@ -131,11 +131,16 @@ impl Conn {
         self.read(now);
         match self.reconnect.run(now) {
             Some(Action::Connect) => self.connect(now),
-            Some(Action::Disconnect) => self.drop_stream(),
+            Some(Action::Disconnect) => self.drop_stream(now),
             Some(Action::Probe) => self.session.iter_mut().for_each(Session::send_echo),
             None => {}
         }
-        self.session.iter_mut().for_each(|s| s.expire_bundles(now));
+        if let Some(session) = &mut self.session {
+            session.expire_bundles(now);
+            if session.flow_mods.due().is_some_and(|due| now >= due) {
+                session.flow_mods.report(self.reconnect.name(), now);
+            }
+        }
         self.flush(now);
     }
 
@@ -156,13 +161,13 @@ impl Conn {
         let Some(stream) = &mut self.stream else { return };
         match stream.connect_progress() {
             Ok(true) => {
-                let mut session = Session::new(self.reconnect.name(), false, self.versions);
+                let mut session = Session::new(&self.settings.target, false, self.versions);
                 session.async_by_default = self.settings.async_messages;
                 self.session = Some(session);
             }
             Ok(false) => {}
             Err(e) => {
-                self.drop_stream();
+                self.drop_stream(now);
                 self.reconnect.connect_failed(now, &e);
             }
         }
@@ -218,13 +223,15 @@ impl Conn {
     }
 
     fn lost(&mut self, now: Millis, loss: Loss) {
-        self.drop_stream();
+        self.drop_stream(now);
         self.reconnect.disconnected(now, loss);
     }
 
-    fn drop_stream(&mut self) {
+    fn drop_stream(&mut self, now: Millis) {
         self.stream = None;
-        self.session = None;
+        if let Some(mut session) = self.session.take() {
+            session.flow_mods.report(self.reconnect.name(), now);
+        }
         self.snoopers.clear();
     }
 
@@ -241,8 +248,8 @@ impl Conn {
     }
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
-        let bundles = self.session.iter().filter_map(Session::next_bundle_deadline);
-        for deadline in self.reconnect.deadline(now).into_iter().chain(bundles) {
+        let own = self.session.iter().flat_map(|s| [s.next_bundle_deadline(), s.flow_mods.due()]).flatten();
+        for deadline in self.reconnect.deadline(now).into_iter().chain(own) {
             set.deadline(deadline);
         }
         for snooper in &self.snoopers {

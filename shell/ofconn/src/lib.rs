@@ -12,6 +12,7 @@ mod packet_in;
 mod role;
 mod session;
 mod status;
+mod trace;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@
 
 use crate::conn::{Conn, parse};
 use crate::listener::{Passive, Purpose};
-use crate::session::Session;
+use crate::session::{BUNDLE_IDLE, Session};
 use openflow::session::Role;
 use openflow::{Message, VersionSet};
 use runtime::{Module, RateLimit, WaitSet};
@@ -89,6 +89,7 @@ pub struct ConnManager {
     bridge: String,
     versions: VersionSet,
     debug_actions: bool,
+    bundle_idle: Option<Millis>,
     passive: Vec<Passive>,
     /// Targets that could not be used, with the reason, as far as it was logged already.
     refused: BTreeMap<String, String>,
@@ -226,6 +227,7 @@ impl ConnManager {
             conn.run(now);
             if let Some(session) = &mut conn.session {
                 session.dialect.debug_actions = self.debug_actions;
+                session.bundle_idle = self.bundle_idle.unwrap_or(BUNDLE_IDLE);
             }
             if was_open && !conn.is_open() && conn.is_active() {
                 renew.push(*id);
@@ -311,6 +313,11 @@ impl ConnManager {
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         self.passive.iter().for_each(|p| p.wait(set));
         self.conns.values().for_each(|c| c.wait(set, now));
+    }
+
+    /// Bundles that are not used for so long are forgotten; `None`: as long as is usual.
+    pub fn set_bundle_idle(&mut self, idle: Option<Millis>) {
+        self.bundle_idle = idle;
     }
 
     /// Ends every connection; those that we make are made again (`bridge/reconnect`).

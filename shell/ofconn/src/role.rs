@@ -40,7 +40,7 @@ impl ConnManager {
                 session.role = Role::Primary;
             } else if session.role == Role::Primary {
                 session.role = Role::Secondary;
-                if session.version() >= Version::V14 {
+                if session.version() >= Version::V13 {
                     let status =
                         RoleStatus { role: Role::Secondary, reason: ANOTHER_IS_PRIMARY, generation_id };
                     session.send_own(Body::RoleStatus(status));

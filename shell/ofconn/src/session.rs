@@ -5,6 +5,8 @@
 //! output queue is limited by the caller, who stops reading from a peer that does not take its replies.
 
 use crate::asynchronous::{AsyncKind, AsyncMasks};
+use crate::trace::{self, FlowModCounts};
+use openflow::flow_mod::FlowCommand;
 use openflow::message::{ErrorBody, Hello};
 use openflow::packet_io::PacketInFormat;
 use openflow::session::{Role, SwitchConfig, negotiate};
@@ -62,6 +64,8 @@ pub struct Session {
     pub dialect: Dialect,
     /// Gets asynchronous messages without asking.
     pub async_by_default: bool,
+    /// A bundle that is not used for so long is forgotten.
+    pub bundle_idle: Millis,
     /// Bundles by number.
     pub bundles: BTreeMap<u32, OpenBundle>,
     /// The first parts of a request to set table features.
@@ -72,6 +76,7 @@ pub struct Session {
     pub received: u64,
     /// Messages written.
     pub sent: u64,
+    pub(crate) flow_mods: FlowModCounts,
     state: SessionState,
     version: Version,
     offered: VersionSet,
@@ -87,8 +92,8 @@ pub struct Session {
 
 /// Packets of this many bytes go to a configured controller on a miss until it says otherwise (OpenFlow 1.0 §5.2.3).
 const MISS_SEND_LEN_DEFAULT: u16 = 128;
-/// A bundle that is not used for so long is forgotten.
-const BUNDLE_IDLE: Millis = Millis::from_secs(10);
+/// `other_config:bundle-idle-timeout` of the switch, where it is not set.
+pub const BUNDLE_IDLE: Millis = Millis::from_secs(10);
 /// An error carries the message that it answers; so much of it fits along with the error's own fields.
 const ERROR_DATA_MAX: usize = 0xffff - 24;
 
@@ -108,8 +113,10 @@ impl Session {
             dialect: Dialect::default(),
             async_by_default: true,
             nxm: false,
+            bundle_idle: BUNDLE_IDLE,
             bundles: BTreeMap::new(),
             table_features: Vec::new(),
+            flow_mods: FlowModCounts::default(),
             received: 0,
             sent: 0,
             state: SessionState::Hello,
@@ -191,6 +198,7 @@ impl Session {
     pub fn send(&mut self, message: &Message) {
         for bytes in openflow::encode(message, self.dialect).unwrap_or_default() {
             self.sent += 1;
+            trace::sent(&self.name, &bytes);
             if let Some(tap) = self.tap.as_mut().filter(|_| self.state == SessionState::Open) {
                 tap.extend_from_slice(&bytes);
             }
@@ -202,6 +210,11 @@ impl Session {
     pub fn send_own(&mut self, body: Body) {
         let message = Message::new(self.version, Xid(0), body);
         self.send(&message);
+    }
+
+    /// Takes note of a flow mod that it has made.
+    pub fn count_flow_mod(&mut self, command: FlowCommand, now: Millis) {
+        self.flow_mods.count(command, now);
     }
 
     /// Queues a probe.
@@ -237,6 +250,7 @@ impl Session {
             };
             self.consumed += frame.len();
             self.received += 1;
+            trace::received(&self.name, &frame);
             if self.state == SessionState::Hello {
                 self.on_first(&frame);
                 continue;
@@ -246,7 +260,7 @@ impl Session {
             }
             match openflow::decode(&frame, self.dialect) {
                 Ok(message) => {
-                    if let Some(message) = self.filter(message) {
+                    if let Some(message) = self.filter(message, &frame) {
                         return Some((message, frame));
                     }
                 }
@@ -267,6 +281,7 @@ impl Session {
         };
         match negotiate(self.offered, hello.versions) {
             Some(version) => {
+                trace::negotiated(&self.name, version, self.offered, hello.versions);
                 self.version = version;
                 self.masks = match self.async_by_default {
                     true => AsyncMasks::default_for(version),
@@ -275,24 +290,16 @@ impl Session {
                 self.state = SessionState::Open;
             }
             None => {
-                let ours: Vec<String> = self.offered.iter().map(|v| format!("0x{:02x}", v.wire())).collect();
-                let text = format!(
-                    "We support version {}, you support version 0x{:02x}, no common versions.",
-                    ours.join(", "),
-                    hello.header_version
-                );
+                let (ours, theirs) = (trace::versions(self.offered), trace::versions(hello.versions));
+                let text = format!("We support {ours}, you support {theirs}, no common versions.");
                 self.send_error(OfError::HfcIncompatible, text.as_bytes());
-                self.fail(&format!(
-                    "version negotiation failed (we support version {}, peer supports version 0x{:02x})",
-                    ours.join(", "),
-                    hello.header_version
-                ));
+                self.fail(&format!("version negotiation failed (we support {ours}, peer supports {theirs})"));
             }
         }
     }
 
     /// Deals with what every connection deals with alone.
-    fn filter(&mut self, message: Message) -> Option<Message> {
+    fn filter(&mut self, message: Message, frame: &[u8]) -> Option<Message> {
         match message.body {
             Body::Hello(_) | Body::EchoReply(_) => None,
             Body::EchoRequest(ref data) => {
@@ -302,8 +309,8 @@ impl Session {
             }
             // A peer may use another version in a message only before the versions are agreed on.
             _ if message.version != self.version && !matches!(message.body, Body::Error(_)) => {
-                let error = Message::new(self.version, message.xid, error_body(OfError::BrcBadVersion, &[]));
-                self.send(&error);
+                // It is answered in its own version.
+                self.send(&message.reply(error_body(OfError::BrcBadVersion, frame)));
                 None
             }
             _ => Some(message),
@@ -312,7 +319,7 @@ impl Session {
 
     /// Forgets bundles that nobody has used for a while, and says so.
     pub fn expire_bundles(&mut self, now: Millis) {
-        let is_old = |b: &OpenBundle| now.since(b.used) >= BUNDLE_IDLE;
+        let is_old = |b: &OpenBundle| now.since(b.used) >= self.bundle_idle;
         let old: Vec<u32> = self.bundles.iter().filter(|(_, b)| is_old(b)).map(|(id, _)| *id).collect();
         for id in old {
             if let Some(bundle) = self.bundles.remove(&id) {
@@ -323,7 +330,7 @@ impl Session {
 
     /// When the next bundle is old.
     pub fn next_bundle_deadline(&self) -> Option<Millis> {
-        self.bundles.values().map(|b| b.used + BUNDLE_IDLE).min()
+        self.bundles.values().map(|b| b.used + self.bundle_idle).min()
     }
 
     /// Answers the request in `frame` with an error.

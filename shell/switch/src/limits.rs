@@ -7,7 +7,7 @@ use config::row::map_int;
 use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
-const WITHOUT_EFFECT: [&str; 34] = [
+const WITHOUT_EFFECT: [&str; 33] = [
     "dpdk-init",
     "dpdk-lcore-mask",
     "dpdk-socket-mem",
@@ -39,7 +39,6 @@ const WITHOUT_EFFECT: [&str; 34] = [
     "min-revalidate-pps",
     "vlan-limit",
     "tc-policy",
-    "bundle-idle-timeout",
     "ct-size",
     "flow-restore-wait",
 ];
@@ -47,6 +46,12 @@ const WITHOUT_EFFECT: [&str; 34] = [
 /// The default of `max-idle` (milliseconds), and its least value.
 const IDLE_DEFAULT: i64 = 10_000;
 const IDLE_MIN: i64 = 500;
+
+/// `other_config:bundle-idle-timeout`, in seconds.
+pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
+    let secs = config.other_config.get("bundle-idle-timeout")?.parse().ok().filter(|s| *s > 0)?;
+    Some(Millis::from_secs(secs))
+}
 
 impl Switch {
     /// Applies what changed in `other_config`; settings without effect are told once, when they appear or change.

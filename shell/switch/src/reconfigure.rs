@@ -6,6 +6,7 @@
 use crate::add_interface;
 use crate::bridge::Bridge;
 use crate::configure_bridge;
+use crate::limits;
 use crate::switch::Switch;
 use config::{Desired, Step, plan};
 use openflow::port::PortReason;
@@ -33,6 +34,8 @@ impl Switch {
         if desired.other_config != self.applied.other_config {
             self.configure_limits(&desired);
         }
+        let bundle_idle = limits::bundle_idle(&desired);
+        self.bridges.values_mut().for_each(|b| b.conns.set_bundle_idle(bundle_idle));
         if !steps.is_empty() {
             for bridge in self.bridges.values_mut() {
                 configure_bridge::pick_addresses(bridge);

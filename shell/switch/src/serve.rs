@@ -3,7 +3,6 @@
 //! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, since they go
 //! through the published state of all bridges; their effects still come before the next request of any connection.
 
-use crate::bridge::Bridge;
 use crate::openflow::{self as service, Host};
 use crate::owner::Owner;
 use crate::port::{Backing, BridgePort};
@@ -12,12 +11,13 @@ use dpif::{FlowOwner, FlowStats};
 use flow::Flow;
 use flow::extract::extract;
 use ofconn::Request;
-use openflow::OfError;
+use ofproto::Tables;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
 use openflow::stats::PortStats;
+use std::sync::Arc;
 use units::{Millis, PortNo};
-use xlate::{BridgeId, Input, Start, translate};
+use xlate::{BridgeId, Input, Snapshot, Start, translate};
 
 /// VLAN tags that a packet-out's packet is looked at for.
 const VLAN_LIMIT: usize = flow::flow::VLANS_MAX;
@@ -25,7 +25,7 @@ const VLAN_LIMIT: usize = flow::flow::VLANS_MAX;
 struct Rest<'a> {
     switch: &'a mut Switch,
     kind: String,
-    packet_outs: Vec<PacketOut>,
+    packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
 }
 
 impl Switch {
@@ -38,12 +38,12 @@ impl Switch {
         let packet_outs = rest.packet_outs;
         let id = bridge.id;
         self.bridges.insert(name.to_owned(), bridge);
-        for packet_out in packet_outs {
-            self.packet_out(id, &packet_out);
+        for (packet_out, tables) in packet_outs {
+            self.packet_out(id, &packet_out, tables);
         }
     }
 
-    fn packet_out(&mut self, bridge: BridgeId, packet_out: &PacketOut) {
+    fn packet_out(&mut self, bridge: BridgeId, packet_out: &PacketOut, tables: Option<Arc<Tables>>) {
         self.publish_changes();
         let now = self.clock.now();
         let Some((kind, number)) = self.bridges.values().find(|b| b.id == bridge).map(|b| {
@@ -67,7 +67,10 @@ impl Switch {
             recirc: &*backer.control,
             trace: None,
         };
-        let output = translate(&published.snapshot, &input);
+        let output = match tables {
+            Some(tables) => translate(&with_tables(&published.snapshot, bridge, tables), &input),
+            None => translate(&published.snapshot, &input),
+        };
         crate::handler::Handler::log(&output);
         backer.handler.carry_out(&published, output.effects, now);
         let datapath_flow = Flow { in_port: number.0, ..flow };
@@ -133,10 +136,18 @@ impl Host for Rest<'_> {
         }
     }
 
-    fn packet_out(&mut self, _bridge: &mut Bridge, packet: &PacketOut) -> Result<(), OfError> {
-        self.packet_outs.push(packet.clone());
-        Ok(())
+    fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>) {
+        self.packet_outs.push((packet.clone(), tables));
     }
+}
+
+/// The same moment but for the tables of one bridge.
+fn with_tables(snapshot: &Snapshot, bridge: BridgeId, tables: Arc<Tables>) -> Snapshot {
+    let mut changed = snapshot.clone();
+    if let Some(b) = changed.bridges.get_mut(&bridge) {
+        Arc::make_mut(b).tables = tables;
+    }
+    changed
 }
 
 /// What a device counts, in OpenFlow's words. What it does not count is not known.

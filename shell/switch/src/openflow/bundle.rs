@@ -1,14 +1,16 @@
 //! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests as one.
 //!
-//! Requests are checked when they are added as far as that needs no tables, and tried all together on a copy of the
-//! tables at the commit. Packets go out after the commit, on the new tables.
+//! Requests are checked when they are added as far as nothing needs to change for that, and tried all together on a copy of
+//! the tables at the commit. Packets go out after the commit, each on the tables as they were at its place in the bundle.
 
 use super::flow_mod::check_flow_mod;
-use super::packet_out::check_packet_out;
+use super::packet_out::{check_packet_out, check_targets};
 use super::{Answer, Service};
 use ofconn::OpenBundle;
+use ofproto::Tables;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType, bundle_flags};
 use openflow::{Body, Message, OfError, Version, Xid};
+use std::sync::Arc;
 
 /// Bundles of one connection at a time.
 const BUNDLES_MAX: usize = 1024;
@@ -75,6 +77,9 @@ impl Service<'_> {
             e => e,
         })?;
         check_message(&inner.body, outer.version)?;
+        if let Body::FlowMod(fm) = &inner.body {
+            self.bridge.ofproto.check_addition(fm)?;
+        }
         let new = self.new_bundle(add.flags, raw);
         let now = self.now;
         let bundles = &mut self.session()?.bundles;
@@ -102,27 +107,31 @@ impl Service<'_> {
         if bundle.flags != control.flags {
             return Err(OfError::BfcBadFlags);
         }
-        if let Err((error, request)) = self.try_all(&bundle) {
-            self.session()?.send_error(error, &request);
-            return Err(OfError::BfcMsgFailed);
-        }
-        for (message, request) in &bundle.messages {
+        let moments = match self.try_all(&bundle) {
+            Ok(moments) => moments,
+            Err((error, request)) => {
+                self.session()?.send_error(error, &request);
+                return Err(OfError::BfcMsgFailed);
+            }
+        };
+        let now = self.now;
+        let mut moments = moments.into_iter();
+        for (message, _) in &bundle.messages {
             match &message.body {
                 Body::PortMod(pm) => self.apply_port_mod(pm),
-                Body::PacketOut(po) => {
-                    if let Err(error) = self.execute_packet_out(po) {
-                        self.session()?.send_error(error, request);
-                    }
-                }
+                Body::FlowMod(fm) => self.session()?.count_flow_mod(fm.command, now),
+                Body::PacketOut(po) => self.host.packet_out(po, moments.next()),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Makes all changes of tables or none; the error comes with the request that it is about.
-    fn try_all(&mut self, bundle: &OpenBundle) -> Result<(), (OfError, Vec<u8>)> {
+    /// Makes all changes of tables or none; the error comes with the request that it is about. The tables are those that
+    /// each packet-out sees.
+    fn try_all(&mut self, bundle: &OpenBundle) -> Result<Vec<Arc<Tables>>, (OfError, Vec<u8>)> {
         let mut trial = self.bridge.ofproto.begin();
+        let mut moments = Vec::new();
         for (message, request) in &bundle.messages {
             let result = match &message.body {
                 Body::FlowMod(fm) => trial.flow_mod(fm, self.now),
@@ -130,13 +139,17 @@ impl Service<'_> {
                 // Ports cannot be changed back as if nothing had been.
                 Body::PortMod(_) if bundle.flags & bundle_flags::ATOMIC != 0 => Err(OfError::BfcMsgFailed),
                 Body::PortMod(pm) => self.check_port_mod(pm),
+                Body::PacketOut(po) => {
+                    moments.push(trial.tables());
+                    check_targets(&po.actions, &|id| trial.has_group(id))
+                }
                 _ => Ok(()),
             };
             result.map_err(|e| (e, request.clone()))?;
         }
         let effects = self.bridge.ofproto.commit(trial).map_err(|e| (e, bundle.request.clone()))?;
         self.after(&effects);
-        Ok(())
+        Ok(moments)
     }
 }
 

@@ -13,6 +13,8 @@ impl Service<'_> {
         check_flow_mod(fm, version)?;
         let effects = self.bridge.ofproto.handle_flow_mod(fm, self.now)?;
         self.after(&effects);
+        let now = self.now;
+        self.session()?.count_flow_mod(fm.command, now);
         Ok(None)
     }
 

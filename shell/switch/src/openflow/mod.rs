@@ -28,6 +28,8 @@ pub use monitor::{report as report_to_monitors, run as run_monitors};
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use ofconn::{ConnId, Request, Session};
+use ofproto::Tables;
+use std::sync::Arc;
 use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
@@ -47,8 +49,8 @@ pub trait Host {
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
     /// Tables, groups or ports have changed in a way that translations depend on.
     fn changed(&mut self);
-    /// Sends a packet through a list of actions that has been checked, on the state of now.
-    fn packet_out(&mut self, bridge: &mut Bridge, packet: &PacketOut) -> Result<(), OfError>;
+    /// Sends a packet through a list of actions that has been checked, on these tables of the bridge or those of now.
+    fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
 }
 
 /// Executes a request of a connection and queues what there is to say to it.

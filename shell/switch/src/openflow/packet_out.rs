@@ -11,23 +11,20 @@ use units::OfPort;
 impl Service<'_> {
     pub(super) fn packet_out(&mut self, po: &PacketOut, version: Version) -> Answer {
         check_packet_out(po, version)?;
-        self.execute_packet_out(po)?;
+        let ofproto = &self.bridge.ofproto;
+        check_targets(&po.actions, &|id| ofproto.group(id).is_some())?;
+        self.host.packet_out(po, None);
         Ok(None)
     }
+}
 
-    /// Sends a packet that `check_packet_out` let pass.
-    pub(super) fn execute_packet_out(&mut self, po: &PacketOut) -> Result<(), OfError> {
-        self.check_groups(&po.actions)?;
-        self.host.packet_out(self.bridge, po)
-    }
-
-    fn check_groups(&self, actions: &[Action]) -> Result<(), OfError> {
-        actions.iter().try_for_each(|a| match a {
-            Action::Group(id) if self.bridge.ofproto.group(*id).is_none() => Err(OfError::BacBadOutGroup),
-            Action::Meter(_) => Err(OfError::MmfcInvalidMeter),
-            nested => self.check_groups(nested.nested()),
-        })
-    }
+/// What the actions name exists.
+pub(super) fn check_targets(actions: &[Action], has_group: &dyn Fn(u32) -> bool) -> Result<(), OfError> {
+    actions.iter().try_for_each(|a| match a {
+        Action::Group(id) if !has_group(*id) => Err(OfError::BacBadOutGroup),
+        Action::Meter(_) => Err(OfError::MmfcInvalidMeter),
+        nested => check_targets(nested.nested(), has_group),
+    })
 }
 
 /// What can be said of a packet-out without looking at the tables.

@@ -3,7 +3,7 @@
 use super::{Answer, Service};
 use ofconn::AsyncKind;
 use openflow::session::RoleReply;
-use openflow::{Body, Message, Version, Xid};
+use openflow::{Body, Message, Xid};
 
 impl Service<'_> {
     pub(super) fn role(&mut self, request: &RoleReply) -> Answer {
@@ -17,7 +17,7 @@ impl Service<'_> {
         let source = self.conn;
         for (id, session) in self.bridge.conns.sessions() {
             let version = session.version();
-            if id != source && version >= Version::V14 && session.wants(AsyncKind::RequestForward, reason) {
+            if id != source && session.wants(AsyncKind::RequestForward, reason) {
                 let inner = Message { version, ..message.clone() };
                 let body = Body::RequestForward(Box::new(inner));
                 session.send(&Message::new(version, Xid(0), body));

@@ -5,6 +5,7 @@ use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use flow::{FieldId, Match};
 use ofconn::{ConnManager, ManagerConfig};
+use ofproto::Tables;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod};
 use openflow::group::GroupMod;
 use openflow::message::Hello;
@@ -15,6 +16,7 @@ use openflow::stats::{FlowStatsRequest, PortStats};
 use openflow::{Action, Body, Dialect, Message, OfError, Version, VersionSet, Xid};
 use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use transport::{Stream, Target};
 use units::{Millis, OfPort};
 use xlate::BridgeId;
@@ -44,9 +46,8 @@ impl Host for Idle {
     fn changed(&mut self) {
         self.changed += 1;
     }
-    fn packet_out(&mut self, _: &mut Bridge, packet: &PacketOut) -> Result<(), OfError> {
+    fn packet_out(&mut self, packet: &PacketOut, _: Option<Arc<Tables>>) {
         self.sent.push(packet.clone());
-        Ok(())
     }
 }
 

@@ -1,0 +1,112 @@
+//! Debug logs of what passes on a connection, and a line now and then about how many flows it changed.
+
+use openflow::flow_mod::FlowCommand;
+use openflow::text::NoNames;
+use openflow::{Version, VersionSet};
+use runtime::log::Level;
+use runtime::{Module, RateLimit};
+use std::fmt;
+use units::Millis;
+
+pub(crate) static VCONN: Module = Module::new("vconn");
+static MESSAGES: RateLimit = RateLimit::new(600, 600);
+static CONNMGR: Module = Module::new("connmgr");
+
+/// A message as text, made only if it is logged.
+struct Text<'a>(&'a [u8]);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(openflow::text::message_text(self.0, &NoNames, 1).trim_end())
+    }
+}
+
+pub(crate) fn sent(name: &str, bytes: &[u8]) {
+    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: sent (Success): {}", Text(bytes));
+}
+
+pub(crate) fn received(name: &str, bytes: &[u8]) {
+    runtime::log_rl!(VCONN, MESSAGES, Level::Dbg, "{name}: received: {}", Text(bytes));
+}
+
+pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: VersionSet) {
+    runtime::debug!(
+        VCONN,
+        "{name}: negotiated OpenFlow version 0x{:02x} (we support {}, peer supports {})",
+        agreed.wire(),
+        versions(ours),
+        versions(peers)
+    );
+}
+
+/// Some versions in words.
+pub(crate) fn versions(set: VersionSet) -> String {
+    let all: Vec<u8> = set.iter().map(|v| v.wire()).collect();
+    match all[..] {
+        [one] => format!("version 0x{one:02x}"),
+        [1, .., last] if usize::from(last) == all.len() => format!("version 0x{last:02x} and earlier"),
+        _ => {
+            let texts: Vec<String> = all.iter().map(|v| format!("0x{v:02x}")).collect();
+            format!("versions {}", texts.join(", "))
+        }
+    }
+}
+
+/// The first report comes this long after the first change, the next one much later.
+const FIRST_REPORT: Millis = Millis::from_secs(10);
+const REPORT_INTERVAL: Millis = Millis::from_secs(60);
+
+/// How many flow mods a connection has sent since the last report.
+#[derive(Debug, Default)]
+pub(crate) struct FlowModCounts {
+    adds: u32,
+    deletes: u32,
+    modifications: u32,
+    first: Millis,
+    last: Millis,
+    due: Option<Millis>,
+    not_before: Millis,
+}
+
+impl FlowModCounts {
+    pub(crate) fn count(&mut self, command: FlowCommand, now: Millis) {
+        match command {
+            FlowCommand::Add => self.adds += 1,
+            FlowCommand::Modify | FlowCommand::ModifyStrict => self.modifications += 1,
+            FlowCommand::Delete | FlowCommand::DeleteStrict => self.deletes += 1,
+        }
+        if self.due.is_none() {
+            let due = (now + FIRST_REPORT).max(self.not_before);
+            (self.first, self.due) = (now, Some(due));
+            self.not_before = due + REPORT_INTERVAL;
+        }
+        self.last = now;
+    }
+
+    pub(crate) fn due(&self) -> Option<Millis> {
+        self.due
+    }
+
+    /// Logs what was counted, and counts anew.
+    pub(crate) fn report(&mut self, connection: &str, now: Millis) {
+        if self.due.take().is_none() {
+            return;
+        }
+        let total = self.adds + self.deletes + self.modifications;
+        let secs = |a: Millis, b: Millis| b.since(a).0 / 1000;
+        let (ago, span) = (secs(self.first, now), secs(self.first, self.last));
+        let when = match span {
+            s if s == ago => format!("in the last {ago} s"),
+            0 => format!("{ago} s ago"),
+            s => format!("in the {s} s starting {ago} s ago"),
+        };
+        let parts: Vec<String> =
+            [(self.adds, "adds"), (self.deletes, "deletes"), (self.modifications, "modifications")]
+                .iter()
+                .filter(|(n, _)| *n > 0)
+                .map(|(n, what)| format!("{n} {what}"))
+                .collect();
+        runtime::info!(CONNMGR, "{connection}: {total} flow_mods {when} ({})", parts.join(", "));
+        (self.adds, self.deletes, self.modifications) = (0, 0, 0);
+    }
+}
