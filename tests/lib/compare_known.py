@@ -13,6 +13,8 @@ KNOWN = [
           "called by its own name, the program says it, and what it stands in for"),
     Known(r"^ovs-vsctl show$", r'^\+    ovs_version: "[0-9.]+"$',
           "with its own database the switch writes the versions that ovs-ctl writes beside ovs-vswitchd"),
+    Known(r"^ovs-vsctl get interface bad4 error$", r'''^-\[\]$|^\+"No usable peer 'nobody' exists in 'dummy' datapath\."$''',
+          "the stock switch says so when the state of any port next changes, ours at once"),
     Known(r"^ovs-vsctl get interface bad5 error ofport$", r'^-\[\]$|^-\d+$|^\+"could not open network device bad5 \(type not '
           r'built yet in this version of Sluice\)"$|^\+-1$',
           "tunnels are not built yet, and the row says so"),

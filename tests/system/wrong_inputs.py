@@ -105,6 +105,6 @@ def test_database():
     table = Table(database="embedded" if lab.Switch().ours else "stock")
     table.each(compare_wrong.DATABASE, compare_wrong.database_answer)
     ours = table.switches[1]
-    for name, data, expected in compare_wrong.FATAL_TO_THE_STOCK_SERVER if ours.database == "embedded" else ():
+    for name, data, expected in compare_wrong.ANSWERED_OTHERWISE if ours.database == "embedded" else ():
         table.check(name, [expected, compare_wrong.database_answer(ours, data)])
     table.finish(45)

@@ -56,15 +56,15 @@ impl Message {
         let mut take = |name: &str| object.remove(name).filter(|value| !value.is_null());
         let (method, params, id) = (take("method"), take("params"), take("id"));
         let (result, error) = (take("result"), take("error"));
+        if params.as_ref().is_some_and(|p| !p.is_array()) {
+            return Err("\"params\" must be JSON array");
+        }
         let message = match (method, id) {
             (Some(Json::String(method)), id) => {
                 if result.is_some() || error.is_some() {
                     return Err("request must not have \"result\" or \"error\"");
                 }
                 let params = params.ok_or("request must have \"params\"")?;
-                if !params.is_array() && !params.is_object() {
-                    return Err("\"params\" must be JSON array or object");
-                }
                 match id {
                     Some(id) => Message::Request { method, params, id },
                     None => Message::Notify { method, params },
@@ -72,9 +72,11 @@ impl Message {
             }
             (Some(_), _) => return Err("method is not a JSON string"),
             (None, None) => return Err("message has neither \"method\" nor \"id\""),
-            (None, Some(id)) => match error {
-                Some(error) => Message::Error { error, id },
-                None => Message::Reply { result: result.unwrap_or(Json::Null), id },
+            (None, Some(_)) if params.is_some() => return Err("reply must not have \"params\""),
+            (None, Some(id)) => match (error, result) {
+                (Some(error), None) => Message::Error { error, id },
+                (None, Some(result)) => Message::Reply { result, id },
+                _ => return Err("reply must have either \"result\" or \"error\""),
             },
         };
         if object.keys().any(|k| !matches!(k.as_str(), "method" | "params" | "id" | "result" | "error")) {
@@ -119,9 +121,15 @@ mod tests {
 
     #[test]
     fn faulty_forms_are_refused() {
-        for json in
-            [json!(1), json!({}), json!({"method": 1, "id": 1}), json!({"method": "x", "params": 3, "id": 1})]
-        {
+        for json in [
+            json!(1),
+            json!({}),
+            json!({"method": 1, "id": 1}),
+            json!({"method": "x", "params": 3, "id": 1}),
+            json!({"method": "x", "params": {}, "id": 1}),
+            json!({"params": [], "id": 1}),
+            json!({"result": null, "error": null, "id": 1}),
+        ] {
             assert!(Message::from_json(json).is_err());
         }
     }

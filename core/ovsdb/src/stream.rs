@@ -26,6 +26,19 @@ pub enum StreamError {
     Syntax(String),
 }
 
+/// How a zero byte is written in a string.
+const NUL: &[u8] = b"\\u0000";
+
+/// A string in it, or the name of a member, has a zero byte. Recursion ends at `MAX_DEPTH`.
+fn has_nul(value: &Json) -> bool {
+    match value {
+        Json::String(s) => s.contains('\0'),
+        Json::Array(a) => a.iter().any(has_nul),
+        Json::Object(o) => o.iter().any(|(k, v)| k.contains('\0') || has_nul(v)),
+        _ => false,
+    }
+}
+
 /// An incremental splitter.
 pub struct Splitter {
     buffer: Vec<u8>,
@@ -58,10 +71,17 @@ impl Splitter {
             }
             self.seen += 1;
             if self.step(byte)? {
-                let result = serde_json::from_slice(&self.buffer[..self.seen]);
+                let text = &self.buffer[..self.seen];
+                let parsed = serde_json::from_slice(text).map_err(|e| StreamError::Syntax(e.to_string()));
+                // Clients in C cannot hold such a string. What looks like one may be an escaped backslash.
+                let suspect = text.windows(NUL.len()).any(|w| w == NUL);
                 self.buffer.drain(..self.seen);
                 self.seen = 0;
-                return result.map(Some).map_err(|e| StreamError::Syntax(e.to_string()));
+                let value = parsed?;
+                if suspect && has_nul(&value) {
+                    return Err(StreamError::Syntax("null bytes not supported in quoted strings".to_owned()));
+                }
+                return Ok(Some(value));
             }
             if self.seen > self.max_len {
                 return Err(StreamError::TooLong(self.max_len));
@@ -120,6 +140,17 @@ mod tests {
             }
             assert_eq!(values, [json!({"a": "}\"{"}), json!([1, [2]]), json!({"b": {}})]);
         }
+    }
+
+    #[test]
+    fn zero_bytes_are_refused() {
+        let next = |text: &str| {
+            let mut splitter = Splitter::new(100);
+            splitter.push(text.as_bytes());
+            splitter.next_value()
+        };
+        assert!(next(r#"["a\u0000b"]"#).is_err() && next(r#"{"\u0000":1}"#).is_err());
+        assert_eq!(next(r#"["\\u0000"]"#), Ok(Some(json!(["\\u0000"]))));
     }
 
     #[test]

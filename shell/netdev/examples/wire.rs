@@ -16,7 +16,7 @@ fn open(netdevs: &mut Netdevs, word: &str) -> Result<Box<dyn Netdev>, NetdevErro
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [a, b] = names.as_slice() else { return Err("usage: wire DEV1 DEV2".into()) };
-    let mut netdevs = Netdevs::new(false, DummyLevel::Off);
+    let mut netdevs = Netdevs::new(DummyLevel::Off);
     let mut a = open(&mut netdevs, a)?;
     let mut b = open(&mut netdevs, b)?;
     let (mut to_a, mut to_b) = (a.tx_queue(), b.tx_queue());

@@ -36,16 +36,15 @@ const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 /// Opens ports. One for the whole switch: names are its alone, dummies are numbered by it.
 #[derive(Default)]
 pub struct Netdevs {
-    disable_system: bool,
     dummy: DummyLevel,
     dummies_made: u32,
     dummies: Vec<DummyHandle>,
 }
 
 impl Netdevs {
-    /// With or without devices of the kernel, with the dummies of this level.
-    pub fn new(disable_system: bool, dummy: DummyLevel) -> Netdevs {
-        Netdevs { disable_system, dummy, ..Netdevs::default() }
+    /// With the dummies of this level.
+    pub fn new(dummy: DummyLevel) -> Netdevs {
+        Netdevs { dummy, ..Netdevs::default() }
     }
 
     fn class(&self, kind: &str) -> Option<Class> {
@@ -56,7 +55,6 @@ impl Netdevs {
         match self.dummy {
             DummyLevel::OverrideAll => Some(Class::Dummy),
             DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
-            _ if self.disable_system => None,
             _ => Some(class),
         }
     }
@@ -120,10 +118,11 @@ mod tests {
     #[test]
     fn types_follow_the_command_line() {
         assert_eq!(Netdevs::default().types(), ["internal", "system", "tap"]);
-        assert_eq!(Netdevs::new(true, DummyLevel::On).types(), ["dummy", "dummy-internal", "dummy-pmd"]);
-        let system = Netdevs::new(true, DummyLevel::OverrideSystem);
-        assert_eq!((system.class("system"), system.class("tap")), (Some(Class::Dummy), None));
-        let all = Netdevs::new(false, DummyLevel::OverrideAll);
+        let on = Netdevs::new(DummyLevel::On);
+        assert_eq!(on.types(), ["dummy", "dummy-internal", "dummy-pmd", "internal", "system", "tap"]);
+        let system = Netdevs::new(DummyLevel::OverrideSystem);
+        assert_eq!((system.class("system"), system.class("tap")), (Some(Class::Dummy), Some(Class::Tap)));
+        let all = Netdevs::new(DummyLevel::OverrideAll);
         assert_eq!((all.class("tap"), all.class("foo")), (Some(Class::Dummy), None));
     }
 
@@ -151,7 +150,7 @@ mod tests {
 
     #[test]
     fn dummies_are_numbered_and_forgotten() {
-        let mut netdevs = Netdevs::new(true, DummyLevel::On);
+        let mut netdevs = Netdevs::new(DummyLevel::On);
         let none = BTreeMap::new();
         let (mut a, _) = netdevs.open("a", "dummy", &none).unwrap();
         let (mut b, _) = netdevs.open("b", "dummy", &none).unwrap();

@@ -15,7 +15,7 @@ fn options(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn dummy(kind: &str, pairs: &[(&str, &str)]) -> Box<dyn Netdev> {
-    let (device, refused) = Netdevs::new(true, DummyLevel::On).open("p1", kind, &options(pairs)).unwrap();
+    let (device, refused) = Netdevs::new(DummyLevel::On).open("p1", kind, &options(pairs)).unwrap();
     assert!(refused.is_none());
     device
 }

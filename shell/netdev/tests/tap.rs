@@ -22,7 +22,7 @@ fn a_tap_is_made_set_and_removed() {
     let facts = tap.facts().unwrap();
     assert_eq!((facts.mac, facts.mtu, facts.admin_up), ([2, 1, 1, 1, 1, 1], 1442, true));
     assert_eq!(facts.status.get("driver_name").map(String::as_str), Some("tun"));
-    let busy = Netdevs::new(false, DummyLevel::Off).open(&name, "tap", &BTreeMap::new()).err().unwrap();
+    let busy = Netdevs::new(DummyLevel::Off).open(&name, "tap", &BTreeMap::new()).err().unwrap();
     assert_eq!(busy.to_string(), format!("could not open network device {name} (Device or resource busy)"));
 
     let mut held = tap.take_rx_queues().pop().unwrap();

@@ -36,8 +36,15 @@ impl Server {
                     self.reply(session, id, Err("canceled".into()));
                 }
             }
-            // Replies answer nothing that this server asks.
-            Message::Notify { .. } | Message::Reply { .. } | Message::Error { .. } => {}
+            // To a probe, though this server sends none.
+            Message::Reply { id, .. } if id == "echo" => {}
+            // An answer to nothing: who sends it does not know what it does.
+            Message::Reply { .. } | Message::Error { .. } => {
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.closed = true;
+                }
+            }
+            Message::Notify { .. } => {}
         }
     }
 

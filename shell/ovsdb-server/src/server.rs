@@ -182,8 +182,14 @@ impl Server {
 
     fn read(&mut self, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        for message in session.receive() {
+        let messages = session.receive();
+        // What came before the end of the stream is still heard; what comes after a message that ends it is not.
+        let ended = session.closed;
+        for message in messages {
             self.handle(id, message);
+            if !ended && self.sessions.get(&id).is_none_or(|s| s.closed) {
+                return;
+            }
         }
     }
 

@@ -146,11 +146,17 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
     }
 }
 
+/// A controller is configured whom the bridge connects to. A target of no known kind is as none.
+fn has_controller(config: &BridgeConfig) -> bool {
+    let is_active = |target: &str| ["tcp:", "ssl:", "unix:"].iter().any(|kind| target.starts_with(kind));
+    config.controllers.iter().any(|c| is_active(&c.target))
+}
+
 /// A bridge without controllers forwards as a learning switch unless it is `secure`: a flow says so, which users see and
 /// may change. Whenever it gets or loses its controllers, or changes its mind, it begins anew.
 fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
-    let had = !old.controllers.is_empty();
-    let has = !bridge.config.controllers.is_empty();
+    let had = has_controller(old);
+    let has = has_controller(&bridge.config);
     let changed_mode = old.fail_mode != bridge.config.fail_mode && !has;
     if bridge.configured && had == has && !changed_mode {
         return;

@@ -7,7 +7,7 @@ use crate::database::DbClient;
 use crate::options::Options;
 use crate::revalidate::Limits;
 use config::Desired;
-use netdev::open::Netdevs;
+use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
 use runtime::{Clock, Waker};
 use std::collections::BTreeMap;
@@ -69,10 +69,11 @@ impl Switch {
     pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
         let now = clock.now();
         let db = DbClient::new(&options.database, now)?;
-        let links = if options.disable_system { None } else { LinkMonitor::open().ok() };
+        let kernel = options.dummy != DummyLevel::OverrideAll;
+        let links = kernel.then(LinkMonitor::open).and_then(Result::ok);
         let uname = rustix::system::uname();
         Ok(Switch {
-            netdevs: Netdevs::new(options.disable_system, options.dummy),
+            netdevs: Netdevs::new(options.dummy),
             clock,
             waker,
             bridges: BTreeMap::new(),

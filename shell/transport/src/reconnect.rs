@@ -143,10 +143,11 @@ impl Reconnect {
         }
     }
 
-    /// A connection that has been accepted: probed like any other, but never made again.
+    /// A connection that the peer made and that is not up before it has said hello: `connected` tells. It has as long
+    /// for that as an attempt of ours.
     pub fn accepted(name: impl Into<String>, wording: Wording, now: Millis) -> Reconnect {
         let mut r = Reconnect { retry: false, ..Reconnect::new(name, wording, now) };
-        r.connected(now);
+        r.enter(State::Connecting, now);
         r
     }
 

@@ -77,6 +77,11 @@ fn finish(
     Ok(fm)
 }
 
+/// A flow mod consists of units of eight bytes; that is looked at before anything that it says.
+fn whole_units(r: &Reader) -> Result<(), OfError> {
+    if r.len() % 8 == 0 { Ok(()) } else { Err(OfError::BrcBadLen) }
+}
+
 /// Table and command share a number in 1.0.
 fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     fm.modify_cookie = fm.new_cookie != u64::MAX;
@@ -90,6 +95,7 @@ fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
 }
 
 pub(super) fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<FlowMod, OfError> {
+    whole_units(r)?;
     let exact = r.rest().first_chunk::<4>().is_some_and(|w| u32::from_be_bytes(*w) & 0x003f_ffff == 0);
     let matching = matching::pull_10(r)?;
     let mut fm = FlowMod { matching, new_cookie: r.u64()?, ..FlowMod::default() };
@@ -105,6 +111,7 @@ pub(super) fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect) -> Result
 }
 
 pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<FlowMod, OfError> {
+    whole_units(r)?;
     let mut fm = FlowMod { new_cookie: r.u64()?, ..FlowMod::default() };
     let raw = r.u16()?;
     let command = split_command(raw, &mut fm, dialect);
@@ -124,6 +131,7 @@ pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Resul
 }
 
 pub(super) fn decode_11(r: &mut Reader, cx: Context) -> Result<FlowMod, OfError> {
+    whole_units(r)?;
     let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
     let mut fm = FlowMod { table: r.u8()?, ..FlowMod::default() };
     let raw = u16::from(r.u8()?);

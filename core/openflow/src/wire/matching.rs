@@ -308,11 +308,13 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
 pub(crate) fn pull(r: &mut Reader, version: Version) -> Result<Match, OfError> {
     match version {
         Version::V10 => pull_10(r),
-        Version::V11 => match r.rest().first_chunk::<2>() {
+        // The type of the match, not the version of the message, says which form it has.
+        _ => match r.rest().first_chunk::<2>() {
+            Some([0, 0]) => pull_11(r),
             Some([0, 1]) => nxm::pull_oxm(r, true),
-            _ => pull_11(r),
+            _ if version == Version::V11 => pull_11(r),
+            _ => nxm::pull_oxm(r, true),
         },
-        _ => nxm::pull_oxm(r, true),
     }
 }
 

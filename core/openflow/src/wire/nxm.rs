@@ -131,8 +131,12 @@ pub(crate) fn decode(bytes: &[u8], allow_cookie: bool, strict: bool) -> Result<(
     while !r.is_empty() {
         let h = match header_or_len(&mut r, allow_cookie, Place::Match) {
             Ok(h) => h,
-            Err((OfError::BmcBadField, Some(len))) if !strict => {
+            // That it is cut short is the graver fault of a field that nobody knows.
+            Err((OfError::BmcBadField, Some(len))) => {
                 r.skip(len)?;
+                if strict {
+                    return Err(OfError::BmcBadField);
+                }
                 continue;
             }
             Err((e, _)) => return Err(e),

@@ -209,16 +209,16 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
             (in_port(port), len)
         }
     };
-    let port = OfPort(metadata.flow.in_port as u16);
-    let special = matches!(port, OfPort::LOCAL | OfPort::NONE | OfPort::CONTROLLER);
-    if metadata.mask.in_port == 0 || port >= OfPort::MAX && !special {
-        return Err(OfError::BrcBadPort);
-    }
     if len % 8 != 0 || usize::from(len) > r.len() {
         return Err(OfError::BrcBadLen);
     }
     let actions = actions(r.take(usize::from(len))?, cx)?;
     super::check::verify_actions(&actions, cx.version)?;
+    let port = OfPort(metadata.flow.in_port as u16);
+    let special = matches!(port, OfPort::LOCAL | OfPort::NONE | OfPort::CONTROLLER);
+    if metadata.mask.in_port == 0 || port >= OfPort::MAX && !special {
+        return Err(OfError::BrcBadPort);
+    }
     let packet = if buffer_id == NO_BUFFER { r.rest().to_vec() } else { Vec::new() };
     Ok(PacketOut { buffer_id, metadata, actions, packet })
 }

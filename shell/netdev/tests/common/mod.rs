@@ -57,7 +57,7 @@ pub fn veth(tag: &str) -> (String, String, Cleanup) {
 
 /// Opens a device without options.
 pub fn open(name: &str, kind: &str) -> Box<dyn Netdev> {
-    let (device, refused) = Netdevs::new(false, DummyLevel::On).open(name, kind, &BTreeMap::new()).unwrap();
+    let (device, refused) = Netdevs::new(DummyLevel::On).open(name, kind, &BTreeMap::new()).unwrap();
     assert!(refused.is_none());
     device
 }

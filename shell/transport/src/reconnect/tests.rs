@@ -128,10 +128,19 @@ fn a_connection_that_does_not_last_keeps_the_wait_growing() {
 #[test]
 fn an_accepted_connection_is_not_made_again() {
     let mut r = Reconnect::accepted("unix#0", Wording::OpenFlow, Millis(0));
-    assert_eq!(r.run(Millis(5000)), Some(Action::Probe));
-    r.disconnected(Millis(5001), Loss::Closed);
+    r.connected(Millis(10));
+    assert_eq!(r.run(Millis(5010)), Some(Action::Probe));
+    r.disconnected(Millis(5011), Loss::Closed);
     assert_eq!((r.state(), r.deadline(Millis(9999))), (State::Void, None));
     assert!(lines(&mut r).is_empty());
+}
+
+#[test]
+fn an_accepted_connection_has_a_second_to_say_hello() {
+    let mut r = Reconnect::accepted("unix#0", Wording::OpenFlow, Millis(0));
+    assert_eq!(r.deadline(Millis(0)), Some(Millis(1000)));
+    assert_eq!(r.run(Millis(1000)), Some(Action::Disconnect));
+    assert_eq!((r.state(), lines(&mut r)), (State::Void, vec!["unix#0: connection timed out".to_owned()]));
 }
 
 #[test]
