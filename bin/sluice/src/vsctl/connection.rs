@@ -1,12 +1,11 @@
 //! A connection to the database server that waits: one thread, one socket, and the copy of
 //! the database that it feeds.
 
+use super::dial::{Stream, dial, unsupported};
 use ovsdb::replica::{Config, TransactionResult};
 use ovsdb::{Message, Operation, Replica, Splitter};
 use runtime::Dirs;
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 /// Longest message taken from a server: a copy of a whole database is one message.
@@ -21,34 +20,6 @@ pub enum Broken {
     Connection(String),
     /// Time is up.
     TimeOut,
-}
-
-enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
-
-impl Stream {
-    fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Unix(s) => s.set_read_timeout(timeout),
-            Stream::Tcp(s) => s.set_read_timeout(timeout),
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(s) => s.read(buffer),
-            Stream::Tcp(s) => s.read(buffer),
-        }
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Stream::Unix(s) => s.write_all(bytes),
-            Stream::Tcp(s) => s.write_all(bytes),
-        }
-    }
 }
 
 /// The connection and the copy.
@@ -164,58 +135,19 @@ impl<'a> Connection<'a> {
     fn connect(&self) -> Result<Stream, Broken> {
         let mut why = unsupported();
         for remote in self.remotes.split(',') {
-            match self.connect_to(remote.trim()) {
+            match dial(remote.trim(), self.dirs, self.time_left()?) {
                 Ok(stream) => return Ok(stream),
+                // The network's own time-outs come as system errors.
+                Err(error) if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() => {
+                    return Err(Broken::TimeOut);
+                }
                 Err(error) => why = error,
             }
         }
         Err(Broken::Connection(runtime::error_text(&why)))
     }
-
-    fn connect_to(&self, remote: &str) -> io::Result<Stream> {
-        if let Some(path) = remote.strip_prefix("unix:") {
-            return UnixStream::connect(self.dirs.in_run(path)).map(Stream::Unix);
-        }
-        let (host, port) = remote.strip_prefix("tcp:").and_then(host_and_port).ok_or_else(unsupported)?;
-        let stream = TcpStream::connect((host, port))?;
-        stream.set_nodelay(true)?;
-        Ok(Stream::Tcp(stream))
-    }
-}
-
-/// The port that databases listen on by custom.
-const DEFAULT_PORT: u16 = 6640;
-
-/// Takes `HOST[:PORT]` apart; a host with colons stands in brackets.
-fn host_and_port(text: &str) -> Option<(&str, u16)> {
-    let (host, rest) = match text.strip_prefix('[') {
-        Some(inner) => inner.split_once(']')?,
-        None => text.split_at(text.find(':').unwrap_or(text.len())),
-    };
-    let port = match rest.strip_prefix(':') {
-        Some(port) => port.parse().ok()?,
-        None => DEFAULT_PORT,
-    };
-    Some((host, port))
-}
-
-fn unsupported() -> io::Error {
-    rustix::io::Errno::AFNOSUPPORT.into()
 }
 
 fn protocol(error: impl std::fmt::Display) -> Broken {
     Broken::Connection(format!("protocol error: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn remotes() {
-        assert_eq!(host_and_port("1.2.3.4:7"), Some(("1.2.3.4", 7)));
-        assert_eq!(host_and_port("h"), Some(("h", 6640)));
-        assert_eq!(host_and_port("[::1]:7"), Some(("::1", 7)));
-        assert_eq!(host_and_port("h:x"), None);
-    }
 }

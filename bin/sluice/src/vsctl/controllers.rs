@@ -1,13 +1,11 @@
 //! Commands about controllers, managers and fail modes.
 
+use super::VSCTL;
 use super::bridges::{self, lenient_integer};
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::model::{find_bridge, find_real_bridge};
 use super::syntax::Command;
 use ovsdb::{Datum, Uuid};
-use runtime::Module;
-
-static VSCTL: Module = Module::new("vsctl");
 
 type Done = Result<Answer, Stop>;
 

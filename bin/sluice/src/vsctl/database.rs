@@ -4,15 +4,12 @@ use super::catalog::{self, clause};
 use super::context::{Answer, Context, Needs, Stop};
 use super::lookup;
 use super::notation;
-use super::records::{make_symbol, prepare_arguments};
+use super::records::{DB_CTL, make_symbol, prepare_arguments};
 use super::syntax::Command;
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::Type;
 use ovsdb::{Datum, Uuid};
-use runtime::Module;
-
-static DB_CTL: Module = Module::new("db_ctl_base");
 
 type Done = Result<Answer, Stop>;
 

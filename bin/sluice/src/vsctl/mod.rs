@@ -13,6 +13,7 @@ mod connection;
 mod context;
 mod controllers;
 mod database;
+mod dial;
 mod lookup;
 mod model;
 mod notation;
@@ -113,7 +114,8 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     }
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut connection = Connection::new(&options.db, dirs, needs.config(), deadline);
-    connection.persistent = options.retry;
+    // Who waits to be called waits for ever, too.
+    connection.persistent = options.retry || options.db.split(',').any(dial::is_passive);
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
         Broken::Connection(why) => End::Fatal(format!("{}: database connection failed ({why})", options.db)),

@@ -1,12 +1,10 @@
 //! Bridges, ports and interfaces by name, with fake bridges (a port with a VLAN that passes
 //! for a bridge) told from real ones.
 
+use super::VSCTL;
 use super::context::{Context, ROOT, Stop};
 use super::transaction::Transaction;
 use ovsdb::Uuid;
-use runtime::Module;
-
-static VSCTL: Module = Module::new("vsctl");
 
 /// A bridge, by its place in the model.
 pub type BridgeId = usize;

@@ -43,7 +43,7 @@ fn is_delimiter(c: char) -> bool {
 
 /// Takes a token off the front of `text`: up to a delimiter that is neither quoted nor
 /// escaped. Quotation marks stay in the token.
-pub fn token<'a>(text: &'a str) -> Result<(String, &'a str), String> {
+pub fn token(text: &str) -> Result<(String, &str), String> {
     let mut out = String::new();
     let mut quoted = false;
     let mut chars = text.char_indices();

@@ -1,14 +1,13 @@
 //! The options before the first command, and `--help`, `--commands` and `--options`.
 
+use super::VSCTL;
 use super::catalog;
 use super::syntax::{self, COMMANDS, Command};
 use super::table::Style;
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use runtime::{Dirs, Module};
+use runtime::Dirs;
 use std::time::Duration;
-
-static VSCTL: Module = Module::new("vsctl");
 
 /// Options of the tool itself, in the order in which `--options` lists them.
 const BEFORE_LOGGING: [Opt; 13] = [

@@ -13,7 +13,8 @@ use ovsdb::{Datum, Uuid};
 use runtime::Module;
 use std::io::IsTerminal;
 
-static DB_CTL: Module = Module::new("db_ctl_base");
+/// Logs for the commands on any table.
+pub static DB_CTL: Module = Module::new("db_ctl_base");
 
 type Done = Result<Answer, Stop>;
 
