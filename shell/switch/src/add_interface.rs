@@ -4,6 +4,8 @@ use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use config::{BridgeConfig, Desired, InterfaceConfig};
+use flow::text::address::parse_mac;
+use netdev::device::Netdev;
 use openflow::port::PortReason;
 
 /// What a row wants: the bridge's configuration, the name of the Port row, the interface.
@@ -65,6 +67,7 @@ fn open(
             switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| e.to_string())?;
         let warning = refused.map(|e| e.to_string());
         request_mtu(&mut *netdev, interface);
+        request_mac(&mut *netdev, interface, is_local);
         let facts = netdev.facts().map_err(|e| e.to_string())?;
         let number = backer.free_number(name);
         backer.add_port(number, &mut *netdev).map_err(|_| {
@@ -119,11 +122,28 @@ fn not_built(kind: &str) -> Option<&'static str> {
 }
 
 /// An MTU that the device cannot have is a matter for the log: column `mtu` shows the one that it has.
-fn request_mtu(netdev: &mut dyn netdev::device::Netdev, interface: &InterfaceConfig) {
+fn request_mtu(netdev: &mut dyn Netdev, interface: &InterfaceConfig) {
     if let Some(mtu) = interface.mtu_request
         && let Err(e) = netdev.set_mtu(mtu)
     {
         runtime::warn!(LOG, "{e}");
+    }
+}
+
+/// Column `mac` is for internal ports. The bridge's own port has the bridge's address.
+fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: bool) {
+    let wanted = interface.mac.as_deref().and_then(parse_mac);
+    let Some(mac) = wanted.filter(|_| interface.kind == "internal") else { return };
+    let name = &interface.name;
+    if is_local {
+        runtime::err!(
+            LOG,
+            "interface {name}: ignoring mac in Interface record (use Bridge record to set local port's mac)"
+        );
+    } else if mac.is_multicast() {
+        runtime::err!(LOG, "interface {name}: cannot set MAC to multicast address");
+    } else if let Err(e) = netdev.set_mac(mac.0) {
+        runtime::err!(LOG, "interface {name}: setting MAC failed ({e})");
     }
 }
 
@@ -172,6 +192,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
                 Err(e) => warning = Some(e.to_string()),
             }
             request_mtu(&mut **netdev, interface);
+            request_mac(&mut **netdev, interface, interface.name == bridge);
             if let Ok(facts) = netdev.facts() {
                 port.facts = Some(facts);
             }

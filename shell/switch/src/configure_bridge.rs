@@ -1,6 +1,7 @@
 //! Everything of a bridge but its devices: addresses, datapath id, connections, learning, table settings.
 
 use crate::bridge::Bridge;
+use crate::controller_paths;
 use crate::options::Options;
 use crate::reconfigure::LOG;
 use bridge::VlanSet;
@@ -12,7 +13,11 @@ use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
+use runtime::RateLimit;
+use runtime::log::Level;
 use units::{Millis, OfPort};
+
+static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// The connections of a new bridge.
 pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
@@ -35,7 +40,15 @@ pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Op
             );
         }
     }
-    let targets = config.controllers.iter().map(target).collect();
+    let (refused, allowed): (Vec<_>, Vec<_>) = config
+        .controllers
+        .iter()
+        .map(|c| (c, controller_paths::refused(&bridge.name, &c.target, &options.rundir)))
+        .partition(|(_, refused)| refused.is_some());
+    for why in refused.into_iter().filter_map(|(_, why)| why) {
+        runtime::log_rl!(LOG, PATH_LIMIT, Level::Err, "bridge {}: {why}", bridge.name);
+    }
+    let targets = allowed.into_iter().map(|(c, _)| target(c)).collect();
     let manager = ManagerConfig {
         rundir: options.rundir.clone(),
         versions: versions(config),

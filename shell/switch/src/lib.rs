@@ -10,6 +10,7 @@ pub mod backer;
 pub mod bridge;
 pub mod commands;
 mod configure_bridge;
+mod controller_paths;
 pub mod control;
 mod cycles;
 pub mod database;

@@ -6,6 +6,7 @@ use flow::flow::{VLAN_CFI, VLANS_MAX, frag};
 use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
 use flow::text::flags;
 use flow::{Flow, Mac, Tunnel};
+use packet::ethertype;
 use units::PortNo;
 
 /// The key and the mask of a text. A field without a mask is exact; a field that is not there is not matched.
@@ -14,7 +15,7 @@ pub fn parse_key(text: &str, names: &dyn DpPortNames) -> Result<(Flow, Flow), Te
     reader.key.in_port = PortNo::NONE.0;
     reader.list(text, 0)?;
     if !reader.has_type {
-        reader.key.dl_type = packet::ethertype::NONE;
+        reader.key.dl_type = reader.header_type;
     }
     Ok((reader.key, reader.mask))
 }
@@ -26,6 +27,8 @@ pub(super) struct KeyReader<'a> {
     names: &'a dyn DpPortNames,
     tags: usize,
     has_type: bool,
+    /// The type that goes with the network header, for a text that does not say the type.
+    header_type: u16,
 }
 
 /// A field of both flows, its value and its mask.
@@ -42,7 +45,14 @@ macro_rules! slots {
 
 impl<'a> KeyReader<'a> {
     pub(super) fn new(names: &'a dyn DpPortNames) -> KeyReader<'a> {
-        KeyReader { key: Flow::ZERO, mask: Flow::ZERO, names, tags: 0, has_type: false }
+        KeyReader {
+            key: Flow::ZERO,
+            mask: Flow::ZERO,
+            names,
+            tags: 0,
+            has_type: false,
+            header_type: ethertype::NONE,
+        }
     }
 
     fn list(&mut self, text: &str, depth: usize) -> Result<(), TextError> {
@@ -66,6 +76,12 @@ impl<'a> KeyReader<'a> {
     /// Reads one part, other than `encap`.
     pub(super) fn part(&mut self, item: &Item<'_>) -> Result<(), TextError> {
         let inside = item.list()?;
+        match item.name {
+            "ipv4" => self.header_type = ethertype::IPV4,
+            "ipv6" => self.header_type = ethertype::IPV6,
+            "mpls" => self.header_type = ethertype::MPLS,
+            _ => {}
+        }
         self.part_inside(item.name, inside).ok_or_else(|| item.error())
     }
 

@@ -21,7 +21,7 @@ pub struct Style<'a> {
 
 /// The fields of a packet, all of them.
 pub fn key_only(key: &flow::Flow) -> String {
-    key_text(key, None, false, &NoNames)
+    key_text(key, None, true, &NoNames)
 }
 
 /// The line, without its end.
