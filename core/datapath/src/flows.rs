@@ -47,6 +47,8 @@ struct Entry {
     total: FlowStats,
     lanes: Vec<Counted>,
     birth: Option<Birth>,
+    /// Dumps list flows in the order in which they came.
+    serial: u64,
 }
 
 /// Whose miss made a flow, and when.
@@ -75,6 +77,7 @@ pub(crate) struct Flows {
     capacity: usize,
     limit: usize,
     ufid_seed: u64,
+    serial: u64,
 }
 
 impl Flows {
@@ -88,6 +91,7 @@ impl Flows {
             capacity,
             limit: capacity,
             ufid_seed,
+            serial: 0,
         }
     }
 
@@ -184,7 +188,9 @@ impl Flows {
                 let ufid = self.ufid(flow, &mask);
                 let (actions, owner) = (Arc::clone(actions), Arc::clone(owner));
                 let total = FlowStats::default();
-                let entry = Entry { ufid, key: *flow, mask, actions, owner, total, lanes: Vec::new(), birth };
+                self.serial += 1;
+                let (key, serial) = (*flow, self.serial);
+                let entry = Entry { ufid, key, mask, actions, owner, total, lanes: Vec::new(), birth, serial };
                 self.by_ufid.insert(ufid, index);
                 self.entries.insert(index, entry);
                 Some(index)
@@ -212,6 +218,7 @@ impl Flows {
             total: FlowStats::default(),
             lanes: entry.lanes.clone(),
             birth: entry.birth,
+            serial: entry.serial,
         };
         self.dying.insert(old, rest);
         entry.lanes.iter_mut().for_each(|c| c.seen = LaneCount::default());
@@ -275,16 +282,22 @@ impl Flows {
         Some(show(entry, entry.total, None))
     }
 
+    fn in_order(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> = self.entries.values().collect();
+        entries.sort_unstable_by_key(|e| e.serial);
+        entries
+    }
+
     /// All flows with their totals.
     pub(crate) fn dump(&self) -> Vec<DpFlow> {
-        self.entries.values().map(|e| show(e, e.total, None)).collect()
+        self.in_order().into_iter().map(|e| show(e, e.total, None)).collect()
     }
 
     /// Each flow under each worker whose lane counted a packet of it; where none did, under the worker whose packet
     /// made it, and those put by hand under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
-        for entry in self.entries.values() {
+        for entry in self.in_order() {
             let before = out.len();
             for (slot, counted) in self.lanes.iter().zip(&entry.lanes) {
                 if let Some(slot) = slot

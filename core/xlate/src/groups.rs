@@ -18,7 +18,7 @@ use units::OfPort;
 
 /// How long a chain of groups that watch each other may be.
 const MAX_LIVENESS_DEPTH: u32 = 128;
-/// Slots of the table from hash to bucket.
+/// Most slots of the table from hash to bucket.
 const MAX_SLOTS: usize = 256;
 const MIN_SLOTS: usize = 16;
 
@@ -139,13 +139,13 @@ impl Walk<'_> {
                 self.best_live(group, basis)
             }
             "" | "dp_hash" => {
-                match slots(&group.buckets, if default { MAX_SLOTS } else { usize::from(u16::MAX) }) {
-                    Some(slots) => {
+                match select_slots(&group.buckets) {
+                    Ok(slots) => {
                         let symmetric = default || s.param >> 32 == 1;
                         let alg = if symmetric { HashAlg::SymL4 } else { HashAlg::L4 };
                         self.by_datapath_hash(group, &slots, alg, if default { 0 } else { s.param as u32 })
                     }
-                    None => self.by_l4_hash(group),
+                    Err(_) => self.by_l4_hash(group),
                 }
             }
             _ => self.by_l4_hash(group),
@@ -220,13 +220,16 @@ impl Walk<'_> {
     }
 }
 
-/// Which bucket each value of the hash means: a power of two of slots, shared by weight after Sainte-Laguë.
-fn slots(buckets: &[Bucket], max: usize) -> Option<Vec<usize>> {
+/// Which bucket each value of the hash means: a power of two of slots, shared by weight after Sainte-Laguë. Fails with
+/// the number of slots that the weights would need if that is too much (0: no bucket has weight).
+pub fn select_slots(buckets: &[Bucket]) -> Result<Vec<usize>, usize> {
     let weights = || buckets.iter().map(|b| usize::from(b.weight));
-    let least = weights().filter(|w| *w > 0).min()?;
-    let wanted = weights().sum::<usize>().div_ceil(least).next_power_of_two().max(MIN_SLOTS);
-    if wanted > max {
-        return None;
+    let least = weights().filter(|w| *w > 0).min().ok_or(0usize)?;
+    let exact = weights().sum::<usize>().div_ceil(least);
+    // Some more than the weights need spreads the buckets that share badly.
+    let wanted = exact.max((buckets.len() * 4).min(MAX_SLOTS)).next_power_of_two().max(MIN_SLOTS);
+    if wanted > MAX_SLOTS {
+        return Err(wanted);
     }
     let mut divisors = vec![1usize; buckets.len()];
     let mut out = Vec::with_capacity(wanted);
@@ -241,7 +244,7 @@ fn slots(buckets: &[Bucket], max: usize) -> Option<Vec<usize>> {
         divisors[best] += 2;
         out.push(best);
     }
-    Some(out)
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -251,7 +254,7 @@ mod tests {
     fn share(weights: &[u16]) -> Option<Vec<usize>> {
         let buckets: Vec<Bucket> =
             weights.iter().map(|&weight| Bucket { weight, ..Bucket::default() }).collect();
-        let slots = slots(&buckets, MAX_SLOTS)?;
+        let slots = select_slots(&buckets).ok()?;
         Some((0..weights.len()).map(|i| slots.iter().filter(|s| **s == i).count()).collect())
     }
 

@@ -28,6 +28,7 @@ mod trace;
 mod walk;
 
 pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
+pub use groups::select_slots;
 pub use normal::is_reserved;
 pub use outcome::{Credit, Effect, Failure, FinTimeout, LearnedFlow, Level, LogLine, Output};
 pub use report::trace_report;

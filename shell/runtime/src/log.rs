@@ -176,6 +176,11 @@ impl Module {
 
     /// Logs unless `limit` has been used up, and says how much was dropped.
     pub fn log_limited(&self, limit: &RateLimit, level: Level, message: Arguments<'_>) {
+        self.log_lazily(limit, level, || message.to_string());
+    }
+
+    /// As `log_limited`, for messages that cost much to make: they are made only if they are logged.
+    pub fn log_lazily(&self, limit: &RateLimit, level: Level, message: impl FnOnce() -> String) {
         if !self.enabled(level) {
             return;
         }
@@ -186,7 +191,7 @@ impl Module {
                 Some(Some(d)) => self.emit(level, &d.to_string()),
             }
         }
-        self.emit(level, &message.to_string());
+        self.emit(level, &message());
     }
 
     fn emit(&self, level: Level, message: &str) {

@@ -3,6 +3,7 @@
 //! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
 
 use crate::commands::Knobs;
+use crate::commands::trace_run::Words;
 use crate::control::{Control, Deed, Published};
 use crate::owner::Owner;
 use crate::packet_in::PacketInParts;
@@ -12,10 +13,12 @@ use flow::Flow;
 use runtime::{Module, RateLimit};
 use std::sync::Arc;
 use units::{Millis, PortNo};
-use xlate::{BridgeId, Effect, Input, Output, Start, translate};
+use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
 
 static LOG: Module = Module::new("ofproto_dpif_xlate");
 static LIMIT: RateLimit = RateLimit::new(1, 5);
+static UPCALL: Module = Module::new("ofproto_dpif_upcall");
+static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
 
 /// See the module.
 pub struct Handler {
@@ -89,6 +92,27 @@ impl Handler {
         }
     }
 
+    /// Tables that loop are hard to find without the whole trace: it goes to the log, now and then.
+    fn log_loop(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
+        let input = Input {
+            bridge,
+            flow,
+            packet: Some(packet),
+            start: Start::Tables,
+            packet_out: false,
+            side_effects: false,
+            pretend: true,
+            recirc: &*self.control,
+            trace: Some(&Words { names: false }),
+        };
+        UPCALL.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
+            let names = (&flow::text::NoNames, &dpif::text::NoNames);
+            let (text, output) = xlate::trace_report(&published.snapshot, &input, names.0, names.1);
+            self.control.release(&output.recircs);
+            text
+        });
+    }
+
     /// Translates a megaflow again, for the sweep: the actions that it should have and its mask, with the owner that
     /// they would have. `None`: the flow should not be there.
     pub fn retranslate(&self, published: &Published, key: &Flow) -> Option<Translation> {
@@ -159,6 +183,9 @@ impl UpcallHandler for Handler {
         };
         let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
         Handler::log(&output);
+        if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
+            self.log_loop(&published, bridge, &flow, upcall.packet);
+        }
         self.carry_out(&published, std::mem::take(&mut output.effects), upcall.now);
         self.translation(&published, output, true)
     }

@@ -17,6 +17,7 @@ pub mod database;
 mod deeds;
 mod fail_open;
 mod flow_log;
+mod group_log;
 pub mod handler;
 mod limits;
 pub mod macs;

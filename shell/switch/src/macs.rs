@@ -4,8 +4,12 @@
 
 use bridge::{BundleId, LearnNeed, MacRead, MacTable};
 use flow::Mac;
+use runtime::coverage::Counter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
+
+/// A station with a static entry was seen at another port.
+static STATIC_ELSEWHERE: Counter = Counter::new("mac_learning_static_none_move");
 
 /// A locked [`MacTable`].
 #[derive(Debug, Default)]
@@ -20,6 +24,10 @@ impl SharedMacs {
     /// Learns or renews a station. True: some translations are no longer right.
     pub fn learn(&self, need: &LearnNeed, now: Millis) -> bool {
         let mut table = self.lock();
+        let known = table.get(need.vlan, need.mac);
+        if known.is_some_and(|e| e.is_static() && e.port != need.port) {
+            STATIC_ELSEWHERE.hit();
+        }
         table.needs_update(need, now) && table.update(need, now)
     }
 }

@@ -4,6 +4,7 @@
 //! the snapshot that the sweep uses or from a newer one (`UpcallHandler::is_current`), so nothing escapes it.
 
 use crate::backer::Backer;
+use classifier::megaflow::KeyMask;
 use dpif::DpFlow;
 use flow::Flow;
 use units::Millis;
@@ -52,9 +53,10 @@ fn check(backer: &Backer, published: &crate::control::Published, flow: &DpFlow, 
     }
 }
 
-/// Every bit that `wanted` matches is matched by `installed`, which may match more: the datapath narrows megaflows when
-/// there are too many masks.
+/// Every bit that `wanted` matches, of those that a megaflow can match, is matched by `installed`, which may match more:
+/// the datapath narrows megaflows when there are too many masks.
 fn covers(installed: &Flow, wanted: &Flow) -> bool {
+    let wanted = KeyMask::from_flow(wanted).to_flow();
     wanted.words().iter().zip(installed.words()).all(|(w, i)| w & !i == 0)
 }
 

@@ -116,9 +116,7 @@ impl<'a> KeyWriter<'a> {
         let (mark, m) = self.pair(|f| u128::from(f.ct_mark));
         self.part("ct_mark", m == 0, with_mask(mark, m, 0xffff_ffff));
         let (label, m) = self.pair(|f| u128::from(f.ct_label[0]) << 64 | u128::from(f.ct_label[1]));
-        // Without a mask only verbose text shows the number.
-        let text = if self.verbose || masked { with_mask(label, m, u128::MAX) } else { String::new() };
-        self.part("ct_label", m == 0, text);
+        self.part("ct_label", m == 0, with_mask(label, m, u128::MAX));
         self.original_tuple();
     }
 

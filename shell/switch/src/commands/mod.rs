@@ -20,7 +20,7 @@ mod pmd;
 mod time;
 mod trace;
 mod trace_args;
-mod trace_run;
+pub(crate) mod trace_run;
 mod upcall;
 
 pub use counters::publish_drops;

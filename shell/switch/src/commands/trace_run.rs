@@ -36,8 +36,9 @@ pub(super) struct Traced {
 }
 
 /// The parts of a trace, in the words of ovs-ofctl(8).
-struct Words {
-    names: bool,
+pub(crate) struct Words {
+    /// Names of ports instead of numbers.
+    pub(crate) names: bool,
 }
 
 impl Text for Words {
@@ -163,14 +164,15 @@ fn has_userspace(actions: &[DpAction]) -> bool {
     })
 }
 
-/// Finds where the actions send the packet back.
+/// Finds where connection tracking sends the packet back: that is followed, since what it will say of the packet can be
+/// told. A hash of the datapath cannot, so that other returns end the trace.
 fn returns(actions: &[DpAction], flow: &Flow, tracked: bool, queue: &mut VecDeque<Again>) {
     let mut tracked = tracked;
     for action in actions {
         match action {
             DpAction::Ct(_) => tracked = true,
             DpAction::Clone(list) => returns(list, flow, tracked, queue),
-            DpAction::Recirc(id) => {
+            DpAction::Recirc(id) if tracked => {
                 queue.push_back(Again { flow: Flow { recirc_id: *id, ..*flow }, tracked });
             }
             _ => {}
@@ -188,6 +190,8 @@ mod tests {
         let actions =
             [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1)), DpAction::Recirc(4)];
         returns(&actions, &Flow::ZERO, false, &mut queue);
+        assert!(queue.is_empty(), "nobody knows the hash that they come back with");
+        returns(&actions, &Flow::ZERO, true, &mut queue);
         let ids: Vec<u32> = queue.iter().map(|a| a.flow.recirc_id).collect();
         assert_eq!(ids, [3, 4]);
         assert_eq!(without_outputs(&actions), [DpAction::Clone(Vec::new())]);
