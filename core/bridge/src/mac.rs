@@ -289,11 +289,19 @@ impl MacTable {
         self.flush_where(|e| !e.is_static());
     }
 
-    /// Forgets every entry of a port, static ones too: the port is going or changes its VLANs.
-    pub fn flush_port(&mut self, port: BundleId) {
+    /// Forgets every entry of a port, static ones too: the port is going or changes its VLANs. Returns the stations.
+    pub fn flush_port(&mut self, port: BundleId) -> Vec<(u16, Mac)> {
         let keys: Vec<_> = self.by_port.get(&port).into_iter().flat_map(|q| q.values().copied()).collect();
-        for k in keys {
-            self.remove(k);
+        for k in &keys {
+            self.remove(*k);
+        }
+        keys
+    }
+
+    /// Forgets a station, static or not.
+    pub fn forget(&mut self, vlan: u16, mac: Mac) {
+        if self.entries.contains_key(&(vlan, mac)) {
+            self.remove((vlan, mac));
         }
     }
 

@@ -6,6 +6,9 @@ use crate::row::{Row, map_bool, map_int};
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
+/// Numbers that are held to a range rather than refused outside it.
+const ANY: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+
 /// What a bridge does while it has controllers and none of them is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
@@ -143,8 +146,8 @@ impl BridgeConfig {
                 .collect(),
             ports,
             flood_vlans: row.ints("flood_vlans").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
-            mac_aging_secs: map_int(&other_config, "mac-aging-time", (15, 3600), 300) as u32,
-            mac_table_size: map_int(&other_config, "mac-table-size", (10, 1_000_000), 8192) as u32,
+            mac_aging_secs: map_int(&other_config, "mac-aging-time", ANY, 300).clamp(15, 3600) as u32,
+            mac_table_size: map_int(&other_config, "mac-table-size", ANY, 8192).clamp(10, 1_000_000) as u32,
             forward_bpdu: map_bool(&other_config, "forward-bpdu", false),
             flow_tables,
             other_config,

@@ -6,9 +6,9 @@
 use crate::asynchronous::AsyncKind;
 use crate::manager::{ConnId, ConnManager};
 use openflow::flow_mod::FlowRemoved;
-use openflow::packet_io::PacketIn;
+use openflow::packet_io::{PacketIn, PacketInFormat};
 use openflow::port::{Port, PortReason, PortStatus};
-use openflow::{Body, Message, Version, Xid};
+use openflow::{Body, Continuation, Message, Version, Xid};
 
 /// A packet for controllers.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct PacketInEvent {
     pub controller_id: u16,
     /// The message, with the whole packet.
     pub message: PacketIn,
+    /// The packet is paused: a controller that speaks `NXT_PACKET_IN2` gets what it takes to go on.
+    pub continuation: Option<Continuation>,
 }
 
 impl ConnManager {
@@ -27,7 +29,11 @@ impl ConnManager {
         for (_, session) in self.sessions() {
             if session.controller_id == event.controller_id && session.wants(AsyncKind::PacketIn, reason) {
                 let format = session.packet_in_format;
-                session.send_own(Body::PacketIn(Box::new(event.message.clone()), format));
+                let mut message = event.message.clone();
+                if let (PacketInFormat::Nxt2, Some(continuation)) = (format, &event.continuation) {
+                    message.continuation = continuation.encode(session.version());
+                }
+                session.send_own(Body::PacketIn(Box::new(message), format));
                 sent += 1;
             }
         }

@@ -188,7 +188,7 @@ fn asynchronous_messages_need_a_wish() {
     let mut tool = rig.open("br0.mgmt", Version::V10);
     let mut controller = rig.open("ctl", Version::V10);
     assert!(rig.manager.any_connected());
-    let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default() };
+    let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default(), continuation: None };
     assert_eq!(rig.manager.send_packet_in(&event), 1);
     let ids: Vec<_> = rig.manager.sessions().map(|(id, _)| id).collect();
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };

@@ -88,6 +88,7 @@ impl Switch {
             bridge.conns.send_packet_in(&PacketInEvent {
                 controller_id: parts.controller_id,
                 message: parts.message,
+                continuation: parts.continuation,
             });
         }
     }

@@ -192,8 +192,15 @@ impl UpcallHandler for Handler {
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
         use xlate::Recirc;
-        let UserspaceCookie::Controller { dont_send, reason, recirc_id, rule_cookie, controller_id, .. } =
-            userspace.cookie
+        let UserspaceCookie::Controller {
+            dont_send,
+            continuation,
+            reason,
+            recirc_id,
+            rule_cookie,
+            controller_id,
+            ..
+        } = userspace.cookie
         else {
             return;
         };
@@ -201,7 +208,7 @@ impl UpcallHandler for Handler {
             return;
         }
         if let Some(state) = self.control.thaw(recirc_id) {
-            let parts = PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id));
+            let parts = PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
             self.control.enqueue(Deed::PacketIn(Box::new(parts)));
         }
     }

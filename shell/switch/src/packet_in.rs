@@ -2,7 +2,9 @@
 
 use flow::{FieldId, Flow, Match};
 use openflow::packet_io::{PacketIn, PacketInReason};
-use xlate::{BridgeId, Frozen};
+use openflow::{Action, Continuation, OfError};
+use units::PortNo;
+use xlate::{BridgeId, Frozen, FrozenMetadata, Step};
 
 /// A packet that a `controller` action sent, with the state that was frozen for it.
 pub struct PacketInParts {
@@ -12,6 +14,8 @@ pub struct PacketInParts {
     pub controller_id: u16,
     /// The message, with the whole packet.
     pub message: PacketIn,
+    /// What is left to do, if the packet is paused.
+    pub continuation: Option<Continuation>,
 }
 
 /// The discriminants of `OFPR_*` as the datapath's cookie carries them.
@@ -57,6 +61,52 @@ pub fn metadata(flow: &Flow) -> Match {
     m
 }
 
+/// A frozen state in OpenFlow's words.
+fn continuation(state: &Frozen, port: PortNo) -> Continuation {
+    let mut actions: Vec<(u8, u64, Vec<Action>)> = Vec::new();
+    for step in &state.steps {
+        match step {
+            Step::Unroll { table, cookie } => actions.push((*table, *cookie, Vec::new())),
+            Step::Do(action) => match actions.last_mut() {
+                Some((_, _, list)) => list.push(action.clone()),
+                None => actions.push((0, 0, vec![action.clone()])),
+            },
+        }
+    }
+    Continuation {
+        bridge: u128::from(state.bridge.0),
+        stack: state.stack.clone(),
+        conntracked: state.conntracked,
+        actions,
+        action_set: state.action_set.clone(),
+        datapath_port: port.0,
+    }
+}
+
+/// What a controller gives back: the state to go on from. An error: its bridge is gone.
+pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
+    let bridge = u32::try_from(c.bridge).map_err(|_| OfError::NxrStale)?;
+    let mut steps = Vec::new();
+    for (table, cookie, list) in c.actions {
+        steps.push(Step::Unroll { table, cookie });
+        steps.extend(list.into_iter().map(Step::Do));
+    }
+    if steps.is_empty() {
+        // Without any step the packet would be looked up anew; this one does nothing.
+        steps.push(Step::Do(Action::Note(Vec::new())));
+    }
+    Ok(Frozen {
+        bridge: BridgeId(bridge),
+        table_id: 0,
+        metadata: FrozenMetadata::of(&pin.metadata.flow),
+        stack: c.stack,
+        conntracked: c.conntracked,
+        steps,
+        action_set: c.action_set,
+        userdata: Vec::new(),
+    })
+}
+
 impl PacketInParts {
     /// From a `userspace` action: the packet's datapath flow, the frozen state, the rest of the cookie.
     pub fn new(
@@ -64,6 +114,7 @@ impl PacketInParts {
         flow: &Flow,
         state: &Frozen,
         (reason_number, rule_cookie, controller_id): (u8, u64, u16),
+        paused: bool,
     ) -> PacketInParts {
         let mut openflow = *flow;
         state.metadata.restore(&mut openflow);
@@ -77,6 +128,35 @@ impl PacketInParts {
             userdata: state.userdata.clone(),
             ..PacketIn::default()
         };
-        PacketInParts { bridge: state.bridge, controller_id, message }
+        let continuation = paused.then(|| continuation(state, PortNo(flow.in_port)));
+        PacketInParts { bridge: state.bridge, controller_id, message, continuation }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openflow::Version;
+    use units::OfPort;
+
+    #[test]
+    fn a_paused_packet_goes_on_where_it_was() {
+        let flow = Flow { in_port: 3, metadata: 7, ..Flow::ZERO };
+        let output = |n| Step::Do(Action::output(OfPort(n)));
+        let state = Frozen {
+            bridge: BridgeId(2),
+            table_id: 0,
+            metadata: FrozenMetadata::of(&flow),
+            stack: vec![(9, 4)],
+            conntracked: false,
+            steps: vec![Step::Unroll { table: 1, cookie: 5 }, output(1), output(2)],
+            action_set: vec![Action::output(OfPort(4))],
+            userdata: Vec::new(),
+        };
+        let parts = PacketInParts::new(&[0; 14], &Flow { in_port: 8, ..flow }, &state, (1, 5, 0), true);
+        let bytes = parts.continuation.unwrap().encode(Version::V13);
+        let back = Continuation::decode(&bytes, Version::V13, false).unwrap();
+        assert_eq!(back.datapath_port, 8);
+        assert_eq!(thawed(&parts.message, back), Ok(state));
     }
 }

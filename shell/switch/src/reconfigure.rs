@@ -142,8 +142,9 @@ impl Switch {
         let Some(port) = running.ports.remove(&ofport) else { return };
         running.retire_ofport(ofport, now);
         let bundle = running.bundle_id(&port.port_row);
+        let mut stations = Vec::new();
         if !running.ports.values().any(|p| p.port_row == port.port_row) {
-            running.macs.lock().flush_port(bundle);
+            stations = running.macs.lock().flush_port(bundle);
         }
         if let Some(message) = message {
             running.conns.send_port_status(PortReason::Delete, &message, None, None);
@@ -154,6 +155,11 @@ impl Switch {
                 backer.remove_port(number);
             }
             backer.dirty = true;
+        }
+        // A machine that moves to another host leaves its addresses behind in all bridges that it was seen through.
+        for other in self.bridges.values() {
+            let mut table = other.macs.lock();
+            stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));
         }
         runtime::info!(LOG, "bridge {bridge}: deleted interface {name} on port {}", ofport.0);
     }

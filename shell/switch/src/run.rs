@@ -17,8 +17,10 @@ use unixctl::Server;
 
 static LOG: Module = Module::new("bridge");
 
-/// Flow timeouts are looked at this often, and megaflows for idleness.
+/// Flow timeouts are looked at this often.
 const EXPIRY_INTERVAL: Millis = Millis(1000);
+/// Megaflows are looked at for idleness this often.
+const IDLE_INTERVAL: Millis = Millis(500);
 /// States that nothing announces (how long a controller has been connected) are written this often.
 const STATUS_INTERVAL: Millis = Millis(1000);
 /// In dummy mode the workers are polled at most this many times before something else gets its turn: two dummies
@@ -204,13 +206,16 @@ impl Switch {
 
     /// Timeouts of flows, ages of stations, idleness of megaflows.
     fn run_expiry(&mut self, now: Millis) {
+        if now.since(self.last.idle) >= IDLE_INTERVAL {
+            self.last.idle = now;
+            for backer in self.backers.values_mut() {
+                revalidate::expire(backer, &self.limits, now);
+            }
+        }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
             return;
         }
         self.last.expiry = now;
-        for backer in self.backers.values_mut() {
-            revalidate::expire(backer, &self.limits, now);
-        }
         for bridge in self.bridges.values_mut() {
             let before = bridge.macs.lock().generation();
             bridge.macs.lock().run(now);
@@ -256,6 +261,7 @@ impl Switch {
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
+            set.deadline(self.last.idle + IDLE_INTERVAL);
         }
         for backer in self.backers.values().filter(|b| b.stale) {
             set.deadline(backer.next_sweep);

@@ -17,7 +17,7 @@ use openflow::packet_io::PacketOut;
 use openflow::stats::PortStats;
 use std::sync::Arc;
 use units::{Millis, PortNo};
-use xlate::{BridgeId, Input, Snapshot, Start, translate};
+use xlate::{BridgeId, Frozen, Input, Recirc, Snapshot, Start, translate};
 
 /// VLAN tags that a packet-out's packet is looked at for.
 const VLAN_LIMIT: usize = flow::flow::VLANS_MAX;
@@ -26,6 +26,7 @@ struct Rest<'a> {
     switch: &'a mut Switch,
     kind: String,
     packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
+    resumes: Vec<(Vec<u8>, Frozen, PortNo)>,
 }
 
 impl Switch {
@@ -33,52 +34,90 @@ impl Switch {
     pub(crate) fn serve(&mut self, name: &str, request: &Request) {
         let Some(mut bridge) = self.bridges.remove(name) else { return };
         let kind = bridge.config.datapath_type.clone();
-        let mut rest = Rest { switch: self, kind, packet_outs: Vec::new() };
+        let mut rest = Rest { switch: self, kind, packet_outs: Vec::new(), resumes: Vec::new() };
         service::handle(&mut bridge, &mut rest, request);
-        let packet_outs = rest.packet_outs;
+        let (packet_outs, resumes) = (rest.packet_outs, rest.resumes);
+        let kind = rest.kind;
         let id = bridge.id;
         self.bridges.insert(name.to_owned(), bridge);
         for (packet_out, tables) in packet_outs {
             self.packet_out(id, &packet_out, tables);
         }
+        for (packet, state, port) in resumes {
+            self.resume(&kind, &packet, state, port);
+        }
     }
 
     fn packet_out(&mut self, bridge: BridgeId, packet_out: &PacketOut, tables: Option<Arc<Tables>>) {
-        self.publish_changes();
-        let now = self.clock.now();
         let Some((kind, number)) = self.bridges.values().find(|b| b.id == bridge).map(|b| {
             let port = b.ports.get(&packet_out.in_port()).and_then(BridgePort::number);
             (b.config.datapath_type.clone(), port.unwrap_or(PortNo::NONE))
         }) else {
             return;
         };
-        let Some(backer) = self.backers.get(&kind) else { return };
-        let mut flow = packet_out.metadata.flow;
-        extract(&packet_out.packet, VLAN_LIMIT, &mut flow);
+        let start = Start::Actions(&packet_out.actions);
+        let from = Origin { kind: &kind, bridge, number, start, packet_out: true, tables };
+        self.inject(from, packet_out.metadata.flow, &packet_out.packet);
+    }
+
+    /// Goes on with a packet that a controller has had.
+    fn resume(&mut self, kind: &str, packet: &[u8], state: Frozen, number: PortNo) {
+        let Some(backer) = self.backers.get(kind) else { return };
+        let bridge = state.bridge;
+        let mut flow = Flow::ZERO;
+        state.metadata.restore(&mut flow);
+        let control = Arc::clone(&backer.control);
+        // The state is thawed like that of any packet that comes back.
+        let Some(id) = control.freeze(state) else { return };
+        flow.recirc_id = id;
+        let from = Origin { kind, bridge, number, start: Start::Tables, packet_out: false, tables: None };
+        self.inject(from, flow, packet);
+        control.release(&[id]);
+    }
+
+    /// Translates a packet that comes from a controller, with the metadata of `flow`, and executes what comes out.
+    fn inject(&mut self, from: Origin<'_>, mut flow: Flow, packet: &[u8]) {
+        self.publish_changes();
+        let now = self.clock.now();
+        let Some(backer) = self.backers.get(from.kind) else { return };
+        extract(packet, VLAN_LIMIT, &mut flow);
         let published = backer.control.published();
         let input = Input {
-            bridge,
+            bridge: from.bridge,
             flow: &flow,
-            packet: Some(&packet_out.packet),
-            start: Start::Actions(&packet_out.actions),
-            packet_out: true,
+            packet: Some(packet),
+            start: from.start,
+            packet_out: from.packet_out,
             side_effects: true,
             pretend: false,
             recirc: &*backer.control,
             trace: None,
         };
-        let output = match tables {
-            Some(tables) => translate(&with_tables(&published.snapshot, bridge, tables), &input),
+        let output = match from.tables {
+            Some(tables) => translate(&with_tables(&published.snapshot, from.bridge, tables), &input),
             None => translate(&published.snapshot, &input),
         };
         crate::handler::Handler::log(&output);
         backer.handler.carry_out(&published, output.effects, now);
-        let datapath_flow = Flow { in_port: number.0, ..flow };
-        backer.datapath.execute(&packet_out.packet, &datapath_flow, &output.actions, now);
+        let datapath_flow = Flow { in_port: from.number.0, recirc_id: 0, ..flow };
+        backer.datapath.execute(packet, &datapath_flow, &output.actions, now);
         let owner = Owner::new(&backer.control, &backer.patches, output.credits, output.recircs, true);
-        let bytes = packet_out.packet.len() as u64;
+        let bytes = packet.len() as u64;
         owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags: flow.tcp_flags });
     }
+}
+
+/// Where a controller's packet enters.
+struct Origin<'a> {
+    /// The type of datapath.
+    kind: &'a str,
+    bridge: BridgeId,
+    /// As if received by this port of the datapath.
+    number: PortNo,
+    start: Start<'a>,
+    packet_out: bool,
+    /// These tables of the bridge instead of those of now.
+    tables: Option<Arc<Tables>>,
 }
 
 impl Host for Rest<'_> {
@@ -138,6 +177,13 @@ impl Host for Rest<'_> {
 
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>) {
         self.packet_outs.push((packet.clone(), tables));
+    }
+
+    fn resume(&mut self, packet: Vec<u8>, state: Frozen, port: PortNo) -> Result<(), OfError> {
+        let backer = self.switch.backers.get(&self.kind).ok_or(OfError::NxrStale)?;
+        backer.control.published().snapshot.bridge(state.bridge).ok_or(OfError::NxrStale)?;
+        self.resumes.push((packet, state, port));
+        Ok(())
     }
 }
 

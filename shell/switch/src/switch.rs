@@ -56,8 +56,10 @@ pub struct Switch {
 /// When periodic work was last done.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Periodic {
-    /// Folding statistics, expiring flows and megaflows.
+    /// Expiring flows.
     pub expiry: Millis,
+    /// Folding statistics, expiring megaflows.
+    pub idle: Millis,
     /// Writing statistics to the database.
     pub statistics: Millis,
     /// Writing states to the database.
@@ -85,7 +87,7 @@ impl Switch {
             pending: Vec::new(),
             exiting: None,
             next_bridge: 1,
-            last: Periodic { expiry: now, ..Periodic::default() },
+            last: Periodic { expiry: now, idle: now, ..Periodic::default() },
             status_due: false,
             statistics_due: false,
             greeted: false,

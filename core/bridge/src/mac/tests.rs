@@ -125,7 +125,10 @@ proptest! {
             match o {
                 Op::Learn(m, p) => { t.update(&learn(m, p), at(now)); }
                 Op::Static(m, p) => t.add_static(0, mac(m), BundleId(p)),
-                Op::FlushPort(p) => t.flush_port(BundleId(p)),
+                Op::FlushPort(p) => {
+                    let gone = t.flush_port(BundleId(p));
+                    prop_assert!(gone.iter().all(|(vlan, mac)| t.get(*vlan, *mac).is_none()));
+                }
                 Op::Run(d) => { now += d; t.run(at(now)); }
             }
             prop_assert!(t.len() <= 16);

@@ -7,6 +7,7 @@
 pub(crate) mod action;
 pub(crate) mod buf;
 pub mod check;
+mod continuation;
 mod decode;
 mod encode;
 mod flow_mod;
@@ -27,6 +28,7 @@ mod table;
 mod tests;
 mod vendor;
 
+pub use continuation::Continuation;
 pub use decode::decode;
 pub use encode::encode;
 

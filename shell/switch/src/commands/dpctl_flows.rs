@@ -10,7 +10,7 @@ use datapath::PutError;
 use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
 use dpif::{DpFlow, NoOwner};
 use flow::Flow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use units::{CoreId, Millis, Ufid, WorkerId};
 
@@ -70,7 +70,7 @@ pub(super) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     let ours = ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
     let now = switch.clock.now();
     for (core, flows) in by_core(backer, now) {
-        let mut flows: Vec<DpFlow> = flows.into_values().collect();
+        let mut flows = flows;
         flows.retain(|f| wanted.as_ref().is_none_or(|w| passes(f, w)));
         if flows.is_empty() || filter.core.is_some_and(|c| c != core) {
             continue;
@@ -82,33 +82,37 @@ pub(super) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
             };
         }
         if ours {
-            let mut lines: Vec<String> =
-                flows.iter().map(|f| flow_line(f, style(call, &names, now)) + "\n").collect();
-            lines.sort();
-            call.text += &lines.concat();
+            let lines: String = flows.iter().map(|f| flow_line(f, style(call, &names, now)) + "\n").collect();
+            call.text += &lines;
         }
     }
     Ok(())
 }
 
 /// The flows of each core, the workers of kernel ports and of the control half (which have none) first.
-fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, BTreeMap<Ufid, DpFlow>)> {
+fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     let places = backer.workers.places();
     let core_of = |worker: Option<WorkerId>| {
         let place = places.iter().find(|p| Some(p.id) == worker);
         place.map_or(CoreId::UNPINNED, |p| p.core)
     };
     backer.datapath.maintain(now);
-    let mut all: Vec<(CoreId, BTreeMap<Ufid, DpFlow>)> = vec![(CoreId::UNPINNED, BTreeMap::new())];
+    let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
+    let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
     for flow in backer.datapath.flow_dump_by_worker(workers::MAIN, now) {
         let core = core_of(flow.worker);
         let at = all.iter().position(|(c, _)| *c == core).unwrap_or_else(|| {
-            all.push((core, BTreeMap::new()));
+            all.push((core, Vec::new()));
             all.len() - 1
         });
         let (_, flows) = &mut all[at];
-        let stats = flow.stats;
-        flows.entry(flow.ufid).and_modify(|f| f.stats.add(&stats)).or_insert(flow);
+        match known.get(&(core, flow.ufid)).and_then(|i| flows.get_mut(*i)) {
+            Some(same) => same.stats.add(&flow.stats),
+            None => {
+                known.insert((core, flow.ufid), flows.len());
+                flows.push(flow);
+            }
+        }
     }
     all
 }

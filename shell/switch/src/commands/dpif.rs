@@ -133,9 +133,7 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let style = Style { verbose, names, after_ufid: " ", layer: "", now };
     let mut flows = backer.datapath.flow_dump(now);
     flows.retain(|f| bridge_of(backer, &f.key) == Some(bridge.id));
-    let mut lines: Vec<String> = flows.iter().map(|f| flow_line(f, style) + "\n").collect();
-    lines.sort();
-    Ok(lines.concat())
+    Ok(flows.iter().map(|f| flow_line(f, style) + "\n").collect())
 }
 
 /// In which bridge the packets of a datapath flow are.

@@ -34,8 +34,8 @@ use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
 use openflow::{Body, Message, OfError, Xid};
-use units::Millis;
-use xlate::BridgeId;
+use units::{Millis, PortNo};
+use xlate::{BridgeId, Frozen};
 
 /// What the service needs besides the bridge.
 pub trait Host {
@@ -51,6 +51,8 @@ pub trait Host {
     fn changed(&mut self);
     /// Sends a packet through a list of actions that has been checked, on these tables of the bridge or those of now.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
+    /// Goes on with a packet where its translation was frozen; it came in by a datapath port.
+    fn resume(&mut self, packet: Vec<u8>, state: Frozen, port: PortNo) -> Result<(), OfError>;
 }
 
 /// Executes a request of a connection and queues what there is to say to it.

@@ -46,6 +46,10 @@ impl Host for Idle {
     fn changed(&mut self) {
         self.changed += 1;
     }
+    fn resume(&mut self, _: Vec<u8>, _: xlate::Frozen, _: units::PortNo) -> Result<(), OfError> {
+        Err(OfError::NxrStale)
+    }
+
     fn packet_out(&mut self, packet: &PacketOut, _: Option<Arc<Tables>>) {
         self.sent.push(packet.clone());
     }
