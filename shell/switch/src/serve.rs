@@ -13,6 +13,7 @@ use flow::extract::extract;
 use ofconn::Request;
 use ofproto::Tables;
 use openflow::flow_mod::Duration;
+use openflow::OfError;
 use openflow::packet_io::PacketOut;
 use openflow::stats::PortStats;
 use std::sync::Arc;
