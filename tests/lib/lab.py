@@ -155,7 +155,7 @@ class Switch:
     def start_database(self):
         self.db = spawn(["ovsdb-server", self.dir + "/conf.db", "--remote=punix:%s/db.sock" % self.dir,
                          "--unixctl=%s/ovsdb.ctl" % self.dir, "-vconsole:off"], env=self.env)
-        wait_until(lambda: os.path.exists(self.dir + "/db.sock"), "db.sock")
+        wait_until(lambda: listens(self.dir + "/db.sock"), "the database server")
 
     def binary(self):
         if not self.ours:
