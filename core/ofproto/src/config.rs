@@ -3,12 +3,13 @@
 use crate::effects::Effects;
 use crate::evict;
 use crate::ofproto::Ofproto;
-use crate::table::{Table, TableConfig, TableSettings};
+use crate::table::{Table, TableConfig, TableSettings, VacancyEvents};
 use crate::tables::{N_TABLES, TABLE_ALL};
 use classifier::of::PrefixField;
 use openflow::error::OfError;
 use openflow::flow_mod::RemovedReason;
-use openflow::table::{TableConfig as TableMod, TableMiss};
+use openflow::table::{TableConfig as TableMod, TableMiss, Vacancy};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::Millis;
 
@@ -46,28 +47,54 @@ impl Ofproto {
         .unwrap_or_default()
     }
 
-    /// `OFPT_TABLE_MOD`. Vacancy events are not there and refused.
+    /// `OFPT_TABLE_MOD`
     pub fn table_mod(&mut self, tm: &TableMod) -> Result<(), OfError> {
         if tm.table != TABLE_ALL && usize::from(tm.table) >= N_TABLES {
             return Err(OfError::TmfcBadTable);
         }
-        if tm.vacancy_events == Some(true) {
-            return Err(OfError::TmfcBadConfig);
+        let Vacancy { down, up, .. } = tm.vacancy;
+        if tm.vacancy_events == Some(true) && (down > up || up > 100) {
+            return Err(OfError::BpcBadValue);
         }
         let all = (0..N_TABLES as u8).filter(|t| tm.table == *t || tm.table == TABLE_ALL);
         for table in all {
-            let config = self.state.tables[usize::from(table)].config();
-            if tm.table == TABLE_ALL && config.internal {
+            let old = &self.state.tables[usize::from(table)];
+            if tm.table == TABLE_ALL && old.config().internal {
                 continue;
             }
+            let next = if old.vacancy() < up { VacancyEvents::Up } else { VacancyEvents::Down };
             let config = Arc::make_mut(&mut self.state.table_mut(table).config);
             if tm.miss != TableMiss::Default {
                 config.miss = tm.miss;
             }
             config.evict_by_openflow = tm.eviction.unwrap_or(config.evict_by_openflow);
+            if let Some(on) = tm.vacancy_events {
+                config.vacancy_thresholds = (down, up);
+                config.vacancy = on.then(|| config.vacancy.unwrap_or(next));
+            }
         }
         self.generation += 1;
         Ok(())
+    }
+
+    /// The tables whose vacancy has crossed a threshold with these changes, and which way.
+    pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvents)> {
+        let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).collect();
+        let mut events = Vec::new();
+        for id in touched {
+            let table = &self.state.tables[usize::from(id)];
+            let Some(awaited) = table.config.vacancy else { continue };
+            let (down, up) = table.config.vacancy_thresholds;
+            let vacancy = table.vacancy();
+            let next = match awaited {
+                VacancyEvents::Down if vacancy < down => VacancyEvents::Up,
+                VacancyEvents::Up if vacancy > up => VacancyEvents::Down,
+                _ => continue,
+            };
+            Arc::make_mut(&mut self.state.table_mut(id).config).vacancy = Some(next);
+            events.push((id, awaited));
+        }
+        events
     }
 
     /// A controller names a table. A name that the database gave stays.

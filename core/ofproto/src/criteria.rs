@@ -77,6 +77,7 @@ impl Criteria {
         for (_, table) in self.tables(state)? {
             self.select_in(table, &mut out);
         }
+        in_order(&mut out);
         Ok(out)
     }
 
@@ -91,6 +92,7 @@ impl Criteria {
         if out.is_empty() && !refused.is_empty() {
             return Err(OfError::BrcEperm);
         }
+        in_order(&mut out);
         Ok(out.into_iter().cloned().collect())
     }
 
@@ -137,6 +139,11 @@ impl Criteria {
             && (self.out_group == GROUP_ANY
                 || rule.actions.iter().any(|a| a.outputs_to_group(self.out_group)))
     }
+}
+
+/// By table, then in the order in which the flows were added.
+fn in_order(rules: &mut [&Arc<Rule>]) {
+    rules.sort_by_key(|r| (r.table, r.added));
 }
 
 impl From<&FlowStatsRequest> for Criteria {

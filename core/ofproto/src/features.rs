@@ -5,7 +5,7 @@ use crate::table::Table;
 use crate::tables::N_TABLES;
 use flow::FieldId;
 use flow::field::Maskable;
-use openflow::table::{InstructionFeatures, TableFeatures, TableMiss, TableStats};
+use openflow::table::{InstructionFeatures, TableCommand, TableFeatures, TableMiss, TableStats};
 
 /// What a table without a limit says.
 const MAX_ENTRIES: u32 = 1_000_000;
@@ -34,6 +34,8 @@ impl Ofproto {
             let instructions = instructions(visible.iter().copied().filter(|t| *t > id).collect(), &writable);
             Some(TableFeatures {
                 table: id,
+                command: TableCommand::Replace,
+                keeps_properties: false,
                 name: config.name.clone(),
                 metadata_match: u64::MAX,
                 metadata_write: u64::MAX,

@@ -39,5 +39,5 @@ pub use monitor::FlowMonitors;
 pub use ofproto::Ofproto;
 pub use query::duration;
 pub use rule::{PRIORITY_MAX, Rule, RuleStats};
-pub use table::{Table, TableConfig, TableCounters, TableSettings};
+pub use table::{Table, TableConfig, TableCounters, TableSettings, VacancyEvents};
 pub use tables::{InternalRules, N_TABLES, TABLE_ALL, TABLE_INTERNAL, Tables};

@@ -22,10 +22,24 @@ pub struct TableConfig {
     pub evict_by_database: bool,
     /// A controller asks to make room by evicting (OpenFlow 1.4).
     pub evict_by_openflow: bool,
+    /// A controller asks to be told when it fills up or empties (OpenFlow 1.4).
+    pub vacancy: Option<VacancyEvents>,
+    /// Thresholds of vacancy as they were given last, in percent: down, up.
+    pub vacancy_thresholds: (u8, u8),
     /// Rules with equal values in these fields are one group when it comes to evicting fairly.
     pub eviction_fields: Vec<Subfield>,
     /// OpenFlow requests cannot change it, and "all tables" does not mean it.
     pub internal: bool,
+}
+
+/// Which event is next: each happens only after the other, so that a table that stays near a threshold is not reported
+/// again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VacancyEvents {
+    /// It falls below the lower threshold.
+    Down,
+    /// It rises above the upper one.
+    Up,
 }
 
 impl TableConfig {
@@ -105,6 +119,15 @@ impl Table {
     pub fn credit(&self, matched: u64, missed: u64) {
         self.counters.matched.fetch_add(matched, Relaxed);
         self.counters.missed.fetch_add(missed, Relaxed);
+    }
+
+    /// How much room there is, in percent; a table without a limit is always empty.
+    pub fn vacancy(&self) -> u8 {
+        let n = self.classifier.len() as u64;
+        match self.config.max_flows.map(u64::from) {
+            None | Some(0) => 100,
+            Some(max) => (max.saturating_sub(n) * 100 / max) as u8,
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::session::{
 use crate::stats::{
     AggregateStats, Desc, FlowStats, FlowStatsRequest, PortStats, QueueConfig, QueueRequest, QueueStats,
 };
-use crate::table::{TableConfig, TableFeatures, TableStats};
+use crate::table::{TableConfig, TableFeatures, TableStats, TableStatus};
 use crate::version::{Version, VersionSet};
 use units::OfPort;
 
@@ -146,6 +146,7 @@ pub enum Body {
     RoleRequest(RoleReply),
     RoleReply(RoleReply),
     RoleStatus(RoleStatus),
+    TableStatus(TableStatus),
     GetAsyncRequest,
     GetAsyncReply(AsyncConfig),
     SetAsync(AsyncConfig),

@@ -44,6 +44,20 @@ pub struct TableConfig {
     pub vacancy: Vacancy,
 }
 
+/// A table's vacancy has changed (`OFPT_TABLE_STATUS`, OpenFlow 1.4.1 §7.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableStatus {
+    /// [`VACANCY_DOWN`] or [`VACANCY_UP`].
+    pub reason: u8,
+    /// The table as it is now.
+    pub desc: TableConfig,
+}
+
+/// `OFPTR_VACANCY_DOWN`
+pub const VACANCY_DOWN: u8 = 3;
+/// `OFPTR_VACANCY_UP`
+pub const VACANCY_UP: u8 = 4;
+
 /// What a table can do on a match or on a miss.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InstructionFeatures {
@@ -61,11 +75,39 @@ pub struct InstructionFeatures {
     pub apply_set_fields: Vec<FieldId>,
 }
 
+/// What a request does with the tables that it names; the discriminant is the number on the wire (OpenFlow 1.5.1
+/// §7.3.5.18.1). Before 1.5 it always replaces.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableCommand {
+    /// These are all tables.
+    #[default]
+    Replace = 0,
+    /// Others stay as they are.
+    Modify = 1,
+    /// These are in the pipeline.
+    Enable = 2,
+    /// These are not.
+    Disable = 3,
+}
+
+impl TableCommand {
+    /// By number.
+    pub fn from_wire(n: u8) -> Option<TableCommand> {
+        use TableCommand::*;
+        [Replace, Modify, Enable, Disable].get(usize::from(n)).copied()
+    }
+}
+
 /// What a table can do (`OFPMP_TABLE_FEATURES`, and the table statistics of OpenFlow 1.0 to 1.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableFeatures {
     /// The table.
     pub table: u8,
+    /// What a request does.
+    pub command: TableCommand,
+    /// A request leaves alone what the table can do.
+    pub keeps_properties: bool,
     /// Its name.
     pub name: String,
     /// Bits of metadata that can be matched.

@@ -8,6 +8,7 @@ use crate::manager::{ConnId, ConnManager};
 use openflow::flow_mod::FlowRemoved;
 use openflow::packet_io::{PacketIn, PacketInFormat};
 use openflow::port::{Port, PortReason, PortStatus};
+use openflow::table::TableStatus;
 use openflow::{Body, Continuation, Message, Version, Xid};
 
 /// A packet for controllers.
@@ -65,6 +66,15 @@ impl ConnManager {
             let unchanged = old.is_some_and(|old| bytes(&message(old)) == bytes(&new));
             if !unchanged {
                 session.send(&new);
+            }
+        }
+    }
+
+    /// A table's vacancy has changed.
+    pub fn send_table_status(&mut self, status: &TableStatus) {
+        for (_, session) in self.sessions() {
+            if session.wants(AsyncKind::TableStatus, status.reason) {
+                session.send_own(Body::TableStatus(*status));
             }
         }
     }

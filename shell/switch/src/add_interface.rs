@@ -29,11 +29,14 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
     let result = open(switch, bridge, &row, &interface);
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
     match result {
-        Ok(port) => {
+        Ok(mut port) => {
             runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
             running.failed.remove(name);
-            let message = crate::openflow::port_message(&port);
+            let mut message = crate::openflow::port_message(&port);
+            message.state.live = false;
+            port.told = Some(message.clone());
             running.ports.insert(port.ofport, port);
+            running.port_news = true;
             running.conns.send_port_status(PortReason::Add, &message, None, None);
         }
         Err(text) => {
@@ -89,6 +92,7 @@ fn open(
         port_row: row.to_owned(),
         ofport,
         change_seq: 0,
+        told: None,
         backing,
         config: Default::default(),
         facts,

@@ -29,6 +29,8 @@ pub struct Bridge {
     pub macs: Arc<SharedMacs>,
     /// OpenFlow ports.
     pub ports: BTreeMap<OfPort, BridgePort>,
+    /// Some port has not told controllers all yet.
+    pub port_news: bool,
     /// Connections.
     pub conns: ConnManager,
     /// What connections watch.
@@ -74,6 +76,7 @@ impl Bridge {
             ofproto: Ofproto::new(now),
             macs: Arc::default(),
             ports: BTreeMap::new(),
+            port_news: false,
             conns,
             monitors: BTreeMap::new(),
             datapath_id: 0,
@@ -197,6 +200,7 @@ mod tests {
             config: Default::default(),
             facts: None,
             change_seq: 0,
+            told: None,
             counted: false,
             created: Millis(now),
             warning: None,

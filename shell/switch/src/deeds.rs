@@ -17,6 +17,7 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 /// Tells controllers what they watch and what went. `own`: whose request did it, in which transaction.
 pub(crate) fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
     crate::openflow::report_to_monitors(bridge, effects, own);
+    crate::openflow::report_vacancy(bridge, effects);
     for removed in effects.flows_removed(now) {
         bridge.conns.send_flow_removed(&removed);
     }

@@ -2,7 +2,7 @@
 
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
-use openflow::port::PortConfig;
+use openflow::port::{Port, PortConfig};
 use ovsdb::Uuid;
 use units::{Millis, OfPort, PortNo};
 
@@ -42,6 +42,9 @@ pub struct BridgePort {
     pub facts: Option<Facts>,
     /// `Netdev::change_seq` when it was read.
     pub change_seq: u64,
+    /// What controllers were told of it, where that is not all yet: they hear of a change and of what the link makes of it
+    /// one after the other.
+    pub told: Option<Port>,
     /// When it was added.
     pub created: Millis,
     /// Its statistics were shown once.

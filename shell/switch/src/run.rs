@@ -36,6 +36,7 @@ impl Switch {
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
             self.reconfigure();
+            self.run_port_news();
             self.status_due = true;
         }
         self.run_links();
@@ -144,6 +145,18 @@ impl Switch {
         }
     }
 
+    /// Tells controllers the rest of what they have heard of ports.
+    fn run_port_news(&mut self) {
+        for bridge in self.bridges.values_mut().filter(|b| b.port_news) {
+            bridge.port_news = false;
+            for port in bridge.ports.values_mut() {
+                let Some(old) = port.told.take() else { continue };
+                let new = crate::openflow::port_message(port);
+                bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+            }
+        }
+    }
+
     /// Reads devices again (one, or all) and tells controllers what changed.
     pub(crate) fn refresh_device(&mut self, name: Option<&str>) {
         for bridge in self.bridges.values_mut() {
@@ -183,6 +196,7 @@ impl Switch {
             while let Some(bridge) = self.bridges.get_mut(&name) {
                 let Some(request) = bridge.conns.next_request(now) else { break };
                 self.serve(&name, &request);
+                self.run_port_news();
                 self.run_packets();
             }
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };

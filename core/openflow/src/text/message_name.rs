@@ -166,6 +166,7 @@ fn stem(body: &Body) -> (&'static str, Kind) {
         Body::RoleRequest(_) => ("ROLE_REQUEST", Plain),
         Body::RoleReply(_) => ("ROLE_REPLY", Plain),
         Body::RoleStatus(_) => ("ROLE_STATUS", Plain),
+        Body::TableStatus(_) => ("TABLE_STATUS", Plain),
         Body::GetAsyncRequest => ("GET_ASYNC_REQUEST", Plain),
         Body::GetAsyncReply(_) => ("GET_ASYNC_REPLY", Plain),
         Body::SetAsync(_) => ("SET_ASYNC", Plain),

@@ -4,7 +4,7 @@ use super::hex::{hex_dump, printable};
 use super::message_name::{is_multipart, message_name};
 use super::port_out::{port_mod_text, port_stats_text, port_status_text, ports_text, queue_config_text};
 use super::table_out::{TablesText, table_desc_text};
-use super::{flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out};
+use super::{flow_out, group_out, meter_out, monitor_out, packet_out, port_out, session_out, table_out};
 use crate::error::OfError;
 use crate::message::{Body, ErrorBody, Message, Xid};
 use crate::packet_io::PacketInFormat;
@@ -225,6 +225,7 @@ fn vendor_text(body: &Body) -> String {
     match body {
         Body::RoleRequest(r) | Body::RoleReply(r) => session_out::role_text(r),
         Body::RoleStatus(r) => session_out::role_status_text(r),
+        Body::TableStatus(s) => table_out::table_status_text(s),
         Body::GetAsyncReply(a) | Body::SetAsync(a) => session_out::async_text(a),
         Body::BundleControl(b) => session_out::bundle_control_text(b),
         Body::FlowMonitorCancel(id) => format!(" id={id}"),

@@ -276,6 +276,14 @@ impl TablesText {
             self.ditto = Some((self.ditto.map_or(f.table, |(first, _)| first), f.table));
         } else {
             self.end_ditto();
+            let command = match f.command {
+                _ if before.is_some() => None,
+                TableCommand::Replace => None,
+                TableCommand::Modify => Some("modify"),
+                TableCommand::Enable => Some("enable"),
+                TableCommand::Disable => Some("disable"),
+            };
+            self.text += &command.map(|c| format!("\n  command: {c}")).unwrap_or_default();
             let _ = write!(self.text, "\n  table {}", f.table);
             if !f.name.is_empty() {
                 let _ = write!(self.text, " (\"{}\")", f.name);
@@ -335,6 +343,15 @@ pub(super) fn table_desc_text(t: &TableConfig) -> String {
         let _ = write!(text, " vacancy_down={}% vacancy_up={}% vacancy={}%", v.down, v.up, v.now);
     }
     text + "\n"
+}
+
+pub(super) fn table_status_text(s: &TableStatus) -> String {
+    let reason = match s.reason {
+        VACANCY_DOWN => "VACANCY_DOWN".to_owned(),
+        VACANCY_UP => "VACANCY_UP".to_owned(),
+        other => other.to_string(),
+    };
+    format!(" reason={reason}\ntable_desc:-{}", table_desc_text(&s.desc))
 }
 
 pub(super) fn eviction_flags_text(flags: Option<u32>) -> String {

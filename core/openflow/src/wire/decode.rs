@@ -206,6 +206,11 @@ fn later_11(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
             all(r)?;
             Body::RoleStatus(status)
         }
+        31 => {
+            let status = table::decode_status(r)?;
+            all(r)?;
+            Body::TableStatus(status)
+        }
         32 => Body::RequestForward(Box::new(forwarded(r, s)?)),
         33 => Body::BundleControl(session::decode_bundle(r)?),
         34 => Body::BundleAdd(session::decode_bundle_add(r)?),

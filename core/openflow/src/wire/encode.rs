@@ -202,6 +202,11 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
             session::encode_role_status(out, s);
             kind
         }
+        Body::TableStatus(s) => {
+            let kind = since(v, Version::V14, 31)?;
+            table::encode_status(out, s);
+            kind
+        }
         Body::GetAsyncRequest => since(v, Version::V13, 26)?,
         Body::GetAsyncReply(a) | Body::SetAsync(a) => asynchronous(a, m, out)?,
         Body::BundleControl(b) => {

@@ -133,7 +133,7 @@ pub(super) fn request(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         kind::METER => Body::MeterStatsRequest(number(r)?),
         kind::METER_CONFIG => Body::MeterConfigRequest(number(r)?),
         kind::METER_FEATURES => Body::MeterFeaturesRequest,
-        kind::TABLE_FEATURES => Body::TableFeaturesRequest(list(r, table::decode_features)?),
+        kind::TABLE_FEATURES => Body::TableFeaturesRequest(list(r, |r| table::decode_features(r, v))?),
         kind::PORT_DESC if v >= Version::V15 => Body::PortDescRequest(port::decode_request(r, v)?),
         kind::PORT_DESC => Body::PortDescRequest(OfPort::NONE),
         kind::TABLE_DESC => Body::TableDescRequest,
@@ -162,7 +162,7 @@ pub(super) fn reply(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         kind::METER => Body::MeterStatsReply(list(r, meter::decode_stats)?),
         kind::METER_CONFIG => Body::MeterConfigReply(list(r, meter::decode_config)?),
         kind::METER_FEATURES => Body::MeterFeaturesReply(meter::decode_features(r)?),
-        kind::TABLE_FEATURES => Body::TableFeaturesReply(list(r, table::decode_features)?),
+        kind::TABLE_FEATURES => Body::TableFeaturesReply(list(r, |r| table::decode_features(r, v))?),
         kind::PORT_DESC => Body::PortDescReply(list(r, |r| port::decode(r, v))?),
         kind::TABLE_DESC => Body::TableDescReply(list(r, table::decode_desc)?),
         kind::QUEUE_DESC => {

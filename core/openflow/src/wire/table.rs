@@ -97,6 +97,17 @@ pub(super) fn decode_desc(r: &mut Reader) -> Result<TableConfig, OfError> {
     Ok(t)
 }
 
+pub(super) fn decode_status(r: &mut Reader) -> Result<TableStatus, OfError> {
+    let reason = r.u8()?;
+    r.skip(7)?;
+    Ok(TableStatus { reason, desc: decode_desc(r)? })
+}
+
+pub(super) fn encode_status(out: &mut Vec<u8>, s: &TableStatus) {
+    out.u8(s.reason).zeros(7);
+    encode_desc(out, &s.desc);
+}
+
 pub(super) fn encode_desc(out: &mut Vec<u8>, t: &TableConfig) {
     let start = out.len();
     out.u16(0).u8(t.table).zeros(1).u32(config_bits(t, Version::V14));
@@ -132,19 +143,24 @@ fn plain(p: Reader) -> Result<Vec<FieldId>, OfError> {
     Ok(fields(p)?.into_iter().map(|f| f.0).collect())
 }
 
-pub(super) fn decode_features(r: &mut Reader) -> Result<TableFeatures, OfError> {
+pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableFeatures, OfError> {
     let mut peek = *r;
     let len = usize::from(peek.u16()?);
     let mut r = r.sub(len)?;
     r.skip(2)?;
     let mut f = TableFeatures { table: r.u8()?, ..TableFeatures::default() };
-    r.skip(5)?;
+    let command = r.u8()?;
+    if version >= Version::V15 {
+        f.command = TableCommand::from_wire(command).ok_or(OfError::TffcBadCommand)?;
+    }
+    r.skip(4)?;
     f.name = r.text(32)?;
     (f.metadata_match, f.metadata_write) = (r.u64()?, r.u64()?);
     let capabilities = r.u32()?;
     f.supports_eviction = capabilities & EVICTION != 0;
     f.supports_vacancy_events = capabilities & VACANCY != 0;
     f.max_entries = r.u32()?;
+    f.keeps_properties = r.is_empty();
     let mut seen = 0u32;
     while !r.is_empty() {
         let (kind, p) = property::pull(&mut r)?;
@@ -208,14 +224,17 @@ pub(super) fn encode_features(out: &mut Vec<u8>, f: &TableFeatures, version: Ver
     let start = out.len();
     let bit = |on: bool, b: u32| if on && version >= Version::V14 { b } else { 0 };
     let capabilities = bit(f.supports_eviction, EVICTION) | bit(f.supports_vacancy_events, VACANCY);
-    out.u16(0).u8(f.table).zeros(5).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
+    let command = if version >= Version::V15 { f.command as u8 } else { 0 };
+    out.u16(0).u8(f.table).u8(command).zeros(4).text(&f.name, 32).u64(f.metadata_match).u64(f.metadata_write);
     out.u32(capabilities).u32(f.max_entries);
-    put_side(out, &f.nonmiss, 0, version);
-    if f.miss != f.nonmiss {
-        put_side(out, &f.miss, 1, version);
+    if !f.keeps_properties {
+        put_side(out, &f.nonmiss, 0, version);
+        if f.miss != f.nonmiss {
+            put_side(out, &f.miss, 1, version);
+        }
+        put_fields(out, 8, &f.matching, &f.mask, version);
+        put_fields(out, 10, &f.wildcard, &[], version);
     }
-    put_fields(out, 8, &f.matching, &f.mask, version);
-    put_fields(out, 10, &f.wildcard, &[], version);
     let len = out.len() - start;
     out.set16(start, len as u16);
 }

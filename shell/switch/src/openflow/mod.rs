@@ -23,6 +23,7 @@ mod table;
 mod tests;
 
 pub use features::port_message;
+pub use table::report_vacancy;
 pub use monitor::{report as report_to_monitors, run as run_monitors};
 
 use crate::bridge::Bridge;

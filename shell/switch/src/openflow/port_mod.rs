@@ -3,7 +3,7 @@
 use super::features::port_message;
 use super::{Answer, Service};
 use openflow::OfError;
-use openflow::port::{PortConfig, PortMod, PortReason};
+use openflow::port::{PortConfig, PortMod, PortReason, PortState};
 
 impl Service<'_> {
     pub(super) fn port_mod(&mut self, pm: &PortMod) -> Answer {
@@ -25,9 +25,12 @@ impl Service<'_> {
         let done =
             wanted.port_down == old.config.port_down || self.host.set_port_admin(port, !wanted.port_down);
         port.config = if done { wanted } else { PortConfig { port_down: old.config.port_down, ..wanted } };
-        let new = port_message(port);
+        let mut new = port_message(port);
         if new != old {
             self.host.changed();
+            new.state = PortState { live: old.state.live && new.state.live, ..old.state };
+            port.told = Some(new.clone());
+            self.bridge.port_news = true;
             self.bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), Some(self.conn));
         }
     }

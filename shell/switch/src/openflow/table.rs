@@ -1,8 +1,9 @@
 //! Table mods, descriptions and features.
 
 use super::{Answer, Service};
-use ofproto::TABLE_INTERNAL;
-use openflow::table::{TableConfig, TableFeatures, Vacancy};
+use crate::bridge::Bridge;
+use ofproto::{Effects, TABLE_INTERNAL, VacancyEvents};
+use openflow::table::{TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy};
 use openflow::{Body, OfError};
 
 /// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: what eviction goes by.
@@ -19,17 +20,7 @@ impl Service<'_> {
     }
 
     pub(super) fn table_desc(&self) -> Vec<TableConfig> {
-        let tables = (0..TABLE_INTERNAL).filter_map(|id| Some((id, self.bridge.ofproto.table(id)?.config())));
-        tables
-            .map(|(table, config)| TableConfig {
-                table,
-                miss: config.miss,
-                eviction: Some(config.evict_by_openflow),
-                eviction_flags: Some(EVICTION_FLAGS),
-                vacancy_events: Some(false),
-                vacancy: Vacancy::default(),
-            })
-            .collect()
+        (0..TABLE_INTERNAL).filter_map(|id| desc(self.bridge, id)).collect()
     }
 
     /// Without features it asks; with features, perhaps in several parts, it asks to set them.
@@ -52,11 +43,16 @@ impl Service<'_> {
         Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
     }
 
-    /// Names are all that can be set. Every table has to be there, because none can be switched off.
+    /// Names are all that can be set. To replace all tables every one has to be there, because none can be switched off.
     fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
         let ofproto = &mut self.bridge.ofproto;
         let old = ofproto.table_features();
-        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || wanted.len() < old.len() {
+        let complete = match wanted.first().map(|w| w.command) {
+            Some(TableCommand::Enable | TableCommand::Disable) => false,
+            Some(TableCommand::Modify) => true,
+            Some(TableCommand::Replace) | None => wanted.len() >= old.len(),
+        };
+        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || !complete {
             return Err(OfError::TffcEperm);
         }
         if wanted.len() > old.len() {
@@ -66,12 +62,40 @@ impl Service<'_> {
             let old = old.iter().find(|o| o.table == new.table).ok_or(OfError::TffcBadTable)?;
             let named = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
             let renamed = named && !new.name.is_empty() && new.name != old.name;
-            if new.max_entries != old.max_entries || renamed || exceeds(new, old) {
+            if new.max_entries != old.max_entries || renamed || (!new.keeps_properties && exceeds(new, old)) {
                 return Err(OfError::TffcEperm);
             }
         }
         wanted.iter().for_each(|w| ofproto.name_table(w.table, &w.name));
         Ok(())
+    }
+}
+
+/// A table as it is set.
+fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
+    let found = bridge.ofproto.table(table)?;
+    let config = found.config();
+    let (down, up) = config.vacancy_thresholds;
+    Some(TableConfig {
+        table,
+        miss: config.miss,
+        eviction: Some(config.evict_by_openflow),
+        eviction_flags: Some(EVICTION_FLAGS),
+        vacancy_events: Some(config.vacancy.is_some()),
+        vacancy: Vacancy { down, up, now: found.vacancy() },
+    })
+}
+
+/// Tells controllers of tables that these changes filled or emptied.
+pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
+    for (table, event) in bridge.ofproto.vacancy_events(effects) {
+        let reason = match event {
+            VacancyEvents::Down => VACANCY_DOWN,
+            VacancyEvents::Up => VACANCY_UP,
+        };
+        if let Some(desc) = desc(bridge, table) {
+            bridge.conns.send_table_status(&TableStatus { reason, desc });
+        }
     }
 }
 

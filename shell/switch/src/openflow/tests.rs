@@ -96,6 +96,7 @@ fn port(number: u16) -> BridgePort {
         config: PortConfig::default(),
         facts: None,
         change_seq: 0,
+        told: None,
         created: NOW,
         counted: false,
         warning: None,
