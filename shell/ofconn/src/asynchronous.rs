@@ -66,14 +66,22 @@ impl AsyncMasks {
     }
 
     /// Takes over what a `SET_ASYNC` message says; what it does not mention stays. Who wants packets that missed wants
-    /// those that a table-miss flow sent, and before 1.3 those that no flow matched.
+    /// those that a table-miss flow sent, and before 1.3 those that no flow matched; who wants those of actions wants
+    /// before 1.4 those of action sets, groups and packet-outs, which are not told apart.
     pub fn apply(&mut self, config: &AsyncConfig, version: Version) {
         let misses = if version < Version::V13 { 0b1100_0000 } else { 0b0100_0000 };
+        let actions = if version < Version::V14 { 0b11_1000 } else { 0 };
         for (kind, pair) in columns(config).into_iter().enumerate() {
             for (row, value) in pair.into_iter().enumerate() {
                 if let Some(v) = value {
-                    let miss = kind == AsyncKind::PacketIn as usize && v & 1 != 0;
-                    self.0[row][kind] = if miss { v | misses } else { v };
+                    let implied = |reason: PacketInReason, others: u32| {
+                        if v & 1 << reason as u8 != 0 { others } else { 0 }
+                    };
+                    let more = match kind == AsyncKind::PacketIn as usize {
+                        true => implied(NoMatch, misses) | implied(Action, actions),
+                        false => 0,
+                    };
+                    self.0[row][kind] = v | more;
                 }
             }
         }
