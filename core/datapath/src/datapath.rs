@@ -130,6 +130,11 @@ impl Datapath {
         self.shared.handler.store(Arc::new(Some(handler)));
     }
 
+    /// Nobody answers upcalls any more: packets without a megaflow are lost.
+    pub fn clear_handler(&self) {
+        self.shared.handler.store(Arc::new(None));
+    }
+
     /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).
     pub fn worker(&self, id: WorkerId, tx_queue: usize) -> Worker {
         Worker::new(Arc::clone(&self.shared), id, tx_queue, self.seed ^ u64::from(id.0) << 32)

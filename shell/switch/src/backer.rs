@@ -24,6 +24,8 @@ pub struct PortInfo {
 pub struct Backer {
     /// `system`, `netdev` or `dummy`.
     pub kind: String,
+    /// Its name after the `@`: `ovs-` and the type, but for those that commands make.
+    pub dp_name: String,
     /// The datapath.
     pub datapath: Arc<Datapath>,
     /// Shared with the workers.
@@ -79,8 +81,10 @@ impl Backer {
             Threads::Real => Workers::thread(&datapath, clock)?,
         };
         let kind = kind.to_owned();
-        let local = PortInfo { name: format!("ovs-{kind}"), kind: internal_kind(&kind).to_owned() };
+        let dp_name = format!("ovs-{kind}");
+        let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned() };
         Ok(Backer {
+            dp_name,
             datapath,
             control,
             handler,
@@ -110,7 +114,7 @@ impl Backer {
 
     /// `netdev@ovs-netdev`
     pub fn name(&self) -> String {
-        format!("{0}@ovs-{0}", self.kind)
+        format!("{}@{}", self.kind, self.dp_name)
     }
 
     /// The type by which the datapath shows and opens a device.

@@ -18,6 +18,7 @@ mod deeds;
 mod fail_open;
 mod flow_log;
 mod group_log;
+mod hand_made;
 pub mod handler;
 mod limits;
 pub mod macs;

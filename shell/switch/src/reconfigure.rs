@@ -37,6 +37,9 @@ impl Switch {
         let bundle_idle = limits::bundle_idle(&desired);
         self.bridges.values_mut().for_each(|b| b.conns.set_bundle_idle(bundle_idle));
         if !steps.is_empty() {
+            for (bridge, name) in std::mem::take(&mut self.taken) {
+                add_interface::change(self, wanted, &bridge, &name);
+            }
             for bridge in self.bridges.values_mut() {
                 configure_bridge::pick_addresses(bridge);
             }

@@ -75,6 +75,9 @@ impl Switch {
             for backer in self.backers.values_mut() {
                 busy |= backer.workers.poll_inline(&self.clock);
             }
+            for made in self.hand_made.values_mut() {
+                busy |= made.backer.workers.poll_inline(&self.clock);
+            }
             busy |= self.do_deeds();
             if !busy && self.backers.values().all(|b| !b.dirty) {
                 return;
@@ -230,6 +233,7 @@ impl Switch {
             return;
         }
         self.last.expiry = now;
+        self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
         for bridge in self.bridges.values_mut() {
             let before = bridge.macs.lock().generation();
             bridge.macs.lock().run(now);
@@ -267,6 +271,7 @@ impl Switch {
             set.fd(links, Interest::Read);
         }
         self.backers.values().for_each(|b| b.workers.wait(set));
+        self.hand_made.values().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
             bridge.conns.wait(set, now);
             if let Some(deadline) = fail_open::deadline(bridge) {

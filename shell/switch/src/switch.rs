@@ -4,13 +4,14 @@ use crate::backer::{Backer, Threads};
 use crate::bridge::Bridge;
 use crate::commands::Pending;
 use crate::database::DbClient;
+use crate::hand_made::HandMade;
 use crate::options::Options;
 use crate::revalidate::Limits;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
 use runtime::{Clock, Waker};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::Millis;
 
 /// See the module. Fields are in the order in which they are torn down.
@@ -25,6 +26,10 @@ pub struct Switch {
     pub bridges: BTreeMap<String, Bridge>,
     /// Datapaths by type.
     pub backers: BTreeMap<String, Backer>,
+    /// Datapaths that commands made, by their full names.
+    pub hand_made: BTreeMap<String, HandMade>,
+    /// Bridges' ports (bridge, name) that a command took from the datapath, until the next reconfiguration.
+    pub taken: BTreeSet<(String, String)>,
     /// Opens devices.
     pub netdevs: Netdevs,
     /// Kernel events about devices.
@@ -80,6 +85,8 @@ impl Switch {
             waker,
             bridges: BTreeMap::new(),
             backers: BTreeMap::new(),
+            hand_made: BTreeMap::new(),
+            taken: BTreeSet::new(),
             links,
             db,
             applied: Desired::default(),

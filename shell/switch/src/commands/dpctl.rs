@@ -1,13 +1,11 @@
 //! `dpctl/*`: the words of ovs-dpctl(8) inside the switch. This file: options, datapaths by name, `show`.
 
+use super::dpctl_flows::FileOp;
 use super::dpif::config_text;
-use super::{Answer, dpctl_flows, unknown};
+use super::{Answer, dpctl_flows, dpctl_ports, unknown};
 use crate::backer::Backer;
-use crate::port::Backing;
 use crate::switch::Switch;
-use netdev::device::Netdev;
 use netdev::stats::Stats;
-use units::PortNo;
 
 pub(super) const EINVAL: &str = "Invalid argument";
 
@@ -74,14 +72,24 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     };
     let done = match name {
         "dpctl/dump-dps" => {
-            call.text.extend(switch.backers.values().map(|b| b.name() + "\n"));
+            call.text.extend(all(switch).map(|b| b.name() + "\n"));
             Ok(())
         }
         "dpctl/show" => show(switch, &mut call, args),
+        "dpctl/add-dp" => dpctl_ports::add_dp(switch, &mut call, args),
+        "dpctl/del-dp" => dpctl_ports::del_dp(switch, &mut call, args),
+        "dpctl/add-if" => dpctl_ports::add_if(switch, &mut call, args),
+        "dpctl/set-if" => dpctl_ports::set_if(switch, &mut call, args),
+        "dpctl/del-if" => dpctl_ports::del_if(switch, &mut call, args),
         "dpctl/parse-actions" => parse_actions(&mut call, args),
         "dpctl/dump-flows" => dpctl_flows::dump(switch, &mut call, args),
         "dpctl/add-flow" => dpctl_flows::put(switch, &mut call, args, false),
         "dpctl/mod-flow" => dpctl_flows::put(switch, &mut call, args, true),
+        "dpctl/add-flows" => dpctl_flows::from_file(switch, &mut call, args, FileOp::Add),
+        "dpctl/mod-flows" => dpctl_flows::from_file(switch, &mut call, args, FileOp::Modify),
+        "dpctl/del-flows" if is_file(switch, args) => {
+            dpctl_flows::from_file(switch, &mut call, args, FileOp::Delete)
+        }
         "dpctl/get-flow" => dpctl_flows::get(switch, &mut call, args),
         "dpctl/del-flow" => dpctl_flows::del(switch, &mut call, args),
         "dpctl/del-flows" => dpctl_flows::flush(switch, &mut call, args),
@@ -93,10 +101,29 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     }
 }
 
-/// The kind of the datapath that a name means, if there is one. Without a type it is `system`.
-fn kind_of(switch: &Switch, name: &str) -> Option<String> {
-    let name = if name.contains('@') { name.to_owned() } else { format!("system@{name}") };
-    switch.backers.values().find(|b| b.name() == name).map(|b| b.kind.clone())
+/// Whether the last argument of `del-flows` is a file of flows: it is unless it names a datapath.
+fn is_file(switch: &Switch, args: &[String]) -> bool {
+    match args {
+        [] => false,
+        [one] => find(switch, one).is_none(),
+        _ => true,
+    }
+}
+
+/// `TYPE@NAME`: without a type it is `system`.
+pub(super) fn full_name(name: &str) -> String {
+    if name.contains('@') { name.to_owned() } else { format!("system@{name}") }
+}
+
+/// All datapaths, those of bridges first.
+fn all(switch: &Switch) -> impl Iterator<Item = &Backer> {
+    switch.backers.values().chain(switch.hand_made.values().map(|m| &m.backer))
+}
+
+/// The datapath that a name means, if there is one.
+pub(super) fn find<'s>(switch: &'s Switch, name: &str) -> Option<&'s Backer> {
+    let name = full_name(name);
+    all(switch).find(|b| b.name() == name)
 }
 
 /// The datapath that a command is about, and its other arguments: the first argument if it names one; else the only
@@ -107,21 +134,25 @@ pub(super) fn open<'s, 'a>(
     args: &'a [String],
     most: usize,
 ) -> Result<(&'s Backer, &'a [String]), Failed> {
-    let named = args.first().and_then(|name| kind_of(switch, name));
-    let (kind, rest) = match named {
-        Some(kind) => (Some(kind), args.get(1..).unwrap_or_default()),
+    let named = args.first().and_then(|name| find(switch, name));
+    let (backer, rest) = match named {
+        Some(backer) => (Some(backer), args.get(1..).unwrap_or_default()),
         None if args.len() == most => (None, args),
         None => {
-            match switch.backers.len() {
-                1 => {}
-                0 => _ = call.error("no datapaths exist", None),
-                _ => _ = call.error("multiple datapaths, specify one", None),
+            let mut all = all(switch);
+            match (all.next(), all.next()) {
+                (Some(only), None) => (Some(only), args),
+                (first, _) => {
+                    let text = match first {
+                        None => "no datapaths exist",
+                        Some(_) => "multiple datapaths, specify one",
+                    };
+                    call.error(text, None);
+                    (None, args)
+                }
             }
-            let only = switch.backers.keys().next().filter(|_| switch.backers.len() == 1);
-            (only.cloned(), args)
         }
     };
-    let backer = kind.and_then(|kind| switch.backers.get(&kind));
     backer.map(|b| (b, rest)).ok_or_else(|| call.error("datapath not found", Some(EINVAL)))
 }
 
@@ -136,13 +167,13 @@ fn parse_actions(call: &mut Call, args: &[String]) -> Result<(), Failed> {
 }
 
 fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
-    let mut kinds: Vec<String> = switch.backers.keys().cloned().collect();
+    let mut names: Vec<String> = all(switch).map(Backer::name).collect();
     let mut done = Ok(());
     if !args.is_empty() {
-        kinds.clear();
+        names.clear();
         for name in args {
-            match kind_of(switch, name) {
-                Some(kind) => kinds.push(kind),
+            match find(switch, name) {
+                Some(backer) => names.push(backer.name()),
                 None => {
                     let known = |kind: &str| switch.options.datapath_types().contains(&kind);
                     let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
@@ -156,14 +187,14 @@ fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Fai
             }
         }
     }
-    for kind in kinds {
-        show_one(switch, call, &kind);
+    for name in names {
+        show_one(switch, call, &name);
     }
     done
 }
 
-fn show_one(switch: &mut Switch, call: &mut Call, kind: &str) {
-    let Some(backer) = switch.backers.get(kind) else { return };
+fn show_one(switch: &mut Switch, call: &mut Call, name: &str) {
+    let Some(backer) = find(switch, name) else { return };
     let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
     call.text += &format!(
         "{}:\n  lookups: hit:{} missed:{} lost:{}\n  flows: {}\n",
@@ -175,7 +206,7 @@ fn show_one(switch: &mut Switch, call: &mut Call, kind: &str) {
     );
     let ports: Vec<_> = backer.ports.iter().map(|(n, p)| (*n, p.clone())).collect();
     for (number, port) in ports {
-        let device = device(switch, kind, number);
+        let device = dpctl_ports::device(switch, name, number);
         let config = device.as_ref().map(|d| d.options()).unwrap_or_default();
         let kind = match port.kind.as_str() {
             "system" => String::new(),
@@ -191,15 +222,6 @@ fn show_one(switch: &mut Switch, call: &mut Call, kind: &str) {
             }
         }
     }
-}
-
-/// The device behind a port of a datapath.
-fn device<'a>(switch: &'a mut Switch, kind: &str, number: PortNo) -> Option<&'a mut Box<dyn Netdev>> {
-    let bridges = switch.bridges.values_mut().filter(|b| b.config.datapath_type == kind);
-    bridges.flat_map(|b| b.ports.values_mut()).find_map(|p| match &mut p.backing {
-        Backing::Device { netdev, number: n } if *n == number => Some(netdev),
-        _ => None,
-    })
 }
 
 fn stats_text(s: &Stats) -> String {

@@ -221,6 +221,55 @@ pub(super) fn del(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(
     Ok(())
 }
 
+/// What a line of a file of flows asks for, unless it says so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileOp {
+    /// Put it.
+    Add,
+    /// Give it other actions.
+    Modify,
+    /// Remove it.
+    Delete,
+}
+
+/// `[add|modify|delete] FLOW [ACTIONS]`, one to a line; comments begin with `#`.
+fn file_line(line: &str, default: FileOp) -> Option<(FileOp, &str, &str)> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
+    let said = words.iter().find_map(|(word, op)| {
+        let rest = line.strip_prefix(word).filter(|rest| rest.starts_with(char::is_whitespace))?;
+        Some((*op, rest.trim_start()))
+    });
+    let (op, rest) = said.unwrap_or((default, line));
+    let (flow, actions) = match op {
+        FileOp::Delete => (rest, ""),
+        _ => rest.rsplit_once(char::is_whitespace).unwrap_or((rest, "")),
+    };
+    (!rest.is_empty()).then_some((op, flow.trim_end(), actions))
+}
+
+pub(super) fn from_file(
+    switch: &Switch,
+    call: &mut Call,
+    args: &[String],
+    default: FileOp,
+) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let dp = backer.name();
+    let path = args.last().map(String::as_str).unwrap_or_default();
+    let text = std::fs::read_to_string(path);
+    let text =
+        text.map_err(|e| call.error(&format!("{path}: open failed"), Some(&runtime::error_text(&e))))?;
+    for (op, flow, actions) in text.lines().filter_map(|line| file_line(line, default)) {
+        let args = [dp.clone(), flow.to_owned(), actions.to_owned()];
+        match op {
+            FileOp::Delete => del(switch, call, &args[..2])?,
+            op => put(switch, call, &args, op == FileOp::Modify)?,
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let (backer, _) = open(switch, call, args, 1)?;
     backer.datapath.flow_flush(switch.clock.now());
@@ -237,6 +286,15 @@ mod tests {
         let (filter, rest) = filters(&args).unwrap_or_else(|e| panic!("{e:?}"));
         assert_eq!((filter.flow, filter.core, rest.len()), (Some("tcp"), Some(CoreId::UNPINNED), 1));
         assert!(filters(&["pmd=x".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn lines_of_a_file() {
+        let add = |line| file_line(line, FileOp::Add);
+        assert_eq!(add("in_port(1),eth() 2"), Some((FileOp::Add, "in_port(1),eth()", "2")));
+        assert_eq!(add("delete in_port(1) # gone"), Some((FileOp::Delete, "in_port(1)", "")));
+        assert_eq!(add("modify ufid:1 in_port(1) drop"), Some((FileOp::Modify, "ufid:1 in_port(1)", "drop")));
+        assert_eq!(add("  # nothing"), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod bridge;
 mod counters;
 mod dpctl;
 mod dpctl_flows;
+mod dpctl_ports;
 mod dpif;
 mod dummy;
 mod fdb;
@@ -74,14 +75,21 @@ const OFFERED: &[&str] = &[
     "bridge/reconnect",
     "coverage/read-counter",
     "coverage/show",
+    "dpctl/add-dp",
     "dpctl/add-flow",
+    "dpctl/add-flows",
+    "dpctl/add-if",
+    "dpctl/del-dp",
     "dpctl/del-flow",
     "dpctl/del-flows",
+    "dpctl/del-if",
     "dpctl/dump-dps",
     "dpctl/dump-flows",
     "dpctl/get-flow",
     "dpctl/mod-flow",
+    "dpctl/mod-flows",
     "dpctl/parse-actions",
+    "dpctl/set-if",
     "dpctl/show",
     "dpif-netdev/pmd-rxq-show",
     "dpif-netdev/pmd-stats-clear",

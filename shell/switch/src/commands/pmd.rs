@@ -51,7 +51,8 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
                 rest
             }
             [name, rest @ ..] => {
-                backer = switch.backers.values().find(|b| *name == format!("ovs-{}", b.kind));
+                let hand_made = switch.hand_made.values().map(|m| &m.backer);
+                backer = switch.backers.values().chain(hand_made).find(|b| *name == b.dp_name);
                 rest
             }
             [] => break,

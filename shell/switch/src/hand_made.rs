@@ -1,0 +1,27 @@
+//! Datapaths made by a command (`dpctl/add-dp`): no bridge uses them, nobody answers their misses, and their flows are
+//! those that commands put.
+
+use crate::backer::{Backer, PortInfo};
+use netdev::device::Netdev;
+use std::collections::BTreeMap;
+use units::PortNo;
+
+/// See the module.
+pub struct HandMade {
+    /// The datapath.
+    pub backer: Backer,
+    /// Its ports' devices. Port 0 is the datapath's own and has none.
+    pub devices: BTreeMap<PortNo, Box<dyn Netdev>>,
+}
+
+impl HandMade {
+    /// Names a fresh datapath, and its own port after it.
+    pub fn new(mut backer: Backer, name: &str) -> HandMade {
+        name.clone_into(&mut backer.dp_name);
+        let kind = backer.open_kind("internal").to_owned();
+        backer.ports = BTreeMap::from([(PortNo::LOCAL, PortInfo { name: name.to_owned(), kind })]);
+        // There is no control half: what no flow matches is lost.
+        backer.datapath.clear_handler();
+        HandMade { backer, devices: BTreeMap::new() }
+    }
+}
