@@ -14,7 +14,7 @@ pub struct Options {
     pub database: String,
     /// `--enable-dummy[=…]`
     pub dummy: DummyLevel,
-    /// `--disable-system`
+    /// `--disable-system`: there is no datapath of type `system`; devices of the kernel are there all the same.
     pub disable_system: bool,
     /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
     pub own_versions: bool,
@@ -34,7 +34,7 @@ impl Options {
             ("dummy", DummyLevel::Off) => None,
             ("system" | "netdev" | "dummy", DummyLevel::OverrideAll) => Some("dummy"),
             ("system", DummyLevel::OverrideSystem) | ("dummy", _) => Some("dummy"),
-            ("system", _) => Some("system"),
+            ("system", _) => (!self.disable_system).then_some("system"),
             ("netdev", _) => Some("netdev"),
             _ => None,
         }
@@ -42,8 +42,8 @@ impl Options {
 
     /// `Open_vSwitch.datapath_types`
     pub fn datapath_types(&self) -> Vec<&'static str> {
-        let dummy = self.dummy_mode().then_some("dummy");
-        dummy.into_iter().chain(["netdev", "system"]).collect()
+        let types = ["dummy", "netdev", "system"];
+        types.into_iter().filter(|kind| self.datapath_type(kind).is_some()).collect()
     }
 }
 
