@@ -1,0 +1,94 @@
+//! The smallest table and the fewest packets that still show a difference of the same kind.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::check::{Check, Difference, Pair};
+use crate::table::Table;
+
+/// How long one difference may be made smaller.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A difference with the least that shows it.
+#[derive(Debug)]
+pub struct Minimal {
+    /// The flows and groups left.
+    pub table: Table,
+    /// The packets left.
+    pub check: Check,
+    /// The difference as it is then.
+    pub difference: Difference,
+}
+
+struct Search<'a> {
+    pair: &'a mut Pair,
+    least: Minimal,
+    until: Instant,
+}
+
+/// Makes a difference small.
+pub fn minimise(pair: &mut Pair, table: Table, check: Check, difference: Difference) -> io::Result<Minimal> {
+    let mut search =
+        Search { pair, least: Minimal { table, check, difference }, until: Instant::now() + PATIENCE };
+    if let Check::Forward(packets) = &search.least.check {
+        let each: Vec<Check> = packets.iter().rev().map(|p| Check::Forward(vec![p.clone()])).collect();
+        for one in each {
+            if search.shows(search.least.table.clone(), one)? {
+                break;
+            }
+        }
+    }
+    search.shrink(|t| &mut t.flows)?;
+    search.shrink(|t| &mut t.groups)?;
+    search.drop_packets()?;
+    Ok(search.least)
+}
+
+impl Search<'_> {
+    /// Whether the smaller case still shows the difference; if so it is the least so far.
+    fn shows(&mut self, table: Table, check: Check) -> io::Result<bool> {
+        if Instant::now() > self.until {
+            return Ok(false);
+        }
+        match self.pair.run(&mut table.clone(), &check)? {
+            Some(d) if d.what == self.least.difference.what => {
+                self.least = Minimal { table, check, difference: d };
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Takes away pieces of one list, large ones first.
+    fn shrink(&mut self, list: impl Fn(&mut Table) -> &mut Vec<String>) -> io::Result<()> {
+        let mut size = list(&mut self.least.table).len().div_ceil(2);
+        while size > 0 {
+            let mut at = 0;
+            while at < list(&mut self.least.table).len() {
+                let mut smaller = self.least.table.clone();
+                let items = list(&mut smaller);
+                items.drain(at..(at + size).min(items.len()));
+                if !self.shows(smaller, self.least.check.clone())? {
+                    at += size;
+                }
+            }
+            size /= 2;
+        }
+        Ok(())
+    }
+
+    fn drop_packets(&mut self) -> io::Result<()> {
+        let mut at = 0;
+        while let Check::Forward(packets) = &self.least.check {
+            if at >= packets.len() || packets.len() == 1 {
+                break;
+            }
+            let mut fewer = packets.clone();
+            fewer.remove(at);
+            if !self.shows(self.least.table.clone(), Check::Forward(fewer))? {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+}

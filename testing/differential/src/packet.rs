@@ -1,0 +1,239 @@
+//! Random packets, as bytes: Ethernet with and without VLAN tags, ARP, IPv4 and IPv6 (with fragments and options), TCP, UDP,
+//! SCTP, ICMP, neighbour discovery and MPLS; checksums are right, lengths sometimes are not.
+
+use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
+use crate::rng::Rng;
+
+/// A packet and the port where it comes in.
+#[derive(Debug, Clone)]
+pub struct Packet {
+    /// The OpenFlow port, which is also the number in the device's name.
+    pub port: u16,
+    /// The frame.
+    pub bytes: Vec<u8>,
+}
+
+impl Packet {
+    /// A random packet that enters by one of `ports`.
+    pub fn random(rng: &mut Rng, ports: &[u16]) -> Packet {
+        Packet { port: rng.pick(ports), bytes: frame(rng) }
+    }
+
+    /// This packet with one part made anew, so that it may or may not meet the same flows.
+    pub fn changed(&self, rng: &mut Rng, ports: &[u16]) -> Packet {
+        let mut other = self.clone();
+        match rng.below(4) {
+            0 => other.port = rng.pick(ports),
+            1 => other.bytes[6..12].copy_from_slice(&mac(rng)),
+            2 => other.bytes[..6].copy_from_slice(&mac(rng)),
+            // Any byte of the headers behind the addresses: also what makes the frame malformed.
+            _ => {
+                let at = rng.between(14, (self.bytes.len() as u64 - 1).min(60)) as usize;
+                other.bytes[at] ^= 1 << rng.below(8);
+            }
+        }
+        other
+    }
+
+    /// The frame in hexadecimal.
+    pub fn hex(&self) -> String {
+        self.bytes.iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+fn frame(rng: &mut Rng) -> Vec<u8> {
+    let mut f = Vec::with_capacity(128);
+    f.extend(mac(rng));
+    f.extend(mac(rng));
+    let tags = rng.pick(&[0, 0, 0, 1, 1, 2]);
+    for n in 0..tags {
+        f.extend(if tags == 2 && n == 0 && rng.chance(50) { [0x88, 0xa8] } else { [0x81, 0] });
+        f.extend((rng.pick(&VLANS) | (rng.pick(&[0, 0, 3, 5]) << 13)).to_be_bytes());
+    }
+    let (ethertype, payload) = match rng.below(20) {
+        0..2 => (0x0806, arp(rng)),
+        2..11 => (0x0800, ipv4(rng)),
+        11..17 => (0x86dd, ipv6(rng)),
+        17 => (0x8847, mpls(rng)),
+        18 => (0x1234, vec![0xaa; 46]),
+        _ => (0x8035, arp(rng)),
+    };
+    f.extend(u16::to_be_bytes(ethertype));
+    f.extend(payload);
+    if f.len() < 60 {
+        f.resize(60, 0);
+    }
+    if rng.chance(2) {
+        f.truncate(rng.between(16, f.len() as u64) as usize);
+    }
+    f
+}
+
+fn arp(rng: &mut Rng) -> Vec<u8> {
+    let mut p = vec![0, 1, 8, 0, 6, 4, 0, rng.pick(&[1, 2, 1, 2, 3])];
+    p.extend(mac(rng));
+    p.extend(rng.pick(&IPS));
+    p.extend(mac(rng));
+    p.extend(rng.pick(&IPS));
+    p
+}
+
+fn mpls(rng: &mut Rng) -> Vec<u8> {
+    let depth = rng.between(1, 3);
+    let mut p = Vec::new();
+    for n in 1..=depth {
+        let bottom = u32::from(n == depth);
+        let label: u32 = rng.pick(&[16, 17, 100]);
+        p.extend((label << 12 | rng.pick(&[0, 3]) << 9 | bottom << 8 | rng.pick(&[64, 1, 2])).to_be_bytes());
+    }
+    p.extend(ipv4(rng));
+    p
+}
+
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c.get(1).copied().unwrap_or(0))).sum()
+}
+
+fn fold(mut sum: u32) -> [u8; 2] {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}
+
+fn ipv4(rng: &mut Rng) -> Vec<u8> {
+    let (src, dst) = (rng.pick(&IPS), rng.pick(&IPS));
+    let protocol = rng.pick(&[6, 6, 6, 17, 17, 1, 132, 47]);
+    // Mostly whole packets; a first fragment; a later one.
+    let fragment: u16 = rng.pick(&[0, 0, 0, 0, 0, 0, 0x4000, 0x4000, 0x2000, 0x2010, 0x0010]);
+    let pseudo = sum(&src) + sum(&dst) + u32::from(protocol);
+    let payload = l4(rng, protocol, pseudo);
+    let options = if rng.chance(5) { 4 } else { 0 };
+    let length = (20 + options + payload.len()) as u16;
+    let mut p = vec![0x45 + (options / 4) as u8, rng.pick(&[0, 0, 0x10, 0xb8, 3])];
+    p.extend(length.to_be_bytes());
+    p.extend([0x12, 0x34]);
+    p.extend(fragment.to_be_bytes());
+    p.extend([rng.pick(&[64, 64, 255, 2, 1]), protocol, 0, 0]);
+    p.extend(src);
+    p.extend(dst);
+    p.extend(&[1, 1, 1, 1][..options]);
+    let check = fold(sum(&p));
+    p[10..12].copy_from_slice(&check);
+    p.extend(payload);
+    p
+}
+
+fn ipv6(rng: &mut Rng) -> Vec<u8> {
+    let (src, dst) = (ip6(rng), ip6(rng));
+    let protocol = rng.pick(&[6, 6, 17, 58, 58, 58, 132, 59]);
+    let payload = l4(rng, protocol, sum(&src) + sum(&dst) + u32::from(protocol));
+    let fragment: Option<u16> =
+        rng.pick(&[None, None, None, None, None, Some(1), Some(0x11), Some(0x10), Some(0)]);
+    let length = payload.len() + if fragment.is_some() { 8 } else { 0 };
+    let head: u32 = 6 << 28 | rng.pick(&[0, 0, 0x10, 0xb8]) << 20 | rng.pick(&[0, 0, 5]);
+    let mut p = head.to_be_bytes().to_vec();
+    p.extend((length as u16).to_be_bytes());
+    p.extend([if fragment.is_some() { 44 } else { protocol }, rng.pick(&[64, 64, 255, 1])]);
+    p.extend(src);
+    p.extend(dst);
+    if let Some(offset) = fragment {
+        p.extend([protocol, 0]);
+        p.extend(offset.to_be_bytes());
+        p.extend([0, 0, 0, 7]);
+    }
+    p.extend(payload);
+    p
+}
+
+/// A transport header with its checksum; `pseudo` is the sum of the pseudo header without the length.
+fn l4(rng: &mut Rng, protocol: u8, pseudo: u32) -> Vec<u8> {
+    let mut p = Vec::new();
+    let check_at = match protocol {
+        6 => {
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend([
+                0,
+                0,
+                0,
+                1,
+                0,
+                0,
+                0,
+                2,
+                0x50,
+                rng.pick(&[2, 0x12, 0x10, 0x11, 0x18, 4]),
+                0xff,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ]);
+            p.extend(*b"data");
+            16
+        }
+        17 => {
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend([0, 12, 0, 0]);
+            p.extend(*b"data");
+            if rng.chance(10) { 0 } else { 6 }
+        }
+        132 => {
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend(rng.pick(&PORTS).to_be_bytes());
+            p.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+            0
+        }
+        1 => {
+            p.extend([rng.pick(&[8, 0, 3, 11]), rng.pick(&[0, 0, 1]), 0, 0, 0, 1, 0, 1]);
+            let check = fold(sum(&p));
+            p[2..4].copy_from_slice(&check);
+            0
+        }
+        58 => {
+            neighbour_or_echo(rng, &mut p);
+            2
+        }
+        _ => {
+            p.extend([0; 16]);
+            0
+        }
+    };
+    if check_at != 0 {
+        let check = fold(sum(&p) + pseudo + p.len() as u32);
+        p[check_at..check_at + 2].copy_from_slice(&check);
+    }
+    p
+}
+
+fn neighbour_or_echo(rng: &mut Rng, p: &mut Vec<u8>) {
+    let kind = rng.pick(&[128, 129, 135, 136, 135, 136]);
+    p.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
+    if kind >= 135 {
+        p.extend(ip6(rng));
+        if rng.chance(70) {
+            p.extend([kind - 134, 1]);
+            p.extend(mac(rng));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_frames_with_right_checksums() {
+        let mut rng = Rng::new(1);
+        for _ in 0..500 {
+            let packet = Packet::random(&mut rng, &[1, 2]);
+            assert!(packet.bytes.len() >= 16 && packet.hex().len() == 2 * packet.bytes.len());
+            assert_eq!(packet.changed(&mut rng, &[1]).bytes.len(), packet.bytes.len());
+        }
+        let header = std::iter::repeat_with(|| ipv4(&mut rng)).find(|p| p[0] == 0x45).unwrap_or_default();
+        assert_eq!(fold(sum(&header[..20])), [0, 0], "an IPv4 header with its checksum sums to nothing");
+    }
+}

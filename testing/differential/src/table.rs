@@ -1,0 +1,242 @@
+//! Random OpenFlow tables, in the words of `ovs-ofctl bundle`.
+//!
+//! Priorities are unique in a table (but for the flows of one conjunction): what two flows of the same priority that both match
+//! do is left open by the standard, so that a difference would say nothing.
+
+use crate::actions::{self, Kind};
+use crate::pools::{VLANS, ip_text, ip6_text, mac, mac_text, port_text};
+use crate::rng::Rng;
+
+/// How many tables a case uses.
+pub const TABLES: u64 = 4;
+
+/// The flows and groups of a case: lines for `ovs-ofctl bundle`.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// `group add ...` lines.
+    pub groups: Vec<String>,
+    /// `flow add ...` lines.
+    pub flows: Vec<String>,
+}
+
+impl Table {
+    /// A random set of `size` flows.
+    pub fn random(rng: &mut Rng, size: u64) -> Table {
+        let mut table = Table::default();
+        for id in 1..=rng.below(4) {
+            table.groups.push(actions::group(rng, id));
+        }
+        let groups = table.groups.len() as u64;
+        let mut priority = 1000;
+        for n in 0..size {
+            // Half of the flows lie in the first table: without them nothing reaches the others.
+            let number = if n % 2 == 0 { 0 } else { rng.between(1, TABLES - 1) };
+            priority -= 1;
+            if rng.chance(4) {
+                conjunction(rng, &mut table.flows, number, priority, groups);
+                continue;
+            }
+            let kind = kind(rng);
+            let mut words = vec![format!("table={number},priority={priority}")];
+            words.extend(matching(rng, kind));
+            let does = actions::list(rng, kind, number, groups);
+            table.flows.push(format!("flow add {},actions={does}", words.join(",")));
+        }
+        for number in 0..TABLES {
+            if rng.chance(85) {
+                let does = actions::list(rng, Kind::Any, number, groups);
+                table.flows.push(format!("flow add table={number},priority=1,actions={does}"));
+            }
+        }
+        table
+    }
+
+    /// The text of a bundle that replaces whatever the bridge has by this table.
+    pub fn bundle(&self) -> String {
+        let mut text = "flow delete\ngroup delete group_id=all\n".to_owned();
+        for line in self.groups.iter().chain(&self.flows) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn kind(rng: &mut Rng) -> Kind {
+    use Kind::{Any, Arp, Icmp, Icmp6, Ip, Ip6, Mpls, Nd, Sctp, Tcp, Tcp6, Udp, Udp6};
+    rng.pick(&[
+        Any, Any, Any, Any, Arp, Ip, Ip, Ip, Tcp, Tcp, Tcp, Udp, Udp, Sctp, Icmp, Ip6, Ip6, Tcp6, Udp6,
+        Icmp6, Nd, Mpls,
+    ])
+}
+
+/// A few flows that are one conjunction, and the flow that it leads to.
+fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64, groups: u64) {
+    let id = priority;
+    for dimension in 1..=2 {
+        for _ in 0..rng.between(1, 2) {
+            let field = if dimension == 1 { "nw_src" } else { "nw_dst" };
+            let address = ip_text(rng);
+            flows.push(format!(
+                "flow add table={table},priority={priority},ip,{field}={address},actions=conjunction({id},{dimension}/2)"
+            ));
+        }
+    }
+    let does = actions::list(rng, Kind::Ip, table, groups);
+    flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={does}"));
+}
+
+/// The words of a random match on packets of `kind`, which may be one that no packet meets.
+fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
+    let mut words: Vec<String> = kind.word().map(str::to_owned).into_iter().collect();
+    if rng.chance(20) {
+        words.push(format!("in_port={}", rng.pick(&[1, 2, 3, 4, 5, 6, 10])));
+    }
+    if rng.chance(15) {
+        words.push(format!("dl_src={}", mac_text(mac(rng))));
+    }
+    if rng.chance(15) {
+        words.push(match rng.below(5) {
+            0 => "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00".to_owned(),
+            1 => "dl_dst=50:54:00:00:00:00/ff:ff:ff:ff:ff:fe".to_owned(),
+            _ => format!("dl_dst={}", mac_text(mac(rng))),
+        });
+    }
+    if rng.chance(20) {
+        words.push(vlan(rng));
+    }
+    if rng.chance(15) {
+        words.push(register(rng));
+    }
+    layer3(rng, kind, &mut words);
+    layer4(rng, kind, &mut words);
+    words
+}
+
+fn vlan(rng: &mut Rng) -> String {
+    let vid = rng.pick(&VLANS);
+    match rng.below(6) {
+        0 => "vlan_tci=0x0000/0x1fff".to_owned(),
+        1 => "vlan_tci=0x1000/0x1000".to_owned(),
+        2 => format!("dl_vlan={vid},dl_vlan_pcp={}", rng.pick(&[0, 3, 5])),
+        3 => format!("vlan_vid={:#x}/0x100f", 0x1000 | (vid & 0xf)),
+        _ => format!("dl_vlan={vid}"),
+    }
+}
+
+/// A match on what only earlier flows can have set.
+fn register(rng: &mut Rng) -> String {
+    let n = rng.below(4);
+    match rng.below(6) {
+        0 => format!("reg{}={:#x}/0xff", rng.below(3), n),
+        1 => format!("metadata={n:#x}"),
+        2 => format!("metadata={n:#x}/0x3"),
+        3 => format!("xreg1={n:#x}"),
+        4 => format!("pkt_mark={n:#x}/0x3"),
+        _ => format!("reg{}={n:#x}", rng.below(3)),
+    }
+}
+
+fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
+    match kind {
+        Kind::Arp => {
+            for (field, percent) in [("arp_spa", 40), ("arp_tpa", 30)] {
+                if rng.chance(percent) {
+                    words.push(format!("{field}={}", ip_text(rng)));
+                }
+            }
+            if rng.chance(30) {
+                words.push(format!("arp_op={}", rng.between(1, 2)));
+            }
+            if rng.chance(20) {
+                words.push(format!("{}={}", rng.pick(&["arp_sha", "arp_tha"]), mac_text(mac(rng))));
+            }
+        }
+        Kind::Mpls => {
+            for (field, values) in
+                [("mpls_label", [16, 17, 100]), ("mpls_tc", [0, 3, 0]), ("mpls_bos", [0, 1, 1])]
+            {
+                if rng.chance(40) {
+                    words.push(format!("{field}={}", rng.pick(&values)));
+                }
+            }
+        }
+        Kind::Any => {}
+        _ => {
+            let six = kind.is_ip6();
+            for (field4, field6) in [("nw_src", "ipv6_src"), ("nw_dst", "ipv6_dst")] {
+                if rng.chance(35) {
+                    words.push(if six {
+                        format!("{field6}={}", ip6_text(rng))
+                    } else {
+                        format!("{field4}={}", ip_text(rng))
+                    });
+                }
+            }
+            if rng.chance(25) {
+                words.push(ip_detail(rng));
+            }
+            if six && rng.chance(10) {
+                words.push(format!("ipv6_label={}", rng.pick(&["0", "5", "0x1/0x1"])));
+            }
+        }
+    }
+}
+
+fn ip_detail(rng: &mut Rng) -> String {
+    match rng.below(5) {
+        0 => format!("nw_tos={}", rng.pick(&[0, 16, 184])),
+        1 => format!("nw_ecn={}", rng.pick(&[0, 3])),
+        2 => format!("nw_ttl={}", rng.pick(&[64, 1, 255])),
+        _ => format!("ip_frag={}", rng.pick(&["no", "yes", "first", "later", "not_later"])),
+    }
+}
+
+fn layer4(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
+    match kind {
+        Kind::Tcp | Kind::Udp | Kind::Sctp | Kind::Tcp6 | Kind::Udp6 => {
+            for field in ["tp_src", "tp_dst"] {
+                if rng.chance(35) {
+                    words.push(format!("{field}={}", port_text(rng)));
+                }
+            }
+            if matches!(kind, Kind::Tcp | Kind::Tcp6) && rng.chance(25) {
+                words.push(format!(
+                    "tcp_flags={}",
+                    rng.pick(&["+syn-ack", "+ack", "-rst", "0x12", "0x010/0x010", "syn"])
+                ));
+            }
+        }
+        Kind::Icmp if rng.chance(60) => {
+            words.push(format!("icmp_type={}", rng.pick(&[8, 0, 3])));
+            if rng.chance(40) {
+                words.push(format!("icmp_code={}", rng.below(2)));
+            }
+        }
+        Kind::Icmp6 if rng.chance(60) => words.push(format!("icmp_type={}", rng.pick(&[128, 129, 135, 136]))),
+        Kind::Nd => {
+            let solicit = rng.chance(50);
+            words.push(format!("icmp_type={},icmp_code=0", if solicit { 135 } else { 136 }));
+            if rng.chance(50) {
+                words.push(format!("nd_target={}", ip6_text(rng)));
+            }
+            if rng.chance(40) {
+                words.push(format!("{}={}", if solicit { "nd_sll" } else { "nd_tll" }, mac_text(mac(rng))));
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_its_seed() {
+        let text = |seed| Table::random(&mut Rng::new(seed), 40).bundle();
+        assert_eq!(text(3), text(3));
+        assert_ne!(text(3), text(4));
+        assert!(text(5).lines().count() >= 40);
+    }
+}
