@@ -11,6 +11,7 @@ use crate::worker::Worker;
 use classifier::megaflow::{Key, MegaflowTable};
 use dpif::{DpAction, DpFlow, DpStats, DropReason, FlowOwner, PortStats, Translation, UpcallHandler};
 use flow::Flow;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
@@ -52,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) seed: u32,
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+    pub(crate) vlan_limit: AtomicU8,
     flows: Mutex<Flows>,
     tallies: Mutex<Tallies>,
 }
@@ -119,6 +121,7 @@ impl Datapath {
             seed: seed.rotate_left(16) ^ 0x9e37_79b9,
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
+            vlan_limit: AtomicU8::new(0),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
             tallies: Mutex::default(),
         };
@@ -255,6 +258,12 @@ impl Datapath {
     /// At most this many flows from now on; those that are there stay.
     pub fn set_flow_limit(&self, limit: usize) {
         self.shared.flows().set_limit(limit);
+    }
+
+    /// How many VLAN tags of a packet are looked at from now on (0: as many as a flow has room for). Flows made under another
+    /// limit do not fit any more: the caller removes them.
+    pub fn set_vlan_limit(&self, limit: u8) {
+        self.shared.vlan_limit.store(limit, Ordering::Relaxed);
     }
 
     /// Number of flows.

@@ -38,6 +38,8 @@ pub(crate) struct Engine {
     /// Ports and control half, as they were when the poll began.
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
+    /// `Meta::vlan_limit` of packets that come in.
+    pub(crate) vlan_limit: u8,
     /// An empty list for receive.
     pub(crate) frames: FrameBatch,
     lists: Vec<Vec<Packet>>,
@@ -59,6 +61,7 @@ impl Engine {
             tx_queue,
             ports: Arc::default(),
             handler: Arc::new(None),
+            vlan_limit: 0,
             frames: Vec::new(),
             lists: Vec::new(),
             random: seed | 1,

@@ -27,6 +27,8 @@ pub struct Meta {
     pub ct_state: u8,
     /// How often it was recirculated.
     pub passes: u8,
+    /// How many VLAN tags are taken off before the packet's type; 0: as many as a flow has room for.
+    pub vlan_limit: u8,
     /// The next output sends at most this many bytes; 0: all.
     pub trunc: u32,
     /// What few packets have.
@@ -63,9 +65,16 @@ impl Meta {
             ct_zone: f.ct_zone,
             ct_state: f.ct_state,
             passes: 0,
+            vlan_limit: 0,
             trunc: 0,
             rare: any.then(|| Box::new(rare)),
         }
+    }
+
+    /// How many VLAN tags are looked at.
+    #[inline]
+    pub fn tags(&self) -> usize {
+        if self.vlan_limit == 0 { flow::flow::VLANS_MAX } else { usize::from(self.vlan_limit) }
     }
 
     /// A flow with this metadata and no packet fields.
@@ -115,7 +124,7 @@ impl Packet {
     /// All its fields.
     pub fn flow(&self) -> Flow {
         let mut flow = self.meta.to_flow();
-        flow::extract::extract(self.frame.bytes(), flow::flow::VLANS_MAX, &mut flow);
+        flow::extract::extract(self.frame.bytes(), self.meta.tags(), &mut flow);
         flow
     }
 }

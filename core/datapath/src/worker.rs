@@ -17,6 +17,7 @@ use dpif::DropReason;
 use flow::Flow;
 use flowcache::FlowCache;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
@@ -117,7 +118,8 @@ impl Worker {
             None => self.engine.tally.drop(DropReason::NoBuffer, 1),
             Some(frame) => {
                 let mut group = self.engine.list();
-                group.push(Packet::new(frame, Meta::of_flow(flow)));
+                let vlan_limit = self.engine.vlan_limit;
+                group.push(Packet::new(frame, Meta { vlan_limit, ..Meta::of_flow(flow) }));
                 execute::run(&mut self.engine, program, &mut group);
                 self.engine.give_back(group);
             }
@@ -130,6 +132,7 @@ impl Worker {
         self.now = now;
         self.engine.ports = self.shared.ports.load_full();
         self.engine.handler = self.shared.handler.load_full();
+        self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
     }
 
     /// Recirculated packets, then transmission. The control half and the ports are let go.

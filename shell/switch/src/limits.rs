@@ -4,6 +4,7 @@ use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use config::Desired;
 use config::row::map_int;
+use std::collections::BTreeMap;
 use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
@@ -37,7 +38,6 @@ const WITHOUT_EFFECT: [&str; 33] = [
     "n-revalidator-threads",
     "max-revalidator",
     "min-revalidate-pps",
-    "vlan-limit",
     "tc-policy",
     "ct-size",
     "flow-restore-wait",
@@ -61,12 +61,30 @@ impl Switch {
         let idle = map_int(config, "max-idle", (0, i64::from(u32::MAX)), IDLE_DEFAULT).max(IDLE_MIN);
         self.limits.idle = Millis(idle as u64);
         self.limits.flows = limit as usize;
+        self.configure_vlans(config);
         for backer in self.backers.values() {
             backer.datapath.set_flow_limit(limit as usize);
         }
         for key in WITHOUT_EFFECT.iter().filter(|k| config.get(**k) != self.applied.other_config.get(**k)) {
             if config.contains_key(*key) {
                 runtime::info!(LOG, "other_config:{key} has no effect in this version of Sluice");
+            }
+        }
+    }
+
+    /// `vlan-limit`: how many tags a packet's type is looked for behind. Megaflows know only one such number.
+    fn configure_vlans(&mut self, config: &BTreeMap<String, String>) {
+        let all = flow::flow::VLANS_MAX as u8;
+        let vlans = match map_int(config, "vlan-limit", (i64::MIN, i64::MAX), 1) {
+            asked @ 1.. => u8::try_from(asked).map_or(all, |n| n.min(all)),
+            _ => all,
+        };
+        if vlans != self.limits.vlans {
+            self.limits.vlans = vlans;
+            let now = self.clock.now();
+            for backer in self.backers.values() {
+                backer.datapath.set_vlan_limit(vlans);
+                backer.datapath.flow_flush(now);
             }
         }
     }

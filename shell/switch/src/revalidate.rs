@@ -16,11 +16,13 @@ pub struct Limits {
     pub idle: Millis,
     /// There may be this many megaflows.
     pub flows: usize,
+    /// This many VLAN tags of a packet are looked at.
+    pub vlans: u8,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { idle: Millis(10_000), flows: 200_000 }
+        Limits { idle: Millis(10_000), flows: 200_000, vlans: 1 }
     }
 }
 

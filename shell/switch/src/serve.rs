@@ -20,9 +20,6 @@ use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen, Input, Recirc, Snapshot, Start, translate};
 
-/// VLAN tags that a packet-out's packet is looked at for.
-const VLAN_LIMIT: usize = flow::flow::VLANS_MAX;
-
 struct Rest<'a> {
     switch: &'a mut Switch,
     kind: String,
@@ -81,7 +78,7 @@ impl Switch {
         self.publish_changes();
         let now = self.clock.now();
         let Some(backer) = self.backers.get(from.kind) else { return };
-        extract(packet, VLAN_LIMIT, &mut flow);
+        extract(packet, usize::from(self.limits.vlans), &mut flow);
         let published = backer.control.published();
         let input = Input {
             bridge: from.bridge,

@@ -112,6 +112,7 @@ impl Switch {
             let threads = if self.options.dummy_mode() { Threads::None } else { Threads::Real };
             let seed = self.options.seed;
             let backer = Backer::new(kind, threads, &self.clock, self.waker.clone(), seed)?;
+            backer.datapath.set_vlan_limit(self.limits.vlans);
             self.backers.insert(kind.to_owned(), backer);
         }
         self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())

@@ -59,13 +59,20 @@ impl Pair {
 
     /// Loads a table into both; each flow that the stock switch refuses leaves the table, after ours had to refuse it, too.
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
-        self.both(|s| s.ctl("fdb/flush", &["br1"]).and_then(|_| s.ctl("fdb/flush", &["br0"])))?;
         let text = table.bundle();
         let ((fine, stock), (_, ours)) = self.both(|s| s.bundle(&text))?;
+        // Megaflows of the case before would teach addresses when they are looked after.
+        for (command, args) in
+            [("revalidator/purge", &[][..]), ("fdb/flush", &["br0"]), ("fdb/flush", &["br1"])]
+        {
+            self.both(|s| s.ctl(command, args))?;
+        }
         if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
             return Ok(Some(d));
         }
         if !fine {
+            let nothing = Table::default().bundle();
+            self.both(|s| s.bundle(&nothing))?;
             let mut refused = None;
             table.groups.retain(|line| self.accepts(line, &mut refused));
             table.flows.retain(|line| self.accepts(line, &mut refused));

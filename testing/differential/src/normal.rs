@@ -32,30 +32,76 @@ pub fn trace(text: &str) -> String {
     let text = ["recirc_id=", "recirc_id(", "recirc(", "ct_id="]
         .iter()
         .fold(text.to_owned(), |t, key| hide(&t, key));
-    let lines: Vec<String> = text
-        .lines()
-        .map(|l| if l.starts_with("Datapath actions:") { sort_outputs(l) } else { l.to_owned() })
-        .collect();
+    let flow = line(&text, "Flow:").to_owned();
+    let tag = value(&flow, "dl_vlan=").zip(value(&flow, "dl_vlan_pcp="));
+    let tag = tag.map_or(String::new(), |(vid, pcp)| format!("push_vlan(vid={vid},pcp={pcp})"));
+    let text = sort_conjunctions(&text);
+    let lines = text.lines().map(|l| match l.strip_prefix("Datapath actions: ") {
+        Some(list) => format!("Datapath actions: {}", sort_outputs(list, &tag)),
+        None => l.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The flows that make up a conjunction are told in the order of subtables of one priority, which is nobody's promise.
+fn sort_conjunctions(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let told = |l: &&str| l.trim_start().starts_with("-> conj.");
+    lines.chunk_by_mut(|a, b| told(a) && told(b)).for_each(|run| {
+        if run.len() > 1 {
+            run.sort_unstable();
+        }
+    });
     lines.join("\n")
 }
 
-/// Runs of plain output ports in a list of datapath actions, each in the order of the numbers: a flood has no order.
-fn sort_outputs(line: &str) -> String {
-    let (head, list) = line.split_once(": ").map_or(("", line), |(h, l)| (h, l));
-    let mut out: Vec<&str> = Vec::new();
-    let mut run: Vec<&str> = Vec::new();
-    for word in list.split(',') {
-        if word.parse::<u32>().is_ok() {
-            run.push(word);
-            continue;
+/// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
+/// after. Each output stands with what was done to the packet before it; a tag that is put back is as if it had stayed. `tag` is
+/// the packet's, as `push_vlan` says it.
+fn sort_outputs(list: &str, tag: &str) -> String {
+    let (mut vlans, mut sets): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut outputs = Vec::new();
+    for action in split(list) {
+        let last = vlans.last().copied().unwrap_or_default();
+        if action == "pop_vlan" && last.starts_with("push_vlan") || action == tag && last == "pop_vlan" {
+            vlans.pop();
+        } else if action == "pop_vlan" || action.starts_with("push_vlan") {
+            vlans.push(action);
+        } else if ["set(", "push_", "pop_"].iter().any(|word| action.starts_with(word)) {
+            sets.push(action);
+        } else {
+            outputs.push(format!(
+                "[{}]{action}",
+                vlans.iter().chain(&sets).copied().collect::<Vec<_>>().join(",")
+            ));
         }
-        run.sort_unstable_by_key(|w| w.parse::<u32>().unwrap_or(0));
-        out.append(&mut run);
-        out.push(word);
     }
-    run.sort_unstable_by_key(|w| w.parse::<u32>().unwrap_or(0));
-    out.append(&mut run);
-    if head.is_empty() { out.join(",") } else { format!("{head}: {}", out.join(",")) }
+    outputs.sort_unstable();
+    outputs.join(" ")
+}
+
+/// The actions of a list: commas in brackets part nothing.
+fn split(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut out) = (0, 0, Vec::new());
+    for (at, c) in list.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                out.push(&list[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push(&list[start..]);
+    out
+}
+
+/// The text after `key` up to a bracket, a comma or the end.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let rest = &text[text.find(key)? + key.len()..];
+    Some(&rest[..rest.find([',', ')']).unwrap_or(rest.len())])
 }
 
 /// The line of a text that begins with `what`; empty when there is none.
@@ -74,14 +120,20 @@ pub fn fdb(text: &str) -> String {
 pub fn datapath_flows(text: &str) -> String {
     let text =
         ["used:", "recirc_id=", "recirc_id(", "recirc("].iter().fold(text.to_owned(), |t, key| hide(&t, key));
-    let lines: Vec<String> = text
-        .lines()
-        .map(|l| {
-            l.split_once("actions:")
-                .map_or(l.to_owned(), |(head, list)| format!("{head}actions:{}", sort_outputs(list)))
-        })
-        .map(|l| l.replace("used:never", "used:<n>s"))
-        .collect();
+    let lines = text.lines().map(|l| {
+        let mut l = l.replace("used:never", "used:<n>s");
+        // In neighbour discovery the stock switch keeps the type of an option where TCP has its flags, and shows it as such.
+        if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
+            l = format!("{head}{}", tail.find(',').map_or("", |at| &tail[at..]));
+        }
+        let Some((head, list)) = l.split_once("actions:") else { return l };
+        let tag = l
+            .split_once("vlan(vid=")
+            .and_then(|(_, t)| t.split_once(')'))
+            .map_or(String::new(), |(t, _)| format!("push_vlan(vid={t})"));
+        format!("{head}actions:{}", sort_outputs(list, &tag))
+    });
+    let lines: Vec<String> = lines.collect();
     sorted_lines(&lines.join("\n"))
 }
 
@@ -104,8 +156,12 @@ mod tests {
     #[test]
     fn names_of_a_run_go_and_the_rest_stays() {
         assert_eq!(
-            trace("Datapath actions: 3,1,2,push_vlan(vid=1,pcp=0),5,4,recirc(0x1f)"),
-            "Datapath actions: 1,2,3,push_vlan(vid=1,pcp=0),4,5,recirc(<n>)"
+            trace(
+                "Flow: dl_vlan=1,dl_vlan_pcp=0
+Datapath actions: 3,pop_vlan,1,push_vlan(vid=1,pcp=0),2,recirc(0x1f)"
+            ),
+            "Flow: dl_vlan=1,dl_vlan_pcp=0
+Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
         assert_eq!(hide("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
         assert_eq!(

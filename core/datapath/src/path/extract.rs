@@ -49,7 +49,7 @@ pub(crate) fn wide(packet: &Packet) -> (Key, u16) {
 pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
     let mut out = Parse { line: metadata(meta), tcp_flags: 0 };
     if depth > Depth::Port {
-        out.packet(data, meta.packet_type, depth);
+        out.packet(data, meta, depth);
     }
     (out.line, out.tcp_flags)
 }
@@ -84,8 +84,9 @@ struct Parse {
 
 impl Parse {
     /// `None` is only a short way out: what was filled stays.
-    fn packet(&mut self, data: &[u8], packet_type: u32, depth: Depth) -> Option<()> {
-        let (dl_type, rest) = if packet_type == 0 { self.l2(data)? } else { (packet_type as u16, data) };
+    fn packet(&mut self, data: &[u8], meta: &Meta, depth: Depth) -> Option<()> {
+        let (dl_type, rest) =
+            if meta.packet_type == 0 { self.l2(data, meta.tags())? } else { (meta.packet_type as u16, data) };
         self.line[1] |= u64::from(dl_type);
         if depth < Depth::L3 {
             return None;
@@ -98,11 +99,11 @@ impl Parse {
         }
     }
 
-    fn l2<'a>(&mut self, data: &'a [u8]) -> Option<(u16, &'a [u8])> {
+    fn l2<'a>(&mut self, data: &'a [u8], tags: usize) -> Option<(u16, &'a [u8])> {
         let (eth, mut rest) = Ethernet::parse(data)?;
         TypeField::parse(rest)?;
         (self.line[1], self.line[2]) = (mac(eth.dst()), mac(eth.src()));
-        for outer in [true, false] {
+        for outer in [true, false].into_iter().take(tags) {
             let tag =
                 VlanTag::parse(rest).filter(|(t, after)| ethertype::is_vlan(t.tpid()) && after.len() >= 2);
             let Some((tag, after)) = tag else { break };

@@ -15,13 +15,14 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     let result = queue.rx(&mut engine.pool, &mut frames, RX_BURST);
     let n = frames.len();
     let mut bytes = 0;
+    let vlan_limit = engine.vlan_limit;
     for frame in frames.drain(..) {
         bytes += frame.len() as u64;
         if frame.len() < SHORTEST {
             engine.tally.drop(DropReason::RxInvalidPacket, 1);
             engine.pool.free(frame);
         } else {
-            engine.batch.packets.push(Some(Packet::new(frame, Meta::received(in_port))));
+            engine.batch.packets.push(Some(Packet::new(frame, Meta { vlan_limit, ..Meta::received(in_port) })));
         }
     }
     engine.frames = frames;

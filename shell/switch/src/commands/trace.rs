@@ -91,7 +91,7 @@ fn traced(
         (Err(e), None) => return Err(format!("{e} (or the bridge name was omitted)")),
         (Err(_), Some(name)) => of_bridge(switch, name, text)?,
     };
-    let (flow, packet) = with_packet(flow, packet, &args);
+    let (flow, packet) = with_packet(flow, packet, &args, switch.limits.vlans);
     let Args { names, ct_next, .. } = args;
     Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
 }
@@ -128,7 +128,12 @@ fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>
 }
 
 /// With a packet the flow is what the packet says; its metadata stay, but registers are empty when it comes in.
-fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args) -> (Flow, Option<Vec<u8>>) {
+fn with_packet(
+    flow: Flow,
+    packet: Option<Vec<u8>>,
+    args: &Args,
+    vlans: u8,
+) -> (Flow, Option<Vec<u8>>) {
     match packet {
         Some(packet) => {
             let mut fresh = Flow {
@@ -145,7 +150,7 @@ fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args) -> (Flow, Optio
                 ct_label: flow.ct_label,
                 ..Flow::ZERO
             };
-            flow::extract::extract(&packet, flow::flow::VLANS_MAX, &mut fresh);
+            flow::extract::extract(&packet, usize::from(vlans), &mut fresh);
             (fresh, Some(packet))
         }
         None if args.generate => {
