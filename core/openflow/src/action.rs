@@ -49,8 +49,8 @@ pub enum Action {
     SetVlanVid { vid: u16, push: bool },
     /// Sets the priority; `push` as above. (`mod_vlan_pcp`, `set_vlan_pcp`)
     SetVlanPcp { pcp: u8, push: bool },
-    /// (`strip_vlan`, `pop_vlan`)
-    StripVlan,
+    /// Takes the outer tag off; `pop`: by the name that OpenFlow 1.1 gave it. (`strip_vlan`, `pop_vlan`)
+    StripVlan { pop: bool },
     /// Adds a tag with this Ethernet type. (`push_vlan`)
     PushVlan(u16),
     /// (`mod_dl_src`)

@@ -18,7 +18,7 @@ enum Slot {
 
 fn slot(action: &Action) -> Slot {
     match action {
-        Action::StripVlan => Slot::Once(0),
+        Action::StripVlan { .. } => Slot::Once(0),
         Action::PopMpls(_) => Slot::Once(1),
         Action::Decap { .. } => Slot::Once(2),
         Action::Encap(_) => Slot::Once(3),
@@ -107,9 +107,9 @@ mod tests {
     #[test]
     fn the_standard_order() {
         let out = Action::output(OfPort(1));
-        let set = [Action::PushVlan(0x8100), out.clone(), Action::SetIpTtl(1), Action::StripVlan];
+        let set = [Action::PushVlan(0x8100), out.clone(), Action::SetIpTtl(1), Action::StripVlan { pop: true }];
         let list = in_order(&set);
-        assert_eq!(list, [Action::StripVlan, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]);
+        assert_eq!(list, [Action::StripVlan { pop: true }, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]);
     }
 
     #[test]

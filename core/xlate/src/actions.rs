@@ -145,7 +145,7 @@ impl Walk<'_> {
             Action::StackPop(dst) => self.stack_pop(*dst),
             Action::SetVlanVid { vid, push } => self.set_tci(0xfff, *vid, *push),
             Action::SetVlanPcp { pcp, push } => self.set_tci(0xe000, u16::from(*pcp) << 13, *push),
-            Action::StripVlan => header::pop_vlan(&mut self.flow, &mut self.mask),
+            Action::StripVlan { .. } => header::pop_vlan(&mut self.flow, &mut self.mask),
             Action::PushVlan(tpid) => header::push_vlan(&mut self.flow, &mut self.mask, *tpid),
             Action::SetEthSrc(mac) => {
                 self.mask.dl_src = Mac::BROADCAST;

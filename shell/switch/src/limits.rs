@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
-const WITHOUT_EFFECT: [&str; 33] = [
+const WITHOUT_EFFECT: [&str; 32] = [
     "dpdk-init",
     "dpdk-lcore-mask",
     "dpdk-socket-mem",

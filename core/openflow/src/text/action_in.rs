@@ -154,7 +154,7 @@ fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option
             }
             Action::SetVlanPcp { pcp, push: key == "mod_vlan_pcp" }
         }
-        "strip_vlan" | "pop_vlan" => Action::StripVlan,
+        "strip_vlan" | "pop_vlan" => Action::StripVlan { pop: key == "pop_vlan" },
         "push_vlan" => match ethertype()? {
             tpid @ (0x8100 | 0x88a8) => Action::PushVlan(tpid),
             _ => return error(format!("{value}: not a valid VLAN ethertype")),

@@ -69,7 +69,7 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
         Action::SetVlanVid { vid, push: false } => format!("set_vlan_vid:{vid}"),
         Action::SetVlanPcp { pcp, push: true } => format!("mod_vlan_pcp:{pcp}"),
         Action::SetVlanPcp { pcp, push: false } => format!("set_vlan_pcp:{pcp}"),
-        Action::StripVlan => "strip_vlan".to_owned(),
+        Action::StripVlan { pop } => if *pop { "pop_vlan" } else { "strip_vlan" }.to_owned(),
         Action::PushVlan(ethertype) => format!("push_vlan:{ethertype:#06x}"),
         Action::SetEthSrc(mac) => format!("mod_dl_src:{mac}"),
         Action::SetEthDst(mac) => format!("mod_dl_dst:{mac}"),

@@ -64,7 +64,6 @@ fn other_ways_to_say_it() {
         ("controller", "CONTROLLER:65535"),
         ("controller:42", "CONTROLLER:42"),
         ("resubmit(1)", "resubmit:1"),
-        ("pop_vlan", "strip_vlan"),
         ("output:4294967294", "LOCAL"),
     ] {
         assert_eq!(written(text), same, "{text}");

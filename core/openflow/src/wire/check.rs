@@ -169,7 +169,7 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             set_tag(m);
             Ok(())
         }
-        Action::StripVlan => {
+        Action::StripVlan { .. } => {
             needs(tagged(m), cx)?;
             m.set(F::VlanTci, 0);
             Ok(())

@@ -139,7 +139,7 @@ fn action() -> impl Strategy<Value = Action> {
         any::<u32>().prop_map(Action::Group),
         any::<u32>().prop_map(Action::SetQueue),
         Just(Action::PopQueue),
-        Just(Action::StripVlan),
+        Just(Action::StripVlan { pop: true }),
         Just(Action::Exit),
         Just(Action::CtClear),
         Just(Action::DecMplsTtl),

@@ -41,7 +41,7 @@ fn action() -> impl Strategy<Value = Action> {
         Action::SetL4Dst(80),
         Action::SetVlanVid { vid: 2, push: true },
         Action::SetVlanPcp { pcp: 3, push: false },
-        Action::StripVlan,
+        Action::StripVlan { pop: true },
         Action::PushVlan(0x8100),
         Action::PushMpls(0x8847),
         Action::DecTtl { ids: vec![0], nicira: false },

@@ -128,12 +128,7 @@ fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>
 }
 
 /// With a packet the flow is what the packet says; its metadata stay, but registers are empty when it comes in.
-fn with_packet(
-    flow: Flow,
-    packet: Option<Vec<u8>>,
-    args: &Args,
-    vlans: u8,
-) -> (Flow, Option<Vec<u8>>) {
+fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args, vlans: u8) -> (Flow, Option<Vec<u8>>) {
     match packet {
         Some(packet) => {
             let mut fresh = Flow {

@@ -126,7 +126,7 @@ fn standard_10(kind: u16, len: usize, mut r: Reader) -> Result<Action, OfError> 
         0 => Action::Output { port: out_port(OfPort(r.u16()?))?, max_len: r.u16()? },
         1 => Action::SetVlanVid { vid: vid(r.u16()?)?, push: true },
         2 => Action::SetVlanPcp { pcp: pcp(r.u8()?)?, push: true },
-        3 => Action::StripVlan,
+        3 => Action::StripVlan { pop: false },
         11 => {
             let port = OfPort(r.u16()?);
             r.skip(6)?;
@@ -193,7 +193,7 @@ fn standard_11(kind: u16, len: usize, mut r: Reader, cx: Context) -> Result<Acti
             tpid @ (0x8100 | 0x88a8) => Action::PushVlan(tpid),
             _ => return Err(OfError::BacBadArgument),
         },
-        18 => Action::StripVlan,
+        18 => Action::StripVlan { pop: true },
         19 => push_mpls(r.u16()?)?,
         20 => Action::PopMpls(r.u16()?),
         21 => Action::SetQueue(r.u32()?),

@@ -29,7 +29,7 @@ pub(super) fn put_actions_of(out: &mut Vec<u8>, actions: &[Action], version: Ver
         }
         match action {
             Action::SetVlanVid { .. } | Action::SetVlanPcp { .. } | Action::PushVlan(_) => tagged = true,
-            Action::StripVlan => tagged = false,
+            Action::StripVlan { .. } => tagged = false,
             Action::SetField { field: F::VlanTci, value, .. } => tagged = *value as u16 & VLAN_CFI != 0,
             _ => {}
         }
@@ -78,7 +78,7 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
         }),
         Action::SetVlanVid { vid, push } => vlan_vid(out, *vid, *push, version),
         Action::SetVlanPcp { pcp, push } => vlan_pcp(out, *pcp, *push, version),
-        Action::StripVlan => standard(out, if v10 { 3 } else { 18 }, |_| ()),
+        Action::StripVlan { .. } => standard(out, if v10 { 3 } else { 18 }, |_| ()),
         Action::PushVlan(tpid) if !v10 => standard(out, 17, |o| {
             o.u16(*tpid);
         }),
@@ -203,7 +203,7 @@ fn legacy(out: &mut Vec<u8>, field: F, value: u128, version: Version) -> bool {
     let v = value as u16;
     let mut one = |a: Action| put_action(out, &a, version);
     match field {
-        F::VlanTci if v & VLAN_CFI == 0 => one(Action::StripVlan),
+        F::VlanTci if v & VLAN_CFI == 0 => one(Action::StripVlan { pop: false }),
         F::VlanTci => {
             one(Action::SetVlanVid { vid: v & 0xfff, push: true });
             one(Action::SetVlanPcp { pcp: (v >> 13) as u8, push: false });
