@@ -8,6 +8,8 @@ use crate::effects::Effects;
 use crate::ofproto::Ofproto;
 use crate::request::sparse;
 use crate::rule::Rule;
+use crate::state::State;
+use crate::tables::Tables;
 use flow::Match;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER, TABLE_ALL};
@@ -35,11 +37,11 @@ impl Ofproto {
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
         }
-        if let Some(rule) = self.learned(fm) {
+        if let Some(rule) = self.state.learned(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Learned::default());
         }
-        if limit != 0 && self.with_cookie(fm)? >= limit as usize {
+        if !self.state.has_room(fm, limit)? {
             return Ok(Learned { limit_reached: true, ..Learned::default() });
         }
         let effects = self.handle_flow_mod(fm, now)?;
@@ -48,19 +50,29 @@ impl Ofproto {
         }
         Ok(Learned { effects, limit_reached: false })
     }
+}
 
-    fn with_cookie(&self, fm: &FlowMod) -> Result<usize, OfError> {
+impl Tables {
+    /// Whether `learn` would find its flow or room for it: no more than `limit` flows of its table with its cookie, 0 for
+    /// any number.
+    pub fn may_learn(&self, fm: &FlowMod, limit: u32) -> bool {
+        limit == 0 || self.state.learned(fm).is_some() || self.state.has_room(fm, limit).unwrap_or(false)
+    }
+}
+
+impl State {
+    fn has_room(&self, fm: &FlowMod, limit: u32) -> Result<bool, OfError> {
         let criteria = Criteria {
             cookie: fm.new_cookie,
             cookie_mask: u64::MAX,
             ..Criteria::within(fm.table, &Match::CATCHALL)
         };
-        Ok(criteria.select(&self.state)?.len())
+        Ok(limit == 0 || criteria.select(self)?.len() < limit as usize)
     }
 
     /// The flow that this flow mod would make, where there is one and it would not change.
     fn learned(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
-        let table = self.state.tables.get(usize::from(fm.table))?;
+        let table = self.tables.get(usize::from(fm.table))?;
         let rule = table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())?;
         let same = rule.idle_timeout() == fm.idle_timeout
             && rule.hard_timeout() == fm.hard_timeout

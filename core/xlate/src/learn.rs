@@ -26,8 +26,9 @@ impl Walk<'_> {
         self.report_learned(&flow_mod);
         let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
         if let Some(dst) = learn.result_dst {
-            // Whether there is room is known only when the flow is put; the limit is checked there.
-            self.write(dst, 1);
+            // It is checked again when the flow is put.
+            let room = self.bridge.tables.may_learn(&learned.flow_mod, learn.limit);
+            self.write(dst, u128::from(room));
             self.report_subfield(dst);
             self.out.avoid_caching |= learn.limit != 0;
         }

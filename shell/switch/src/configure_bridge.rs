@@ -8,7 +8,7 @@ use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
 use config::{BridgeConfig, FailMode};
-use flow::{Mac, Match, Subfield};
+use flow::{FieldId, Mac, Match, Subfield};
 use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
 use ofproto::TableSettings;
 use openflow::action::Action;
@@ -18,6 +18,7 @@ use runtime::log::Level;
 use units::{Millis, OfPort};
 
 static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
+static PREFIX_LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// The connections of a new bridge.
 pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
@@ -134,22 +135,7 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
             })
             .collect::<Vec<_>>()
     };
-    let prefixes = config.prefixes.as_ref().map(|names| {
-        names
-            .iter()
-            .filter_map(|name| {
-                let field = PrefixField::from_name(name);
-                if field.is_none() {
-                    runtime::warn!(
-                        LOG,
-                        "bridge {}: 'prefixes' with a field that cannot be used for prefix tracking: {name}",
-                        bridge.name
-                    );
-                }
-                field
-            })
-            .collect::<Vec<_>>()
-    });
+    let prefixes = config.prefixes.as_ref().and_then(|names| prefixes(&bridge.name, names));
     TableSettings {
         name: config.name.clone(),
         max_flows: config.flow_limit,
@@ -163,6 +149,23 @@ fn settings(bridge: &Bridge, id: u8, config: &FlowTableConfig) -> TableSettings 
 fn has_controller(config: &BridgeConfig) -> bool {
     let is_active = |target: &str| ["tcp:", "ssl:", "unix:"].iter().any(|kind| target.starts_with(kind));
     config.controllers.iter().any(|c| is_active(&c.target))
+}
+
+/// The fields of column `prefixes`; `None` where it names none that can be used, unless it says "none".
+fn prefixes(bridge: &str, names: &[String]) -> Option<Vec<PrefixField>> {
+    if names.iter().any(|n| n == "none") {
+        return Some(Vec::new());
+    }
+    let field = |name: &String| {
+        let found = PrefixField::from_name(name);
+        if found.is_none() {
+            let what = if FieldId::from_name(name).is_some() { "incompatible" } else { "unknown" };
+            runtime::warn_rl!(LOG, PREFIX_LIMIT, "bridge {bridge}: 'prefixes' with {what} field: {name}");
+        }
+        found
+    };
+    let fields: Vec<PrefixField> = names.iter().filter_map(field).collect();
+    (!fields.is_empty()).then_some(fields)
 }
 
 /// A bridge without controllers forwards as a learning switch unless it is `secure`: a flow says so, which users see and

@@ -71,10 +71,15 @@ impl DbClient {
     pub fn new(remote: &str, now: Millis) -> Result<DbClient, String> {
         let target = Target::parse(remote, PORT).map_err(|e| e.to_string())?;
         let config = Config { lock: Some(DAEMON_LOCK.to_owned()), ..Config::open_vswitch(&TABLES) };
+        let mut reconnect = Reconnect::new(remote, Wording::Ovsdb, now);
+        if matches!(target, Target::Unix(_)) {
+            // The kernel tells when the other end is gone.
+            reconnect.set_probe_interval(0);
+        }
         Ok(DbClient {
             replica: Replica::new(config),
             target,
-            reconnect: Reconnect::new(remote, Wording::Ovsdb, now),
+            reconnect,
             connection: None,
             in_flight: None,
             refused: None,
