@@ -34,7 +34,8 @@ RULES = [(re.compile(pattern, re.M), replacement) for pattern, replacement in [
     (r"duration_sec=\d+|duration_nsec=\d+", "duration=<t>"),
     (r"\bidle_age=\d+, |\bhard_age=\d+, ", ""),
     (r"used:[0-9.]+s", "used:<t>s"),
-    (r"0000aa55aa5500[0-9a-f]{2}|aa:55:aa:55:00:[0-9a-f]{2}", "<mac>"),
+    # Dummies are numbered as they are opened, which the stock switch does again for a device that it failed to add.
+    (r"0000aa55aa55[0-9a-f]{4}|aa:55:aa:55(:[0-9a-f]{2}){2}", "<mac>"),
     (r"(\bp[ab]\): addr:)[0-9a-f:]{17}", r"\1<random>"),
     (r"\brecirc_id=[1-9]\d*", "recirc_id=<id>"),
     (r"recirc_id\((0x[1-9a-f][0-9a-f]*)\)", "recirc_id(<id>)"),
