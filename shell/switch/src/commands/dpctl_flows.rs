@@ -99,7 +99,18 @@ fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
     backer.datapath.maintain(now);
     let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
     let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
-    for flow in backer.datapath.flow_dump_by_worker(workers::MAIN, now) {
+    let counted = backer.datapath.flow_dump_by_worker(workers::MAIN, now);
+    // A flow put by hand is every worker's, whether or not its packets have come by there.
+    let by_hand = |flow: &&DpFlow| flow.created.is_none();
+    let put: Vec<DpFlow> = places
+        .iter()
+        .flat_map(|place| {
+            let uncounted =
+                |f: &DpFlow| DpFlow { worker: Some(place.id), stats: Default::default(), ..f.clone() };
+            counted.iter().filter(by_hand).map(uncounted).collect::<Vec<_>>()
+        })
+        .collect();
+    for flow in put.into_iter().chain(counted) {
         let core = core_of(flow.worker);
         let at = all.iter().position(|(c, _)| *c == core).unwrap_or_else(|| {
             all.push((core, Vec::new()));

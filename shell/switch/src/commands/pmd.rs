@@ -2,7 +2,6 @@
 
 use super::{Answer, unknown};
 use crate::backer::Backer;
-use crate::bridge::Bridge;
 use crate::port::Backing;
 use crate::switch::Switch;
 use crate::workers::WorkerPlace;
@@ -31,7 +30,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
             }
             "".into()
         }
-        "dpif-netdev/pmd-rxq-show" => rxq_show(&asked, switch.bridges.values()).into(),
+        "dpif-netdev/pmd-rxq-show" => rxq_show(&asked, &rxqs(switch, asked.backer)).into(),
         _ => unknown(name),
     });
     result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
@@ -133,19 +132,21 @@ fn cycles_text(tally: &Tally) -> String {
 }
 
 /// Queues of poll-mode ports: the name of the port, the number of the queue.
-fn rxqs<'a>(kind: &'a str, bridges: impl Iterator<Item = &'a Bridge>) -> Vec<(String, usize)> {
-    let ports = bridges.filter(|b| b.config.datapath_type == kind).flat_map(|b| b.ports.values());
-    let devices = ports.filter_map(|p| match &p.backing {
-        Backing::Device { netdev, .. } if netdev.is_pmd() => Some((p.name.clone(), netdev.n_rxq())),
-        _ => None,
+fn rxqs(switch: &Switch, backer: &Backer) -> Vec<(String, usize)> {
+    let made = switch.hand_made.get(&backer.name());
+    let bridges = switch.bridges.values().filter(|b| made.is_none() && b.config.datapath_type == backer.kind);
+    let ports = bridges.flat_map(|b| b.ports.values()).filter_map(|p| match &p.backing {
+        Backing::Device { netdev, .. } => Some(netdev),
+        Backing::Patch { .. } => None,
     });
+    let devices = ports.chain(made.into_iter().flat_map(|m| m.devices.values())).filter(|d| d.is_pmd());
     let mut all: Vec<(String, usize)> =
-        devices.flat_map(|(name, n)| (0..n).map(move |q| (name.clone(), q))).collect();
+        devices.flat_map(|d| (0..d.n_rxq()).map(|q| (d.name().to_owned(), q))).collect();
     all.sort();
     all
 }
 
-fn rxq_show<'a>(asked: &'a Asked<'_>, bridges: impl Iterator<Item = &'a Bridge>) -> String {
+fn rxq_show(asked: &Asked<'_>, rxqs: &[(String, usize)]) -> String {
     let places = places(asked);
     if places.is_empty() {
         return String::new();
@@ -156,9 +157,8 @@ fn rxq_show<'a>(asked: &'a Asked<'_>, bridges: impl Iterator<Item = &'a Bridge>)
     };
     let mut text = format!("Displaying last {seconds} seconds pmd usage %\n");
     // There is one poll-mode worker; it has the queues of all poll-mode ports.
-    let rxqs = rxqs(&asked.backer.kind, bridges);
     for place in places.iter().filter(|p| p.core != CoreId::UNPINNED) {
-        text += &pmd_text(place.numa, place.core.0, &rxqs);
+        text += &pmd_text(place.numa, place.core.0, rxqs);
     }
     text
 }
