@@ -98,6 +98,8 @@ pub struct RecircTable {
     states: HashMap<u32, (Arc<Frozen>, u64)>,
     by_hash: HashMap<u64, Vec<u32>>,
     last: u32,
+    /// States that nothing refers to since the last [`RecircTable::expire`], and since the one before.
+    unused: [Vec<u32>; 2],
 }
 
 fn hash_of(state: &Frozen) -> u64 {
@@ -144,21 +146,31 @@ impl RecircTable {
         self.states.get(&id).map(|(s, _)| Arc::clone(s))
     }
 
-    /// Gives a reference back; the last one frees the id.
+    /// Gives a reference back. A state without any is not given out again, but packets that are on their way still find
+    /// it until the second [`RecircTable::expire`] from now.
     pub fn release(&mut self, id: u32) {
-        let Some((state, refs)) = self.states.get_mut(&id) else { return };
+        let Some((state, refs)) = self.states.get_mut(&id).filter(|(_, refs)| *refs > 0) else { return };
         *refs -= 1;
         if *refs > 0 {
             return;
         }
         let hash = hash_of(state);
-        self.states.remove(&id);
+        self.unused[0].push(id);
         if let Some(ids) = self.by_hash.get_mut(&hash) {
             ids.retain(|i| *i != id);
             if ids.is_empty() {
                 self.by_hash.remove(&hash);
             }
         }
+    }
+
+    /// Time has passed: what was unused for a whole such time goes.
+    pub fn expire(&mut self) {
+        let [young, old] = &mut self.unused;
+        for id in old.drain(..) {
+            self.states.remove(&id);
+        }
+        std::mem::swap(young, old);
     }
 
     /// States held.
@@ -198,8 +210,13 @@ mod tests {
         t.release(1);
         assert!(t.thaw(1).is_some());
         t.release(1);
-        assert!(t.thaw(1).is_none() && t.len() == 1 && t.by_hash.len() == 1);
+        assert!(t.thaw(1).is_some() && t.by_hash.len() == 1, "for packets on their way");
         assert_eq!(t.freeze(state(1)), Some(3));
+        t.expire();
+        assert!(t.thaw(1).is_some());
+        t.release(1);
+        t.expire();
+        assert!(t.thaw(1).is_none() && t.len() == 2 && t.by_hash.len() == 2);
     }
 
     #[test]

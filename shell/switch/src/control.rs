@@ -117,6 +117,11 @@ impl Control {
             ids.iter().for_each(|&id| table.release(id));
         }
     }
+
+    /// Frees frozen states that nothing has referred to for a while; to be called about once a second.
+    pub fn expire_frozen(&self) {
+        lock(&self.recirc).expire();
+    }
 }
 
 impl Recirc for Control {

@@ -234,6 +234,7 @@ impl Switch {
         }
         self.last.expiry = now;
         self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
+        self.backers.values().for_each(|b| b.control.expire_frozen());
         for bridge in self.bridges.values_mut() {
             let before = bridge.macs.lock().generation();
             bridge.macs.lock().run(now);
