@@ -44,6 +44,12 @@ impl Walk<'_> {
                 return true;
             }
             self.report_actions(Kind::Action, "", std::slice::from_ref(action));
+            if let Action::CheckPktLarger { len, dst } = action {
+                if self.check_pkt_larger(*len, *dst, &actions[i + 1..]) {
+                    return true;
+                }
+                continue;
+            }
             let final_one = last && i + 1 == actions.len() && self.action_set.is_empty();
             let rest = match self.action(action, final_one, in_bucket) {
                 Then::Next => continue,
@@ -203,7 +209,6 @@ impl Walk<'_> {
             Action::Decap { .. } => self.not_supported("decap"),
             Action::DecNshTtl => self.not_supported("dec_nsh_ttl"),
             Action::DeleteField(_) => self.not_supported("delete_field"),
-            Action::CheckPktLarger { .. } => self.not_supported("check_pkt_larger"),
             other => {
                 debug_assert!(false, "{other:?} is done elsewhere");
             }

@@ -21,6 +21,7 @@ mod learn;
 mod lookup;
 mod normal;
 mod outcome;
+mod packet_len;
 mod ports;
 mod report;
 mod snapshot;

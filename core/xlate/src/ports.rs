@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         (self.stack, self.action_set) = (stack, action_set);
     }
 
-    fn end_isolated(&mut self) {
+    pub(crate) fn end_isolated(&mut self) {
         if !self.freezing {
             self.run_action_set();
         }

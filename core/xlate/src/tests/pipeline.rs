@@ -217,3 +217,26 @@ fn popping_the_last_label_brings_the_packet_back() {
     let o = translate(&s, &input(&back, &recirc));
     assert!(matches!(o.actions.as_slice(), [DpAction::Set(SetField::Ipv4(_)), DpAction::Output(PortNo(2))]));
 }
+
+#[test]
+fn the_length_of_a_packet_is_asked_of_the_datapath() {
+    let mut b = LabBridge::with_ports(BR0, 4, 0);
+    let bit = flow::Subfield::new(FieldId::Reg0, 0, 1).unwrap();
+    b.flow(0, 1, &[], vec![Action::CheckPktLarger { len: 200, dst: bit }, resubmit(1)]);
+    b.flow(1, 2, &[(FieldId::Reg0, 1)], vec![out(2), resubmit(2)]);
+    b.flow(1, 1, &[], vec![out(3), resubmit(2)]);
+    b.flow(2, 1, &[], vec![Action::SetEthDst(mac(9)), out(4)]);
+    let mut s = switch(&mut [b]);
+    s.capabilities.check_pkt_len = true;
+    let port = |n| DpAction::Output(PortNo(n));
+    let o = run(&s, &tcp(1));
+    let [DpAction::CheckPktLen(check)] = &o.actions[..] else { panic!("{:?}", o.actions) };
+    assert_eq!(check.pkt_len, 200);
+    assert_eq!(check.greater, [port(2), set_dst(9), port(4)]);
+    assert_eq!(check.less_equal, [port(3), set_dst(9), port(4)]);
+    assert!(o.slow.is_empty());
+    s.capabilities.check_pkt_len = false;
+    let o = run(&s, &tcp(1));
+    assert_eq!(o.slow, dpif::SlowReason::ACTION);
+    assert!(!o.actions.iter().any(|a| matches!(a, DpAction::CheckPktLen(_))));
+}

@@ -1,0 +1,45 @@
+//! `check_pkt_larger`: the walk forks, since the length of a packet is no field that a megaflow could match.
+//!
+//! The datapath asks for the length; what follows in the list is translated once for each answer. A datapath that cannot
+//! ask leaves its packets to the control half, one by one.
+
+use crate::walk::Walk;
+use dpif::{CheckPktLen, DpAction, SlowReason};
+use flow::Subfield;
+use openflow::action::Action;
+
+impl Walk<'_> {
+    /// Does `check_pkt_larger` and what follows it. False: what follows is still to be done.
+    pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
+        if !self.snapshot.capabilities.check_pkt_len {
+            let larger = self.input.packet.is_some_and(|p| p.len() > usize::from(len));
+            dst.set(&mut self.flow, u128::from(larger));
+            self.out.slow |= SlowReason::ACTION;
+            return false;
+        }
+        let flow = Box::new(self.flow);
+        let (stack, action_set) = (self.stack.clone(), self.action_set.clone());
+        self.commit();
+        let outside = std::mem::take(&mut self.out.actions);
+        let base = Box::new(self.base);
+        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        let mut ended = false;
+        let [greater, less_equal] = [1, 0].map(|larger| {
+            (self.flow, self.base) = (*flow, *base);
+            (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, false);
+            self.stack.clone_from(&stack);
+            self.action_set.clone_from(&action_set);
+            dst.set(&mut self.flow, larger);
+            self.actions(rest, true, false);
+            self.end_isolated();
+            ended |= self.exit && larger == 1;
+            std::mem::take(&mut self.out.actions)
+        });
+        self.out.actions = outside;
+        self.out.actions.push(DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len: len, greater, less_equal })));
+        (self.flow, self.base) = (*flow, *base);
+        (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
+        (self.stack, self.action_set) = (stack, action_set);
+        true
+    }
+}
