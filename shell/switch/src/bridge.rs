@@ -51,6 +51,8 @@ pub struct Bridge {
     pub packet_in_on_miss: bool,
     /// A controller is connected.
     pub alive: bool,
+    /// The MTU that its internal ports were brought to last.
+    pub mtu: Option<u32>,
     /// It was configured once.
     pub configured: bool,
     bundles: HashMap<String, BundleId>,
@@ -87,6 +89,7 @@ impl Bridge {
             alone_since: None,
             packet_in_on_miss: false,
             alive: false,
+            mtu: None,
             configured: false,
             bundles: HashMap::new(),
             retired: HashMap::new(),

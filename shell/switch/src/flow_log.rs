@@ -4,7 +4,7 @@
 //! them. **Threads**: workers and the main loop.
 
 use crate::commands::flow_text::{Style, flow_line, key_only};
-use dpif::DpFlow;
+use dpif::{DpAction, DpFlow};
 use dpif::text::{NoNames, actions_text, ufid_text};
 use flow::{Flow, Match};
 use runtime::log::Level;
@@ -36,6 +36,20 @@ pub fn added(flow: &DpFlow) {
         let matching = Match::new(&flow.key, &flow.mask).text(&flow::text::NoNames);
         runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "flow match: {matching}");
     }
+}
+
+/// A megaflow does something else from now on.
+pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
+    let ufid = || ufid_text(flow.ufid);
+    let text = |actions: &[DpAction]| actions_text(actions, &NoNames);
+    let key = |verbose| dpif::text::key_text(&flow.key, Some(&flow.mask), verbose, &NoNames);
+    DPIF.log_lazily(&DPIF_LIMIT, Level::Dbg, || {
+        format!("{datapath}: put[modify] {} {}, actions:{}", ufid(), key(true), text(actions))
+    });
+    DATAPATH.log_lazily(&DATAPATH_LIMIT, Level::Dbg, || {
+        let (ufid, old) = (ufid(), text(&flow.actions));
+        format!("flow_mod: {ufid} mega_{ufid} {}, old_actions:{old}, actions:{}", key(false), text(actions))
+    });
 }
 
 /// Megaflows were read.

@@ -22,6 +22,7 @@ mod hand_made;
 pub mod handler;
 mod limits;
 pub mod macs;
+mod mtu;
 pub mod openflow;
 pub mod options;
 mod owner;

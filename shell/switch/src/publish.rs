@@ -54,6 +54,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
     let tables = bridge.ofproto.publish();
     let rows: Vec<(String, PortConfig)> =
         bridge.config.ports.iter().map(|(name, row)| (name.clone(), row.clone())).collect();
+    number_bundles(bridge);
     let mut ports = BTreeMap::new();
     let mut bundles = Vec::new();
     for (name, row) in rows {
@@ -83,8 +84,8 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
             protected: row.protected,
         });
     }
-    // Floods go out in the order of port numbers.
-    bundles.sort_by_key(|b| b.ports.first().copied());
+    // Floods go out in the order in which the ports came.
+    bundles.sort_by_key(|b| b.id);
     xlate::Bridge {
         id: bridge.id,
         name: bridge.name.clone(),
@@ -100,6 +101,16 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
             FragMode::NxMatch => Fragments::Match,
             FragMode::Normal | FragMode::Reassemble => Fragments::Normal,
         },
+    }
+}
+
+/// Bundles are numbered as they come; of those that come together the bridge's own is first, then by port number.
+fn number_bundles(bridge: &mut Bridge) {
+    let mut ports: Vec<(u16, String)> =
+        bridge.ports.values().map(|p| (p.ofport.0.wrapping_sub(OfPort::LOCAL.0), p.port_row.clone())).collect();
+    ports.sort();
+    for (_, row) in ports {
+        bridge.bundle_id(&row);
     }
 }
 

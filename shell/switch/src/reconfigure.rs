@@ -42,6 +42,7 @@ impl Switch {
             }
             for bridge in self.bridges.values_mut() {
                 configure_bridge::pick_addresses(bridge);
+                crate::mtu::follow(bridge);
             }
             self.mark_all_dirty();
         }

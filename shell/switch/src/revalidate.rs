@@ -45,6 +45,7 @@ fn check(backer: &Backer, published: &crate::control::Published, flow: &DpFlow, 
             backer.datapath.flow_del(flow.ufid, now);
         }
         Some(t) if *t.actions != *flow.actions => {
+            crate::flow_log::modified(&backer.name(), flow, &t.actions);
             // The flow may be gone by now; then there is nothing to mend.
             let _ = backer.datapath.flow_modify(flow.ufid, t.actions, Some(t.owner));
         }

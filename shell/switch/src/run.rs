@@ -261,6 +261,7 @@ impl Switch {
             crate::add_interface::add(self, &desired, &bridge, &name);
         }
         self.bridges.values_mut().for_each(crate::configure_bridge::pick_addresses);
+        self.bridges.values_mut().for_each(crate::mtu::follow);
         self.mark_all_dirty();
     }
 

@@ -42,7 +42,7 @@ impl<'a> Item<'a> {
 }
 
 pub(super) fn number<T: TryFrom<u128>>(text: &str) -> Option<T> {
-    parse_integer(text, 16).and_then(|v| T::try_from(v).ok())
+    parse_integer(text.trim_start(), 16).and_then(|v| T::try_from(v).ok())
 }
 
 /// Value and mask; no mask is `full`.
@@ -70,8 +70,13 @@ pub(super) fn items(text: &str) -> Result<Vec<Item<'_>>, TextError> {
 
 fn item_len(text: &str) -> Option<usize> {
     let mut depth = 0usize;
+    let mut value_begins = false;
     for (at, c) in text.char_indices() {
+        // Space may stand before a value.
+        let skipped = value_begins && c.is_ascii_whitespace();
+        value_begins = c == '=' || skipped;
         match c {
+            _ if skipped => {}
             '(' | '{' => depth += 1,
             ')' | '}' => depth = depth.checked_sub(1)?,
             c if depth == 0 && SPACE.contains(&c) => return Some(at),

@@ -221,10 +221,15 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         }),
         Action::Learn(l) => learn(l, m),
         Action::Ct(ct) => conntrack(ct, m, cx),
-        Action::Clone(list) | Action::WriteActions(list) => {
+        Action::Clone(list) => {
             let mut inner = *m;
             list.iter().try_for_each(|a| one(a, &mut inner, cx))
         }
+        // In which order a set is executed, and on what, is not known yet: what does not fit the match may fit then.
+        Action::WriteActions(list) => list.iter().try_for_each(|a| match one(a, &mut m.clone(), cx) {
+            Err(OfError::BacMatchInconsistent) => Ok(()),
+            other => other,
+        }),
         Action::GotoTable(table) => {
             let backwards = cx.limits.table != TABLE_ALL && cx.limits.table >= *table;
             let beyond = cx.limits.n_tables != TABLE_ALL && *table >= cx.limits.n_tables;
