@@ -18,7 +18,7 @@ pub struct Pair {
     pub stock: Switch,
     /// The switch under test.
     pub ours: Switch,
-    /// Whether the words of a trace stay out of the comparison: the oracle is of another version.
+    /// Whether the words of a trace and the width of megaflows stay out of the comparison: the oracle is of another version.
     pub loose: bool,
 }
 
@@ -100,7 +100,7 @@ impl Pair {
         let (stock, ours) = (normal::trace(&stock), normal::trace(&ours));
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
             let (a, b) = (normal::line(&stock, what), normal::line(&ours, what));
-            if a != b {
+            if a != b && !(self.loose && what == "Megaflow:") {
                 return Ok(Some(Difference { what, stock, ours }));
             }
         }
@@ -142,7 +142,7 @@ impl Pair {
             |s| Ok(normal::datapath_flows(&s.ctl("dpctl/dump-flows", &[])?)),
             false,
         )?;
-        if d.is_some() {
+        if d.is_some() && !self.loose {
             return Ok(d);
         }
         self.both(|s| s.ctl("revalidator/purge", &[]))?;

@@ -2,7 +2,7 @@
 //!
 //! Runs cases `N..N+M`. For each difference it prints the seed, the least flows and packets that show it and both answers; ends
 //! with 1 when there was one. `--stock-dir` is a built source tree of the stock switch (without: the installed one), `--ours` the
-//! daemon to test, `--loose` leaves the words of traces out (for an oracle of another version), `--keep-going` is how many
+//! daemon to test, `--loose` leaves the words of traces and megaflows out (for an oracle of another version), `--keep-going` is how many
 //! differences are enough.
 
 use std::path::PathBuf;

@@ -131,7 +131,12 @@ pub fn datapath_flows(text: &str) -> String {
             .split_once("vlan(vid=")
             .and_then(|(_, t)| t.split_once(')'))
             .map_or(String::new(), |(t, _)| format!("push_vlan(vid={t})"));
-        format!("{head}actions:{}", sort_outputs(list, &tag))
+        // Where a key's metadata stand changed between versions.
+        let (key, counters) = head.split_once(", ").unwrap_or((head, ""));
+        let mut key = split(key);
+        key.sort_unstable();
+        let key = key.join(",");
+        format!("{key}, {counters}actions:{}", sort_outputs(list, &tag))
     });
     let lines: Vec<String> = lines.collect();
     sorted_lines(&lines.join("\n"))

@@ -129,7 +129,7 @@ impl Switch {
 
     fn make_bridges(&mut self) -> io::Result<()> {
         // The stock switch answers `revalidator/wait` after its next sweep: let that be soon.
-        self.vsctl("--no-wait init -- set open . other_config:max-revalidator=20")?;
+        self.vsctl("--no-wait init -- set open . other_config:max-revalidator=100")?;
         for (n, bridge) in ["br0", "br1"].iter().enumerate() {
             let mode = if n == 0 { "secure" } else { "standalone" };
             self.vsctl(&format!(

@@ -40,11 +40,17 @@ impl Table {
             let mut words = vec![format!("table={number},priority={priority}")];
             words.extend(matching(rng, kind));
             let does = actions::list(rng, kind, number, groups);
+            // A tag can be taken off only where the match says that there is one.
+            if ["strip_vlan", "pop_vlan"].iter().any(|a| does.contains(a))
+                && !words.iter().any(|w| w.contains("vlan"))
+            {
+                words.push("vlan_tci=0x1000/0x1000".to_owned());
+            }
             table.flows.push(format!("flow add {},actions={does}", words.join(",")));
         }
         for number in 0..TABLES {
             if rng.chance(85) {
-                let does = actions::list(rng, Kind::Any, number, groups);
+                let does = without_pop(rng, Kind::Any, number, groups);
                 table.flows.push(format!("flow add table={number},priority=1,actions={does}"));
             }
         }
@@ -70,6 +76,16 @@ fn kind(rng: &mut Rng) -> Kind {
     ])
 }
 
+/// Actions of a flow whose match says nothing of tags: none is taken off.
+fn without_pop(rng: &mut Rng, kind: Kind, table: u64, groups: u64) -> String {
+    loop {
+        let does = actions::list(rng, kind, table, groups);
+        if !does.contains("strip_vlan") && !does.contains("pop_vlan") {
+            return does;
+        }
+    }
+}
+
 /// A few flows that are one conjunction, and the flow that it leads to.
 fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64, groups: u64) {
     let id = priority;
@@ -82,7 +98,7 @@ fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64
             ));
         }
     }
-    let does = actions::list(rng, Kind::Ip, table, groups);
+    let does = without_pop(rng, Kind::Ip, table, groups);
     flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={does}"));
 }
 
