@@ -49,11 +49,8 @@ pub fn action_text(action: &Action, names: &dyn PortNames) -> String {
         Action::ClearActions => "clear_actions".to_owned(),
         Action::WriteActions(list) => format!("write_actions({})", actions_text(list, names)),
         Action::WriteMetadata { value, mask } => match mask {
-            // As printf's `%#x`: a zero has no prefix.
-            &u64::MAX if *value == 0 => "write_metadata:0".to_owned(),
-            &u64::MAX => format!("write_metadata:{value:#x}"),
-            mask if *value == 0 => format!("write_metadata:0/{mask:#x}"),
-            mask => format!("write_metadata:{value:#x}/{mask:#x}"),
+            &u64::MAX => format!("write_metadata:{}", hex((*value).into())),
+            mask => format!("write_metadata:{}/{mask:#x}", hex((*value).into())),
         },
         Action::GotoTable(table) => format!("goto_table:{table}"),
         _ => header_text(action, names),
