@@ -49,7 +49,7 @@ impl Continuation {
             list
         };
         if self.bridge != 0 {
-            put(&mut out, kind::BRIDGE, &[&[0; 4], &self.bridge.to_be_bytes()[..]].concat());
+            put(&mut out, kind::BRIDGE, &self.bridge.to_be_bytes());
         }
         for (value, bytes) in self.stack.iter().rev() {
             let mut item = Vec::new();
@@ -91,10 +91,7 @@ impl Continuation {
         while !r.is_empty() {
             let (what, mut p) = pull(&mut r)?;
             match what {
-                kind::BRIDGE => {
-                    p.skip(4)?;
-                    out.bridge = p.u128()?;
-                }
+                kind::BRIDGE => out.bridge = p.u128()?,
                 kind::STACK => {
                     let bytes = p.len();
                     let width = u8::try_from(bytes).ok().filter(|n| *n <= 16).ok_or(OfError::BpcBadLen)?;

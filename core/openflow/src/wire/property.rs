@@ -16,9 +16,9 @@ pub(super) fn put(out: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     out.u16(kind).u16((4 + payload.len()) as u16).bytes(payload).pad8(start);
 }
 
-/// A number of one byte: properties of numbers are eight bytes long with their padding.
+/// A number of one byte. OpenFlow has no such property; the length says that it is one byte, as Open vSwitch does.
 pub(super) fn put_u8(out: &mut Vec<u8>, kind: u16, v: u8) {
-    put(out, kind, &[v, 0, 0, 0]);
+    put(out, kind, &[v]);
 }
 
 /// A number of two bytes.
