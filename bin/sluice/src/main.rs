@@ -66,6 +66,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn usage() -> String {
-    format!("usage: sluice TOOL [ARG...]\nTools: {TOOLS} (each has --help)")
+const fn usage() -> &'static str {
+    "usage: sluice TOOL [ARG...]
+Tools (each has --help):
+  vsctl   reads and changes the configuration: bridges, ports, the database
+  ofctl   asks an OpenFlow switch, or tells it what to do: flows, groups, ports
+  appctl  asks a running daemon, or tells it what to do: traces, tables, logs
+They look for the switch in OVS_RUNDIR, else in /var/run/openvswitch, and mostly need root."
 }

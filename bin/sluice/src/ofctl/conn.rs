@@ -243,5 +243,9 @@ fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String),
             Err(e) => return fail(format!("{}: failed to open socket ({})", path.display(), error_text(&e))),
         }
     }
-    fail(format!("{target} is not a bridge or a socket"))
+    let looked = match cx.progname.starts_with("ovs-") {
+        true => String::new(),
+        false => format!(" (no {target}.{suffix} in {}: is the switch running?)", cx.dirs.run.display()),
+    };
+    fail(format!("{target} is not a bridge or a socket{looked}"))
 }

@@ -53,7 +53,10 @@ fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fai
         return context::print(&commands::usage(&call.name));
     }
     if has("version") {
-        return context::print(&format!("{}\nOpenFlow versions 0x1:0x6\n", runtime::version_text(&call.name)));
+        return context::print(&format!(
+            "{}\nOpenFlow versions 0x1:0x6\n",
+            runtime::version_text(&call.name)
+        ));
     }
     let (settings, args) = options::settings(parsed, &dirs)?;
     if let Some(limit) = settings.timeout {

@@ -118,7 +118,11 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     connection.persistent = options.retry || options.db.split(',').any(dial::is_passive);
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
-        Broken::Connection(why) => End::Fatal(format!("{}: database connection failed ({why})", options.db)),
+        Broken::Connection(why) => {
+            let hint =
+                if call.compat { "" } else { "; is the switch running, and OVS_RUNDIR its directory?" };
+            End::Fatal(format!("{}: database connection failed ({why}){hint}", options.db))
+        }
     };
     let mut seen = 0;
     let done = loop {
@@ -288,11 +292,13 @@ fn print(options: &Options, answers: Vec<Answer>) {
 /// Says which new interfaces the switch could not set up.
 fn report_interfaces(call: &Call, dirs: &Dirs, connection: &Connection<'_>, rows: &[Uuid]) -> ExitCode {
     let mut failed = false;
+    // Our daemon's log goes by our daemon's name.
+    let daemon = if call.compat { "ovs-vswitchd" } else { "sluiced" };
     let new = rows.iter().filter_map(|row| connection.replica.row("Interface", *row));
     for iface in new.filter(|iface| iface.opt_int("ofport").unwrap_or(-1) == -1) {
         let why = iface.opt_str("error").filter(|e| !e.is_empty()).map(|e| format!(": {e}"));
         eprintln!(
-            "{}: Error detected while setting up '{}'{}.  See ovs-vswitchd log for details.",
+            "{}: Error detected while setting up '{}'{}.  See {daemon} log for details.",
             call.name,
             iface.str("name"),
             why.unwrap_or_default()
