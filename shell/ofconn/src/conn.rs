@@ -163,6 +163,7 @@ impl Conn {
             Ok(true) => {
                 let mut session = Session::new(&self.settings.target, false, self.versions);
                 session.async_by_default = self.settings.async_messages;
+                session.set_tap(!self.snoopers.is_empty());
                 self.session = Some(session);
             }
             Ok(false) => {}
@@ -207,9 +208,9 @@ impl Conn {
 
     /// Writes what is queued; ends a session that has failed.
     pub(crate) fn flush(&mut self, now: Millis) {
-        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
-        let copies = session.take_tap();
+        let copies = self.session.as_mut().map(Session::take_tap).unwrap_or_default();
         self.snoopers.retain_mut(|s| s.turn(&copies));
+        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
         session.set_tap(!self.snoopers.is_empty());
         let written = session.flush(stream);
         if let Some(why) = session.failure() {
@@ -232,7 +233,6 @@ impl Conn {
         if let Some(mut session) = self.session.take() {
             session.flow_mods.report(self.reconnect.name(), now);
         }
-        self.snoopers.clear();
     }
 
     pub(crate) fn log(&mut self) {

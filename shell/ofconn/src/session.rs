@@ -194,9 +194,11 @@ impl Session {
         self.output.push(bytes);
     }
 
-    /// Queues a message. One that the version has no form for is not sent.
+    /// Queues a message. One that the version has no form for is not sent; flows that are too large for it are left out.
     pub fn send(&mut self, message: &Message) {
-        for bytes in openflow::encode(message, self.dialect).unwrap_or_default() {
+        let encoded = openflow::encode(message, self.dialect)
+            .or_else(|e| trace::without_oversized(message, self.dialect).ok_or(e));
+        for bytes in encoded.unwrap_or_default() {
             self.sent += 1;
             trace::sent(&self.name, &bytes);
             if let Some(tap) = self.tap.as_mut().filter(|_| self.state == SessionState::Open) {

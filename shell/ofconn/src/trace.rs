@@ -2,7 +2,8 @@
 
 use openflow::flow_mod::FlowCommand;
 use openflow::text::NoNames;
-use openflow::{Version, VersionSet};
+use openflow::stats::FlowStats;
+use openflow::{Body, Dialect, Message, Version, VersionSet};
 use runtime::log::Level;
 use runtime::{Module, RateLimit};
 use std::fmt;
@@ -11,6 +12,8 @@ use units::Millis;
 pub(crate) static VCONN: Module = Module::new("vconn");
 static MESSAGES: RateLimit = RateLimit::new(600, 600);
 static CONNMGR: Module = Module::new("connmgr");
+static OFP_FLOW: Module = Module::new("ofp_flow");
+static OVERSIZED: RateLimit = RateLimit::new(1, 5);
 
 /// A message as text, made only if it is logged.
 struct Text<'a>(&'a [u8]);
@@ -37,6 +40,25 @@ pub(crate) fn negotiated(name: &str, agreed: Version, ours: VersionSet, peers: V
         versions(ours),
         versions(peers)
     );
+}
+
+/// Flow statistics that cannot be written because of some flow that no message holds, without those flows.
+pub(crate) fn without_oversized(message: &Message, dialect: Dialect) -> Option<Vec<Vec<u8>>> {
+    let Body::FlowStatsReply(all) = &message.body else { return None };
+    let reply = |flows: Vec<FlowStats>| message.reply(Body::FlowStatsReply(flows));
+    let mut kept = Vec::new();
+    for flow in all {
+        if openflow::encode(&reply(vec![flow.clone()]), dialect).is_ok() {
+            kept.push(flow.clone());
+        } else {
+            runtime::warn_rl!(
+                OFP_FLOW,
+                OVERSIZED,
+                "Flow exceeded the maximum flow statistics reply size and was excluded from the response set"
+            );
+        }
+    }
+    openflow::encode(&reply(kept), dialect).ok()
 }
 
 /// Some versions in words.
