@@ -7,7 +7,7 @@ BIN := target/release
 
 build:
 	@scripts/setup build
-	$(CARGO) build --release -p sluiced -p sluice
+	$(CARGO) build --release --target-dir target -p sluiced -p sluice
 
 run: build
 	@scripts/setup run

@@ -54,6 +54,17 @@ fn features_10(raw: u32) -> u32 {
     raw & 0x7f | (raw & 0xf80) << 4
 }
 
+/// The highest speed among features, in kbps; 0 if they name none.
+fn features_speed(f: u32) -> u32 {
+    match f {
+        f if f & features::FD_10GB != 0 => 10_000_000,
+        f if f & (features::FD_1GB | features::HD_1GB) != 0 => 1_000_000,
+        f if f & (features::FD_100MB | features::HD_100MB) != 0 => 100_000,
+        f if f & (features::FD_10MB | features::HD_10MB) != 0 => 10_000,
+        _ => 0,
+    }
+}
+
 fn features_to_10(f: u32) -> u32 {
     f & 0x7f | f >> 4 & 0xf80
 }
@@ -68,6 +79,8 @@ pub(super) fn decode(r: &mut Reader, version: Version) -> Result<Port, OfError> 
             for f in [&mut p.current, &mut p.advertised, &mut p.supported, &mut p.peer] {
                 *f = features_10(r.u32()?);
             }
+            // 1.0 carries no speeds: they are those of the features.
+            (p.current_speed, p.max_speed) = (features_speed(p.current), features_speed(p.supported));
             Ok(p)
         }
         Version::V11 | Version::V12 | Version::V13 => {
