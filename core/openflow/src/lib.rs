@@ -20,5 +20,5 @@ pub use action::Action;
 pub use error::OfError;
 pub use flow_mod::FlowMod;
 pub use message::{Body, Message, Xid};
-pub use wire::{Continuation, Dialect, decode, encode, next_frame};
 pub use version::{Version, VersionSet};
+pub use wire::{Continuation, Dialect, decode, encode, next_frame};

@@ -39,6 +39,8 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             running.port_news = true;
             running.conns.send_port_status(PortReason::Add, &message, None, None);
         }
+        // It is tried again with every change; what is known already is not said again.
+        Err(text) if running.failed.get(name) == Some(&text) => {}
         Err(text) => {
             runtime::warn!(LOG, "{text}");
             running.failed.insert(name.to_owned(), text);

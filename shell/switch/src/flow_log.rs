@@ -4,8 +4,8 @@
 //! them. **Threads**: workers and the main loop.
 
 use crate::commands::flow_text::{Style, flow_line, key_only};
-use dpif::{DpAction, DpFlow};
 use dpif::text::{NoNames, actions_text, ufid_text};
+use dpif::{DpAction, DpFlow};
 use flow::{Flow, Match};
 use runtime::log::Level;
 use runtime::{Module, RateLimit};

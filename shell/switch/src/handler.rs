@@ -208,7 +208,8 @@ impl UpcallHandler for Handler {
             return;
         }
         if let Some(state) = self.control.thaw(recirc_id) {
-            let parts = PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
+            let parts =
+                PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
             self.control.enqueue(Deed::PacketIn(Box::new(parts)));
         }
     }

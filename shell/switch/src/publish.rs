@@ -106,8 +106,11 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
 
 /// Bundles are numbered as they come; of those that come together the bridge's own is first, then by port number.
 fn number_bundles(bridge: &mut Bridge) {
-    let mut ports: Vec<(u16, String)> =
-        bridge.ports.values().map(|p| (p.ofport.0.wrapping_sub(OfPort::LOCAL.0), p.port_row.clone())).collect();
+    let mut ports: Vec<(u16, String)> = bridge
+        .ports
+        .values()
+        .map(|p| (p.ofport.0.wrapping_sub(OfPort::LOCAL.0), p.port_row.clone()))
+        .collect();
     ports.sort();
     for (_, row) in ports {
         bridge.bundle_id(&row);

@@ -13,8 +13,10 @@ use openflow::text::{
     parse_packet_out,
 };
 use openflow::{Dialect, decode, encode};
-use runtime::error_text;
+use runtime::{Module, error_text};
 use std::io::Read;
+
+static OFP_MATCH: Module = Module::new("ofp_match");
 
 /// The number of the one bundle of a connection.
 const BUNDLE: u32 = 0;
@@ -54,6 +56,17 @@ pub fn read_flows(
     Ok((mods, usable))
 }
 
+/// Says what the switch will not match, since the fields that it needs are missing: mostly a slip of the author's. The
+/// flow is sent as it is written.
+fn note_normalization(m: &FlowMod) {
+    let mut normal = m.matching;
+    if normal.normalize() {
+        runtime::info!(OFP_MATCH, "normalization changed ofp_match, details:");
+        runtime::info!(OFP_MATCH, " pre: {}", m.matching);
+        runtime::info!(OFP_MATCH, "post: {normal}");
+    }
+}
+
 /// Connects and agrees on a format that can carry the changes.
 pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
     let allowed = cx.settings.protocols;
@@ -80,6 +93,7 @@ pub fn flow_mod_message(cx: &mut Context, conn: &Conn, m: FlowMod) -> Message {
 }
 
 fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -> Result<(), Fail> {
+    mods.iter().for_each(note_normalization);
     let usable = if cx.settings.bundle { usable & Protocols::OF13_UP } else { usable };
     let mut conn = open_for_change(cx, target, usable)?;
     if cx.settings.bundle {

@@ -86,7 +86,8 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
     if exact(W_TP_DST) {
         (f.tp_dst, k.tp_dst) = (tp_dst, u16::MAX);
     }
-    normalize(&mut m);
+    // OpenFlow 1.0 lets a controller fill in what its packets cannot have.
+    m.normalize();
     Ok(m)
 }
 
@@ -104,26 +105,6 @@ fn vlan_from(m: &mut Match, vid: Option<u16>, pcp: Option<u8>) {
         *f |= u16::from(pcp & 7) << 13 | VLAN_CFI;
         *k |= 0xe000 | VLAN_CFI;
     }
-}
-
-/// Takes out of a match what its packets cannot have: OpenFlow 1.0 lets a controller fill in anything.
-pub(crate) fn normalize(m: &mut Match) {
-    let (f, k) = (m.flow, &mut m.mask);
-    let (ip, arp) = (f.dl_type == 0x0800 || f.dl_type == 0x86dd, f.dl_type == 0x0806 || f.dl_type == 0x8035);
-    let ports = ip && matches!((f.nw_proto, f.dl_type), (6 | 17 | 132, _) | (1, 0x0800) | (58, 0x86dd));
-    if f.dl_type != 0x0800 && !arp {
-        (k.nw_src, k.nw_dst) = (0, 0);
-    }
-    if !ip && !arp {
-        k.nw_proto = 0;
-    }
-    if !ip {
-        (k.nw_tos, k.nw_ttl, k.nw_frag) = (0, 0, 0);
-    }
-    if !ports {
-        (k.tp_src, k.tp_dst, k.tcp_flags) = (0, 0, 0);
-    }
-    m.flow = m.flow.masked(&m.mask);
 }
 
 /// The match of OpenFlow 1.0, as far as it can say it.

@@ -12,7 +12,7 @@ use dpif::{DpFlow, NoOwner};
 use flow::Flow;
 use std::collections::HashMap;
 use std::sync::Arc;
-use units::{CoreId, Millis, Ufid, WorkerId};
+use units::{CoreId, Millis, PortNo, Ufid, WorkerId};
 
 const NOT_FOUND: &str = "No such file or directory";
 
@@ -157,6 +157,10 @@ pub(super) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
     let modified =
         modify && datapath.flow_modify(known, Arc::clone(&actions), Some(Arc::new(NoOwner))).is_ok();
+    // Every flow of a userspace datapath is one of a port.
+    if PortNo(key.in_port) == PortNo::NONE {
+        return Err(call.error("updating flow table", Some("Invalid argument")));
+    }
     let result = match modified {
         true => Ok(known),
         false if modify && !call.may_create => Err(PutError::NotFound),

@@ -23,18 +23,18 @@ mod table;
 mod tests;
 
 pub use features::port_message;
-pub use table::report_vacancy;
 pub use monitor::{report as report_to_monitors, run as run_monitors};
+pub use table::report_vacancy;
 
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use ofconn::{ConnId, Request, Session};
 use ofproto::Tables;
-use std::sync::Arc;
 use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
 use openflow::{Body, Message, OfError, Xid};
+use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
 

@@ -1,9 +1,9 @@
 //! Nicira's extensions that set how a connection talks, and those that this switch has nothing behind yet.
 
 use super::{Answer, Service};
-use openflow::session::{TlvTableMod, TlvTableReply};
 use crate::packet_in::thawed;
 use openflow::packet_io::PacketIn;
+use openflow::session::{TlvTableMod, TlvTableReply};
 use openflow::{Body, Continuation, OfError};
 use units::PortNo;
 

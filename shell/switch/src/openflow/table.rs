@@ -3,7 +3,9 @@
 use super::{Answer, Service};
 use crate::bridge::Bridge;
 use ofproto::{Effects, TABLE_INTERNAL, VacancyEvents};
-use openflow::table::{TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy};
+use openflow::table::{
+    TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy,
+};
 use openflow::{Body, OfError};
 
 /// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: what eviction goes by.
