@@ -16,6 +16,8 @@ pub struct Command {
     pub min_args: usize,
     /// Most arguments.
     pub max_args: usize,
+    /// `list-commands` shows it.
+    pub listed: bool,
 }
 
 /// Finds a command that Open vSwitch knows.
@@ -52,7 +54,7 @@ pub fn check(name: &str, n_args: usize, offered: impl Fn(&str) -> bool) -> Resul
 /// The reply to `list-commands`.
 pub fn list_text(offered: impl Fn(&str) -> bool) -> String {
     let mut out = String::from("The available commands are:\n");
-    for c in table::COMMANDS.iter().filter(|c| offered(c.name)) {
+    for c in table::COMMANDS.iter().filter(|c| c.listed && offered(c.name)) {
         out += &format!("  {:<23} {}\n", c.name, c.usage);
     }
     out
@@ -80,5 +82,6 @@ mod tests {
         assert!(check("nosuch", 0, any).unwrap_err().starts_with("\"nosuch\" is not a valid"));
         assert!(check("version", 0, |_| false).is_err());
         assert!(list_text(any).contains("  bond/list               \n"));
+        assert!(check("revalidator/pause", 0, any).is_ok() && !list_text(any).contains("revalidator/pause"));
     }
 }

@@ -5,7 +5,12 @@ use crate::Command;
 const MANY: usize = usize::MAX;
 
 const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> Command {
-    Command { name, usage, min_args: min, max_args: max }
+    Command { name, usage, min_args: min, max_args: max, listed: true }
+}
+
+/// For tests: it is there, and `list-commands` does not say so.
+const fn hidden(name: &'static str, args: usize) -> Command {
+    Command { name, usage: "", min_args: args, max_args: args, listed: false }
 }
 
 /// Sorted by name.
@@ -140,7 +145,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("ovs/route/show", "[table=all|id]", 0, 1),
     c("qos/show", "interface", 1, 1),
     c("qos/show-types", "interface", 1, 1),
+    hidden("revalidator/pause", 0),
     c("revalidator/purge", "", 0, 0),
+    hidden("revalidator/resume", 0),
     c("revalidator/wait", "", 0, 0),
     c("rstp/show", "[bridge]", 0, 1),
     c("rstp/tcn", "[bridge]", 0, 1),

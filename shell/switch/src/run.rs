@@ -96,7 +96,7 @@ impl Switch {
                 publish(backer, &mut self.bridges);
                 backer.stale = true;
             }
-            if backer.stale && (at_once || backer.may_sweep(now)) {
+            if backer.stale && !self.paused && (at_once || backer.may_sweep(now)) {
                 backer.stale = false;
                 let started = cycles::now();
                 revalidate::sweep(backer, now);
@@ -223,7 +223,7 @@ impl Switch {
 
     /// Timeouts of flows, ages of stations, idleness of megaflows.
     fn run_expiry(&mut self, now: Millis) {
-        if now.since(self.last.idle) >= IDLE_INTERVAL {
+        if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
             for backer in self.backers.values_mut() {
                 revalidate::expire(backer, &self.limits, now);
@@ -284,7 +284,7 @@ impl Switch {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
-        for backer in self.backers.values().filter(|b| b.stale) {
+        for backer in self.backers.values().filter(|b| b.stale && !self.paused) {
             set.deadline(backer.next_sweep);
         }
         if !self.pending.is_empty() {

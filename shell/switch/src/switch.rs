@@ -48,6 +48,8 @@ pub struct Switch {
     pub next_bridge: u32,
     /// When periodic work was last done.
     pub last: Periodic,
+    /// Megaflows are left as they are until `revalidator/resume`.
+    pub paused: bool,
     /// A state changed that the database shows.
     pub status_due: bool,
     /// Statistics are to be written at the next occasion.
@@ -95,6 +97,7 @@ impl Switch {
             exiting: None,
             next_bridge: 1,
             last: Periodic { expiry: now, idle: now, ..Periodic::default() },
+            paused: false,
             status_due: false,
             statistics_due: false,
             greeted: false,
@@ -113,6 +116,7 @@ impl Switch {
             let seed = self.options.seed;
             let backer = Backer::new(kind, threads, &self.clock, self.waker.clone(), seed)?;
             backer.datapath.set_vlan_limit(self.limits.vlans);
+            backer.datapath.set_flow_limit(self.limits.flows);
             self.backers.insert(kind.to_owned(), backer);
         }
         self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())

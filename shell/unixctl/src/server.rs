@@ -147,7 +147,7 @@ impl Server {
         match format {
             Format::Text => ctl::list_text(offered).into(),
             Format::Json => {
-                let offered = ctl::all().iter().filter(|c| offered(c.name));
+                let offered = ctl::all().iter().filter(|c| c.listed && offered(c.name));
                 Reply::Json(offered.map(|c| (c.name.to_owned(), Json::from(c.usage))).collect())
             }
         }

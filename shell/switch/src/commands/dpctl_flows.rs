@@ -10,9 +10,12 @@ use datapath::PutError;
 use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
 use dpif::{DpFlow, NoOwner};
 use flow::Flow;
+use runtime::Module;
 use std::collections::HashMap;
 use std::sync::Arc;
 use units::{CoreId, Millis, PortNo, Ufid, WorkerId};
+
+static LOG: Module = Module::new("dpif_netdev");
 
 const NOT_FOUND: &str = "No such file or directory";
 
@@ -159,6 +162,7 @@ pub(super) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
         modify && datapath.flow_modify(known, Arc::clone(&actions), Some(Arc::new(NoOwner))).is_ok();
     // Every flow of a userspace datapath is one of a port.
     if PortNo(key.in_port) == PortNo::NONE {
+        runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
         return Err(call.error("updating flow table", Some("Invalid argument")));
     }
     let result = match modified {

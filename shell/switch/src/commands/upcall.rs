@@ -1,4 +1,4 @@
-//! `upcall/*` and `revalidator/purge`: how megaflows are made and kept.
+//! `upcall/*`, `revalidator/purge`, `pause` and `resume`: how megaflows are made and kept.
 
 use super::{Answer, unknown};
 use crate::backer::Backer;
@@ -29,6 +29,10 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         "upcall/enable-ufid" => {
             backers().for_each(|b| b.handler.knobs.set_ufid(true));
             "Datapath dumping tersely using UFID enabled for supported datapaths".into()
+        }
+        "revalidator/pause" | "revalidator/resume" => {
+            switch.paused = name == "revalidator/pause";
+            "".into()
         }
         "revalidator/purge" => {
             flush(switch, now);
