@@ -16,10 +16,11 @@ run: build
 stop:
 	@scripts/stop
 
-# Our programs under the peer's names, for harnesses that start a switch by them.
+# Our programs under the peer's names, for harnesses that start a switch by them. A database server of its own, apart
+# from the daemon's, does not exist yet.
 compat: build
 	@mkdir -p target/compat
-	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
+	@ln -sf ../release/sluiced target/compat/ovs-vswitchd
 	@for name in ovs-vsctl ovs-ofctl ovs-appctl; do ln -sf ../release/sluice target/compat/$$name; done
 
 test: test-unit test-system
