@@ -215,6 +215,12 @@ impl Datapath {
         self.shared.flows().modify(ufid, actions, owner).then_some(()).ok_or(PutError::NotFound)
     }
 
+    /// Gives a flow another owner and leaves the rest of it as it is: no reader and no cache notices.
+    pub fn flow_set_owner(&self, ufid: Ufid, owner: Arc<dyn FlowOwner>, now: Millis) -> Result<(), PutError> {
+        let found = self.with_credits(|flows, credits| flows.set_owner(ufid, owner, now, credits));
+        found.then_some(()).ok_or(PutError::NotFound)
+    }
+
     /// Removes a flow; what it had counted.
     pub fn flow_del(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
         self.with_credits(|flows, credits| {

@@ -190,7 +190,8 @@ impl Flows {
                 let total = FlowStats::default();
                 self.serial += 1;
                 let (key, serial) = (*flow, self.serial);
-                let entry = Entry { ufid, key, mask, actions, owner, total, lanes: Vec::new(), birth, serial };
+                let entry =
+                    Entry { ufid, key, mask, actions, owner, total, lanes: Vec::new(), birth, serial };
                 self.by_ufid.insert(ufid, index);
                 self.entries.insert(index, entry);
                 Some(index)
@@ -228,6 +229,21 @@ impl Flows {
         }
         self.entries.insert(new, entry);
         self.by_ufid.insert(ufid, new);
+        true
+    }
+
+    /// Gives a flow another owner; what it has counted until now is the old one's. Readers do not notice.
+    pub(crate) fn set_owner(
+        &mut self,
+        ufid: Ufid,
+        owner: Arc<dyn FlowOwner>,
+        now: Millis,
+        credits: &mut Credits,
+    ) -> bool {
+        let Some(&index) = self.by_ufid.get(&ufid) else { return false };
+        let Some(entry) = self.entries.get_mut(&index) else { return false };
+        fold_entry(&self.lanes, index, entry, now, credits);
+        entry.owner = owner;
         true
     }
 

@@ -251,6 +251,24 @@ fn a_modified_flow_keeps_its_statistics() {
 }
 
 #[test]
+fn a_new_owner_is_credited_for_what_comes_after_it() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    bed.send(1, &bytes);
+    let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
+    bed.send(1, &bytes);
+    let heir = Arc::new(Credited::default());
+    bed.datapath.flow_set_owner(ufid, heir.clone(), Millis(bed.now)).unwrap();
+    bed.send(1, &bytes);
+    bed.datapath.maintain(Millis(bed.now));
+    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
+    assert_eq!(heir.0.load(Ordering::Relaxed), 1);
+    assert_eq!(bed.datapath.flow_dump(Millis(bed.now))[0].stats.packets, 3);
+    assert_eq!(bed.datapath.tally().get(Event::Missed), 1);
+}
+
+#[test]
 fn a_translation_that_is_no_longer_current_is_not_published() {
     struct Stale(Arc<Credited>);
     impl UpcallHandler for Stale {

@@ -51,7 +51,7 @@ fn check(backer: &Backer, published: &crate::control::Published, flow: &DpFlow, 
         }
         // Same actions, but perhaps by other rules: those are to be credited from now on.
         Some(t) => {
-            let _ = backer.datapath.flow_modify(flow.ufid, flow.actions.clone(), Some(t.owner));
+            let _ = backer.datapath.flow_set_owner(flow.ufid, t.owner, now);
         }
     }
 }

@@ -22,7 +22,10 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
             engine.tally.drop(DropReason::RxInvalidPacket, 1);
             engine.pool.free(frame);
         } else {
-            engine.batch.packets.push(Some(Packet::new(frame, Meta { vlan_limit, ..Meta::received(in_port) })));
+            engine
+                .batch
+                .packets
+                .push(Some(Packet::new(frame, Meta { vlan_limit, ..Meta::received(in_port) })));
         }
     }
     engine.frames = frames;

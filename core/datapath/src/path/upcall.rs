@@ -60,7 +60,9 @@ fn one(
     // The packet that makes a megaflow is not one of those that the megaflow counts.
     let len = packet.frame.len() as u64;
     let mut found = None;
-    if translation.install && let Some(handler) = engine.handler.as_deref() {
+    if translation.install
+        && let Some(handler) = engine.handler.as_deref()
+    {
         let birth = Birth { worker: engine.id, at: now };
         match shared.publish(&flow, &key, &translation, handler, birth) {
             Some(Published::Known(index)) => {
