@@ -69,6 +69,11 @@ fn registry() -> std::sync::MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// `run` will take a sample: counters that are kept elsewhere should be brought up to date before.
+pub fn is_due(now: Millis) -> bool {
+    registry().next_run.is_none_or(|due| now.0 >= due)
+}
+
 /// Samples the rates when five seconds have passed.
 pub fn run(now: Millis) {
     let mut r = registry();

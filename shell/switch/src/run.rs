@@ -31,8 +31,10 @@ impl Switch {
     /// One turn.
     pub fn run(&mut self, control: &mut Server) {
         let now = self.clock.now();
-        commands::publish_drops(self);
-        runtime::coverage::run(now);
+        if runtime::coverage::is_due(now) {
+            commands::publish_drops(self);
+            runtime::coverage::run(now);
+        }
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
             self.reconfigure();
