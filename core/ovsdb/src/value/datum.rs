@@ -186,7 +186,7 @@ impl Datum {
         }
         let result = match (self, diff) {
             (Datum::Set(old), Datum::Set(diff)) => Datum::Set(set_difference(old, diff)),
-            (Datum::Map(old), Datum::Map(diff)) => Datum::Map(map_patch(old, diff)),
+            (Datum::Map(old), Datum::Map(diff)) => Datum::Map(map_difference(old, diff)),
             _ => return Err(Error::plain("difference is of another type than its column")),
         };
         if ty.admits_len(result.len()) {
@@ -211,6 +211,8 @@ fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
     out
 }
 
+/// The difference of two maps. Applying one is the same operation: an equal pair in the difference means that the pair
+/// went away, another value for a key replaces the old one.
 fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
     let mut out = Vec::new();
     merge(
@@ -219,22 +221,6 @@ fn map_difference(old: &[(Atom, Atom)], new: &[(Atom, Atom)]) -> Vec<(Atom, Atom
         |x, y| x.0.cmp(&y.0),
         |pair| match pair {
             (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-            (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
-            _ => {}
-        },
-    );
-    out
-}
-
-fn map_patch(old: &[(Atom, Atom)], diff: &[(Atom, Atom)]) -> Vec<(Atom, Atom)> {
-    let mut out = Vec::new();
-    merge(
-        old,
-        diff,
-        |x, y| x.0.cmp(&y.0),
-        |pair| match pair {
-            (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-            // An equal pair in the difference means that the pair went away.
             (Some(x), Some(y)) if x.1 != y.1 => out.push(y.clone()),
             _ => {}
         },
