@@ -7,7 +7,8 @@ use runtime::Dirs;
 pub fn start(dirs: &Dirs) -> Result<Handle, String> {
     let path = dirs.db.join("conf.db");
     let schema = ovsdb::schema::open_vswitch();
-    let mut server = Server::open(&path, Some(&schema)).map_err(|e| format!("cannot open the database {e}"))?;
+    let mut server =
+        Server::open(&path, Some(&schema)).map_err(|e| format!("cannot open the database {e}"))?;
     let socket = dirs.in_run("db.sock");
     server
         .listen_unix(&socket)

@@ -147,6 +147,7 @@ impl Worker {
             run(&self.shared, &guard, &mut self.engine, in_port, now);
         }
         transmit::flush(&mut self.engine);
+        self.engine.pool.flush();
     }
 }
 

@@ -1,13 +1,13 @@
 //! `Frame`: one packet's bytes in a buffer that came from a pool, with room in front for headers to be pushed.
 //!
-//! A frame is a handle: moving it moves no bytes. Its buffer's source is a private tag; today there is one source, the
-//! switch's own memory, and a device that has another (a DPDK pool) adds its own. Only receive, free and transmit
-//! depend on the source.
+//! A frame is a handle: moving it moves no bytes. Its buffer is the switch's own memory, or that of a device that has
+//! its own (a DPDK pool). Only receive, free and transmit depend on which.
 //!
 //! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
 //! worker in its stride allocates nothing; the number kept and the number out are bounded.
 
 use crate::offload::Offload;
+use buffer::{Buffer, Returns, Source};
 use std::fmt;
 
 /// Free bytes in front of a received packet: room for VLAN and MPLS tags and a tunnel header.
@@ -25,43 +25,47 @@ pub type FrameBatch = Vec<Frame>;
 
 /// A packet and its buffer.
 pub struct Frame {
-    store: Store,
+    buffer: Buffer,
     start: u32,
     len: u32,
     /// What its sender left undone.
     pub offload: Offload,
 }
 
-/// Where a buffer came from, and so where it goes when it is freed.
-enum Store {
-    Own(Box<[u8]>),
-}
-
 impl Frame {
-    fn store(&self) -> &[u8] {
-        match &self.store {
-            Store::Own(b) => b,
+    /// The packet that `buffer` holds from byte `start` on; `None` if it is not that long.
+    #[inline]
+    pub fn in_buffer(buffer: Buffer, start: usize, len: usize) -> Option<Frame> {
+        if start.checked_add(len)? > buffer.size() {
+            return None;
         }
+        Some(Frame { buffer, start: start as u32, len: len as u32, offload: Offload::default() })
     }
 
-    fn store_mut(&mut self) -> &mut [u8] {
-        match &mut self.store {
-            Store::Own(b) => b,
-        }
+    /// The buffer, and where in it the packet starts.
+    #[inline]
+    pub fn into_buffer(self) -> (Buffer, usize) {
+        (self.buffer, self.start as usize)
+    }
+
+    /// Where its buffer came from; `None`: it is the switch's own.
+    #[inline]
+    pub fn source(&self) -> Option<&'static Source> {
+        self.buffer.source()
     }
 
     /// The packet.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let (start, len) = (self.start as usize, self.len as usize);
-        &self.store()[start..start + len]
+        &self.buffer.bytes()[start..start + len]
     }
 
     /// The packet, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let (start, len) = (self.start as usize, self.len as usize);
-        &mut self.store_mut()[start..start + len]
+        &mut self.buffer.bytes_mut()[start..start + len]
     }
 
     /// Length of the packet.
@@ -82,7 +86,7 @@ impl Frame {
 
     /// Free bytes behind.
     pub fn tailroom(&self) -> usize {
-        self.store().len() - (self.start + self.len) as usize
+        self.buffer.size() - (self.start + self.len) as usize
     }
 
     /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared.
@@ -129,6 +133,7 @@ pub struct FramePool {
     keep: usize,
     /// Buffers of the largest size: filling 64 KB with zeros for each TCP segment would cost more than its copy.
     free_large: Vec<Frame>,
+    returns: Returns,
 }
 
 /// How many of the largest buffers a pool keeps.
@@ -137,7 +142,12 @@ const KEEP_LARGE: usize = 64;
 impl FramePool {
     /// A pool that keeps up to `keep` free buffers for reuse.
     pub fn new(keep: usize) -> FramePool {
-        FramePool { free: Vec::with_capacity(keep), keep, free_large: Vec::new() }
+        FramePool {
+            free: Vec::with_capacity(keep),
+            keep,
+            free_large: Vec::new(),
+            returns: Returns::default(),
+        }
     }
 
     /// A frame of `len` bytes whose content is not specified (a receiver overwrites it, then trims); `None` where
@@ -151,7 +161,7 @@ impl FramePool {
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
         let mut frame = list.pop().unwrap_or_else(|| Frame {
-            store: Store::Own(vec![0; size].into_boxed_slice()),
+            buffer: Buffer::own(size as u32),
             start: 0,
             len: 0,
             offload: Offload::default(),
@@ -169,20 +179,37 @@ impl FramePool {
         Some(frame)
     }
 
-    /// A frame with the bytes of `frame` and its note of work left undone.
+    /// A frame with the bytes of `frame` and its note of work left undone, in a buffer from where that one came from.
     pub fn copy_of(&mut self, frame: &Frame) -> Option<Frame> {
-        let mut copy = self.frame_of(frame.bytes())?;
+        let mut copy = match frame.source() {
+            None => self.frame_of(frame.bytes())?,
+            Some(_) => {
+                let mut copy = Frame::in_buffer(frame.buffer.another()?, frame.start as usize, frame.len())?;
+                copy.bytes_mut().copy_from_slice(frame.bytes());
+                copy
+            }
+        };
         copy.offload = frame.offload;
         Some(copy)
     }
 
-    /// Gives a buffer back.
+    /// Gives a buffer back. That of a device goes there at the next [`FramePool::flush`] at the latest.
+    #[inline]
     pub fn free(&mut self, frame: Frame) {
-        match frame.store().len() {
+        let Frame { buffer, start, len, offload } = frame;
+        let Err(buffer) = self.returns.push(buffer) else { return };
+        let frame = Frame { buffer, start, len, offload };
+        match frame.buffer.size() {
             BUFFER if self.free.len() < self.keep => self.free.push(frame),
             BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(frame),
             _ => {}
         }
+    }
+
+    /// Gives devices back what is theirs. To be called at the end of a turn.
+    #[inline]
+    pub fn flush(&mut self) {
+        self.returns.flush();
     }
 }
 

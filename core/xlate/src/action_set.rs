@@ -107,9 +107,13 @@ mod tests {
     #[test]
     fn the_standard_order() {
         let out = Action::output(OfPort(1));
-        let set = [Action::PushVlan(0x8100), out.clone(), Action::SetIpTtl(1), Action::StripVlan { pop: true }];
+        let set =
+            [Action::PushVlan(0x8100), out.clone(), Action::SetIpTtl(1), Action::StripVlan { pop: true }];
         let list = in_order(&set);
-        assert_eq!(list, [Action::StripVlan { pop: true }, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]);
+        assert_eq!(
+            list,
+            [Action::StripVlan { pop: true }, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]
+        );
     }
 
     #[test]

@@ -138,16 +138,14 @@ impl Walk<'_> {
                 let basis = self.hash_chosen_fields(group);
                 self.best_live(group, basis)
             }
-            "" | "dp_hash" => {
-                match select_slots(&group.buckets) {
-                    Ok(slots) => {
-                        let symmetric = default || s.param >> 32 == 1;
-                        let alg = if symmetric { HashAlg::SymL4 } else { HashAlg::L4 };
-                        self.by_datapath_hash(group, &slots, alg, if default { 0 } else { s.param as u32 })
-                    }
-                    Err(_) => self.by_l4_hash(group),
+            "" | "dp_hash" => match select_slots(&group.buckets) {
+                Ok(slots) => {
+                    let symmetric = default || s.param >> 32 == 1;
+                    let alg = if symmetric { HashAlg::SymL4 } else { HashAlg::L4 };
+                    self.by_datapath_hash(group, &slots, alg, if default { 0 } else { s.param as u32 })
                 }
-            }
+                Err(_) => self.by_l4_hash(group),
+            },
             _ => self.by_l4_hash(group),
         }
     }

@@ -36,7 +36,11 @@ impl Walk<'_> {
             std::mem::take(&mut self.out.actions)
         });
         self.out.actions = outside;
-        self.out.actions.push(DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len: len, greater, less_equal })));
+        self.out.actions.push(DpAction::CheckPktLen(Box::new(CheckPktLen {
+            pkt_len: len,
+            greater,
+            less_equal,
+        })));
         (self.flow, self.base) = (*flow, *base);
         (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
         (self.stack, self.action_set) = (stack, action_set);

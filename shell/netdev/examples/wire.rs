@@ -26,9 +26,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut batch = Vec::new();
     let mut lost = 0u64;
     loop {
-        let fds =
-            &mut [PollFd::new(&*from_a.poll_fd, PollFlags::IN), PollFd::new(&*from_b.poll_fd, PollFlags::IN)];
-        poll(fds, None)?;
+        let fds = [&from_a.poll_fd, &from_b.poll_fd].into_iter().flatten();
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(&**fd, PollFlags::IN)).collect();
+        poll(&mut fds, None)?;
         for (rx, tx) in [(&mut from_a, &mut to_b), (&mut from_b, &mut to_a)] {
             rx.queue.rx(&mut pool, &mut batch, RX_BURST);
             let result = tx.tx(&mut batch);

@@ -11,14 +11,14 @@ use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use units::NumaId;
+use units::{NumaId, QueueId};
 
 /// A receive queue, and the descriptor that is readable while it has frames.
 pub struct RxHandle {
     /// What the worker polls.
     pub queue: Box<dyn RxQueue>,
-    /// What it sleeps on.
-    pub poll_fd: Arc<OwnedFd>,
+    /// What it sleeps on; `None` for a queue that only polling can tell of.
+    pub poll_fd: Option<Arc<OwnedFd>>,
 }
 
 /// Speed and modes of the link, as far as the device tells.
@@ -79,7 +79,23 @@ pub trait Netdev: Send {
     fn numa_id(&self) -> NumaId {
         NumaId(0)
     }
-    /// The receive queues, by number. Given once; later calls give none.
+    /// Whether the queue brings packets at present: a guest may have fewer in use than there are.
+    fn rxq_enabled(&self, _queue: QueueId) -> bool {
+        true
+    }
+    /// So many workers will send, each of them by a queue of its own if the device can: a wish for `restart`.
+    fn set_senders(&mut self, _workers: usize) {}
+    /// Settings wait that only `restart` puts in force.
+    fn needs_restart(&self) -> bool {
+        false
+    }
+    /// Stops the device, applies what waits, and starts it. To be called when no worker has a queue of it any more: the
+    /// device waits, for a bounded time, until those that were given out have been dropped. Afterwards its queues are to be
+    /// taken anew, also where it fails (it then has none).
+    fn restart(&mut self) -> Result<(), NetdevError> {
+        Ok(())
+    }
+    /// The receive queues, by number. Given once after the opening and once after each `restart`; other calls give none.
     fn take_rx_queues(&mut self) -> Vec<RxHandle>;
     /// A transmit queue of its own for each caller.
     fn tx_queue(&self) -> Box<dyn TxQueue>;

@@ -60,7 +60,7 @@ impl Netdev for System {
         }
         let queue =
             SystemRx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), posted: Posted::new(BATCH) };
-        vec![RxHandle { queue: Box::new(queue), poll_fd: self.shared.fd() }]
+        vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new() })

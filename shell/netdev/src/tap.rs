@@ -71,7 +71,7 @@ impl Netdev for Tap {
             return Vec::new();
         }
         let queue = TapRx { shared: Arc::clone(&self.shared), posted: Posted::new(1) };
-        vec![RxHandle { queue: Box::new(queue), poll_fd: self.shared.fd() }]
+        vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         Box::new(TapTx { shared: Arc::clone(&self.shared) })

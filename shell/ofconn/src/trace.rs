@@ -1,8 +1,8 @@
 //! Debug logs of what passes on a connection, and a line now and then about how many flows it changed.
 
 use openflow::flow_mod::FlowCommand;
-use openflow::text::NoNames;
 use openflow::stats::FlowStats;
+use openflow::text::NoNames;
 use openflow::{Body, Dialect, Message, Version, VersionSet};
 use runtime::log::Level;
 use runtime::{Module, RateLimit};

@@ -87,7 +87,8 @@ impl Served {
                 if let Some(before) = before {
                     self.db = before;
                 }
-                let error = Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();
+                let error =
+                    Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();
                 for transaction in &mut pending {
                     transaction.results.push(error.clone());
                     transaction.changes = None;

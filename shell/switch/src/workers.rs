@@ -47,7 +47,7 @@ enum Order {
 }
 
 enum Mode {
-    Inline { workers: Vec<(WorkerPlace, Worker, Vec<Arc<OwnedFd>>)> },
+    Inline { workers: Vec<(WorkerPlace, Worker, Vec<Option<Arc<OwnedFd>>>)> },
     Thread { orders: Sender<Order>, waker: Waker, thread: Option<JoinHandle<()>> },
 }
 
@@ -83,7 +83,7 @@ impl Workers {
                 Mode::Inline { workers } => {
                     let at = if is_pmd { pmd_worker(datapath, workers) } else { 0 };
                     let (_, worker, fds) = &mut workers[at];
-                    fds.push(Arc::clone(&rxq.handle.poll_fd));
+                    fds.push(rxq.handle.poll_fd);
                     worker.add_rxq(rxq.port, rxq.id, rxq.handle.queue);
                 }
                 Mode::Thread { orders, waker, .. } => {
@@ -128,7 +128,7 @@ impl Workers {
     /// In dummy mode the main loop sleeps on the queues, too.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         if let Mode::Inline { workers } = &self.mode {
-            for fd in workers.iter().flat_map(|(_, _, fds)| fds) {
+            for fd in workers.iter().flat_map(|(_, _, fds)| fds).flatten() {
                 set.fd(&**fd, Interest::Read);
             }
         }
@@ -156,7 +156,10 @@ impl Drop for Workers {
 }
 
 /// The place of the poll-mode worker in the list; it is made when the first poll-mode port comes.
-fn pmd_worker(datapath: &Datapath, workers: &mut Vec<(WorkerPlace, Worker, Vec<Arc<OwnedFd>>)>) -> usize {
+fn pmd_worker(
+    datapath: &Datapath,
+    workers: &mut Vec<(WorkerPlace, Worker, Vec<Option<Arc<OwnedFd>>>)>,
+) -> usize {
     let id = WorkerId(PMD_FIRST);
     workers.iter().position(|(place, _, _)| place.id == id).unwrap_or_else(|| {
         let place = WorkerPlace { id, core: CoreId(0), numa: 0 };
@@ -165,7 +168,7 @@ fn pmd_worker(datapath: &Datapath, workers: &mut Vec<(WorkerPlace, Worker, Vec<A
     })
 }
 
-fn remove_port(worker: &mut Worker, fds: &mut Vec<Arc<OwnedFd>>, port: PortNo) {
+fn remove_port(worker: &mut Worker, fds: &mut Vec<Option<Arc<OwnedFd>>>, port: PortNo) {
     let all: Vec<(PortNo, QueueId)> = worker.rxqs().collect();
     for (i, (p, id)) in all.iter().enumerate().rev() {
         if *p == port {
@@ -181,7 +184,7 @@ struct Thread {
     inbox: Receiver<Order>,
     worker: Worker,
     /// In the order of the worker's queues.
-    fds: Vec<Arc<OwnedFd>>,
+    fds: Vec<Option<Arc<OwnedFd>>>,
 }
 
 /// After this many polls without a packet the thread goes to sleep: a burst's next packets are often close behind.
@@ -224,7 +227,7 @@ impl Thread {
 
     fn sleep(&self) {
         let mut set = WaitSet::new();
-        for fd in &self.fds {
+        for fd in self.fds.iter().flatten() {
             set.fd(&**fd, Interest::Read);
         }
         self.poll.block(set);

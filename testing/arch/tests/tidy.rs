@@ -52,7 +52,7 @@ fn no_god_files() {
     for path in sources(&["core", "shell", "bin", "testing"]) {
         let text = std::fs::read_to_string(&path).unwrap();
         let lines = code(&text).lines().count();
-        if lines > LINES_MAX && !path.ends_with("tests.rs") {
+        if lines > LINES_MAX && !path.ends_with("tests.rs") && !path.ends_with("bindings.rs") {
             wrong.push(format!("{}: {lines} lines (limit {LINES_MAX})", path.display()));
         }
     }

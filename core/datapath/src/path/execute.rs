@@ -65,11 +65,10 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
 /// A copy; `None` (and a drop is counted) if there is no buffer.
 fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     engine.tally.add(Event::Created, 1);
-    let Some(mut frame) = engine.pool.frame_of(p.frame.bytes()) else {
+    let Some(frame) = engine.pool.copy_of(&p.frame) else {
         engine.tally.drop(DropReason::NoBuffer, 1);
         return None;
     };
-    frame.offload = p.frame.offload;
     Some(Packet { frame, meta: p.meta.clone(), layout: p.layout })
 }
 

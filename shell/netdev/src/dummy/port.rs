@@ -119,7 +119,7 @@ impl Netdev for Dummy {
         let device = &self.handle;
         let give = |(qid, queue): (usize, &Queue)| {
             let rx: Box<dyn RxQueue> = Box::new(DummyRx { device: device.clone(), qid, generation });
-            RxHandle { queue: rx, poll_fd: queue.wake_fd() }
+            RxHandle { queue: rx, poll_fd: Some(queue.wake_fd()) }
         };
         state.rxqs.iter().enumerate().map(give).collect()
     }

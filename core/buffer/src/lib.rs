@@ -1,0 +1,234 @@
+//! `Buffer`: memory with one owner, that came from somewhere and goes back there.
+//!
+//! Most of it is the switch's own (the heap). A device that fills memory of its own (a DPDK pool) gives it a [`Source`],
+//! which says how such memory is freed and how more of it is had. Whoever holds a buffer reads and writes it like a
+//! slice, and does not ask; only who receives, frees or transmits looks at the source.
+//!
+//! This is a crate of its own since it may be unsafe, and `packet`, which is built on it, need not be.
+//!
+//! # Invariants
+//!
+//! * A `Buffer` is the only way to its bytes: nobody else (not a device, not a guest) writes them while it lives.
+//! * Its handle is freed once: by `Drop`, with others ([`Returns`]), or by who took it with [`Buffer::into_handle`].
+
+use std::ptr::NonNull;
+
+/// What a source knows a buffer by: its pointer to it, opaque to everybody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(pub NonNull<()>);
+
+// SAFETY: a handle is a name; using it is up to the source's functions, which are unsafe to call and, by the contract
+// of `Source`, callable by any thread.
+unsafe impl Send for Handle {}
+
+/// A buffer's memory as its source gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// What the source knows it by.
+    pub handle: Handle,
+    /// Its first byte.
+    pub base: NonNull<u8>,
+    /// Number of its bytes.
+    pub size: u32,
+}
+
+/// Where buffers that are not the switch's own come from.
+///
+/// Its functions may be called by any thread.
+#[derive(Debug)]
+pub struct Source {
+    /// For messages.
+    pub name: &'static str,
+    /// Frees the buffers of these handles. The caller owns them, and each is of this source.
+    pub free: unsafe fn(&[Handle]),
+    /// Another buffer from where this one came from, its content initialised but not specified. The caller owns the
+    /// handle that is given, and it is of this source. `None`: there is no more.
+    pub another: unsafe fn(Handle) -> Option<Memory>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Buffer {
+    base: NonNull<u8>,
+    size: u32,
+    /// Dangling where there is no source.
+    handle: Handle,
+    source: Option<&'static Source>,
+}
+
+// SAFETY: a buffer is the only way to its memory (the module's first invariant), and the functions of a source may be
+// called by any thread.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// Memory of the switch's own, cleared.
+    pub fn own(size: u32) -> Buffer {
+        let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
+        Buffer { base: NonNull::from(memory).cast(), size, handle: Handle(NonNull::dangling()), source: None }
+    }
+
+    /// Memory of a source.
+    ///
+    /// # Safety
+    ///
+    /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its handle is
+    /// freed, and belongs to nobody else from now on.
+    #[inline]
+    pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
+        Buffer { base: memory.base, size: memory.size, handle: memory.handle, source: Some(source) }
+    }
+
+    /// Another buffer from where this one came from; `None` where there is no more.
+    pub fn another(&self) -> Option<Buffer> {
+        let Some(source) = self.source else { return Some(Buffer::own(self.size)) };
+        // SAFETY: the handle is of this source and is ours; what the source gives is as `of` asks.
+        unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
+    }
+
+    /// Where it came from; `None`: it is the switch's own.
+    #[inline]
+    pub fn source(&self) -> Option<&'static Source> {
+        self.source
+    }
+
+    /// Number of bytes.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// All its bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: valid and initialised for `size` bytes while `self` lives, and nobody else writes them.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
+    }
+
+    /// All its bytes, to be changed.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; `&mut self` is the only way to them.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.size as usize) }
+    }
+
+    /// Gives the buffer to its source's owner: what is called with the handle later must be what frees it. `Err`
+    /// returns a buffer that has no source, or another one.
+    #[inline]
+    pub fn into_handle(self, source: &'static Source) -> Result<Handle, Buffer> {
+        if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
+            return Err(self);
+        }
+        let handle = self.handle;
+        std::mem::forget(self);
+        Ok(handle)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        match self.source {
+            // SAFETY: the handle is of this source, ours, and not used again.
+            Some(source) => unsafe { (source.free)(&[self.handle]) },
+            None => {
+                let memory = std::ptr::slice_from_raw_parts_mut(self.base.as_ptr(), self.size as usize);
+                // SAFETY: `own` leaked exactly this box, and nobody has taken it back yet.
+                drop(unsafe { Box::from_raw(memory) });
+            }
+        }
+    }
+}
+
+/// Buffers of one source on their way back to it: many are freed by one call.
+#[derive(Debug, Default)]
+pub struct Returns {
+    source: Option<&'static Source>,
+    handles: Vec<Handle>,
+}
+
+/// So many wait at most.
+const RETURNS: usize = 32;
+
+impl Returns {
+    /// Frees `buffer` now or with others. `Err`: it has no source.
+    #[inline]
+    pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
+        let Some(source) = buffer.source else { return Err(buffer) };
+        if self.handles.len() >= RETURNS || !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
+            self.flush();
+            self.source = Some(source);
+        }
+        self.handles.push(buffer.handle);
+        std::mem::forget(buffer);
+        Ok(())
+    }
+
+    /// Frees what waits.
+    pub fn flush(&mut self) {
+        if let Some(source) = self.source
+            && !self.handles.is_empty()
+        {
+            // SAFETY: `push` took these handles from buffers of this source; they are forgotten below.
+            unsafe { (source.free)(&self.handles) };
+        }
+        self.handles.clear();
+    }
+}
+
+impl Drop for Returns {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static OUT: AtomicUsize = AtomicUsize::new(0);
+    static HEAP: Source = Source { name: "test", free, another };
+
+    /// Frees boxes of 64 bytes.
+    unsafe fn free(handles: &[Handle]) {
+        OUT.fetch_sub(handles.len(), Ordering::Relaxed);
+        for h in handles {
+            // SAFETY: `memory` below leaked these boxes.
+            drop(unsafe { Box::from_raw(h.0.cast::<[u8; 64]>().as_ptr()) });
+        }
+    }
+
+    unsafe fn another(_: Handle) -> Option<Memory> {
+        Some(memory())
+    }
+
+    fn memory() -> Memory {
+        OUT.fetch_add(1, Ordering::Relaxed);
+        let base = NonNull::from(Box::leak(Box::new([7u8; 64])));
+        Memory { handle: Handle(base.cast()), base: base.cast(), size: 64 }
+    }
+
+    #[test]
+    fn every_buffer_goes_back_once() {
+        // SAFETY: `memory` is of this source and fresh.
+        let mut a = unsafe { Buffer::of(&HEAP, memory()) };
+        a.bytes_mut()[63] = 1;
+        let b = a.another().unwrap();
+        assert_eq!((a.bytes()[63], b.bytes()[63], OUT.load(Ordering::Relaxed)), (1, 7, 2));
+        drop(a);
+        let mut back = Returns::default();
+        back.push(b).unwrap();
+        for _ in 0..100 {
+            // SAFETY: as above.
+            back.push(unsafe { Buffer::of(&HEAP, memory()) }).unwrap();
+        }
+        let own = back.push(Buffer::own(10)).unwrap_err();
+        assert_eq!(own.another().unwrap().bytes(), [0; 10]);
+        // SAFETY: as above.
+        let taken = unsafe { Buffer::of(&HEAP, memory()) }.into_handle(&HEAP).unwrap();
+        assert!(own.into_handle(&HEAP).is_err());
+        // SAFETY: `into_handle` made it ours.
+        unsafe { free(&[taken]) };
+        drop(back);
+        assert_eq!(OUT.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,1 @@
+//! What poll threads decide, without any thread: assignment of rx queues to cores, load accounting.

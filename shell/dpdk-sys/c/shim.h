@@ -1,0 +1,21 @@
+/* Calls to what DPDK has only as inline functions: one call per burst, never one per packet. */
+#ifndef SLUICE_SHIM_H
+#define SLUICE_SHIM_H
+#include <stdint.h>
+struct rte_mbuf;
+struct rte_mempool;
+
+uint16_t sluice_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n);
+uint16_t sluice_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n);
+/* 0, or a negative error number: all or none. */
+int sluice_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n);
+/* NULL where there is none. */
+struct rte_mbuf *sluice_alloc(struct rte_mempool *pool);
+void sluice_free_bulk(struct rte_mbuf **mbufs, unsigned n);
+/* rte_errno of this thread. */
+int sluice_errno(void);
+uint64_t sluice_tsc(void);
+/* rte_lcore_id of this thread; UINT32_MAX for a thread that is not registered. */
+unsigned sluice_lcore_id(void);
+
+#endif

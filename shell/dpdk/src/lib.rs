@@ -1,0 +1,3 @@
+//! DPDK, safe to call.
+
+pub mod cycles;
