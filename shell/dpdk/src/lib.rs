@@ -1,3 +1,12 @@
 //! DPDK, safe to call.
+//!
+//! `eal` brings the environment up, once per process; before that (or without it) everything here says so instead of
+//! failing in C. Threads that touch packet buffers hold a `thread::Registration`.
 
 pub mod cycles;
+pub mod eal;
+pub mod log;
+pub mod settings;
+pub mod thread;
+
+pub use settings::{Settings, settings};

@@ -1,0 +1,163 @@
+//! What `Open_vSwitch.other_config` says of memory pools and vhost-user sockets: read once, when DPDK starts.
+//!
+//! Names and meaning are those of Open vSwitch (ovs-vswitchd.conf.db(5)).
+
+use crate::log::{Level, Note};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The longest name of a file (Linux: `NAME_MAX`).
+const NAME_MAX: usize = 255;
+/// More pools than any machine has; bounds what is read from outside.
+const POOLS_MAX: usize = 1024;
+
+/// A pool that the user wants to be shared by ports of that MTU and less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedPool {
+    /// As the user gave it, before rounding to the size of buffers.
+    pub mtu: u32,
+    /// The NUMA node; `None` for all.
+    pub numa: Option<u32>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the sockets of `dpdkvhostuser` ports are made (`vhost-sock-dir`, below the run directory).
+    pub vhost_sock_dir: PathBuf,
+    /// `vhost-iommu-support`
+    pub vhost_iommu: bool,
+    /// `vhost-postcopy-support`
+    pub vhost_postcopy: bool,
+    /// `per-port-memory`
+    pub per_port_memory: bool,
+    /// `shared-mempool-config`, in the order given.
+    pub shared_pools: Vec<SharedPool>,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// The settings that are in force; the defaults where DPDK was never asked for.
+pub fn settings() -> &'static Settings {
+    static DEFAULT: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get().unwrap_or_else(|| DEFAULT.get_or_init(Settings::default))
+}
+
+/// Puts settings in force; the first ones stay.
+pub(crate) fn put_in_force(settings: Settings) {
+    let _ = SETTINGS.set(settings);
+}
+
+impl Settings {
+    /// Reads `other_config`. What is wrong is told in the notes and left at its default.
+    pub fn read(config: &BTreeMap<String, String>, rundir: &Path) -> (Settings, Vec<Note>) {
+        let mut notes = Vec::new();
+        let mut note = |level, text| notes.push(Note { level, text });
+        let on = |key: &str| config.get(key).is_some_and(|v| v.eq_ignore_ascii_case("true"));
+        let word = |on| if on { "enabled" } else { "disabled" };
+
+        let per_port_memory = on("per-port-memory");
+        note(Level::Info, format!("Per port memory for DPDK devices {}.", word(per_port_memory)));
+        let (vhost_sock_dir, told) = sock_dir(config.get("vhost-sock-dir").map(String::as_str), rundir);
+        told.into_iter().for_each(|(level, text)| note(level, text));
+        let vhost_iommu = on("vhost-iommu-support");
+        note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
+        let vhost_postcopy = on("vhost-postcopy-support");
+        note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
+        let text = config.get("shared-mempool-config").map_or("", String::as_str);
+        let shared_pools = match shared_pools(text) {
+            Ok(pools) => pools,
+            Err(what) => {
+                note(Level::Warning, format!("Invalid user configured shared mempool {what}."));
+                note(Level::Warning, "User configured shared mempools will not be used.".to_owned());
+                Vec::new()
+            }
+        };
+        for pool in &shared_pools {
+            let numa = pool.numa.map_or("ALL".to_owned(), |n| n.to_string());
+            let text = format!("User configured shared mempool set for: MTU {}, NUMA {numa}.", pool.mtu);
+            note(Level::Info, text);
+        }
+        (Settings { vhost_sock_dir, vhost_iommu, vhost_postcopy, per_port_memory, shared_pools }, notes)
+    }
+}
+
+fn sock_dir(asked: Option<&str>, rundir: &Path) -> (PathBuf, Vec<(Level, String)>) {
+    let Some(asked) = asked.filter(|a| a.len() <= NAME_MAX) else {
+        let text = format!("No vhost-sock-dir provided - defaulting to {}", rundir.display());
+        return (rundir.to_owned(), vec![(Level::Info, text)]);
+    };
+    let mut told = vec![(Level::Info, format!("User-provided vhost-sock-dir in use: {asked}"))];
+    if asked.contains("..") {
+        let (below, instead) = (rundir.display(), rundir.display());
+        told.push((
+            Level::Error,
+            format!(
+                "vhost-user sock directory request '{below}/{asked}' has invalid characters '..' - \
+                 using {instead} instead."
+            ),
+        ));
+        return (rundir.to_owned(), told);
+    }
+    // Below the run directory even where it starts with a slash.
+    let dir = rundir.join(asked.trim_start_matches('/'));
+    if !dir.exists() {
+        let text = format!("vhost-user sock directory '{}' does not exist.", dir.display());
+        told.push((Level::Error, text));
+    }
+    (dir, told)
+}
+
+/// `<mtu>[:<node>],…`; the error names what is wrong.
+fn shared_pools(text: &str) -> Result<Vec<SharedPool>, &'static str> {
+    let mut pools = Vec::new();
+    for part in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|p| !p.is_empty()) {
+        let (mtu, numa) = match part.split_once([':', '=']) {
+            Some((mtu, numa)) => (mtu, Some(numa.parse().map_err(|_| "NUMA")?)),
+            None => (part, None),
+        };
+        let mtu = mtu.parse().ok().filter(|mtu| *mtu <= 65535).ok_or("MTU")?;
+        if pools.len() == POOLS_MAX {
+            return Err("list");
+        }
+        pools.push(SharedPool { mtu, numa });
+    }
+    Ok(pools)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> (Settings, Vec<Note>) {
+        let config = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Settings::read(&config, Path::new("/run/x"))
+    }
+
+    #[test]
+    fn defaults_share_memory_and_use_the_run_directory() {
+        let (s, notes) = read(&[]);
+        assert_eq!(s, Settings { vhost_sock_dir: "/run/x".into(), ..Settings::default() });
+        assert!(notes.iter().all(|n| n.level == Level::Info));
+    }
+
+    #[test]
+    fn sockets_stay_below_the_run_directory() {
+        assert_eq!(read(&[("vhost-sock-dir", "../up")]).0.vhost_sock_dir, Path::new("/run/x"));
+        assert_eq!(read(&[("vhost-sock-dir", "/socks")]).0.vhost_sock_dir, Path::new("/run/x/socks"));
+    }
+
+    #[test]
+    fn pools_by_mtu_and_node() {
+        let (s, _) = read(&[("shared-mempool-config", "9000,1500:1, 6000:0"), ("per-port-memory", "true")]);
+        assert!(s.per_port_memory);
+        let pool = |mtu, numa| SharedPool { mtu, numa };
+        assert_eq!(s.shared_pools, [pool(9000, None), pool(1500, Some(1)), pool(6000, Some(0))]);
+        for bad in ["x", "-1", "1500:-1", "1500,99999999999", "1500:x"] {
+            let (s, notes) = read(&[("shared-mempool-config", bad)]);
+            assert!(s.shared_pools.is_empty(), "{bad}");
+            assert_eq!(notes.iter().filter(|n| n.level == Level::Warning).count(), 2);
+        }
+    }
+}
