@@ -1,4 +1,4 @@
-//! Comparing one cache line under a mask.
+//! Comparing cache lines under a mask.
 
 /// A cache line as eight words.
 pub type Line = [u64; 8];
@@ -15,9 +15,69 @@ pub fn masked_eq(a: &Line, b: &Line, mask: &Line) -> bool {
     diff == 0
 }
 
+/// Which of the first 64 `lines` agree with `want` in every bit of `mask`: bit i for line i.
+#[inline]
+pub fn matching(lines: &[Line], want: &Line, mask: &Line) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { matching_avx2(lines, want, mask) };
+        }
+    }
+    matching_scalar(lines, want, mask)
+}
+
+/// The meaning of [`matching`].
+pub fn matching_scalar(lines: &[Line], want: &Line, mask: &Line) -> u64 {
+    lines.iter().take(64).enumerate().fold(0, |bits, (i, l)| bits | u64::from(masked_eq(l, want, mask)) << i)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_or_si256, _mm256_testz_si256, _mm256_xor_si256,
+    };
+    let halves = |line: &Line| {
+        let at: *const __m256i = line.as_ptr().cast();
+        // SAFETY: `at` and `at + 1` are the 64 bytes of `line`, read without a demand on alignment.
+        unsafe { (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))) }
+    };
+    let ((want0, want1), (mask0, mask1)) = (halves(want), halves(mask));
+    let mut bits = 0;
+    for (i, line) in lines.iter().take(64).enumerate() {
+        let (a, b) = halves(line);
+        let a = _mm256_and_si256(_mm256_xor_si256(a, want0), mask0);
+        let b = _mm256_and_si256(_mm256_xor_si256(b, want1), mask1);
+        let diff = _mm256_or_si256(a, b);
+        bits |= (_mm256_testz_si256(diff, diff) as u64) << i;
+    }
+    bits
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn twins_agree() {
+        let mut x = 7u64;
+        let mut next = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            x >> 40
+        };
+        for n in [0, 1, 31, 64, 70] {
+            // Few bits, so that some lines agree.
+            let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| next() & 1)).collect();
+            for _ in 0..50 {
+                let (want, mask) = (std::array::from_fn(|_| next() & 1), std::array::from_fn(|_| next() & 1));
+                assert_eq!(matching(&lines, &want, &mask), matching_scalar(&lines, &want, &mask));
+            }
+            let all = u64::MAX.checked_shr(64 - n.min(64)).unwrap_or(0);
+            assert_eq!(matching(&lines, &[9; 8], &[0; 8]), all);
+        }
+    }
 
     #[test]
     fn only_masked_bits_count() {

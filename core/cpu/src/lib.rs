@@ -11,7 +11,7 @@ pub mod hash;
 pub mod prefetch;
 pub mod signature;
 
-pub use compare::{Line, masked_eq};
+pub use compare::{Line, masked_eq, matching, matching_scalar};
 pub use hash::{crc32c, hash_line, hash_lines, mix32};
 pub use prefetch::prefetch_read;
 pub use signature::{match_any, match_any_scalar};

@@ -1,8 +1,11 @@
 //! The packets that go through the path together: a structure of arrays, owned by the worker and always hot.
 //!
-//! All packets of a batch came in by one port, so one context and one parsing depth hold for all of them.
+//! All packets of a batch came in by one port, so one context and one parsing depth hold for all of them. Packets
+//! fresh from a port also share all their metadata, which is then here once; a [`Packet`] is made of a frame only where
+//! an action or the control half needs one.
 
-use crate::packet::Packet;
+use crate::packet::{Meta, Packet};
+use crate::port::{Frame, FrameBatch};
 use classifier::megaflow::{Depth, EXT_WORDS, Ext};
 use cpu::Line;
 
@@ -12,11 +15,23 @@ pub const BATCH: usize = 64;
 /// "No megaflow was found."
 pub const NONE: u32 = u32::MAX;
 
+/// A packet that has no megaflow.
+pub struct Miss {
+    /// The packet.
+    pub packet: Packet,
+    /// It had one, which was removed since: a stage has counted it as found.
+    pub answered: bool,
+}
+
 /// See the module.
 pub struct Batch {
-    /// The packets; taken out as they are executed.
-    pub packets: Vec<Option<Packet>>,
-    /// Their keys.
+    /// The packets.
+    pub frames: FrameBatch,
+    /// Metadata of each packet, unless it has its own.
+    pub common: Meta,
+    /// Metadata of packets that have been through the path before: none, or one for each frame.
+    pub own: Vec<Meta>,
+    /// Their keys; only the first where they are `alike`.
     pub lines: Box<[Line; BATCH]>,
     /// The rest of their keys; filled only at depth `Wide`.
     pub exts: Vec<Ext>,
@@ -28,18 +43,26 @@ pub struct Batch {
     pub found: [u32; BATCH],
     /// How deep they were parsed.
     pub depth: Depth,
+    /// All have the same key: the megaflows of the port look at nothing but the port.
+    pub alike: bool,
+    /// The packets that the control half is to be asked about.
+    pub missed: Vec<Miss>,
 }
 
 impl Default for Batch {
     fn default() -> Batch {
         Batch {
-            packets: Vec::with_capacity(BATCH),
+            frames: Vec::with_capacity(BATCH),
+            common: Meta::default(),
+            own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
             exts: Vec::new(),
             tcp_flags: [0; BATCH],
             hashes: [0; BATCH],
             found: [NONE; BATCH],
             depth: Depth::Port,
+            alike: false,
+            missed: Vec::new(),
         }
     }
 }
@@ -48,12 +71,31 @@ impl Batch {
     /// Number of packets.
     #[inline]
     pub fn len(&self) -> usize {
-        self.packets.len()
+        self.frames.len()
     }
 
     /// There is none.
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.frames.is_empty()
+    }
+
+    /// Adds a packet that has been through the path before. All of a batch have, or none.
+    pub(crate) fn push(&mut self, packet: Packet) {
+        self.frames.push(packet.frame);
+        self.own.push(packet.meta);
+    }
+
+    /// Metadata of packet `i`.
+    #[inline]
+    pub(crate) fn meta(&self, i: usize) -> &Meta {
+        self.own.get(i).unwrap_or(&self.common)
+    }
+
+    /// The packet that `frame`, the next one taken out of the batch, belongs to.
+    #[inline]
+    pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
+        let own = self.own.get_mut(i).map(std::mem::take);
+        Packet::new(frame, own.unwrap_or_else(|| self.common.clone()))
     }
 
     /// Room for wide keys, once per worker.
@@ -63,9 +105,16 @@ impl Batch {
         }
     }
 
-    /// A bit for every packet.
+    /// How many keys there are: packets, or 1 if all have the same.
+    #[inline]
+    pub(crate) fn keys(&self) -> usize {
+        if self.alike { 1 } else { self.len() }
+    }
+
+    /// A bit for every key.
+    #[inline]
     pub(crate) fn all(&self) -> u64 {
-        match self.len() {
+        match self.keys() {
             0 => 0,
             n => u64::MAX >> (BATCH - n.min(BATCH)),
         }

@@ -2,8 +2,10 @@
 
 use crate::batch::Batch;
 use crate::packet::Packet;
+use crate::path::group::Groups;
+use crate::path::recent::{Recent, RecentByPort};
 use crate::path::transmit::{self, TX_BURST};
-use crate::port::{FrameBatch, FramePool};
+use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::tally::Tally;
 use dpif::{DropReason, UpcallHandler};
@@ -24,6 +26,9 @@ pub(crate) struct Engine {
     pub(crate) id: WorkerId,
     pub(crate) batch: Batch,
     pub(crate) cache: Unified,
+    /// What the last packet of each port was found to be.
+    pub(crate) recent: RecentByPort,
+    pub(crate) groups: Groups,
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
@@ -40,8 +45,6 @@ pub(crate) struct Engine {
     pub(crate) handler: Handler,
     /// `Meta::vlan_limit` of packets that come in.
     pub(crate) vlan_limit: u8,
-    /// An empty list for receive.
-    pub(crate) frames: FrameBatch,
     lists: Vec<Vec<Packet>>,
     random: u64,
 }
@@ -52,6 +55,8 @@ impl Engine {
             id,
             batch: Batch::default(),
             cache: Unified::default(),
+            recent: [Recent::default(); 64],
+            groups: Groups::default(),
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
@@ -62,7 +67,6 @@ impl Engine {
             ports: Arc::default(),
             handler: Arc::new(None),
             vlan_limit: 0,
-            frames: Vec::new(),
             lists: Vec::new(),
             random: seed | 1,
         }
@@ -81,15 +85,45 @@ impl Engine {
 
     /// The packet ends here, for a reason that is counted.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
-        self.tally.drop(reason, 1);
-        self.pool.free(packet.frame);
+        self.drop_frame(packet.frame, reason);
     }
 
-    /// Puts a packet in the port's burst.
-    pub(crate) fn send(&mut self, port: u32, packet: Packet) {
-        if self.ports.get(port).is_none() {
-            return self.drop_packet(packet, DropReason::InvalidPort);
+    /// The frame ends here, for a reason that is counted.
+    pub(crate) fn drop_frame(&mut self, frame: Frame, reason: DropReason) {
+        self.tally.drop(reason, 1);
+        self.pool.free(frame);
+    }
+
+    /// Puts a frame in the port's burst.
+    #[inline]
+    pub(crate) fn send(&mut self, port: u32, frame: Frame) {
+        let Some(output) = self.output(port) else { return self.drop_frame(frame, DropReason::InvalidPort) };
+        output.push(frame);
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
         }
+    }
+
+    /// Puts all these frames in the port's burst.
+    pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
+        let Some(output) = self.output(port) else {
+            self.tally.drop(DropReason::InvalidPort, frames.len() as u64);
+            return self.pool.free_all(frames);
+        };
+        if output.is_empty() {
+            std::mem::swap(output, frames);
+        } else {
+            output.append(frames);
+        }
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// The burst of a port, which gets something now; `None` if there is no such port.
+    #[inline]
+    fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
+        self.ports.get(port)?;
         let at = port as usize;
         if self.outputs.len() <= at {
             self.outputs.resize_with(at + 1, Vec::new);
@@ -97,10 +131,7 @@ impl Engine {
         if self.outputs[at].is_empty() && !self.waiting.contains(&port) {
             self.waiting.push(port);
         }
-        self.outputs[at].push(packet.frame);
-        if self.outputs[at].len() >= TX_BURST {
-            transmit::send(self, port);
-        }
+        self.outputs.get_mut(at)
     }
 
     /// A number for `sample` (xorshift64*, Vigna 2016): even, not secret.

@@ -505,7 +505,7 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     let packet = Packet::new(FramePool::new(1).frame_of(bytes).unwrap(), meta.clone());
     let flow = packet.flow();
     let naive = line_of(&flow);
-    let (key, flags) = wide(&packet);
+    let (key, flags) = wide(bytes, &meta);
     prop_assert_eq!(key.line, naive);
     let (full, fast_flags) = line(bytes, &meta, Depth::L4);
     prop_assert_eq!(full, naive);

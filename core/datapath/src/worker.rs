@@ -12,7 +12,7 @@ use crate::path::{execute, receive, run, transmit};
 use crate::port::RxQueue;
 use crate::program::Program;
 use crate::tally::{Event, SharedTally, Tally};
-use classifier::megaflow::Megaflow;
+use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
 use flow::Flow;
 use flowcache::FlowCache;
@@ -35,6 +35,7 @@ struct Rxq {
 pub struct Worker {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
+    contexts: Contexts,
     engine: Engine,
     rxqs: Vec<Rxq>,
     published: Arc<SharedTally>,
@@ -48,6 +49,7 @@ impl Worker {
         let (lane_slot, lane) = shared.flows().add_lane(id);
         Worker {
             reader: shared.table.reader(),
+            contexts: shared.table.contexts(),
             engine: Engine::new(id, lane, tx_queue, seed),
             rxqs: Vec::new(),
             published: shared.add_tally(id),
@@ -97,7 +99,7 @@ impl Worker {
             if receive::stage(&mut *q.queue, q.port.0, &mut self.engine) != 0 {
                 busy = true;
                 let guard = self.reader.enter();
-                run(&self.shared, &guard, &mut self.engine, q.port.0, now);
+                run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
             }
         }
         self.finish(now);
@@ -141,10 +143,10 @@ impl Worker {
             while self.engine.batch.len() < BATCH
                 && let Some(p) = self.engine.recirculated.pop_front_if(|p| p.meta.in_port == in_port)
             {
-                self.engine.batch.packets.push(Some(p));
+                self.engine.batch.push(p);
             }
             let guard = self.reader.enter();
-            run(&self.shared, &guard, &mut self.engine, in_port, now);
+            run(&self.shared, &guard, self.contexts.of(in_port), &mut self.engine, now);
         }
         transmit::flush(&mut self.engine);
         self.engine.pool.flush();

@@ -206,6 +206,11 @@ impl FramePool {
         }
     }
 
+    /// Gives all these buffers back.
+    pub fn free_all(&mut self, frames: &mut FrameBatch) {
+        frames.drain(..).for_each(|f| self.free(f));
+    }
+
     /// Gives devices back what is theirs. To be called at the end of a turn.
     #[inline]
     pub fn flush(&mut self) {

@@ -22,7 +22,7 @@ pub mod table;
 pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask};
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;
-pub use table::{Context, Megaflow, MegaflowTable};
+pub use table::{Context, Contexts, Megaflow, MegaflowTable};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::publisher::MegaflowPublisher;
 use super::subtable::Subtable;
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
-use sync::{Arena, Guard, Reader, Snapshot};
+use sync::{Arena, Cached, Guard, Reader, Snapshot};
 
 /// A megaflow: the line and its mask first, since every verification reads them.
 #[repr(C, align(64))]
@@ -19,6 +19,16 @@ pub struct Megaflow<P> {
 }
 
 impl<P> Megaflow<P> {
+    /// Which of these packets, all parsed to `depth`, belong to the megaflow: a bit for each. None of a wide megaflow.
+    #[inline]
+    pub fn matching(&self, lines: &[Line], depth: Depth) -> u64 {
+        if self.depth > depth || !self.ext.is_empty() {
+            0
+        } else {
+            cpu::matching(lines, &self.line, &self.mask)
+        }
+    }
+
     /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply does not
     /// match: its missing fields would be taken for zeroes.
     #[inline(always)]
@@ -120,10 +130,24 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// The contexts of all ports, by number.
+type ByPort = Vec<Option<Arc<Context>>>;
+
+/// One worker's look at the contexts: it costs a load as long as none of them changes.
+pub struct Contexts(Cached<Arc<Snapshot<ByPort>>, Arc<ByPort>>);
+
+impl Contexts {
+    /// The context of a port, if it has any megaflow.
+    #[inline]
+    pub fn of(&mut self, in_port: u32) -> Option<&Context> {
+        self.0.load().get(in_port as usize)?.as_deref()
+    }
+}
+
 /// What all workers share.
 pub struct MegaflowTable<P> {
     arena: Arena<Megaflow<P>>,
-    pub(super) contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
+    pub(super) contexts: Arc<Snapshot<ByPort>>,
 }
 
 impl<P> MegaflowTable<P> {
@@ -139,6 +163,11 @@ impl<P> MegaflowTable<P> {
     /// A reader for one worker.
     pub fn reader(&self) -> Reader<Megaflow<P>> {
         self.arena.reader()
+    }
+
+    /// The contexts, for one worker.
+    pub fn contexts(&self) -> Contexts {
+        Contexts(Cached::new(Arc::clone(&self.contexts)))
     }
 
     /// The context of a port, if it has any megaflow.

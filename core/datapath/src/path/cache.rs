@@ -14,7 +14,7 @@ const NO_EXT: Ext = [0; EXT_WORDS];
 /// Clears the bits of the packets it finds.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, seed: u32, pending: &mut u64) {
     let Engine { batch, cache, tally, .. } = engine;
-    let n = batch.len();
+    let n = batch.keys();
     cpu::hash_lines(&batch.lines[..n], &FLOW_BITS, seed, &mut batch.hashes);
     if batch.depth == Depth::Wide {
         for (hash, ext) in batch.hashes[..n].iter_mut().zip(&batch.exts) {

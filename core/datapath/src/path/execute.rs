@@ -85,7 +85,7 @@ fn truncate(p: &mut Packet) {
 
 fn output(engine: &mut Engine, port: u32, mut p: Packet) {
     truncate(&mut p);
-    engine.send(port, p);
+    engine.send(port, p.frame);
 }
 
 fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {

@@ -3,8 +3,9 @@
 //! The meaning is that of `flow::extract`, and a test holds the two together. Whatever the depth, the TCP flags of a
 //! packet that was parsed as far as its addresses are read too, since statistics show them.
 
-use crate::batch::Batch;
-use crate::packet::{Meta, Packet};
+use crate::batch::{BATCH, Batch};
+use crate::packet::Meta;
+use crate::port::Frame;
 use classifier::megaflow::{Depth, Key};
 use cpu::{Line, prefetch_read};
 use flow::VLAN_CFI;
@@ -17,30 +18,48 @@ const AHEAD: usize = 6;
 
 /// Fills keys and flags of the batch.
 pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
+    let n = batch.len();
     batch.depth = depth;
-    if depth == Depth::Wide {
-        batch.widen();
+    batch.alike = depth == Depth::Port && batch.own.is_empty();
+    if batch.alike {
+        batch.lines[0] = metadata(&batch.common);
+        batch.tcp_flags[..n].fill(0);
+        return;
     }
-    for i in 0..batch.packets.len() {
-        if let Some(Some(later)) = batch.packets.get(i + AHEAD)
-            && let Some(first) = later.frame.bytes().first()
-        {
-            prefetch_read(first);
-        }
-        let Some(packet) = &batch.packets[i] else { continue };
-        (batch.lines[i], batch.tcp_flags[i]) = if depth == Depth::Wide {
-            let (key, flags) = wide(packet);
+    batch.frames.iter().take(AHEAD).for_each(prefetch);
+    match depth {
+        Depth::Wide => each(batch, |batch, i, frame| {
+            let (key, flags) = wide(frame.bytes(), batch.meta(i));
             batch.exts[i] = key.ext;
             (key.line, flags)
-        } else {
-            line(packet.frame.bytes(), &packet.meta, depth)
-        };
+        }),
+        _ => each(batch, |batch, i, frame| line(frame.bytes(), batch.meta(i), depth)),
     }
 }
 
+fn prefetch(frame: &Frame) {
+    if let Some(first) = frame.bytes().first() {
+        prefetch_read(first);
+    }
+}
+
+#[inline(always)]
+fn each(batch: &mut Batch, key: impl Fn(&mut Batch, usize, &Frame) -> (Line, u16)) {
+    if batch.depth == Depth::Wide {
+        batch.widen();
+    }
+    let frames = std::mem::take(&mut batch.frames);
+    for (i, frame) in frames.iter().enumerate() {
+        frames.get(i + AHEAD).into_iter().for_each(prefetch);
+        (batch.lines[i % BATCH], batch.tcp_flags[i % BATCH]) = key(batch, i, frame);
+    }
+    batch.frames = frames;
+}
+
 /// The whole key of a packet, and its TCP flags.
-pub(crate) fn wide(packet: &Packet) -> (Key, u16) {
-    let flow = packet.flow();
+pub(crate) fn wide(data: &[u8], meta: &Meta) -> (Key, u16) {
+    let mut flow = meta.to_flow();
+    flow::extract::extract(data, meta.tags(), &mut flow);
     let flags = if flow.is_ip() && flow.nw_proto == ipproto::TCP { flow.tcp_flags } else { 0 };
     (Key::from_flow(&flow), flags)
 }
@@ -48,7 +67,7 @@ pub(crate) fn wide(packet: &Packet) -> (Key, u16) {
 /// The line of a packet parsed to `depth` (`Wide`: as `L4`), and its TCP flags.
 pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
     let mut out = Parse { line: metadata(meta), tcp_flags: 0 };
-    if depth > Depth::Port {
+    if depth > Depth::Port && out.plain(data, meta, depth).is_none() {
         out.packet(data, meta, depth);
     }
     (out.line, out.tcp_flags)
@@ -77,12 +96,48 @@ fn metadata(m: &Meta) -> Line {
     ]
 }
 
+/// Eight bytes from `AT` on.
+#[inline(always)]
+fn word<const AT: usize>(head: &[u8; 34]) -> u64 {
+    let mut out = [0; 8];
+    out.copy_from_slice(&head[AT..AT + 8]);
+    u64::from_be_bytes(out)
+}
+
 struct Parse {
     line: Line,
     tcp_flags: u16,
 }
 
 impl Parse {
+    /// An Ethernet frame without tags, of IPv4 without options that is not a fragment: what most packets are. `None`,
+    /// and nothing done: it is another, or not to be looked into so deep.
+    #[inline(always)]
+    fn plain(&mut self, data: &[u8], meta: &Meta, depth: Depth) -> Option<()> {
+        const IPV4_NO_OPTIONS: u64 = 0x0800_45;
+        let head: &[u8; 34] = data.first_chunk()?;
+        // Type, version and length, TOS, total length, identification.
+        let second = word::<12>(head);
+        // Fragment bits, TTL, protocol, checksum, half of the source.
+        let third = word::<20>(head);
+        let end = 14 + (second >> 16 & 0xffff) as usize;
+        let plain = second >> 40 == IPV4_NO_OPTIONS
+            && third >> 48 & 0x3fff == 0
+            && (34..=data.len()).contains(&end)
+            && data.len() - end <= usize::from(u16::MAX)
+            && meta.packet_type == 0
+            && depth >= Depth::L3;
+        if !plain {
+            return None;
+        }
+        self.line[1] = word::<0>(head) & !0xffff | 0x0800;
+        self.line[2] = word::<6>(head) & !0xffff;
+        self.line[3] = word::<26>(head);
+        self.line[4] = third >> 8 & 0xff00_0000 | second >> 16 & 0xff_0000 | third >> 32 & 0xff00;
+        self.l4((third >> 32) as u8, Fragment::No, &data[34..end], depth);
+        Some(())
+    }
+
     /// `None` is only a short way out: what was filled stays.
     fn packet(&mut self, data: &[u8], meta: &Meta, depth: Depth) -> Option<()> {
         let (dl_type, rest) =

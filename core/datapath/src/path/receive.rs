@@ -1,7 +1,7 @@
 //! Receive: a burst of one rx queue becomes a batch.
 
 use crate::engine::Engine;
-use crate::packet::{Meta, Packet};
+use crate::packet::Meta;
 use crate::port::{RX_BURST, RxQueue};
 use crate::tally::Event;
 use dpif::DropReason;
@@ -11,31 +11,37 @@ const SHORTEST: usize = 14;
 
 /// Fills the engine's batch; the number of packets the queue gave.
 pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) -> usize {
-    let mut frames = std::mem::take(&mut engine.frames);
-    let result = queue.rx(&mut engine.pool, &mut frames, RX_BURST);
+    let frames = &mut engine.batch.frames;
+    let result = queue.rx(&mut engine.pool, frames, RX_BURST);
     let n = frames.len();
-    let mut bytes = 0;
-    let vlan_limit = engine.vlan_limit;
-    for frame in frames.drain(..) {
-        bytes += frame.len() as u64;
-        if frame.len() < SHORTEST {
-            engine.tally.drop(DropReason::RxInvalidPacket, 1);
-            engine.pool.free(frame);
-        } else {
-            engine
-                .batch
-                .packets
-                .push(Some(Packet::new(frame, Meta { vlan_limit, ..Meta::received(in_port) })));
-        }
-    }
-    engine.frames = frames;
     let lost = u64::from(result.dropped);
+    if n as u64 + lost == 0 {
+        return 0;
+    }
+    let (mut bytes, mut shortest) = (0, usize::MAX);
+    for frame in frames.iter() {
+        bytes += frame.len() as u64;
+        shortest = shortest.min(frame.len());
+    }
     engine.tally.add(Event::Received, n as u64 + lost);
     engine.tally.drop(DropReason::RxInvalidPacket, lost);
+    if shortest < SHORTEST {
+        drop_short(engine);
+    }
+    engine.batch.common = Meta { vlan_limit: engine.vlan_limit, ..Meta::received(in_port) };
     if n > 0
         && let Some(port) = engine.ports.get(in_port)
     {
         port.rx.add(n as u64, bytes);
     }
     n
+}
+
+#[cold]
+fn drop_short(engine: &mut Engine) {
+    let Engine { batch, pool, tally, .. } = engine;
+    for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
+        tally.drop(DropReason::RxInvalidPacket, 1);
+        pool.free(frame);
+    }
 }

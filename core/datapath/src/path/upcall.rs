@@ -6,6 +6,7 @@
 
 use super::extract::wide;
 use super::{Megaflows, execute};
+use crate::batch::Miss;
 use crate::datapath::Shared;
 use crate::engine::Engine;
 use crate::flows::{Birth, Published};
@@ -15,14 +16,13 @@ use crate::tally::Event;
 use dpif::{DropReason, FlowStats, Translation, Upcall};
 use units::Millis;
 
-/// Takes every packet that is left in the batch; `pending` says which of them no stage has answered yet.
-pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
-    for i in 0..engine.batch.len() {
-        if let Some(packet) = engine.batch.packets[i].take() {
-            let answered = pending >> i & 1 == 0;
-            one(shared, guard, engine, packet, answered, now);
-        }
+/// Takes every packet that no stage has found a megaflow for.
+pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+    let mut missed = std::mem::take(&mut engine.batch.missed);
+    for Miss { packet, answered } in missed.drain(..) {
+        one(shared, guard, engine, packet, answered, now);
     }
+    engine.batch.missed = missed;
 }
 
 fn one(
@@ -33,7 +33,7 @@ fn one(
     answered: bool,
     now: Millis,
 ) {
-    let (key, flags) = wide(&packet);
+    let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
     let context = shared.table.context(packet.meta.in_port);
     let (index, visited) = context.map_or((None, 0), |c| c.lookup(guard, &key));
     if let Some((index, megaflow)) = index.and_then(|i| Some((i, guard.get(i)?))) {

@@ -1,0 +1,157 @@
+//! What the path costs a packet, without devices: received frames are copied from memory, sent ones are freed.
+//!
+//! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds a packet. With `PACKETS` set it takes
+//! that many of each case and no clock decides, as a counter of instructions wants it. The case `rx` has no path:
+//! subtract it.
+
+use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use datapath::{Config, Datapath, Event, Worker};
+use dpif::*;
+use flow::compose::compose;
+use flow::{Flow, Mac};
+use std::sync::Arc;
+use std::time::Instant;
+use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+
+/// Gives the same packets for ever, in order.
+struct Source {
+    packets: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl RxQueue for Source {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        for _ in 0..max {
+            out.extend(pool.frame_of(&self.packets[self.next]));
+            self.next = (self.next + 1) % self.packets.len();
+        }
+        RxResult::default()
+    }
+}
+
+struct Sink;
+
+impl TxQueue for Sink {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let sent_bytes = frames.iter().map(|f| f.len() as u64).sum();
+        TxResult { sent: frames.len() as u32, sent_bytes, ..TxResult::default() }
+    }
+}
+
+fn output() -> Vec<DpAction> {
+    vec![DpAction::Output(PortNo(2))]
+}
+
+/// A case: name, number of packets that differ, masks of its megaflows, actions.
+type Case = (&'static str, u32, Vec<Flow>, Vec<DpAction>);
+
+fn cases() -> Vec<Case> {
+    let mac = Mac([255; 6]);
+    let tagged =
+        Flow { vlans: [flow::Vlan { tpid: u16::MAX, tci: u16::MAX }, Default::default()], ..Flow::ZERO };
+    let ip = Flow { dl_type: u16::MAX, nw_frag: 3, ..Flow::ZERO };
+    let src = Flow { nw_src: 0xff00_0000, ..ip };
+    let normal = Flow { dl_src: mac, dl_dst: mac, dl_type: u16::MAX, ..tagged };
+    let five =
+        Flow { nw_src: u32::MAX, nw_dst: u32::MAX, nw_proto: 255, tp_src: 0xffff, tp_dst: 0xffff, ..ip };
+    let two = vec![Flow { nw_ttl: 255, ..five }, five];
+    let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1005 };
+    let eth = EthKey { src: Mac([1; 6]), dst: Mac([2; 6]) };
+    let set = DpAction::Set(SetField::Eth(Masked::new(eth, EthKey { src: mac, dst: mac })));
+    vec![
+        ("in", 1, vec![Flow::ZERO], output()),
+        ("drop", 1, vec![Flow::ZERO], vec![]),
+        ("src", 1, vec![src], output()),
+        ("src1000", 1000, vec![src], output()),
+        ("src100000", 100_000, vec![src], output()),
+        ("normal1000", 1000, vec![normal], output()),
+        ("vlan", 1, vec![src], [vec![push], output()].concat()),
+        ("mac", 1, vec![src], [vec![set], output()].concat()),
+        ("flows32", 32, vec![five], output()),
+        ("flows1000", 1000, vec![five], output()),
+        ("flows50000", 50_000, vec![five], output()),
+        ("masks1000", 1000, two.clone(), output()),
+        ("masks50000", 50_000, two, output()),
+        ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
+    ]
+}
+
+fn udp(n: u32) -> Flow {
+    let (dl_src, dl_dst) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
+    let (nw_src, nw_dst) = (0x0a00_0000 + n, 0x1400_0001);
+    Flow {
+        dl_type: 0x0800,
+        dl_src,
+        dl_dst,
+        nw_proto: 17,
+        nw_src,
+        nw_dst,
+        nw_ttl: 64,
+        tp_src: 1,
+        tp_dst: 2,
+        ..Flow::ZERO
+    }
+}
+
+fn bed((_, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
+    let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42 });
+    let mut worker = datapath.worker(WorkerId(0), 0);
+    datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
+    datapath.add_port(PortNo(2), vec![Box::new(Sink)]).unwrap();
+    for i in 0..*n {
+        let key = Flow { in_port: 1, ..udp(i) };
+        let mask = &masks[i as usize % masks.len()];
+        let _ = datapath.flow_put(&key, mask, actions.clone().into(), Arc::new(NoOwner));
+        let again = Flow { recirc_id: 1, ..key };
+        if *actions == [DpAction::Recirc(1)] {
+            datapath.flow_put(&again, mask, output().into(), Arc::new(NoOwner)).unwrap();
+        }
+    }
+    let packets = (0..*n).map(|i| compose(&udp(i), &[0; 18])).collect();
+    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0 }));
+    (datapath, worker)
+}
+
+/// Nanoseconds a packet: the best of several windows.
+fn measure(mut poll: impl FnMut(u64) -> u64, fixed: Option<u64>) -> f64 {
+    let mut turn = 0;
+    let mut window = |packets: u64| {
+        let (start, mut n) = (Instant::now(), 0);
+        while n < packets {
+            n += poll(turn);
+            turn += 1;
+        }
+        start.elapsed().as_nanos() as f64 / n as f64
+    };
+    if let Some(n) = fixed {
+        return window(n);
+    }
+    window(400_000);
+    (0..7).map(|_| window(400_000)).fold(f64::MAX, f64::min)
+}
+
+fn main() {
+    let fixed = std::env::var("PACKETS").ok().and_then(|n| n.parse().ok());
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
+    if wanted("rx") {
+        let mut source = Source { packets: vec![compose(&udp(0), &[0; 18])], next: 0 };
+        let (mut pool, mut out) = (FramePool::new(100), Vec::new());
+        let poll = |_| {
+            source.rx(&mut pool, &mut out, 32);
+            out.drain(..).map(|f| pool.free(f)).count() as u64
+        };
+        println!("{:12} {:7.2} ns", "rx", measure(poll, fixed));
+    }
+    for case in cases().iter().filter(|c| wanted(c.0)) {
+        let (datapath, mut worker) = bed(case);
+        let poll = |turn| {
+            worker.poll(Millis(turn), Cycles(turn));
+            32
+        };
+        let ns = measure(poll, fixed);
+        let tally = datapath.tally();
+        assert_eq!((tally.get(Event::Missed) + tally.get(Event::Lost), tally.balance()), (0, 0));
+        println!("{:12} {ns:7.2} ns", case.0);
+    }
+}
