@@ -15,6 +15,7 @@ use std::ptr::NonNull;
 
 /// What a source knows a buffer by: its pointer to it, opaque to everybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Handle(pub NonNull<()>);
 
 // SAFETY: a handle is a name; using it is up to the source's functions, which are unsafe to call and, by the contract

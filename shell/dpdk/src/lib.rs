@@ -6,6 +6,9 @@
 pub mod cycles;
 pub mod eal;
 pub mod log;
+mod mbuf;
+pub mod mempool;
+mod memstream;
 pub mod settings;
 pub mod thread;
 

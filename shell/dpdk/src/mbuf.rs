@@ -1,0 +1,265 @@
+//! Packets of DPDK as frames, and back.
+//!
+//! A packet that lies in one piece becomes a frame by handing over its buffer: no byte moves. One that lies in pieces, or
+//! whose bytes somebody else may touch (a clone, memory that is not its pool's), is copied. Back, a frame whose buffer is a
+//! packet of DPDK gets its length and offset written; any other is copied into one.
+//!
+//! # Invariants
+//!
+//! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool.
+//!   [`frame_of`] checks that, and nobody else has the pointer afterwards.
+//!
+//! Runs on whatever thread polls the queue.
+
+use crate::mempool::{HEADROOM, Mempool};
+use buffer::{Buffer, Handle, Memory, Source};
+use dpdk_sys as sys;
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::queue::RX_BURST;
+use std::ptr::NonNull;
+
+/// A packet of DPDK that is ours.
+pub(crate) type Mbuf = NonNull<sys::rte_mbuf>;
+
+/// Frames in packets of DPDK.
+pub(crate) static SOURCE: Source = Source { name: "dpdk", free, another };
+
+/// How many segments a packet that is sent may have.
+const SEGMENTS_MAX: usize = 64;
+/// Flags of a packet whose bytes are not its own.
+const FOREIGN: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
+/// Reference count and number of segments of a packet that is whole.
+const WHOLE: u32 = 0x0001_0001;
+
+unsafe fn free(handles: &[Handle]) {
+    let mbufs = handles.as_ptr().cast_mut().cast::<*mut sys::rte_mbuf>();
+    // SAFETY: a handle is a pointer and nothing else; the caller owns these packets. The array is only read.
+    unsafe { sys::sluice_free_bulk(mbufs, handles.len() as u32) }
+}
+
+unsafe fn another(handle: Handle) -> Option<Memory> {
+    let like: Mbuf = handle.0.cast();
+    // SAFETY: the caller owns the packet, so its pool lives; the new one is ours.
+    unsafe {
+        let mbuf = NonNull::new(sys::sluice_alloc((*like.as_ptr()).pool))?;
+        Some(memory_of(mbuf))
+    }
+}
+
+/// # Safety
+///
+/// `mbuf` is whole.
+#[inline]
+unsafe fn memory_of(mbuf: Mbuf) -> Memory {
+    // SAFETY: the caller's promise. A packet's buffer is never null.
+    unsafe {
+        let m = mbuf.as_ptr();
+        let base = NonNull::new_unchecked((*m).buf_addr.cast());
+        Memory { handle: Handle(mbuf.cast()), base, size: u32::from((*m).buf_len) }
+    }
+}
+
+/// The frame of a received packet. `None`: it makes no sense or is longer than any packet, and was freed.
+///
+/// # Safety
+///
+/// `mbuf` is a packet as a driver gives it, and the caller's.
+#[inline]
+pub(crate) unsafe fn frame_of(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
+    let m = mbuf.as_ptr();
+    // SAFETY: the caller's promise. The two numbers are beside each other (asserted below); who holds a clone may change
+    // the first, and then what is read is not `WHOLE` either.
+    unsafe {
+        let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned();
+        if whole != WHOLE || (*m).ol_flags & FOREIGN != 0 {
+            return joined(mbuf, pool);
+        }
+        let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
+        // Where the driver lied about the length, dropping the buffer frees it.
+        Frame::in_buffer(Buffer::of(&SOURCE, memory_of(mbuf)), start, len)
+    }
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(sys::rte_mbuf, nb_segs) == std::mem::offset_of!(sys::rte_mbuf, refcnt) + 2,
+    "read as one word"
+);
+
+/// A copy of a packet's segments, in a frame of the switch's own; the packet is freed.
+///
+/// # Safety
+///
+/// As for [`frame_of`].
+#[cold]
+unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
+    // SAFETY: the segments of a packet live as long as it does, and each has its bytes within its buffer, which is
+    // checked; the walk ends where the chain does or where it is longer than it says.
+    unsafe {
+        let len = (*mbuf.as_ptr()).pkt_len as usize;
+        let mut frame = pool.alloc(len);
+        let mut rest = frame.as_mut().map_or(&mut [][..], Frame::bytes_mut);
+        let mut segment = mbuf.as_ptr();
+        for _ in 0..(*mbuf.as_ptr()).nb_segs {
+            let Some(s) = segment.as_ref() else { break };
+            let n = usize::from(s.data_len);
+            if usize::from(s.data_off) + n > usize::from(s.buf_len) || n > rest.len() {
+                break;
+            }
+            let bytes = std::slice::from_raw_parts(s.buf_addr.cast::<u8>().add(usize::from(s.data_off)), n);
+            let (now, later) = rest.split_at_mut(n);
+            now.copy_from_slice(bytes);
+            rest = later;
+            segment = s.next;
+        }
+        let complete = rest.is_empty();
+        sys::sluice_free_bulk(&mut mbuf.as_ptr(), 1);
+        if complete { frame } else { None }
+    }
+}
+
+/// A burst of pointers, as DPDK's functions take it.
+pub(crate) struct Burst {
+    mbufs: [*mut sys::rte_mbuf; RX_BURST],
+    len: usize,
+}
+
+// SAFETY: whoever has the burst owns its packets.
+unsafe impl Send for Burst {}
+
+impl Burst {
+    pub(crate) fn new() -> Burst {
+        Burst { mbufs: [std::ptr::null_mut(); RX_BURST], len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == RX_BURST
+    }
+
+    /// Puts one at the end; gives it back where there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
+        let Some(slot) = self.mbufs.get_mut(self.len) else { return Err(mbuf) };
+        *slot = mbuf.as_ptr();
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Has `receive` write up to `max` pointers and say how many it wrote, then appends their frames to `out`. Gives how
+    /// many there were, and how many made no frame. The burst must be empty, and is.
+    ///
+    /// # Safety
+    ///
+    /// `receive` writes that many packets that are the caller's, as a driver gives them.
+    #[inline]
+    pub(crate) unsafe fn receive(
+        &mut self,
+        max: usize,
+        pool: &mut FramePool,
+        out: &mut FrameBatch,
+        receive: impl FnOnce(*mut *mut sys::rte_mbuf, u16) -> u16,
+    ) -> (usize, usize) {
+        let n = usize::from(receive(self.mbufs.as_mut_ptr(), max.min(RX_BURST) as u16)).min(RX_BURST);
+        let before = out.len();
+        out.reserve(n);
+        for &mbuf in &self.mbufs[..n] {
+            // SAFETY: the caller's promise: a pointer to a packet, which is never null.
+            unsafe { out.extend(frame_of(NonNull::new_unchecked(mbuf), pool)) };
+        }
+        (n, n - (out.len() - before))
+    }
+
+    /// Has `send` take the packets (it says how many of the first), and frees the others. Gives how many were taken.
+    ///
+    /// # Safety
+    ///
+    /// Packets that `send` says it took are no longer the caller's.
+    #[inline]
+    pub(crate) unsafe fn send(&mut self, send: impl FnOnce(*mut *mut sys::rte_mbuf, u16) -> u16) -> usize {
+        let n = std::mem::take(&mut self.len);
+        let sent = usize::from(send(self.mbufs.as_mut_ptr(), n as u16)).min(n);
+        let left = &mut self.mbufs[sent..n];
+        if !left.is_empty() {
+            // SAFETY: they are ours and forgotten: the length is 0.
+            unsafe { sys::sluice_free_bulk(left.as_mut_ptr(), left.len() as u32) };
+        }
+        sent
+    }
+}
+
+impl Drop for Burst {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // SAFETY: they are ours, and nobody sees them again.
+            unsafe { sys::sluice_free_bulk(self.mbufs.as_mut_ptr(), self.len as u32) };
+        }
+    }
+}
+
+/// The packet that a frame lies in; `Err`: it lies in none.
+///
+/// What the frame's `offload` says is the caller's affair: the packet's flags say that nothing is left to do.
+#[inline]
+pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
+    if !frame.source().is_some_and(|s| std::ptr::eq(s, &SOURCE)) {
+        return Err(frame);
+    }
+    let len = frame.len();
+    let (buffer, start) = frame.into_buffer();
+    let mbuf: Mbuf = buffer.into_handle(&SOURCE).map_err(|_| ()).expect("its source was looked at").0.cast();
+    // SAFETY: a whole packet, ours. Both numbers are at most its buffer's length, which has 16 bits.
+    unsafe {
+        let m = mbuf.as_ptr();
+        (*m).data_off = start as u16;
+        (*m).data_len = len as u16;
+        (*m).pkt_len = len as u32;
+        (*m).ol_flags = 0;
+    }
+    Ok(mbuf)
+}
+
+/// A packet with these bytes, in as many segments as it takes. `None`: the pool has no more, or there are too many bytes.
+pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
+    // SAFETY: the pool is alive and of packets; what it gives is ours and whole.
+    unsafe {
+        let first = NonNull::new(sys::sluice_alloc(pool.raw()))?;
+        let room = usize::from((*first.as_ptr()).buf_len) - HEADROOM as usize;
+        let n = bytes.len().div_ceil(room).max(1);
+        let mut mbufs = [std::ptr::null_mut(); SEGMENTS_MAX];
+        mbufs[0] = first.as_ptr();
+        let more = n - 1;
+        if n > SEGMENTS_MAX
+            || more > 0 && sys::sluice_alloc_bulk(pool.raw(), &raw mut mbufs[1], more as u32) != 0
+        {
+            sys::sluice_free_bulk(mbufs.as_mut_ptr(), 1);
+            return None;
+        }
+        for (i, part) in bytes.chunks(room).enumerate() {
+            let m = mbufs[i];
+            let data = (*m).buf_addr.cast::<u8>().add(usize::from((*m).data_off));
+            std::ptr::copy_nonoverlapping(part.as_ptr(), data, part.len());
+            (*m).data_len = part.len() as u16;
+            (*m).next = if i + 1 < n { mbufs[i + 1] } else { std::ptr::null_mut() };
+        }
+        (*first.as_ptr()).pkt_len = bytes.len() as u32;
+        (*first.as_ptr()).nb_segs = n as u16;
+        Some(first)
+    }
+}
+
+/// A packet of the frame: in place, or by copy. `Err`: by copy, and that failed.
+///
+/// `Ok` with a frame: it was copied, and the frame is left to be freed.
+#[inline]
+pub(crate) fn mbuf_of(frame: Frame, pool: &Mempool) -> Result<(Mbuf, Option<Frame>), Frame> {
+    match in_place(frame) {
+        Ok(mbuf) => Ok((mbuf, None)),
+        Err(frame) => match copied(frame.bytes(), pool) {
+            Some(mbuf) => Ok((mbuf, Some(frame))),
+            None => Err(frame),
+        },
+    }
+}

@@ -1,0 +1,330 @@
+//! `Mempool`: the memory that packets of DPDK devices lie in.
+//!
+//! As Open vSwitch has it: ports whose MTU asks for the same size of buffer on the same NUMA node share a pool, or each
+//! has its own, sized for its queues, when `per-port-memory` says so. A pool is made as large as it is wished, or half,
+//! or half of that, down to [`MIN_MBUFS`].
+//!
+//! # Invariants
+//!
+//! * A pool is freed only when no [`Mempool`] names it and all its packets are back: frames in flight, and in the rings of
+//!   devices of other ports, hold pointers into it. One that waits for packets is looked at whenever another is asked for
+//!   or goes, and is taken up again by a port that wishes the same.
+//! * The list's lock is held while a pool is made, found, or freed; never on the way of packets.
+//!
+//! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
+
+use crate::eal;
+use crate::memstream;
+use crate::settings::{Settings, settings};
+use dpdk_sys as sys;
+use std::ffi::CString;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use units::NumaId;
+
+/// Packets in a shared pool.
+const MAX_MBUFS: u32 = 4096 * 64;
+/// The smallest pool there is, and what one of a port has beyond the port's queues.
+const MIN_MBUFS: u32 = 4096 * 4;
+/// Packets a lcore keeps to itself: more than a burst, few enough to stay in its cache.
+const CACHE: u32 = 256;
+/// Room in front of a packet, as drivers expect it.
+pub const HEADROOM: u32 = 128;
+const ALIGN: u32 = 1024;
+/// Ethernet's header and check sequence.
+const ETHER: u32 = 18;
+/// The same with two tags.
+const ETHER_MAX: u32 = ETHER + 8;
+const ETHER_MTU: u32 = 1500;
+const BURST: u32 = 32;
+const MAX_LCORE: u32 = 128;
+
+/// What a port needs of its pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MempoolWish {
+    /// The port's name.
+    pub port: String,
+    /// Longest packet's payload.
+    pub mtu: u32,
+    /// Node of the device.
+    pub numa: NumaId,
+    /// Receive queues.
+    pub n_rxq: u32,
+    /// Packets in each of them.
+    pub n_rxq_desc: u32,
+    /// Transmit queues.
+    pub n_txq: u32,
+    /// Packets in each of them.
+    pub n_txq_desc: u32,
+}
+
+/// There is no pool: not even of the least size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MempoolError {
+    /// Its port.
+    pub port: String,
+    /// MTU asked for.
+    pub mtu: u32,
+    /// Node asked for.
+    pub numa: NumaId,
+    /// What DPDK said.
+    pub errno: i32,
+}
+
+impl MempoolError {
+    fn new(wish: &MempoolWish, errno: i32) -> MempoolError {
+        MempoolError { port: wish.port.clone(), mtu: wish.mtu, numa: wish.numa, errno }
+    }
+}
+
+impl fmt::Display for MempoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = std::io::Error::from_raw_os_error(self.errno);
+        write!(
+            f,
+            "Failed to create memory pool for netdev {}, with MTU {} on socket {}: {}",
+            self.port, self.mtu, self.numa.0, why
+        )
+    }
+}
+
+impl std::error::Error for MempoolError {}
+
+/// The pool itself.
+struct Pool {
+    raw: NonNull<sys::rte_mempool>,
+}
+
+// SAFETY: a pool is used through DPDK's functions, which any thread may call at the same time; it is freed only under
+// the list's lock when nobody names it.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        list().sweep();
+    }
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Mempool(Arc<Pool>);
+
+impl fmt::Debug for Mempool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mempool({:p})", self.0.raw)
+    }
+}
+
+impl Mempool {
+    /// The pool for such a port, by the settings in force.
+    pub fn request(wish: &MempoolWish) -> Result<Mempool, MempoolError> {
+        if !eal::initialized() {
+            return Err(MempoolError::new(wish, libc::ENODEV));
+        }
+        let settings = settings();
+        let size = buffer_size(wish, settings);
+        // The owner's name, where it is not shared.
+        let owner = settings.per_port_memory.then(|| wish.port.clone());
+        let key = Key { size, numa: wish.numa, owner, n: n_mbufs(wish, size, settings) };
+        let mut list = list();
+        if let Some(found) = list.find(&key) {
+            return Ok(found);
+        }
+        // Its memory may be just what is missing.
+        list.sweep();
+        let raw = create(&key, wish)?;
+        let pool = Arc::new(Pool { raw });
+        list.entries.push(Entry { key, raw: Raw(raw), named: Arc::downgrade(&pool) });
+        Ok(Mempool(pool))
+    }
+
+    /// DPDK's.
+    #[inline]
+    pub(crate) fn raw(&self) -> *mut sys::rte_mempool {
+        self.0.raw.as_ptr()
+    }
+
+    /// Packets that are not in use.
+    pub fn available(&self) -> u32 {
+        // SAFETY: the pool lives while it is named.
+        unsafe { sys::rte_mempool_avail_count(self.raw()) }
+    }
+
+    /// Packets in use.
+    pub fn in_use(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { sys::rte_mempool_in_use_count(self.raw()) }
+    }
+
+    /// What `netdev-dpdk/get-mempool-info` says of it.
+    pub fn info(&self) -> String {
+        // SAFETY: the pool lives while it is named; the stream while the closure runs.
+        let dump = memstream::written(|f| unsafe { sys::rte_mempool_dump(f, self.raw()) });
+        let (available, used) = (self.available(), self.in_use());
+        format!("{}    count: avail ({available}), in use ({used})\n", dump.unwrap_or_default())
+    }
+}
+
+/// What `netdev-dpdk/get-mempool-info` says of all pools; nothing while DPDK is not in use.
+pub fn info_of_all() -> String {
+    if !eal::initialized() {
+        return String::new();
+    }
+    let _list = list();
+    // SAFETY: no pool of ours is freed while the list is locked; the stream is good while the closure runs.
+    memstream::written(|f| unsafe { sys::rte_mempool_list_dump(f) }).unwrap_or_default()
+}
+
+/// What makes two wishes one pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    size: u32,
+    numa: NumaId,
+    owner: Option<String>,
+    n: u32,
+}
+
+/// A pool's address in the list.
+struct Raw(NonNull<sys::rte_mempool>);
+
+// SAFETY: used only with the list's lock held, see `Pool`.
+unsafe impl Send for Raw {}
+
+struct Entry {
+    key: Key,
+    raw: Raw,
+    /// Who names it; nobody: it waits for its packets.
+    named: Weak<Pool>,
+}
+
+struct List {
+    entries: Vec<Entry>,
+}
+
+static LIST: Mutex<List> = Mutex::new(List { entries: Vec::new() });
+
+fn list() -> MutexGuard<'static, List> {
+    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl List {
+    fn find(&mut self, key: &Key) -> Option<Mempool> {
+        let entry = self.entries.iter_mut().find(|e| e.key == *key)?;
+        let pool = entry.named.upgrade().unwrap_or_else(|| Arc::new(Pool { raw: entry.raw.0 }));
+        entry.named = Arc::downgrade(&pool);
+        Some(Mempool(pool))
+    }
+
+    /// Frees what nobody names and no packet is out of.
+    fn sweep(&mut self) {
+        self.entries.retain(|entry| {
+            if entry.named.strong_count() > 0 {
+                return true;
+            }
+            let raw = entry.raw.0.as_ptr();
+            // SAFETY: freed only here, and then no longer in the list. Nobody names it (a name is given only under this
+            // lock), so no packet leaves it any more; when as many are back as there are, none is out.
+            unsafe {
+                if sys::rte_mempool_avail_count(raw) < (*raw).size {
+                    return true;
+                }
+                sys::rte_mempool_free(raw);
+            }
+            false
+        });
+    }
+}
+
+/// Bytes of a buffer with its headroom.
+fn buffer_size(wish: &MempoolWish, settings: &Settings) -> u32 {
+    let size = aligned(wish.mtu);
+    if settings.per_port_memory {
+        return size;
+    }
+    let of_node =
+        settings.shared_pools.iter().filter(|pool| pool.numa.is_none_or(|numa| numa == wish.numa.0));
+    of_node.map(|pool| aligned(pool.mtu)).filter(|wished| *wished >= size).min().unwrap_or(size)
+}
+
+fn aligned(mtu: u32) -> u32 {
+    mtu.saturating_add(ETHER_MAX).min(u32::from(u16::MAX) - ALIGN - HEADROOM).next_multiple_of(ALIGN)
+        + HEADROOM
+}
+
+/// How many packets it is to have.
+fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
+    match settings.per_port_memory {
+        false if size - ETHER >= ETHER_MTU => MAX_MBUFS,
+        false => MIN_MBUFS,
+        true => {
+            let queues = wish.n_rxq * wish.n_rxq_desc + wish.n_txq * wish.n_txq_desc;
+            queues + wish.n_rxq.min(MAX_LCORE) * BURST + MIN_MBUFS
+        }
+    }
+}
+
+/// Makes one, smaller than wished where there is no memory for more.
+fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
+    let mut n = key.n;
+    loop {
+        let name = name_of(key, &wish.port, n);
+        // SAFETY: the name outlives the call.
+        let raw = unsafe {
+            sys::rte_pktmbuf_pool_create(name.as_ptr(), n, CACHE, 0, key.size as u16, key.numa.0 as i32)
+        };
+        if let Some(raw) = NonNull::new(raw) {
+            return Ok(raw);
+        }
+        // SAFETY: reads a variable of this thread.
+        let errno = unsafe { sys::sluice_errno() };
+        n /= 2;
+        if errno != libc::ENOMEM || n < MIN_MBUFS {
+            return Err(MempoolError::new(wish, errno));
+        }
+    }
+}
+
+/// A name that only this pool has, at most 25 bytes.
+fn name_of(key: &Key, port: &str, n: u32) -> CString {
+    // FNV-1a: the pools of two ports differ by it.
+    let hash = port.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    CString::new(format!("ovs{hash:08x}{:02}{:05}{n:07}", key.numa.0 % 100, key.size - ETHER))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::SharedPool;
+
+    fn wish(mtu: u32) -> MempoolWish {
+        let port = "p0".to_owned();
+        MempoolWish { port, mtu, numa: NumaId(0), n_rxq: 2, n_rxq_desc: 2048, n_txq: 3, n_txq_desc: 1024 }
+    }
+
+    #[test]
+    fn sizes_are_those_of_open_vswitch() {
+        let shared = Settings::default();
+        assert_eq!(buffer_size(&wish(1500), &shared), 2048 + 128);
+        assert_eq!(buffer_size(&wish(9000), &shared), 9216 + 128);
+        assert_eq!(buffer_size(&wish(u32::MAX), &shared), 64512 + 128);
+        let pool = |mtu, numa| SharedPool { mtu, numa };
+        let shared_pools = vec![pool(9000, None), pool(6000, Some(1)), pool(1000, None)];
+        let sized = Settings { shared_pools, ..Settings::default() };
+        assert_eq!(buffer_size(&wish(1500), &sized), 9216 + 128);
+        assert_eq!(n_mbufs(&wish(1500), 2176, &shared), 262_144);
+        let own = Settings { per_port_memory: true, ..shared };
+        assert_eq!(n_mbufs(&wish(1500), 2176, &own), 2 * 2048 + 3 * 1024 + 2 * 32 + 16384);
+    }
+
+    #[test]
+    fn names_fit() {
+        let key = Key { size: 64_640, numa: NumaId(3), owner: None, n: MAX_MBUFS };
+        let name = name_of(&key, "a port with a long name", MAX_MBUFS);
+        assert_eq!(name.as_bytes().len(), 25);
+        assert!(name.to_str().unwrap().ends_with("03646220262144"));
+    }
+}
