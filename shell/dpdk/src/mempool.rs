@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(buffer_size(&wish(9000), &shared), 9216 + 128);
         assert_eq!(buffer_size(&wish(u32::MAX), &shared), 64512 + 128);
         let pool = |mtu, numa| SharedPool { mtu, numa };
-        let shared_pools = vec![pool(9000, None), pool(6000, Some(1)), pool(1000, None)];
+        let shared_pools = vec![pool(9000, None), pool(6000, Some(1)), pool(900, None)];
         let sized = Settings { shared_pools, ..Settings::default() };
         assert_eq!(buffer_size(&wish(1500), &sized), 9216 + 128);
         assert_eq!(n_mbufs(&wish(1500), 2176, &shared), 262_144);
