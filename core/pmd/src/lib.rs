@@ -1,1 +1,17 @@
-//! What poll threads decide, without any thread: assignment of rx queues to cores, load accounting.
+//! What a poll thread decides, and what is decided about poll threads: nothing here runs, sleeps or reads a clock.
+//!
+//! * [`cores`]: which cores poll (`pmd-cpu-mask`).
+//! * [`affinity`]: queues that an administrator pinned (`pmd-rxq-affinity`).
+//! * [`assign`]: which rx queue goes to which core (`pmd-rxq-assign`, `pmd-rxq-isolate`).
+//! * [`load`]: how busy queues and cores were in the last minute.
+//!
+//! Results, defaults and the text of what is logged are those of Open vSwitch 3.7, whose scripts and tests read them.
+
+pub mod affinity;
+pub mod assign;
+pub mod cores;
+pub mod load;
+
+pub use assign::{Algorithm, Assignment, Placed, Rxq};
+pub use cores::{Core, Topology};
+pub use load::History;

@@ -1,0 +1,128 @@
+//! How busy something was, in the last minute: cycles in intervals of five seconds.
+//!
+//! Who counts only ever adds; who remembers samples the sum at each interval's end. So a poll thread pays one store, and
+//! a queue that moves to another thread takes its history along.
+
+use std::collections::VecDeque;
+use units::{Cycles, Millis};
+
+/// Length of an interval.
+pub const INTERVAL: Millis = Millis::from_secs(5);
+/// How many are remembered.
+pub const INTERVALS: usize = 12;
+
+/// Cycles of each of the last intervals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// The newest first.
+    intervals: VecDeque<u64>,
+    before: Option<u64>,
+}
+
+impl History {
+    /// An interval ended; `total` is what was ever counted.
+    pub fn sample(&mut self, total: Cycles) {
+        let before = self.before.replace(total.0).unwrap_or(0);
+        self.intervals.push_front(total.0.saturating_sub(before));
+        self.intervals.truncate(INTERVALS);
+    }
+
+    /// Starts to count from `total`.
+    pub fn start(&mut self, total: Cycles) {
+        self.intervals.clear();
+        self.before = Some(total.0);
+    }
+
+    /// Cycles of the last `intervals` intervals.
+    pub fn sum(&self, intervals: usize) -> u64 {
+        self.intervals.iter().take(intervals).sum()
+    }
+
+    /// Cycles of all that is remembered.
+    pub fn total(&self) -> u64 {
+        self.sum(INTERVALS)
+    }
+
+    /// Cycles of the last whole interval.
+    pub fn last(&self) -> u64 {
+        self.sum(1)
+    }
+}
+
+/// When intervals end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticker {
+    next: Option<Millis>,
+}
+
+impl Ticker {
+    /// Whether an interval has ended. The first call starts the first one.
+    pub fn due(&mut self, now: Millis) -> bool {
+        let due = self.next.is_some_and(|next| now >= next);
+        if due || self.next.is_none() {
+            self.next = Some(now + INTERVAL);
+        }
+        due
+    }
+
+    /// When the present one ends.
+    pub fn next(&self) -> Option<Millis> {
+        self.next
+    }
+}
+
+/// How many whole intervals cover so many seconds; those of all that is remembered where that is none, or more.
+pub fn intervals_of(seconds: u64) -> usize {
+    let interval = INTERVAL.0 / 1000;
+    match seconds.div_ceil(interval) {
+        n @ 1.. if n <= INTERVALS as u64 && seconds <= interval * INTERVALS as u64 => n as usize,
+        _ => INTERVALS,
+    }
+}
+
+/// The variance of how busy cores are, in percent squared: what balancing wants to make small.
+pub fn variance(busy: &[u64]) -> u64 {
+    let n = busy.len() as u64;
+    if n == 0 {
+        return 0;
+    }
+    let mean = busy.iter().sum::<u64>() / n;
+    busy.iter().map(|b| b.abs_diff(mean).pow(2)).sum::<u64>() / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_is_remembered() {
+        let mut history = History::default();
+        for i in 1..=20u64 {
+            history.sample(Cycles(i * 100));
+        }
+        assert_eq!((history.last(), history.sum(2), history.total()), (100, 200, 1200));
+        // A counter that began anew is no negative load.
+        history.sample(Cycles(5));
+        assert_eq!(history.last(), 0);
+    }
+
+    #[test]
+    fn intervals_end_every_five_seconds() {
+        let mut ticker = Ticker::default();
+        assert!(!ticker.due(Millis(1000)));
+        assert!(!ticker.due(Millis(5999)));
+        assert!(ticker.due(Millis(6000)) && !ticker.due(Millis(6001)));
+        assert_eq!(ticker.next(), Some(Millis(11_000)));
+    }
+
+    #[test]
+    fn seconds_are_rounded_up_to_intervals() {
+        let seconds = |s| intervals_of(s) * 5;
+        assert_eq!([1, 5, 6, 51, 60, 61, 0].map(seconds), [5, 5, 10, 55, 60, 60, 60]);
+    }
+
+    #[test]
+    fn variance_of_a_balanced_and_an_unbalanced_pair() {
+        assert_eq!((variance(&[]), variance(&[50, 50]), variance(&[100, 0])), (0, 0, 2500));
+    }
+}
