@@ -11,7 +11,7 @@ use crate::worker::Worker;
 use classifier::megaflow::{Key, MegaflowTable};
 use dpif::{DpAction, DpFlow, DpStats, DropReason, FlowOwner, PortStats, Translation, UpcallHandler};
 use flow::Flow;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) vlan_limit: AtomicU8,
+    /// Raised after each change of `ports`, `handler` and `vlan_limit`.
+    pub(crate) version: AtomicU64,
     flows: Mutex<Flows>,
     tallies: Mutex<Tallies>,
 }
@@ -70,6 +72,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// Workers look again at their next turn.
+    fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
     pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {
         lock(&self.flows)
     }
@@ -122,6 +129,7 @@ impl Datapath {
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
+            version: AtomicU64::new(1),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
             tallies: Mutex::default(),
         };
@@ -131,11 +139,13 @@ impl Datapath {
     /// Who answers upcalls. Until it is called, packets without a megaflow are lost.
     pub fn set_handler(&self, handler: Arc<dyn UpcallHandler>) {
         self.shared.handler.store(Arc::new(Some(handler)));
+        self.shared.changed();
     }
 
     /// Nobody answers upcalls any more: packets without a megaflow are lost.
     pub fn clear_handler(&self) {
         self.shared.handler.store(Arc::new(None));
+        self.shared.changed();
     }
 
     /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).
@@ -155,19 +165,29 @@ impl Datapath {
         }
         ports.set(no.0, Some(Arc::new(Port::new(no, txqs))));
         self.shared.ports.store(Arc::new(ports));
+        self.shared.changed();
         Ok(())
     }
 
     /// Removes a port. Its rx queues must have been taken from their workers before. Its tx queues are dropped when
-    /// the last worker that is sending has finished its poll.
+    /// the last worker has taken another turn, or rests.
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
+        self.replace_port(no, |_| None)
+    }
+
+    /// Gives a port other tx queues; its counters stay. The old ones are dropped as by `del_port`.
+    pub fn set_tx_queues(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
+        self.replace_port(no, |port| Some(Arc::new(port.with_queues(txqs))))
+    }
+
+    fn replace_port(&self, no: PortNo, new: impl FnOnce(&Port) -> Option<Arc<Port>>) -> Result<(), PutError> {
         let _one_at_a_time = self.shared.flows();
         let mut ports = Ports::clone(&self.shared.ports.load());
-        if no.0 > MAX_PORT || ports.get(no.0).is_none() {
-            return Err(PutError::NotFound);
-        }
-        ports.set(no.0, None);
+        let old = ports.get(no.0).ok_or(PutError::NotFound)?;
+        let new = new(old);
+        ports.set(no.0, new);
         self.shared.ports.store(Arc::new(ports));
+        self.shared.changed();
         Ok(())
     }
 
@@ -270,6 +290,7 @@ impl Datapath {
     /// limit do not fit any more: the caller removes them.
     pub fn set_vlan_limit(&self, limit: u8) {
         self.shared.vlan_limit.store(limit, Ordering::Relaxed);
+        self.shared.changed();
     }
 
     /// Number of flows.

@@ -6,6 +6,7 @@
 //! Datapath (datapath.rs)  shared: ports, megaflows, counters; called by the control half and by commands
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
+//!   ├ rxq.rs              an rx queue as workers pass it on
 //!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
@@ -24,7 +25,7 @@
 //! # Invariants
 //!
 //! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
-//!   ports and the control half are snapshots taken once per turn. The one lock is that of a tx queue, taken per burst.
+//!   ports and the control half are snapshots, looked at once per turn. The one lock is that of a tx queue, taken per burst.
 //! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that is
 //!   found nowhere is parsed whole and looked up again before the control half is asked.
 //! * **A megaflow is published under the publisher's lock, if its translation is still current** then. So who changes
@@ -44,10 +45,12 @@ pub mod path;
 pub mod port;
 pub mod ports;
 pub mod program;
+pub mod rxq;
 pub mod tally;
 pub mod worker;
 
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
+pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::tally::{Event, Tally};
 pub use crate::worker::Worker;
 

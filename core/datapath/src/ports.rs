@@ -17,6 +17,12 @@ pub struct Port {
     /// Its number.
     pub no: PortNo,
     pub(crate) txqs: Vec<Mutex<Box<dyn TxQueue>>>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// What is counted at a port, whatever its queues are at the time.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
     pub(crate) rx: Counter,
     pub(crate) tx: Counter,
     pub(crate) tx_dropped: AtomicU64,
@@ -39,24 +45,24 @@ impl Counter {
 impl Port {
     /// A port that sends by these queues. One that has none drops what it is given.
     pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
-        Port {
-            no,
-            txqs: txqs.into_iter().map(Mutex::new).collect(),
-            rx: Counter::default(),
-            tx: Counter::default(),
-            tx_dropped: AtomicU64::new(0),
-        }
+        Port { no, txqs: txqs.into_iter().map(Mutex::new).collect(), counters: Arc::default() }
+    }
+
+    /// The same port with other tx queues.
+    pub(crate) fn with_queues(&self, txqs: Vec<Box<dyn TxQueue>>) -> Port {
+        Port { counters: Arc::clone(&self.counters), ..Port::new(self.no, txqs) }
     }
 
     /// What was counted at this port.
     pub fn stats(&self) -> PortStats {
         let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        let Counters { rx, tx, tx_dropped } = &*self.counters;
         PortStats {
-            rx_packets: n(&self.rx.packets),
-            rx_bytes: n(&self.rx.bytes),
-            tx_packets: n(&self.tx.packets),
-            tx_bytes: n(&self.tx.bytes),
-            tx_dropped: n(&self.tx_dropped),
+            rx_packets: n(&rx.packets),
+            rx_bytes: n(&rx.bytes),
+            tx_packets: n(&tx.packets),
+            tx_bytes: n(&tx.bytes),
+            tx_dropped: n(tx_dropped),
         }
     }
 }

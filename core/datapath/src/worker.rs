@@ -2,15 +2,20 @@
 //!
 //! A turn receives a burst from each rx queue, takes each through the path, then the recirculated packets, then sends
 //! what was collected. It can be run by a thread, or by a main loop between other things (virtual time). It reads no
-//! clock: time and cycles are told.
+//! clock of its own: time is told, and so is how to read the cycle counter.
+//!
+//! **What it holds of others.** Ports and control half are snapshots, kept from turn to turn while nothing changes (one
+//! load tells). A worker that will not take its next turn soon is to `rest`, so that a removed port's queues are dropped.
 
 use crate::batch::BATCH;
 use crate::datapath::Shared;
-use crate::engine::Engine;
+use crate::engine::{Engine, Handler};
 use crate::packet::{Meta, Packet};
 use crate::path::{execute, receive, run, transmit};
 use crate::port::RxQueue;
+use crate::ports::Ports;
 use crate::program::Program;
+use crate::rxq::Rxq;
 use crate::tally::{Event, SharedTally, Tally};
 use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
@@ -24,13 +29,6 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 /// Turns between two looks at the size of the cache.
 const CACHE_CHECK: u64 = 1024;
 
-/// An rx queue that a worker polls.
-struct Rxq {
-    port: PortNo,
-    id: QueueId,
-    queue: Box<dyn RxQueue>,
-}
-
 /// See the module.
 pub struct Worker {
     shared: Arc<Shared>,
@@ -42,6 +40,10 @@ pub struct Worker {
     lane_slot: usize,
     last: Option<(Cycles, bool)>,
     now: Millis,
+    /// The version of the snapshots that the engine holds; 0: none.
+    seen: u64,
+    /// What it holds instead while it rests.
+    nothing: (Arc<Ports>, Handler),
 }
 
 impl Worker {
@@ -56,6 +58,8 @@ impl Worker {
             lane_slot,
             last: None,
             now: Millis(0),
+            seen: 0,
+            nothing: (Arc::default(), Arc::new(None)),
             shared,
         }
     }
@@ -67,13 +71,23 @@ impl Worker {
 
     /// Polls this queue from now on.
     pub fn add_rxq(&mut self, port: PortNo, id: QueueId, queue: Box<dyn RxQueue>) {
-        self.rxqs.push(Rxq { port, id, queue });
+        self.take_over(Rxq::new(port, id, queue));
+    }
+
+    /// Polls a queue that another worker had, or that is new.
+    pub fn take_over(&mut self, rxq: Rxq) {
+        self.rxqs.push(rxq);
     }
 
     /// Stops polling a queue and gives it back. Between turns nothing of it is inside the worker.
-    pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Box<dyn RxQueue>> {
+    pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
-        Some(self.rxqs.remove(at).queue)
+        Some(self.rxqs.remove(at))
+    }
+
+    /// Sends by these tx queues from now on.
+    pub fn set_tx_queue(&mut self, tx_queue: usize) {
+        self.engine.tx_queue = tx_queue;
     }
 
     /// The queues it polls.
@@ -86,30 +100,54 @@ impl Worker {
         &self.engine.tally
     }
 
-    /// One turn. `cycles` is the counter as the turn begins: what passed since the last one is booked as busy or
-    /// idle by what that one found. True if there was any packet.
+    /// One turn at an instant: nothing that it does takes any cycles.
     pub fn poll(&mut self, now: Millis, cycles: Cycles) -> bool {
+        self.poll_with(now, || cycles)
+    }
+
+    /// One turn. `counter` reads the cycle counter: what passed since the last turn began is booked as busy or idle by
+    /// what that one found, and what a queue's packets took is booked to the queue. True if there was any packet.
+    #[inline]
+    pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
+        let start = counter();
         if let Some((before, busy)) = self.last {
             let event = if busy { Event::BusyCycles } else { Event::IdleCycles };
-            self.engine.tally.add(event, (cycles - before).0);
+            self.engine.tally.add(event, (start - before).0);
         }
-        let mut busy = false;
+        let (mut packets, mut at) = (0, start);
         for q in &mut self.rxqs {
-            if receive::stage(&mut *q.queue, q.port.0, &mut self.engine) != 0 {
-                busy = true;
+            q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
+            if q.in_turn != 0 {
+                packets += q.in_turn;
                 let guard = self.reader.enter();
                 run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
+                drop(guard);
+                let end = counter();
+                q.load.add(end - at);
+                at = end;
+            } else {
+                at = counter();
             }
         }
         self.finish(now);
+        if packets != 0 {
+            self.share_sending((counter() - at).0, packets);
+        }
         self.engine.tally.add(Event::Iterations, 1);
         if self.engine.tally.get(Event::Iterations).is_multiple_of(CACHE_CHECK) {
             self.engine.cache.maintain();
         }
-        self.last = Some((cycles, busy));
+        self.last = Some((start, packets != 0));
         self.published.store(&self.engine.tally);
-        busy
+        packets != 0
+    }
+
+    /// What recirculation and sending took at the turn's end is the queues', by how many packets each brought.
+    fn share_sending(&self, cycles: u64, packets: u64) {
+        for q in self.rxqs.iter().filter(|q| q.in_turn != 0) {
+            q.load.add(Cycles(cycles * q.in_turn / packets));
+        }
     }
 
     /// Runs a program on one packet of the control half.
@@ -127,17 +165,36 @@ impl Worker {
             }
         }
         self.finish(now);
+        self.rest();
         self.published.store(&self.engine.tally);
     }
 
+    #[inline]
     fn begin(&mut self, now: Millis) {
         self.now = now;
+        let version = self.shared.version.load(Ordering::Acquire);
+        if version != self.seen {
+            self.look(version);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, version: u64) {
+        self.seen = version;
         self.engine.ports = self.shared.ports.load_full();
         self.engine.handler = self.shared.handler.load_full();
         self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
     }
 
-    /// Recirculated packets, then transmission. The control half and the ports are let go.
+    /// Lets go of ports and control half until the next turn. To be called between turns: by a worker that is going to
+    /// sleep, and by one that is to acknowledge a change of ports.
+    pub fn rest(&mut self) {
+        self.seen = 0;
+        self.engine.ports = Arc::clone(&self.nothing.0);
+        self.engine.handler = Arc::clone(&self.nothing.1);
+    }
+
+    /// Recirculated packets, then transmission.
     fn finish(&mut self, now: Millis) {
         while let Some(in_port) = self.engine.recirculated.front().map(|p| p.meta.in_port) {
             while self.engine.batch.len() < BATCH

@@ -32,7 +32,7 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     if n > 0
         && let Some(port) = engine.ports.get(in_port)
     {
-        port.rx.add(n as u64, bytes);
+        port.counters.rx.add(n as u64, bytes);
     }
     n
 }

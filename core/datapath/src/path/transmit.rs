@@ -47,8 +47,8 @@ fn burst(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
     engine.tally.add(Event::OutputBatches, 1);
     engine.tally.drop(DropReason::TxTooLong, too_long);
     engine.tally.drop(DropReason::TxFailed, failed);
-    port.tx.add(sent, result.sent_bytes);
+    port.counters.tx.add(sent, result.sent_bytes);
     if failed + too_long != 0 {
-        port.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+        port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
     }
 }
