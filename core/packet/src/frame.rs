@@ -129,10 +129,10 @@ impl fmt::Debug for Frame {
 /// Buffers of one worker.
 #[derive(Debug)]
 pub struct FramePool {
-    free: Vec<Frame>,
+    free: Vec<Buffer>,
     keep: usize,
     /// Buffers of the largest size: filling 64 KB with zeros for each TCP segment would cost more than its copy.
-    free_large: Vec<Frame>,
+    free_large: Vec<Buffer>,
     returns: Returns,
 }
 
@@ -152,6 +152,7 @@ impl FramePool {
 
     /// A frame of `len` bytes whose content is not specified (a receiver overwrites it, then trims); `None` where
     /// `len` is longer than any packet.
+    #[inline]
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
         if len > FRAME_MAX {
             return None;
@@ -160,19 +161,12 @@ impl FramePool {
             ..=DATA_ROOM => (&mut self.free, BUFFER),
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
-        let mut frame = list.pop().unwrap_or_else(|| Frame {
-            buffer: Buffer::own(size as u32),
-            start: 0,
-            len: 0,
-            offload: Offload::default(),
-        });
-        frame.start = HEADROOM as u32;
-        frame.len = len as u32;
-        frame.offload = Offload::default();
-        Some(frame)
+        let buffer = list.pop().unwrap_or_else(|| Buffer::own(size as u32));
+        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, offload: Offload::default() })
     }
 
     /// A frame with these bytes.
+    #[inline]
     pub fn frame_of(&mut self, bytes: &[u8]) -> Option<Frame> {
         let mut frame = self.alloc(bytes.len())?;
         frame.bytes_mut().copy_from_slice(bytes);
@@ -196,12 +190,10 @@ impl FramePool {
     /// Gives a buffer back. That of a device goes there at the next [`FramePool::flush`] at the latest.
     #[inline]
     pub fn free(&mut self, frame: Frame) {
-        let Frame { buffer, start, len, offload } = frame;
-        let Err(buffer) = self.returns.push(buffer) else { return };
-        let frame = Frame { buffer, start, len, offload };
-        match frame.buffer.size() {
-            BUFFER if self.free.len() < self.keep => self.free.push(frame),
-            BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(frame),
+        let Err(buffer) = self.returns.push(frame.buffer) else { return };
+        match buffer.size() {
+            BUFFER if self.free.len() < self.keep => self.free.push(buffer),
+            BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(buffer),
             _ => {}
         }
     }

@@ -28,12 +28,22 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
     }
     batch.frames.iter().take(AHEAD).for_each(prefetch);
     match depth {
-        Depth::Wide => each(batch, |batch, i, frame| {
-            let (key, flags) = wide(frame.bytes(), batch.meta(i));
-            batch.exts[i] = key.ext;
-            (key.line, flags)
+        Depth::Wide => {
+            batch.widen();
+            each(batch, |batch, i, frame| {
+                let (key, flags) = wide(frame.bytes(), batch.meta(i));
+                (batch.lines[i], batch.exts[i], batch.tcp_flags[i]) = (key.line, key.ext, flags);
+            });
+        }
+        _ if batch.own.is_empty() => {
+            let (base, tags) = (metadata(&batch.common), batch.common.tags());
+            each(batch, |batch, i, frame| {
+                batch.tcp_flags[i] = fill(&mut batch.lines[i], &base, frame.bytes(), tags, depth);
+            });
+        }
+        _ => each(batch, |batch, i, frame| {
+            (batch.lines[i], batch.tcp_flags[i]) = line(frame.bytes(), batch.meta(i), depth);
         }),
-        _ => each(batch, |batch, i, frame| line(frame.bytes(), batch.meta(i), depth)),
     }
 }
 
@@ -44,14 +54,11 @@ fn prefetch(frame: &Frame) {
 }
 
 #[inline(always)]
-fn each(batch: &mut Batch, key: impl Fn(&mut Batch, usize, &Frame) -> (Line, u16)) {
-    if batch.depth == Depth::Wide {
-        batch.widen();
-    }
+fn each(batch: &mut Batch, mut key: impl FnMut(&mut Batch, usize, &Frame)) {
     let frames = std::mem::take(&mut batch.frames);
-    for (i, frame) in frames.iter().enumerate() {
+    for (i, frame) in frames.iter().enumerate().take(BATCH) {
         frames.get(i + AHEAD).into_iter().for_each(prefetch);
-        (batch.lines[i % BATCH], batch.tcp_flags[i % BATCH]) = key(batch, i, frame);
+        key(batch, i, frame);
     }
     batch.frames = frames;
 }
@@ -66,11 +73,24 @@ pub(crate) fn wide(data: &[u8], meta: &Meta) -> (Key, u16) {
 
 /// The line of a packet parsed to `depth` (`Wide`: as `L4`), and its TCP flags.
 pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
-    let mut out = Parse { line: metadata(meta), tcp_flags: 0 };
-    if depth > Depth::Port && out.plain(data, meta, depth).is_none() {
-        out.packet(data, meta, depth);
+    let mut line = [0; 8];
+    let flags = fill(&mut line, &metadata(meta), data, meta.tags(), depth);
+    (line, flags)
+}
+
+/// Fills the line of a packet whose metadata are those of `base`; its TCP flags.
+#[inline(always)]
+fn fill(line: &mut Line, base: &Line, data: &[u8], tags: usize, depth: Depth) -> u16 {
+    *line = *base;
+    if depth == Depth::Port {
+        return 0;
     }
-    (out.line, out.tcp_flags)
+    let packet_type = base[7] as u16;
+    let mut out = Parse { line, tcp_flags: 0 };
+    if packet_type != 0 || out.plain(data, depth).is_none() {
+        out.packet(data, packet_type, tags, depth);
+    }
+    out.tcp_flags
 }
 
 fn pair(high: u32, low: u32) -> u64 {
@@ -104,16 +124,16 @@ fn word<const AT: usize>(head: &[u8; 34]) -> u64 {
     u64::from_be_bytes(out)
 }
 
-struct Parse {
-    line: Line,
+struct Parse<'l> {
+    line: &'l mut Line,
     tcp_flags: u16,
 }
 
-impl Parse {
+impl Parse<'_> {
     /// An Ethernet frame without tags, of IPv4 without options that is not a fragment: what most packets are. `None`,
     /// and nothing done: it is another, or not to be looked into so deep.
     #[inline(always)]
-    fn plain(&mut self, data: &[u8], meta: &Meta, depth: Depth) -> Option<()> {
+    fn plain(&mut self, data: &[u8], depth: Depth) -> Option<()> {
         const IPV4_NO_OPTIONS: u64 = 0x0800_45;
         let head: &[u8; 34] = data.first_chunk()?;
         // Type, version and length, TOS, total length, identification.
@@ -125,7 +145,6 @@ impl Parse {
             && third >> 48 & 0x3fff == 0
             && (34..=data.len()).contains(&end)
             && data.len() - end <= usize::from(u16::MAX)
-            && meta.packet_type == 0
             && depth >= Depth::L3;
         if !plain {
             return None;
@@ -139,9 +158,8 @@ impl Parse {
     }
 
     /// `None` is only a short way out: what was filled stays.
-    fn packet(&mut self, data: &[u8], meta: &Meta, depth: Depth) -> Option<()> {
-        let (dl_type, rest) =
-            if meta.packet_type == 0 { self.l2(data, meta.tags())? } else { (meta.packet_type as u16, data) };
+    fn packet(&mut self, data: &[u8], packet_type: u16, tags: usize, depth: Depth) -> Option<()> {
+        let (dl_type, rest) = if packet_type == 0 { self.l2(data, tags)? } else { (packet_type, data) };
         self.line[1] |= u64::from(dl_type);
         if depth < Depth::L3 {
             return None;
@@ -211,6 +229,7 @@ impl Parse {
         Some(())
     }
 
+    #[inline]
     fn l4(&mut self, proto: u8, fragment: Fragment, data: &[u8], depth: Depth) -> Option<()> {
         if fragment == Fragment::Later {
             return None;
