@@ -11,5 +11,6 @@ pub mod mempool;
 mod memstream;
 pub mod settings;
 pub mod thread;
+pub mod vhost;
 
 pub use settings::{Settings, settings};

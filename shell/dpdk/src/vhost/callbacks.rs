@@ -1,0 +1,163 @@
+//! What the library tells of sockets and guests, and to whom it goes.
+//!
+//! The callbacks run on the library's threads (`vhost-events`, `vhost_reconn`), and on the main thread while it takes a
+//! socket back. They find the [`Link`] by the socket's path, set atomics, and leave a line for the log. None of
+//! them may panic; `ring_state` runs under the library's locks of the rings and must not wait for a worker
+//! (see [`super::gate`]).
+
+use super::guard;
+use super::link::Link;
+use super::news;
+use crate::log::Level;
+use dpdk_sys as sys;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+static LINKS: Mutex<BTreeMap<String, Arc<Link>>> = Mutex::new(BTreeMap::new());
+
+/// The table of callbacks, as the library keeps it.
+pub(super) struct Callbacks(sys::rte_vhost_device_ops);
+
+// SAFETY: never written; its one pointer is null and reserved.
+unsafe impl Sync for Callbacks {}
+
+impl Callbacks {
+    pub fn as_ptr(&'static self) -> *const sys::rte_vhost_device_ops {
+        &raw const self.0
+    }
+}
+
+pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
+    new_device: Some(guest_ready),
+    destroy_device: Some(guest_gone),
+    vring_state_changed: Some(ring_state),
+    features_changed: None,
+    new_connection: Some(connected),
+    destroy_connection: Some(disconnected),
+    guest_notified: None,
+    reserved: [std::ptr::null_mut()],
+});
+
+fn links() -> MutexGuard<'static, BTreeMap<String, Arc<Link>>> {
+    LINKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a socket known; `false`: there is one with this path.
+pub(super) fn add(link: &Arc<Link>) -> bool {
+    let mut links = links();
+    if links.contains_key(&link.path) {
+        return false;
+    }
+    links.insert(link.path.clone(), link.clone());
+    true
+}
+
+/// Forgets a socket.
+pub(super) fn remove(path: &str) {
+    links().remove(path);
+}
+
+fn find(vid: c_int) -> Option<Arc<Link>> {
+    let mut path = [0u8; 128];
+    // SAFETY: the library calls us with a valid number; the buffer is as long as said. It ends what it copies with 0.
+    if unsafe { sys::rte_vhost_get_ifname(vid, path.as_mut_ptr().cast(), path.len()) } != 0 {
+        return None;
+    }
+    let path = CStr::from_bytes_until_nul(&path).ok()?.to_str().ok()?;
+    links().get(path).cloned()
+}
+
+/// A peer is there; nothing is negotiated yet.
+unsafe extern "C" fn connected(vid: c_int) -> c_int {
+    let Some(link) = find(vid) else { return -1 };
+    guard::bound_waits(&link.path);
+    link.all_off();
+    0
+}
+
+/// The first rings are ready: traffic may begin.
+unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
+    let Some(link) = find(vid) else {
+        news::say(Level::Info, format!("vHost Device {vid} can't be added - name not found"));
+        return -1;
+    };
+    // SAFETY: the number is valid until `guest_gone` has returned; these only read.
+    let (pairs, numa) =
+        unsafe { (usize::from(sys::rte_vhost_get_vring_num(vid)) / 2, sys::rte_vhost_get_numa_node(vid)) };
+    let mut features = 0;
+    // SAFETY: as above; the feature bits are written to `features`.
+    if unsafe { sys::rte_vhost_get_negotiated_features(vid, &mut features) } != 0 {
+        features = 0;
+    }
+    link.set_pairs(pairs);
+    link.numa.store(numa, Ordering::Relaxed);
+    link.features.store(features, Ordering::Relaxed);
+    quiet(vid);
+    link.door.open(vid);
+    link.came_or_went();
+    let text = format!("vHost Device '{}' has been added on numa node {}", link.path, numa.max(0));
+    news::say(Level::Info, text);
+    0
+}
+
+/// Asks the guest not to kick: its rings are polled.
+pub(super) fn quiet(vid: c_int) {
+    // SAFETY: the number is valid: we are in a callback with it, or inside its door. Takes the lock of each ring,
+    // which nobody who called us holds.
+    unsafe {
+        for ring in 0..sys::rte_vhost_get_vring_num(vid) {
+            sys::rte_vhost_enable_guest_notification(vid, ring, 0);
+        }
+    }
+}
+
+/// The guest's memory goes away when this returns.
+unsafe extern "C" fn guest_gone(vid: c_int) {
+    let Some(link) = find(vid) else { return };
+    if link.door.vid() == Some(vid) {
+        link.door.shut();
+        link.features.store(0, Ordering::Relaxed);
+        link.came_or_went();
+    }
+    news::say(Level::Info, format!("vHost Device '{}' has been removed", link.path));
+}
+
+/// The guest, or the library for it, switched a ring on or off.
+unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
+    let Some(link) = find(vid) else { return 0 };
+    let (pair, from_guest, on) = (usize::from(ring / 2), ring % 2 == 1, on != 0);
+    if on {
+        guard::never_block(vid, ring);
+    }
+    if from_guest {
+        link.set_from_guest(pair, on);
+    } else {
+        link.set_to_guest(pair, on);
+    }
+    if on && link.door.vid() == Some(vid) {
+        link.reach_pair(pair);
+    }
+    let (side, state) = (if from_guest { "rx" } else { "tx" }, if on { "enabled" } else { "disabled" });
+    let path = &link.path;
+    news::say(
+        Level::Info,
+        format!("State of queue {ring} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"),
+    );
+    0
+}
+
+/// The peer is gone; the rings are gone already.
+unsafe extern "C" fn disconnected(vid: c_int) {
+    let Some(link) = find(vid) else { return };
+    if link.door.vid() == Some(vid) {
+        news::say(
+            Level::Error,
+            format!("Connection on socket '{}' destroyed while vhost device still attached.", link.path),
+        );
+        link.door.shut();
+    }
+    link.set_pairs(1);
+    link.all_off();
+}

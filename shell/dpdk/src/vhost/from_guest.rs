@@ -1,0 +1,96 @@
+//! What a guest sends: its ring's packets as frames.
+
+use super::gate::Pass;
+use super::link::Link;
+use crate::mbuf::{self, Mbuf};
+use crate::mempool::Mempool;
+use dpdk_sys as sys;
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::offload::PartialChecksum;
+use packet::queue::RX_BURST;
+use packet::segment;
+use std::sync::Arc;
+
+const IPPROTO_TCP: u8 = 6;
+const IPPROTO_UDP: u8 = 17;
+const TCP_CHECKSUM: u16 = 16;
+const UDP_CHECKSUM: u16 = 6;
+
+/// What a burst brought beside its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Packets taken off the ring.
+    pub packets: usize,
+    /// Those that made no frame: the guest left work undone that it was told not to.
+    pub refused: usize,
+}
+
+/// One receive queue. A worker owns it.
+#[derive(Debug)]
+pub struct FromGuest {
+    link: Arc<Link>,
+    pass: Pass,
+    pair: usize,
+    pool: Mempool,
+}
+
+impl FromGuest {
+    pub(super) fn new(link: &Arc<Link>, pair: usize, pool: Mempool) -> FromGuest {
+        FromGuest { pass: link.door.pass(), link: link.clone(), pair, pool }
+    }
+
+    /// Appends up to `max` packets to `out`.
+    #[inline]
+    pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
+        let Some(inside) = self.link.door.enter(&mut self.pass) else { return Received::default() };
+        if !self.link.from_guest(self.pair) {
+            return Received::default();
+        }
+        let mut mbufs = [std::ptr::null_mut(); RX_BURST];
+        let (ring, max) = (self.pair as u16 * 2 + 1, max.min(RX_BURST) as u16);
+        // SAFETY: the number is valid while we are inside; there is room for `max` pointers; the pool is alive. The
+        // library checks the ring's number and takes its lock.
+        let n = unsafe {
+            sys::rte_vhost_dequeue_burst(inside.vid(), ring, self.pool.raw(), mbufs.as_mut_ptr(), max)
+        };
+        drop(inside);
+        let before = out.len();
+        for &m in mbufs.iter().take(usize::from(n)) {
+            let Some(mbuf) = Mbuf::new(m) else { continue };
+            // SAFETY: a packet of ours, not yet given away.
+            let flags = unsafe { (*m).ol_flags };
+            // SAFETY: the packet is ours and nobody else's.
+            let Some(mut frame) = (unsafe { mbuf::frame_of(mbuf, pool) }) else { continue };
+            if flags & UNDONE == 0 || note(&mut frame, flags).is_some() {
+                out.push(frame);
+            } else {
+                pool.free(frame);
+            }
+        }
+        let packets = usize::from(n);
+        Received { packets, refused: packets - (out.len() - before) }
+    }
+}
+
+/// Flags that say something is left to do.
+const UNDONE: u64 = sys::SLUICE_RTE_MBUF_F_RX_LRO | sys::SLUICE_RTE_MBUF_F_RX_L4_CKSUM_NONE;
+
+/// Carries over that the checksum is left to do. `None`: it does not fit the packet, or is not what was offered.
+#[cold]
+fn note(frame: &mut Frame, flags: u64) -> Option<()> {
+    if flags & sys::SLUICE_RTE_MBUF_F_RX_LRO != 0 {
+        return None;
+    }
+    let layout = segment::layout(frame.bytes())?;
+    let offset = match layout.protocol {
+        IPPROTO_TCP => TCP_CHECKSUM,
+        IPPROTO_UDP => UDP_CHECKSUM,
+        _ => return None,
+    };
+    let start = u16::try_from(layout.l4).ok()?;
+    if layout.l4 + usize::from(offset) + 2 > frame.len() {
+        return None;
+    }
+    frame.offload.csum = Some(PartialChecksum { start, offset });
+    Some(())
+}
