@@ -13,5 +13,5 @@ pub mod signature;
 
 pub use compare::{Line, masked_eq, matching, matching_scalar};
 pub use hash::{crc32c, hash_line, hash_lines, mix32};
-pub use prefetch::prefetch_read;
+pub use prefetch::{prefetch_lines, prefetch_read};
 pub use signature::{match_any, match_any_scalar};

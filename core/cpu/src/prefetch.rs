@@ -14,3 +14,19 @@ pub fn prefetch_read<T>(data: &T) {
         let _ = data;
     }
 }
+
+/// Starts to bring all lines of `data`, of which there should be few, into the cache, for reading.
+#[inline(always)]
+pub fn prefetch_lines<T>(data: &T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of::<T>().div_ceil(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at: *const i8 = std::ptr::from_ref(data).cast();
+        // SAFETY: a prefetch never faults and has no effect on memory; SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line * 64)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = data;
+    }
+}

@@ -28,7 +28,8 @@ pub(crate) struct Engine {
     pub(crate) cache: Unified,
     /// What the last packet of each port was found to be.
     pub(crate) recent: RecentByPort,
-    pub(crate) groups: Groups,
+    /// In its place between batches.
+    pub(crate) groups: Option<Box<Groups>>,
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
@@ -45,7 +46,8 @@ pub(crate) struct Engine {
     pub(crate) handler: Handler,
     /// `Meta::vlan_limit` of packets that come in.
     pub(crate) vlan_limit: u8,
-    lists: Vec<Vec<Packet>>,
+    /// Empty lists of packets, whose memory was used before.
+    pub(crate) lists: Vec<Vec<Packet>>,
     random: u64,
 }
 
@@ -56,7 +58,7 @@ impl Engine {
             batch: Batch::default(),
             cache: Unified::default(),
             recent: [Recent::default(); 64],
-            groups: Groups::default(),
+            groups: None,
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),

@@ -15,6 +15,20 @@ const MAX_NESTING: usize = 16;
 pub struct Program {
     /// Operations; the last one consumes the packet.
     pub ops: Vec<Op>,
+    /// What it amounts to: kept with the megaflow, so that most packets are sent without a look at the operations.
+    pub sum: Sum,
+}
+
+/// What a program amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Sum {
+    /// Sends by this port.
+    Send(u32),
+    /// Drops.
+    Drop(DropReason),
+    /// Anything else.
+    #[default]
+    Long,
 }
 
 /// One operation on all packets of a group.
@@ -78,6 +92,16 @@ impl Op {
 }
 
 impl Program {
+    /// Of operations of which the last one consumes.
+    fn new(ops: Vec<Op>) -> Program {
+        let sum = match ops[..] {
+            [Op::Output(port)] => Sum::Send(port),
+            [Op::Drop(reason)] => Sum::Drop(reason),
+            _ => Sum::Long,
+        };
+        Program { ops, sum }
+    }
+
     /// Compiles a list.
     pub fn compile(actions: &[DpAction]) -> Program {
         compile(actions, &[], 0)
@@ -87,7 +111,7 @@ impl Program {
 /// `actions`, then `rest`: what follows a branch belongs to both of its sides.
 fn compile(actions: &[DpAction], rest: &[DpAction], nesting: usize) -> Program {
     if nesting > MAX_NESTING {
-        return Program { ops: vec![Op::Drop(DropReason::ActionRecursionTooDeep)] };
+        return Program::new(vec![Op::Drop(DropReason::ActionRecursionTooDeep)]);
     }
     let mut ops = Vec::with_capacity(actions.len());
     let all: Vec<&DpAction> = actions.iter().chain(rest).collect();
@@ -110,7 +134,7 @@ fn compile(actions: &[DpAction], rest: &[DpAction], nesting: usize) -> Program {
     if ops.is_empty() {
         ops.push(Op::Drop(DropReason::NoOutput));
     }
-    Program { ops }
+    Program::new(ops)
 }
 
 fn simple(action: &DpAction, nesting: usize) -> Op {
@@ -150,7 +174,8 @@ mod tests {
 
     #[test]
     fn the_last_operation_consumes() {
-        assert_eq!(Program::compile(&[OUT, DpAction::PopVlan]).ops, [Op::Output(1)]);
+        let program = Program::compile(&[OUT, DpAction::PopVlan]);
+        assert_eq!((&program.ops[..], program.sum), (&[Op::Output(1)][..], Sum::Send(1)));
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
@@ -160,7 +185,7 @@ mod tests {
     fn what_follows_a_branch_belongs_to_both_sides() {
         let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan], less_equal: vec![] };
         let program = Program::compile(&[DpAction::CheckPktLen(Box::new(check)), OUT]);
-        let side = |ops: &[Op]| Program { ops: ops.to_vec() };
+        let side = |ops: &[Op]| Program::new(ops.to_vec());
         let expected = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), side(&[Op::Output(1)]));
         assert_eq!(program.ops, [expected]);
     }

@@ -13,6 +13,9 @@ pub trait FlowCache: Send {
     /// Starts to bring the memory that `lookup` of this hash reads into the processor's cache.
     fn prefetch(&self, hash: u32);
 
+    /// An index that `lookup` of this hash may ask about, so that its record can be prefetched.
+    fn candidate(&self, hash: u32) -> Option<u32>;
+
     /// The first entry for the hash that `verify` accepts.
     fn lookup(&mut self, hash: u32, verify: impl FnMut(u32) -> bool) -> Option<u32>;
 

@@ -116,6 +116,13 @@ impl FlowCache for Unified {
     }
 
     #[inline]
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        let bucket = &self.buckets[self.primary(hash)];
+        let ways = match_any(&bucket.signature, SIGNATURE, Self::signature(hash));
+        bucket.index.get(ways.trailing_zeros() as usize).map(|&index| u32::from(index))
+    }
+
+    #[inline]
     fn lookup(&mut self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
         self.lookups += 1;
         let signature = Self::signature(hash);
@@ -190,6 +197,7 @@ mod tests {
     fn finds_what_was_inserted_and_only_if_verified() {
         let mut cache = Unified::default();
         cache.insert(hash(1), 7);
+        assert_eq!((cache.candidate(hash(1)), cache.candidate(hash(2))), (Some(7), None));
         assert_eq!(cache.lookup(hash(1), |_| true), Some(7));
         assert_eq!(cache.lookup(hash(1), |_| false), None);
         assert_eq!(cache.lookup(hash(2), |_| true), None);

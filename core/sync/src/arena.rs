@@ -20,13 +20,30 @@ const FREE: u32 = 0;
 const LIVE: u32 = 1;
 const DEAD: u32 = 2;
 
-struct Record<T> {
-    state: AtomicU32,
-    value: UnsafeCell<MaybeUninit<T>>,
+type Value<T> = UnsafeCell<MaybeUninit<T>>;
+
+/// The states are apart from the values, which may fill whole cache lines: sixteen states share one.
+struct Records<T> {
+    states: Box<[AtomicU32]>,
+    values: Box<[Value<T>]>,
+}
+
+impl<T> Records<T> {
+    fn new() -> Records<T> {
+        let values = std::iter::repeat_with(|| UnsafeCell::new(MaybeUninit::uninit())).take(CHUNK).collect();
+        let states = std::iter::repeat_with(|| AtomicU32::new(FREE)).take(CHUNK).collect();
+        Records { states, values }
+    }
 }
 
 /// Allocated when the first record of it is put; never moved.
-type Chunk<T> = OnceLock<Box<[Record<T>]>>;
+type Chunk<T> = OnceLock<Records<T>>;
+
+/// One record.
+struct Record<'a, T> {
+    state: &'a AtomicU32,
+    value: &'a Value<T>,
+}
 
 struct Shared<T> {
     chunks: Box<[Chunk<T>]>,
@@ -42,18 +59,20 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     #[inline]
-    fn record(&self, index: u32) -> Option<&Record<T>> {
-        let index = index as usize;
-        self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
+    fn record(&self, index: u32) -> Option<Record<'_, T>> {
+        let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
+        let records = self.chunks.get(chunk)?.get()?;
+        Some(Record { state: records.states.get(at)?, value: records.values.get(at)? })
     }
 }
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        for record in self.chunks.iter_mut().filter_map(OnceLock::get_mut).flat_map(|c| c.iter_mut()) {
-            if *record.state.get_mut() != FREE {
+        let chunks = self.chunks.iter_mut().filter_map(OnceLock::get_mut);
+        for (state, value) in chunks.flat_map(|c| c.states.iter_mut().zip(&mut c.values)) {
+            if *state.get_mut() != FREE {
                 // SAFETY: a record that is not FREE holds a value, and `&mut self` says that nobody else has it.
-                unsafe { record.value.get_mut().assume_init_drop() };
+                unsafe { value.get_mut().assume_init_drop() };
             }
         }
     }
@@ -131,6 +150,17 @@ impl<T> Guard<'_, T> {
     }
 }
 
+impl<T> Guard<'_, T> {
+    /// Starts to bring what `get` of this index reads into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        if let Some(record) = self.reader.shared.record(index) {
+            cpu::prefetch_read(record.state);
+            cpu::prefetch_lines(record.value);
+        }
+    }
+}
+
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
@@ -147,13 +177,7 @@ impl<T: Send + Sync> Publisher<T> {
                 let Some(chunk) = self.shared.chunks.get(self.next as usize / CHUNK) else {
                     return Err(value);
                 };
-                chunk.get_or_init(|| {
-                    let record = || Record {
-                        state: AtomicU32::new(FREE),
-                        value: UnsafeCell::new(MaybeUninit::uninit()),
-                    };
-                    std::iter::repeat_with(record).take(CHUNK).collect()
-                });
+                chunk.get_or_init(Records::new);
                 self.next += 1;
                 self.next - 1
             }

@@ -74,6 +74,14 @@ impl Lane {
         (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
     }
 
+    /// Starts to bring what `count` of this index changes into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        if let Some(cell) = self.cells.cell(index) {
+            cpu::prefetch_read(cell);
+        }
+    }
+
     /// Counts packets of the record `index`. `&mut self`: a lane has one writer.
     #[inline]
     pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {

@@ -146,6 +146,23 @@ impl Subtable {
 pub struct View(Held<Arc<Box<[AtomicU64]>>>);
 
 impl View {
+    /// Starts to bring the slot of this hash into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, hash: u32) {
+        let slots: &[AtomicU64] = &self.0;
+        if let Some(slot) = slots.get(hash as usize & (slots.len() - 1)) {
+            cpu::prefetch_read(slot);
+        }
+    }
+
+    /// An index that `find` of this hash may ask about.
+    #[inline]
+    pub fn candidate(&self, hash: u32) -> Option<u32> {
+        let slots: &[AtomicU64] = &self.0;
+        let slot = slots.get(hash as usize & (slots.len() - 1))?.load(Ordering::Relaxed);
+        ((slot >> 32) as u32 == hash).then_some(slot as u32)
+    }
+
     /// The first index under this hash that `verify` accepts.
     #[inline]
     pub fn find(&self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {

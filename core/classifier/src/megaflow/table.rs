@@ -2,7 +2,7 @@
 
 use super::key::{Depth, Ext, ExtWord, Key};
 use super::publisher::MegaflowPublisher;
-use super::subtable::Subtable;
+use super::subtable::{Subtable, View};
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
 use sync::{Arena, Cached, Guard, Reader, Snapshot};
@@ -100,6 +100,9 @@ impl Context {
                 cpu::hash_lines(lines, &mask.line, seed, &mut hashes);
             }
             let (view, before) = (table.view(), pending.count_ones());
+            if all && table.len() > LARGE {
+                prefetch(&view, guard, &hashes[..lines.len().min(64)]);
+            }
             for i in bits(*pending).take_while(|&i| i < lines.len()) {
                 let ext = exts.get(i).unwrap_or(&NO_EXT);
                 let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
@@ -117,6 +120,15 @@ impl Context {
         }
         visits
     }
+}
+
+/// Megaflows of a subtable that is too large for the processor's nearest cache.
+const LARGE: usize = 256;
+
+/// Of a mask without words beyond the line; of others it is of no use, and no harm.
+fn prefetch<P>(view: &View, guard: &Guard<'_, Megaflow<P>>, hashes: &[u32]) {
+    hashes.iter().for_each(|&hash| view.prefetch(hash));
+    hashes.iter().filter_map(|&hash| view.candidate(hash)).for_each(|index| guard.prefetch(index));
 }
 
 /// The positions of the bits that are set, from the lowest.

@@ -1,4 +1,4 @@
-//! Cache: hash every key, prefetch every bucket, then look every packet up.
+//! Cache: hash every key, prefetch every bucket, then every megaflow that it names, then look every packet up.
 //!
 //! A hit is verified against its megaflow, at the depth the packet was parsed to.
 
@@ -24,8 +24,14 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, seed: u32, pendi
     for &hash in &batch.hashes[..n] {
         cache.prefetch(hash);
     }
+    for &hash in &batch.hashes[..n] {
+        if let Some(index) = cache.candidate(hash) {
+            guard.prefetch(index);
+        }
+    }
     let mut hits = 0;
-    for i in 0..n {
+    let asked = *pending;
+    for i in (0..n).filter(|i| asked >> i & 1 == 1) {
         let (line, depth) = (&batch.lines[i], batch.depth);
         let ext = if depth == Depth::Wide { &batch.exts[i] } else { &NO_EXT };
         let verify = |index| guard.get(index).is_some_and(|m| m.matches(line, ext, depth));

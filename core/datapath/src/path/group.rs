@@ -1,65 +1,114 @@
 //! Group: the packets of each megaflow are counted and executed together.
 //!
-//! Packets of one flow keep their order. Most often there is one group: then the frames of the batch are handed on as
-//! they stand. Else each is put at once where its program would, if that is one operation; only packets of longer
-//! programs are gathered.
+//! Packets of one flow keep their order. Most often there is one group, or all groups send by one port: then the frames
+//! of the batch are handed on as they stand. Else each is put at once where its program would, if that is one operation;
+//! only packets of longer programs are gathered.
 
 use super::{Megaflows, execute, recent};
-use crate::batch::{Miss, NONE};
+use crate::batch::{BATCH, Miss, NONE};
 use crate::engine::Engine;
 use crate::packet::Packet;
-use crate::program::{Op, Program};
+use crate::port::Frame;
+use crate::program::{Program, Sum};
 use dpif::DropReason;
 use units::Millis;
 
 /// Where packets of a group go.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Send(u32),
     Drop(DropReason),
-    Gather(Vec<Packet>),
+    /// To a list of this number.
+    Gather(usize),
 }
 
-struct Group {
-    index: u32,
-    slot: u8,
+impl Way {
+    /// Of a program; `gathered` lists there are before. `plain`: nothing but its bytes matters about a packet that is
+    /// sent.
+    fn of(program: &Program, gathered: usize, plain: bool) -> Way {
+        match program.sum {
+            Sum::Send(port) if plain => Way::Send(port),
+            Sum::Drop(reason) => Way::Drop(reason),
+            _ => Way::Gather(gathered),
+        }
+    }
+}
+
+/// What a megaflow counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
     packets: u32,
     bytes: u64,
     tcp_flags: u16,
-    way: Way,
 }
 
 /// The groups of a batch, and a hash table of them: a slot counts if the group it names says so, so that nothing is
 /// cleared between batches.
 pub(crate) struct Groups {
-    list: Vec<Group>,
+    len: usize,
+    index: [u32; BATCH],
+    way: [Way; BATCH],
+    count: [Count; BATCH],
+    slot: [u8; BATCH],
     slots: [u8; SLOTS],
+    /// The group of each packet, or [`NO_GROUP`].
+    of: [u8; BATCH],
+    /// Packets of programs of several operations: the group and its packets.
+    gathered: Vec<(usize, Vec<Packet>)>,
 }
 
 /// More than there are groups, so that a free slot is always found.
-const SLOTS: usize = 128;
+const SLOTS: usize = 2 * BATCH;
+const NO_GROUP: u8 = u8::MAX;
 
 impl Default for Groups {
     fn default() -> Groups {
-        Groups { list: Vec::new(), slots: [0; SLOTS] }
+        Groups {
+            len: 0,
+            index: [NONE; BATCH],
+            way: [Way::Gather(0); BATCH],
+            count: [Count::default(); BATCH],
+            slot: [0; BATCH],
+            slots: [0; SLOTS],
+            of: [NO_GROUP; BATCH],
+            gathered: Vec::new(),
+        }
     }
 }
 
 impl Groups {
-    /// The group of a megaflow, and whether there is one yet: else the slot for it.
+    /// The group of a megaflow, or else the slot for it.
     #[inline]
     fn find(&self, index: u32) -> Result<usize, usize> {
         let mut slot = index as usize % SLOTS;
         loop {
-            match self.list.get(usize::from(self.slots[slot])) {
-                Some(g) if usize::from(g.slot) == slot => {
-                    if g.index == index {
-                        return Ok(usize::from(self.slots[slot]));
-                    }
-                }
-                _ => return Err(slot),
+            let group = usize::from(self.slots[slot]);
+            if group >= self.len || usize::from(self.slot[group % BATCH]) != slot {
+                return Err(slot);
+            }
+            if self.index[group] == index {
+                return Ok(group);
             }
             slot = (slot + 1) % SLOTS;
         }
+    }
+
+    /// A group more. There are no more groups than packets, so there is room.
+    #[inline]
+    fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
+        let group = self.len % BATCH;
+        self.slots[slot] = group as u8;
+        self.slot[group] = slot as u8;
+        (self.index[group], self.way[group], self.count[group]) = (index, way, Count::default());
+        self.len += 1;
+        group
+    }
+
+    /// Where all packets are sent, if that is the same.
+    fn one_way(&self, packets: usize) -> Option<u32> {
+        let Way::Send(port) = self.way[0] else { return None };
+        let same = self.way[..self.len].iter().all(|w| *w == Way::Send(port));
+        (same && !self.of[..packets].contains(&NO_GROUP)).then_some(port)
     }
 }
 
@@ -83,7 +132,9 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         recent::remember(engine, first);
         whole(engine, &megaflow.payload);
     } else {
-        several(guard, engine, pending, now);
+        let mut groups = engine.groups.take().unwrap_or_default();
+        several(&mut groups, guard, engine, pending, now);
+        engine.groups = Some(groups);
     }
     engine.batch.own.clear();
 }
@@ -91,13 +142,13 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
 /// All packets of the batch go through one program.
 fn whole(engine: &mut Engine, program: &Program) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
-    match program.ops[..] {
-        [Op::Output(port)] if engine.batch.own.is_empty() => engine.send_all(port, &mut frames),
-        [Op::Drop(reason)] => {
+    match Way::of(program, 0, engine.batch.own.is_empty()) {
+        Way::Send(port) => engine.send_all(port, &mut frames),
+        Way::Drop(reason) => {
             engine.tally.drop(reason, frames.len() as u64);
             engine.pool.free_all(&mut frames);
         }
-        _ => {
+        Way::Gather(_) => {
             let mut group = engine.list();
             for (i, frame) in frames.drain(..).enumerate() {
                 group.push(engine.batch.packet(i, frame));
@@ -109,66 +160,75 @@ fn whole(engine: &mut Engine, program: &Program) {
     engine.batch.frames = frames;
 }
 
-fn several(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
-    let mut groups = std::mem::take(&mut engine.groups);
+fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+    let n = engine.batch.len();
+    assign(groups, guard, engine);
     let mut frames = std::mem::take(&mut engine.batch.frames);
-    for (i, frame) in frames.drain(..).enumerate() {
-        let index = engine.batch.found[i];
-        let found = if index == NONE { None } else { group_of(guard, engine, &mut groups, index) };
-        // Found under this guard, so it is still there unless it was removed since; then the packet is a miss.
-        let Some(group) = found else {
-            let miss = Miss { packet: engine.batch.packet(i, frame), answered: pending >> i & 1 == 0 };
-            engine.batch.missed.push(miss);
-            continue;
-        };
-        group.packets += 1;
-        group.bytes += frame.len() as u64;
-        group.tcp_flags |= engine.batch.tcp_flags[i];
-        match &mut group.way {
-            &mut Way::Send(port) => engine.send(port, frame),
-            &mut Way::Drop(reason) => engine.drop_frame(frame, reason),
-            Way::Gather(list) => list.push(engine.batch.packet(i, frame)),
-        }
+    if let Some(port) = groups.one_way(n) {
+        engine.send_all(port, &mut frames);
+    } else {
+        scatter(groups, engine, pending, frames.drain(..));
     }
     engine.batch.frames = frames;
-    for mut group in groups.list.drain(..) {
-        let megaflow = guard.get(group.index);
-        if let (Way::Gather(packets), None) = (&mut group.way, megaflow) {
-            let misses = packets.drain(..).map(|packet| Miss { packet, answered: true });
-            engine.batch.missed.extend(misses);
-            continue;
-        }
-        engine.lane.count(group.index, group.packets, group.bytes, now.0 as u32, group.tcp_flags);
-        recent::remember(engine, group.index);
-        if let (Way::Gather(mut packets), Some(megaflow)) = (group.way, megaflow) {
-            execute::run(engine, &megaflow.payload, &mut packets);
-            engine.give_back(packets);
+    for (group, packets) in &mut groups.gathered {
+        match guard.get(groups.index[*group]) {
+            Some(megaflow) => execute::run(engine, &megaflow.payload, packets),
+            None => {
+                groups.count[*group].packets = 0;
+                let misses = packets.drain(..).map(|packet| Miss { packet, answered: true });
+                engine.batch.missed.extend(misses);
+            }
         }
     }
-    engine.groups = groups;
+    groups.gathered.drain(..).for_each(|(_, list)| engine.give_back(list));
+    for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
+        engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
+    }
+    if let Some(&index) = groups.index[..groups.len].last() {
+        recent::remember(engine, index);
+    }
 }
 
-/// The group of a megaflow, which it makes if there is none; `None` if the megaflow is gone.
-#[inline]
-fn group_of<'a>(
-    guard: &Megaflows<'_>,
-    engine: &mut Engine,
-    groups: &'a mut Groups,
-    index: u32,
-) -> Option<&'a mut Group> {
-    let at = match groups.find(index) {
-        Ok(at) => at,
-        Err(slot) => {
-            let way = match guard.get(index)?.payload.ops[..] {
-                [Op::Output(port)] if engine.batch.own.is_empty() => Way::Send(port),
-                [Op::Drop(reason)] => Way::Drop(reason),
-                _ => Way::Gather(engine.list()),
-            };
-            let group = Group { index, slot: slot as u8, packets: 0, bytes: 0, tcp_flags: 0, way };
-            groups.slots[slot] = groups.list.len() as u8;
-            groups.list.push(group);
-            groups.list.len() - 1
+/// Says of each packet which group it is in, and sums the groups up.
+fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine) {
+    let batch = &engine.batch;
+    groups.len = 0;
+    for (i, frame) in batch.frames.iter().enumerate().take(BATCH) {
+        let index = batch.found[i];
+        groups.of[i] = NO_GROUP;
+        let group = match groups.find(index) {
+            Ok(group) => group,
+            Err(_) if index == NONE => continue,
+            Err(slot) => {
+                // Found under this guard, so it is still there unless it was removed since; then the packet is a miss.
+                let Some(megaflow) = guard.get(index) else { continue };
+                let way = Way::of(&megaflow.payload, groups.gathered.len(), batch.own.is_empty());
+                if let Way::Gather(_) = way {
+                    groups.gathered.push((groups.len, engine.lists.pop().unwrap_or_default()));
+                }
+                engine.lane.prefetch(index);
+                groups.add(index, slot, way)
+            }
+        };
+        groups.of[i] = group as u8;
+        let count = &mut groups.count[group % BATCH];
+        count.packets += 1;
+        count.bytes += frame.len() as u64;
+        count.tcp_flags |= batch.tcp_flags[i];
+    }
+}
+
+/// Puts every frame where its group goes.
+fn scatter(groups: &mut Groups, engine: &mut Engine, pending: u64, frames: impl Iterator<Item = Frame>) {
+    for (i, frame) in frames.enumerate() {
+        match groups.way.get(usize::from(groups.of[i % BATCH])) {
+            Some(&Way::Send(port)) => engine.send(port, frame),
+            Some(&Way::Drop(reason)) => engine.drop_frame(frame, reason),
+            Some(&Way::Gather(list)) => groups.gathered[list].1.push(engine.batch.packet(i, frame)),
+            None => {
+                let miss = Miss { packet: engine.batch.packet(i, frame), answered: pending >> i & 1 == 0 };
+                engine.batch.missed.push(miss);
+            }
         }
-    };
-    groups.list.get_mut(at)
+    }
 }
