@@ -17,6 +17,9 @@ static LOG: Module = Module::new("vswitchd");
 
 fn main() -> ExitCode {
     let argv: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    if let Some(code) = switch::dpdk_start::run_if_child(&argv) {
+        return code;
+    }
     let dirs = Dirs::from_env(argv.first().map_or("sluiced", String::as_str));
     match run(&argv, &dirs) {
         Ok(code) => code,

@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
+#include <rte_memzone.h>
 #include <rte_thread.h>
 #include <rte_version.h>
 #include <rte_vhost.h>

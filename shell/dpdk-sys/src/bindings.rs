@@ -615,6 +615,9 @@ unsafe extern "C" {
     pub fn rte_eal_cleanup() -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn rte_mp_disable() -> bool;
+}
+unsafe extern "C" {
     pub fn rte_eal_has_hugepages() -> ::core::ffi::c_int;
 }
 pub const RTE_IOVA_DC: rte_iova_mode = 0;
@@ -1935,6 +1938,9 @@ const _: () = {
     ["Offset of field: rte_memzone::socket_id"][::core::mem::offset_of!(rte_memzone, socket_id) - 64usize];
     ["Offset of field: rte_memzone::flags"][::core::mem::offset_of!(rte_memzone, flags) - 68usize];
 };
+unsafe extern "C" {
+    pub fn rte_memzone_dump(f: *mut FILE);
+}
 #[repr(C)]
 #[repr(align(64))]
 #[derive(Debug, Copy, Clone)]

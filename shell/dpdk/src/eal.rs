@@ -1,10 +1,27 @@
 //! DPDK's environment: memory, buses, its own threads.
+//!
+//! It is started once in the life of the process, on a thread of its own: the environment pins the thread that starts it
+//! to its main lcore, and the thread then sleeps for ever, so no other thread's affinity changes. A start that fails
+//! cannot be repeated, and one that goes wrong badly would end the process: see `rehearsal`.
 
+use crate::args::{Arguments, Machine};
+use crate::log::{self, Level, Note, Sink};
+use crate::rehearsal;
+use crate::settings::{self, Settings};
 use dpdk_sys as sys;
-use std::ffi::CStr;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// So long a start may take. Clearing many gigabytes of huge pages takes its time.
+const LIMIT: Duration = Duration::from_secs(120);
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
+static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the environment is up. It never goes down again before the process ends.
 pub fn initialized() -> bool {
@@ -16,4 +33,98 @@ pub fn version() -> String {
     // SAFETY: gives a string that lives in the library for ever.
     let text = unsafe { CStr::from_ptr(sys::rte_version()) };
     text.to_string_lossy().into_owned()
+}
+
+/// What the environment is started with.
+#[derive(Clone, Debug)]
+pub struct EalOptions {
+    /// The name that messages bear.
+    pub program: String,
+    /// `Open_vSwitch.other_config`.
+    pub config: BTreeMap<String, String>,
+    /// Where sockets go.
+    pub rundir: PathBuf,
+    /// Where DPDK's messages go, and ours about it.
+    pub sink: Sink,
+}
+
+/// Why the environment could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EalError(String);
+
+impl fmt::Display for EalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for EalError {}
+
+/// Starts the environment; waits until it is up or has failed. The second call in a process is refused.
+pub fn init(options: &EalOptions) -> Result<(), EalError> {
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return Err(EalError("it was tried before in this process".to_owned()));
+    }
+    let tell = |notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(n.level, &n.text));
+    let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::look());
+    tell(notes);
+    (options.sink)(Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
+    rehearse(&words, options.sink).map_err(EalError)?;
+    let (settings, notes) = Settings::read(&options.config, &options.rundir);
+    start(words, options.sink).map_err(EalError)?;
+    tell(notes);
+    settings::put_in_force(settings);
+    INITIALIZED.store(true, Ordering::Release);
+    Ok(())
+}
+
+fn rehearse(words: &[String], sink: Sink) -> Result<(), String> {
+    let outcome = rehearsal::rehearse(words, LIMIT);
+    // A good start logs the same again.
+    if outcome.failure.is_some() {
+        outcome.lines.iter().for_each(|(level, line)| sink(*level, line));
+    }
+    outcome.failure.map_or(Ok(()), Err)
+}
+
+fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
+    log::divert(sink);
+    let (tell, told) = mpsc::channel();
+    let main_lcore = move || {
+        let result = bring_up(&words);
+        let up = result.is_ok();
+        let _ = tell.send(result);
+        // The environment takes it for alive as long as it is up.
+        while up {
+            std::thread::park();
+        }
+    };
+    let thread = std::thread::Builder::new().name("dpdk-main".to_owned()).spawn(main_lcore);
+    thread.map_err(|e| format!("cannot start a thread ({e})"))?;
+    let late = || format!("it was not up after {} seconds", LIMIT.as_secs());
+    told.recv_timeout(LIMIT).map_err(|_| late()).flatten()
+}
+
+/// Starts the environment in this process, on this thread, which becomes its main lcore. The words, the program's name
+/// first, stay in memory: the environment keeps pointers to them.
+pub(crate) fn bring_up(words: &[String]) -> Result<(), String> {
+    let strings: Result<Vec<CString>, _> = words.iter().map(|w| CString::new(w.as_bytes())).collect();
+    let strings = strings.map_err(|_| "an option with a zero byte in it".to_owned())?;
+    let mut argv: Vec<_> = strings.into_iter().map(CString::into_raw).collect();
+    let n = argv.len() as i32;
+    argv.push(std::ptr::null_mut());
+    // SAFETY: `n` C strings and a null pointer, all writable and never freed. The callers see to it that this is called
+    // once in a process.
+    if unsafe { sys::rte_eal_init(n, argv.leak().as_mut_ptr()) } < 0 {
+        // SAFETY: reads a variable of this thread.
+        let reason = log::error_text(unsafe { sys::sluice_errno() });
+        let grave = log::grave();
+        return Err(if grave.is_empty() { reason } else { grave });
+    }
+    // Without this, threads that the environment did not make cannot be registered.
+    // SAFETY: the environment is up.
+    if !unsafe { sys::rte_mp_disable() } {
+        return Err("could not disable multiprocess".to_owned());
+    }
+    Ok(())
 }

@@ -1,10 +1,18 @@
 //! Messages: DPDK's own, and ours about it.
+//!
+//! DPDK writes to a stream of the C library; ours hands each line to a function that the program gives, on whatever
+//! thread logs. The last grave lines are kept, to tell why something failed.
+
+use dpdk_sys as sys;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// How grave a message is, in DPDK's words; graver is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Level {
     /// `emergency`
-    Emergency,
+    Emergency = 1,
     /// `alert`
     Alert,
     /// `critical`
@@ -21,6 +29,29 @@ pub enum Level {
     Debug,
 }
 
+impl Level {
+    const ALL: [(Level, &str); 8] = [
+        (Level::Emergency, "emergency"),
+        (Level::Alert, "alert"),
+        (Level::Critical, "critical"),
+        (Level::Error, "error"),
+        (Level::Warning, "warning"),
+        (Level::Notice, "notice"),
+        (Level::Info, "info"),
+        (Level::Debug, "debug"),
+    ];
+
+    /// Of DPDK's number; what it does not know is a detail.
+    pub fn from_number(n: u32) -> Level {
+        Level::ALL.iter().map(|(level, _)| *level).find(|l| *l as u32 == n).unwrap_or(Level::Debug)
+    }
+
+    /// Of DPDK's word.
+    pub fn from_name(name: &str) -> Option<Level> {
+        Level::ALL.iter().find(|(_, n)| *n == name).map(|(level, _)| *level)
+    }
+}
+
 /// Something to tell the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -28,4 +59,110 @@ pub struct Note {
     pub level: Level,
     /// One line.
     pub text: String,
+}
+
+/// Where lines go. It must not call DPDK.
+pub type Sink = fn(Level, &str);
+
+/// So many grave lines are kept.
+const KEPT: usize = 3;
+
+static SINK: OnceLock<Sink> = OnceLock::new();
+static GRAVE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Diverts what DPDK logs to `sink`, for good. The first one stays.
+pub(crate) fn divert(sink: Sink) {
+    if SINK.set(sink).is_err() {
+        return;
+    }
+    let io = CookieIo { read: None, write: Some(write), seek: None, close: None };
+    // SAFETY: the mode is a C string, and `io` has the layout of `cookie_io_functions_t`; `write` keeps to its contract
+    // and does not use the cookie, which may thus be null.
+    let stream = unsafe { fopencookie(std::ptr::null_mut(), c"w".as_ptr(), io) };
+    if !stream.is_null() {
+        // SAFETY: an open stream, which is never closed. May be called before the environment is up.
+        unsafe { sys::rte_openlog_stream(stream) };
+    }
+}
+
+/// The last grave lines, as one; empty where there is none.
+pub(crate) fn grave() -> String {
+    GRAVE.lock().unwrap_or_else(PoisonError::into_inner).join("; ")
+}
+
+/// `cookie_io_functions_t` (fopencookie(3)).
+#[repr(C)]
+struct CookieIo {
+    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize>,
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> isize>,
+    seek: Option<unsafe extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int>,
+    close: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+}
+
+unsafe extern "C" {
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, io: CookieIo) -> *mut sys::FILE;
+}
+
+/// What the stream calls for text that it has gathered: one message, as DPDK flushes after each.
+unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isize {
+    // SAFETY: the stream hands over `n` bytes, which stay until this returns.
+    let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), n) };
+    // SAFETY: reads a variable of this thread.
+    let level = Level::from_number(unsafe { sys::rte_log_cur_msg_loglevel() } as u32);
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+        if level <= Level::Error {
+            keep(&mut GRAVE.lock().unwrap_or_else(PoisonError::into_inner), line);
+        }
+        if let Some(sink) = SINK.get() {
+            sink(level, line);
+        }
+    }
+    n as isize
+}
+
+/// Keeps a line with the last ones, unless it is there.
+pub(crate) fn keep(lines: &mut Vec<String>, line: &str) {
+    if lines.iter().any(|l| l == line) {
+        return;
+    }
+    if lines.len() == KEPT {
+        lines.remove(0);
+    }
+    lines.push(line.to_owned());
+}
+
+/// Sets the level of the components whose names match a shell pattern. `false`: DPDK refuses it.
+pub fn set_level(pattern: &str, level: Level) -> bool {
+    let Ok(pattern) = CString::new(pattern) else { return false };
+    // SAFETY: a C string that lives during the call.
+    unsafe { sys::rte_log_set_level_pattern(pattern.as_ptr(), level as u32) >= 0 }
+}
+
+/// DPDK's words for an error number, positive or negative.
+pub fn error_text(number: c_int) -> String {
+    // SAFETY: gives a string of the library or of this thread, which is copied before anything can change it.
+    let text = unsafe { CStr::from_ptr(sys::rte_strerror(number.saturating_abs())) };
+    text.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_by_name_and_number() {
+        assert_eq!(Level::from_name("notice"), Some(Level::Notice));
+        assert_eq!(Level::from_name("emergency"), Some(Level::Emergency));
+        assert_eq!(Level::from_name("loud"), None);
+        assert_eq!(Level::from_number(4), Level::Error);
+        assert_eq!(Level::from_number(99), Level::Debug);
+    }
+
+    #[test]
+    fn the_last_grave_lines_are_kept() {
+        let mut lines = Vec::new();
+        ["a", "b", "c", "c", "d"].iter().for_each(|l| keep(&mut lines, l));
+        assert_eq!(lines, ["b", "c", "d"]);
+    }
 }

@@ -15,6 +15,7 @@ mod controller_paths;
 mod cycles;
 pub mod database;
 mod deeds;
+pub mod dpdk_start;
 mod fail_open;
 mod flow_log;
 mod group_log;

@@ -8,19 +8,7 @@ use std::collections::BTreeMap;
 use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
-const WITHOUT_EFFECT: [&str; 32] = [
-    "dpdk-init",
-    "dpdk-lcore-mask",
-    "dpdk-socket-mem",
-    "dpdk-socket-limit",
-    "dpdk-hugepage-dir",
-    "dpdk-alloc-mem",
-    "dpdk-extra",
-    "vhost-sock-dir",
-    "vhost-iommu-support",
-    "vhost-postcopy-support",
-    "per-port-memory",
-    "shared-mempool-config",
+const WITHOUT_EFFECT: &[&str] = &[
     "pmd-cpu-mask",
     "pmd-rxq-assign",
     "pmd-rxq-isolate",

@@ -25,6 +25,8 @@ impl Switch {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
             self.greeted = true;
         }
+        // Before any port or datapath: what they are made of depends on it.
+        let came_up = self.start_dpdk(&desired);
         let wanted = &desired;
         for step in &steps {
             self.carry_out(step, wanted);
@@ -47,6 +49,9 @@ impl Switch {
             self.mark_all_dirty();
         }
         self.applied = desired;
+        if came_up {
+            self.retry_failed();
+        }
     }
 
     /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for

@@ -252,7 +252,7 @@ impl Switch {
     }
 
     /// Tries interfaces again that could not be made.
-    fn retry_failed(&mut self) {
+    pub(crate) fn retry_failed(&mut self) {
         let failed: Vec<(String, String)> = self
             .bridges
             .values()

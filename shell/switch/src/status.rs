@@ -95,8 +95,8 @@ impl Switch {
         row.set("datapath_types", Datum::set(self.options.datapath_types()));
         let types = self.netdevs.types().into_iter().chain(["patch"]);
         row.set("iface_types", Datum::set(types));
-        row.set("dpdk_initialized", Datum::scalar(false));
-        row.set("dpdk_version", Datum::scalar("none"));
+        row.set("dpdk_initialized", Datum::scalar(dpdk::eal::initialized()));
+        row.set("dpdk_version", Datum::scalar(dpdk::eal::version()));
         if self.options.own_versions {
             row.set("ovs_version", Datum::scalar(runtime::COMPAT_VERSION));
             if let Some(schema) = self.db.replica.schema() {

@@ -56,6 +56,8 @@ pub struct Switch {
     pub statistics_due: bool,
     /// The first configuration has been read.
     pub greeted: bool,
+    /// What became of DPDK.
+    pub dpdk: crate::dpdk_start::DpdkStart,
     /// Name and version of the operating system.
     pub system: (String, String),
 }
@@ -101,6 +103,7 @@ impl Switch {
             status_due: false,
             statistics_due: false,
             greeted: false,
+            dpdk: Default::default(),
             system: (
                 uname.sysname().to_string_lossy().to_lowercase(),
                 uname.release().to_string_lossy().into_owned(),

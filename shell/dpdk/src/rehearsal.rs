@@ -1,0 +1,162 @@
+//! Starting the environment in another process first.
+//!
+//! DPDK ends the process on some errors: a word that it takes for a call for help, memory that it cannot lay out, a driver
+//! that gives up. So the program is started again (`/proc/self/exe`) with a hidden first argument and the environment's
+//! words; it starts the environment, without looking for physical devices (those are to be touched once), says on its
+//! standard output that it is up, and ends. Only then the real process does the same. What the child logs comes by its
+//! standard error, each line with its level before it.
+
+use crate::eal;
+use crate::log::{self, Level};
+use dpdk_sys as sys;
+use rustix::fs::MemfdFlags;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hidden argument.
+const ROLE: &str = "--dpdk-role=rehearsal";
+/// What the child writes when its environment is up.
+const UP: &str = "dpdk is up\n";
+/// Of what a child writes, the end is read.
+const OUTPUT_MAX: u64 = 64 * 1024;
+/// How often a child is looked after.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// In the program's `main`, first of all: if this process is a child of `rehearse`, what it ends with.
+pub fn run_if_child(argv: &[String]) -> Option<ExitCode> {
+    let (role, words) = argv.get(1..)?.split_first()?;
+    (role == ROLE).then(|| play(argv.first(), words))
+}
+
+fn play(program: Option<&String>, words: &[String]) -> ExitCode {
+    // It must not outlive who waits for it, nor leave its memory in a file if it crashes.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+    log::divert(|level, line| eprintln!("<{}>{line}", level as u8));
+    let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
+    if let Err(text) = eal::bring_up(&words) {
+        eprintln!("<{}>{text}", Level::Error as u8);
+        return ExitCode::FAILURE;
+    }
+    let mut out = std::io::stdout();
+    let _ = out.write_all(UP.as_bytes()).and_then(|()| out.flush());
+    // SAFETY: the environment is up, and no other thread of ours uses it. What it left in files goes with it.
+    unsafe { sys::rte_eal_cleanup() };
+    ExitCode::SUCCESS
+}
+
+/// What a rehearsal brought.
+pub(crate) struct Outcome {
+    /// What was logged: level and line.
+    pub lines: Vec<(Level, String)>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// Starts the environment in a child, for `limit` at the longest.
+pub(crate) fn rehearse(words: &[String], limit: Duration) -> Outcome {
+    let failed = |text: String| Outcome { lines: Vec::new(), failure: Some(text) };
+    let file = |name| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC).map(File::from);
+    let (Ok(mut out), Ok(mut err)) = (file("dpdk-output"), file("dpdk-log")) else {
+        return failed("cannot hold the output of a child".to_owned());
+    };
+    let child = match launch(words, &out, &err) {
+        Ok(child) => child,
+        Err(e) => return failed(format!("cannot start this program again ({e})")),
+    };
+    let ended = wait(child, limit);
+    let lines = log_lines(&end_of(&mut err));
+    let failure = match ended {
+        // It was up; that it may not have ended well harms nobody.
+        Some(_) if end_of(&mut out).ends_with(UP) => None,
+        Some(status) => Some(why(&lines, &status_text(status))),
+        None => Some(why(&lines, &format!("it was not up after {} seconds", limit.as_secs()))),
+    };
+    Outcome { lines, failure }
+}
+
+fn launch(words: &[String], out: &File, err: &File) -> std::io::Result<Child> {
+    let (program, words) = words.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(program).arg(ROLE).args(words);
+    if !words.iter().any(|w| w == "--no-pci") {
+        command.arg("--no-pci");
+    }
+    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?).spawn()
+}
+
+/// The child's end; `None` if it had to be killed.
+fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
+    let started = Instant::now();
+    while started.elapsed() < limit {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) => std::thread::sleep(PAUSE),
+            Err(_) => break,
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+fn end_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let size = file.metadata().map_or(0, |m| m.len());
+    let at = SeekFrom::Start(size.saturating_sub(OUTPUT_MAX));
+    let _ = file.seek(at).and_then(|_| file.take(OUTPUT_MAX).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Lines with their levels; one without was not logged by the environment but printed by what it uses, on an error.
+fn log_lines(text: &str) -> Vec<(Level, String)> {
+    let line = |line: &str| {
+        let marked = line.strip_prefix('<').and_then(|l| l.split_once('>'));
+        match marked.and_then(|(n, rest)| Some((n.parse::<u32>().ok()?, rest))) {
+            Some((n, rest)) => (Level::from_number(n), rest.to_owned()),
+            None => (Level::Error, line.to_owned()),
+        }
+    };
+    text.lines().filter(|l| !l.trim().is_empty()).map(line).collect()
+}
+
+/// The last grave lines, or how the child ended.
+fn why(lines: &[(Level, String)], end: &str) -> String {
+    let mut kept = Vec::new();
+    lines.iter().filter(|(level, _)| *level <= Level::Error).for_each(|(_, line)| log::keep(&mut kept, line));
+    if kept.is_empty() { end.to_owned() } else { kept.join("; ") }
+}
+
+fn status_text(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => "DPDK ends the process instead of starting, as for --help".to_owned(),
+        (Some(code), _) => format!("DPDK ends the process with status {code}"),
+        (None, Some(signal)) => format!("DPDK ends the process by signal {signal}"),
+        _ => "DPDK ends the process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_made_of_grave_lines() {
+        let lines =
+            log_lines("<7>EAL: hello\nsluiced: unrecognized option '--x'\n\n<4>EAL: Invalid\n<x>odd\n");
+        assert_eq!(lines[0], (Level::Info, "EAL: hello".to_owned()));
+        assert_eq!(lines[2], (Level::Error, "EAL: Invalid".to_owned()));
+        assert_eq!(why(&lines, "end"), "sluiced: unrecognized option '--x'; EAL: Invalid; <x>odd");
+        assert_eq!(why(&lines[..1], "end"), "end");
+    }
+
+    #[test]
+    fn only_the_hidden_argument_makes_a_child() {
+        assert!(run_if_child(&["sluiced".to_owned(), "--version".to_owned()]).is_none());
+        assert!(run_if_child(&[]).is_none());
+    }
+}

@@ -1,0 +1,111 @@
+//! Starting DPDK when the database says so.
+//!
+//! `other_config:dpdk-init` asks for it, at the start or later; it is tried once. A start that fails leaves the switch
+//! as it is, with `true` as with `try`: ports that need DPDK are refused, and the log says why. This blocks the main
+//! loop, as long as memory is cleared and devices are looked for.
+
+use crate::reconfigure::LOG as BRIDGE;
+use crate::switch::Switch;
+use config::Desired;
+use dpdk::eal::{self, EalOptions};
+use runtime::log::Level;
+use runtime::{Module, RateLimit};
+
+pub use dpdk::rehearsal::run_if_child;
+
+static LOG: Module = Module::new("dpdk");
+static LIMIT: RateLimit = RateLimit::new(600, 600);
+
+/// Settings that are read when DPDK starts.
+const READ_ONCE: [&str; 12] = [
+    "dpdk-init",
+    "dpdk-lcore-mask",
+    "dpdk-socket-mem",
+    "dpdk-socket-limit",
+    "dpdk-hugepage-dir",
+    "dpdk-alloc-mem",
+    "dpdk-extra",
+    "vhost-sock-dir",
+    "vhost-iommu-support",
+    "vhost-postcopy-support",
+    "per-port-memory",
+    "shared-mempool-config",
+];
+
+/// What became of DPDK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DpdkStart {
+    /// Nothing was read yet.
+    #[default]
+    Unknown,
+    /// It is not asked for, and the log says so.
+    Off,
+    /// It was tried; `eal::initialized` says how it went.
+    Tried,
+}
+
+impl Switch {
+    /// Starts DPDK if the database asks for it and it was not tried before. `true`: it has come up just now.
+    pub(crate) fn start_dpdk(&mut self, desired: &Desired) -> bool {
+        if self.dpdk == DpdkStart::Tried {
+            self.tell_late_changes(desired);
+            return false;
+        }
+        if !asked_for(desired) {
+            if self.dpdk == DpdkStart::Unknown {
+                runtime::info!(LOG, "DPDK Disabled - Use other_config:dpdk-init to enable");
+            }
+            self.dpdk = DpdkStart::Off;
+            return false;
+        }
+        self.dpdk = DpdkStart::Tried;
+        runtime::info!(LOG, "Using {}", eal::version());
+        runtime::info!(LOG, "DPDK Enabled - initializing...");
+        let options = EalOptions {
+            program: self.options.progname.clone(),
+            config: desired.other_config.clone(),
+            rundir: self.options.rundir.clone(),
+            sink: log_line,
+        };
+        match eal::init(&options) {
+            Ok(()) => {
+                runtime::info!(LOG, "DPDK Enabled - initialized");
+                true
+            }
+            Err(e) => {
+                runtime::err!(LOG, "Unable to initialize DPDK: {e}");
+                runtime::err!(LOG, "ports that need DPDK will not work until this process starts again");
+                false
+            }
+        }
+    }
+
+    fn tell_late_changes(&self, desired: &Desired) {
+        let (old, new) = (&self.applied.other_config, &desired.other_config);
+        for key in READ_ONCE.iter().filter(|k| new.get(**k) != old.get(**k)) {
+            runtime::info!(
+                BRIDGE,
+                "other_config:{key} changed: this takes effect when the daemon starts again"
+            );
+        }
+    }
+}
+
+/// `dpdk-init` is `true` or `try`.
+fn asked_for(desired: &Desired) -> bool {
+    let value = desired.other_config.get("dpdk-init").map_or("", String::as_str);
+    value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
+}
+
+/// Logs a line of DPDK's. On any thread.
+fn log_line(level: dpdk::log::Level, line: &str) {
+    use dpdk::log::Level as Theirs;
+    let level = match level {
+        Theirs::Emergency | Theirs::Alert | Theirs::Critical => Level::Emer,
+        Theirs::Error => Level::Err,
+        Theirs::Warning => Level::Warn,
+        Theirs::Notice | Theirs::Info => Level::Info,
+        Theirs::Debug => Level::Dbg,
+    };
+    runtime::log_rl!(LOG, LIMIT, level, "{line}");
+}
