@@ -92,7 +92,7 @@ impl Batch {
     }
 
     /// The packet that `frame`, the next one taken out of the batch, belongs to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
         let own = self.own.get_mut(i).map(std::mem::take);
         Packet::new(frame, own.unwrap_or_else(|| self.common.clone()))

@@ -106,6 +106,17 @@ impl Engine {
         }
     }
 
+    /// Puts each of these frames, of which there are as many as a burst or two, in the port's burst.
+    pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        match self.output(port) {
+            Some(output) => output.extend(frames),
+            None => return frames.for_each(|f| self.drop_frame(f, DropReason::InvalidPort)),
+        }
+        if self.outputs[port as usize].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
     /// Puts all these frames in the port's burst.
     pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
         let Some(output) = self.output(port) else {

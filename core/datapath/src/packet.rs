@@ -111,6 +111,7 @@ pub struct Packet {
 
 impl Packet {
     /// A packet nobody has looked into yet.
+    #[inline(always)]
     pub fn new(frame: Frame, meta: Meta) -> Packet {
         Packet { frame, meta, layout: None }
     }

@@ -10,12 +10,16 @@ pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
         return;
     }
     if let Some((addresses, _)) = p.frame.bytes_mut().split_first_chunk_mut::<12>() {
-        let value = m.value.dst.0.iter().chain(&m.value.src.0);
-        let mask = m.mask.dst.0.iter().chain(&m.mask.src.0);
-        for ((b, v), m) in addresses.iter_mut().zip(value).zip(mask) {
-            *b = *b & !m | v & m;
-        }
+        let ((value, mask), mut old) = ((word(&m.value), word(&m.mask)), [0; 16]);
+        old[..12].copy_from_slice(addresses);
+        let new = u128::from_be_bytes(old) & !mask | value & mask;
+        addresses.copy_from_slice(&new.to_be_bytes()[..12]);
     }
+}
+
+/// Both addresses, from the most significant bit on.
+fn word(key: &EthKey) -> u128 {
+    u128::from(key.dst.to_u64()) << 80 | u128::from(key.src.to_u64()) << 32
 }
 
 /// Pushes a header on a layer 3 packet. `None`: no room.

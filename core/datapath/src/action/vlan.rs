@@ -11,9 +11,10 @@ pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
     }
     p.frame.push_front(4)?;
     let bytes = p.frame.bytes_mut();
-    bytes.copy_within(4..16, 0);
-    bytes[12..14].copy_from_slice(&tpid.to_be_bytes());
-    bytes[14..16].copy_from_slice(&(tci & !VLAN_CFI).to_be_bytes());
+    if let Some(head) = bytes.first_chunk_mut::<16>() {
+        let (tpid, tci) = (u128::from(tpid), u128::from(tci & !VLAN_CFI));
+        *head = (u128::from_be_bytes(*head) << 32 | tpid << 16 | tci).to_be_bytes();
+    }
     p.frame.offload.shift(4);
     p.layout = None;
     Some(())

@@ -18,6 +18,10 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
     for (i, op) in program.ops.iter().enumerate() {
         let last = i + 1 == program.ops.len();
         match op {
+            &Op::Output(port) if last => {
+                group.iter_mut().for_each(truncate);
+                engine.send_each(port, group.drain(..).map(|p| p.frame));
+            }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
             Op::Userspace(u) => userspace(engine, u, group, last),
             &Op::Recirc(id) => each(engine, group, last, |e, p| recirculate(e, id, p)),
@@ -72,9 +76,13 @@ fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     Some(Packet { frame, meta: p.meta.clone(), layout: p.layout })
 }
 
+#[inline]
 fn truncate(p: &mut Packet) {
     let max = p.meta.trunc as usize;
-    if max != 0 && p.frame.len() > max {
+    if max == 0 {
+        return;
+    }
+    if p.frame.len() > max {
         p.frame.trim(max);
         // What was left undone covered bytes that are gone.
         p.frame.offload = Default::default();
