@@ -437,8 +437,76 @@ fn any_mask() -> impl Strategy<Value = Flow> {
     })
 }
 
+/// Programs of one operation and of several, those that send a packet nowhere among them.
+fn any_actions() -> impl Strategy<Value = Vec<DpAction>> {
+    let push = DpAction::PushVlan { tpid: 0x88a8, tci: 0x1009 };
+    (0..6u8, 2..5u32).prop_map(move |(which, port)| match which {
+        0 => vec![],
+        1 => vec![push.clone(), out(port)],
+        2 => vec![out(port), push.clone(), out(4)],
+        _ => vec![out(port)],
+    })
+}
+
+/// What leaves by which port.
+fn sent(actions: &[DpAction], mut bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
+    let mut all = Vec::new();
+    for action in actions {
+        match *action {
+            DpAction::Output(port) => all.push((port.0, bytes.clone())),
+            DpAction::PushVlan { tpid, tci } => {
+                let tag = [tpid.to_be_bytes(), (tci & 0xfff).to_be_bytes()].concat();
+                bytes.splice(12..12, tag);
+            }
+            _ => unreachable!(),
+        }
+    }
+    all
+}
+
+/// The packets of a port, those of each ingress port and flow in their order, flows in any.
+fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    // The source address says from where, which flow, and when. A program's copies may overtake each other.
+    packets.sort_by_key(|p| [p[7], p[8], p[12], p[13]]);
+    packets
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever the rules, their actions and the order of the packets, each packet leaves as a scan of the rules says,
+    /// and those of a flow in their order.
+    #[test]
+    fn in_order_as_a_scan_of_the_rules(
+        rules in prop::collection::vec((any_flow(), any_mask(), any_actions()), 0..8),
+        flows in prop::collection::vec(any_flow(), 1..12),
+        order in prop::collection::vec((0..12u8, 1..3u8), 1..150),
+    ) {
+        let rules: Vec<Rule> = rules.into_iter().map(|(k, m, actions)| {
+            (flow::extract::extract_from(&compose(&k, b"some data"), 0), m, actions)
+        }).collect();
+        let mut bed = Bed::new(rules);
+        for _ in 0..3 {
+            let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
+            for (at, &(which, from)) in order.iter().enumerate() {
+                let which = usize::from(which) % flows.len();
+                let mut bytes = compose(&flows[which], b"some data");
+                bytes[7..10].copy_from_slice(&[from, which as u8, at as u8]);
+                let flow = flow::extract::extract_from(&bytes, u32::from(from));
+                for (port, bytes) in sent(&bed.control.scan(&flow).0, bytes.clone()) {
+                    expected[port as usize].push(bytes);
+                }
+                bed.rx[usize::from(from) - 1].put(&bytes);
+            }
+            bed.run();
+            for (port, expected) in expected.into_iter().enumerate().skip(2) {
+                prop_assert_eq!(by_flow(bed.tx[port - 1].take()), by_flow(expected), "port {}", port);
+            }
+        }
+        prop_assert_eq!(bed.balance(), 0);
+        bed.datapath.maintain(Millis(bed.now));
+        prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
+    }
 
     /// Whatever the rules and the order of the packets, each packet leaves by the port that a scan of the rules says.
     #[test]
