@@ -22,3 +22,4 @@ mod shared;
 pub mod stats;
 mod system;
 mod tap;
+mod vhost;

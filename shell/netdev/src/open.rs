@@ -5,6 +5,7 @@ use crate::dummy::{Dummy, DummyHandle};
 use crate::error::NetdevError;
 use crate::system::System;
 use crate::tap::Tap;
+use crate::vhost::Vhost;
 use std::collections::BTreeMap;
 
 /// Which dummies there are (`--enable-dummy`).
@@ -27,10 +28,16 @@ enum Class {
     System,
     Tap,
     Dummy,
+    Vhost,
 }
 
-const REAL_TYPES: [(&str, Class); 3] =
-    [("system", Class::System), ("tap", Class::Tap), ("internal", Class::Tap)];
+const REAL_TYPES: [(&str, Class); 5] = [
+    ("system", Class::System),
+    ("tap", Class::Tap),
+    ("internal", Class::Tap),
+    ("dpdkvhostuser", Class::Vhost),
+    ("dpdkvhostuserclient", Class::Vhost),
+];
 const DUMMY_TYPES: [&str; 3] = ["dummy", "dummy-internal", "dummy-pmd"];
 
 /// Opens ports. One for the whole switch: names are its alone, dummies are numbered by it.
@@ -53,6 +60,8 @@ impl Netdevs {
         }
         let (_, class) = *REAL_TYPES.iter().find(|(name, _)| *name == kind)?;
         match self.dummy {
+            // Types of DPDK are there when DPDK is.
+            _ if class == Class::Vhost && !dpdk::eal::initialized() => None,
             DummyLevel::OverrideAll => Some(Class::Dummy),
             DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
             _ => Some(class),
@@ -84,6 +93,7 @@ impl Netdevs {
             None => return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE)),
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
+            Some(Class::Vhost) => Box::new(Vhost::open(name, kind)?),
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made)?;
                 self.dummies_made += 1;

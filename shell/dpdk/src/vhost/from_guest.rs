@@ -43,7 +43,7 @@ impl FromGuest {
     #[inline]
     pub fn receive(&mut self, max: usize, pool: &mut FramePool, out: &mut FrameBatch) -> Received {
         let Some(inside) = self.link.door.enter(&mut self.pass) else { return Received::default() };
-        if !self.link.from_guest(self.pair) {
+        if !self.link.guest_sends(self.pair) {
             return Received::default();
         }
         let mut mbufs = [std::ptr::null_mut(); RX_BURST];

@@ -112,7 +112,7 @@ impl Link {
     }
 
     /// The guest sends on this pair.
-    pub fn from_guest(&self, pair: usize) -> bool {
+    pub fn guest_sends(&self, pair: usize) -> bool {
         self.from_guest.get(pair)
     }
 
@@ -186,11 +186,11 @@ mod tests {
         let before = link.seq();
         link.set_from_guest(5, true);
         link.set_from_guest(5, true);
-        assert_eq!((link.seq(), link.from_guest(5), link.from_guest(4)), (before + 1, true, false));
+        assert_eq!((link.seq(), link.guest_sends(5), link.from_guest(4)), (before + 1, true, false));
         link.reach_pair(5);
         link.reach_pair(2);
         assert_eq!(link.pairs(), 6);
         link.set_from_guest(MAX_PAIRS, true);
-        assert!(!link.from_guest(MAX_PAIRS));
+        assert!(!link.guest_sends(MAX_PAIRS));
     }
 }

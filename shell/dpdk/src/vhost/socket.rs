@@ -149,7 +149,7 @@ impl Socket {
 
     /// Whether the guest sends on this queue.
     pub fn is_from_guest(&self, pair: usize) -> bool {
-        self.link.from_guest(pair)
+        self.link.guest_sends(pair)
     }
 
     /// Spreads senders over so many pairs, and asks the guest not to kick rings that came late.
@@ -161,12 +161,12 @@ impl Socket {
     }
 
     /// The receiver of this queue, into buffers of `pool`.
-    pub fn from_guest(&self, pair: usize, pool: Mempool) -> FromGuest {
+    pub fn receiver(&self, pair: usize, pool: Mempool) -> FromGuest {
         FromGuest::new(&self.link, pair, pool)
     }
 
     /// A sender; the `slot`-th of the port.
-    pub fn to_guest(&self, slot: usize) -> ToGuest {
+    pub fn sender(&self, slot: usize) -> ToGuest {
         ToGuest::new(&self.link, slot)
     }
 

@@ -96,6 +96,17 @@ impl<'f> Sending<'_, 'f> {
         self.len == BURST
     }
 
+    /// The queue pair whose ring is filled.
+    #[inline]
+    pub fn pair(&self) -> usize {
+        usize::from(self.ring / 2)
+    }
+
+    /// Whether the guest finishes such a checksum.
+    pub fn takes(&self, bytes: &[u8], csum: PartialChecksum) -> bool {
+        self.partial(bytes, csum).is_some()
+    }
+
     /// Appends a packet; `false`: no room, or too long for any ring.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
@@ -118,7 +129,10 @@ impl<'f> Sending<'_, 'f> {
             IPPROTO_UDP => (sys::SLUICE_RTE_MBUF_F_TX_UDP_CKSUM, 6, 8),
             _ => return None,
         };
-        let fits = l2 < 1 << 7 && l3 < 1 << 9 && layout.l4 + header <= bytes.len();
+        let fits = l2 < 1 << 7
+            && l3 < 1 << 9
+            && layout.l4 + header <= bytes.len()
+            && bytes.len() <= usize::from(u16::MAX);
         let same = usize::from(csum.start) == layout.l4 && csum.offset == offset;
         let version = if layout.v6 { sys::SLUICE_RTE_MBUF_F_TX_IPV6 } else { sys::SLUICE_RTE_MBUF_F_TX_IPV4 };
         // rte_mbuf.h: 7 bits of l2_len, 9 of l3_len, 8 of l4_len.

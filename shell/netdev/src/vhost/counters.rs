@@ -1,0 +1,181 @@
+//! What goes through the rings, by size and kind: written by one worker each, read by the main thread.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Sizes are counted in these classes; the first is "shorter than 64", the last "longer than 1518".
+pub(super) const CLASSES: usize = 8;
+const ETHER_MIN: usize = 64;
+const ETHER_MAX: usize = 1518;
+
+/// The class of a packet's length.
+#[inline]
+fn class(len: usize) -> usize {
+    match len {
+        ..ETHER_MIN => 0,
+        ETHER_MIN => 1,
+        65..1024 => len.ilog2() as usize - 4,
+        1024..=ETHER_MAX => 6,
+        _ => 7,
+    }
+}
+
+/// A counter that one thread writes.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds. Only the owner of the queue may.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One direction of one queue pair, as one worker sees it.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Counters {
+    classes: [Count; CLASSES],
+    bytes: Count,
+    multicast: Count,
+    broadcast: Count,
+    /// Not delivered, or not sent, for whatever reason.
+    pub dropped: Count,
+    /// Bursts that were offered again.
+    pub retries: Count,
+    /// Not sent since the ring was full.
+    pub full: Count,
+    /// Not sent since they were longer than the MTU.
+    pub too_long: Count,
+    /// Not sent, or not received, since what their sender left undone does not fit them.
+    pub bad_note: Count,
+}
+
+impl Counters {
+    /// Counts a packet that went through.
+    #[inline]
+    pub fn packet(&self, bytes: &[u8]) {
+        self.classes[class(bytes.len())].add(1);
+        self.bytes.add(bytes.len() as u64);
+        if bytes.first().is_some_and(|b| b & 1 != 0) {
+            self.group(bytes);
+        }
+    }
+
+    #[cold]
+    fn group(&self, bytes: &[u8]) {
+        let all = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);
+        if all { self.broadcast.add(1) } else { self.multicast.add(1) }
+    }
+}
+
+/// The sum of some `Counters`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub classes: [u64; CLASSES],
+    pub bytes: u64,
+    pub multicast: u64,
+    pub broadcast: u64,
+    pub dropped: u64,
+    pub retries: u64,
+    pub full: u64,
+    pub too_long: u64,
+    pub bad_note: u64,
+}
+
+impl Totals {
+    pub fn packets(&self) -> u64 {
+        self.classes.iter().sum()
+    }
+
+    fn add(&mut self, c: &Counters) {
+        self.classes.iter_mut().zip(&c.classes).for_each(|(sum, n)| *sum += n.get());
+        self.bytes += c.bytes.get();
+        self.multicast += c.multicast.get();
+        self.broadcast += c.broadcast.get();
+        self.dropped += c.dropped.get();
+        self.retries += c.retries.get();
+        self.full += c.full.get();
+        self.too_long += c.too_long.get();
+        self.bad_note += c.bad_note.get();
+    }
+
+    pub fn plus(&mut self, other: &Totals) {
+        self.classes.iter_mut().zip(&other.classes).for_each(|(sum, n)| *sum += n);
+        self.bytes += other.bytes;
+        self.multicast += other.multicast;
+        self.broadcast += other.broadcast;
+        self.dropped += other.dropped;
+        self.retries += other.retries;
+        self.full += other.full;
+        self.too_long += other.too_long;
+        self.bad_note += other.bad_note;
+    }
+}
+
+/// The counters of a port's queues in one direction; those of queues that are gone stay in the sums.
+#[derive(Debug, Default)]
+pub(super) struct Books(Mutex<Vec<(Totals, Vec<Arc<Counters>>)>>);
+
+impl Books {
+    /// New counters for a worker that uses queue pair `pair`.
+    pub fn open(&self, pair: usize) -> Arc<Counters> {
+        let counters = Arc::new(Counters::default());
+        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if books.len() <= pair {
+            books.resize_with(pair + 1, Default::default);
+        }
+        books[pair].1.push(counters.clone());
+        counters
+    }
+
+    /// The sums, by queue pair.
+    pub fn by_pair(&self) -> Vec<Totals> {
+        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |(gone, open): &mut (Totals, Vec<Arc<Counters>>)| {
+            // Nobody else has it: its last number is final.
+            open.retain(|c| {
+                let used = Arc::strong_count(c) > 1;
+                if !used {
+                    gone.add(c);
+                }
+                used
+            });
+            let mut sum = gone.clone();
+            open.iter().for_each(|c| sum.add(c));
+            sum
+        };
+        books.iter_mut().map(sum).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fall_in_the_classes_of_rmon() {
+        let lens = [14, 63, 64, 65, 127, 128, 255, 256, 511, 512, 1023, 1024, 1518, 1519, 9000];
+        let classes = lens.map(class);
+        assert_eq!(classes, [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
+    }
+
+    #[test]
+    fn queues_that_are_gone_stay_in_the_sum() {
+        let books = Books::default();
+        let (a, b) = (books.open(1), books.open(1));
+        a.packet(&[0xff; 60]);
+        a.packet(&[1; 64]);
+        b.packet(&[2; 1500]);
+        drop(a);
+        for _ in 0..2 {
+            let sums = books.by_pair();
+            assert_eq!((sums.len(), sums[0].packets(), sums[1].packets()), (2, 0, 3));
+            assert_eq!((sums[1].bytes, sums[1].broadcast, sums[1].multicast), (1624, 1, 1));
+        }
+    }
+}

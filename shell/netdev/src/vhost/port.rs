@@ -1,0 +1,322 @@
+//! A guest's port as a `Netdev`.
+
+use super::counters::Books;
+use super::path;
+use super::queues::{Setting, VhostRx, VhostTx};
+use super::report;
+use crate::device::{Facts, Netdev, RxHandle};
+use crate::error::NetdevError;
+use crate::stats::Stats;
+use dpdk::mempool::{Mempool, MempoolWish};
+use dpdk::vhost::{Role, Socket, SocketError};
+use packet::queue::{RxQueue, TxQueue};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use units::{NumaId, QueueId};
+
+const RETRIES: u32 = 8;
+const RETRIES_MAX: u32 = 32;
+const MTU: u32 = 1500;
+const MTUS: std::ops::RangeInclusive<u32> = 68..=9702;
+/// Descriptors that a pool of the port's own has packets for, per queue.
+const DESCRIPTORS: u32 = 2048;
+
+/// What a restart makes: queues, and memory for their packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    pairs: usize,
+    numa: u32,
+    mtu: u32,
+}
+
+/// See the module above.
+pub struct Vhost {
+    name: String,
+    role: Role,
+    /// `None`: no path was given yet.
+    socket: Option<Socket>,
+    setting: Arc<Setting>,
+    pool: Option<Mempool>,
+    /// In force; its node and MTU are those of `pool`.
+    shape: Shape,
+    /// Asked for and not to be had: not tried again before the guest or the settings change.
+    refused: Option<Shape>,
+    queues_given: bool,
+    next_sender: AtomicUsize,
+    /// Changes of our own, beside those of the socket.
+    seq: u64,
+}
+
+impl Vhost {
+    /// Opens the port `name`. A client's socket comes with its options.
+    pub fn open(name: &str, kind: &str) -> Result<Vhost, NetdevError> {
+        let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
+        if !dpdk::eal::initialized() {
+            return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE));
+        }
+        let socket = match role {
+            Role::Client => None,
+            Role::Server => Some(listen(name)?),
+        };
+        let setting = Setting {
+            mtu: AtomicU32::new(MTU),
+            retries_max: AtomicU32::new(RETRIES),
+            up: AtomicBool::new(true),
+            rx_books: Books::default(),
+            tx_books: Books::default(),
+        };
+        Ok(Vhost {
+            name: name.to_owned(),
+            role,
+            socket,
+            setting: Arc::new(setting),
+            pool: None,
+            shape: Shape { pairs: 1, numa: 0, mtu: MTU },
+            refused: None,
+            queues_given: false,
+            next_sender: AtomicUsize::new(0),
+            seq: 1,
+        })
+    }
+
+    fn mtu(&self) -> u32 {
+        self.setting.mtu.load(Ordering::Relaxed)
+    }
+
+    fn connected(&self) -> bool {
+        self.socket.as_ref().is_some_and(Socket::is_connected)
+    }
+
+    /// What the guest and the settings ask for.
+    fn wished(&self) -> Shape {
+        let socket = self.socket.as_ref();
+        Shape {
+            pairs: socket.map_or(1, Socket::pairs),
+            numa: socket.and_then(Socket::numa).unwrap_or(self.shape.numa),
+            mtu: self.mtu(),
+        }
+    }
+
+    /// Connects to another guest, or to none.
+    fn set_path(&mut self, wanted: Option<&str>) -> Result<(), NetdevError> {
+        if self.socket.as_ref().map(Socket::path) == wanted {
+            return Ok(());
+        }
+        self.seq += self.socket.take().map_or(0, |s| s.seq()) + 1;
+        // Queues that were given out belong to the old socket: see `needs_restart`.
+        self.pool = None;
+        self.refused = None;
+        let Some(wanted) = wanted else { return Ok(()) };
+        path::can_come(wanted)?;
+        let failed = |e: SocketError| {
+            let what = format!("vhost-user device setup failure for device {wanted}: {e}");
+            NetdevError::plain(&what)
+        };
+        self.socket = Some(Socket::open(wanted, Role::Client).map_err(failed)?);
+        if let Some(dir) = path::missing_directory(wanted) {
+            let what = format!("{}: directory '{dir}' of vhost-server-path does not exist yet", self.name);
+            return Err(NetdevError::plain(&what));
+        }
+        Ok(())
+    }
+}
+
+/// The socket of a port that makes it.
+fn listen(name: &str) -> Result<Socket, NetdevError> {
+    if name.contains(['/', '\\']) {
+        return Err(NetdevError::open(name, NetdevError::INVALID));
+    }
+    let at = dpdk::settings().vhost_sock_dir.join(name);
+    let at = at.to_str().ok_or_else(|| NetdevError::open(name, NetdevError::INVALID))?;
+    let refused =
+        |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
+    path::make_free(at).map_err(|e| refused(e.to_string()))?;
+    Socket::open(at, Role::Server).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))
+}
+
+/// A whole number of the options within bounds; what is none, or outside of them, counts as absent.
+fn retries(options: &BTreeMap<String, String>) -> u32 {
+    let given = options.get("tx-retries-max").and_then(|v| v.trim().parse().ok());
+    given.filter(|n| *n <= RETRIES_MAX).unwrap_or(RETRIES)
+}
+
+impl Netdev for Vhost {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn kind(&self) -> &str {
+        match self.role {
+            Role::Client => "dpdkvhostuserclient",
+            Role::Server => "dpdkvhostuser",
+        }
+    }
+    fn is_pmd(&self) -> bool {
+        true
+    }
+    fn n_rxq(&self) -> usize {
+        self.shape.pairs
+    }
+    fn n_txq(&self) -> usize {
+        self.shape.pairs
+    }
+    fn numa_id(&self) -> NumaId {
+        NumaId(self.shape.numa)
+    }
+    fn rxq_enabled(&self, queue: QueueId) -> bool {
+        // One without a guest is shown as on, as the peer does for queue 0.
+        match &self.socket {
+            Some(socket) if socket.is_connected() => socket.is_from_guest(usize::from(queue.0)),
+            _ => queue.0 == 0,
+        }
+    }
+    fn needs_restart(&self) -> bool {
+        let wished = self.wished();
+        let changed = if self.connected() {
+            self.pool.is_none() || wished != self.shape
+        } else {
+            wished.pairs != self.shape.pairs
+        };
+        changed && self.refused != Some(wished)
+    }
+    fn restart(&mut self) -> Result<(), NetdevError> {
+        let wished = self.wished();
+        self.queues_given = false;
+        self.seq += 1;
+        if self.connected() && (self.pool.is_none() || wished != self.shape) {
+            let pairs = wished.pairs as u32;
+            let wish = MempoolWish {
+                port: self.name.clone(),
+                mtu: wished.mtu,
+                numa: NumaId(wished.numa),
+                n_rxq: pairs,
+                n_rxq_desc: DESCRIPTORS,
+                n_txq: pairs,
+                n_txq_desc: DESCRIPTORS,
+            };
+            self.pool = None;
+            let made = Mempool::request(&wish).map_err(|e| NetdevError::plain(&e.to_string()));
+            self.refused = made.as_ref().err().map(|_| wished);
+            self.pool = Some(made?);
+        }
+        self.shape = wished;
+        if let Some(socket) = &mut self.socket {
+            socket.spread_over(wished.pairs);
+        }
+        Ok(())
+    }
+    fn take_rx_queues(&mut self) -> Vec<RxHandle> {
+        if std::mem::replace(&mut self.queues_given, true) {
+            return Vec::new();
+        }
+        let give = |pair| {
+            let source = self.socket.as_ref().zip(self.pool.clone());
+            let source = source.map(|(socket, pool)| socket.receiver(pair, pool));
+            let counters = self.setting.rx_books.open(pair);
+            let queue: Box<dyn RxQueue> =
+                Box::new(VhostRx { source, setting: self.setting.clone(), counters });
+            RxHandle { queue, poll_fd: None }
+        };
+        (0..self.shape.pairs).map(give).collect()
+    }
+    fn tx_queue(&self) -> Box<dyn TxQueue> {
+        let slot = self.next_sender.fetch_add(1, Ordering::Relaxed);
+        let sender = self.socket.as_ref().map(|s| s.sender(slot));
+        let counters = (0, self.setting.tx_books.open(0));
+        Box::new(VhostTx { sender, setting: self.setting.clone(), counters })
+    }
+    fn facts(&mut self) -> Result<Facts, NetdevError> {
+        let pairs = self.shape.pairs;
+        let client = self.role == Role::Client && self.socket.is_some();
+        let ready = self.connected() && self.pool.is_some();
+        let path = self.socket.as_ref().map(|s| s.path().to_owned());
+        let guest = self.socket.as_mut().and_then(Socket::guest);
+        Ok(Facts {
+            ifindex: None,
+            mac: [0; 6],
+            mtu: self.mtu(),
+            admin_up: self.setting.up.load(Ordering::Relaxed),
+            link_up: ready,
+            link_resets: self.socket.as_ref().map_or(0, Socket::changes),
+            status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
+            ..Facts::default()
+        })
+    }
+    fn stats(&mut self) -> Result<Stats, NetdevError> {
+        let (rx, tx) = (self.setting.rx_books.by_pair(), self.setting.tx_books.by_pair());
+        Ok(report::stats(self.connected(), &rx, &tx))
+    }
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
+        if !MTUS.contains(&mtu) {
+            let what = format!("{}: setting the MTU failed", self.name);
+            return Err(NetdevError::other(&what, NetdevError::INVALID));
+        }
+        if self.mtu() != mtu {
+            self.setting.mtu.store(mtu, Ordering::Relaxed);
+            self.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_mac(&mut self, _mac: [u8; 6]) -> Result<(), NetdevError> {
+        Ok(())
+    }
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
+        if self.setting.up.swap(up, Ordering::Relaxed) != up {
+            self.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+        if self.role == Role::Server {
+            return Ok(false);
+        }
+        self.setting.retries_max.store(retries(options), Ordering::Relaxed);
+        let before = self.seq;
+        let done = self.set_path(options.get("vhost-server-path").map(String::as_str));
+        // The queues of the path before, if there were any, are dead.
+        let replaced = self.seq != before && self.queues_given;
+        if replaced {
+            self.shape.pairs = 1;
+            self.queues_given = false;
+        }
+        done.map(|()| replaced)
+    }
+    fn options(&self) -> BTreeMap<String, String> {
+        let mut options = BTreeMap::new();
+        let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
+        put("configured_rx_queues", self.shape.pairs.to_string());
+        put("configured_tx_queues", self.shape.pairs.to_string());
+        put("requested_rx_queues", self.wished().pairs.to_string());
+        put("requested_tx_queues", self.wished().pairs.to_string());
+        put("mtu", self.mtu().to_string());
+        let retries = self.setting.retries_max.load(Ordering::Relaxed);
+        if retries != RETRIES {
+            put("tx-retries-max", retries.to_string());
+        }
+        if let (Role::Client, Some(socket)) = (self.role, &self.socket) {
+            put("vhost-server-path", socket.path().to_owned());
+        }
+        options
+    }
+    fn change_seq(&self) -> u64 {
+        self.seq + self.socket.as_ref().map_or(0, Socket::seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_are_bounded() {
+        let of = |v: &str| retries(&BTreeMap::from([("tx-retries-max".to_owned(), v.to_owned())]));
+        assert_eq!([of("0"), of("32"), of("33"), of("-1"), of("x")], [0, 32, 8, 8, 8]);
+        assert_eq!(retries(&BTreeMap::new()), 8);
+    }
+
+    #[test]
+    fn without_dpdk_the_types_are_not_there() {
+        let error = Vhost::open("v0", "dpdkvhostuserclient").err().unwrap();
+        assert!(error.to_string().ends_with("(Address family not supported by protocol)"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The queues of a guest's port, as workers have them.
+
+use super::counters::{Books, Counters};
+use dpdk::vhost::{FromGuest, Sending, ToGuest};
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// What the port's owner sets and its queues look at, once per burst.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub mtu: AtomicU32,
+    pub retries_max: AtomicU32,
+    pub up: AtomicBool,
+    pub rx_books: Books,
+    pub tx_books: Books,
+}
+
+/// Ethernet's header and check sequence, which the MTU does not count.
+const ETHER: u32 = 18;
+
+pub(super) struct VhostRx {
+    /// `None`: no guest was there yet, so there is no memory for packets.
+    pub source: Option<FromGuest>,
+    pub setting: Arc<Setting>,
+    pub counters: Arc<Counters>,
+}
+
+impl RxQueue for VhostRx {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let Some(source) = &mut self.source else { return RxResult::default() };
+        if !self.setting.up.load(Ordering::Relaxed) {
+            return RxResult::default();
+        }
+        let before = out.len();
+        let got = source.receive(max, pool, out);
+        for frame in &out[before..] {
+            self.counters.packet(frame.bytes());
+        }
+        if got.refused > 0 {
+            self.counters.dropped.add(got.refused as u64);
+            self.counters.bad_note.add(got.refused as u64);
+        }
+        RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max }
+    }
+}
+
+pub(super) struct VhostTx {
+    /// `None`: no path was given yet.
+    pub sender: Option<ToGuest>,
+    pub setting: Arc<Setting>,
+    /// For the queue pair it last used.
+    pub counters: (usize, Arc<Counters>),
+}
+
+impl TxQueue for VhostTx {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let up = self.setting.up.load(Ordering::Relaxed);
+        let retries = self.setting.retries_max.load(Ordering::Relaxed);
+        let Some(mut sending) = self.sender.as_mut().filter(|_| up).and_then(|s| s.begin(retries)) else {
+            self.counters.1.dropped.add(frames.len() as u64);
+            return TxResult { dropped: frames.len() as u32, ..TxResult::default() };
+        };
+        if self.counters.0 != sending.pair() {
+            self.counters = (sending.pair(), self.setting.tx_books.open(sending.pair()));
+        }
+        let longest = (self.setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
+        let mut burst = Burst { counters: &self.counters.1, longest, result: TxResult::default() };
+        for frame in frames.iter_mut() {
+            burst.frame(&mut sending, frame);
+        }
+        burst.flush(&mut sending);
+        burst.counters.retries.add(u64::from(sending.retries()));
+        burst.result
+    }
+}
+
+/// One call of `tx`.
+struct Burst<'a> {
+    counters: &'a Counters,
+    longest: usize,
+    result: TxResult,
+}
+
+impl Burst<'_> {
+    #[inline]
+    fn frame<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
+        if sending.is_full() {
+            self.flush(sending);
+        }
+        if frame.offload.is_some() {
+            return self.undone(sending, frame);
+        }
+        if frame.len() > self.longest || !sending.push(frame.bytes()) {
+            self.result.too_long += 1;
+            self.counters.too_long.add(1);
+            self.counters.dropped.add(1);
+        }
+    }
+
+    /// A frame whose sender left work to whoever comes next: the guest, if it takes it, or us.
+    #[cold]
+    fn undone<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
+        let offload = frame.offload;
+        if let (Some(csum), None) = (offload.csum, offload.gso)
+            && frame.len() <= self.longest
+            && sending.takes(frame.bytes(), csum)
+        {
+            sending.push_partial(frame.bytes_mut(), csum);
+            return;
+        }
+        // What was pushed goes first, and is counted.
+        self.flush(sending);
+        let (counters, longest, whole) = (self.counters, self.longest, frame.len() as u64);
+        let (mut sent, mut unsent, mut too_long) = (0u32, 0u64, 0u64);
+        let done = offload.finish(frame.bytes_mut(), |packet| {
+            if packet.len() > longest {
+                too_long += 1;
+                return;
+            }
+            unsent += sending.send_now(packet, |bytes| {
+                counters.packet(bytes);
+                sent += 1;
+            }) as u64;
+        });
+        if done.is_none() {
+            counters.bad_note.add(1);
+            unsent = 1;
+        } else {
+            counters.full.add(unsent);
+        }
+        counters.too_long.add(too_long);
+        counters.dropped.add(too_long + unsent);
+        // To the caller it is one frame, however many pieces it made.
+        match (sent, unsent) {
+            (0, 0) => self.result.too_long += 1,
+            (0, _) => self.result.dropped += 1,
+            _ => {
+                self.result.sent += 1;
+                self.result.sent_bytes += whole;
+            }
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self, sending: &mut Sending<'_, '_>) {
+        let (counters, result) = (self.counters, &mut self.result);
+        let unsent = sending.flush(|bytes| {
+            counters.packet(bytes);
+            result.sent += 1;
+            result.sent_bytes += bytes.len() as u64;
+        });
+        if unsent > 0 {
+            self.result.dropped += unsent as u32;
+            counters.full.add(unsent as u64);
+            counters.dropped.add(unsent as u64);
+        }
+    }
+}
