@@ -85,6 +85,13 @@ pub(crate) fn divert(sink: Sink) {
     }
 }
 
+/// A line of ours, from whatever thread.
+pub(crate) fn say(level: Level, text: &str) {
+    if let Some(sink) = SINK.get() {
+        sink(level, text);
+    }
+}
+
 /// The last grave lines, as one; empty where there is none.
 pub(crate) fn grave() -> String {
     GRAVE.lock().unwrap_or_else(PoisonError::into_inner).join("; ")

@@ -1,14 +1,13 @@
 //! What the library tells of sockets and guests, and to whom it goes.
 //!
 //! The callbacks run on the library's threads (`vhost-events`, `vhost_reconn`), and on the main thread while it takes a
-//! socket back. They find the [`Link`] by the socket's path, set atomics, and leave a line for the log. None of
+//! socket back. They find the [`Link`] by the socket's path, set atomics, and log a line. None of
 //! them may panic; `ring_state` runs under the library's locks of the rings and must not wait for a worker
 //! (see [`super::gate`]).
 
 use super::guard;
 use super::link::Link;
-use super::news;
-use crate::log::Level;
+use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
@@ -80,7 +79,7 @@ unsafe extern "C" fn connected(vid: c_int) -> c_int {
 /// The first rings are ready: traffic may begin.
 unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     let Some(link) = find(vid) else {
-        news::say(Level::Info, format!("vHost Device {vid} can't be added - name not found"));
+        say(Level::Info, &format!("vHost Device {vid} can't be added - name not found"));
         return -1;
     };
     // SAFETY: the number is valid until `guest_gone` has returned; these only read.
@@ -98,7 +97,7 @@ unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     link.door.open(vid);
     link.came_or_went();
     let text = format!("vHost Device '{}' has been added on numa node {}", link.path, numa.max(0));
-    news::say(Level::Info, text);
+    say(Level::Info, &text);
     0
 }
 
@@ -121,7 +120,7 @@ unsafe extern "C" fn guest_gone(vid: c_int) {
         link.features.store(0, Ordering::Relaxed);
         link.came_or_went();
     }
-    news::say(Level::Info, format!("vHost Device '{}' has been removed", link.path));
+    say(Level::Info, &format!("vHost Device '{}' has been removed", link.path));
 }
 
 /// The guest, or the library for it, switched a ring on or off.
@@ -141,9 +140,9 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
     }
     let (side, state) = (if from_guest { "rx" } else { "tx" }, if on { "enabled" } else { "disabled" });
     let path = &link.path;
-    news::say(
+    say(
         Level::Info,
-        format!("State of queue {ring} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"),
+        &format!("State of queue {ring} ( {side}_qid {pair} ) of vhost device '{path}' changed to '{state}'"),
     );
     0
 }
@@ -152,9 +151,9 @@ unsafe extern "C" fn ring_state(vid: c_int, ring: u16, on: c_int) -> c_int {
 unsafe extern "C" fn disconnected(vid: c_int) {
     let Some(link) = find(vid) else { return };
     if link.door.vid() == Some(vid) {
-        news::say(
+        say(
             Level::Error,
-            format!("Connection on socket '{}' destroyed while vhost device still attached.", link.path),
+            &format!("Connection on socket '{}' destroyed while vhost device still attached.", link.path),
         );
         link.door.shut();
     }

@@ -186,7 +186,7 @@ mod tests {
         let before = link.seq();
         link.set_from_guest(5, true);
         link.set_from_guest(5, true);
-        assert_eq!((link.seq(), link.guest_sends(5), link.from_guest(4)), (before + 1, true, false));
+        assert_eq!((link.seq(), link.guest_sends(5), link.guest_sends(4)), (before + 1, true, false));
         link.reach_pair(5);
         link.reach_pair(2);
         assert_eq!(link.pairs(), 6);

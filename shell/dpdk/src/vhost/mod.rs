@@ -25,13 +25,11 @@ mod from_guest;
 mod gate;
 mod guard;
 mod link;
-mod news;
 mod socket;
 mod to_guest;
 
 pub use from_guest::{FromGuest, Received};
 pub use link::MAX_PAIRS;
-pub use news::take as take_notes;
 pub use socket::{Guest, Role, Socket, SocketError};
 pub use to_guest::{Sending, ToGuest};
 
