@@ -120,6 +120,11 @@ pub trait Netdev: Send {
     fn change_seq(&self) -> u64 {
         0
     }
+    /// The memory pool of its packets, as `netdev-dpdk/get-mempool-info` shows it, empty while it has none; `None` for a
+    /// device that is not DPDK's.
+    fn mempool_info(&self) -> Option<String> {
+        None
+    }
     /// The controls that only a dummy has.
     fn dummy(&self) -> Option<&DummyHandle> {
         None

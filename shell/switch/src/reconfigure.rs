@@ -17,8 +17,8 @@ use xlate::BridgeId;
 pub(crate) static LOG: Module = Module::new("bridge");
 
 impl Switch {
-    /// Brings the switch to what the database wants now.
-    pub fn reconfigure(&mut self) {
+    /// Brings the switch to what the database wants now. `true`: DPDK has come up.
+    pub fn reconfigure(&mut self) -> bool {
         let desired = Desired::read(&self.db.replica);
         let steps = plan(&self.applied, &desired);
         if !self.greeted {
@@ -52,6 +52,7 @@ impl Switch {
         if came_up {
             self.retry_failed();
         }
+        came_up
     }
 
     /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for

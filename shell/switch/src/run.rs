@@ -37,7 +37,9 @@ impl Switch {
         }
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
-            self.reconfigure();
+            if self.reconfigure() {
+                control.offer(commands::DPDK_COMMANDS);
+            }
             self.run_port_news();
             self.status_due = true;
         }
@@ -102,7 +104,7 @@ impl Switch {
                 backer.stale = false;
                 let started = cycles::now();
                 revalidate::sweep(backer, now);
-                let took = (cycles::now() - started).0 / 1_000_000;
+                let took = cycles::millis(cycles::now() - started);
                 backer.swept(now, took);
             }
         }

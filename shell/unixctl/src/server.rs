@@ -51,6 +51,11 @@ impl Server {
         }
     }
 
+    /// Offers more commands from now on.
+    pub fn offer(&mut self, names: &[&'static str]) {
+        self.offered.extend(names);
+    }
+
     /// The socket's path.
     pub fn path(&self) -> Option<&Path> {
         self.listener.as_ref()?.path()

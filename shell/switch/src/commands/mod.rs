@@ -10,6 +10,7 @@ mod counters;
 mod dpctl;
 mod dpctl_flows;
 mod dpctl_ports;
+mod dpdk;
 mod dpif;
 mod dummy;
 mod fdb;
@@ -25,6 +26,7 @@ pub(crate) mod trace_run;
 mod upcall;
 
 pub use counters::publish_drops;
+pub use dpdk::DPDK_COMMANDS;
 pub use knobs::Knobs;
 pub use time::{Pending, Wait, poll_pending, take_exits};
 
@@ -69,7 +71,7 @@ impl From<Result<Reply, String>> for Answer {
     }
 }
 
-/// The commands that there are; in the order of [`execute`].
+/// The commands that there are from the start; in the order of [`execute`].
 const OFFERED: &[&str] = &[
     "bridge/dump-flows",
     "bridge/reconnect",
@@ -157,6 +159,7 @@ pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format)
         ("bridge", _) => bridge::execute(switch, name, args),
         ("coverage" | "memory", _) => counters::execute(switch, name, args),
         ("dpctl", _) => dpctl::execute(switch, name, args),
+        ("dpdk" | "netdev-dpdk", _) => dpdk::execute(switch, name, args),
         ("dpif", "set-dp-features" | "show-dp-features") => features::execute(switch, name, args),
         ("dpif", _) => dpif::execute(switch, name, args, format),
         ("dpif-netdev", _) => pmd::execute(switch, name, args),
@@ -186,7 +189,8 @@ mod tests {
     #[test]
     fn every_offered_command_is_one_of_open_vswitch() {
         assert!(OFFERED.windows(2).all(|w| w[0] < w[1]));
-        assert!(OFFERED.iter().all(|name| ctl::find(name).is_some()));
+        assert!(DPDK_COMMANDS.windows(2).all(|w| w[0] < w[1]));
+        assert!(OFFERED.iter().chain(DPDK_COMMANDS).all(|name| ctl::find(name).is_some()));
         assert!(offered("time/warp", true) && !offered("time/warp", false));
         assert!(!offered("bond/show", true));
     }
