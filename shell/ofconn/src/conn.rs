@@ -258,7 +258,8 @@ impl Conn {
         }
         let Some(stream) = &self.stream else { return };
         let Some(session) = &self.session else {
-            set.fd(stream, Interest::Write);
+            let write = stream.connect_waits_for_write();
+            set.fd(stream, if write { Interest::Write } else { Interest::Read });
             return;
         };
         let writes = session.output_len() > 0;

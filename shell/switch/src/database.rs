@@ -224,8 +224,13 @@ impl DbClient {
     /// What to wait for.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         if let Some(c) = &self.connection {
-            let interest = if c.up && c.out.is_empty() { Interest::Read } else { Interest::Both };
-            set.fd(&c.stream, if c.up { interest } else { Interest::Write });
+            let interest = match c.up {
+                true if c.out.is_empty() => Interest::Read,
+                true => Interest::Both,
+                false if c.stream.connect_waits_for_write() => Interest::Write,
+                false => Interest::Read,
+            };
+            set.fd(&c.stream, interest);
         }
         if let Some(deadline) = self.reconnect.deadline(now) {
             set.deadline(deadline);

@@ -1,4 +1,4 @@
-//! Unix and TCP byte streams, active and passive, and the rules of reconnecting.
+//! Unix, TCP and TLS byte streams, active and passive, and the rules of reconnecting.
 //!
 //! Everything here is non-blocking and knows no protocol: OVSDB, OpenFlow and the control
 //! socket are built on it. A component owns its streams, so no locks are needed; any thread
@@ -9,6 +9,7 @@ mod outbox;
 mod reconnect;
 mod stream;
 mod target;
+pub mod tls;
 mod unix_path;
 
 pub use listener::Listener;

@@ -26,6 +26,7 @@ static UNIX_CLIENTS: AtomicU64 = AtomicU64::new(0);
 pub struct Listener {
     fd: OwnedFd,
     file: Option<SocketFile>,
+    tls: bool,
 }
 
 /// A socket's file, known by its inode so that a successor's file is left alone.
@@ -52,8 +53,9 @@ impl Listener {
     pub fn bind(target: &Target) -> io::Result<Listener> {
         match target {
             Target::PUnix(path) => Listener::bind_unix(path),
-            Target::PTcp(addr) => Listener::bind_tcp(addr),
-            Target::Unix(_) | Target::Tcp(_) => Err(io::ErrorKind::InvalidInput.into()),
+            Target::PTcp(addr) => Listener::bind_tcp(addr, false),
+            Target::PSsl(addr) => Listener::bind_tcp(addr, true),
+            Target::Unix(_) | Target::Tcp(_) | Target::Ssl(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
@@ -72,15 +74,15 @@ impl Listener {
         rustix::net::bind(&fd, &at.addr)?;
         let file = SocketFile { path: path.to_path_buf(), id: file_id(path)? };
         rustix::net::listen(&fd, BACKLOG)?;
-        Ok(Listener { fd, file: Some(file) })
+        Ok(Listener { fd, file: Some(file), tls: false })
     }
 
-    fn bind_tcp(addr: &SocketAddr) -> io::Result<Listener> {
+    fn bind_tcp(addr: &SocketAddr, tls: bool) -> io::Result<Listener> {
         let fd = socket(family(addr))?;
         set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, addr)?;
         rustix::net::listen(&fd, BACKLOG)?;
-        Ok(Listener { fd, file: None })
+        Ok(Listener { fd, file: None, tls })
     }
 
     /// The next client; `None` if there is none now.
@@ -99,8 +101,10 @@ impl Listener {
         // A peer that has gone already is noticed at the first read.
         let _ = set_tcp_nodelay(&fd, true);
         let peer = peer.and_then(|p| SocketAddr::try_from(p).ok());
-        let name = peer.map_or_else(|| "tcp".to_string(), |p| format!("tcp:{p}"));
-        Ok(Some(Stream::accepted(fd, name)))
+        let kind = if self.tls { "ssl" } else { "tcp" };
+        let name = peer.map_or_else(|| kind.to_string(), |p| format!("{kind}:{p}"));
+        let stream = if self.tls { Stream::accepted_tls(fd, name)? } else { Stream::accepted(fd, name) };
+        Ok(Some(stream))
     }
 
     /// The TCP address listened at, with the port that the system chose for port 0.

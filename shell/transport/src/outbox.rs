@@ -11,6 +11,8 @@ const COMPACT_FROM: usize = 64 * 1024;
 pub struct Outbox {
     bytes: Vec<u8>,
     written: usize,
+    /// The stream took bytes that it has not sent yet.
+    held: bool,
 }
 
 impl Outbox {
@@ -24,9 +26,9 @@ impl Outbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// How much waits.
+    /// How much waits. What a stream (TLS) holds back counts as one.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.written
+        self.bytes.len() - self.written + usize::from(self.held)
     }
 
     /// Whether nothing waits.
@@ -45,8 +47,12 @@ impl Outbox {
                 Err(e) => return Err(e),
             }
         }
+        self.held = match stream.flush() {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => true,
+            other => other.map(|()| false)?,
+        };
         // Moving the rest to the front costs as much as what was written, so not every time.
-        if self.is_empty() {
+        if self.written == self.bytes.len() {
             self.bytes.clear();
             self.written = 0;
         } else if self.written >= COMPACT_FROM.max(self.bytes.len() / 2) {

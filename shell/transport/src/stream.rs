@@ -1,6 +1,7 @@
 //! A non-blocking, connected (or connecting) byte stream.
 
 use crate::target::Target;
+use crate::tls::session::TlsSession;
 use crate::unix_path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -14,34 +15,48 @@ use std::os::unix::net::UnixStream;
 /// A stream; reading and writing return `WouldBlock` rather than wait.
 #[derive(Debug)]
 pub struct Stream {
-    fd: OwnedFd,
+    socket: Socket,
     name: String,
     connecting: bool,
+    tls: Option<Box<TlsSession>>,
 }
+
+#[derive(Debug)]
+struct Socket(OwnedFd);
 
 impl Stream {
     /// Starts to connect. Whether it has worked out is told by `connect_progress`; until then
-    /// wait for `Interest::Write`.
+    /// wait for what `connect_waits_for_write` says.
     pub fn connect(target: &Target) -> io::Result<Stream> {
         match target {
             Target::Unix(path) => {
                 let fd = socket(AddressFamily::UNIX)?;
                 let at = unix_path::resolve(path)?;
                 let connecting = started(rustix::net::connect(&fd, &at.addr))?;
-                Ok(Stream { fd, name: target.to_string(), connecting })
+                Ok(Stream { socket: Socket(fd), name: target.to_string(), connecting, tls: None })
             }
-            Target::Tcp(addr) => {
+            Target::Tcp(addr) | Target::Ssl(addr) => {
+                let tls = match target {
+                    Target::Ssl(_) => Some(Box::new(TlsSession::client(addr.ip())?)),
+                    _ => None,
+                };
                 let fd = socket(family(addr))?;
                 set_tcp_nodelay(&fd, true)?;
                 let connecting = started(rustix::net::connect(&fd, addr))?;
-                Ok(Stream { fd, name: target.to_string(), connecting })
+                Ok(Stream { socket: Socket(fd), name: target.to_string(), connecting, tls })
             }
-            Target::PUnix(_) | Target::PTcp(_) => Err(io::ErrorKind::InvalidInput.into()),
+            Target::PUnix(_) | Target::PTcp(_) | Target::PSsl(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
     pub(crate) fn accepted(fd: OwnedFd, name: String) -> Stream {
-        Stream { fd, name, connecting: false }
+        Stream { socket: Socket(fd), name, connecting: false, tls: None }
+    }
+
+    /// The same for a client of a `pssl:` socket; the handshake happens as it is read.
+    pub(crate) fn accepted_tls(fd: OwnedFd, name: String) -> io::Result<Stream> {
+        let tls = Some(Box::new(TlsSession::server()?));
+        Ok(Stream { tls, ..Stream::accepted(fd, name) })
     }
 
     /// Two ends of one connection, in this process.
@@ -54,17 +69,21 @@ impl Stream {
 
     /// True once connected, false while that is under way; the error of a failed attempt.
     pub fn connect_progress(&mut self) -> io::Result<bool> {
-        if !self.connecting {
-            return Ok(true);
+        if self.connecting {
+            let mut fds = [PollFd::new(&self.socket.0, PollFlags::OUT)];
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if poll(&mut fds, Some(&at_once))? == 0 {
+                return Ok(false);
+            }
+            socket_error(&self.socket.0)??;
+            self.connecting = false;
         }
-        let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut fds, Some(&at_once))? == 0 {
-            return Ok(false);
-        }
-        socket_error(&self.fd)??;
-        self.connecting = false;
-        Ok(true)
+        self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(&mut self.socket))
+    }
+
+    /// Whether an attempt goes on when the socket can be written; otherwise when it can be read.
+    pub fn connect_waits_for_write(&self) -> bool {
+        self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
     /// Who is at the other end: the target, `unix#0`, `tcp:127.0.0.1:1234`.
@@ -74,30 +93,55 @@ impl Stream {
 
     /// Address of the other end, if it is TCP.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        SocketAddr::try_from(rustix::net::getpeername(&self.fd).ok()??).ok()
+        SocketAddr::try_from(rustix::net::getpeername(&self.socket.0).ok()??).ok()
     }
 
     /// Address of this end, if it is TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        SocketAddr::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
+        SocketAddr::try_from(rustix::net::getsockname(&self.socket.0).ok()?).ok()
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.socket.0.as_fd()
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(&self.fd, buf)?)
+        match &mut self.tls {
+            Some(tls) => tls.read(&mut self.socket, buf),
+            None => self.socket.read(buf),
+        }
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(&self.fd, buf, SendFlags::NOSIGNAL)?)
+        match &mut self.tls {
+            Some(tls) => tls.write(&mut self.socket, buf),
+            None => self.socket.write(buf),
+        }
+    }
+
+    /// `WouldBlock`: bytes that were taken are not on their way yet.
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        tls.send(&mut self.socket)?;
+        if tls.wants_write() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.0, buf)?)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, buf, SendFlags::NOSIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

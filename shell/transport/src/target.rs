@@ -1,5 +1,5 @@
-//! Where to connect to or to listen: `unix:FILE`, `tcp:HOST[:PORT]`, `punix:FILE`,
-//! `ptcp:[PORT][:HOST]`, as `ovs-vswitchd(8)` and the database write them.
+//! Where to connect to or to listen: `unix:FILE`, `tcp:HOST[:PORT]`, `ssl:HOST[:PORT]`, `punix:FILE`,
+//! `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]`, as `ovs-vswitchd(8)` and the database write them.
 //!
 //! Hosts are numeric, IPv6 ones in brackets: a name would need a resolver that can block.
 
@@ -18,13 +18,15 @@ pub enum Target {
     PUnix(PathBuf),
     /// Listens on TCP.
     PTcp(SocketAddr),
+    /// Connects over TLS.
+    Ssl(SocketAddr),
+    /// Listens for TLS.
+    PSsl(SocketAddr),
 }
 
 /// Why a text names no target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// `ssl:` and `pssl:`.
-    NoTls(String),
     /// No such kind of connection.
     UnknownKind(String),
     /// The address is wrong; says what of it.
@@ -34,7 +36,6 @@ pub enum TargetError {
 impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TargetError::NoTls(text) => write!(f, "{text}: TLS support is not built in"),
             TargetError::UnknownKind(text) => write!(f, "{text}: unknown connection method"),
             TargetError::Address(text) => f.write_str(text),
         }
@@ -57,7 +58,8 @@ impl Target {
             "punix" => Ok(Target::PUnix(file()?)),
             "tcp" => active(rest, default_port).map(Target::Tcp).map_err(bad),
             "ptcp" => passive(rest, default_port).map(Target::PTcp).map_err(bad),
-            "ssl" | "pssl" => Err(TargetError::NoTls(text.into())),
+            "ssl" => active(rest, default_port).map(Target::Ssl).map_err(bad),
+            "pssl" => passive(rest, default_port).map(Target::PSsl).map_err(bad),
             _ => Err(TargetError::UnknownKind(text.into())),
         }
     }
@@ -73,7 +75,7 @@ impl Target {
 
     /// Whether it listens.
     pub fn is_passive(&self) -> bool {
-        matches!(self, Target::PUnix(_) | Target::PTcp(_))
+        matches!(self, Target::PUnix(_) | Target::PTcp(_) | Target::PSsl(_))
     }
 }
 
@@ -83,11 +85,17 @@ impl fmt::Display for Target {
             Target::Unix(p) => write!(f, "unix:{}", p.display()),
             Target::PUnix(p) => write!(f, "punix:{}", p.display()),
             Target::Tcp(a) => write!(f, "tcp:{a}"),
-            Target::PTcp(a) => match a.ip() {
-                IpAddr::V4(ip) => write!(f, "ptcp:{}:{ip}", a.port()),
-                IpAddr::V6(ip) => write!(f, "ptcp:{}:[{ip}]", a.port()),
-            },
+            Target::Ssl(a) => write!(f, "ssl:{a}"),
+            Target::PTcp(a) => show_passive(f, "ptcp", a),
+            Target::PSsl(a) => show_passive(f, "pssl", a),
         }
+    }
+}
+
+fn show_passive(f: &mut fmt::Formatter<'_>, kind: &str, a: &SocketAddr) -> fmt::Result {
+    match a.ip() {
+        IpAddr::V4(ip) => write!(f, "{kind}:{}:{ip}", a.port()),
+        IpAddr::V6(ip) => write!(f, "{kind}:{}:[{ip}]", a.port()),
     }
 }
 
@@ -146,6 +154,8 @@ mod tests {
         assert_eq!(shown("ptcp:0:127.0.0.1"), "ptcp:0:127.0.0.1");
         assert_eq!(shown("ptcp::127.0.0.1"), "ptcp:6653:127.0.0.1");
         assert_eq!(shown("ptcp:7:[::1]"), "ptcp:7:[::1]");
+        assert_eq!(shown("ssl:1.2.3.4"), "ssl:1.2.3.4:6653");
+        assert_eq!(shown("pssl:7:[::1]"), "pssl:7:[::1]");
         assert_eq!(shown("unix:/a/b"), "unix:/a/b");
         let relative = Target::parse("punix:x.sock", 0).unwrap().within(Path::new("/run"));
         assert_eq!(relative.to_string(), "punix:/run/x.sock");
@@ -156,14 +166,13 @@ mod tests {
         assert_eq!(shown("tcp:10.0.0.1:66666"), "! tcp:10.0.0.1:66666: bad port number \"66666\"");
         assert_eq!(shown("tcp:host"), "! tcp:host: bad IP address \"host\"");
         assert_eq!(shown("tcp:"), "! tcp:: host must be specified");
-        assert_eq!(shown("ssl:1.2.3.4"), "! ssl:1.2.3.4: TLS support is not built in");
         assert_eq!(shown("none"), "! none: unknown connection method");
         assert_eq!(shown("unix:"), "! unix:: file name must be specified");
     }
 
     proptest! {
         #[test]
-        fn never_panics_and_reads_what_it_shows(text in "(tcp|ptcp|unix):[\\[\\]0-9a-f:.é]{0,30}") {
+        fn never_panics_and_reads_what_it_shows(text in "(tcp|ptcp|ssl|pssl|unix):[\\[\\]0-9a-f:.é]{0,30}") {
             if let Ok(target) = Target::parse(&text, 1) {
                 prop_assert_eq!(Target::parse(&target.to_string(), 2), Ok(target));
             }

@@ -1,0 +1,172 @@
+//! The files of the process's identity, and the TLS configurations made of them.
+//!
+//! Any thread may ask; whoever reads the settings (command line, table SSL) sets them. Files are read when they are
+//! set, and again when they have changed on disk.
+
+use super::trust::ChainOnly;
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// Where the identity is, all in PEM. Empty paths: not configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// `--private-key`, column `private_key`.
+    pub private_key: PathBuf,
+    /// `--certificate`, column `certificate`; may hold a chain.
+    pub certificate: PathBuf,
+    /// `--ca-cert`, column `ca_cert`: who is trusted.
+    pub ca_cert: PathBuf,
+    /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: a missing `ca_cert` is taken from the first peer that
+    /// connects, and believed from then on.
+    pub bootstrap: bool,
+}
+
+/// When each file was last changed: what tells that it must be read again.
+type Stamps = [Option<SystemTime>; 3];
+
+#[derive(Default)]
+struct Identity {
+    files: Files,
+    made: Option<(Stamps, Configs)>,
+}
+
+/// What connections are made with.
+#[derive(Clone)]
+pub(crate) struct Configs {
+    pub(crate) client: Arc<ClientConfig>,
+    /// There is none before the authority is known.
+    pub(crate) server: Option<Arc<ServerConfig>>,
+    /// The file to write the authority's certificate to.
+    pub(crate) bootstrap: Option<PathBuf>,
+}
+
+static IDENTITY: Mutex<Option<Identity>> = Mutex::new(None);
+
+fn identity() -> MutexGuard<'static, Option<Identity>> {
+    IDENTITY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sets the files; connections made from now on use them. The error says which of them cannot be used; they are tried
+/// again at the next connection.
+pub fn configure(files: &Files) -> Result<(), String> {
+    let mut guard = identity();
+    let identity = guard.get_or_insert_default();
+    if identity.files != *files {
+        *identity = Identity { files: files.clone(), made: None };
+    }
+    if *files == Files::default() {
+        return Ok(());
+    }
+    identity.configs().map(drop)
+}
+
+/// The configurations; an error says what is missing.
+pub(crate) fn configs() -> io::Result<Configs> {
+    identity().get_or_insert_default().configs().map_err(|text| io::Error::new(ErrorKind::Unsupported, text))
+}
+
+impl Identity {
+    fn configs(&mut self) -> Result<Configs, String> {
+        let stamps = self.stamps();
+        if let Some((at, configs)) = &self.made
+            && *at == stamps
+        {
+            return Ok(configs.clone());
+        }
+        let configs = read(&self.files)?;
+        self.made = Some((stamps, configs.clone()));
+        Ok(configs)
+    }
+
+    fn stamps(&self) -> Stamps {
+        let f = &self.files;
+        [&f.private_key, &f.certificate, &f.ca_cert].map(|p| std::fs::metadata(p).ok()?.modified().ok())
+    }
+}
+
+fn read(files: &Files) -> Result<Configs, String> {
+    let configured = |path: &Path, what: &str| {
+        let set = !path.as_os_str().is_empty();
+        set.then_some(()).ok_or_else(|| format!("{what} must be configured to use SSL"))
+    };
+    configured(&files.private_key, "Private key")?;
+    configured(&files.certificate, "Certificate")?;
+    configured(&files.ca_cert, "CA certificate")?;
+    let provider = Arc::new(ring::default_provider());
+    let key =
+        PrivateKeyDer::from_pem_file(&files.private_key).map_err(|e| unreadable(&files.private_key, &e))?;
+    let chain = certificates(&files.certificate)?;
+    let missing = files.bootstrap && !files.ca_cert.exists();
+    let roots = if missing { None } else { Some(Arc::new(authorities(&files.ca_cert)?)) };
+    let client = client(&provider, roots.as_ref(), &chain, &key)?;
+    let server = roots.map(|roots| server(&provider, &roots, &chain, &key)).transpose()?;
+    Ok(Configs { client, server, bootstrap: missing.then(|| files.ca_cert.clone()) })
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> String {
+    format!("{}: {why}", path.display())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match found {
+        Ok(list) if list.is_empty() => Err(unreadable(path, &"no certificate in it")),
+        Ok(list) => Ok(list),
+        Err(e) => Err(unreadable(path, &e)),
+    }
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|e| unreadable(path, &e))?;
+    }
+    Ok(roots)
+}
+
+type Chain = [CertificateDer<'static>];
+
+fn client(
+    provider: &Arc<CryptoProvider>,
+    roots: Option<&Arc<RootCertStore>>,
+    chain: &Chain,
+    key: &PrivateKeyDer<'static>,
+) -> Result<Arc<ClientConfig>, String> {
+    let verifier = roots
+        .map(|r| WebPkiServerVerifier::builder_with_provider(Arc::clone(r), Arc::clone(provider)).build())
+        .transpose()
+        .map_err(|e| e.to_string())?;
+    let trust = ChainOnly { chain: verifier, provider: Arc::clone(provider) };
+    let config = ClientConfig::builder_with_provider(Arc::clone(provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust))
+        .with_client_auth_cert(chain.to_vec(), key.clone_key())
+        .map_err(|e| e.to_string())?;
+    Ok(Arc::new(config))
+}
+
+fn server(
+    provider: &Arc<CryptoProvider>,
+    roots: &Arc<RootCertStore>,
+    chain: &Chain,
+    key: &PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, String> {
+    let trust = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
+    let config = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_client_cert_verifier(trust.build().map_err(|e| e.to_string())?)
+        .with_single_cert(chain.to_vec(), key.clone_key())
+        .map_err(|e| e.to_string())?;
+    Ok(Arc::new(config))
+}
