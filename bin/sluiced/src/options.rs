@@ -6,6 +6,7 @@ use runtime::daemon::DaemonArgs;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use switch::Options;
+use transport::tls::Files;
 
 /// What the command line says.
 pub struct Arguments {
@@ -43,6 +44,11 @@ impl Arguments {
                 ("--dummy-numa", value) => {
                     check_numa_list(value.or_else(|| args.next().map(String::as_str)))?
                 }
+                (name, value) if tls_option(name).is_some() => {
+                    let value = value.or_else(|| args.next().map(String::as_str));
+                    let value = value.ok_or_else(|| format!("option '{name}' requires an argument"))?;
+                    set_tls(&mut options.tls, name, value);
+                }
                 ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
                 (name, _) if name.starts_with('-') && name.len() > 1 => {
                     return Err(format!("unrecognized option '{name}'\nuse --help for help"));
@@ -54,6 +60,34 @@ impl Arguments {
         let embedded = is_ours && remote.is_none();
         options.database = remote.unwrap_or(socket);
         Ok(Arguments { options, embedded })
+    }
+}
+
+/// The long name of an option about TLS.
+fn tls_option(name: &str) -> Option<&'static str> {
+    const OPTIONS: [(&str, &str); 8] = [
+        ("-p", "--private-key"),
+        ("-c", "--certificate"),
+        ("-C", "--ca-cert"),
+        ("", "--bootstrap-ca-cert"),
+        ("", "--peer-ca-cert"),
+        ("", "--ssl-protocols"),
+        ("", "--ssl-ciphers"),
+        ("", "--ssl-ciphersuites"),
+    ];
+    OPTIONS.iter().find(|(short, long)| name == *long || name == *short).map(|(_, long)| *long)
+}
+
+/// TLS 1.2 and 1.3 with the ciphers of today are all there is to choose from; an authority that peers are told of besides
+/// their chain is not needed.
+fn set_tls(files: &mut Files, name: &str, value: &str) {
+    match tls_option(name) {
+        Some("--private-key") => files.private_key = value.into(),
+        Some("--certificate") => files.certificate = value.into(),
+        Some("--ca-cert") => files.ca_cert = value.into(),
+        Some("--bootstrap-ca-cert") => (files.ca_cert, files.bootstrap) = (value.into(), true),
+        Some(other) => eprintln!("{other} has no effect in this version of Sluice"),
+        None => {}
     }
 }
 
@@ -107,6 +141,10 @@ pub fn usage(dirs: &Dirs) -> String {
          --disable-system        no devices of the kernel\n  \
          --disable-system-route  ignored: the system's routes are not read yet\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
+         -p, --private-key=FILE  file with private key\n  \
+         -c, --certificate=FILE  file with certificate for private key\n  \
+         -C, --ca-cert=FILE      file with peer CA certificate\n  \
+         --bootstrap-ca-cert=FILE  file with peer CA certificate to read or create\n  \
          -h, --help              display this help message\n  \
          -V, --version           display version information\n",
         dirs.in_run("db.sock").display(),

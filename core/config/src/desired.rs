@@ -2,6 +2,7 @@
 
 use crate::bridge::BridgeConfig;
 use crate::row::Row;
+use crate::ssl::SslConfig;
 use ovsdb::{Replica, Uuid};
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ pub struct Desired {
     pub next_cfg: i64,
     /// `Open_vSwitch.other_config`
     pub other_config: BTreeMap<String, String>,
+    /// The row of table SSL, if there is one.
+    pub ssl: Option<SslConfig>,
     /// Bridges by name.
     pub bridges: BTreeMap<String, BridgeConfig>,
 }
@@ -32,6 +35,7 @@ impl Desired {
             root: Some(root.uuid),
             next_cfg: root.opt_int("next_cfg").unwrap_or(0),
             other_config: root.map("other_config"),
+            ssl: root.references("ssl", "SSL").first().map(SslConfig::read),
             bridges,
         }
     }

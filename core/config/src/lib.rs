@@ -10,6 +10,7 @@ pub mod interface;
 pub mod plan;
 pub mod port;
 pub mod row;
+pub mod ssl;
 
 pub use bridge::{BridgeConfig, FailMode};
 pub use controller::ControllerConfig;
@@ -18,3 +19,4 @@ pub use interface::InterfaceConfig;
 pub use plan::{Step, plan};
 pub use port::PortConfig;
 pub use row::Row;
+pub use ssl::SslConfig;

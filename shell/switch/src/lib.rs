@@ -21,6 +21,7 @@ mod flow_log;
 mod group_log;
 mod hand_made;
 pub mod handler;
+mod identity;
 mod limits;
 pub mod macs;
 mod mtu;

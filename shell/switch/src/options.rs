@@ -2,6 +2,7 @@
 
 use netdev::open::DummyLevel;
 use std::path::PathBuf;
+use transport::tls::Files;
 
 /// Options of the daemon that are not those of every daemon.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Options {
     pub own_versions: bool,
     /// Random, and new at each start.
     pub seed: u64,
+    /// The identity for TLS that the command line gives; table SSL comes before it.
+    pub tls: Files,
 }
 
 impl Options {

@@ -21,6 +21,7 @@ impl Switch {
     pub fn reconfigure(&mut self) -> bool {
         let desired = Desired::read(&self.db.replica);
         let steps = plan(&self.applied, &desired);
+        self.configure_identity(&desired);
         if !self.greeted {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
             self.greeted = true;

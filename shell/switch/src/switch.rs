@@ -79,6 +79,8 @@ impl Switch {
     /// A switch that follows the database of `options`. Nothing runs before the first turn.
     pub fn new(options: Options, clock: Clock, waker: Waker) -> Result<Switch, String> {
         let now = clock.now();
+        // The database itself may be reached by TLS.
+        transport::tls::configure(&options.tls)?;
         let db = DbClient::new(&options.database, now)?;
         let kernel = options.dummy != DummyLevel::OverrideAll;
         let links = kernel.then(LinkMonitor::open).and_then(Result::ok);

@@ -1,0 +1,29 @@
+//! The identity for TLS: table SSL if there is a row, the command line otherwise.
+
+use crate::switch::Switch;
+use config::Desired;
+use runtime::Module;
+use transport::tls::{Files, configure};
+
+static LOG: Module = Module::new("stream_ssl");
+
+impl Switch {
+    /// Applies what the database says, when that changes.
+    pub(crate) fn configure_identity(&mut self, desired: &Desired) {
+        if self.greeted && desired.ssl == self.applied.ssl {
+            return;
+        }
+        let files = match &desired.ssl {
+            Some(ssl) => Files {
+                private_key: ssl.private_key.clone().into(),
+                certificate: ssl.certificate.clone().into(),
+                ca_cert: ssl.ca_cert.clone().into(),
+                bootstrap: ssl.bootstrap_ca_cert,
+            },
+            None => self.options.tls.clone(),
+        };
+        if let Err(text) = configure(&files) {
+            runtime::err!(LOG, "{text}");
+        }
+    }
+}
