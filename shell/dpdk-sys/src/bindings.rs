@@ -637,6 +637,9 @@ pub struct rte_bus {
 pub struct rte_device {
     _unused: [u8; 0],
 }
+unsafe extern "C" {
+    pub fn rte_bus_name(bus: *const rte_bus) -> *const ::core::ffi::c_char;
+}
 pub type rte_iova_t = u64;
 pub type RTE_MARKER = [*mut ::core::ffi::c_void; 0usize];
 pub type RTE_MARKER64 = [u64; 0usize];
@@ -5249,6 +5252,10 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn sluice_lcore_id() -> ::core::ffi::c_uint;
 }
+pub const SLUICE_RTE_ETH_DEV_INTR_LSC: u64 = 2;
+pub const SLUICE_RTE_ETH_RSS_IP: u64 = 41868;
+pub const SLUICE_RTE_ETH_RSS_TCP: u64 = 66576;
+pub const SLUICE_RTE_ETH_RSS_UDP: u64 = 133152;
 pub const SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM: u64 = 14;
 pub const SLUICE_RTE_ETH_RX_OFFLOAD_SCATTER: u64 = 8192;
 pub const SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM: u64 = 2;

@@ -7,6 +7,7 @@ pub mod args;
 pub mod cycles;
 pub mod dump;
 pub mod eal;
+pub mod ethdev;
 pub mod log;
 mod machine;
 mod mbuf;

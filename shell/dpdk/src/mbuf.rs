@@ -139,13 +139,11 @@ impl Burst {
         self.len == RX_BURST
     }
 
-    /// Puts one at the end; gives it back where there is no room.
+    /// Puts one at the end. There must be room: `is_full` tells.
     #[inline]
-    pub(crate) fn push(&mut self, mbuf: Mbuf) -> Result<(), Mbuf> {
-        let Some(slot) = self.mbufs.get_mut(self.len) else { return Err(mbuf) };
-        *slot = mbuf.as_ptr();
+    pub(crate) fn push(&mut self, mbuf: Mbuf) {
+        self.mbufs[self.len] = mbuf.as_ptr();
         self.len += 1;
-        Ok(())
     }
 
     /// Has `receive` write up to `max` pointers and say how many it wrote, then appends their frames to `out`. Gives how
@@ -172,21 +170,33 @@ impl Burst {
         (n, n - (out.len() - before))
     }
 
-    /// Has `send` take the packets (it says how many of the first), and frees the others. Gives how many were taken.
+    /// Has `send` take the packets (it says how many of the first), again and again while it takes some, and frees the
+    /// others. Gives how many were taken, and how many bytes were not.
     ///
     /// # Safety
     ///
     /// Packets that `send` says it took are no longer the caller's.
     #[inline]
-    pub(crate) unsafe fn send(&mut self, send: impl FnOnce(*mut *mut sys::rte_mbuf, u16) -> u16) -> usize {
+    pub(crate) unsafe fn send(&mut self, send: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> (usize, u64) {
         let n = std::mem::take(&mut self.len);
-        let sent = usize::from(send(self.mbufs.as_mut_ptr(), n as u16)).min(n);
-        let left = &mut self.mbufs[sent..n];
-        if !left.is_empty() {
-            // SAFETY: they are ours and forgotten: the length is 0.
-            unsafe { sys::sluice_free_bulk(left.as_mut_ptr(), left.len() as u32) };
+        let mut sent = 0;
+        while sent < n {
+            let rest = &mut self.mbufs[sent..n];
+            match usize::from(send(rest.as_mut_ptr(), rest.len() as u16)) {
+                0 => break,
+                taken => sent = n.min(sent + taken),
+            }
         }
-        sent
+        let left = &mut self.mbufs[sent..n];
+        if left.is_empty() {
+            return (sent, 0);
+        }
+        // SAFETY: they are ours and forgotten: the length is 0.
+        unsafe {
+            let bytes = left.iter().map(|m| u64::from((**m).pkt_len)).sum();
+            sys::sluice_free_bulk(left.as_mut_ptr(), left.len() as u32);
+            (sent, bytes)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ports: AF_PACKET, tap and internal, dummy.
+//! Ports: AF_PACKET, tap and internal, DPDK, dummy.
 //!
 //! [`open::Netdevs`] opens a device by name and type; [`device::Netdev`] is what the main thread asks
 //! and sets; its queues go to workers and speak the contract of `packet::queue`. [`rtnl::LinkMonitor`]
@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod device;
+mod dpdk;
 pub mod dummy;
 pub mod error;
 mod ethtool;

@@ -1,6 +1,7 @@
 //! The types of ports there are, and how one is opened.
 
 use crate::device::Netdev;
+use crate::dpdk::Dpdk;
 use crate::dummy::{Dummy, DummyHandle};
 use crate::error::NetdevError;
 use crate::system::System;
@@ -28,13 +29,15 @@ enum Class {
     System,
     Tap,
     Dummy,
+    Dpdk,
     Vhost,
 }
 
-const REAL_TYPES: [(&str, Class); 5] = [
+const REAL_TYPES: [(&str, Class); 6] = [
     ("system", Class::System),
     ("tap", Class::Tap),
     ("internal", Class::Tap),
+    ("dpdk", Class::Dpdk),
     ("dpdkvhostuser", Class::Vhost),
     ("dpdkvhostuserclient", Class::Vhost),
 ];
@@ -61,7 +64,7 @@ impl Netdevs {
         let (_, class) = *REAL_TYPES.iter().find(|(name, _)| *name == kind)?;
         match self.dummy {
             // Types of DPDK are there when DPDK is.
-            _ if class == Class::Vhost && !dpdk::eal::initialized() => None,
+            _ if matches!(class, Class::Dpdk | Class::Vhost) && !dpdk::eal::initialized() => None,
             DummyLevel::OverrideAll => Some(Class::Dummy),
             DummyLevel::OverrideSystem if class == Class::System => Some(Class::Dummy),
             _ => Some(class),
@@ -94,6 +97,10 @@ impl Netdevs {
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
             Some(Class::Vhost) => Box::new(Vhost::open(name, kind)?),
+            Some(Class::Dpdk) => {
+                let (device, told) = Dpdk::open(name, kind, options)?;
+                return Ok((Box::new(device), told));
+            }
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made)?;
                 self.dummies_made += 1;

@@ -1,0 +1,335 @@
+//! Ethernet devices: found or hot-plugged, owned by one port each.
+//!
+//! A device that was there before us (probed by the environment at its start) is only stopped when its port goes; one
+//! that we attached is closed and unplugged, once.
+//!
+//! # Invariants
+//!
+//! * [`Plug`] is the one claim on a device; the list of claims keeps a second port from having it. It is dropped last,
+//!   after every queue: a driver's memory is never taken from under a burst.
+//! * A device is configured and stopped only while no queue of it is out ([`Ethdev::stop`] waits, and says so where that
+//!   takes too long).
+//!
+//! The main thread, or a helper of it, owns the [`Ethdev`]; queues go to workers.
+
+mod info;
+mod queue;
+mod run;
+mod stats;
+
+pub use info::{FlowControl, Info, Limits, Link};
+pub use queue::{EthRx, EthTx};
+pub use run::Config;
+pub use stats::Counters;
+
+use crate::eal;
+use dpdk_sys as sys;
+use run::Running;
+use stats::OwnCounters;
+use std::ffi::CString;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use units::NumaId;
+
+/// Of DPDK's port numbers, the one that is none.
+const NO_PORT: u16 = 32;
+const BY_MAC: &str = "class=eth,mac=";
+/// How long queues that are still out are waited for, and how often they are looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Why a port has no device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// DPDK is not in use.
+    NoDpdk,
+    /// No device by these words, and none could be made.
+    NotFound,
+    /// Another port has it.
+    InUse(String),
+}
+
+/// An operation that the driver refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceError {
+    /// What it was, in words that a message goes on with.
+    pub what: String,
+    /// The error number, positive.
+    pub errno: i32,
+}
+
+impl DeviceError {
+    pub(crate) fn new(what: impl Into<String>, code: i32) -> DeviceError {
+        DeviceError { what: what.into(), errno: code.saturating_abs() }
+    }
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for DeviceError {}
+
+/// `Ok` if a call of DPDK gave no negative number.
+pub(crate) fn check(what: &str, code: i32) -> Result<i32, DeviceError> {
+    if code < 0 { Err(DeviceError::new(what, code)) } else { Ok(code) }
+}
+
+/// Who has which device.
+static CLAIMS: Mutex<Vec<(u16, String)>> = Mutex::new(Vec::new());
+
+fn claims() -> MutexGuard<'static, Vec<(u16, String)>> {
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A claimed device, see the module.
+pub(crate) struct Plug {
+    pub(crate) port: u16,
+    attached: bool,
+    pub(crate) counters: OwnCounters,
+}
+
+impl Drop for Plug {
+    fn drop(&mut self) {
+        let mut claims = claims();
+        // SAFETY: the port is ours and no queue of it is left. The device is named before its port is closed, and removed
+        // once, if no other port of it is in use.
+        unsafe {
+            sys::rte_eth_dev_stop(self.port);
+            if self.attached {
+                remove(self.port, |sibling| {
+                    sibling != self.port && claims.iter().any(|(p, _)| *p == sibling)
+                });
+            }
+        }
+        claims.retain(|(port, _)| *port != self.port);
+    }
+}
+
+/// Closes the port and unplugs its device, unless another of its ports is in use. `false`: it could not be unplugged.
+///
+/// # Safety
+///
+/// The port is valid, stopped, and nobody has a queue of it.
+unsafe fn remove(port: u16, in_use: impl Fn(u16) -> bool) -> bool {
+    let device = device_of(port);
+    let shared = siblings(port).into_iter().any(in_use);
+    // SAFETY: the caller's promise; the device is that of the port and outlives the port's closing.
+    unsafe {
+        sys::rte_eth_dev_close(port);
+        shared || device.is_some_and(|device| sys::rte_dev_remove(device.as_ptr()) >= 0)
+    }
+}
+
+fn device_of(port: u16) -> Option<NonNull<sys::rte_device>> {
+    info::raw(port).ok().and_then(|raw| NonNull::new(raw.device))
+}
+
+/// The ports of the same device, this one among them.
+fn siblings(port: u16) -> Vec<u16> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < NO_PORT {
+        // SAFETY: only looks at DPDK's table of ports.
+        at = unsafe { sys::rte_eth_find_next_sibling(at, port) };
+        if at < NO_PORT {
+            found.push(at);
+            at += 1;
+        }
+    }
+    found
+}
+
+fn is_valid(port: u16) -> bool {
+    // SAFETY: only looks at DPDK's table of ports.
+    port < NO_PORT && unsafe { sys::rte_eth_dev_is_valid_port(port) } != 0
+}
+
+/// The port that these words name, if it is there.
+fn find(devargs: &CString) -> Option<u16> {
+    // SAFETY: an iterator is plain data; it is initialised by the call, and cleaned up where it is left early.
+    unsafe {
+        let mut iterator: sys::rte_dev_iterator = std::mem::zeroed();
+        if sys::rte_eth_iterator_init(&raw mut iterator, devargs.as_ptr()) != 0 {
+            return None;
+        }
+        let port = sys::rte_eth_iterator_next(&raw mut iterator);
+        if port < NO_PORT {
+            sys::rte_eth_iterator_cleanup(&raw mut iterator);
+        }
+        Some(port).filter(|port| is_valid(*port))
+    }
+}
+
+/// The port with this address.
+fn find_by_mac(text: &str) -> Option<u16> {
+    let wanted = parse_mac(text)?;
+    (0..NO_PORT).filter(|port| is_valid(*port)).find(|port| info::mac(*port) == wanted)
+}
+
+fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let part = parts.next().filter(|p| p.len() <= 2 && p.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(mac)
+}
+
+/// Unplugs the device that these words name (`netdev-dpdk/detach`); the error is what the user is told.
+pub fn detach(devargs: &str) -> Result<(), String> {
+    let not_found = || format!("Device '{devargs}' not found in DPDK");
+    let words = CString::new(devargs).map_err(|_| not_found())?;
+    let claims = claims();
+    let port = eal::initialized().then(|| find(&words)).flatten().ok_or_else(not_found)?;
+    let family = siblings(port);
+    let users = claims.iter().filter(|(port, _)| family.contains(port)).map(|(_, user)| format!(" {user}"));
+    let users: String = users.collect();
+    if !users.is_empty() {
+        return Err(format!(
+            "Device '{devargs}' is being used by the following interfaces:{users}. Remove them before detaching."
+        ));
+    }
+    // SAFETY: valid and claimed by nobody, so it was never started by us, or stopped with its last claim.
+    match unsafe { remove(port, |_| false) } {
+        true => Ok(()),
+        false => Err(format!("Device '{devargs}' can not be detached")),
+    }
+}
+
+/// A device that a port has.
+pub struct Ethdev {
+    plug: Arc<Plug>,
+    running: Option<Arc<Running>>,
+}
+
+impl Ethdev {
+    /// Finds the device, or makes it, and claims it for the port `user`.
+    pub fn attach(devargs: &str, user: &str) -> Result<Ethdev, AttachError> {
+        if !eal::initialized() {
+            return Err(AttachError::NoDpdk);
+        }
+        let words = CString::new(devargs).map_err(|_| AttachError::NotFound)?;
+        let mut claims = claims();
+        let (port, attached) = match devargs.strip_prefix(BY_MAC) {
+            Some(mac) => (find_by_mac(mac), false),
+            None => match find(&words) {
+                Some(port) => (Some(port), false),
+                // SAFETY: the text outlives the call.
+                None if unsafe { sys::rte_dev_probe(words.as_ptr()) } == 0 => (find(&words), true),
+                None => (None, false),
+            },
+        };
+        let port = port.ok_or(AttachError::NotFound)?;
+        if let Some((_, by)) = claims.iter().find(|(claimed, _)| *claimed == port) {
+            return Err(AttachError::InUse(by.clone()));
+        }
+        claims.push((port, user.to_owned()));
+        let plug = Plug { port, attached, counters: OwnCounters::default() };
+        Ok(Ethdev { plug: Arc::new(plug), running: None })
+    }
+
+    /// DPDK's number of it.
+    pub fn port(&self) -> u16 {
+        self.plug.port
+    }
+
+    /// It was not there before we asked for it.
+    pub fn attached(&self) -> bool {
+        self.plug.attached
+    }
+
+    /// The node of its memory.
+    pub fn numa_id(&self) -> NumaId {
+        // SAFETY: the port is valid.
+        let socket = unsafe { sys::rte_eth_dev_socket_id(self.plug.port) };
+        NumaId(u32::try_from(socket).unwrap_or(0))
+    }
+
+    /// Configures it and starts it. It must be stopped.
+    pub fn start(&mut self, config: &Config) -> Result<(), DeviceError> {
+        self.stop()?;
+        self.running = Some(Arc::new(Running::start(Arc::clone(&self.plug), config)?));
+        Ok(())
+    }
+
+    /// It brings packets.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Stops it when its queues have been dropped, for which it waits some time.
+    pub fn stop(&mut self) -> Result<(), DeviceError> {
+        if !self.queues_are_back() {
+            return Err(DeviceError::new("its queues are still in use", libc::EBUSY));
+        }
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody has a queue, for a bounded time. New ones are made only through `self`.
+    fn queues_are_back(&self) -> bool {
+        let Some(running) = &self.running else { return true };
+        let looks = PATIENCE.as_millis() / LOOK.as_millis();
+        for _ in 0..looks {
+            if Arc::strong_count(running) == 1 {
+                return true;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Arc::strong_count(running) == 1
+    }
+
+    /// Number of receive and of transmit queues; none while it is stopped.
+    pub fn queues(&self) -> (usize, usize) {
+        self.running.as_ref().map_or((0, 0), |r| (r.n_rxq(), r.n_txq()))
+    }
+
+    /// Its receive queues; each may be polled by one thread. To be called once after a start.
+    pub fn rx_queues(&mut self) -> Vec<EthRx> {
+        let Some(running) = &self.running else { return Vec::new() };
+        match running.give_rx() {
+            true => (0..running.n_rxq()).map(|q| EthRx::new(Arc::clone(running), q as u16)).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The `nth` sender's queue, alone its own where there are enough of them.
+    pub fn tx_queue(&self, nth: usize) -> Option<EthTx> {
+        let running = self.running.as_ref()?;
+        Some(EthTx::new(Arc::clone(running), (nth % running.n_txq().max(1)) as u16))
+    }
+}
+
+impl Drop for Ethdev {
+    fn drop(&mut self) {
+        // Mostly they are back already; where not, the last of them closes the device.
+        self.queues_are_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        assert_eq!(parse_mac("00:1b:21:a0:B:ff"), Some([0, 0x1b, 0x21, 0xa0, 0xb, 0xff]));
+        for bad in ["", "00:11:22:33:44", "00:11:22:33:44:55:66", "00:11:22:33:44:+5", "001:1:2:3:4:5"] {
+            assert_eq!(parse_mac(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn without_dpdk_nothing_is_touched() {
+        assert_eq!(Ethdev::attach("net_null0", "p").err(), Some(AttachError::NoDpdk));
+        assert_eq!(detach("net_null0").unwrap_err(), "Device 'net_null0' not found in DPDK");
+    }
+}

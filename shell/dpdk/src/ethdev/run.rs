@@ -1,0 +1,167 @@
+//! A device that runs: its configuration, and what its queues share.
+
+use super::{DeviceError, Plug, check, info};
+use crate::mempool::Mempool;
+use dpdk_sys as sys;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use units::NumaId;
+
+/// Above it, a packet may need more than one buffer.
+const ETHER_MTU: u16 = 1500;
+/// Ethernet's header and check sequence.
+const ETHER: usize = 18;
+
+/// How a device is to run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Receive queues; fewer where the device has no more.
+    pub n_rxq: u16,
+    /// Transmit queues; fewer where the device has no more.
+    pub n_txq: u16,
+    /// Packets in each receive queue.
+    pub n_rxq_desc: u16,
+    /// Packets in each transmit queue.
+    pub n_txq_desc: u16,
+    /// Longest payload.
+    pub mtu: u16,
+    /// It is to tell of its link by itself.
+    pub link_interrupt: bool,
+    /// Node of the queues' memory.
+    pub numa: NumaId,
+    /// Where received packets lie.
+    pub mempool: Mempool,
+}
+
+/// What the queues of a started device have in common.
+pub(crate) struct Running {
+    pub(crate) plug: Arc<Plug>,
+    pub(crate) mempool: Mempool,
+    /// The longest packet that it sends.
+    pub(crate) max_len: usize,
+    n_rxq: u16,
+    /// For each transmit queue: several senders may have the same.
+    txqs: Vec<Mutex<()>>,
+    rx_given: AtomicBool,
+}
+
+impl Running {
+    pub(super) fn start(plug: Arc<Plug>, config: &Config) -> Result<Running, DeviceError> {
+        let port = plug.port;
+        let info = info::raw(port)?;
+        let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
+        let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
+        let (n_rxq, n_txq) = configure(port, config, &info, n_rxq, n_txq)?;
+        // SAFETY: the port is ours and configured.
+        unsafe {
+            check("start error", sys::rte_eth_dev_start(port))?;
+            // A driver that can neither has nothing to filter by.
+            sys::rte_eth_promiscuous_enable(port);
+            sys::rte_eth_allmulticast_enable(port);
+        }
+        Ok(Running {
+            plug,
+            mempool: config.mempool.clone(),
+            max_len: usize::from(config.mtu) + ETHER,
+            n_rxq,
+            txqs: (0..n_txq).map(|_| Mutex::new(())).collect(),
+            rx_given: AtomicBool::new(false),
+        })
+    }
+
+    /// To be called when no queue is out.
+    pub(super) fn stop(&self) {
+        // SAFETY: the port is ours; the caller's promise.
+        unsafe { sys::rte_eth_dev_stop(self.plug.port) };
+    }
+
+    pub(crate) fn n_rxq(&self) -> usize {
+        usize::from(self.n_rxq)
+    }
+
+    pub(crate) fn n_txq(&self) -> usize {
+        self.txqs.len()
+    }
+
+    /// `true` the first time.
+    pub(super) fn give_rx(&self) -> bool {
+        !self.rx_given.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn txq(&self, queue: u16) -> &Mutex<()> {
+        &self.txqs[usize::from(queue)]
+    }
+}
+
+/// Configures the device with as many of the queues as it gives: some promise more than they have.
+fn configure(
+    port: u16,
+    config: &Config,
+    info: &sys::rte_eth_dev_info,
+    mut n_rxq: u16,
+    mut n_txq: u16,
+) -> Result<(u16, u16), DeviceError> {
+    let conf = device_conf(config, info);
+    let socket = config.numa.0;
+    loop {
+        // SAFETY: the port is ours and stopped; `conf` outlives the call.
+        check("eth_dev setup error", unsafe {
+            sys::rte_eth_dev_configure(port, n_rxq, n_txq, &raw const conf)
+        })?;
+        // SAFETY: as above. A driver without this call keeps its own MTU.
+        let code = unsafe { sys::rte_eth_dev_set_mtu(port, config.mtu) };
+        if code != -libc::ENOTSUP {
+            check(&format!("MTU ({}) setup error", config.mtu), code)?;
+        }
+        // SAFETY: as above; no special configuration of the queue.
+        let refused = each(n_txq, |q| unsafe {
+            sys::rte_eth_tx_queue_setup(port, q, config.n_txq_desc, socket, std::ptr::null())
+        });
+        if let Err((queue, code)) = refused {
+            n_txq = fewer(queue, "txq", code)?;
+            continue;
+        }
+        // SAFETY: as above; the pool lives as long as the queue: `Running` has it, and whoever gets a queue has that.
+        let refused = each(n_rxq, |q| unsafe {
+            let pool = config.mempool.raw();
+            sys::rte_eth_rx_queue_setup(port, q, config.n_rxq_desc, socket, std::ptr::null(), pool)
+        });
+        match refused {
+            Ok(()) => return Ok((n_rxq, n_txq)),
+            Err((queue, code)) => n_rxq = fewer(queue, "rxq", code)?,
+        }
+    }
+}
+
+/// The first queue whose setup fails, and how.
+fn each(n: u16, setup: impl Fn(u16) -> i32) -> Result<(), (u16, i32)> {
+    (0..n).try_for_each(|q| match setup(q) {
+        0 => Ok(()),
+        code => Err((q, code)),
+    })
+}
+
+/// As many queues as were set up before `queue` failed.
+fn fewer(queue: u16, kind: &str, code: i32) -> Result<u16, DeviceError> {
+    match queue {
+        0 => Err(DeviceError::new(format!("unable to setup {kind}(0)"), code)),
+        _ => Ok(queue),
+    }
+}
+
+fn device_conf(config: &Config, info: &sys::rte_eth_dev_info) -> sys::rte_eth_conf {
+    // SAFETY: plain data whose zeros mean: nothing asked for.
+    let mut conf: sys::rte_eth_conf = unsafe { std::mem::zeroed() };
+    let scatter = sys::SLUICE_RTE_ETH_RX_OFFLOAD_SCATTER;
+    if config.mtu > ETHER_MTU && info.rx_offload_capa & scatter != 0 {
+        conf.rxmode.offloads |= scatter;
+    }
+    conf.intr_conf.set_lsc(u32::from(config.link_interrupt));
+    let fields = sys::SLUICE_RTE_ETH_RSS_IP | sys::SLUICE_RTE_ETH_RSS_TCP | sys::SLUICE_RTE_ETH_RSS_UDP;
+    let fields = fields & info.flow_type_rss_offloads;
+    if fields != 0 {
+        conf.rxmode.mq_mode = sys::RTE_ETH_MQ_RX_RSS;
+        conf.rx_adv_conf.rss_conf.rss_hf = fields;
+    }
+    conf
+}

@@ -1,0 +1,104 @@
+//! What a device has counted, and what we have.
+
+use super::{DeviceError, Ethdev, check};
+use dpdk_sys as sys;
+use packet::queue::TxResult;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More than any driver has; bounds what is asked of one.
+const XSTATS_MAX: usize = 16_384;
+
+/// Packets lost on our side of the driver. No order among the counters is promised.
+#[derive(Default)]
+pub(crate) struct OwnCounters {
+    rx_lost: AtomicU64,
+    tx_failed: AtomicU64,
+    tx_too_long: AtomicU64,
+}
+
+impl OwnCounters {
+    pub(super) fn count_rx_lost(&self, n: u64) {
+        self.rx_lost.fetch_add(n, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_tx_lost(&self, result: &TxResult) {
+        self.tx_failed.fetch_add(u64::from(result.dropped), Ordering::Relaxed);
+        self.tx_too_long.fetch_add(u64::from(result.too_long), Ordering::Relaxed);
+    }
+}
+
+/// The counters of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Counters {
+    pub rx_packets: u64,
+    pub tx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_bytes: u64,
+    pub rx_errors: u64,
+    pub tx_errors: u64,
+    /// Lost for want of room in the receive queue.
+    pub rx_missed: u64,
+    /// Lost for want of a buffer.
+    pub rx_no_buffer: u64,
+    /// Received, but they made no frame.
+    pub rx_lost: u64,
+    /// The device did not take them.
+    pub tx_failed: u64,
+    /// They were longer than the MTU lets.
+    pub tx_too_long: u64,
+    /// The driver's own, by its names.
+    pub extended: Vec<(String, u64)>,
+}
+
+impl Ethdev {
+    /// Reads all of them.
+    pub fn counters(&self) -> Result<Counters, DeviceError> {
+        // SAFETY: plain data, filled by the call; the port is ours.
+        let raw = unsafe {
+            let mut raw: sys::rte_eth_stats = std::mem::zeroed();
+            check("Can't get ETH statistics", sys::rte_eth_stats_get(self.port(), &raw mut raw))?;
+            raw
+        };
+        let own = &self.plug.counters;
+        Ok(Counters {
+            rx_packets: raw.ipackets,
+            tx_packets: raw.opackets,
+            rx_bytes: raw.ibytes,
+            tx_bytes: raw.obytes,
+            rx_errors: raw.ierrors,
+            tx_errors: raw.oerrors,
+            rx_missed: raw.imissed,
+            rx_no_buffer: raw.rx_nombuf,
+            rx_lost: own.rx_lost.load(Ordering::Relaxed),
+            tx_failed: own.tx_failed.load(Ordering::Relaxed),
+            tx_too_long: own.tx_too_long.load(Ordering::Relaxed),
+            extended: self.extended(),
+        })
+    }
+
+    /// The driver's own; none where it does not say how they are called.
+    fn extended(&self) -> Vec<(String, u64)> {
+        let port = self.port();
+        // SAFETY: with no room given, the call only counts.
+        let n = unsafe { sys::rte_eth_xstats_get_names(port, std::ptr::null_mut(), 0) };
+        let n = usize::try_from(n).unwrap_or(0).min(XSTATS_MAX);
+        let mut names = vec![sys::rte_eth_xstat_name { name: [0; 64] }; n];
+        let mut values = vec![sys::rte_eth_xstat { id: 0, value: 0 }; n];
+        // SAFETY: each call writes at most `n` entries, for which there is room.
+        let (named, counted) = unsafe {
+            let named = sys::rte_eth_xstats_get_names(port, names.as_mut_ptr(), n as u32);
+            (named, sys::rte_eth_xstats_get(port, values.as_mut_ptr(), n as u32))
+        };
+        if [named, counted] != [n as i32; 2] {
+            return Vec::new();
+        }
+        let name = |id: u64| {
+            let name = names.get(usize::try_from(id).ok()?)?;
+            let bytes = name.name.map(|c| c as u8);
+            Some(CStr::from_bytes_until_nul(&bytes).ok()?.to_string_lossy().into_owned())
+        };
+        values.iter().filter_map(|v| Some((name(v.id)?, v.value))).collect()
+    }
+}

@@ -1,0 +1,127 @@
+//! The `options` column of a `dpdk` port, read as Open vSwitch reads it: what makes no sense counts as absent.
+
+use dpdk::ethdev::{FlowControl, Info, Limits};
+use std::collections::BTreeMap;
+
+/// Length of a queue where nothing else is asked for.
+const DESCRIPTORS: i64 = 2048;
+
+/// What is put in force only when the device is stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub devargs: String,
+    pub n_rxq: u16,
+    pub n_txq: u16,
+    pub n_rxq_desc: u16,
+    pub n_txq_desc: u16,
+    pub mtu: u16,
+    pub link_interrupt: bool,
+}
+
+/// The options, as far as they were understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    pub devargs: Option<String>,
+    pub n_rxq: u16,
+    pub n_rxq_desc: u16,
+    pub n_txq_desc: u16,
+    /// `None`: as the device likes.
+    pub link_interrupt: Option<bool>,
+    /// `None`: not spoken of.
+    pub flow_control: Option<FlowControl>,
+    /// What was adjusted, for the log.
+    pub notes: Vec<String>,
+}
+
+fn number(options: &BTreeMap<String, String>, key: &str, default: i64) -> i64 {
+    options.get(key).and_then(|text| text.trim().parse().ok()).unwrap_or(default)
+}
+
+/// `Some` if it is there; `true` and `false` are the only words that count, the other way round as the default.
+fn truth(options: &BTreeMap<String, String>, key: &str, default: bool) -> Option<bool> {
+    let text = options.get(key)?;
+    Some(match default {
+        true => !text.eq_ignore_ascii_case("false"),
+        false => text.eq_ignore_ascii_case("true"),
+    })
+}
+
+impl Options {
+    /// Reads them for the port `name`, with the bounds of its device.
+    pub fn read(name: &str, options: &BTreeMap<String, String>, info: &Info) -> Options {
+        let mut notes = Vec::new();
+        let mut descriptors = |key: &str, way: &str, limits: Limits| {
+            let asked = number(options, key, DESCRIPTORS);
+            let given = length(asked, limits);
+            if asked != i64::from(given) {
+                notes.push(format!(
+                    "{name}: Unable to set the number of {way} descriptors to {asked}. Adjusted to {given}."
+                ));
+            }
+            given
+        };
+        let n_rxq_desc = descriptors("n_rxq_desc", "rx", info.rx_desc);
+        let n_txq_desc = descriptors("n_txq_desc", "tx", info.tx_desc);
+        let pause = |key| truth(options, key, false);
+        let (rx, tx, autoneg) = (pause("rx-flow-ctrl"), pause("tx-flow-ctrl"), pause("flow-ctrl-autoneg"));
+        let flow_control = FlowControl {
+            rx: rx.unwrap_or(false),
+            tx: tx.unwrap_or(false),
+            autoneg: autoneg.unwrap_or(false),
+        };
+        Options {
+            devargs: options.get("dpdk-devargs").filter(|text| !text.is_empty()).cloned(),
+            n_rxq: number(options, "n_rxq", 1).clamp(1, i64::from(u16::MAX)) as u16,
+            n_rxq_desc,
+            n_txq_desc,
+            link_interrupt: truth(options, "dpdk-lsc-interrupt", true),
+            flow_control: (rx.or(tx).or(autoneg).is_some()).then_some(flow_control),
+            notes,
+        }
+    }
+}
+
+/// A queue's length: a power of two, in the device's bounds.
+fn length(asked: i64, limits: Limits) -> u16 {
+    let is_power = asked > 0 && asked.count_ones() == 1;
+    let length = if is_power { asked.min(1 << 31) } else { DESCRIPTORS };
+    let align = i64::from(limits.align.max(1));
+    let aligned = (length + align - 1) / align * align;
+    aligned.min(i64::from(limits.max)).max(i64::from(limits.min)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)], max: u16) -> Options {
+        let options = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let limits = Limits { max, min: 64, align: 1 };
+        Options::read("p", &options, &Info { rx_desc: limits, tx_desc: limits, ..Info::default() })
+    }
+
+    #[test]
+    fn lengths_are_powers_of_two_within_bounds() {
+        assert_eq!(read(&[("n_rxq_desc", "32768")], u16::MAX).n_rxq_desc, 32768);
+        assert_eq!(read(&[("n_rxq_desc", "32768")], 4096).n_rxq_desc, 4096);
+        let odd = read(&[("n_txq_desc", "1000"), ("n_rxq_desc", "16")], 4096);
+        assert_eq!((odd.n_txq_desc, odd.n_rxq_desc), (2048, 64));
+        assert_eq!(odd.notes[1], "p: Unable to set the number of tx descriptors to 1000. Adjusted to 2048.");
+        for bad in ["", "x", "-5", "0", "99999999999999999999", "4611686018427387904"] {
+            let length = read(&[("n_rxq_desc", bad)], 4096).n_rxq_desc;
+            assert!(length == 2048 || length == 4096, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_absent() {
+        let plain = read(&[("n_rxq", "-3"), ("dpdk-devargs", ""), ("colour", "red")], 4096);
+        assert_eq!(
+            (plain.n_rxq, plain.devargs, plain.flow_control, plain.link_interrupt),
+            (1, None, None, None)
+        );
+        let rich = read(&[("n_rxq", "4"), ("rx-flow-ctrl", "true"), ("dpdk-lsc-interrupt", "false")], 4096);
+        assert_eq!((rich.n_rxq, rich.link_interrupt), (4, Some(false)));
+        assert_eq!(rich.flow_control, Some(FlowControl { rx: true, ..FlowControl::default() }));
+    }
+}

@@ -1,0 +1,308 @@
+//! A `dpdk` port as a `Netdev`.
+//!
+//! Opening it claims the device; it carries packets from its first `restart` on, which whoever makes it a port calls with
+//! the number of senders known. Settings wait until then or until the next one. One that fails leaves the device stopped
+//! until another setting is made.
+
+use super::facts;
+use super::options::{Options, Settings};
+use super::statistics;
+use crate::device::{Facts, Netdev, RxHandle};
+use crate::error::NetdevError;
+use crate::stats::Stats;
+use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
+use dpdk::mempool::{Mempool, MempoolWish};
+use packet::frame::FrameBatch;
+use packet::queue::{TxQueue, TxResult};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::NumaId;
+
+/// What an MTU adds up to with Ethernet's header, its check sequence, and two tags.
+const ETHER_MAX: u32 = 26;
+/// The longest packet.
+const PACKET_MAX: u32 = 9728;
+const MTU_MIN: u32 = 68;
+const MTU: u16 = 1500;
+
+/// A port on a device of DPDK.
+pub struct Dpdk {
+    name: String,
+    kind: String,
+    /// `None` after a change of devices that failed.
+    device: Option<Ethdev>,
+    wish: Settings,
+    /// The settings of the last restart, whether it worked or not.
+    tried: Option<Settings>,
+    admin_up: bool,
+    link: Link,
+    link_resets: u64,
+    next_txq: AtomicUsize,
+    seq: u64,
+}
+
+impl Dpdk {
+    /// Claims the device that the options name and reads them. The notes are for the log.
+    pub fn open(
+        name: &str,
+        kind: &str,
+        options: &BTreeMap<String, String>,
+    ) -> Result<(Dpdk, Option<NetdevError>), NetdevError> {
+        let devargs = options.get("dpdk-devargs").filter(|text| !text.is_empty());
+        let devargs = devargs.ok_or_else(|| missing_devargs(name))?.clone();
+        let device = attach(name, &devargs)?;
+        let wish = Settings {
+            devargs,
+            n_rxq: 1,
+            n_txq: 1,
+            n_rxq_desc: 0,
+            n_txq_desc: 0,
+            mtu: MTU,
+            link_interrupt: false,
+        };
+        let mut port = Dpdk {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            device: Some(device),
+            wish,
+            tried: None,
+            admin_up: true,
+            link: Link::default(),
+            link_resets: 0,
+            next_txq: AtomicUsize::new(0),
+            seq: 1,
+        };
+        let told = port.apply(options)?;
+        Ok((port, told))
+    }
+
+    /// Records the options; what needs no restart is put in force. `Some`: something for the log, and no failure.
+    fn apply(&mut self, options: &BTreeMap<String, String>) -> Result<Option<NetdevError>, NetdevError> {
+        let name = self.name.clone();
+        let Some(device) = &self.device else {
+            self.wish.devargs = options.get("dpdk-devargs").cloned().unwrap_or_default();
+            return Ok(None);
+        };
+        let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));
+        let info = device.info().map_err(failed)?;
+        let read = Options::read(&name, options, &info);
+        self.wish.devargs = read.devargs.ok_or_else(|| missing_devargs(&name))?;
+        self.wish.n_rxq = read.n_rxq;
+        self.wish.n_rxq_desc = read.n_rxq_desc;
+        self.wish.n_txq_desc = read.n_txq_desc;
+        if read.link_interrupt == Some(true) && !info.has_link_interrupt {
+            return Err(NetdevError::plain(&format!("'{name}': link status interrupt is not supported.")));
+        }
+        self.wish.link_interrupt = read.link_interrupt.unwrap_or(true) && info.has_link_interrupt;
+        let mut notes = read.notes;
+        match device.flow_control().map_err(failed)? {
+            None if read.flow_control.is_some() => {
+                notes.push(format!("{name}: Flow control is not supported."));
+            }
+            Some(now) => {
+                let wish = read.flow_control.unwrap_or_default();
+                if wish != now {
+                    device.set_flow_control(wish).map_err(failed)?;
+                }
+            }
+            None => {}
+        }
+        self.seq += 1;
+        Ok((!notes.is_empty()).then(|| NetdevError::plain(&notes.join(" "))))
+    }
+
+    fn device(&self) -> Result<&Ethdev, NetdevError> {
+        self.device.as_ref().ok_or_else(|| NetdevError::open(&self.name, NetdevError::NO_DEVICE))
+    }
+
+    /// Changes devices where another one is wished for. The old one goes first: they may be made of the same things.
+    fn change_device(&mut self) -> Result<(), NetdevError> {
+        let same = self.tried.as_ref().is_none_or(|tried| tried.devargs == self.wish.devargs);
+        if self.device.is_some() && same {
+            return Ok(());
+        }
+        self.device = None;
+        self.device = Some(attach(&self.name, &self.wish.devargs)?);
+        Ok(())
+    }
+
+    /// A word about a failure of this port.
+    fn failed(&self, what: &dyn std::fmt::Display) -> NetdevError {
+        NetdevError::plain(&format!("could not set up network device {}: {what}", self.name))
+    }
+}
+
+fn missing_devargs(name: &str) -> NetdevError {
+    NetdevError::plain(&format!(
+        "'{name}' is missing 'options:dpdk-devargs'. The old 'dpdk<port_id>' names are not supported"
+    ))
+}
+
+fn attach(name: &str, devargs: &str) -> Result<Ethdev, NetdevError> {
+    Ethdev::attach(devargs, name).map_err(|e| match e {
+        AttachError::NoDpdk => NetdevError::open(name, NetdevError::UNKNOWN_TYPE),
+        AttachError::NotFound => NetdevError::plain(&format!("Error attaching device '{devargs}' to DPDK")),
+        AttachError::InUse(by) => NetdevError::plain(&format!(
+            "'{name}' is trying to use device '{devargs}' which is already in use by '{by}'"
+        )),
+    })
+}
+
+impl Netdev for Dpdk {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn kind(&self) -> &str {
+        &self.kind
+    }
+    fn is_pmd(&self) -> bool {
+        true
+    }
+    fn n_rxq(&self) -> usize {
+        self.device.as_ref().map_or(0, |d| d.queues().0)
+    }
+    fn n_txq(&self) -> usize {
+        self.device.as_ref().map_or(0, |d| d.queues().1)
+    }
+    fn numa_id(&self) -> NumaId {
+        self.device.as_ref().map_or(NumaId(0), Ethdev::numa_id)
+    }
+    fn set_senders(&mut self, workers: usize) {
+        self.wish.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
+    }
+    fn needs_restart(&self) -> bool {
+        self.tried.as_ref() != Some(&self.wish)
+    }
+    fn restart(&mut self) -> Result<(), NetdevError> {
+        if let Some(device) = &mut self.device {
+            // Nothing has changed if this fails: it is tried again.
+            let stopped = device.stop();
+            stopped.map_err(|e| self.failed(&e))?;
+        }
+        let changed = self.change_device();
+        self.tried = Some(self.wish.clone());
+        self.next_txq = AtomicUsize::new(0);
+        self.seq += 1;
+        changed?;
+        let (wish, numa) = (self.wish.clone(), self.numa_id());
+        let mempool = Mempool::request(&MempoolWish {
+            port: self.name.clone(),
+            mtu: u32::from(wish.mtu),
+            numa,
+            n_rxq: u32::from(wish.n_rxq),
+            n_rxq_desc: u32::from(wish.n_rxq_desc),
+            n_txq: u32::from(wish.n_txq),
+            n_txq_desc: u32::from(wish.n_txq_desc),
+        });
+        let config = Config {
+            n_rxq: wish.n_rxq,
+            n_txq: wish.n_txq,
+            n_rxq_desc: wish.n_rxq_desc,
+            n_txq_desc: wish.n_txq_desc,
+            mtu: wish.mtu,
+            link_interrupt: wish.link_interrupt,
+            numa,
+            mempool: mempool.map_err(|e| self.failed(&e))?,
+        };
+        let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
+        started.map_err(|e| self.failed(&e))
+    }
+    fn take_rx_queues(&mut self) -> Vec<RxHandle> {
+        let queues = self.device.as_mut().map(Ethdev::rx_queues).unwrap_or_default();
+        queues.into_iter().map(|queue| RxHandle { queue: Box::new(queue), poll_fd: None }).collect()
+    }
+    fn tx_queue(&self) -> Box<dyn TxQueue> {
+        let nth = self.next_txq.fetch_add(1, Ordering::Relaxed);
+        match self.device.as_ref().and_then(|d| d.tx_queue(nth)) {
+            Some(queue) => Box::new(queue),
+            None => Box::new(Stopped),
+        }
+    }
+    fn facts(&mut self) -> Result<Facts, NetdevError> {
+        let device = self.device()?;
+        let link = device.link();
+        let info = device.info().map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))?;
+        let live = self.tried.as_ref().unwrap_or(&self.wish);
+        let facts = Facts {
+            ifindex: None,
+            mac: device.mac(),
+            mtu: u32::from(live.mtu),
+            admin_up: self.admin_up,
+            link_up: link.up,
+            link_resets: self.link_resets + u64::from(link.up != self.link.up),
+            modes: facts::modes(link),
+            status: facts::status(device, &info, live, link),
+        };
+        self.link_resets = facts.link_resets;
+        self.link = link;
+        Ok(facts)
+    }
+    fn stats(&mut self) -> Result<Stats, NetdevError> {
+        let counters = self.device()?.counters();
+        counters.map(statistics::stats).map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))
+    }
+    fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
+        if mtu < MTU_MIN || mtu > PACKET_MAX - ETHER_MAX {
+            return Err(NetdevError::other(
+                &format!("{}: unsupported MTU {mtu}", self.name),
+                NetdevError::INVALID,
+            ));
+        }
+        self.wish.mtu = mtu as u16;
+        Ok(())
+    }
+    fn set_mac(&mut self, mac: [u8; 6]) -> Result<(), NetdevError> {
+        let device = self.device()?;
+        if device.mac() != mac {
+            device.set_mac(mac).map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))?;
+            self.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_admin(&mut self, up: bool) -> Result<(), NetdevError> {
+        if self.admin_up != up {
+            // A driver whose link cannot be taken down does not hinder: the port is down for us.
+            let set = self.device()?.set_link(up);
+            set.map_err(|e| NetdevError::plain(&format!("Interface {} {e}", self.name)))?;
+            self.admin_up = up;
+            self.seq += 1;
+        }
+        Ok(())
+    }
+    fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
+        match self.apply(options)? {
+            None => Ok(false),
+            Some(told) => Err(told),
+        }
+    }
+    fn options(&self) -> BTreeMap<String, String> {
+        let live = self.tried.as_ref().unwrap_or(&self.wish);
+        let mut options = BTreeMap::new();
+        let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
+        put("dpdk-devargs", live.devargs.clone());
+        put("n_rxq", self.wish.n_rxq.to_string());
+        put("n_rxq_desc", live.n_rxq_desc.to_string());
+        put("n_txq_desc", live.n_txq_desc.to_string());
+        put("dpdk-lsc-interrupt", live.link_interrupt.to_string());
+        let pause = self.device.as_ref().and_then(|d| d.flow_control().ok().flatten()).unwrap_or_default();
+        let pauses = [("rx-flow-ctrl", pause.rx), ("tx-flow-ctrl", pause.tx)];
+        for (key, on) in pauses.into_iter().chain([("flow-ctrl-autoneg", pause.autoneg)]) {
+            if on {
+                put(key, "true".to_owned());
+            }
+        }
+        options
+    }
+    fn change_seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+/// What a stopped device sends by: nothing.
+struct Stopped;
+
+impl TxQueue for Stopped {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        TxResult { dropped: frames.len() as u32, ..TxResult::default() }
+    }
+}
