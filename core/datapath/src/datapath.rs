@@ -6,7 +6,9 @@ use crate::flows::{Birth, Credits, Flows, Published, credit};
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
+use crate::server::UpcallServer;
 use crate::tally::{Event, SharedTally, Tally};
+use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
 use classifier::megaflow::{Key, MegaflowTable};
 use dpif::{DpAction, DpFlow, DpStats, DropReason, FlowOwner, PortStats, Translation, UpcallHandler};
@@ -56,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) vlan_limit: AtomicU8,
     /// Raised after each change of `ports`, `handler` and `vlan_limit`.
     pub(crate) version: AtomicU64,
+    pub(crate) upcalls: Upcalls,
     flows: Mutex<Flows>,
     tallies: Mutex<Tallies>,
 }
@@ -130,6 +133,7 @@ impl Datapath {
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
             version: AtomicU64::new(1),
+            upcalls: Upcalls::default(),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
             tallies: Mutex::default(),
         };
@@ -146,6 +150,27 @@ impl Datapath {
     pub fn clear_handler(&self) {
         self.shared.handler.store(Arc::new(None));
         self.shared.changed();
+    }
+
+    /// One thread's right to answer upcalls: while there is one, workers that can park (`Worker::park_misses`) do.
+    pub fn upcall_server(&self) -> UpcallServer {
+        UpcallServer::new(Arc::clone(&self.shared))
+    }
+
+    /// What wakes a thread that serves: called, by workers too, when there is something to serve.
+    pub fn set_upcall_wake(&self, wake: Wake) {
+        self.shared.upcalls.set_wake(wake);
+    }
+
+    /// A request, for tests that answer in an order of their own.
+    #[cfg(test)]
+    pub(crate) fn next_upcall(&self) -> Option<crate::upcalls::Request> {
+        self.shared.upcalls.next()
+    }
+
+    /// How many upcalls wait to be served.
+    pub fn upcalls_waiting(&self) -> usize {
+        self.shared.upcalls.waiting()
     }
 
     /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::packet::Packet;
 use crate::path::group::Groups;
+use crate::path::park::Parking;
 use crate::path::recent::{Recent, RecentByPort};
 use crate::path::transmit::{self, TX_BURST};
 use crate::port::{Frame, FrameBatch, FramePool};
@@ -13,7 +14,7 @@ use flowcache::Unified;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::Lane;
-use units::WorkerId;
+use units::{Cycles, WorkerId};
 
 /// The control half, if it is there.
 pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
@@ -48,6 +49,10 @@ pub(crate) struct Engine {
     pub(crate) vlan_limit: u8,
     /// Empty lists of packets, whose memory was used before.
     pub(crate) lists: Vec<Vec<Packet>>,
+    /// For misses that leave the worker; `None`: it translates all of them.
+    pub(crate) parking: Option<Box<Parking>>,
+    /// Reads the cycle counter; it stands still where nobody said how.
+    pub(crate) counter: fn() -> Cycles,
     random: u64,
 }
 
@@ -69,6 +74,8 @@ impl Engine {
             ports: Arc::default(),
             handler: Arc::new(None),
             vlan_limit: 0,
+            parking: None,
+            counter: || Cycles(0),
             lists: Vec::new(),
             random: seed | 1,
         }

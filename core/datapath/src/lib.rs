@@ -7,9 +7,12 @@
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
 //!   ├ rxq.rs              an rx queue as workers pass it on
+//!   ├ upcalls.rs, fair.rs upcalls on their way to who serves them, in which ports take turns; and answers
+//!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers one upcall
 //!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
+//!             park.rs, tuple.rs, budget.rs  what waits for answers, by flow, and what to do when there is no room
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
@@ -30,29 +33,42 @@
 //!   found nowhere is parsed whole and looked up again before the control half is asked.
 //! * **A megaflow is published under the publisher's lock, if its translation is still current** then. So who changes
 //!   the control half first raises its version, then sweeps the flows: what the sweep does not see was never published.
-//! * **The books balance**: received + created = sent + delivered + dropped by reason, between turns (`Tally::balance`).
-//! * Nothing of a packet is in a worker between turns, so a queue may be moved between any two of them.
+//! * **The books balance**: received + created = sent + delivered + dropped by reason + parked, between turns
+//!   (`Tally::balance`).
+//! * Nothing of a packet is in a worker between turns but what is parked, so a queue may be moved between any two of them
+//!   once it is settled (`Worker::settle`).
+//! * **Packets of a flow keep their order**, also when the first of them waits for an answer (`path/park.rs`).
 //! * Owners and the upcall handler are called without any lock of the datapath (but `is_current`), and may call it.
 
 pub mod action;
 pub mod batch;
+mod budget;
 pub mod datapath;
 mod engine;
+mod fair;
 mod flows;
 pub mod layout;
 pub mod packet;
+pub mod park;
 pub mod path;
 pub mod port;
 pub mod ports;
 pub mod program;
 pub mod rxq;
+mod server;
 pub mod tally;
+mod tuple;
+mod upcalls;
 pub mod worker;
 
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
 pub use crate::rxq::{Rxq, RxqLoad};
+pub use crate::server::UpcallServer;
 pub use crate::tally::{Event, Tally};
+pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
+#[cfg(test)]
+mod park_tests;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,9 @@
 //! The worker counts in plain memory and adds to shared atomics once per poll, so that others read consistent, slightly
 //! old numbers and no packet pays for an atomic.
 //!
-//! **The books**: received + created = sent + delivered + dropped + waiting, where "created" counts copies and packets
-//! that the control half sent, "delivered" those a `userspace` action consumed, and "waiting" what is in the
-//! recirculation queue and in output batches (nothing between polls).
+//! **The books**: received + created = sent + delivered + dropped + parked + waiting, where "created" counts copies and
+//! packets that the control half sent, "delivered" those a `userspace` action consumed, "parked" those whose upcall was
+//! not answered yet, and "waiting" what is in the recirculation queue and in output batches (nothing between polls).
 
 use dpif::DropReason;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +35,12 @@ pub enum Event {
     Missed,
     /// Passes that it could not answer.
     Lost,
+    /// Packets that were set aside until their upcall is answered.
+    Parked,
+    /// Those of them that went on.
+    Unparked,
+    /// Cycles that the worker itself spent on upcalls.
+    UpcallCycles,
     /// Calls of a device's transmit.
     OutputBatches,
     /// Cycles of polls that found packets.
@@ -66,6 +72,17 @@ impl Tally {
     #[inline]
     pub fn add(&mut self, event: Event, n: u64) {
         self.events[event as usize] += n;
+    }
+
+    /// Takes `n` of an event back that were counted in this turn.
+    #[inline]
+    pub(crate) fn take_back(&mut self, event: Event, n: u64) {
+        self.events[event as usize] = self.events[event as usize].wrapping_sub(n);
+    }
+
+    /// Packets that are parked.
+    pub fn parked(&self) -> u64 {
+        self.get(Event::Parked).wrapping_sub(self.get(Event::Unparked))
     }
 
     /// Counts `n` drops.
@@ -104,13 +121,14 @@ impl Tally {
         out
     }
 
-    /// Received and created less sent, delivered and dropped: the packets that are still inside.
+    /// Received and created less sent, delivered, dropped and parked: the packets that are on their way.
     pub fn balance(&self) -> i128 {
         let n = |e| i128::from(self.get(e));
         n(Event::Received) + n(Event::Created)
             - n(Event::Sent)
             - n(Event::Delivered)
             - i128::from(self.dropped_total())
+            - i128::from(self.parked())
     }
 }
 

@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex};
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
 #[derive(Clone, Default)]
-struct Wire(Arc<Mutex<VecDeque<Vec<u8>>>>);
+pub(crate) struct Wire(pub(crate) Arc<Mutex<VecDeque<Vec<u8>>>>);
 
 impl Wire {
-    fn put(&self, bytes: &[u8]) {
+    pub(crate) fn put(&self, bytes: &[u8]) {
         self.0.lock().unwrap().push_back(bytes.to_vec());
     }
 
-    fn take(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn take(&self) -> Vec<Vec<u8>> {
         self.0.lock().unwrap().drain(..).collect()
     }
 }
@@ -57,18 +57,18 @@ impl TxQueue for Wire {
 }
 
 /// A rule: what it matches, and what it does.
-type Rule = (Flow, Flow, Vec<DpAction>);
+pub(crate) type Rule = (Flow, Flow, Vec<DpAction>);
 
 #[derive(Default)]
-struct Control {
-    rules: Mutex<Vec<Rule>>,
-    version: AtomicU64,
-    credited: Arc<Credited>,
+pub(crate) struct Control {
+    pub(crate) rules: Mutex<Vec<Rule>>,
+    pub(crate) version: AtomicU64,
+    pub(crate) credited: Arc<Credited>,
     delivered: Mutex<Vec<(Vec<u8>, Flow)>>,
 }
 
 #[derive(Default)]
-struct Credited(AtomicU64, AtomicU64);
+pub(crate) struct Credited(pub(crate) AtomicU64, AtomicU64);
 
 impl FlowOwner for Credited {
     fn credit(&self, delta: &FlowStats) {
@@ -79,7 +79,7 @@ impl FlowOwner for Credited {
 
 impl Control {
     /// The actions of the first rule that matches, and the bits that were looked at.
-    fn scan(&self, flow: &Flow) -> (Vec<DpAction>, Flow) {
+    pub(crate) fn scan(&self, flow: &Flow) -> (Vec<DpAction>, Flow) {
         let mut mask = Flow::ZERO;
         for (key, rule_mask, actions) in self.rules.lock().unwrap().iter() {
             mask.or_assign(rule_mask);
@@ -113,18 +113,18 @@ impl UpcallHandler for Control {
     }
 }
 
-struct Bed {
-    datapath: Arc<Datapath>,
-    control: Arc<Control>,
-    worker: Worker,
-    rx: Vec<Wire>,
-    tx: Vec<Wire>,
-    now: u64,
+pub(crate) struct Bed {
+    pub(crate) datapath: Arc<Datapath>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) worker: Worker,
+    pub(crate) rx: Vec<Wire>,
+    pub(crate) tx: Vec<Wire>,
+    pub(crate) now: u64,
 }
 
 impl Bed {
     /// Four ports, 1 to 4.
-    fn new(rules: Vec<Rule>) -> Bed {
+    pub(crate) fn new(rules: Vec<Rule>) -> Bed {
         let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42 });
         let control = Arc::new(Control { rules: Mutex::new(rules), ..Control::default() });
         datapath.set_handler(control.clone());
@@ -139,31 +139,31 @@ impl Bed {
         Bed { datapath, control, worker, rx, tx, now: 1000 }
     }
 
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         while self.worker.poll(Millis(self.now), Cycles(self.now)) {
             self.now += 1;
         }
     }
 
-    fn send(&mut self, port: usize, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, port: usize, bytes: &[u8]) {
         self.rx[port - 1].put(bytes);
         self.run();
     }
 
-    fn balance(&self) -> i128 {
+    pub(crate) fn balance(&self) -> i128 {
         self.datapath.tally().balance()
     }
 }
 
-fn out(port: u32) -> DpAction {
+pub(crate) fn out(port: u32) -> DpAction {
     DpAction::Output(PortNo(port))
 }
 
-fn all(actions: Vec<DpAction>) -> Rule {
+pub(crate) fn all(actions: Vec<DpAction>) -> Rule {
     (Flow::ZERO, Flow::ZERO, actions)
 }
 
-fn tcp(src: u32, tp_dst: u16) -> Flow {
+pub(crate) fn tcp(src: u32, tp_dst: u16) -> Flow {
     Flow {
         dl_type: 0x0800,
         dl_src: Mac([2; 6]),

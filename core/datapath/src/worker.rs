@@ -11,12 +11,15 @@ use crate::batch::BATCH;
 use crate::datapath::Shared;
 use crate::engine::{Engine, Handler};
 use crate::packet::{Meta, Packet};
+use crate::park::Limits;
+use crate::path::park::{self, Parking};
 use crate::path::{execute, receive, run, transmit};
 use crate::port::RxQueue;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::rxq::Rxq;
 use crate::tally::{Event, SharedTally, Tally};
+use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
 use flow::Flow;
@@ -79,15 +82,39 @@ impl Worker {
         self.rxqs.push(rxq);
     }
 
-    /// Stops polling a queue and gives it back. Between turns nothing of it is inside the worker.
+    /// Stops polling a queue and gives it back. With its port's last queue go the packets that are parked, dropped,
+    /// unless they were settled before. Between turns nothing else of it is inside the worker.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
-        Some(self.rxqs.remove(at))
+        let rxq = self.rxqs.remove(at);
+        if self.rxqs.iter().all(|q| q.port != port) {
+            park::abandon(&mut self.engine, Some(port.0));
+            self.published.store(&self.engine.tally);
+        }
+        Some(rxq)
     }
 
     /// Sends by these tx queues from now on.
     pub fn set_tx_queue(&mut self, tx_queue: usize) {
         self.engine.tx_queue = tx_queue;
+    }
+
+    /// From now on packets without a megaflow are parked while somebody serves upcalls (`Datapath::upcall_server`).
+    /// `wake` ends this worker's sleep when an answer comes; `counter` reads the counter that `poll` is told.
+    pub fn park_misses(&mut self, limits: Limits, wake: Wake, counter: fn() -> Cycles) {
+        self.engine.counter = counter;
+        self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
+    }
+
+    /// Nothing that this queue brought is parked afterwards: it is translated here and now, and sent. To be called
+    /// between turns before the queue is handed over. (All that is parked of its port goes the same way.)
+    pub fn settle(&mut self, port: PortNo, _id: QueueId, now: Millis) {
+        self.begin(now);
+        let guard = self.reader.enter();
+        park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);
+        drop(guard);
+        self.finish(now);
+        self.published.store(&self.engine.tally);
     }
 
     /// The queues it polls.
@@ -113,9 +140,19 @@ impl Worker {
         let start = counter();
         if let Some((before, busy)) = self.last {
             let event = if busy { Event::BusyCycles } else { Event::IdleCycles };
-            self.engine.tally.add(event, (start - before).0);
+            let passed = (start - before).0;
+            self.engine.tally.add(event, passed);
+            if let Some(parking) = &mut self.engine.parking {
+                parking.budget.earn(passed);
+            }
         }
         let (mut packets, mut at) = (0, start);
+        let mut answered = park::begin(&self.shared, &mut self.engine);
+        if answered {
+            let guard = self.reader.enter();
+            park::answers(&self.shared, &guard, &mut self.engine, now);
+            at = counter();
+        }
         for q in &mut self.rxqs {
             q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
             if q.in_turn != 0 {
@@ -131,6 +168,7 @@ impl Worker {
             }
         }
         self.finish(now);
+        answered |= park::ask(&self.shared, &mut self.engine);
         if packets != 0 {
             self.share_sending((counter() - at).0, packets);
         }
@@ -138,9 +176,10 @@ impl Worker {
         if self.engine.tally.get(Event::Iterations).is_multiple_of(CACHE_CHECK) {
             self.engine.cache.maintain();
         }
-        self.last = Some((start, packets != 0));
+        let busy = packets != 0 || answered;
+        self.last = Some((start, busy));
         self.published.store(&self.engine.tally);
-        packets != 0
+        busy
     }
 
     /// What recirculation and sending took at the turn's end is the queues', by how many packets each brought.
@@ -212,6 +251,8 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        park::abandon(&mut self.engine, None);
+        self.published.store(&self.engine.tally);
         let credits = self.shared.flows().remove_lane(self.lane_slot, self.now);
         crate::flows::credit(credits);
         self.shared.remove_tally(&self.published);

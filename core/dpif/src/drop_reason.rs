@@ -24,6 +24,8 @@ macro_rules! reasons {
 reasons! {
     /// The control half could not translate the packet.
     UpcallError = "datapath_drop_upcall_error",
+    /// More packets without a megaflow than the threads that translate, and the worker besides, can serve.
+    UpcallBacklog = "datapath_drop_upcall_backlog",
     /// The control half was being changed.
     LockError = "datapath_drop_lock_error",
     /// A `userspace` action that could not be delivered.

@@ -6,6 +6,7 @@ pub mod classify;
 pub mod execute;
 pub mod extract;
 pub mod group;
+pub(crate) mod park;
 pub mod receive;
 pub mod recent;
 pub mod transmit;
@@ -30,6 +31,9 @@ pub(crate) fn run(
     engine: &mut Engine,
     now: Millis,
 ) {
+    if engine.parking.is_some() {
+        park::waiting(shared, guard, engine, now);
+    }
     let n = engine.batch.len();
     if n == 0 {
         return;
@@ -38,14 +42,19 @@ pub(crate) fn run(
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);
+    let mut cached = 0;
     if let Some(context) = context {
         recent::stage(context, guard, engine, &mut pending);
         if pending != 0 {
             if !context.is_single() {
                 cache::stage(guard, engine, shared.seed, &mut pending);
+                cached = !pending;
             }
             classify::stage(context, guard, engine, &mut pending);
         }
+    }
+    if pending != 0 {
+        park::hold_back(engine, shared.seed, cached, &mut pending);
     }
     group::stage(guard, engine, pending, now);
     upcall::stage(shared, guard, engine, now);

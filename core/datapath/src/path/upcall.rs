@@ -1,11 +1,12 @@
-//! Upcall: packets without a megaflow are translated by the control half, one after the other.
+//! Upcall: packets without a megaflow are translated by the control half: by threads of its own, meanwhile the packets
+//! are parked (`park`), or where there are none, by the worker, one after the other.
 //!
 //! The first packet of a flow makes the megaflow; the next ones of the same batch find it, since each is looked up
 //! again, with all its fields, before the control half is asked. The first packet is credited to the owner at once and is
 //! not counted by the megaflow: a flow that one packet has used says `packets:0, used:never`, as everywhere.
 
 use super::extract::wide;
-use super::{Megaflows, execute};
+use super::{Megaflows, execute, park};
 use crate::batch::Miss;
 use crate::datapath::Shared;
 use crate::engine::Engine;
@@ -18,11 +19,35 @@ use units::Millis;
 
 /// Takes every packet that no stage has found a megaflow for.
 pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
+    if engine.batch.missed.is_empty() {
+        return;
+    }
+    let start = (engine.counter)();
     let mut missed = std::mem::take(&mut engine.batch.missed);
+    let one = if park::is_served(engine) { park::miss } else { one };
     for Miss { packet, answered } in missed.drain(..) {
         one(shared, guard, engine, packet, answered, now);
     }
     engine.batch.missed = missed;
+    let took = (engine.counter)() - start;
+    engine.tally.add(Event::UpcallCycles, took.0);
+}
+
+/// Translates a packet while others translate for the worker, too: what it takes is paid.
+pub(crate) fn inline(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packet: Packet,
+    answered: bool,
+    now: Millis,
+) {
+    let start = (engine.counter)();
+    one(shared, guard, engine, packet, answered, now);
+    let took = (engine.counter)() - start;
+    if let Some(parking) = &mut engine.parking {
+        parking.budget.spend(took.0);
+    }
 }
 
 fn one(

@@ -1,0 +1,301 @@
+//! Which packets a worker has put aside until the control half has answered, and in which order they go on.
+//!
+//! A *flow* here is a number that the packets of one 5-tuple of one ingress port share (`tuple`). The first packet of a
+//! flow that misses opens an entry, and its upcall carries the entry's ticket. While the entry is there, every later
+//! packet of the flow waits behind it. An answer takes the entry with all that waits; a packet that must wait again
+//! opens another, with another ticket, so an answer that comes late finds nothing.
+//!
+//! **Bounds.** A worker parks at most `worker` packets, a flow at most `flow` of them. A port may have as many as are
+//! still free (a dynamic threshold, Choudhury and Hahne 1998): a port alone gets half of all, n storming ports leave
+//! the next one 1/(n+1), and nobody has to know how many ports there are.
+//!
+//! Pure: what is parked is a type parameter. One worker's own.
+
+use std::collections::hash_map::{Entry, HashMap};
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// How much may be parked.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Packets of a worker.
+    pub worker: usize,
+    /// Packets of a flow.
+    pub flow: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { worker: 1024, flow: 64 }
+    }
+}
+
+/// A hash table whose keys are hashes already.
+type ByFlow<V> = HashMap<u64, V, BuildHasherDefault<Known>>;
+
+#[derive(Default)]
+struct Known(u64);
+
+impl Hasher for Known {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.0 = self.0.rotate_left(8) ^ u64::from(b));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n;
+    }
+}
+
+struct Waiting<T> {
+    ticket: u64,
+    port: u32,
+    items: VecDeque<T>,
+}
+
+/// See the module.
+pub struct Park<T> {
+    flows: ByFlow<Waiting<T>>,
+    /// Parked packets of each port that has some.
+    ports: BTreeMap<u32, usize>,
+    parked: usize,
+    /// Upcalls that were not answered yet, those whose flow was taken meanwhile included.
+    unanswered: usize,
+    next: u64,
+    limits: Limits,
+    /// Empty lists, whose memory was used before.
+    spare: Vec<VecDeque<T>>,
+}
+
+/// How many empty lists are kept.
+const SPARE: usize = 256;
+
+impl<T> Park<T> {
+    /// Nothing is parked.
+    pub fn new(limits: Limits) -> Park<T> {
+        Park {
+            flows: ByFlow::default(),
+            ports: BTreeMap::new(),
+            parked: 0,
+            unanswered: 0,
+            next: 0,
+            limits,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Number of parked packets.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.parked
+    }
+
+    /// Nothing is parked.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.parked == 0
+    }
+
+    /// Packets of this port are parked.
+    #[inline]
+    pub fn any_of(&self, port: u32) -> bool {
+        self.parked != 0 && self.ports.contains_key(&port)
+    }
+
+    /// Packets of this flow are parked: the next one has to wait behind them.
+    #[inline]
+    pub fn waits(&self, flow: u64) -> bool {
+        self.flows.contains_key(&flow)
+    }
+
+    fn room(&self, port: u32) -> bool {
+        let used = self.ports.get(&port).copied().unwrap_or(0);
+        used < self.limits.worker.saturating_sub(self.parked)
+    }
+
+    /// A flow of this port may be opened.
+    pub fn may_open(&self, port: u32) -> bool {
+        self.unanswered < self.limits.worker && self.room(port)
+    }
+
+    /// Parks the first packet of a flow; the ticket that its answer must show. To be asked for by `may_open`; a flow
+    /// that is open already takes the packet as one more and keeps its ticket.
+    pub fn open(&mut self, port: u32, flow: u64, item: T) -> u64 {
+        self.count(port);
+        let entry = match self.flows.entry(flow) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(free) => {
+                self.next += 1;
+                self.unanswered += 1;
+                let items = self.spare.pop().unwrap_or_default();
+                free.insert(Waiting { ticket: self.next, port, items })
+            }
+        };
+        entry.items.push_back(item);
+        entry.ticket
+    }
+
+    /// Parks one more packet of an open flow; `Err` gives it back: the flow is not open, or there is no room.
+    pub fn append(&mut self, flow: u64, item: T) -> Result<(), T> {
+        let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
+        let room = self.room(port);
+        let Some(waiting) = self.flows.get_mut(&flow).filter(|w| room && w.items.len() < self.limits.flow)
+        else {
+            return Err(item);
+        };
+        waiting.items.push_back(item);
+        self.count(port);
+        Ok(())
+    }
+
+    fn count(&mut self, port: u32) {
+        self.parked += 1;
+        *self.ports.entry(port).or_default() += 1;
+    }
+
+    /// An upcall was answered: what waits for this answer, oldest first; `None` if nothing does any more.
+    pub fn answered(&mut self, flow: u64, ticket: u64) -> Option<VecDeque<T>> {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.flows.get(&flow).filter(|w| w.ticket == ticket)?;
+        self.take(flow)
+    }
+
+    /// Takes a flow out before its answer.
+    pub fn take(&mut self, flow: u64) -> Option<VecDeque<T>> {
+        let waiting = self.flows.remove(&flow)?;
+        self.parked -= waiting.items.len();
+        if let Some(n) = self.ports.get_mut(&waiting.port) {
+            *n -= waiting.items.len();
+            if *n == 0 {
+                self.ports.remove(&waiting.port);
+            }
+        }
+        Some(waiting.items)
+    }
+
+    /// Takes all flows of a port (`None`: of all ports) out before their answers, the one that has waited longest first.
+    pub fn take_port(&mut self, port: Option<u32>) -> Vec<VecDeque<T>> {
+        let of_port = |w: &Waiting<T>| port.is_none_or(|p| p == w.port);
+        let all = self.flows.iter().filter(|(_, w)| of_port(w));
+        let mut flows: Vec<(u64, u64)> = all.map(|(&flow, w)| (w.ticket, flow)).collect();
+        flows.sort_unstable();
+        flows.into_iter().filter_map(|(_, flow)| self.take(flow)).collect()
+    }
+
+    /// Takes an emptied list back.
+    pub fn give_back(&mut self, list: VecDeque<T>) {
+        if list.is_empty() && self.spare.len() < SPARE {
+            self.spare.push(list);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The same with one list: (flow, port, ticket, item), in the order of arrival.
+    #[derive(Default)]
+    struct Naive {
+        list: Vec<(u64, u32, u64, u32)>,
+        next: u64,
+    }
+
+    impl Naive {
+        fn of(&self, flow: u64) -> Vec<u32> {
+            self.list.iter().filter(|e| e.0 == flow).map(|e| e.3).collect()
+        }
+
+        fn ticket(&self, flow: u64) -> Option<u64> {
+            self.list.iter().find(|e| e.0 == flow).map(|e| e.2)
+        }
+
+        fn room(&self, port: u32, limits: Limits) -> bool {
+            let used = self.list.iter().filter(|e| e.1 == port).count();
+            used + self.list.len() < limits.worker
+        }
+
+        fn take(&mut self, flow: u64) -> Vec<u32> {
+            let taken = self.of(flow);
+            self.list.retain(|e| e.0 != flow);
+            taken
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn as_one_list(steps in prop::collection::vec((0..5u8, 0..6u64, 0..12u64), 0..200)) {
+            let limits = Limits { worker: 20, flow: 4 };
+            let (mut park, mut naive) = (Park::new(limits), Naive::default());
+            for (item, (what, flow, ticket)) in (0u32..).zip(steps) {
+                let port = (flow % 2) as u32;
+                prop_assert_eq!(park.waits(flow), naive.ticket(flow).is_some());
+                match what {
+                    0..=2 if park.waits(flow) => {
+                        let fits = naive.room(port, limits) && naive.of(flow).len() < limits.flow;
+                        prop_assert_eq!(park.append(flow, item).is_ok(), fits);
+                        if fits {
+                            let ticket = naive.ticket(flow).unwrap();
+                            naive.list.push((flow, port, ticket, item));
+                        }
+                    }
+                    0..=2 => {
+                        prop_assert!(!park.may_open(port) || naive.room(port, limits));
+                        if park.may_open(port) {
+                            naive.next += 1;
+                            prop_assert_eq!(park.open(port, flow, item), naive.next);
+                            naive.list.push((flow, port, naive.next, item));
+                        }
+                    }
+                    3 => {
+                        let hit = naive.ticket(flow) == Some(ticket);
+                        let expected = if hit { naive.take(flow) } else { Vec::new() };
+                        let taken = park.answered(flow, ticket).map(Vec::from).unwrap_or_default();
+                        prop_assert_eq!(taken, expected);
+                    }
+                    _ => {
+                        let mut expected = Vec::new();
+                        let oldest = |n: &Naive| n.list.iter().filter(|e| e.1 == port).min_by_key(|e| e.2).map(|e| e.0);
+                        while let Some(flow) = oldest(&naive) {
+                            expected.push(naive.take(flow));
+                        }
+                        let taken: Vec<Vec<u32>> = park.take_port(Some(port)).into_iter().map(Vec::from).collect();
+                        prop_assert_eq!(taken, expected);
+                    }
+                }
+                prop_assert_eq!(park.len(), naive.list.len());
+                prop_assert_eq!(park.any_of(port), naive.list.iter().any(|e| e.1 == port));
+            }
+        }
+    }
+
+    #[test]
+    fn a_storm_on_one_port_leaves_room_for_the_next() {
+        let mut park = Park::new(Limits { worker: 100, flow: 4 });
+        let fill = |park: &mut Park<()>, port: u32| {
+            let mut n = 0;
+            while park.may_open(port) {
+                park.open(port, u64::from(port) << 32 | n, ());
+                n += 1;
+            }
+            n
+        };
+        assert_eq!((fill(&mut park, 1), fill(&mut park, 2), fill(&mut park, 3)), (50, 25, 13));
+    }
+
+    #[test]
+    fn answers_that_are_owed_are_bounded_too() {
+        let mut park = Park::new(Limits { worker: 10, flow: 4 });
+        for flow in 0..10 {
+            park.open(1, flow, ());
+            assert!(park.take(flow).is_some());
+        }
+        assert!(!park.may_open(1) && park.is_empty());
+        assert_eq!(park.answered(3, 4), None);
+        assert!(park.may_open(1));
+    }
+}

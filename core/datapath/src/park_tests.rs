@@ -1,0 +1,332 @@
+//! Misses that leave the worker, against a twin that translates inline: the same packets in the same order per flow,
+//! whatever the order of the answers; balanced books, whatever goes away meanwhile.
+
+use crate::park::Limits;
+use crate::tests::{Bed, Control, Rule, Wire, all, out, tcp};
+use crate::upcalls::Request;
+use crate::{Config, Datapath, Event, UpcallServer};
+use dpif::*;
+use flow::Flow;
+use flow::compose::compose;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+
+thread_local!(static CYCLES: Cell<u64> = const { Cell::new(0) });
+
+/// A counter that moves only when a test says that something took time.
+fn counter() -> Cycles {
+    Cycles(CYCLES.get())
+}
+
+fn take_time(cycles: u64) {
+    CYCLES.set(CYCLES.get() + cycles);
+}
+
+fn parking(rules: Vec<Rule>, limits: Limits) -> (Bed, UpcallServer) {
+    let mut bed = Bed::new(rules);
+    bed.worker.park_misses(limits, Arc::new(|| {}), counter);
+    let server = bed.datapath.upcall_server();
+    (bed, server)
+}
+
+fn parked(bed: &Bed) -> u64 {
+    bed.datapath.tally().parked()
+}
+
+#[test]
+fn one_upcall_and_the_packets_behind_it_wait() {
+    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let bytes = compose(&tcp(1, 80), b"hello");
+    for _ in 0..3 {
+        bed.send(1, &bytes);
+    }
+    assert_eq!((bed.tx[1].take().len(), parked(&bed), bed.datapath.upcalls_waiting()), (0, 3, 1));
+    assert_eq!(bed.balance(), 0);
+    assert!(server.serve() && !server.serve());
+    bed.run();
+    assert_eq!((bed.tx[1].take(), parked(&bed)), (vec![bytes; 3], 0));
+    let tally = bed.datapath.tally();
+    assert_eq!((tally.get(Event::Missed), tally.get(Event::MegaflowHit)), (1, 2));
+    bed.datapath.maintain(Millis(2000));
+    assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
+    assert_eq!(bed.datapath.flow_dump(Millis(2000))[0].stats.packets, 2);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn one_wide_megaflow_answers_all_who_asked() {
+    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    (0..20).for_each(|src| bed.rx[0].put(&compose(&tcp(src, 80), b"")));
+    bed.run();
+    while server.serve() {}
+    bed.run();
+    let tally = bed.datapath.tally();
+    assert_eq!((bed.tx[1].take().len(), tally.get(Event::Missed), bed.datapath.flow_count()), (20, 1, 1));
+}
+
+#[test]
+fn without_servers_a_worker_helps_itself() {
+    let (mut bed, server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    assert_eq!(bed.tx[1].take().len(), 0);
+    drop(server);
+    bed.run();
+    bed.send(1, &bytes);
+    assert_eq!((bed.tx[1].take().len(), bed.balance(), parked(&bed)), (2, 0, 0));
+}
+
+#[test]
+fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
+    let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
+    let bytes = compose(&tcp(1, 80), b"");
+    bed.send(1, &bytes);
+    bed.worker.settle(PortNo(1), QueueId(0), Millis(bed.now));
+    assert_eq!((bed.tx[1].take().len(), parked(&bed)), (1, 0));
+    while server.serve() {}
+    bed.run();
+    assert_eq!((bed.tx[1].take().len(), bed.balance(), bed.datapath.flow_count()), (0, 0, 1));
+    bed.datapath.flow_flush(Millis(bed.now));
+    bed.send(1, &bytes);
+    assert!(bed.worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
+    assert_eq!(bed.datapath.drops(), [(DropReason::PortRemoved, 1)]);
+    bed.rx[1].put(&bytes);
+    bed.run();
+    let datapath = Arc::clone(&bed.datapath);
+    drop(bed);
+    assert_eq!((datapath.drops(), datapath.tally().balance()), (vec![(DropReason::PortRemoved, 2)], 0));
+}
+
+/// Each translation takes long, and those of odd sources make no megaflow.
+struct Slow(Arc<Control>, AtomicUsize);
+
+impl UpcallHandler for Slow {
+    fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        take_time(1_000_000);
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let install = upcall.flow.nw_src & 1 == 0;
+        Translation { install, ..self.0.miss(upcall) }
+    }
+
+    fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
+        self.0.userspace(packet, flow, userspace);
+    }
+
+    fn is_current(&self, version: u64) -> bool {
+        self.0.is_current(version)
+    }
+}
+
+#[test]
+fn a_storm_leaves_established_traffic_and_other_ports_alone() {
+    let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
+    let (mut bed, mut server) = parking(vec![all(vec![out(4)])], Limits::default());
+    let rule = (Flow { nw_src: 2, ..Flow::ZERO }, by_src, vec![out(3)]);
+    bed.control.rules.lock().unwrap().insert(0, rule);
+    let slow = Arc::new(Slow(Arc::clone(&bed.control), AtomicUsize::new(0)));
+    bed.datapath.set_handler(slow.clone());
+    let established = compose(&tcp(2, 80), b"");
+    bed.send(1, &established);
+    while server.serve() {}
+    bed.run();
+    bed.tx[2].take();
+    let (start, turns, mut src) = (CYCLES.get(), 2000, 1000);
+    for turn in 0..turns {
+        for _ in 0..16 {
+            src += 1;
+            bed.rx[0].put(&compose(&tcp(src, 80), b""));
+            bed.rx[0].put(&established);
+        }
+        if turn == 500 {
+            // A flow that is new at another port is put aside like any other, and answered in its turn.
+            bed.rx[1].put(&compose(&tcp(2, 443), b"other"));
+        }
+        take_time(20_000);
+        bed.worker.poll(Millis(bed.now), counter());
+        if turn % 50 == 0 {
+            // The server is another thread: its time is its own.
+            let mine = CYCLES.replace(0);
+            server.serve();
+            CYCLES.set(mine);
+        }
+    }
+    assert_eq!(bed.tx[2].take().len(), turns * 16 + 1);
+    let tally = bed.datapath.tally();
+    let busy = (CYCLES.get() - start) as f64;
+    let inline = busy - f64::from(turns as u32) * 20_000.0;
+    assert!(inline <= busy / 8.0 + 10_000_000.0, "{inline} of {busy}");
+    assert!(tally.dropped(DropReason::UpcallBacklog) > 20_000);
+    assert_eq!(tally.dropped(DropReason::UpcallBacklog), tally.dropped_total());
+    assert_eq!((tally.balance(), tally.parked() <= 512), (0, true));
+    let asked = slow.1.load(Ordering::Relaxed) as u64;
+    assert!(tally.get(Event::Missed) >= asked - 2 && asked < 200);
+}
+
+/// What a test does next.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A packet of this flow, with this service class, arrives.
+    Packet(u32, u8),
+    Poll,
+    /// A request is taken out of the queue.
+    Fetch,
+    /// The n-th of those taken is translated and answered, or (1 in 8) never looked at.
+    Answer(usize, bool),
+    Flush,
+    Settle,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0..6u32, 0..3u8).prop_map(|(f, tos)| Step::Packet(f, tos)),
+        3 => Just(Step::Poll),
+        3 => Just(Step::Fetch),
+        3 => (any::<usize>(), prop::bool::weighted(0.12)).prop_map(|(n, lost)| Step::Answer(n, lost)),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Settle),
+    ]
+}
+
+/// What left: by source, service class and output port, the packets in their order. (Packets of one batch that have
+/// different megaflows are executed by megaflow, so classes of one 5-tuple may overtake each other.)
+type Sent = BTreeMap<(u32, u8, usize), Vec<Vec<u8>>>;
+
+fn sort(tx: &[Wire], sent: &mut Sent) {
+    for (port, wire) in tx.iter().enumerate() {
+        for bytes in wire.take() {
+            let flow = flow::extract::extract_from(&bytes, 1);
+            sent.entry((flow.nw_src, flow.nw_tos, port)).or_default().push(bytes);
+        }
+    }
+}
+
+fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
+    let slow = Slow(Arc::clone(&bed.control), AtomicUsize::new(0));
+    bed.datapath.set_handler(Arc::new(slow));
+    let second = server.map(|_| bed.datapath.upcall_server());
+    let (mut held, mut sent): (Vec<Request>, Sent) = Default::default();
+    let mut servers: Vec<UpcallServer> = second.into_iter().collect();
+    for (i, step) in steps.iter().enumerate() {
+        bed.now += 1;
+        match step {
+            &Step::Packet(src, tos) => {
+                let flow = Flow { nw_tos: tos << 2, ..tcp(src, 80) };
+                bed.rx[(src % 2) as usize].put(&compose(&flow, &(i as u32).to_be_bytes()));
+            }
+            Step::Poll => {
+                bed.worker.poll(Millis(bed.now), counter());
+            }
+            Step::Fetch => held.extend(bed.datapath.next_upcall()),
+            &Step::Answer(n, lost) if !held.is_empty() => {
+                let request = held.swap_remove(n % held.len());
+                if !lost && let Some(server) = servers.first_mut() {
+                    let outcome = server.outcome(&request);
+                    request.answer(outcome);
+                }
+            }
+            Step::Answer(..) => {}
+            Step::Flush => bed.datapath.flow_flush(Millis(bed.now)),
+            Step::Settle => bed.worker.settle(PortNo(1), QueueId(0), Millis(bed.now)),
+        }
+        sort(&bed.tx, &mut sent);
+    }
+    drop(held);
+    for _ in 0..10_000 {
+        let served = servers.first_mut().is_some_and(UpcallServer::serve);
+        if !bed.worker.poll(Millis(bed.now), counter()) && !served {
+            break;
+        }
+        sort(&bed.tx, &mut sent);
+    }
+    sent
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Rules look at source and service class, so that one 5-tuple has several megaflows, and some recirculate. (What
+    /// recirculates is overtaken by what does not, so all packets of a 5-tuple do or none.)
+    #[test]
+    fn as_inline_whatever_the_order_of_answers(steps in prop::collection::vec(any_step(), 1..120), tight: bool) {
+        let mask = Flow { nw_src: u32::MAX, nw_tos: 0xfc, recirc_id: u32::MAX, ..Flow::ZERO };
+        let rule = |src: u32, tos: u8, pass: u32, actions| {
+            (Flow { nw_src: src, nw_tos: tos << 2, recirc_id: pass, ..Flow::ZERO }, mask, actions)
+        };
+        let mut rules = vec![rule(0, 1, 1, vec![out(2)]), rule(0, 0, 0, vec![out(4), DpAction::Recirc(1)])];
+        rules.push(rule(0, 1, 0, vec![DpAction::Recirc(1)]));
+        rules.push(rule(0, 2, 0, vec![DpAction::Recirc(1)]));
+        rules.extend((1..6).map(|src| rule(src, 1, 0, vec![out(2), out(3)])));
+        rules.push(all(vec![out(3)]));
+        let limits = if tight { Limits { worker: 6, flow: 2 } } else { Limits::default() };
+        let mut naive = Bed::new(rules.clone());
+        let expected = play(&mut naive, None, &steps);
+        let (mut bed, server) = parking(rules, limits);
+        CYCLES.set(0);
+        let sent = play(&mut bed, Some(&server), &steps);
+        prop_assert_eq!((bed.balance(), parked(&bed)), (0, 0));
+        let (ours, theirs) = (bed.datapath.tally(), naive.datapath.tally());
+        prop_assert_eq!(ours.get(Event::Received), theirs.get(Event::Received));
+        if ours.dropped_total() == 0 {
+            prop_assert_eq!(sent, expected);
+            bed.datapath.maintain(Millis(bed.now));
+            naive.datapath.maintain(Millis(bed.now));
+            let credited = |b: &Bed| b.control.credited.0.load(Ordering::Relaxed);
+            prop_assert_eq!(credited(&bed), credited(&naive));
+        } else {
+            prop_assert!(tight && ours.dropped(DropReason::UpcallBacklog) == ours.dropped_total());
+        }
+    }
+}
+
+/// A port goes while its upcalls are out, again and again, with a server that is slow to answer.
+#[test]
+fn a_port_that_goes_takes_its_parked_packets_with_it() {
+    let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42 });
+    let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
+    let control = Control::default();
+    let none = (Flow { nw_src: 1 << 31, ..Flow::ZERO }, by_src, vec![]);
+    control.rules.lock().unwrap().extend([none, all(vec![out(2)])]);
+    datapath.set_handler(Arc::new(control));
+    let stop = AtomicBool::new(false);
+    let (rx, tx) = (Wire::default(), Wire::default());
+    datapath.add_port(PortNo(2), vec![Box::new(tx.clone())]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut server = datapath.upcall_server();
+            while !stop.load(Ordering::Relaxed) {
+                (0..200).for_each(|_| std::hint::spin_loop());
+                if !server.serve() {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let mut worker = datapath.worker(WorkerId(0), 0);
+        worker.park_misses(Limits::default(), Arc::new(|| {}), counter);
+        for round in 0..1000u32 {
+            datapath.add_port(PortNo(1), vec![]).unwrap();
+            worker.add_rxq(PortNo(1), QueueId(0), Box::new(rx.clone()));
+            (0..8).for_each(|i| rx.put(&compose(&tcp(round * 4 + i % 4, 80), b"")));
+            for _ in 0..round % 4 + 1 {
+                worker.poll(Millis(u64::from(round)), Cycles(0));
+            }
+            if round % 3 == 0 {
+                worker.settle(PortNo(1), QueueId(0), Millis(u64::from(round)));
+            }
+            assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
+            datapath.del_port(PortNo(1)).unwrap();
+            let tally = datapath.tally();
+            assert_eq!((tally.balance(), tally.parked()), (0, 0));
+            if round % 100 == 0 {
+                datapath.flow_flush(Millis(u64::from(round)));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let tally = datapath.tally();
+    assert_eq!(tally.get(Event::Received), 8000);
+    assert_eq!(tally.get(Event::Sent) + tally.dropped(DropReason::PortRemoved), 8000);
+}

@@ -1,0 +1,80 @@
+//! The number by which packets that must keep their order are told from others: a hash of ingress port, pass and
+//! 5-tuple.
+//!
+//! Two flows with one number wait for each other and are none the worse: every parked packet is looked up again. What
+//! has no 5-tuple is told apart by its Ethernet addresses and type; a fragment has no ports, as in a flow key.
+
+use crate::layout::Layout;
+use crate::packet::Meta;
+use packet::ether::ethertype;
+
+/// See the module. `seed`: the datapath's.
+pub(crate) fn tuple(bytes: &[u8], meta: &Meta, seed: u32) -> u64 {
+    let layout = Layout::of(bytes, meta.packet_type);
+    let l3 = usize::from(layout.l3);
+    let words = |at: usize, n: usize| bytes.get(at..at + n).unwrap_or_default();
+    let addresses = match layout.dl_type {
+        ethertype::IPV4 => words(l3 + 12, 8),
+        ethertype::IPV6 => words(l3 + 8, 32),
+        _ => words(0, 12),
+    };
+    let start = mix(u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id)) ^ u64::from(seed);
+    let mut hash = start ^ u64::from(layout.dl_type) << 8 ^ u64::from(layout.proto);
+    for chunk in addresses.chunks(8) {
+        hash = mix(hash ^ number(chunk));
+    }
+    match layout.l4 {
+        Some(l4) => mix(hash ^ number(words(usize::from(l4), 4))),
+        None => hash,
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b))
+}
+
+/// A bijection of 64 bits in which every input bit reaches every output bit (Steele et al., SplitMix64).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Flow;
+    use flow::compose::compose;
+
+    fn of(flow: &Flow, in_port: u32) -> u64 {
+        tuple(&compose(flow, b"payload"), &Meta::received(in_port), 7)
+    }
+
+    #[test]
+    fn the_five_tuple_and_the_port_tell_packets_apart_and_nothing_else_does() {
+        let v4 =
+            Flow { dl_type: 0x800, nw_proto: 17, nw_src: 1, nw_dst: 2, tp_src: 3, tp_dst: 4, ..Flow::ZERO };
+        let v6 = Flow { dl_type: 0x86dd, nw_proto: 6, ipv6_src: [1; 16], tp_src: 3, ..Flow::ZERO };
+        for flow in [v4, v6] {
+            let same = Flow { nw_tos: 0x20, nw_ttl: 9, tcp_flags: 2, ..flow };
+            assert_eq!(of(&flow, 1), of(&same, 1));
+            let mut others = vec![of(&flow, 1), of(&flow, 2)];
+            others.push(of(&Flow { tp_src: 9, ..flow }, 1));
+            others.push(of(&Flow { tp_dst: 9, ..flow }, 1));
+            others.push(of(&Flow { nw_proto: 132, ..flow }, 1));
+            others.push(of(&Flow { nw_src: 9, ipv6_src: [9; 16], ..flow }, 1));
+            others.push(of(&Flow { nw_dst: 9, ipv6_dst: [9; 16], ..flow }, 1));
+            let n = others.len();
+            others.sort_unstable();
+            others.dedup();
+            assert_eq!(others.len(), n);
+        }
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_has_a_number_too() {
+        for bytes in [&[0u8; 14][..], &[0xff; 14], &[8; 15], &[0; 60]] {
+            tuple(bytes, &Meta::received(1), 7);
+        }
+    }
+}
