@@ -1,0 +1,101 @@
+//! Forwards between two guests' ports, with nothing in between: what the vhost path alone costs.
+//!
+//! `vhost_loop <socket> <socket> [seconds]` connects to two sockets (for example of testpmd's virtio-user devices with
+//! `server=1`) and prints, each second, packets per second of the thread's own time. DPDK's options are taken from
+//! `DPDK_EXTRA`.
+
+use dpdk::eal::{self, EalOptions};
+use netdev::device::Netdev;
+use netdev::open::Netdevs;
+use packet::frame::FramePool;
+use packet::queue::{RX_BURST, RxQueue, TxQueue};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().collect();
+    if let Some(code) = dpdk::rehearsal::run_if_child(&args) {
+        return code;
+    }
+    let [_, a, b, rest @ ..] = args.as_slice() else {
+        panic!("usage: vhost_loop <socket> <socket> [seconds]")
+    };
+    let seconds: u64 = rest.first().and_then(|s| s.parse().ok()).unwrap_or(10);
+    let extra =
+        std::env::var("DPDK_EXTRA").unwrap_or_else(|_| "--no-pci --in-memory --no-telemetry".to_owned());
+    let config =
+        BTreeMap::from([("dpdk-extra".to_owned(), extra), ("dpdk-lcore-mask".to_owned(), "1".to_owned())]);
+    let options = EalOptions {
+        program: "vhost_loop".to_owned(),
+        config,
+        rundir: std::env::temp_dir(),
+        sink: |level, text| {
+            if level <= dpdk::log::Level::Warning {
+                eprintln!("{text}");
+            }
+        },
+    };
+    eal::init(&options).expect("DPDK");
+    let _registered = dpdk::thread::Registration::new();
+    let mut netdevs = Netdevs::default();
+    let mut open = |name: &str, path: &String| {
+        let options = BTreeMap::from([("vhost-server-path".to_owned(), path.clone())]);
+        let (port, refused) = netdevs.open(name, "dpdkvhostuserclient", &options).expect("port");
+        assert!(refused.is_none(), "{refused:?}");
+        port
+    };
+    let mut ports = [open("v0", a), open("v1", b)];
+    let mut pool = FramePool::new(256);
+    let mut batch = Vec::new();
+    let mut paths = paths(&mut ports);
+    for _ in 0..seconds {
+        let (start, cpu) = (Instant::now(), cpu_time());
+        let mut n = 0u64;
+        while start.elapsed() < Duration::from_secs(1) {
+            for _ in 0..1000 {
+                for (rx, tx) in &mut paths {
+                    rx.rx(&mut pool, &mut batch, RX_BURST);
+                    if !batch.is_empty() {
+                        n += u64::from(tx.tx(&mut batch).sent);
+                        batch.drain(..).for_each(|f| pool.free(f));
+                        pool.flush();
+                    }
+                }
+            }
+        }
+        let used = (cpu_time() - cpu).as_secs_f64();
+        println!(
+            "{:.3} Mpps per CPU second, {:.2} CPU",
+            n as f64 / used / 1e6,
+            used / start.elapsed().as_secs_f64()
+        );
+        if ports.iter().any(|p| p.needs_restart()) {
+            paths.clear();
+            ports.iter_mut().for_each(|p| p.restart().expect("restart"));
+            paths = crate::paths(&mut ports);
+        }
+    }
+    drop(paths);
+    for port in &mut ports {
+        println!("{:?} {:?}", port.facts().unwrap().status, port.stats().unwrap().pairs());
+    }
+    ExitCode::SUCCESS
+}
+
+type Path = (Box<dyn RxQueue>, Box<dyn TxQueue>);
+
+/// Each queue of one port with a sender to the other.
+fn paths(ports: &mut [Box<dyn Netdev>; 2]) -> Vec<Path> {
+    let [a, b] = ports;
+    let mut paths: Vec<Path> = Vec::new();
+    paths.extend(a.take_rx_queues().into_iter().map(|q| (q.queue, b.tx_queue())));
+    paths.extend(b.take_rx_queues().into_iter().map(|q| (q.queue, a.tx_queue())));
+    paths
+}
+
+/// Of this thread.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0))
+}
