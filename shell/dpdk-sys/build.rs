@@ -26,10 +26,12 @@ const DRIVERS: &[&str] = &[
     "net_virtio",
 ];
 
+/// The same of ethdev: its class of devices, without which none is found by its words.
+const CLASSES: &[&str] = &["ethdev"];
+
 /// What the drivers and we call.
 const LIBRARIES: &[&str] = &[
     "vhost",
-    "ethdev",
     "gso",
     "ip_frag",
     "security",
@@ -72,12 +74,12 @@ fn main() {
         println!("cargo:rustc-link-search=native={}", path.display());
     }
     if shared {
-        LIBRARIES.iter().for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
+        CLASSES.iter().chain(LIBRARIES).for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
         return;
     }
     println!("cargo:rustc-link-search=native={}", libdir().display());
-    for driver in DRIVERS {
-        println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=rte_{driver}");
+    for name in DRIVERS.iter().chain(CLASSES) {
+        println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=rte_{name}");
     }
     for lib in LIBRARIES {
         println!("cargo:rustc-link-lib=static:-bundle=rte_{lib}");

@@ -13,9 +13,8 @@
 //!
 //! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
 
-use crate::eal;
-use crate::memstream;
 use crate::settings::{Settings, settings};
+use crate::{eal, log, memstream};
 use dpdk_sys as sys;
 use std::ffi::CString;
 use std::fmt;
@@ -80,7 +79,7 @@ impl MempoolError {
 
 impl fmt::Display for MempoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = std::io::Error::from_raw_os_error(self.errno);
+        let why = log::error_text(self.errno);
         write!(
             f,
             "Failed to create memory pool for netdev {}, with MTU {} on socket {}: {}",
@@ -281,7 +280,7 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
         // SAFETY: reads a variable of this thread.
         let errno = unsafe { sys::sluice_errno() };
         n /= 2;
-        if errno != libc::ENOMEM || n < MIN_MBUFS {
+        if ![libc::ENOMEM, libc::ENOBUFS].contains(&errno) || n < MIN_MBUFS {
             return Err(MempoolError::new(wish, errno));
         }
     }

@@ -22,7 +22,7 @@ pub use queue::{EthRx, EthTx};
 pub use run::Config;
 pub use stats::Counters;
 
-use crate::eal;
+use crate::{eal, log};
 use dpdk_sys as sys;
 use run::Running;
 use stats::OwnCounters;
@@ -68,7 +68,7 @@ impl DeviceError {
 
 impl fmt::Display for DeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, std::io::Error::from_raw_os_error(self.errno))
+        write!(f, "{}: {}", self.what, log::error_text(self.errno))
     }
 }
 
@@ -268,9 +268,7 @@ impl Ethdev {
         if !self.queues_are_back() {
             return Err(DeviceError::new("its queues are still in use", libc::EBUSY));
         }
-        if let Some(running) = self.running.take() {
-            running.stop();
-        }
+        self.running = None;
         Ok(())
     }
 

@@ -69,12 +69,6 @@ impl Running {
         })
     }
 
-    /// To be called when no queue is out.
-    pub(super) fn stop(&self) {
-        // SAFETY: the port is ours; the caller's promise.
-        unsafe { sys::rte_eth_dev_stop(self.plug.port) };
-    }
-
     pub(crate) fn n_rxq(&self) -> usize {
         usize::from(self.n_rxq)
     }
@@ -90,6 +84,13 @@ impl Running {
 
     pub(crate) fn txq(&self, queue: u16) -> &Mutex<()> {
         &self.txqs[usize::from(queue)]
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: the port is ours; queues hold this, so none is left.
+        unsafe { sys::rte_eth_dev_stop(self.plug.port) };
     }
 }
 
