@@ -40,9 +40,11 @@ impl Arguments {
                 ("--disable-system", None) => options.disable_system = true,
                 // There is no routing table of the system to read yet, so there is nothing to disable.
                 ("--disable-system-route", None) => {}
-                // Poll-mode threads have no cores of their own in dummy mode yet; the list is checked all the same.
                 ("--dummy-numa", value) => {
-                    check_numa_list(value.or_else(|| args.next().map(String::as_str)))?
+                    let list = value.or_else(|| args.next().map(String::as_str));
+                    let text = list.ok_or("option '--dummy-numa' requires an argument")?;
+                    let bad = || format!("--dummy-numa: '{text}' is not a list of NUMA nodes");
+                    options.topology = Some(switch::options::topology(text).ok_or_else(bad)?);
                 }
                 (name, value) if tls_option(name).is_some() => {
                     let value = value.or_else(|| args.next().map(String::as_str));
@@ -97,14 +99,6 @@ fn dummy_level(value: Option<&str>) -> Result<DummyLevel, String> {
         Some("override") => Ok(DummyLevel::OverrideAll),
         Some("system") => Ok(DummyLevel::OverrideSystem),
         Some(other) => Err(format!("--enable-dummy takes 'override' or 'system', not '{other}'")),
-    }
-}
-
-fn check_numa_list(value: Option<&str>) -> Result<(), String> {
-    let text = value.ok_or("option '--dummy-numa' requires an argument")?;
-    match text.split(',').find(|n| n.trim().parse::<u32>().is_err()) {
-        Some(bad) => Err(format!("--dummy-numa: '{bad}' is not a NUMA node")),
-        None => Ok(()),
     }
 }
 

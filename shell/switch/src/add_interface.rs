@@ -1,5 +1,6 @@
 //! Adding one device to a bridge, and changing one that is there.
 
+use crate::backer::AddError;
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
@@ -7,6 +8,8 @@ use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::Netdev;
 use openflow::port::PortReason;
+use std::collections::BTreeMap;
+use units::{CoreId, QueueId};
 
 /// What a row wants: the bridge's configuration, the name of the Port row, the interface.
 fn wanted<'a>(
@@ -75,9 +78,13 @@ fn open(
         request_mac(&mut *netdev, interface, is_local);
         let facts = netdev.facts().map_err(|e| e.to_string())?;
         let number = backer.free_number(name);
-        backer.add_port(number, &mut *netdev).map_err(|_| {
-            format!("could not add network device {name} to ofproto (No space left on device)")
+        backer.add_port(number, &mut *netdev).map_err(|e| match e {
+            AddError::NoRoom => {
+                format!("could not add network device {name} to ofproto (No space left on device)")
+            }
+            AddError::Device(e) => e.to_string(),
         })?;
+        backer.workers.pin(number, affinity(interface));
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
@@ -151,6 +158,15 @@ fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: b
     }
 }
 
+/// The queues of a poll-mode port that are pinned. A text that is no list of them pins none.
+fn affinity(interface: &InterfaceConfig) -> BTreeMap<QueueId, CoreId> {
+    let Some(text) = interface.other_config.get("pmd-rxq-affinity") else { return BTreeMap::new() };
+    pmd::affinity::parse(text).unwrap_or_else(|| {
+        runtime::warn!(LOG, "interface {}: invalid pmd-rxq-affinity '{text}'", interface.name);
+        BTreeMap::new()
+    })
+}
+
 /// `options:peer` of a patch port.
 fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
@@ -179,7 +195,7 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
 
 fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<(), String> {
     let Some(running) = switch.bridges.get_mut(bridge) else { return Ok(()) };
-    let backer = switch.backers.get_mut(&running.config.datapath_type);
+    let mut backer = switch.backers.get_mut(&running.config.datapath_type);
     let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
     port.port_row = row.to_owned();
     match &mut port.backing {
@@ -188,12 +204,15 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
             let mut warning = None;
             match netdev.set_options(&interface.options) {
                 Ok(true) => {
-                    if let Some(backer) = backer {
+                    if let Some(backer) = &mut backer {
                         backer.renew_queues(*number, &mut **netdev);
                     }
                 }
                 Ok(false) => {}
                 Err(e) => warning = Some(e.to_string()),
+            }
+            if let Some(backer) = backer {
+                backer.workers.pin(*number, affinity(interface));
             }
             request_mtu(&mut **netdev, interface);
             request_mac(&mut **netdev, interface, interface.name == bridge);

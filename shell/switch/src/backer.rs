@@ -3,9 +3,11 @@
 use crate::control::Control;
 use crate::handler::Handler;
 use crate::patch::PatchCounters;
-use crate::workers::Workers;
+use crate::workers::{PolledPort, Workers};
 use datapath::Datapath;
 use netdev::device::Netdev;
+use netdev::error::NetdevError;
+use pmd::Topology;
 use runtime::{Clock, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,6 +69,7 @@ impl Backer {
     pub fn new(
         kind: &str,
         threads: Threads,
+        topology: &Arc<Topology>,
         clock: &Clock,
         waker: Waker,
         seed: u64,
@@ -77,8 +80,8 @@ impl Backer {
         let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches)));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
-            Threads::None => Workers::inline(&datapath),
-            Threads::Real => Workers::thread(&datapath, clock)?,
+            Threads::None => Workers::inline(&datapath, topology),
+            Threads::Real => Workers::threads(&datapath, topology, clock)?,
         };
         let kind = kind.to_owned();
         let dp_name = format!("ovs-{kind}");
@@ -144,14 +147,23 @@ impl Backer {
     }
 
     /// Makes an open device a port.
-    pub fn add_port(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), datapath::PutError> {
-        let tx = (0..netdev.n_txq().max(1)).map(|_| netdev.tx_queue()).collect();
-        self.datapath.add_port(number, tx)?;
+    pub fn add_port(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), AddError> {
+        netdev.set_senders(self.workers.senders(netdev.is_pmd()));
+        if netdev.needs_restart() {
+            netdev.restart().map_err(AddError::Device)?;
+        }
+        self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned() };
         self.ports.insert(number, info);
-        self.workers.add(&self.datapath, number, netdev.is_pmd(), netdev.take_rx_queues());
+        self.give_queues(number, netdev);
         self.dirty = true;
         Ok(())
+    }
+
+    fn give_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
+        let port =
+            PolledPort { name: netdev.name().to_owned(), numa: netdev.numa_id(), is_pmd: netdev.is_pmd() };
+        self.workers.add(number, port, netdev.take_rx_queues());
     }
 
     /// Takes a port away; the device may be closed afterwards.
@@ -159,15 +171,42 @@ impl Backer {
         self.workers.remove(number);
         // The port exists: it is in our list. Nobody else removes any.
         let _ = self.datapath.del_port(number);
+        self.workers.settle();
         self.ports.remove(&number);
         self.dirty = true;
     }
 
     /// Its queues were replaced: workers take the new ones.
     pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
-        self.workers.remove(number);
-        self.workers.add(&self.datapath, number, netdev.is_pmd(), netdev.take_rx_queues());
+        self.workers.take_back(number);
+        self.give_queues(number, netdev);
     }
+
+    /// Stops a device, puts in force what waits for that, and starts it. Only this port pauses. After a failure it has no
+    /// queues: it brings nothing, and what is sent there is dropped and counted.
+    pub fn restart(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), NetdevError> {
+        self.workers.take_back(number);
+        // The port is there: it is in our list.
+        let _ = self.datapath.set_tx_queues(number, Vec::new());
+        self.workers.settle();
+        netdev.restart()?;
+        let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
+        self.give_queues(number, netdev);
+        Ok(())
+    }
+}
+
+/// Why a device did not become a port.
+#[derive(Debug)]
+pub enum AddError {
+    /// There are too many.
+    NoRoom,
+    /// The device does not start.
+    Device(NetdevError),
+}
+
+fn tx_queues(netdev: &dyn Netdev) -> Vec<Box<dyn packet::queue::TxQueue>> {
+    (0..netdev.n_txq().max(1)).map(|_| netdev.tx_queue()).collect()
 }
 
 /// What an internal port is in a datapath of this type.

@@ -9,9 +9,6 @@ use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
 const WITHOUT_EFFECT: &[&str] = &[
-    "pmd-cpu-mask",
-    "pmd-rxq-assign",
-    "pmd-rxq-isolate",
     "pmd-auto-lb",
     "pmd-sleep-max",
     "pmd-maxsleep",
@@ -50,6 +47,7 @@ impl Switch {
         self.limits.idle = Millis(idle as u64);
         self.limits.flows = limit as usize;
         self.configure_vlans(config);
+        self.configure_polling(config);
         for backer in self.backers.values() {
             backer.datapath.set_flow_limit(limit as usize);
         }

@@ -1,6 +1,7 @@
 //! What the command line says.
 
 use netdev::open::DummyLevel;
+use pmd::Topology;
 use std::path::PathBuf;
 use transport::tls::Files;
 
@@ -19,10 +20,17 @@ pub struct Options {
     pub disable_system: bool,
     /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
     pub own_versions: bool,
+    /// `--dummy-numa=…`: the cores to believe in.
+    pub topology: Option<Topology>,
     /// Random, and new at each start.
     pub seed: u64,
     /// The identity for TLS that the command line gives; table SSL comes before it.
     pub tls: Files,
+}
+
+/// A list of the NUMA nodes of cores, as in `0,0,1,1`.
+pub fn topology(text: &str) -> Option<Topology> {
+    Topology::parse(text)
 }
 
 impl Options {

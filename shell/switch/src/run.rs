@@ -69,6 +69,7 @@ impl Switch {
     /// In dummy mode: lets packets through until nothing is left to do, so that all that was caused has happened when
     /// this returns. Otherwise packets have a thread of their own, and changes are published once a turn.
     pub(crate) fn run_packets(&mut self) {
+        self.run_workers();
         if !self.options.dummy_mode() {
             self.do_deeds();
             return;

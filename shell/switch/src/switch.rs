@@ -7,11 +7,14 @@ use crate::database::DbClient;
 use crate::hand_made::HandMade;
 use crate::options::Options;
 use crate::revalidate::Limits;
+use crate::workers::Polling;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
+use pmd::Topology;
 use runtime::{Clock, Waker};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use units::Millis;
 
 /// See the module. Fields are in the order in which they are torn down.
@@ -30,6 +33,10 @@ pub struct Switch {
     pub hand_made: BTreeMap<String, HandMade>,
     /// Bridges' ports (bridge, name) that a command took from the datapath, until the next reconfiguration.
     pub taken: BTreeSet<(String, String)>,
+    /// The cores of the machine.
+    pub topology: Arc<Topology>,
+    /// What the database says of poll threads.
+    pub polling: Polling,
     /// Opens devices.
     pub netdevs: Netdevs,
     /// Kernel events about devices.
@@ -93,6 +100,8 @@ impl Switch {
             backers: BTreeMap::new(),
             hand_made: BTreeMap::new(),
             taken: BTreeSet::new(),
+            topology: Arc::new(crate::cpus::topology(options.topology.as_ref())),
+            polling: Polling::default(),
             links,
             db,
             applied: Desired::default(),
@@ -119,7 +128,9 @@ impl Switch {
         if !self.backers.contains_key(kind) {
             let threads = if self.options.dummy_mode() { Threads::None } else { Threads::Real };
             let seed = self.options.seed;
-            let backer = Backer::new(kind, threads, &self.clock, self.waker.clone(), seed)?;
+            let mut backer =
+                Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;
+            backer.workers.configure(&self.polling);
             backer.datapath.set_vlan_limit(self.limits.vlans);
             backer.datapath.set_flow_limit(self.limits.flows);
             self.backers.insert(kind.to_owned(), backer);

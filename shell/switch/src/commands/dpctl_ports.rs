@@ -29,7 +29,14 @@ pub(super) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     let kind = switch.options.datapath_type(kind).filter(|k| *k != "system");
     let kind = kind.ok_or_else(|| call.error("add_dp", Some(&strerror(97))))?;
     let threads = if switch.options.dummy_mode() { Threads::None } else { Threads::Real };
-    let backer = Backer::new(kind, threads, &switch.clock, switch.waker.clone(), switch.options.seed);
+    let backer = Backer::new(
+        kind,
+        threads,
+        &switch.topology,
+        &switch.clock,
+        switch.waker.clone(),
+        switch.options.seed,
+    );
     let backer = backer.map_err(|e| call.error("add_dp", Some(&runtime::error_text(&e))))?;
     let made = HandMade::new(backer, short);
     switch.hand_made.insert(made.backer.name(), made);

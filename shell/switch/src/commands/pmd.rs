@@ -4,9 +4,10 @@ use super::{Answer, unknown};
 use crate::backer::Backer;
 use crate::port::Backing;
 use crate::switch::Switch;
-use crate::workers::WorkerPlace;
+use crate::workers::{RxqView, WorkerPlace};
 use datapath::{Event, Tally};
-use units::CoreId;
+use pmd::load::intervals_of;
+use units::{CoreId, PortNo, QueueId};
 
 /// Over how many seconds the use of queues is measured.
 const SECONDS: u64 = 60;
@@ -30,7 +31,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
             }
             "".into()
         }
-        "dpif-netdev/pmd-rxq-show" => rxq_show(&asked, &rxqs(switch, asked.backer)).into(),
+        "dpif-netdev/pmd-rxq-show" => rxq_show(switch, &asked).into(),
         _ => unknown(name),
     });
     result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
@@ -131,45 +132,82 @@ fn cycles_text(tally: &Tally) -> String {
     text
 }
 
-/// Queues of poll-mode ports: the name of the port, the number of the queue.
-fn rxqs(switch: &Switch, backer: &Backer) -> Vec<(String, usize)> {
-    let made = switch.hand_made.get(&backer.name());
-    let bridges = switch.bridges.values().filter(|b| made.is_none() && b.config.datapath_type == backer.kind);
-    let ports = bridges.flat_map(|b| b.ports.values()).filter_map(|p| match &p.backing {
-        Backing::Device { netdev, .. } => Some(netdev),
-        Backing::Patch { .. } => None,
-    });
-    let devices = ports.chain(made.into_iter().flat_map(|m| m.devices.values())).filter(|d| d.is_pmd());
-    let mut all: Vec<(String, usize)> =
-        devices.flat_map(|d| (0..d.n_rxq()).map(|q| (d.name().to_owned(), q))).collect();
-    all.sort();
-    all
+/// A queue, as it is shown.
+struct Shown {
+    port: String,
+    queue: u16,
+    enabled: bool,
+    /// Cycles that it took.
+    cycles: u64,
 }
 
-fn rxq_show(asked: &Asked<'_>, rxqs: &[(String, usize)]) -> String {
-    let places = places(asked);
-    if places.is_empty() {
-        return String::new();
-    }
+/// A poll thread, as its queues are shown.
+struct Thread {
+    place: WorkerPlace,
+    rxqs: Vec<Shown>,
+    /// Cycles that passed, and those of turns that found packets.
+    cycles: (u64, u64),
+}
+
+fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
     let seconds = match asked.seconds {
         s if s == 0 || s > SECONDS => SECONDS,
         s => s.next_multiple_of(INTERVAL),
     };
-    let mut text = format!("Displaying last {seconds} seconds pmd usage %\n");
-    // There is one poll-mode worker; it has the queues of all poll-mode ports.
-    for place in places.iter().filter(|p| p.core != CoreId::UNPINNED) {
-        text += &pmd_text(place.numa, place.core.0, rxqs);
+    let intervals = intervals_of(seconds);
+    let workers = &asked.backer.workers;
+    let mut text = String::new();
+    for place in places(asked) {
+        if text.is_empty() {
+            text = format!("Displaying last {seconds} seconds pmd usage %\n");
+        }
+        if place.core == CoreId::UNPINNED {
+            continue;
+        }
+        let shown = |q: RxqView<'_>| Shown {
+            port: q.port.to_owned(),
+            queue: q.queue.0,
+            enabled: is_enabled(switch, asked.backer, q.no, q.queue),
+            cycles: q.history.sum(intervals),
+        };
+        let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
+        rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
+        let load = workers.load(place.id).cloned().unwrap_or_default();
+        let all = load.all.last() * intervals as u64;
+        text += &thread_text(&Thread { place, rxqs, cycles: (all, load.busy.sum(intervals).min(all)) });
     }
     text
 }
 
-fn pmd_text(numa: u32, core: u32, rxqs: &[(String, usize)]) -> String {
-    let mut text = format!("pmd thread numa_id {numa} core_id {core}:\n  isolated : false\n");
-    for (port, queue) in rxqs {
-        text += &format!("  port: {port:<16}  queue-id: {queue:2} (enabled)   pmd usage: NOT AVAIL\n");
+/// Whether the queue brings packets: a guest may have fewer in use than the device has.
+fn is_enabled(switch: &Switch, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
+    let made = switch.hand_made.get(&backer.name()).and_then(|m| m.devices.get(&no));
+    let of_bridges = || {
+        let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
+        bridges.flat_map(|b| b.ports.values()).find_map(|p| match &p.backing {
+            Backing::Device { netdev, number } if *number == no => Some(netdev),
+            _ => None,
+        })
+    };
+    made.or_else(of_bridges).is_none_or(|netdev| netdev.rxq_enabled(queue))
+}
+
+fn thread_text(thread: &Thread) -> String {
+    let WorkerPlace { core, numa, isolated, .. } = thread.place;
+    let (all, busy) = thread.cycles;
+    let share = |cycles: u64| match all {
+        0 => "NOT AVAIL".to_owned(),
+        _ => format!("{:2.0} %", (cycles * 100) as f64 / all as f64),
+    };
+    let mut text = format!("pmd thread numa_id {numa} core_id {}:\n  isolated : {isolated}\n", core.0);
+    for q in &thread.rxqs {
+        let state = if q.enabled { "(enabled) " } else { "(disabled)" };
+        let Shown { port, queue, .. } = q;
+        text += &format!("  port: {port:<16}  queue-id: {queue:2} {state}  pmd usage: {}\n", share(q.cycles));
     }
-    if !rxqs.is_empty() {
-        text += "  overhead: NOT AVAIL\n";
+    if !thread.rxqs.is_empty() {
+        let counted: u64 = thread.rxqs.iter().map(|q| q.cycles).sum();
+        text += &format!("  overhead: {}\n", share(busy.saturating_sub(counted)));
     }
     text
 }
@@ -177,6 +215,7 @@ fn pmd_text(numa: u32, core: u32, rxqs: &[(String, usize)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::WorkerId;
 
     #[test]
     fn counters_as_scripts_read_them() {
@@ -203,13 +242,30 @@ mod tests {
 
     #[test]
     fn queues_as_scripts_read_them() {
+        let place = WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false };
+        let rxq = |queue, enabled, cycles| Shown { port: "p2".to_owned(), queue, enabled, cycles };
+        let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], cycles: (0, 0) };
         assert_eq!(
-            pmd_text(0, 1, &[("p2".to_owned(), 0)]),
+            thread_text(&thread),
             "pmd thread numa_id 0 core_id 1:
   isolated : false
   port: p2                queue-id:  0 (enabled)   pmd usage: NOT AVAIL
   overhead: NOT AVAIL
 "
         );
+        thread.place.isolated = true;
+        thread.rxqs = vec![rxq(0, true, 250), rxq(11, false, 40)];
+        thread.cycles = (1000, 310);
+        assert_eq!(
+            thread_text(&thread),
+            "pmd thread numa_id 0 core_id 1:
+  isolated : true
+  port: p2                queue-id:  0 (enabled)   pmd usage: 25 %
+  port: p2                queue-id: 11 (disabled)  pmd usage:  4 %
+  overhead:  2 %
+"
+        );
+        thread.rxqs.clear();
+        assert!(!thread_text(&thread).contains("overhead"));
     }
 }

@@ -1,0 +1,121 @@
+//! Poll threads as the database wants them, and devices that have to be restarted for it.
+//!
+//! A change of settings is noted by the workers and carried out by `run_workers`, which the main loop calls at every turn
+//! and around every command.
+
+use crate::backer::Backer;
+use crate::port::Backing;
+use crate::reconfigure::LOG;
+use crate::switch::Switch;
+use crate::workers::Polling;
+use netdev::device::Netdev;
+use pmd::Algorithm;
+use runtime::Module;
+use std::collections::BTreeMap;
+use units::PortNo;
+
+static DPIF: Module = Module::new("dpif_netdev");
+
+/// Reads the settings. What does not fit together is told, and not obeyed.
+fn read(config: &BTreeMap<String, String>) -> Polling {
+    let flag = |key: &str, default: bool| config.get(key).map_or(default, |v| v == "true");
+    let named = config.get("pmd-rxq-assign").map(|name| Algorithm::parse(name));
+    let algorithm = named.unwrap_or_default().unwrap_or_else(|| {
+        runtime::warn!(
+            DPIF,
+            "Unsupported rx queue to PMD assignment mode in pmd-rxq-assign. Defaulting to 'cycles'."
+        );
+        Algorithm::Cycles
+    });
+    let mut isolate = flag("pmd-rxq-isolate", true);
+    if !isolate && algorithm != Algorithm::Group {
+        runtime::warn!(DPIF, "pmd-rxq-isolate can only be set false when using pmd-rxq-assign=group");
+        isolate = true;
+    }
+    Polling { mask: config.get("pmd-cpu-mask").cloned(), algorithm, isolate }
+}
+
+/// Says what changed.
+fn tell(old: &Polling, new: &Polling) {
+    if old.algorithm != new.algorithm {
+        runtime::info!(DPIF, "Rxq to PMD assignment mode changed to: '{}'.", new.algorithm.name());
+    }
+    match (old.isolate, new.isolate) {
+        (false, true) => runtime::info!(DPIF, "pmd-rxq-affinity isolates PMD core"),
+        (true, false) => runtime::info!(DPIF, "pmd-rxq-affinity does not isolate PMD core"),
+        _ => {}
+    }
+}
+
+impl Switch {
+    /// `other_config` as far as it concerns poll threads.
+    pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
+        let polling = read(config);
+        tell(&self.polling, &polling);
+        for backer in self.backers.values_mut() {
+            backer.workers.configure(&polling);
+        }
+        self.polling = polling;
+    }
+
+    /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.
+    pub(crate) fn run_workers(&mut self) {
+        for bridge in self.bridges.values_mut() {
+            let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
+            for port in bridge.ports.values_mut() {
+                let Backing::Device { netdev, number } = &mut port.backing else { continue };
+                if let Some(result) = restart(backer, *number, &mut **netdev) {
+                    port.warning = result.err();
+                    self.status_due = true;
+                }
+            }
+        }
+        for made in self.hand_made.values_mut() {
+            for (number, netdev) in &mut made.devices {
+                restart(&mut made.backer, *number, &mut **netdev);
+            }
+        }
+        let made = self.hand_made.values_mut().map(|m| &mut m.backer);
+        let now = self.clock.now();
+        for backer in self.backers.values_mut().chain(made) {
+            backer.workers.tick(&backer.datapath, now);
+            backer.workers.reconfigure(&backer.datapath);
+        }
+    }
+}
+
+/// Restarts a device if it asks for that; what became of it.
+fn restart(backer: &mut Backer, number: PortNo, netdev: &mut dyn Netdev) -> Option<Result<(), String>> {
+    if backer.workers.is_due() {
+        netdev.set_senders(backer.workers.senders(false));
+    }
+    if !netdev.needs_restart() {
+        return None;
+    }
+    let result = backer.restart(number, netdev).map_err(|e| e.to_string());
+    if let Err(text) = &result {
+        runtime::err!(LOG, "Failed to set interface {} new configuration: {text}", netdev.name());
+    }
+    Some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Polling {
+        read(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn settings_and_their_defaults() {
+        assert_eq!(of(&[]), Polling::default());
+        let group = of(&[("pmd-rxq-assign", "group"), ("pmd-rxq-isolate", "false"), ("pmd-cpu-mask", "3")]);
+        assert_eq!(
+            (group.algorithm, group.isolate, group.mask.as_deref()),
+            (Algorithm::Group, false, Some("3"))
+        );
+        assert_eq!(of(&[("pmd-rxq-assign", "what")]).algorithm, Algorithm::Cycles);
+        assert!(of(&[("pmd-rxq-isolate", "false")]).isolate);
+    }
+}

@@ -1,0 +1,139 @@
+//! A worker and the orders that it obeys between two turns.
+//!
+//! A queue travels: the worker that has it is ordered to give it to another one, and posts it there itself. Nobody waits.
+//! Orders go to the worker that will have the queue once all earlier orders are carried out, so one may come before the
+//! queue does; it is then kept until the queue has come. Thus each queue sees its orders in the order in which they were
+//! given, however many hands it goes through.
+
+use crate::workers::mailbox::Mailbox;
+use datapath::{Rxq, Worker};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use units::{PortNo, QueueId};
+
+/// Names a queue.
+pub(super) type Key = (PortNo, QueueId);
+
+/// A queue on its way.
+pub(super) struct Travelling {
+    pub(super) rxq: Rxq,
+    /// What a sleeping worker sleeps on.
+    pub(super) fd: Option<Arc<OwnedFd>>,
+    /// It is to be polled, not only to be kept.
+    pub(super) polled: bool,
+}
+
+/// See the module.
+pub(super) enum Order {
+    /// A queue comes.
+    Take(Travelling),
+    /// A queue goes to another worker, to be polled there or only to be kept.
+    Give(Key, Arc<Mailbox>, bool),
+    /// A queue goes for good.
+    Drop(Key, SyncSender<()>),
+    /// Answer when nothing is held any more that changed before.
+    Settle(SyncSender<()>),
+    /// Send by these tx queues from now on.
+    TxQueue(usize),
+    /// End, when the last queue has gone.
+    Stop,
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Order::Take(t) => write!(f, "Take({:?}, {:?})", t.rxq.port, t.rxq.id),
+            Order::Give(key, ..) => write!(f, "Give{key:?}"),
+            Order::Drop(key, _) => write!(f, "Drop{key:?}"),
+            Order::Settle(_) => f.write_str("Settle"),
+            Order::TxQueue(n) => write!(f, "TxQueue({n})"),
+            Order::Stop => f.write_str("Stop"),
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Desk {
+    pub(super) worker: Worker,
+    pub(super) mailbox: Arc<Mailbox>,
+    /// Queues that are kept and not polled.
+    shelf: Vec<Rxq>,
+    fds: BTreeMap<Key, Arc<OwnedFd>>,
+    /// Orders about queues that have not come yet.
+    early: Vec<(Key, Order)>,
+    stopping: bool,
+}
+
+impl Desk {
+    pub(super) fn new(worker: Worker, mailbox: Arc<Mailbox>) -> Desk {
+        Desk { worker, mailbox, shelf: Vec::new(), fds: BTreeMap::new(), early: Vec::new(), stopping: false }
+    }
+
+    /// What to sleep on.
+    pub(super) fn fds(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
+        self.fds.values()
+    }
+
+    /// There is something to poll.
+    pub(super) fn has_queues(&self) -> bool {
+        self.worker.rxqs().next().is_some()
+    }
+
+    /// Carries out what was ordered; false when it is time to end.
+    pub(super) fn obey(&mut self) -> bool {
+        while let Some(order) = self.mailbox.take() {
+            self.carry_out(order);
+        }
+        !self.stopping || self.has_queues() || !self.shelf.is_empty() || !self.early.is_empty()
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Take(t) => self.take(t),
+            Order::Give(key, to, polled) => match self.let_go(key) {
+                Some((rxq, fd)) => to.post(Order::Take(Travelling { rxq, fd, polled })),
+                None => self.early.push((key, Order::Give(key, to, polled))),
+            },
+            Order::Drop(key, done) => match self.let_go(key) {
+                Some(gone) => {
+                    drop(gone);
+                    let _ = done.send(());
+                }
+                None => self.early.push((key, Order::Drop(key, done))),
+            },
+            Order::Settle(done) => {
+                self.worker.rest();
+                let _ = done.send(());
+            }
+            Order::TxQueue(n) => self.worker.set_tx_queue(n),
+            Order::Stop => self.stopping = true,
+        }
+    }
+
+    fn take(&mut self, t: Travelling) {
+        let key = (t.rxq.port, t.rxq.id);
+        if let Some(fd) = t.fd {
+            self.fds.insert(key, fd);
+        }
+        match t.polled {
+            true => self.worker.take_over(t.rxq),
+            false => self.shelf.push(t.rxq),
+        }
+        // What was ordered meanwhile, as far as the queue stays here.
+        let next = self.early.iter().position(|(k, _)| *k == key);
+        if let Some(at) = next {
+            let (_, order) = self.early.remove(at);
+            self.carry_out(order);
+        }
+    }
+
+    fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
+        let (port, id) = key;
+        let kept = self.shelf.iter().position(|q| (q.port, q.id) == key).map(|at| self.shelf.remove(at));
+        let rxq = kept.or_else(|| self.worker.remove_rxq(port, id))?;
+        Some((rxq, self.fds.remove(&key)))
+    }
+}

@@ -1,0 +1,429 @@
+//! Who polls the rx queues: poll threads on cores of their own for poll-mode ports, one thread that may sleep for the
+//! kernel's ports, or (in dummy mode) the main loop itself.
+//!
+//! ```text
+//! Workers (here, main thread)   seats and ports; reconfigure() says who polls what (core/pmd decides)
+//!   ├ ports.rs     the ports and their queues, as the main thread knows them
+//!   ├ mailbox.rs   orders to a worker; one relaxed load tells that there are none
+//!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
+//!   └ threads.rs   the loops: polling, sleeping
+//! ```
+//!
+//! Changes are noted and carried out together by `reconfigure`: nobody stops but who gives or takes a queue, between two
+//! of its turns. Taking a port away waits for the worker's answer, so that a device is never closed under it.
+//!
+//! In dummy mode time is virtual and scheduling must not show: the main loop polls every worker until none has
+//! anything to do, at each of its turns. The workers of poll-mode ports are there all the same.
+
+mod desk;
+mod mailbox;
+mod ports;
+mod threads;
+
+pub use ports::{PolledPort, RxqView};
+
+use crate::cycles;
+use datapath::{Datapath, Event, Worker};
+use desk::{Desk, Order};
+use mailbox::{Bell, Mailbox};
+use netdev::device::RxHandle;
+use pmd::cores::{Wanted, per_node, wanted};
+use pmd::load::Ticker;
+use pmd::{Algorithm, Core, History, Topology};
+use ports::{Home, Ports};
+use runtime::poll_loop::Interest;
+use runtime::{Clock, Module, PollLoop, WaitSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use units::{CoreId, Cycles, Millis, PortNo, QueueId, WorkerId};
+
+static LOG: Module = Module::new("dpif_netdev");
+
+/// The worker of the kernel's ports ("main thread" in `pmd-stats-show`).
+pub const MAIN: WorkerId = WorkerId(0);
+
+/// The worker of a core.
+fn worker_of(core: CoreId) -> WorkerId {
+    WorkerId(1 + core.0 as u16)
+}
+
+/// Where a worker runs, for tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerPlace {
+    /// Which worker.
+    pub id: WorkerId,
+    /// The core it is pinned to; `UNPINNED` for the worker of kernel ports.
+    pub core: CoreId,
+    /// The NUMA node of that core.
+    pub numa: u32,
+    /// It polls pinned queues only.
+    pub isolated: bool,
+}
+
+/// What the database says of poll threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// `pmd-cpu-mask`
+    pub mask: Option<String>,
+    /// `pmd-rxq-assign`
+    pub algorithm: Algorithm,
+    /// `pmd-rxq-isolate`
+    pub isolate: bool,
+}
+
+impl Default for Polling {
+    fn default() -> Polling {
+        Polling { mask: None, algorithm: Algorithm::default(), isolate: true }
+    }
+}
+
+/// How workers run.
+enum Mode {
+    Inline,
+    Threads(Clock),
+}
+
+/// What runs a worker.
+enum Runner {
+    Inline(Box<Desk>),
+    Thread(JoinHandle<()>),
+}
+
+/// A worker, as the main thread knows it.
+struct Seat {
+    place: WorkerPlace,
+    mailbox: Arc<Mailbox>,
+    runner: Runner,
+    load: SeatLoad,
+}
+
+/// How busy a worker was in the last minute.
+#[derive(Clone, Debug, Default)]
+pub struct SeatLoad {
+    /// Cycles of turns that found packets.
+    pub busy: History,
+    /// Cycles of all turns.
+    pub all: History,
+}
+
+/// All workers of one datapath.
+pub struct Workers {
+    mode: Mode,
+    topology: Arc<Topology>,
+    polling: Polling,
+    /// By identity: the one of kernel ports first, then by core.
+    seats: BTreeMap<WorkerId, Seat>,
+    ports: Ports,
+    /// There is something for `reconfigure` to do.
+    due: bool,
+    ticker: Ticker,
+}
+
+impl Workers {
+    /// The workers run in the main loop.
+    pub fn inline(datapath: &Datapath, topology: &Arc<Topology>) -> Workers {
+        let mailbox = Arc::new(Mailbox::new(Bell::None));
+        let desk = Desk::new(datapath.worker(MAIN, 0), Arc::clone(&mailbox));
+        Workers::new(Mode::Inline, topology, mailbox, Runner::Inline(Box::new(desk)))
+    }
+
+    /// Threads of their own.
+    pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
+        let poll = PollLoop::new(clock.clone())?;
+        let mailbox = Arc::new(Mailbox::new(Bell::Waker(poll.waker())));
+        let desk = Desk::new(datapath.worker(MAIN, 0), Arc::clone(&mailbox));
+        let thread = threads::sleeping(desk, poll)?;
+        Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
+    }
+
+    fn new(mode: Mode, topology: &Arc<Topology>, mailbox: Arc<Mailbox>, runner: Runner) -> Workers {
+        let place = WorkerPlace { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false };
+        Workers {
+            mode,
+            topology: Arc::clone(topology),
+            polling: Polling::default(),
+            seats: BTreeMap::from([(MAIN, Seat { place, mailbox, runner, load: SeatLoad::default() })]),
+            ports: Ports::default(),
+            due: false,
+            ticker: Ticker::default(),
+        }
+    }
+
+    /// What the database wants; in force after `reconfigure`.
+    pub fn configure(&mut self, polling: &Polling) {
+        if self.polling != *polling {
+            self.polling = polling.clone();
+            self.due = true;
+        }
+    }
+
+    /// Takes a port's queues, to be given to workers by `reconfigure`.
+    pub fn add(&mut self, no: PortNo, port: PolledPort, handles: Vec<RxHandle>) {
+        self.ports.add(no, port, handles);
+        self.due = true;
+    }
+
+    /// The queues of a port that an administrator pinned.
+    pub fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) {
+        self.due |= self.ports.pin(no, affinity);
+    }
+
+    /// Takes a port away; when this returns no worker touches its queues any more.
+    pub fn remove(&mut self, no: PortNo) {
+        self.take_back(no);
+        self.due |= self.ports.remove(no);
+    }
+
+    /// Takes a port's queues back, to be given new ones; when this returns no worker touches the old ones any more.
+    pub fn take_back(&mut self, no: PortNo) {
+        let (done, answers) = sync_channel(self.ports.queues_of(no).count());
+        for (id, owner) in self.ports.queues_of(no) {
+            if let Some(seat) = owner.and_then(|owner| self.seats.get(&owner)) {
+                seat.mailbox.post(Order::Drop((no, id), done.clone()));
+            }
+        }
+        drop(done);
+        self.deliver();
+        // Each order carries a sender, which goes when it has been carried out.
+        while answers.recv().is_ok() {}
+        self.ports.clear(no);
+    }
+
+    /// Waits until no worker holds anything of the datapath that has been replaced before.
+    pub fn settle(&mut self) {
+        let (done, answers) = sync_channel(self.seats.len());
+        self.seats.values().for_each(|s| s.mailbox.post(Order::Settle(done.clone())));
+        drop(done);
+        self.deliver();
+        while answers.recv().is_ok() {}
+    }
+
+    /// How many workers send after `reconfigure`: each can have a tx queue of its own where a port has so many. `polled`:
+    /// there will be a poll-mode port.
+    pub fn senders(&self, polled: bool) -> usize {
+        self.wanted(polled).cores.len() + 1
+    }
+
+    /// Something was noted that `reconfigure` is to carry out.
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
+    fn wanted(&self, polled: bool) -> Wanted {
+        match polled || self.ports.any_polled() {
+            true => wanted(&self.topology, self.polling.mask.as_deref()),
+            // Poll threads burn their core: there are none as long as nobody needs one.
+            false => Wanted::default(),
+        }
+    }
+
+    /// Makes and ends poll threads as the mask says, and gives every queue to the worker that is to poll it.
+    pub fn reconfigure(&mut self, datapath: &Datapath) {
+        if !std::mem::take(&mut self.due) {
+            return;
+        }
+        let wanted = self.wanted(false);
+        wanted.warnings.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
+        let surplus: Vec<WorkerId> = self
+            .seats
+            .iter()
+            .filter(|(id, s)| **id != MAIN && !wanted.cores.iter().any(|c| c.id == s.place.core))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in &surplus {
+            let Some(WorkerPlace { core, numa, .. }) = self.seats.get(id).map(|s| s.place) else { continue };
+            runtime::info!(LOG, "PMD thread on numa_id: {numa}, core id: {:2} destroyed.", core.0);
+        }
+        let created = self.create(datapath, &wanted.cores);
+        if created || !surplus.is_empty() {
+            for (numa, n) in per_node(wanted.cores.iter().copied()) {
+                runtime::info!(LOG, "There are {n} pmd threads on numa node {}", numa.0);
+            }
+        }
+        self.assign(&wanted.cores);
+        for id in surplus {
+            if let Some(seat) = self.seats.get(&id) {
+                seat.mailbox.post(Order::Stop);
+            }
+            self.deliver();
+            if let Some(Seat { runner: Runner::Thread(thread), .. }) = self.seats.remove(&id) {
+                let _ = thread.join();
+            }
+        }
+        for (n, seat) in self.seats.values().enumerate() {
+            seat.mailbox.post(Order::TxQueue(n));
+        }
+        self.deliver();
+    }
+
+    /// Makes the workers that are missing; whether there were any.
+    fn create(&mut self, datapath: &Datapath, cores: &[Core]) -> bool {
+        let mut created = false;
+        for core in cores {
+            let id = worker_of(core.id);
+            if self.seats.contains_key(&id) {
+                continue;
+            }
+            let place = WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false };
+            match self.seat(place, datapath.worker(id, self.seats.len())) {
+                Ok(seat) => {
+                    self.seats.insert(id, seat);
+                    runtime::info!(
+                        LOG,
+                        "PMD thread on numa_id: {}, core id: {:2} created.",
+                        core.numa.0,
+                        core.id.0
+                    );
+                    created = true;
+                }
+                Err(e) => runtime::err!(LOG, "PMD thread on core {}: {}", core.id.0, runtime::error_text(&e)),
+            }
+        }
+        created
+    }
+
+    fn seat(&self, place: WorkerPlace, worker: Worker) -> std::io::Result<Seat> {
+        let bell = match self.mode {
+            Mode::Inline => Bell::None,
+            Mode::Threads(_) => Bell::Thread(Default::default()),
+        };
+        let mailbox = Arc::new(Mailbox::new(bell));
+        let desk = Desk::new(worker, Arc::clone(&mailbox));
+        let runner = match &self.mode {
+            Mode::Inline => Runner::Inline(Box::new(desk)),
+            Mode::Threads(clock) => Runner::Thread(threads::polling(desk, clock.clone(), place.core)?),
+        };
+        Ok(Seat { place, mailbox, runner, load: SeatLoad::default() })
+    }
+
+    /// Says who polls what, and lets the queues travel there.
+    fn assign(&mut self, cores: &[Core]) {
+        // A core whose thread could not be made has no seat.
+        let cores: Vec<Core> =
+            cores.iter().copied().filter(|c| self.seats.contains_key(&worker_of(c.id))).collect();
+        let rxqs = self.ports.polled();
+        let assignment = pmd::assign::assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate);
+        for note in &assignment.notes {
+            match note.warning {
+                true => runtime::warn!(LOG, "{}", note.text),
+                false => runtime::info!(LOG, "{}", note.text),
+            }
+        }
+        for seat in self.seats.values_mut() {
+            seat.place.isolated = assignment.isolated.contains(&seat.place.core);
+        }
+        for (rxq, core) in rxqs.iter().zip(&assignment.cores) {
+            self.send((rxq.no, rxq.queue), core.map_or(MAIN, worker_of), core.is_some());
+        }
+        for key in self.ports.unpolled() {
+            self.send(key, MAIN, true);
+        }
+    }
+
+    /// Lets a queue travel to a worker.
+    fn send(&mut self, key: desk::Key, to: WorkerId, polled: bool) {
+        let Some(home) = self.ports.home_mut(key) else { return };
+        let Some(seat) = self.seats.get(&to) else { return };
+        match std::mem::replace(home, Home::At(to)) {
+            Home::Here(mut travelling) => {
+                travelling.polled = polled;
+                seat.mailbox.post(Order::Take(*travelling));
+            }
+            Home::At(from) if from == to => {}
+            Home::At(from) => {
+                if let Some(old) = self.seats.get(&from) {
+                    old.mailbox.post(Order::Give(key, Arc::clone(&seat.mailbox), polled));
+                }
+            }
+        }
+    }
+
+    /// Workers of the main loop read their letters, until no more are written.
+    fn deliver(&mut self) {
+        loop {
+            let mut busy = false;
+            for seat in self.seats.values_mut() {
+                if let Runner::Inline(desk) = &mut seat.runner
+                    && seat.mailbox.has_mail()
+                {
+                    desk.obey();
+                    busy = true;
+                }
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    /// In dummy mode: one poll of each worker. True if there was anything.
+    pub fn poll_inline(&mut self, clock: &Clock) -> bool {
+        let now = clock.now();
+        let mut busy = false;
+        for seat in self.seats.values_mut() {
+            if let Runner::Inline(desk) = &mut seat.runner {
+                busy |= desk.worker.poll_with(now, cycles::now);
+                desk.worker.rest();
+            }
+        }
+        busy
+    }
+
+    /// In dummy mode the main loop sleeps on the queues, too.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        for seat in self.seats.values() {
+            if let Runner::Inline(desk) = &seat.runner {
+                desk.fds().for_each(|fd| {
+                    set.fd(&**fd, Interest::Read);
+                });
+            }
+        }
+    }
+
+    /// The workers that there are, the one of kernel ports first, then by core.
+    pub fn places(&self) -> Vec<WorkerPlace> {
+        self.seats.values().map(|s| s.place).collect()
+    }
+
+    /// Remembers how busy queues and workers were, whenever an interval has ended.
+    pub fn tick(&mut self, datapath: &Datapath, now: Millis) {
+        if !self.ticker.due(now) {
+            return;
+        }
+        self.ports.sample();
+        for (id, seat) in &mut self.seats {
+            let tally = datapath.worker_tally(*id);
+            let busy = tally.get(Event::BusyCycles);
+            seat.load.busy.sample(Cycles(busy));
+            seat.load.all.sample(Cycles(busy + tally.get(Event::IdleCycles)));
+        }
+    }
+
+    /// How busy a worker was.
+    pub fn load(&self, worker: WorkerId) -> Option<&SeatLoad> {
+        self.seats.get(&worker).map(|s| &s.load)
+    }
+
+    /// The queues that a worker polls.
+    pub fn rxqs(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
+        self.ports.of_worker(worker)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for no in self.ports.numbers() {
+            self.remove(no);
+        }
+        for seat in self.seats.values() {
+            seat.mailbox.post(Order::Stop);
+        }
+        for seat in std::mem::take(&mut self.seats).into_values() {
+            if let Runner::Thread(thread) = seat.runner {
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The ports of a datapath and where their rx queues are, as the main thread knows them.
+
+use crate::workers::desk::{Key, Travelling};
+use datapath::{Rxq, RxqLoad};
+use netdev::device::RxHandle;
+use pmd::History;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::{CoreId, NumaId, PortNo, QueueId, WorkerId};
+
+/// What a worker has to know of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolledPort {
+    /// Its name, for messages and tables.
+    pub name: String,
+    /// Its memory's node.
+    pub numa: NumaId,
+    /// Poll threads poll it; else the worker of kernel ports does.
+    pub is_pmd: bool,
+}
+
+/// Where a queue is, when all that was ordered has been done.
+pub(super) enum Home {
+    /// Nobody has it yet.
+    Here(Box<Travelling>),
+    /// A worker has it.
+    At(WorkerId),
+}
+
+struct Queue {
+    home: Home,
+    load: Arc<RxqLoad>,
+    history: History,
+}
+
+struct Port {
+    about: PolledPort,
+    affinity: BTreeMap<QueueId, CoreId>,
+    queues: Vec<Queue>,
+}
+
+/// A queue, for tables.
+#[derive(Clone, Copy, Debug)]
+pub struct RxqView<'a> {
+    /// Its port.
+    pub no: PortNo,
+    /// Name of its port.
+    pub port: &'a str,
+    /// Its number there.
+    pub queue: QueueId,
+    /// Cycles that its packets took.
+    pub history: &'a History,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Ports {
+    by_no: BTreeMap<PortNo, Port>,
+}
+
+fn number(i: usize) -> QueueId {
+    QueueId(i as u16)
+}
+
+impl Ports {
+    pub(super) fn add(&mut self, no: PortNo, about: PolledPort, handles: Vec<RxHandle>) {
+        let queue = |(i, handle): (usize, RxHandle)| {
+            let rxq = Rxq::new(no, number(i), handle.queue);
+            let load = rxq.load();
+            let home = Home::Here(Box::new(Travelling { rxq, fd: handle.poll_fd, polled: true }));
+            Queue { home, load, history: History::default() }
+        };
+        let queues = handles.into_iter().enumerate().map(queue).collect();
+        // Pinned queues stay pinned when a port's queues are renewed.
+        let affinity = self.by_no.remove(&no).map(|p| p.affinity).unwrap_or_default();
+        self.by_no.insert(no, Port { about, affinity, queues });
+    }
+
+    /// Whether that changed anything.
+    pub(super) fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) -> bool {
+        match self.by_no.get_mut(&no) {
+            Some(port) if port.affinity != affinity => {
+                port.affinity = affinity;
+                port.about.is_pmd
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether poll threads are concerned.
+    pub(super) fn remove(&mut self, no: PortNo) -> bool {
+        self.by_no.remove(&no).is_some_and(|p| p.about.is_pmd)
+    }
+
+    /// Its queues are gone; it is there still.
+    pub(super) fn clear(&mut self, no: PortNo) {
+        self.by_no.get_mut(&no).into_iter().for_each(|p| p.queues.clear());
+    }
+
+    pub(super) fn numbers(&self) -> Vec<PortNo> {
+        self.by_no.keys().copied().collect()
+    }
+
+    pub(super) fn any_polled(&self) -> bool {
+        self.by_no.values().any(|p| p.about.is_pmd)
+    }
+
+    /// The queues of a port, and who has them.
+    pub(super) fn queues_of(&self, no: PortNo) -> impl Iterator<Item = (QueueId, Option<WorkerId>)> {
+        let owner = |q: &Queue| match q.home {
+            Home::Here(_) => None,
+            Home::At(worker) => Some(worker),
+        };
+        let queues = self.by_no.get(&no).into_iter().flat_map(|p| &p.queues);
+        queues.enumerate().map(move |(i, q)| (number(i), owner(q)))
+    }
+
+    pub(super) fn home_mut(&mut self, (no, id): Key) -> Option<&mut Home> {
+        self.by_no.get_mut(&no)?.queues.get_mut(usize::from(id.0)).map(|q| &mut q.home)
+    }
+
+    /// The queues that poll threads are to poll.
+    pub(super) fn polled(&self) -> Vec<pmd::Rxq> {
+        let ports = self.by_no.iter().filter(|(_, p)| p.about.is_pmd);
+        ports
+            .flat_map(|(no, port)| {
+                port.queues.iter().enumerate().map(|(i, q)| pmd::Rxq {
+                    port: port.about.name.clone(),
+                    no: *no,
+                    queue: number(i),
+                    numa: port.about.numa,
+                    cycles: q.history.total(),
+                    pinned: port.affinity.get(&number(i)).copied(),
+                })
+            })
+            .collect()
+    }
+
+    /// The queues of the kernel's ports.
+    pub(super) fn unpolled(&self) -> Vec<Key> {
+        let ports = self.by_no.iter().filter(|(_, p)| !p.about.is_pmd);
+        ports.flat_map(|(no, p)| (0..p.queues.len()).map(|i| (*no, number(i)))).collect()
+    }
+
+    /// The queues of poll-mode ports that a worker has.
+    pub(super) fn of_worker(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
+        let ports = self.by_no.iter().filter(|(_, p)| p.about.is_pmd);
+        ports.flat_map(move |(no, port)| {
+            let mine = move |(_, q): &(usize, &Queue)| matches!(q.home, Home::At(w) if w == worker);
+            port.queues.iter().enumerate().filter(mine).map(move |(i, q)| RxqView {
+                no: *no,
+                port: &port.about.name,
+                queue: number(i),
+                history: &q.history,
+            })
+        })
+    }
+
+    /// An interval ended: what every queue took in it is remembered.
+    pub(super) fn sample(&mut self) {
+        for queue in self.by_no.values_mut().flat_map(|p| &mut p.queues) {
+            queue.history.sample(queue.load.cycles());
+        }
+    }
+}

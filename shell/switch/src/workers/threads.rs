@@ -1,0 +1,101 @@
+//! The two kinds of threads that workers run on: one that sleeps when there is nothing to do, and one that never does.
+
+use crate::cycles;
+use crate::workers::desk::Desk;
+use dpdk::thread::Registration;
+use runtime::poll_loop::Interest;
+use runtime::{Clock, Module, PollLoop, WaitSet};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use units::{CoreId, Cycles};
+
+static LOG: Module = Module::new("ovs_numa");
+
+/// Names of threads end with a number that no other thread has.
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+/// After this many polls without a packet the thread goes to sleep: a burst's next packets are often close behind.
+const IDLE_POLLS: u32 = 4;
+
+/// A polling thread reads the clock when so many cycles have passed: some tens of microseconds.
+const CLOCK_CYCLES: Cycles = Cycles(100_000);
+
+/// Starts the worker of kernel ports: it sleeps in `poll(2)` while nothing comes.
+pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
+        let mut idle = 0;
+        loop {
+            if desk.mailbox.has_mail() && !desk.obey() {
+                return;
+            }
+            if desk.worker.poll_with(poll.clock().now(), cycles::now) {
+                idle = 0;
+                continue;
+            }
+            idle += 1;
+            if idle >= IDLE_POLLS {
+                idle = 0;
+                desk.worker.rest();
+                let mut set = WaitSet::new();
+                for fd in desk.fds() {
+                    set.fd(&**fd, Interest::Read);
+                }
+                poll.block(set);
+            }
+        }
+    })
+}
+
+/// Starts a poll thread on a core of its own. Its name is that of Open vSwitch, which people look for in `top`.
+pub(super) fn polling(desk: Desk, clock: Clock, core: CoreId) -> std::io::Result<JoinHandle<()>> {
+    let name = format!("pmd-c{:02}/id:{}", core.0, NEXT_ID.fetch_add(1, Ordering::Relaxed));
+    let short: String = name.chars().take(15).collect();
+    std::thread::Builder::new().name(short).spawn(move || {
+        runtime::log::set_thread_name(&name);
+        desk.mailbox.read_here();
+        pin(core);
+        poll(desk, &clock);
+    })
+}
+
+fn poll(mut desk: Desk, clock: &Clock) {
+    let mailbox = Arc::clone(&desk.mailbox);
+    let mut registration = Registration::new();
+    let mut now = clock.now();
+    let mut read_at = cycles::now();
+    loop {
+        if mailbox.has_mail() {
+            if !desk.obey() {
+                return;
+            }
+            // DPDK may have been started since.
+            registration = registration.or_else(Registration::new);
+        }
+        if !desk.has_queues() {
+            desk.worker.rest();
+            if mailbox.is_empty() {
+                std::thread::park();
+            }
+            (now, read_at) = (clock.now(), cycles::now());
+            continue;
+        }
+        let at = cycles::now();
+        if at - read_at >= CLOCK_CYCLES {
+            (now, read_at) = (clock.now(), at);
+        }
+        desk.worker.poll_with(now, cycles::now);
+    }
+}
+
+/// Stays on this core from now on. Where that is refused (a container may have fewer) the thread runs anywhere.
+fn pin(core: CoreId) {
+    let mut set = CpuSet::new();
+    if (core.0 as usize) < CpuSet::MAX_CPU {
+        set.set(core.0 as usize);
+    }
+    if let Err(e) = sched_setaffinity(None, &set) {
+        runtime::err!(LOG, "Thread setaffinity error: {}", runtime::error_text(&e.into()));
+    }
+}
