@@ -86,7 +86,7 @@ pub(crate) fn divert(sink: Sink) {
 }
 
 /// A line of ours, from whatever thread.
-pub(crate) fn say(level: Level, text: &str) {
+pub fn say(level: Level, text: &str) {
     if let Some(sink) = SINK.get() {
         sink(level, text);
     }

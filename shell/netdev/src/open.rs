@@ -97,10 +97,8 @@ impl Netdevs {
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
             Some(Class::Vhost) => Box::new(Vhost::open(name, kind)?),
-            Some(Class::Dpdk) => {
-                let (device, told) = Dpdk::open(name, kind, options)?;
-                return Ok((Box::new(device), told));
-            }
+            // Without its options there is no device.
+            Some(Class::Dpdk) => return Ok((Box::new(Dpdk::open(name, kind, options)?), None)),
             Some(Class::Dummy) => {
                 let dummy = Dummy::new(name, kind, self.dummies_made)?;
                 self.dummies_made += 1;

@@ -21,7 +21,6 @@ pub(super) struct Settings {
 /// The options, as far as they were understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    pub devargs: Option<String>,
     pub n_rxq: u16,
     pub n_rxq_desc: u16,
     pub n_txq_desc: u16,
@@ -70,7 +69,6 @@ impl Options {
             autoneg: autoneg.unwrap_or(false),
         };
         Options {
-            devargs: options.get("dpdk-devargs").filter(|text| !text.is_empty()).cloned(),
             n_rxq: number(options, "n_rxq", 1).clamp(1, i64::from(u16::MAX)) as u16,
             n_rxq_desc,
             n_txq_desc,
@@ -115,11 +113,8 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_absent() {
-        let plain = read(&[("n_rxq", "-3"), ("dpdk-devargs", ""), ("colour", "red")], 4096);
-        assert_eq!(
-            (plain.n_rxq, plain.devargs, plain.flow_control, plain.link_interrupt),
-            (1, None, None, None)
-        );
+        let plain = read(&[("n_rxq", "-3"), ("colour", "red")], 4096);
+        assert_eq!((plain.n_rxq, plain.flow_control, plain.link_interrupt), (1, None, None));
         let rich = read(&[("n_rxq", "4"), ("rx-flow-ctrl", "true"), ("dpdk-lsc-interrupt", "false")], 4096);
         assert_eq!((rich.n_rxq, rich.link_interrupt), (4, Some(false)));
         assert_eq!(rich.flow_control, Some(FlowControl { rx: true, ..FlowControl::default() }));

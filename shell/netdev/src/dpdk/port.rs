@@ -11,6 +11,7 @@ use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
 use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
+use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
 use packet::frame::FrameBatch;
 use packet::queue::{TxQueue, TxResult};
@@ -31,6 +32,8 @@ pub struct Dpdk {
     kind: String,
     /// `None` after a change of devices that failed.
     device: Option<Ethdev>,
+    /// The options as they came.
+    asked: BTreeMap<String, String>,
     wish: Settings,
     /// The settings of the last restart, whether it worked or not.
     tried: Option<Settings>,
@@ -42,12 +45,8 @@ pub struct Dpdk {
 }
 
 impl Dpdk {
-    /// Claims the device that the options name and reads them. The notes are for the log.
-    pub fn open(
-        name: &str,
-        kind: &str,
-        options: &BTreeMap<String, String>,
-    ) -> Result<(Dpdk, Option<NetdevError>), NetdevError> {
+    /// Claims the device that the options name and reads them.
+    pub fn open(name: &str, kind: &str, options: &BTreeMap<String, String>) -> Result<Dpdk, NetdevError> {
         let devargs = options.get("dpdk-devargs").filter(|text| !text.is_empty());
         let devargs = devargs.ok_or_else(|| missing_devargs(name))?.clone();
         let device = attach(name, &devargs)?;
@@ -64,6 +63,7 @@ impl Dpdk {
             name: name.to_owned(),
             kind: kind.to_owned(),
             device: Some(device),
+            asked: options.clone(),
             wish,
             tried: None,
             admin_up: true,
@@ -72,21 +72,21 @@ impl Dpdk {
             next_txq: AtomicUsize::new(0),
             seq: 1,
         };
-        let told = port.apply(options)?;
-        Ok((port, told))
+        port.apply()?;
+        Ok(port)
     }
 
-    /// Records the options; what needs no restart is put in force. `Some`: something for the log, and no failure.
-    fn apply(&mut self, options: &BTreeMap<String, String>) -> Result<Option<NetdevError>, NetdevError> {
+    /// Reads the options; what needs no restart is put in force.
+    fn apply(&mut self) -> Result<(), NetdevError> {
         let name = self.name.clone();
-        let Some(device) = &self.device else {
-            self.wish.devargs = options.get("dpdk-devargs").cloned().unwrap_or_default();
-            return Ok(None);
-        };
+        let devargs = self.asked.get("dpdk-devargs").filter(|text| !text.is_empty());
+        self.wish.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.clone();
+        // Without one they are read when there is one again.
+        let Some(device) = &self.device else { return Ok(()) };
         let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));
         let info = device.info().map_err(failed)?;
-        let read = Options::read(&name, options, &info);
-        self.wish.devargs = read.devargs.ok_or_else(|| missing_devargs(&name))?;
+        let read = Options::read(&name, &self.asked, &info);
+        read.notes.iter().for_each(|note| log::say(Level::Info, note));
         self.wish.n_rxq = read.n_rxq;
         self.wish.n_rxq_desc = read.n_rxq_desc;
         self.wish.n_txq_desc = read.n_txq_desc;
@@ -94,10 +94,9 @@ impl Dpdk {
             return Err(NetdevError::plain(&format!("'{name}': link status interrupt is not supported.")));
         }
         self.wish.link_interrupt = read.link_interrupt.unwrap_or(true) && info.has_link_interrupt;
-        let mut notes = read.notes;
         match device.flow_control().map_err(failed)? {
             None if read.flow_control.is_some() => {
-                notes.push(format!("{name}: Flow control is not supported."));
+                log::say(Level::Warning, &format!("{name}: Flow control is not supported."));
             }
             Some(now) => {
                 let wish = read.flow_control.unwrap_or_default();
@@ -108,7 +107,7 @@ impl Dpdk {
             None => {}
         }
         self.seq += 1;
-        Ok((!notes.is_empty()).then(|| NetdevError::plain(&notes.join(" "))))
+        Ok(())
     }
 
     fn device(&self) -> Result<&Ethdev, NetdevError> {
@@ -123,7 +122,7 @@ impl Dpdk {
         }
         self.device = None;
         self.device = Some(attach(&self.name, &self.wish.devargs)?);
-        Ok(())
+        self.apply()
     }
 
     /// A word about a failure of this port.
@@ -139,13 +138,17 @@ fn missing_devargs(name: &str) -> NetdevError {
 }
 
 fn attach(name: &str, devargs: &str) -> Result<Ethdev, NetdevError> {
-    Ethdev::attach(devargs, name).map_err(|e| match e {
+    let device = Ethdev::attach(devargs, name).map_err(|e| match e {
         AttachError::NoDpdk => NetdevError::open(name, NetdevError::UNKNOWN_TYPE),
         AttachError::NotFound => NetdevError::plain(&format!("Error attaching device '{devargs}' to DPDK")),
         AttachError::InUse(by) => NetdevError::plain(&format!(
             "'{name}' is trying to use device '{devargs}' which is already in use by '{by}'"
         )),
-    })
+    })?;
+    if device.attached() {
+        log::say(Level::Info, &format!("Device '{devargs}' attached to DPDK"));
+    }
+    Ok(device)
 }
 
 impl Netdev for Dpdk {
@@ -224,7 +227,7 @@ impl Netdev for Dpdk {
         let info = device.info().map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))?;
         let live = self.tried.as_ref().unwrap_or(&self.wish);
         let facts = Facts {
-            ifindex: None,
+            ifindex: Some(facts::ifindex(&self.name)),
             mac: device.mac(),
             mtu: u32::from(live.mtu),
             admin_up: self.admin_up,
@@ -270,10 +273,8 @@ impl Netdev for Dpdk {
         Ok(())
     }
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
-        match self.apply(options)? {
-            None => Ok(false),
-            Some(told) => Err(told),
-        }
+        self.asked = options.clone();
+        self.apply().map(|()| false)
     }
     fn options(&self) -> BTreeMap<String, String> {
         let live = self.tried.as_ref().unwrap_or(&self.wish);
