@@ -113,7 +113,7 @@ fn open(
 
 /// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
 fn not_built(kind: &str) -> Option<&'static str> {
-    const LATER: [&str; 14] = [
+    const LATER: &[&str] = &[
         "vxlan",
         "geneve",
         "gre",
@@ -123,7 +123,6 @@ fn not_built(kind: &str) -> Option<&'static str> {
         "gtpu",
         "srv6",
         "bareudp",
-        "dpdk",
         "afxdp",
         "afxdp-nonpmd",
         "lisp",
@@ -213,6 +212,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
             }
             if let Some(backer) = backer {
                 backer.workers.pin(*number, affinity(interface));
+                backer.workers.set_numa(*number, netdev.numa_id());
             }
             request_mtu(&mut **netdev, interface);
             request_mac(&mut **netdev, interface, interface.name == bridge);

@@ -19,8 +19,8 @@ static DPIF: Module = Module::new("dpif_netdev");
 /// Reads the settings. What does not fit together is told, and not obeyed.
 fn read(config: &BTreeMap<String, String>) -> Polling {
     let flag = |key: &str, default: bool| config.get(key).map_or(default, |v| v == "true");
-    let named = config.get("pmd-rxq-assign").map(|name| Algorithm::parse(name));
-    let algorithm = named.unwrap_or_default().unwrap_or_else(|| {
+    let name = config.get("pmd-rxq-assign").map_or(Algorithm::default().name(), String::as_str);
+    let algorithm = Algorithm::parse(name).unwrap_or_else(|| {
         runtime::warn!(
             DPIF,
             "Unsupported rx queue to PMD assignment mode in pmd-rxq-assign. Defaulting to 'cycles'."

@@ -12,7 +12,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use units::{PortNo, QueueId};
+use units::{Millis, PortNo, QueueId};
 
 /// Names a queue.
 pub(super) type Key = (PortNo, QueueId);
@@ -65,11 +65,20 @@ pub(super) struct Desk {
     /// Orders about queues that have not come yet.
     early: Vec<(Key, Order)>,
     stopping: bool,
+    now: Millis,
 }
 
 impl Desk {
     pub(super) fn new(worker: Worker, mailbox: Arc<Mailbox>) -> Desk {
-        Desk { worker, mailbox, shelf: Vec::new(), fds: BTreeMap::new(), early: Vec::new(), stopping: false }
+        Desk {
+            worker,
+            mailbox,
+            shelf: Vec::new(),
+            fds: BTreeMap::new(),
+            early: Vec::new(),
+            stopping: false,
+            now: Millis(0),
+        }
     }
 
     /// What to sleep on.
@@ -83,7 +92,8 @@ impl Desk {
     }
 
     /// Carries out what was ordered; false when it is time to end.
-    pub(super) fn obey(&mut self) -> bool {
+    pub(super) fn obey(&mut self, now: Millis) -> bool {
+        self.now = now;
         while let Some(order) = self.mailbox.take() {
             self.carry_out(order);
         }
@@ -132,6 +142,10 @@ impl Desk {
 
     fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
         let (port, id) = key;
+        if self.worker.rxqs().any(|q| q == key) {
+            // Whatever it brought goes out by us, and before what it brings to the next worker.
+            self.worker.settle(port, id, self.now);
+        }
         let kept = self.shelf.iter().position(|q| (q.port, q.id) == key).map(|at| self.shelf.remove(at));
         let rxq = kept.or_else(|| self.worker.remove_rxq(port, id))?;
         Some((rxq, self.fds.remove(&key)))

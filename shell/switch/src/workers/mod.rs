@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use units::{CoreId, Cycles, Millis, PortNo, QueueId, WorkerId};
+use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId, WorkerId};
 
 static LOG: Module = Module::new("dpif_netdev");
 
@@ -119,6 +119,8 @@ pub struct Workers {
     /// There is something for `reconfigure` to do.
     due: bool,
     ticker: Ticker,
+    /// As of the last `tick`.
+    now: Millis,
 }
 
 impl Workers {
@@ -148,6 +150,7 @@ impl Workers {
             ports: Ports::default(),
             due: false,
             ticker: Ticker::default(),
+            now: Millis(0),
         }
     }
 
@@ -168,6 +171,11 @@ impl Workers {
     /// The queues of a port that an administrator pinned.
     pub fn pin(&mut self, no: PortNo, affinity: BTreeMap<QueueId, CoreId>) {
         self.due |= self.ports.pin(no, affinity);
+    }
+
+    /// A port's memory is on that node.
+    pub fn set_numa(&mut self, no: PortNo, numa: NumaId) {
+        self.due |= self.ports.set_numa(no, numa);
     }
 
     /// Takes a port away; when this returns no worker touches its queues any more.
@@ -348,7 +356,7 @@ impl Workers {
                 if let Runner::Inline(desk) = &mut seat.runner
                     && seat.mailbox.has_mail()
                 {
-                    desk.obey();
+                    desk.obey(self.now);
                     busy = true;
                 }
             }
@@ -389,6 +397,7 @@ impl Workers {
 
     /// Remembers how busy queues and workers were, whenever an interval has ended.
     pub fn tick(&mut self, datapath: &Datapath, now: Millis) {
+        self.now = now;
         if !self.ticker.due(now) {
             return;
         }

@@ -87,6 +87,17 @@ impl Ports {
         }
     }
 
+    /// A port's memory is on that node. Whether that changed anything.
+    pub(super) fn set_numa(&mut self, no: PortNo, numa: NumaId) -> bool {
+        match self.by_no.get_mut(&no) {
+            Some(port) if port.about.numa != numa => {
+                port.about.numa = numa;
+                port.about.is_pmd
+            }
+            _ => false,
+        }
+    }
+
     /// Whether poll threads are concerned.
     pub(super) fn remove(&mut self, no: PortNo) -> bool {
         self.by_no.remove(&no).is_some_and(|p| p.about.is_pmd)

@@ -27,7 +27,7 @@ pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHa
     std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
         let mut idle = 0;
         loop {
-            if desk.mailbox.has_mail() && !desk.obey() {
+            if desk.mailbox.has_mail() && !desk.obey(poll.clock().now()) {
                 return;
             }
             if desk.worker.poll_with(poll.clock().now(), cycles::now) {
@@ -67,7 +67,7 @@ fn poll(mut desk: Desk, clock: &Clock) {
     let mut read_at = cycles::now();
     loop {
         if mailbox.has_mail() {
-            if !desk.obey() {
+            if !desk.obey(clock.now()) {
                 return;
             }
             // DPDK may have been started since.
