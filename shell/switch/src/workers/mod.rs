@@ -436,3 +436,6 @@ impl Drop for Workers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Queues change hands under load: nothing is lost, nothing overtakes, nobody waits.
+
+use super::*;
+use datapath::Config;
+use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use dpif::{DpAction, NoOwner};
+use flow::Flow;
+use flow::compose::compose;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const QUEUES: usize = 3;
+/// Where compose() leaves the number of a packet: its source address.
+const FLOW: Flow = Flow { dl_type: 0x0800, nw_proto: 17, ..Flow::ZERO };
+const ADDRESS: usize = 14 + 12;
+
+/// A device that polls: numbered packets, as fast as they are taken.
+struct Source {
+    queue: usize,
+    next: u32,
+    packet: Vec<u8>,
+    made: Arc<[AtomicU64; QUEUES]>,
+}
+
+impl RxQueue for Source {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, _: usize) -> RxResult {
+        for _ in 0..4 {
+            let number = (self.queue as u32) << 28 | self.next;
+            self.next += 1;
+            self.packet[ADDRESS..ADDRESS + 4].copy_from_slice(&number.to_be_bytes());
+            out.extend(pool.frame_of(&self.packet));
+        }
+        self.made[self.queue].store(u64::from(self.next), Ordering::Relaxed);
+        RxResult::default()
+    }
+}
+
+/// What arrived of each queue, and how often something came that was not next.
+#[derive(Default)]
+struct Arrived {
+    next: [AtomicU64; QUEUES],
+    wrong: AtomicU64,
+}
+
+struct Sink(Arc<Arrived>);
+
+impl TxQueue for Sink {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        for frame in frames.iter() {
+            let bytes = frame.bytes()[ADDRESS..ADDRESS + 4].try_into().unwrap();
+            let number = u32::from_be_bytes(bytes);
+            let queue = (number >> 28) as usize;
+            // Two workers may send different queues at once, never the same one.
+            let due = self.0.next[queue].fetch_add(1, Ordering::Relaxed);
+            if due != u64::from(number & 0x0fff_ffff) {
+                self.0.wrong.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        TxResult { sent: frames.len() as u32, ..TxResult::default() }
+    }
+}
+
+/// Two poll threads, a source with some queues, a sink with a tx queue for each worker.
+struct Bed {
+    datapath: Arc<Datapath>,
+    workers: Workers,
+    made: Arc<[AtomicU64; QUEUES]>,
+    arrived: Arc<Arrived>,
+}
+
+const IN: PortNo = PortNo(1);
+const OUT: PortNo = PortNo(2);
+
+fn bed(queues: usize) -> Bed {
+    let datapath = Datapath::new(&Config::default());
+    let arrived = Arc::new(Arrived::default());
+    let sink = || Box::new(Sink(Arc::clone(&arrived))) as Box<dyn TxQueue>;
+    datapath.add_port(IN, vec![sink()]).unwrap();
+    datapath.add_port(OUT, vec![sink(), sink(), sink()]).unwrap();
+    let key = Flow { in_port: IN.0, ..FLOW };
+    let mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
+    datapath.flow_put(&key, &mask, Arc::new([DpAction::Output(OUT)]), Arc::new(NoOwner)).unwrap();
+    let topology = Arc::new(Topology::parse("0,0").unwrap());
+    let mut workers = Workers::threads(&datapath, &topology, &Clock::new()).unwrap();
+    workers.configure(&Polling { mask: Some("3".to_owned()), ..Polling::default() });
+    let made: Arc<[AtomicU64; QUEUES]> = Arc::default();
+    let source = |queue| {
+        let packet = compose(&FLOW, &[]);
+        let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&made) });
+        RxHandle { queue, poll_fd: None }
+    };
+    let about = PolledPort { name: "in".to_owned(), is_pmd: true, ..PolledPort::default() };
+    workers.add(IN, about, (0..queues).map(source).collect());
+    workers.reconfigure(&datapath);
+    Bed { datapath, workers, made, arrived }
+}
+
+impl Bed {
+    /// Waits until every queue has been polled since.
+    fn wait_for_packets(&self, queues: usize) {
+        let sum = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let (before, start) = (sum(), Instant::now());
+        while sum().iter().zip(&before).any(|(now, before)| now == before) {
+            assert!(start.elapsed() < Duration::from_secs(20), "a queue is polled no more");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes the port away; all that it brought must have arrived.
+    fn finish(mut self, queues: usize) {
+        self.workers.remove(IN);
+        self.workers.settle();
+        for q in 0..queues {
+            let (made, arrived) = (&self.made[q], &self.arrived.next[q]);
+            assert_eq!(made.load(Ordering::Relaxed), arrived.load(Ordering::Relaxed), "queue {q}");
+        }
+        assert_eq!(self.arrived.wrong.load(Ordering::Relaxed), 0);
+        drop(self.workers);
+        let tally = self.datapath.tally();
+        assert_eq!(tally.balance(), 0);
+        assert_eq!((tally.get(Event::Received), tally.dropped_total()), (tally.get(Event::Sent), 0));
+    }
+}
+
+#[test]
+fn ten_thousand_queues_change_hands_in_order() {
+    let mut bed = bed(QUEUES);
+    let workers = [worker_of(CoreId(0)), worker_of(CoreId(1))];
+    for i in 0..10_000usize {
+        let queue = QueueId((i % QUEUES) as u16);
+        bed.workers.send((IN, queue), workers[i / QUEUES % 2], true);
+        if i % 100 == 0 {
+            bed.wait_for_packets(QUEUES);
+        }
+    }
+    bed.wait_for_packets(QUEUES);
+    bed.finish(QUEUES);
+}
+
+#[test]
+fn poll_threads_come_and_go_with_the_mask() {
+    let mut bed = bed(2);
+    for mask in ["1", "3", "2", "1", "3"] {
+        bed.workers.configure(&Polling { mask: Some(mask.to_owned()), ..Polling::default() });
+        bed.workers.reconfigure(&bed.datapath);
+        let cores: u32 = bed.workers.places().iter().filter(|p| p.id != MAIN).map(|p| 1 << p.core.0).sum();
+        assert_eq!(format!("{cores:x}"), mask);
+        bed.wait_for_packets(2);
+    }
+    bed.finish(2);
+}
+
+#[test]
+fn new_tx_queues_and_old_ones_dropped() {
+    let mut bed = bed(1);
+    bed.wait_for_packets(1);
+    let old = Arc::strong_count(&bed.arrived);
+    let sink = Box::new(Sink(Arc::clone(&bed.arrived)));
+    bed.datapath.set_tx_queues(OUT, vec![sink]).unwrap();
+    bed.workers.settle();
+    // Three went and one came.
+    assert_eq!(Arc::strong_count(&bed.arrived), old - 2);
+    bed.wait_for_packets(1);
+    bed.finish(1);
+}
