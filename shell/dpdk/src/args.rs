@@ -156,6 +156,19 @@ impl Arguments {
     }
 }
 
+/// Whether the process is to share another one's environment. It would wait for that one, for ever; and threads cannot
+/// be registered in it.
+pub(crate) fn is_secondary(words: &[String]) -> bool {
+    let option = "--proc-type";
+    let values = words.iter().zip(words.iter().skip(1).map(String::as_str).chain([""]));
+    values
+        .filter_map(|(word, next)| match word.strip_prefix(option)? {
+            "" => Some(next),
+            attached => attached.strip_prefix('='),
+        })
+        .any(|value| value != "primary")
+}
+
 /// How much ordinary memory stands for the huge pages that the database asks for.
 fn plain_megabytes<'a>(get: impl Fn(&str) -> Option<&'a str>) -> u64 {
     let sum = |key| {
@@ -275,6 +288,13 @@ mod tests {
         let chosen = ("dpdk-extra", "--no-huge -m 64");
         assert_eq!(text(&[chosen], true), "ovs-vswitchd --no-huge -m 64 --no-shconf --lcores 0@1");
         assert!(text(&[("dpdk-extra", "--socket-mem 64")], false).ends_with("--in-memory --lcores 0@1"));
+    }
+
+    #[test]
+    fn only_a_primary_process_will_do() {
+        let secondary = |extra| is_secondary(&made(&[("dpdk-extra", extra)], true).words);
+        assert!(secondary("--proc-type=secondary") && secondary("--proc-type auto"));
+        assert!(!secondary("--proc-type=primary") && !secondary("--no-pci"));
     }
 
     #[test]

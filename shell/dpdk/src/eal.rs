@@ -4,7 +4,7 @@
 //! to its main lcore, and the thread then sleeps for ever, so no other thread's affinity changes. A start that fails
 //! cannot be repeated, and one that goes wrong badly would end the process: see `rehearsal`.
 
-use crate::args::{Arguments, Machine};
+use crate::args::{self, Arguments, Machine};
 use crate::log::{self, Level, Note, Sink};
 use crate::rehearsal;
 use crate::settings::{self, Settings};
@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// So long a start may take. Clearing many gigabytes of huge pages takes its time.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(60);
 
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -69,6 +69,9 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::look());
     tell(notes);
     (options.sink)(Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
+    if args::is_secondary(&words) {
+        return Err(EalError("a secondary process of DPDK cannot be a switch".to_owned()));
+    }
     rehearse(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
     start(words, options.sink).map_err(EalError)?;

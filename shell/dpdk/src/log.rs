@@ -128,15 +128,16 @@ unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isi
     n as isize
 }
 
-/// Keeps a line with the last ones, unless it is there.
+/// Keeps a line with the last ones, unless it is there: the environment logs its last words twice, once as fatal.
 pub(crate) fn keep(lines: &mut Vec<String>, line: &str) {
-    if lines.iter().any(|l| l == line) {
+    let line = line.replacen(" FATAL: ", " ", 1);
+    if lines.contains(&line) {
         return;
     }
     if lines.len() == KEPT {
         lines.remove(0);
     }
-    lines.push(line.to_owned());
+    lines.push(line);
 }
 
 /// Sets the level of the components whose names match a shell pattern. `false`: DPDK refuses it.
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn the_last_grave_lines_are_kept() {
         let mut lines = Vec::new();
-        ["a", "b", "c", "c", "d"].iter().for_each(|l| keep(&mut lines, l));
-        assert_eq!(lines, ["b", "c", "d"]);
+        ["a", "b", "E: FATAL: c", "E: c", "d"].iter().for_each(|l| keep(&mut lines, l));
+        assert_eq!(lines, ["b", "E: c", "d"]);
     }
 }

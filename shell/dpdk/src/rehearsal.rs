@@ -39,7 +39,10 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     log::divert(|level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = eal::bring_up(&words) {
-        eprintln!("<{}>{text}", Level::Error as u8);
+        // Grave lines are out already.
+        if log::grave().is_empty() {
+            eprintln!("<{}>{text}", Level::Error as u8);
+        }
         return ExitCode::FAILURE;
     }
     let mut out = std::io::stdout();
