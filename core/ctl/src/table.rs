@@ -125,6 +125,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("mdb/flush", "[bridge]", 0, 1),
     c("mdb/show", "bridge", 1, 1),
     c("memory/show", "", 0, 0),
+    c("netdev-dpdk/detach", "pci address of device", 1, 1),
     c("netdev-dpdk/get-mempool-info", "[netdev]", 0, 1),
     c("netdev-dpdk/set-admin-state", "[netdev] up|down", 1, 2),
     c("netdev-dummy/conn-state", "[netdev]", 0, 1),

@@ -46,6 +46,9 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         Err(text) if running.failed.get(name) == Some(&text) => {}
         Err(text) => {
             runtime::warn!(LOG, "{text}");
+            if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.dpdk) {
+                runtime::warn!(LOG, "{name}: {why}");
+            }
             running.failed.insert(name.to_owned(), text);
         }
     }

@@ -91,6 +91,17 @@ impl Switch {
     }
 }
 
+/// Why ports of this type cannot be: for the log, since the row has only the words of Open vSwitch.
+pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
+    if !kind.starts_with("dpdk") || eal::initialized() {
+        return None;
+    }
+    Some(match start {
+        DpdkStart::Tried => "DPDK could not be initialized, as was told then",
+        DpdkStart::Unknown | DpdkStart::Off => "DPDK is not enabled; other_config:dpdk-init enables it",
+    })
+}
+
 /// `dpdk-init` is `true` or `try`.
 fn asked_for(desired: &Desired) -> bool {
     let value = desired.other_config.get("dpdk-init").map_or("", String::as_str);

@@ -22,6 +22,7 @@ pub use queue::{EthRx, EthTx};
 pub use run::Config;
 pub use stats::Counters;
 
+use crate::mempool::Mempool;
 use crate::{eal, log};
 use dpdk_sys as sys;
 use run::Running;
@@ -288,6 +289,11 @@ impl Ethdev {
     /// Number of receive and of transmit queues; none while it is stopped.
     pub fn queues(&self) -> (usize, usize) {
         self.running.as_ref().map_or((0, 0), |r| (r.n_rxq(), r.n_txq()))
+    }
+
+    /// Its memory pool; `None` while it is stopped.
+    pub fn mempool(&self) -> Option<&Mempool> {
+        self.running.as_ref().map(|running| &running.mempool)
     }
 
     /// Its receive queues; each may be polled by one thread. To be called once after a start.

@@ -170,6 +170,10 @@ impl Netdev for Dpdk {
     fn numa_id(&self) -> NumaId {
         self.device.as_ref().map_or(NumaId(0), Ethdev::numa_id)
     }
+    fn mempool_info(&self) -> Option<String> {
+        let mempool = self.device.as_ref().and_then(Ethdev::mempool);
+        Some(mempool.map(Mempool::info).unwrap_or_default())
+    }
     fn set_senders(&mut self, workers: usize) {
         self.wish.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
     }

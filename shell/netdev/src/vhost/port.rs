@@ -163,6 +163,9 @@ impl Netdev for Vhost {
     fn numa_id(&self) -> NumaId {
         NumaId(self.shape.numa)
     }
+    fn mempool_info(&self) -> Option<String> {
+        Some(self.pool.as_ref().map(Mempool::info).unwrap_or_default())
+    }
     fn rxq_enabled(&self, queue: QueueId) -> bool {
         // One without a guest is shown as on, as the peer does for queue 0.
         match &self.socket {

@@ -14,6 +14,7 @@ pub const DPDK_COMMANDS: &[&str] = &[
     "dpdk/lcore-list",
     "dpdk/log-list",
     "dpdk/log-set",
+    "netdev-dpdk/detach",
     "netdev-dpdk/get-mempool-info",
     "netdev-dpdk/set-admin-state",
 ];
@@ -25,6 +26,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         "dpdk/lcore-list" => dumped(dump::lcores()),
         "dpdk/log-list" => dumped(dump::log_levels()),
         "dpdk/log-set" => log_set(args).into(),
+        "netdev-dpdk/detach" => detach(args).into(),
         "netdev-dpdk/get-mempool-info" => mempool_info(switch, args).into(),
         "netdev-dpdk/set-admin-state" => set_admin_state(switch, args).into(),
         _ => unknown(name),
@@ -48,6 +50,12 @@ fn log_set(args: &[String]) -> Result<String, String> {
         }
     }
     Ok(String::new())
+}
+
+fn detach(args: &[String]) -> Result<String, String> {
+    let device = args.first().map_or("", String::as_str);
+    ::dpdk::ethdev::detach(device)?;
+    Ok(format!("All devices shared with device '{device}' have been detached"))
 }
 
 const NOT_DPDK: &str = "Not a DPDK Interface";
