@@ -16,10 +16,25 @@ def huge_pages_free():
     return free
 
 
-def started(**config):
+class WithoutHugePages(lab.Switch):
+    """A switch that sees no huge pages, however many there are."""
+
+    def binary(self):
+        script = self.dir + "/hidden"
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\nmount -t tmpfs tmpfs /sys/kernel/mm/hugepages && exec '%s' \"$@\"\n" % super().binary())
+        os.chmod(script, 0o755)
+        starter = self.dir + "/start"
+        with open(starter, "w") as f:
+            f.write("#!/bin/sh\nexec unshare --mount '%s' \"$@\"\n" % script)
+        os.chmod(starter, 0o755)
+        return starter
+
+
+def started(switch=lab.Switch, **config):
     """A switch with these settings (`_` for `-`) from its first moment."""
     lab.need_root()
-    s = lab.Switch()
+    s = switch()
     start_daemon, s.start_daemon = s.start_daemon, lambda: None
     s.start()
     s.vsctl("--no-wait", "set", "Open_vSwitch", ".",
@@ -88,11 +103,22 @@ def test_without_huge_pages():
     s = started(dpdk_init="true", dpdk_extra="--no-pci --no-telemetry --in-memory --no-huge -m 64", dpdk_lcore_mask="1")
     assert initialized(s) == "true", s.log()
     assert "--in-memory is left out" in s.log()
-    main, *others = threads(s)
+    s.add_bridge("br0")
     with open("/proc/self/status") as f:
         ours = next(line.split()[1] for line in f if line.startswith("Cpus_allowed_list"))
-    assert main[1] == ours, main
-    assert ("dpdk-main", "0") in others, others
+    of = threads(s)
+    assert ("dpdk-main", "0") in of, of
+    free = [t for t in of if not t[0].startswith(("dpdk-", "eal-", "rte_", "pmd-"))]
+    assert of[0] in free and all(cores == ours for _, cores in free), of
+
+
+def test_no_huge_pages_left():
+    """Where there are none and the user did not choose, ordinary memory serves, and the log says so."""
+    lab.need("unshare")
+    s = started(WithoutHugePages, dpdk_init="true", dpdk_extra="--no-pci --no-telemetry", dpdk_socket_mem=MEMORY)
+    assert initialized(s) == "true", s.log()
+    assert "--no-huge -m %s" % MEMORY in s.log(), s.log()
+    assert "|dpdk|WARN|there are no free huge pages: DPDK uses ordinary memory" in s.log()
 
 
 def test_with_huge_pages():

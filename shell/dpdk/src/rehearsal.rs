@@ -158,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_does_not_come_up_is_a_failure() {
+        // The program that is started again is this test, which knows no such argument.
+        let outcome = rehearse(&["test".to_owned(), "-m".to_owned()], Duration::from_secs(20));
+        assert!(outcome.failure.is_some());
+        assert!(outcome.lines.iter().all(|(level, _)| *level == Level::Error));
+    }
+
+    #[test]
     fn only_the_hidden_argument_makes_a_child() {
         assert!(run_if_child(&["sluiced".to_owned(), "--version".to_owned()]).is_none());
         assert!(run_if_child(&[]).is_none());
