@@ -106,9 +106,13 @@ fn configure(
     let socket = config.numa.0;
     loop {
         // SAFETY: the port is ours and stopped; `conf` outlives the call.
-        check("eth_dev setup error", unsafe {
-            sys::rte_eth_dev_configure(port, n_rxq, n_txq, &raw const conf)
-        })?;
+        let code = unsafe { sys::rte_eth_dev_configure(port, n_rxq, n_txq, &raw const conf) };
+        if code < 0 && n_rxq != n_txq {
+            // Some (tap) want as many of the one as of the other. Senders can share.
+            (n_rxq, n_txq) = (n_rxq.min(n_txq), n_rxq.min(n_txq));
+            continue;
+        }
+        check("eth_dev setup error", code)?;
         // SAFETY: as above. A driver without this call keeps its own MTU.
         let code = unsafe { sys::rte_eth_dev_set_mtu(port, config.mtu) };
         if code != -libc::ENOTSUP {
