@@ -85,7 +85,7 @@ fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
     let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"");
     bed.send(1, &bytes);
-    bed.worker.settle(PortNo(1), QueueId(0), Millis(bed.now));
+    bed.worker.settle(PortNo(1));
     assert_eq!((bed.tx[1].take().len(), parked(&bed)), (1, 0));
     while server.serve() {}
     bed.run();
@@ -230,7 +230,7 @@ fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
             }
             Step::Answer(..) => {}
             Step::Flush => bed.datapath.flow_flush(Millis(bed.now)),
-            Step::Settle => bed.worker.settle(PortNo(1), QueueId(0), Millis(bed.now)),
+            Step::Settle => bed.worker.settle(PortNo(1)),
         }
         sort(&bed.tx, &mut sent);
     }
@@ -314,7 +314,7 @@ fn a_port_that_goes_takes_its_parked_packets_with_it() {
                 worker.poll(Millis(u64::from(round)), Cycles(0));
             }
             if round % 3 == 0 {
-                worker.settle(PortNo(1), QueueId(0), Millis(u64::from(round)));
+                worker.settle(PortNo(1));
             }
             assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
             datapath.del_port(PortNo(1)).unwrap();

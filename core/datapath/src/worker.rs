@@ -106,9 +106,10 @@ impl Worker {
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
-    /// Nothing that this queue brought is parked afterwards: it is translated here and now, and sent. To be called
-    /// between turns before the queue is handed over. (All that is parked of its port goes the same way.)
-    pub fn settle(&mut self, port: PortNo, _id: QueueId, now: Millis) {
+    /// Nothing that this port's queues brought is parked afterwards: it is translated here and now, and sent. To be
+    /// called between turns, before one of them is handed over.
+    pub fn settle(&mut self, port: PortNo) {
+        let now = self.now;
         self.begin(now);
         let guard = self.reader.enter();
         park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);

@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::handler::Handler;
+use crate::handlers::Handlers;
 use crate::patch::PatchCounters;
 use crate::workers::{PolledPort, Workers};
 use datapath::Datapath;
@@ -36,6 +37,8 @@ pub struct Backer {
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
+    /// Who translates for those who poll.
+    pub handlers: Handlers,
     /// Who polls.
     pub workers: Workers,
     /// Its ports.
@@ -92,6 +95,7 @@ impl Backer {
             control,
             handler,
             patches,
+            handlers: Handlers::default(),
             workers,
             // The datapath's own port: it has a name and a number, and no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),

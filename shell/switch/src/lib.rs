@@ -3,7 +3,8 @@
 //! A turn of the main loop (`run`) reads the database (`database`), brings the switch to what it wants (`reconfigure`,
 //! `add_interface`, `configure_bridge`), serves OpenFlow (`openflow`) and the control socket (`commands`), publishes
 //! what changed for those who translate (`publish`, `control`) and mends megaflows (`revalidate`), and writes back what
-//! the database shows of it (`status`). Packets are the workers' matter (`workers`), misses are answered in `handler`.
+//! the database shows of it (`status`). Packets are the workers' matter (`workers`), misses are answered in `handler`,
+//! by threads of their own (`handlers`).
 
 mod add_interface;
 pub mod backer;
@@ -22,6 +23,7 @@ mod flow_log;
 mod group_log;
 mod hand_made;
 pub mod handler;
+mod handlers;
 mod identity;
 mod limits;
 pub mod macs;

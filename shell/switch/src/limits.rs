@@ -19,7 +19,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "userspace-tso-enable",
     "hw-offload",
     "hw-offload-priority",
-    "n-handler-threads",
     "n-revalidator-threads",
     "max-revalidator",
     "min-revalidate-pps",

@@ -70,6 +70,7 @@ impl Switch {
     /// this returns. Otherwise packets have a thread of their own, and changes are published once a turn.
     pub(crate) fn run_packets(&mut self) {
         self.run_workers();
+        self.run_handlers();
         if !self.options.dummy_mode() {
             self.do_deeds();
             return;

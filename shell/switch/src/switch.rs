@@ -65,6 +65,8 @@ pub struct Switch {
     pub greeted: bool,
     /// What became of DPDK.
     pub dpdk: crate::dpdk_start::DpdkStart,
+    /// The cores that this process may use.
+    pub(crate) cores: BTreeSet<u32>,
     /// Name and version of the operating system.
     pub system: (String, String),
 }
@@ -115,6 +117,7 @@ impl Switch {
             statistics_due: false,
             greeted: false,
             dpdk: Default::default(),
+            cores: crate::handlers::allowed_cores(),
             system: (
                 uname.sysname().to_string_lossy().to_lowercase(),
                 uname.release().to_string_lossy().into_owned(),

@@ -103,10 +103,14 @@ impl Desk {
     fn carry_out(&mut self, order: Order) {
         match order {
             Order::Take(t) => self.take(t),
-            Order::Give(key, to, polled) => match self.let_go(key) {
-                Some((rxq, fd)) => to.post(Order::Take(Travelling { rxq, fd, polled })),
-                None => self.early.push((key, Order::Give(key, to, polled))),
-            },
+            Order::Give(key, to, polled) => {
+                // What waits for an answer goes before what the next worker receives.
+                self.worker.settle(key.0);
+                match self.let_go(key) {
+                    Some((rxq, fd)) => to.post(Order::Take(Travelling { rxq, fd, polled })),
+                    None => self.early.push((key, Order::Give(key, to, polled))),
+                }
+            }
             Order::Drop(key, done) => match self.let_go(key) {
                 Some(gone) => {
                     drop(gone);

@@ -41,6 +41,11 @@ impl Mailbox {
         orders.push_back(order);
         self.full.store(true, Ordering::Relaxed);
         drop(orders);
+        self.ring();
+    }
+
+    /// Wakes the worker, should it sleep.
+    pub(super) fn ring(&self) {
         match &self.bell {
             Bell::None => {}
             Bell::Waker(waker) => waker.wake(),

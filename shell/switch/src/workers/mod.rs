@@ -108,6 +108,13 @@ pub struct SeatLoad {
     pub all: History,
 }
 
+/// A worker on a thread of its own lets handler threads translate for it.
+fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
+    let bell = Arc::clone(mailbox);
+    worker.park_misses(datapath::park::Limits::default(), Arc::new(move || bell.ring()), cycles::now);
+    worker
+}
+
 /// All workers of one datapath.
 pub struct Workers {
     mode: Mode,
@@ -135,7 +142,8 @@ impl Workers {
     pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Bell::Waker(poll.waker())));
-        let desk = Desk::new(datapath.worker(MAIN, 0), Arc::clone(&mailbox));
+        let worker = parking(datapath.worker(MAIN, 0), &mailbox);
+        let desk = Desk::new(worker, Arc::clone(&mailbox));
         let thread = threads::sleeping(desk, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
     }
@@ -298,10 +306,12 @@ impl Workers {
             Mode::Threads(_) => Bell::Thread(Default::default()),
         };
         let mailbox = Arc::new(Mailbox::new(bell));
-        let desk = Desk::new(worker, Arc::clone(&mailbox));
         let runner = match &self.mode {
-            Mode::Inline => Runner::Inline(Box::new(desk)),
-            Mode::Threads(clock) => Runner::Thread(threads::polling(desk, clock.clone(), place.core)?),
+            Mode::Inline => Runner::Inline(Box::new(Desk::new(worker, Arc::clone(&mailbox)))),
+            Mode::Threads(clock) => {
+                let desk = Desk::new(parking(worker, &mailbox), Arc::clone(&mailbox));
+                Runner::Thread(threads::polling(desk, clock.clone(), place.core)?)
+            }
         };
         Ok(Seat { place, mailbox, runner, load: SeatLoad::default() })
     }

@@ -1,0 +1,224 @@
+//! The threads that translate misses, so that the workers need not: how many there are, on which cores, and their sleep.
+//!
+//! They run where no poll thread does; if every core polls there are none, and the workers translate by themselves. In
+//! dummy mode, where scheduling must not show, there are none either. A change of their number or of the cores ends all
+//! of them and starts others; what waits meanwhile goes back to the workers.
+//!
+//! A thread that finds nothing to do parks. Who queues something wakes one, by a load if none sleeps; one that wakes to
+//! more than it can do alone wakes the next.
+
+use crate::switch::Switch;
+use datapath::{Datapath, UpcallServer};
+use runtime::Module;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, Thread};
+use units::CoreId;
+
+static LOG: Module = Module::new("ofproto_dpif_upcall");
+
+/// The most threads of a datapath.
+const MOST: usize = 128;
+
+/// What threads there are to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// So many.
+    pub threads: usize,
+    /// On these cores.
+    pub cores: BTreeSet<u32>,
+}
+
+impl Plan {
+    /// `asked`: `n-handler-threads`. `allowed`: the cores of this process; `polled`: those that poll threads have.
+    ///
+    /// Unasked, there are as many as Open vSwitch has (a quarter of the cores and one are for revalidators), but no
+    /// more than there are cores for them.
+    pub fn new(asked: Option<usize>, allowed: &BTreeSet<u32>, polled: &BTreeSet<u32>) -> Plan {
+        let cores: BTreeSet<u32> = allowed.difference(polled).copied().collect();
+        if cores.is_empty() {
+            return Plan::default();
+        }
+        let n = allowed.len();
+        let unasked = n.saturating_sub(n / 4 + 1).min(cores.len());
+        Plan { threads: asked.unwrap_or(unasked).clamp(1, MOST), cores }
+    }
+
+    /// `other_config:n-handler-threads`
+    fn asked(config: &BTreeMap<String, String>) -> Option<usize> {
+        config.get("n-handler-threads")?.parse().ok()
+    }
+}
+
+/// Where a thread sleeps.
+#[derive(Default)]
+struct Bed {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+struct House {
+    beds: Vec<Bed>,
+    closing: AtomicBool,
+}
+
+impl House {
+    /// Wakes one that sleeps, if any does.
+    fn wake_one(&self) {
+        for bed in &self.beds {
+            if bed.asleep.load(Ordering::SeqCst) && bed.asleep.swap(false, Ordering::SeqCst) {
+                if let Some(thread) = bed.thread.get() {
+                    thread.unpark();
+                }
+                return;
+            }
+        }
+    }
+
+    fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.beds.iter().filter_map(|b| b.thread.get()).for_each(Thread::unpark);
+    }
+}
+
+/// The threads of one datapath.
+#[derive(Default)]
+pub struct Handlers {
+    plan: Plan,
+    house: Option<Arc<House>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Handlers {
+    /// Brings the threads to what is planned.
+    pub fn set(&mut self, datapath: &Arc<Datapath>, plan: &Plan) {
+        if self.plan == *plan {
+            return;
+        }
+        self.stop();
+        self.plan = plan.clone();
+        if plan.threads == 0 {
+            return;
+        }
+        runtime::info!(LOG, "Starting {} handler threads", plan.threads);
+        let beds = (0..plan.threads).map(|_| Bed::default()).collect();
+        let house = Arc::new(House { beds, closing: AtomicBool::new(false) });
+        let bell = Arc::clone(&house);
+        datapath.set_upcall_wake(Arc::new(move || bell.wake_one()));
+        for i in 0..plan.threads {
+            let (house, datapath, cores) = (Arc::clone(&house), Arc::clone(datapath), plan.cores.clone());
+            let name = format!("handler{}", i + 1);
+            let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
+                runtime::log::set_thread_name(&name);
+                stay_on(&cores);
+                serve(&house, i, &datapath, datapath.upcall_server());
+            });
+            match thread {
+                Ok(thread) => self.threads.push(thread),
+                Err(e) => runtime::err!(LOG, "handler thread: {}", runtime::error_text(&e)),
+            }
+        }
+        self.house = Some(house);
+    }
+
+    fn stop(&mut self) {
+        if let Some(house) = self.house.take() {
+            house.close();
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handlers {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(house: &House, i: usize, datapath: &Datapath, mut server: UpcallServer) {
+    let Some(bed) = house.beds.get(i) else { return };
+    let _ = bed.thread.set(std::thread::current());
+    while !house.closing.load(Ordering::SeqCst) {
+        if server.serve() {
+            continue;
+        }
+        bed.asleep.store(true, Ordering::SeqCst);
+        // Who queues after this look sees that we sleep; a wake before we park makes the park return at once.
+        if datapath.upcalls_waiting() == 0 && !house.closing.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+        bed.asleep.store(false, Ordering::SeqCst);
+        if datapath.upcalls_waiting() > 1 {
+            house.wake_one();
+        }
+    }
+}
+
+/// Keeps the calling thread off other cores.
+fn stay_on(cores: &BTreeSet<u32>) {
+    let mut set = CpuSet::new();
+    cores.iter().map(|&c| c as usize).filter(|&c| c < CpuSet::MAX_CPU).for_each(|c| set.set(c));
+    if let Err(e) = sched_setaffinity(None, &set) {
+        runtime::warn!(LOG, "handler thread affinity: {}", runtime::error_text(&e.into()));
+    }
+}
+
+/// The cores that this process may use.
+pub(crate) fn allowed_cores() -> BTreeSet<u32> {
+    let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|&c| set.is_set(c)).map(|c| c as u32).collect()
+}
+
+impl Switch {
+    /// Brings the threads to what the database and the poll threads leave room for. To be called after these changed.
+    pub(crate) fn run_handlers(&mut self) {
+        if self.options.dummy_mode() {
+            return;
+        }
+        let made = self.hand_made.values().map(|m| &m.backer);
+        let places = self.backers.values().chain(made).flat_map(|b| b.workers.places());
+        let polled = places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect();
+        let plan = Plan::new(Plan::asked(&self.applied.other_config), &self.cores, &polled);
+        let made = self.hand_made.values_mut().map(|m| &mut m.backer);
+        for backer in self.backers.values_mut().chain(made) {
+            backer.handlers.set(&backer.datapath, &plan);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cores(list: &[u32]) -> BTreeSet<u32> {
+        list.iter().copied().collect()
+    }
+
+    #[test]
+    fn as_many_as_there_is_room_for() {
+        let all = cores(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        let n = |asked, polled: &[u32]| Plan::new(asked, &all, &cores(polled)).threads;
+        assert_eq!((n(None, &[]), n(None, &[1, 2, 3, 4, 5]), n(None, &[0, 1, 2, 3, 4, 5, 6, 7])), (5, 3, 0));
+        assert_eq!((n(Some(2), &[1]), n(Some(0), &[]), n(Some(99), &[0])), (2, 1, 99));
+        assert_eq!(n(Some(4), &[0, 1, 2, 3, 4, 5, 6, 7]), 0);
+        assert_eq!(Plan::new(None, &cores(&[0, 1]), &cores(&[1])), Plan { threads: 1, cores: cores(&[0]) });
+        assert_eq!(Plan::new(None, &cores(&[0]), &cores(&[])).threads, 1);
+    }
+
+    #[test]
+    fn threads_start_and_end_and_hold_nothing_back() {
+        let datapath = Datapath::new(&datapath::Config::default());
+        let mut handlers = Handlers::default();
+        let all = allowed_cores();
+        for threads in [1, 3, 0, 2] {
+            handlers.set(&datapath, &Plan { threads, cores: all.clone() });
+            assert_eq!(handlers.threads.len(), threads);
+        }
+        drop(handlers);
+        assert_eq!(Arc::strong_count(&datapath), 1);
+    }
+}
