@@ -4,7 +4,7 @@
 use crate::park::Limits;
 use crate::tests::{Bed, Control, Rule, Wire, all, out, tcp};
 use crate::upcalls::Request;
-use crate::{Config, Datapath, Event, UpcallServer};
+use crate::{Event, UpcallServer};
 use dpif::*;
 use flow::Flow;
 use flow::compose::compose;
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::{Cycles, Millis, PortNo, QueueId};
 
 thread_local!(static CYCLES: Cell<u64> = const { Cell::new(0) });
 
@@ -280,53 +280,4 @@ proptest! {
             prop_assert!(tight && ours.dropped(DropReason::UpcallBacklog) == ours.dropped_total());
         }
     }
-}
-
-/// A port goes while its upcalls are out, again and again, with a server that is slow to answer.
-#[test]
-fn a_port_that_goes_takes_its_parked_packets_with_it() {
-    let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42 });
-    let by_src = Flow { nw_src: u32::MAX, ..Flow::ZERO };
-    let control = Control::default();
-    let none = (Flow { nw_src: 1 << 31, ..Flow::ZERO }, by_src, vec![]);
-    control.rules.lock().unwrap().extend([none, all(vec![out(2)])]);
-    datapath.set_handler(Arc::new(control));
-    let stop = AtomicBool::new(false);
-    let (rx, tx) = (Wire::default(), Wire::default());
-    datapath.add_port(PortNo(2), vec![Box::new(tx.clone())]).unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut server = datapath.upcall_server();
-            while !stop.load(Ordering::Relaxed) {
-                (0..200).for_each(|_| std::hint::spin_loop());
-                if !server.serve() {
-                    std::thread::yield_now();
-                }
-            }
-        });
-        let mut worker = datapath.worker(WorkerId(0), 0);
-        worker.park_misses(Limits::default(), Arc::new(|| {}), counter);
-        for round in 0..1000u32 {
-            datapath.add_port(PortNo(1), vec![]).unwrap();
-            worker.add_rxq(PortNo(1), QueueId(0), Box::new(rx.clone()));
-            (0..8).for_each(|i| rx.put(&compose(&tcp(round * 4 + i % 4, 80), b"")));
-            for _ in 0..round % 4 + 1 {
-                worker.poll(Millis(u64::from(round)), Cycles(0));
-            }
-            if round % 3 == 0 {
-                worker.settle(PortNo(1));
-            }
-            assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
-            datapath.del_port(PortNo(1)).unwrap();
-            let tally = datapath.tally();
-            assert_eq!((tally.balance(), tally.parked()), (0, 0));
-            if round % 100 == 0 {
-                datapath.flow_flush(Millis(u64::from(round)));
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    let tally = datapath.tally();
-    assert_eq!(tally.get(Event::Received), 8000);
-    assert_eq!(tally.get(Event::Sent) + tally.dropped(DropReason::PortRemoved), 8000);
 }

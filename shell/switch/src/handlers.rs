@@ -191,34 +191,4 @@ impl Switch {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cores(list: &[u32]) -> BTreeSet<u32> {
-        list.iter().copied().collect()
-    }
-
-    #[test]
-    fn as_many_as_there_is_room_for() {
-        let all = cores(&[0, 1, 2, 3, 4, 5, 6, 7]);
-        let n = |asked, polled: &[u32]| Plan::new(asked, &all, &cores(polled)).threads;
-        assert_eq!((n(None, &[]), n(None, &[1, 2, 3, 4, 5]), n(None, &[0, 1, 2, 3, 4, 5, 6, 7])), (5, 3, 0));
-        assert_eq!((n(Some(2), &[1]), n(Some(0), &[]), n(Some(99), &[0])), (2, 1, 99));
-        assert_eq!(n(Some(4), &[0, 1, 2, 3, 4, 5, 6, 7]), 0);
-        assert_eq!(Plan::new(None, &cores(&[0, 1]), &cores(&[1])), Plan { threads: 1, cores: cores(&[0]) });
-        assert_eq!(Plan::new(None, &cores(&[0]), &cores(&[])).threads, 1);
-    }
-
-    #[test]
-    fn threads_start_and_end_and_hold_nothing_back() {
-        let datapath = Datapath::new(&datapath::Config::default());
-        let mut handlers = Handlers::default();
-        let all = allowed_cores();
-        for threads in [1, 3, 0, 2] {
-            handlers.set(&datapath, &Plan { threads, cores: all.clone() });
-            assert_eq!(handlers.threads.len(), threads);
-        }
-        drop(handlers);
-        assert_eq!(Arc::strong_count(&datapath), 1);
-    }
-}
+mod tests;
