@@ -6,7 +6,7 @@
 //! A [`FramePool`] belongs to one worker. Freed buffers of the usual size are kept for the next receive, so that a
 //! worker in its stride allocates nothing; the number kept and the number out are bounded.
 
-use crate::offload::Offload;
+use crate::offload::{Note, Offload};
 use buffer::{Buffer, Returns, Source};
 use std::fmt;
 
@@ -28,8 +28,7 @@ pub struct Frame {
     buffer: Buffer,
     start: u32,
     len: u32,
-    /// What its sender left undone.
-    pub offload: Offload,
+    undone: Note,
 }
 
 impl Frame {
@@ -39,7 +38,7 @@ impl Frame {
         if start.checked_add(len)? > buffer.size() {
             return None;
         }
-        Some(Frame { buffer, start: start as u32, len: len as u32, offload: Offload::default() })
+        Some(Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() })
     }
 
     /// The buffer, and where in it the packet starts.
@@ -52,6 +51,32 @@ impl Frame {
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
         self.buffer.source()
+    }
+
+    /// What its sender left undone.
+    pub fn offload(&self) -> Offload {
+        self.undone.offload()
+    }
+
+    /// Its sender left something undone.
+    #[inline]
+    pub fn is_undone(&self) -> bool {
+        self.undone.is_some()
+    }
+
+    /// Notes what is left undone.
+    pub fn set_offload(&mut self, offload: Offload) {
+        self.undone = Note::new(offload);
+    }
+
+    /// `by` bytes were put in front of the transport header (negative: taken away).
+    #[inline]
+    pub fn shift_offload(&mut self, by: i16) {
+        if self.is_undone() {
+            let mut offload = self.offload();
+            offload.shift(by);
+            self.set_offload(offload);
+        }
     }
 
     /// The packet.
@@ -162,7 +187,7 @@ impl FramePool {
             _ => (&mut self.free_large, BUFFER_LARGE),
         };
         let buffer = list.pop().unwrap_or_else(|| Buffer::own(size as u32));
-        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, offload: Offload::default() })
+        Some(Frame { buffer, start: HEADROOM as u32, len: len as u32, undone: Note::default() })
     }
 
     /// A frame with these bytes.
@@ -183,7 +208,7 @@ impl FramePool {
                 copy
             }
         };
-        copy.offload = frame.offload;
+        copy.undone = frame.undone;
         Some(copy)
     }
 
@@ -250,9 +275,10 @@ mod tests {
     fn a_copy_has_the_same_work_left_undone() {
         let mut pool = FramePool::new(1);
         let mut f = pool.frame_of(b"packet").unwrap();
-        f.offload.csum = Some(crate::offload::PartialChecksum { start: 2, offset: 2 });
+        let csum = Some(crate::offload::PartialChecksum { start: 2, offset: 2 });
+        f.set_offload(Offload { csum, gso: None });
         let copy = pool.copy_of(&f).unwrap();
-        assert_eq!((copy.bytes(), copy.offload), (f.bytes(), f.offload));
-        assert_eq!(pool.frame_of(b"packet").unwrap().offload, Offload::default());
+        assert_eq!((copy.bytes(), copy.offload()), (f.bytes(), f.offload()));
+        assert!(!pool.frame_of(b"packet").unwrap().is_undone());
     }
 }

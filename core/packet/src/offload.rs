@@ -50,6 +50,45 @@ pub struct Offload {
     pub gso: Option<Gso>,
 }
 
+/// What [`Note`] has a bit for.
+const CSUM: u64 = 1;
+const GSO: u64 = 2;
+const ECN: u64 = 4;
+
+/// An [`Offload`] in one word, so that a frame that carries one moves like one that does not: where the checksum
+/// starts, its offset, segment size (16 bits each, from the most significant), kind (8), what there is (8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Note(u64);
+
+impl Note {
+    /// Something is left to do.
+    #[inline]
+    pub(crate) fn is_some(self) -> bool {
+        self.0 != 0
+    }
+
+    pub(crate) fn new(offload: Offload) -> Note {
+        let csum = offload.csum.map_or(0, |c| u64::from(c.start) << 48 | u64::from(c.offset) << 32 | CSUM);
+        let gso = offload.gso.map_or(0, |g| {
+            u64::from(g.size) << 16 | (g.kind as u64) << 8 | if g.ecn { GSO | ECN } else { GSO }
+        });
+        Note(csum | gso)
+    }
+
+    pub(crate) fn offload(self) -> Offload {
+        let part = |shift: u32| (self.0 >> shift) as u16;
+        let kind = match part(8) as u8 {
+            0 => GsoKind::Tcp4,
+            1 => GsoKind::Tcp6,
+            _ => GsoKind::Udp,
+        };
+        Offload {
+            csum: (self.0 & CSUM != 0).then(|| PartialChecksum { start: part(48), offset: part(32) }),
+            gso: (self.0 & GSO != 0).then(|| Gso { kind, size: part(16), ecn: self.0 & ECN != 0 }),
+        }
+    }
+}
+
 impl Offload {
     /// Something is left to do.
     #[inline]
@@ -90,6 +129,24 @@ mod tests {
         note.shift(-4);
         assert_eq!(note.csum.map(|c| c.start), Some(34));
         assert!(note.is_some());
+    }
+
+    #[test]
+    fn a_word_holds_it() {
+        let csum = [
+            None,
+            Some(PartialChecksum { start: 0, offset: 0 }),
+            Some(PartialChecksum { start: 65535, offset: 16 }),
+        ];
+        let kinds = [GsoKind::Tcp4, GsoKind::Tcp6, GsoKind::Udp];
+        let gso = kinds.map(|kind| Some(Gso { kind, size: 1400, ecn: kind == GsoKind::Tcp6 }));
+        for csum in csum {
+            for gso in gso.into_iter().chain([None]) {
+                let offload = Offload { csum, gso };
+                assert_eq!(Note::new(offload).offload(), offload);
+                assert_eq!(Note::new(offload).is_some(), offload.is_some());
+            }
+        }
     }
 
     #[test]

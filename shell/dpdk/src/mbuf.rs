@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool.
-//!   [`frame_of`] checks that, and nobody else has the pointer afterwards.
+//!   [`append`] checks that, and nobody else has the pointer afterwards.
 //!
 //! Runs on whatever thread polls the queue.
 
@@ -59,24 +59,30 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// The frame of a received packet. `None`: it makes no sense or is longer than any packet, and was freed.
+/// Appends the frame of a received packet to `out`. `false`: it makes no sense or is longer than any packet, and was freed.
+///
+/// The frame is written where it goes: one that is put together first and moved then costs as much again.
 ///
 /// # Safety
 ///
 /// `mbuf` is a packet as a driver gives it, and the caller's.
-#[inline]
-pub(crate) unsafe fn frame_of(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
+#[inline(always)]
+pub(crate) unsafe fn append(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
     let m = mbuf.as_ptr();
     // SAFETY: the caller's promise. The two numbers are beside each other (asserted below); who holds a clone may change
     // the first, and then what is read is not `WHOLE` either.
     unsafe {
         let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned();
         if whole != WHOLE || (*m).ol_flags & FOREIGN != 0 {
-            return joined(mbuf, pool);
+            return append_joined(mbuf, pool, out);
         }
         let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
         // Where the driver lied about the length, dropping the buffer frees it.
-        Frame::in_buffer(Buffer::of(&SOURCE, memory_of(mbuf)), start, len)
+        let Some(frame) = Frame::in_buffer(Buffer::of(&SOURCE, memory_of(mbuf)), start, len) else {
+            return false;
+        };
+        out.push(frame);
+        true
     }
 }
 
@@ -85,12 +91,25 @@ const _: () = assert!(
     "read as one word"
 );
 
+/// As [`append`], a copy.
+///
+/// # Safety
+///
+/// As for [`append`].
+#[cold]
+unsafe fn append_joined(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+    // SAFETY: the caller's promise.
+    let frame = unsafe { joined(mbuf, pool) };
+    let made = frame.is_some();
+    out.extend(frame);
+    made
+}
+
 /// A copy of a packet's segments, in a frame of the switch's own; the packet is freed.
 ///
 /// # Safety
 ///
-/// As for [`frame_of`].
-#[cold]
+/// As for [`append`].
 unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
     // SAFETY: the segments of a packet live as long as it does, and each has its bytes within its buffer, which is
     // checked; the walk ends where the chain does or where it is longer than it says.
@@ -165,7 +184,7 @@ impl Burst {
         out.reserve(n);
         for &mbuf in &self.mbufs[..n] {
             // SAFETY: the caller's promise: a pointer to a packet, which is never null.
-            unsafe { out.extend(frame_of(NonNull::new_unchecked(mbuf), pool)) };
+            unsafe { append(NonNull::new_unchecked(mbuf), pool, out) };
         }
         (n, n - (out.len() - before))
     }
@@ -209,12 +228,18 @@ impl Drop for Burst {
     }
 }
 
+/// The frame lies in a packet of DPDK.
+#[inline]
+pub(crate) fn is_ours(frame: &Frame) -> bool {
+    frame.source().is_some_and(|s| std::ptr::eq(s, &SOURCE))
+}
+
 /// The packet that a frame lies in; `Err`: it lies in none.
 ///
 /// What the frame's `offload` says is the caller's affair: the packet's flags say that nothing is left to do.
 #[inline]
 pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
-    if !frame.source().is_some_and(|s| std::ptr::eq(s, &SOURCE)) {
+    if !is_ours(&frame) {
         return Err(frame);
     }
     let len = frame.len();
@@ -257,19 +282,5 @@ pub(crate) fn copied(bytes: &[u8], pool: &Mempool) -> Option<Mbuf> {
         (*first.as_ptr()).pkt_len = bytes.len() as u32;
         (*first.as_ptr()).nb_segs = n as u16;
         Some(first)
-    }
-}
-
-/// A packet of the frame: in place, or by copy. `Err`: by copy, and that failed.
-///
-/// `Ok` with a frame: it was copied, and the frame is left to be freed.
-#[inline]
-pub(crate) fn mbuf_of(frame: Frame, pool: &Mempool) -> Result<(Mbuf, Option<Frame>), Frame> {
-    match in_place(frame) {
-        Ok(mbuf) => Ok((mbuf, None)),
-        Err(frame) => match copied(frame.bytes(), pool) {
-            Some(mbuf) => Ok((mbuf, Some(frame))),
-            None => Err(frame),
-        },
     }
 }

@@ -138,7 +138,7 @@ fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
         bytes[ADDRESSES + 2..ADDRESSES + 4].copy_from_slice(&tci.to_be_bytes());
         offload.shift(VLAN_BYTES as i16);
     }
-    frame.offload = offload;
+    frame.set_offload(offload);
     Some(frame)
 }
 
@@ -163,7 +163,7 @@ impl SystemTx {
     fn send(&mut self, fd: &OwnedFd, frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
         for (slot, frame) in slots.iter_mut().zip(frames) {
-            *slot = (vnet::encode(&frame.offload, frame.bytes()), frame.bytes());
+            *slot = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
         }
         let mut rest = &slots[..frames.len()];
         while !rest.is_empty() && !self.shared.ended() {

@@ -135,7 +135,8 @@ impl RxQueue for TapRx {
             // An error is an empty queue here; the main thread hears of a lost device by netlink.
             let Some(len) = len else { break };
             let frame = self.posted.take(pool, 0, len).and_then(|mut frame| {
-                frame.offload = vnet::decode(&header, frame.bytes_mut())?;
+                let offload = vnet::decode(&header, frame.bytes_mut())?;
+                frame.set_offload(offload);
                 Some(frame)
             });
             match frame {
@@ -163,7 +164,7 @@ impl TxQueue for TapTx {
         let mut result = TxResult::default();
         let fd = self.shared.fd();
         for frame in frames.iter() {
-            let header = vnet::encode(&frame.offload, frame.bytes());
+            let header = vnet::encode(&frame.offload(), frame.bytes());
             match tun::write(&fd, &header, frame.bytes()) {
                 Ok(()) => {
                     result.sent += 1;

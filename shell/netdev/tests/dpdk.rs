@@ -8,7 +8,7 @@ use netdev::device::Netdev;
 use netdev::error::NetdevError;
 use netdev::open::Netdevs;
 use packet::frame::{FrameBatch, FramePool};
-use packet::offload::PartialChecksum;
+use packet::offload::{Offload, PartialChecksum};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -114,7 +114,7 @@ fn packets_cross_a_ring(netdevs: &mut Netdevs) {
     assert_eq!((back[0].bytes(), back[0].len()), (back[1].bytes(), 54));
     // A checksum that is left undone is completed.
     let mut partial = pool.frame_of(&[0; 60]).unwrap();
-    partial.offload.csum = Some(PartialChecksum { start: 34, offset: 16 });
+    partial.set_offload(Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None });
     tx.tx(&mut vec![partial]);
     back.clear();
     rx[0].queue.rx(&mut pool, &mut back, 32);

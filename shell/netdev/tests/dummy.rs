@@ -49,10 +49,10 @@ fn sent_frames_go_to_the_file_and_work_left_undone_is_done() {
     let mut port = dummy("dummy", &[("tx_pcap", path.to_str().unwrap())]);
     let mut pool = FramePool::new(8);
     let mut large = pool.frame_of(&tcp_packet(4000)).unwrap();
-    large.offload = Offload {
+    large.set_offload(Offload {
         csum: Some(PartialChecksum { start: 34, offset: 16 }),
         gso: Some(Gso { kind: GsoKind::Tcp4, size: 1400, ecn: false }),
-    };
+    });
     let mut batch = vec![frame_of(&mut pool, &[], 50), large, frame_of(&mut pool, &[], 3000)];
     let result = port.tx_queue().tx(&mut batch);
     assert_eq!((result.sent, result.too_long, result.dropped), (2, 1, 0));

@@ -31,7 +31,7 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     header[..6].copy_from_slice(&dst.0);
     header[6..12].copy_from_slice(&src.0);
     header[12..].copy_from_slice(&(p.meta.packet_type as u16).to_be_bytes());
-    p.frame.offload.shift(14);
+    p.frame.shift_offload(14);
     p.meta.packet_type = 0;
     p.layout = None;
     Some(())
@@ -41,7 +41,7 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
 pub fn pop(p: &mut Packet) {
     let layout = p.layout();
     if p.meta.packet_type == 0 && layout.l3 != 0 && p.frame.pull_front(usize::from(layout.l3)).is_some() {
-        p.frame.offload.shift(-(layout.l3 as i16));
+        p.frame.shift_offload(-(layout.l3 as i16));
         p.meta.packet_type = 1 << 16 | u32::from(layout.dl_type);
         p.layout = None;
     }

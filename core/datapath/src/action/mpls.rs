@@ -14,7 +14,7 @@ pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     bytes.copy_within(4..4 + l3, 0);
     bytes[l3..l3 + 4].copy_from_slice(&lse.to_be_bytes());
     set_type(p, l3, ethertype);
-    p.frame.offload.shift(4);
+    p.frame.shift_offload(4);
     Some(())
 }
 
@@ -28,7 +28,7 @@ pub fn pop(p: &mut Packet, ethertype: u16) {
     p.frame.bytes_mut().copy_within(..l3, 4);
     if p.frame.pull_front(4).is_some() {
         set_type(p, l3, ethertype);
-        p.frame.offload.shift(-4);
+        p.frame.shift_offload(-4);
     }
 }
 

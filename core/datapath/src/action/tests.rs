@@ -205,12 +205,12 @@ fn an_unfinished_checksum_follows() {
     let sum = !packet::checksum::finish(packet::checksum::pseudo_v4(before.nw_src, before.nw_dst, 6, len));
     bytes[50..52].copy_from_slice(&sum.to_be_bytes());
     let mut p = packet(&bytes);
-    p.frame.offload = Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None };
+    p.frame.set_offload(Offload { csum: Some(PartialChecksum { start: 34, offset: 16 }), gso: None });
     let ip = |dst| Ipv4Key { dst, ..Ipv4Key::default() };
     set(&mut p, &SetField::Ipv4(Masked::new(ip(after.nw_dst), ip(u32::MAX))));
     let ports = |dst| PortsKey { src: 0, dst };
     set(&mut p, &SetField::Tcp(Masked::new(ports(99), ports(0xffff))));
     vlan::push(&mut p, 0x8100, 0x1005).unwrap();
-    let note = p.frame.offload;
+    let note = p.frame.offload();
     note.finish(p.frame.bytes_mut(), |b| assert_eq!(b, compose(&after, b"payload"))).unwrap();
 }

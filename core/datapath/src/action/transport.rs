@@ -39,7 +39,7 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
     if layout.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
-    let unfinished = p.frame.offload.csum.is_some();
+    let unfinished = p.frame.offload().csum.is_some();
     if unfinished && !in_pseudo_header {
         return;
     }

@@ -15,7 +15,7 @@ pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
         let (tpid, tci) = (u128::from(tpid), u128::from(tci & !VLAN_CFI));
         *head = (u128::from_be_bytes(*head) << 32 | tpid << 16 | tci).to_be_bytes();
     }
-    p.frame.offload.shift(4);
+    p.frame.shift_offload(4);
     p.layout = None;
     Some(())
 }
@@ -29,7 +29,7 @@ pub fn pop(p: &mut Packet) {
     }
     bytes.copy_within(0..12, 4);
     if p.frame.pull_front(4).is_some() {
-        p.frame.offload.shift(-4);
+        p.frame.shift_offload(-4);
         p.layout = None;
     }
 }

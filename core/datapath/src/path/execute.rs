@@ -85,7 +85,7 @@ fn truncate(p: &mut Packet) {
     if p.frame.len() > max {
         p.frame.trim(max);
         // What was left undone covered bytes that are gone.
-        p.frame.offload = Default::default();
+        p.frame.set_offload(Default::default());
         p.layout = None;
     }
     p.meta.trunc = 0;
@@ -120,9 +120,9 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
         let flow = p.flow();
         let bytes = p.frame.bytes();
         let max = if p.meta.trunc == 0 { bytes.len() } else { bytes.len().min(p.meta.trunc as usize) };
-        let delivered = if p.frame.offload.is_some() {
+        let delivered = if p.frame.is_undone() {
             let mut whole = bytes.to_vec();
-            p.frame.offload.finish(&mut whole, |b| {
+            p.frame.offload().finish(&mut whole, |b| {
                 handler.userspace(b.get(..max).unwrap_or(b), &flow, userspace);
             })
         } else {

@@ -81,7 +81,8 @@ impl EthTx {
     /// Does what the frame's sender left undone, and puts what comes of it.
     #[cold]
     fn finish(&mut self, frame: &mut Frame, result: &mut TxResult) {
-        let offload = std::mem::take(&mut frame.offload);
+        let offload = frame.offload();
+        frame.set_offload(Offload::default());
         let running = Arc::clone(&self.running);
         let emitted =
             offload.finish(frame.bytes_mut(), |bytes| match mbuf::copied(bytes, &running.mempool) {
@@ -97,43 +98,59 @@ impl EthTx {
 
 /// Completes a checksum where that is all there is to do; `false`: there is more, or the note does not fit.
 fn completed(frame: &mut Frame) -> bool {
-    let Offload { csum: Some(csum), gso: None } = frame.offload else { return false };
+    let Offload { csum: Some(csum), gso: None } = frame.offload() else { return false };
     let done = segment::complete(frame.bytes_mut(), csum.start, csum.offset).is_some();
     if done {
-        frame.offload = Offload::default();
+        frame.set_offload(Offload::default());
     }
     done
+}
+
+impl EthTx {
+    /// Any frames, one by one: those that need work, a copy, or are too long among them.
+    fn each(&mut self, frames: &mut FrameBatch, result: &mut TxResult) {
+        let mut given = std::mem::take(&mut self.given);
+        std::mem::swap(&mut given, frames);
+        for mut frame in given.drain(..) {
+            let len = frame.len();
+            if frame.is_undone() && !completed(&mut frame) {
+                self.finish(&mut frame, result);
+            } else if len > self.running.max_len {
+                result.too_long += 1;
+            } else {
+                match mbuf::in_place(frame) {
+                    Ok(mbuf) => {
+                        self.put(mbuf, len, result);
+                        continue;
+                    }
+                    Err(copied) => frame = copied,
+                }
+                match mbuf::copied(frame.bytes(), &self.running.mempool) {
+                    Some(mbuf) => self.put(mbuf, len, result),
+                    None => result.dropped += 1,
+                }
+            }
+            frames.push(frame);
+        }
+        self.given = given;
+    }
 }
 
 impl TxQueue for EthTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
-        let mut given = std::mem::take(&mut self.given);
-        std::mem::swap(&mut given, frames);
-        for mut frame in given.drain(..) {
-            if frame.offload.is_some() && !completed(&mut frame) {
-                self.finish(&mut frame, &mut result);
-                frames.push(frame);
-                continue;
-            }
-            let len = frame.len();
-            if len > self.running.max_len {
-                result.too_long += 1;
-                frames.push(frame);
-                continue;
-            }
-            match mbuf::mbuf_of(frame, &self.running.mempool) {
-                Ok((mbuf, copied)) => {
+        let longest = self.running.max_len;
+        let simple = |f: &Frame| mbuf::is_ours(f) && !f.is_undone() && f.len() <= longest;
+        if frames.iter().all(simple) {
+            for frame in frames.drain(..) {
+                let len = frame.len();
+                if let Ok(mbuf) = mbuf::in_place(frame) {
                     self.put(mbuf, len, &mut result);
-                    frames.extend(copied);
-                }
-                Err(frame) => {
-                    result.dropped += 1;
-                    frames.push(frame);
                 }
             }
+        } else {
+            self.each(frames, &mut result);
         }
-        self.given = given;
         if self.burst.len() > 0 {
             self.send(&mut result);
         }

@@ -6,7 +6,7 @@ use crate::mbuf::{self, Mbuf};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
-use packet::offload::PartialChecksum;
+use packet::offload::{Offload, PartialChecksum};
 use packet::queue::RX_BURST;
 use packet::segment;
 use std::sync::Arc;
@@ -60,11 +60,12 @@ impl FromGuest {
             // SAFETY: a packet of ours, not yet given away.
             let flags = unsafe { (*m).ol_flags };
             // SAFETY: the packet is ours and nobody else's.
-            let Some(mut frame) = (unsafe { mbuf::frame_of(mbuf, pool) }) else { continue };
-            if flags & UNDONE == 0 || note(&mut frame, flags).is_some() {
-                out.push(frame);
-            } else {
-                pool.free(frame);
+            let appended = unsafe { mbuf::append(mbuf, pool, out) };
+            if flags & UNDONE != 0
+                && appended
+                && out.last_mut().is_some_and(|frame| note(frame, flags).is_none())
+            {
+                out.pop().into_iter().for_each(|frame| pool.free(frame));
             }
         }
         let packets = usize::from(n);
@@ -91,6 +92,6 @@ fn note(frame: &mut Frame, flags: u64) -> Option<()> {
     if layout.l4 + usize::from(offset) + 2 > frame.len() {
         return None;
     }
-    frame.offload.csum = Some(PartialChecksum { start, offset });
+    frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
     Some(())
 }

@@ -53,11 +53,11 @@ impl TxQueue for DummyTx {
                 continue;
             }
             let bytes = frame.len() as u64;
-            if frame.offload.gso.is_none() && frame.len() > longest(frame.bytes(), mtu) {
+            if frame.offload().gso.is_none() && frame.len() > longest(frame.bytes(), mtu) {
                 result.too_long += 1;
                 continue;
             }
-            let offload = frame.offload;
+            let offload = frame.offload();
             match offload.finish(frame.bytes_mut(), |packet| state.sent(packet, self.qid)) {
                 Some(_) => {
                     result.sent += 1;

@@ -89,7 +89,7 @@ impl Burst<'_> {
         if sending.is_full() {
             self.flush(sending);
         }
-        if frame.offload.is_some() {
+        if frame.is_undone() {
             return self.undone(sending, frame);
         }
         if frame.len() > self.longest || !sending.push(frame.bytes()) {
@@ -102,7 +102,7 @@ impl Burst<'_> {
     /// A frame whose sender left work to whoever comes next: the guest, if it takes it, or us.
     #[cold]
     fn undone<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
-        let offload = frame.offload;
+        let offload = frame.offload();
         if let (Some(csum), None) = (offload.csum, offload.gso)
             && frame.len() <= self.longest
             && sending.takes(frame.bytes(), csum)
