@@ -7,6 +7,7 @@
 
 use super::guard;
 use super::link::Link;
+use super::lost_memory;
 use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
@@ -157,6 +158,7 @@ unsafe extern "C" fn disconnected(vid: c_int) {
         );
         link.door.shut();
     }
+    lost_memory::tell();
     link.set_pairs(1);
     link.all_off();
 }

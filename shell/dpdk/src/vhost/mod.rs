@@ -16,7 +16,8 @@
 //! # Threads
 //!
 //! The library has two of its own. They call [`callbacks`]; [`gate`] says how a worker is kept from using what they
-//! free, [`guard`] how a peer is kept from stopping them.
+//! free, [`guard`] how a peer is kept from stopping them, and [`lost_memory`] what
+//! becomes of a guest that takes its memory away.
 //!
 //! Sources: `rte_vhost.h`, the vhost-user specification, virtio 1.1.
 
@@ -25,6 +26,7 @@ mod from_guest;
 mod gate;
 mod guard;
 mod link;
+mod lost_memory;
 mod socket;
 mod to_guest;
 

@@ -5,6 +5,7 @@ use super::feature;
 use super::from_guest::FromGuest;
 use super::gate::Pass;
 use super::link::Link;
+use super::lost_memory;
 use super::to_guest::ToGuest;
 use crate::eal;
 use crate::mempool::Mempool;
@@ -89,6 +90,7 @@ impl Socket {
         if path.is_empty() {
             return Err(SocketError::Invalid);
         }
+        lost_memory::mend();
         let link = Arc::new(Link::new(path));
         if !callbacks::add(&link) {
             return Err(SocketError::Taken);
