@@ -8,12 +8,13 @@ use super::link::Link;
 use super::lost_memory;
 use super::to_guest::ToGuest;
 use crate::eal;
+use crate::log::{Level, say};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use std::ffi::CString;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
 
 /// Bytes of a path that a socket's address has room for, without the 0 at its end.
 const PATH_MAX: usize = 107;
@@ -91,6 +92,9 @@ impl Socket {
             return Err(SocketError::Invalid);
         }
         lost_memory::mend();
+        if role == Role::Server {
+            deprecate();
+        }
         let link = Arc::new(Link::new(path));
         if !callbacks::add(&link) {
             return Err(SocketError::Taken);
@@ -202,6 +206,17 @@ impl Drop for Socket {
         self.link.all_off();
         callbacks::remove(&self.link.path);
     }
+}
+
+/// Says once that a guest has to start again when the switch does, where the socket is ours.
+fn deprecate() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        say(
+            Level::Warning,
+            "dpdkvhostuser ports are considered deprecated;  please migrate to dpdkvhostuserclient ports.",
+        );
+    });
 }
 
 fn flags(role: Role) -> u64 {

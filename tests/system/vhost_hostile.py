@@ -1,0 +1,290 @@
+"""Hostile vhost-user front-ends: whatever one does to its port, the switch lives, the other ports forward, and the port
+serves the next guest that behaves."""
+import os
+import struct
+import time
+
+from lib import dpdk, lab, vhost_user as vu
+from lib.vhost_user import Closed, Guest, frame
+
+ROUND = 20
+
+
+class Ground:
+    """A switch with three guests: two that behave and talk to each other, and one (`bad`) that does not."""
+
+    def __init__(self):
+        dpdk.need()
+        self.switch = dpdk.Switch().start()
+        self.switch.secure_bridge("br0")
+        names = ["good1", "good2", "bad"]
+        self.guests = {n: Guest(self.switch.socket(n)) for n in names}
+        self.switch.add("br0", *[self.switch.client(n, i + 1) for i, n in enumerate(names)])
+        # What the third sends comes to the first.
+        self.switch.flows("br0", "in_port=1,actions=2", "in_port=2,actions=1", "in_port=3,actions=1")
+        self.bad = self.guests["bad"]
+        self.number = 0
+        for guest in self.guests.values():
+            guest.accept().handshake()
+        for name in names:
+            lab.wait_until(lambda: self.up(name), name + " is up")
+
+    def up(self, name):
+        return self.switch.vsctl("get", "interface", name, "link_state").strip() == "up"
+
+    def pass_on(self, source, sink):
+        """All of some packets go from one guest to another, in order."""
+        source, sink = self.guests[source], self.guests[sink]
+        sink.received()
+        wanted = list(range(self.number, self.number + ROUND))
+        self.number += ROUND
+        for n in wanted:
+            source.send(frame(n))
+        got, deadline = [], time.time() + 10
+        while len(got) < ROUND and time.time() < deadline:
+            for p in sink.received():
+                if p[12:14] == b"\x88\xb5":
+                    got.append(struct.unpack_from("<I", p, 14)[0])
+            time.sleep(0.01)
+        assert got == wanted, "%s got %s, not %s" % (sink.path, got, wanted)
+
+    def others(self):
+        """The switch and the other ports are as they were."""
+        self.switch.alive()
+        self.pass_on("good1", "good2")
+        self.pass_on("good2", "good1")
+
+    def recover(self):
+        """The port of the bad guest serves one that behaves."""
+        self.bad.drop()
+        self.bad.fresh()
+        deadline = time.time() + 20
+        while True:
+            try:
+                self.bad.accept().handshake()
+                break
+            except (Closed, TimeoutError):
+                assert time.time() < deadline, "the port accepts no guest any more"
+        lab.wait_until(lambda: self.up("bad"), "the port is up again")
+        self.pass_on("bad", "good1")
+
+
+def try_each(attacks):
+    ground = Ground()
+    for name, attack in attacks:
+        try:
+            try:
+                attack(ground.bad)
+            except (Closed, TimeoutError):
+                pass
+            time.sleep(0.2)
+            ground.others()
+            ground.recover()
+        except Exception as e:
+            raise AssertionError("%s: %s\n%s" % (name, e, ground.switch.log()[-2000:])) from e
+
+
+# Rings.
+
+def offer_one(guest, address, length, flags=0, following=0, ring=1, slot=0):
+    guest.descriptor(ring, slot, address, length, flags, following)
+    guest.offer(ring, guest.sent[0], slot)
+
+
+def chain(guest, links):
+    for slot, following in links:
+        guest.descriptor(1, slot, vu.PHYSICAL + guest.buffer(1, slot), 100, vu.NEXT, following)
+    guest.offer(1, guest.sent[0], links[0][0])
+
+
+def indirect(guest, address, length, inner=None):
+    if inner is not None:
+        guest.memory[vu.BUFFERS:vu.BUFFERS + len(inner)] = inner
+    offer_one(guest, address, length, vu.INDIRECT)
+
+
+def shrink(guest):
+    os.ftruncate(guest.fd, 0)
+
+
+def shrink_and_wait(guest):
+    shrink(guest)
+    time.sleep(1)
+
+
+def nonsense_rings(guest):
+    for at in range(0, 4 * vu.RING, 8):
+        guest.memory[at:at + 8] = os.urandom(8)
+
+
+RINGS = [
+    ("outside", lambda g: offer_one(g, 0xdead0000, 100)),
+    ("at the end", lambda g: offer_one(g, vu.PHYSICAL + vu.MEMORY - 20, 2000)),
+    ("wraps", lambda g: offer_one(g, 2**64 - 8, 100)),
+    ("null", lambda g: offer_one(g, 0, 100)),
+    ("no length", lambda g: offer_one(g, vu.PHYSICAL + vu.BUFFERS, 0)),
+    ("shorter than its header", lambda g: offer_one(g, vu.PHYSICAL + vu.BUFFERS, 5)),
+    ("4 GB", lambda g: offer_one(g, vu.PHYSICAL + vu.BUFFERS, 0xffffffff)),
+    ("a loop of one", lambda g: chain(g, [(0, 0)])),
+    ("a loop of three", lambda g: chain(g, [(0, 1), (1, 2), (2, 0)])),
+    ("next beyond the ring", lambda g: chain(g, [(0, 60000)])),
+    ("a descriptor beyond the ring", lambda g: g.offer(1, g.sent[0], 60000)),
+    ("a chain of the whole ring", lambda g: chain(g, [(i, (i + 1) % vu.SIZE) for i in range(vu.SIZE)])),
+    ("indirect outside", lambda g: indirect(g, 0xdead0000, 32)),
+    ("indirect, no table", lambda g: indirect(g, vu.PHYSICAL + vu.BUFFERS, 0)),
+    ("indirect, half an entry", lambda g: indirect(g, vu.PHYSICAL + vu.BUFFERS, 7)),
+    ("indirect in indirect", lambda g: indirect(g, vu.PHYSICAL + vu.BUFFERS, 16, struct.pack(
+        "<QIHH", vu.PHYSICAL + vu.BUFFERS, 16, vu.INDIRECT | vu.NEXT, 0))),
+    ("indirect, 64 MB", lambda g: indirect(g, vu.PHYSICAL + vu.BUFFERS, 64 << 20)),
+    ("the ring jumps ahead", lambda g: g.jump(1, g.sent[0] + 0x8000)),
+    ("the ring jumps back", lambda g: g.jump(1, g.sent[0] - 1)),
+    ("both rings jump", lambda g: [g.jump(0, 0x7777), g.jump(1, 0x7777)]),
+    ("a read-only buffer to write to", lambda g: g.descriptor(0, g.taken[0] % vu.SIZE, vu.PHYSICAL, 64)),
+    ("buffers to write to outside", lambda g: [g.descriptor(0, i, 2**63, 64, vu.WRITE) for i in range(vu.SIZE)]),
+    ("buffers that loop", lambda g: [g.descriptor(0, i, vu.PHYSICAL, 1, vu.WRITE | vu.NEXT, i) for i in range(vu.SIZE)]),
+    ("noise in the rings", nonsense_rings),
+    ("memory taken away", shrink),
+    ("memory taken away, and silence", shrink_and_wait),
+]
+
+
+def test_rings_that_lie():
+    """Descriptors outside of memory, loops, rings that jump, memory that goes away: only that port suffers."""
+    try_each(RINGS)
+
+
+# Messages.
+
+def say(request, payload=b"", fds=0, flags=0):
+    def attack(guest):
+        guest.message(request, payload, [guest.fd] * fds, flags)
+        guest.ended(0.5)
+    return attack
+
+
+number = struct.Struct("<II").pack
+address = struct.Struct("<IIQQQQ").pack
+
+
+def table_of(size, **kw):
+    return lambda g: [g.message(vu.SET_MEM_TABLE, g.table(size, **kw), [g.fd]), g.ended(0.5)]
+
+
+def features_change(guest):
+    for features in (0, 2**64 - 1, 1 << 34 | vu.F_VERSION_1 | vu.F_PROTOCOL, vu.F_PROTOCOL):
+        guest.message(vu.SET_FEATURES, struct.pack("<Q", features))
+    guest.send(frame(0))
+    guest.ended(0.5)
+
+
+def on_and_off(guest):
+    for i in range(2000):
+        guest.message(vu.SET_VRING_ENABLE, number(i % 2, i // 2 % 2))
+        if i % 50 == 0:
+            guest.send(frame(i))
+
+
+def reads_no_reply(guest):
+    """Questions until the socket is full of answers that nobody takes."""
+    guest.peer.settimeout(1)
+    for _ in range(3000):
+        guest.message(vu.GET_FEATURES)
+
+
+def longer_than_the_file(guest):
+    guest.message(vu.SET_MEM_TABLE, guest.table(64 << 20), [guest.fd])
+    guest.message(vu.SET_VRING_ADDR, guest.ring_address(1, vu.VIRTUAL + (32 << 20)))
+    guest.ended(0.5)
+
+
+MESSAGES = [
+    ("unknown request", say(99)),
+    ("request 0", say(0)),
+    ("request 2^32-1", say(0xffffffff)),
+    ("owner twice", say(vu.SET_OWNER)),
+    ("reset", say(vu.RESET_OWNER)),
+    ("features change", features_change),
+    ("no regions", say(vu.SET_MEM_TABLE, struct.pack("<II", 0, 0))),
+    ("9 regions", say(vu.SET_MEM_TABLE, struct.pack("<II", 9, 0) + bytes(300), fds=1)),
+    ("regions without descriptors", say(vu.SET_MEM_TABLE, struct.pack("<IIQQQQ", 1, 0, 0, 4096, 0, 0))),
+    ("a region of 0 bytes", table_of(0)),
+    ("a region that wraps", table_of(2**64 - 4096, offset=8192)),
+    ("a region at an odd offset", table_of(vu.MEMORY - 4096, offset=123)),
+    ("a region far beyond its file", table_of(1 << 40)),
+    ("regions longer than their file", longer_than_the_file),
+    ("two regions, one place", table_of(vu.MEMORY, regions=2)),
+    ("a ring of 0", say(vu.SET_VRING_NUM, number(0, 0))),
+    ("a ring of 3", say(vu.SET_VRING_NUM, number(0, 3))),
+    ("a ring of 2^32-1", say(vu.SET_VRING_NUM, number(0, 0xffffffff))),
+    ("ring 65535", say(vu.SET_VRING_NUM, number(65535, 256))),
+    ("ring 300 enabled", say(vu.SET_VRING_ENABLE, number(300, 1))),
+    ("ring 255 enabled", say(vu.SET_VRING_ENABLE, number(255, 1))),
+    ("a ring outside of memory", say(vu.SET_VRING_ADDR, address(1, 0, 1 << 50, 2 << 50, 3 << 50, 0))),
+    ("a ring at odd addresses", say(vu.SET_VRING_ADDR, address(1, 0, vu.VIRTUAL + 1, vu.VIRTUAL + 3, vu.VIRTUAL + 5, 0))),
+    ("a ring at the end of memory", say(vu.SET_VRING_ADDR, address(1, 0, *[vu.VIRTUAL + vu.MEMORY - 8] * 3, 0))),
+    ("a ring's base jumps", say(vu.SET_VRING_BASE, number(1, 0xffff))),
+    ("the base of ring 300", say(vu.GET_VRING_BASE, number(300, 0))),
+    ("no kick", say(vu.SET_VRING_KICK, struct.pack("<Q", 1))),
+    ("a kick that is memory", say(vu.SET_VRING_KICK, struct.pack("<Q", 1), fds=1)),
+    ("eight kicks", say(vu.SET_VRING_KICK, struct.pack("<Q", 1), fds=8)),
+    ("a call that is memory", say(vu.SET_VRING_CALL, struct.pack("<Q", 0), fds=1)),
+    ("descriptors where none belong", say(vu.GET_FEATURES, fds=3)),
+    ("no payload", say(vu.SET_FEATURES)),
+    ("a payload of 4 GB", lambda g: [g.write(struct.pack("<III", vu.SET_FEATURES, 1, 0xffffffff)), g.ended(0.5)]),
+    ("another version", say(vu.GET_FEATURES, flags=2)),
+    ("a reply out of the blue", say(vu.GET_FEATURES, flags=vu.REPLY)),
+    ("on and off", on_and_off),
+    ("reads no reply", reads_no_reply),
+]
+
+
+def test_messages_that_lie():
+    """Tables, addresses, features and requests that make no sense, in the middle of traffic: only that port suffers."""
+    try_each(MESSAGES)
+
+
+def test_closed_at_any_byte():
+    """The socket is closed after each byte of the hand-shake; the port then serves the next guest."""
+    ground = Ground()
+    bad = ground.bad
+    total = sum(12 + len(payload) for _, payload, _, _ in bad.steps())
+    for stop in range(total):
+        bad.accept()
+        left = stop
+        try:
+            for request, payload, fds, wants in bad.steps():
+                data = bad.packed(request, payload)
+                bad.write(data[:left], fds if left else ())
+                left -= len(data)
+                if left <= 0:
+                    break
+                if wants:
+                    bad.reply()
+        except Closed:
+            pass
+        bad.drop()
+        if stop % 100 == 0:
+            ground.others()
+    ground.others()
+    ground.recover()
+
+
+def test_a_silent_peer_stops_nobody():
+    """Half a message, and then nothing: other guests come and go meanwhile, and the port can be removed."""
+    ground = Ground()
+    bad, other = ground.bad, ground.guests["good2"]
+    bad.drop()
+    bad.accept()
+    bad.write(struct.pack("<III", vu.SET_FEATURES, 1, 8))
+    started = time.time()
+    other.drop()
+    other.fresh()
+    other.accept().handshake()
+    lab.wait_until(lambda: ground.up("good2"), "another guest is up")
+    assert time.time() - started < 5, "another guest had to wait %.1f s" % (time.time() - started)
+    ground.others()
+    bad.drop()
+    bad.accept()
+    bad.write(struct.pack("<III", vu.SET_FEATURES, 1, 8))
+    ground.switch.vsctl("del-port", "br0", "bad")
+    ground.others()
