@@ -1,6 +1,7 @@
 """DPDK's environment: started as the database says, and unable to end the switch."""
 import glob
 import os
+import signal
 import time
 
 from lib import lab
@@ -154,3 +155,6 @@ def test_enabled_later():
     assert "dpdk/lcore-list" in s.appctl("list-commands")
     lab.wait_until(lambda: s.vsctl("get", "Interface", "p1", "error").strip() == "[]", "the port is there: " + s.log())
     assert "count: avail" in s.appctl("netdev-dpdk/get-mempool-info", "p1")
+    began = time.time()
+    s.kill_daemon(signal.SIGTERM)
+    assert s.daemon.returncode == 0 and time.time() - began < 2, "it ends at once"

@@ -308,6 +308,8 @@ impl Switch {
     pub fn close(&mut self, cleanup: bool) {
         runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
         if !cleanup {
+            // The workers first: a device that goes waits for the queues that they have.
+            self.backers.clear();
             return;
         }
         let names: Vec<(String, String)> = self
