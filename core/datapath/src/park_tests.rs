@@ -85,7 +85,7 @@ fn settled_queues_leave_nothing_and_late_answers_find_nothing() {
     let (mut bed, mut server) = parking(vec![all(vec![out(2)])], Limits::default());
     let bytes = compose(&tcp(1, 80), b"");
     bed.send(1, &bytes);
-    bed.worker.settle(PortNo(1));
+    bed.worker.settle(PortNo(1), Millis(bed.now));
     assert_eq!((bed.tx[1].take().len(), parked(&bed)), (1, 0));
     while server.serve() {}
     bed.run();
@@ -230,7 +230,7 @@ fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
             }
             Step::Answer(..) => {}
             Step::Flush => bed.datapath.flow_flush(Millis(bed.now)),
-            Step::Settle => bed.worker.settle(PortNo(1)),
+            Step::Settle => bed.worker.settle(PortNo(1), Millis(bed.now)),
         }
         sort(&bed.tx, &mut sent);
     }

@@ -108,8 +108,7 @@ impl Worker {
 
     /// Nothing that this port's queues brought is parked afterwards: it is translated here and now, and sent. To be
     /// called between turns, before one of them is handed over.
-    pub fn settle(&mut self, port: PortNo) {
-        let now = self.now;
+    pub fn settle(&mut self, port: PortNo, now: Millis) {
         self.begin(now);
         let guard = self.reader.enter();
         park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);

@@ -116,7 +116,7 @@ fn a_port_that_goes_takes_its_parked_packets_with_it() {
             worker.poll_with(now, crate::cycles::now);
         }
         if round % 3 == 0 {
-            worker.settle(PortNo(1));
+            worker.settle(PortNo(1), now);
         }
         assert!(worker.remove_rxq(PortNo(1), QueueId(0)).is_some());
         worker.rest();

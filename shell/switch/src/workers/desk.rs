@@ -104,8 +104,10 @@ impl Desk {
         match order {
             Order::Take(t) => self.take(t),
             Order::Give(key, to, polled) => {
-                // What waits for an answer goes before what the next worker receives.
-                self.worker.settle(key.0);
+                // What waits for an answer goes out by us, and before what the next worker receives.
+                if self.worker.rxqs().any(|q| q == key) {
+                    self.worker.settle(key.0, self.now);
+                }
                 match self.let_go(key) {
                     Some((rxq, fd)) => to.post(Order::Take(Travelling { rxq, fd, polled })),
                     None => self.early.push((key, Order::Give(key, to, polled))),
@@ -146,10 +148,6 @@ impl Desk {
 
     fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
         let (port, id) = key;
-        if self.worker.rxqs().any(|q| q == key) {
-            // Whatever it brought goes out by us, and before what it brings to the next worker.
-            self.worker.settle(port, id, self.now);
-        }
         let kept = self.shelf.iter().position(|q| (q.port, q.id) == key).map(|at| self.shelf.remove(at));
         let rxq = kept.or_else(|| self.worker.remove_rxq(port, id))?;
         Some((rxq, self.fds.remove(&key)))
