@@ -47,6 +47,12 @@ pub enum Event {
     BusyCycles,
     /// Cycles of polls that found none.
     IdleCycles,
+    /// Polls that found packets.
+    BusyIterations,
+    /// Polls after which the worker slept.
+    SleepIterations,
+    /// Cycles that it slept.
+    SleepCycles,
     /// Polls.
     Iterations,
 }

@@ -177,9 +177,24 @@ impl Worker {
             self.engine.cache.maintain();
         }
         let busy = packets != 0 || answered;
+        self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some((start, busy));
         self.published.store(&self.engine.tally);
         busy
+    }
+
+    /// The most packets that a queue brought in the last turn.
+    pub fn most_in_turn(&self) -> u64 {
+        self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0)
+    }
+
+    /// It slept after its last turn: these cycles are neither busy nor idle.
+    pub fn slept(&mut self, cycles: Cycles) {
+        self.engine.tally.add(Event::SleepIterations, 1);
+        self.engine.tally.add(Event::SleepCycles, cycles.0);
+        if let Some((before, _)) = &mut self.last {
+            before.0 += cycles.0;
+        }
     }
 
     /// What recirculation and sending took at the turn's end is the queues', by how many packets each brought.

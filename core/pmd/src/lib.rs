@@ -4,6 +4,7 @@
 //! * [`affinity`]: queues that an administrator pinned (`pmd-rxq-affinity`).
 //! * [`assign`]: which rx queue goes to which core (`pmd-rxq-assign`, `pmd-rxq-isolate`).
 //! * [`load`]: how busy queues and cores were in the last minute.
+//! * [`sleep`]: how long a thread that finds nothing sleeps.
 //!
 //! Results, defaults and the text of what is logged are those of Open vSwitch 3.7, whose scripts and tests read them.
 
@@ -11,7 +12,9 @@ pub mod affinity;
 pub mod assign;
 pub mod cores;
 pub mod load;
+pub mod sleep;
 
 pub use assign::{Algorithm, Assignment, Placed, Rxq};
 pub use cores::{Core, Topology};
 pub use load::History;
+pub use sleep::{SleepMax, Sleeper};

@@ -10,8 +10,6 @@ use units::Millis;
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
 const WITHOUT_EFFECT: &[&str] = &[
     "pmd-auto-lb",
-    "pmd-sleep-max",
-    "pmd-maxsleep",
     "pmd-perf-metrics",
     "emc-insert-inv-prob",
     "smc-enable",

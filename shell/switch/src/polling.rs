@@ -9,7 +9,7 @@ use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use crate::workers::Polling;
 use netdev::device::Netdev;
-use pmd::Algorithm;
+use pmd::{Algorithm, SleepMax};
 use runtime::Module;
 use std::collections::BTreeMap;
 use units::PortNo;
@@ -35,6 +35,15 @@ fn read(config: &BTreeMap<String, String>) -> Polling {
     Polling { mask: config.get("pmd-cpu-mask").cloned(), algorithm, isolate }
 }
 
+fn read_sleep(config: &BTreeMap<String, String>) -> SleepMax {
+    let old = || {
+        let text = config.get("pmd-maxsleep")?;
+        runtime::warn!(DPIF, "pmd-maxsleep is deprecated. Please use pmd-sleep-max instead.");
+        Some(text)
+    };
+    config.get("pmd-sleep-max").or_else(old).map(|text| SleepMax::parse(text)).unwrap_or_default()
+}
+
 /// Says what changed.
 fn tell(old: &Polling, new: &Polling) {
     if old.algorithm != new.algorithm {
@@ -56,6 +65,11 @@ impl Switch {
             backer.workers.configure(&polling);
         }
         self.polling = polling;
+        let sleep = read_sleep(config);
+        if sleep != self.sleep {
+            self.backers.values_mut().for_each(|b| b.workers.set_sleep(&sleep));
+            self.sleep = sleep;
+        }
     }
 
     /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.

@@ -11,7 +11,7 @@ use crate::workers::Polling;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
-use pmd::Topology;
+use pmd::{SleepMax, Topology};
 use runtime::{Clock, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Switch {
     pub topology: Arc<Topology>,
     /// What the database says of poll threads.
     pub polling: Polling,
+    /// How long it lets poll threads sleep.
+    pub sleep: SleepMax,
     /// Opens devices.
     pub netdevs: Netdevs,
     /// Kernel events about devices.
@@ -104,6 +106,7 @@ impl Switch {
             taken: BTreeSet::new(),
             topology: Arc::new(crate::cpus::topology(options.topology.as_ref())),
             polling: Polling::default(),
+            sleep: SleepMax::default(),
             links,
             db,
             applied: Desired::default(),
@@ -134,6 +137,7 @@ impl Switch {
             let mut backer =
                 Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;
             backer.workers.configure(&self.polling);
+            backer.workers.set_sleep(&self.sleep);
             backer.datapath.set_vlan_limit(self.limits.vlans);
             backer.datapath.set_flow_limit(self.limits.flows);
             self.backers.insert(kind.to_owned(), backer);

@@ -7,7 +7,7 @@ use dpif::Capabilities;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use units::WorkerId;
+use units::{Millis, WorkerId};
 
 /// Settings of one datapath that only commands change.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Knobs {
     exact: AtomicBool,
     ufid: AtomicBool,
     capabilities: Mutex<Capabilities>,
-    cleared: Mutex<BTreeMap<WorkerId, Tally>>,
+    cleared: Mutex<BTreeMap<WorkerId, (Tally, Millis)>>,
 }
 
 impl Default for Knobs {
@@ -62,17 +62,22 @@ impl Knobs {
 
     /// What a worker had counted when its counters were cleared.
     pub(super) fn cleared(&self, worker: WorkerId) -> Tally {
-        lock(&self.cleared).get(&worker).copied().unwrap_or_default()
+        lock(&self.cleared).get(&worker).map(|(tally, _)| *tally).unwrap_or_default()
     }
 
     /// The same of all workers together.
     pub(super) fn all_cleared(&self) -> Tally {
         let mut sum = Tally::default();
-        lock(&self.cleared).values().for_each(|t| sum.merge(t));
+        lock(&self.cleared).values().for_each(|(t, _)| sum.merge(t));
         sum
     }
 
-    pub(super) fn clear(&self, worker: WorkerId, counted: Tally) {
-        lock(&self.cleared).insert(worker, counted);
+    /// When they were.
+    pub(super) fn cleared_at(&self, worker: WorkerId) -> Option<Millis> {
+        lock(&self.cleared).get(&worker).map(|(_, at)| *at)
+    }
+
+    pub(super) fn clear(&self, worker: WorkerId, counted: Tally, now: Millis) {
+        lock(&self.cleared).insert(worker, (counted, now));
     }
 }

@@ -19,6 +19,8 @@ pub(crate) mod flow_text;
 mod knobs;
 mod names;
 mod pmd;
+mod pmd_impl;
+mod pmd_perf;
 mod time;
 mod trace;
 mod trace_args;
@@ -93,9 +95,18 @@ const OFFERED: &[&str] = &[
     "dpctl/parse-actions",
     "dpctl/set-if",
     "dpctl/show",
+    "dpif-netdev/dpif-impl-get",
+    "dpif-netdev/dpif-impl-set",
+    "dpif-netdev/miniflow-parser-get",
+    "dpif-netdev/miniflow-parser-set",
+    "dpif-netdev/pmd-perf-show",
+    "dpif-netdev/pmd-rxq-rebalance",
     "dpif-netdev/pmd-rxq-show",
+    "dpif-netdev/pmd-sleep-show",
     "dpif-netdev/pmd-stats-clear",
     "dpif-netdev/pmd-stats-show",
+    "dpif-netdev/subtable-lookup-info-get",
+    "dpif-netdev/subtable-lookup-prio-set",
     "dpif/dump-dps",
     "dpif/dump-flows",
     "dpif/set-dp-features",

@@ -1,13 +1,15 @@
 //! `dpif-netdev/*`: what the workers do.
 
-use super::{Answer, unknown};
+use super::pmd_perf::Measured;
+use super::{Answer, pmd_impl, unknown};
 use crate::backer::Backer;
+use crate::cycles;
 use crate::port::Backing;
 use crate::switch::Switch;
 use crate::workers::{RxqView, WorkerPlace};
 use datapath::{Event, Tally};
 use pmd::load::intervals_of;
-use units::{CoreId, PortNo, QueueId};
+use units::{CoreId, Millis, PortNo, QueueId};
 
 /// Over how many seconds the use of queues is measured.
 const SECONDS: u64 = 60;
@@ -22,15 +24,29 @@ struct Asked<'a> {
 }
 
 pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    let cores = || {
+        let places = switch.backers.values().flat_map(|b| b.workers.places());
+        places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
+    };
+    if let Some(result) = pmd_impl::execute(name, args, &cores()) {
+        return result.into();
+    }
+    if name == "dpif-netdev/pmd-rxq-rebalance" {
+        return rebalance(switch, args).into();
+    }
+    let args = if name == "dpif-netdev/pmd-perf-show" { past_histories(args) } else { args };
+    let now = switch.clock.now();
     let result = asked(switch, args, name == "dpif-netdev/pmd-rxq-show").map(|asked| match name {
         "dpif-netdev/pmd-stats-show" => stats_show(&asked).into(),
         "dpif-netdev/pmd-stats-clear" => {
             for place in places(&asked) {
                 let counted = asked.backer.datapath.worker_tally(place.id);
-                asked.backer.handler.knobs.clear(place.id, counted);
+                asked.backer.handler.knobs.clear(place.id, counted, now);
             }
             "".into()
         }
+        "dpif-netdev/pmd-perf-show" => perf_show(&asked, now).into(),
+        "dpif-netdev/pmd-sleep-show" => sleep_show(&asked).into(),
         "dpif-netdev/pmd-rxq-show" => rxq_show(switch, &asked).into(),
         _ => unknown(name),
     });
@@ -61,6 +77,57 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
     let only = || switch.backers.values().next().filter(|_| switch.backers.len() == 1);
     let backer = backer.or_else(only).ok_or("please specify an existing datapath")?;
     Ok(Asked { backer, core, seconds })
+}
+
+/// Gives the queues out anew before the next command.
+fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    let name = asked(switch, args, false)?.backer.dp_name.clone();
+    let made = switch.hand_made.values_mut().map(|m| &mut m.backer);
+    for backer in switch.backers.values_mut().chain(made).filter(|b| b.dp_name == name) {
+        backer.workers.rebalance();
+    }
+    Ok("pmd rxq rebalance requested.\n".to_owned())
+}
+
+/// The arguments behind those that ask for histograms and for histories: nobody records any yet.
+fn past_histories(args: &[String]) -> &[String] {
+    match args {
+        [option, rest @ ..] if option == "-nh" => past_histories(rest),
+        [option, _, rest @ ..] if option == "-it" || option == "-ms" => past_histories(rest),
+        _ => args,
+    }
+}
+
+fn perf_show(asked: &Asked<'_>, now: Millis) -> String {
+    let mut text = String::new();
+    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let knobs = &asked.backer.handler.knobs;
+        let tally = asked.backer.datapath.worker_tally(place.id).since(&knobs.cleared(place.id));
+        let since = knobs.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
+        let seconds = now.since(since).0 as f64 / 1000.0;
+        let ms = runtime::clock::wall_ms();
+        let (s, ms) = (ms / 1000, ms % 1000);
+        let (hour, minute) = (s / 3600 % 24, s / 60 % 60);
+        text += &format!(
+            "\nTime: {hour:02}:{minute:02}:{:02}.{ms:03}\nMeasurement duration: {seconds:.3} s\n\npmd thread \
+             numa_id {} core_id {}:\n\n",
+            s % 60,
+            place.numa,
+            place.core.0
+        );
+        text += &Measured { tally, seconds, hz: cycles::per_second() }.text();
+    }
+    text
+}
+
+fn sleep_show(asked: &Asked<'_>) -> String {
+    let sleep = asked.backer.workers.sleep();
+    let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
+    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let (core, max) = (place.core.0, sleep.of(place.core).0);
+        text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", place.numa);
+    }
+    text
 }
 
 /// The workers that are meant, the one of kernel ports last.
@@ -242,7 +309,8 @@ mod tests {
 
     #[test]
     fn queues_as_scripts_read_them() {
-        let place = WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false };
+        let place =
+            WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
         let rxq = |queue, enabled, cycles| Shown { port: "p2".to_owned(), queue, enabled, cycles };
         let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], cycles: (0, 0) };
         assert_eq!(

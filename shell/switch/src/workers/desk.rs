@@ -7,12 +7,13 @@
 
 use crate::workers::mailbox::Mailbox;
 use datapath::{Rxq, Worker};
+use pmd::Sleeper;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use units::{Millis, PortNo, QueueId};
+use units::{Micros, Millis, PortNo, QueueId};
 
 /// Names a queue.
 pub(super) type Key = (PortNo, QueueId);
@@ -38,6 +39,8 @@ pub(super) enum Order {
     Settle(SyncSender<()>),
     /// Send by these tx queues from now on.
     TxQueue(usize),
+    /// Sleep at most so long when there is nothing to do.
+    SleepMax(Micros),
     /// End, when the last queue has gone.
     Stop,
 }
@@ -50,6 +53,7 @@ impl fmt::Debug for Order {
             Order::Drop(key, _) => write!(f, "Drop{key:?}"),
             Order::Settle(_) => f.write_str("Settle"),
             Order::TxQueue(n) => write!(f, "TxQueue({n})"),
+            Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
             Order::Stop => f.write_str("Stop"),
         }
     }
@@ -64,6 +68,7 @@ pub(super) struct Desk {
     fds: BTreeMap<Key, Arc<OwnedFd>>,
     /// Orders about queues that have not come yet.
     early: Vec<(Key, Order)>,
+    pub(super) sleeper: Sleeper,
     stopping: bool,
     now: Millis,
 }
@@ -76,6 +81,7 @@ impl Desk {
             shelf: Vec::new(),
             fds: BTreeMap::new(),
             early: Vec::new(),
+            sleeper: Sleeper::default(),
             stopping: false,
             now: Millis(0),
         }
@@ -125,6 +131,7 @@ impl Desk {
                 let _ = done.send(());
             }
             Order::TxQueue(n) => self.worker.set_tx_queue(n),
+            Order::SleepMax(max) => self.sleeper.set_max(max),
             Order::Stop => self.stopping = true,
         }
     }

@@ -29,7 +29,7 @@ use mailbox::{Bell, Mailbox};
 use netdev::device::RxHandle;
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
-use pmd::{Algorithm, Core, History, Topology};
+use pmd::{Algorithm, Core, History, SleepMax, Topology};
 use ports::{Home, Ports};
 use runtime::poll_loop::Interest;
 use runtime::{Clock, Module, PollLoop, WaitSet};
@@ -60,6 +60,8 @@ pub struct WorkerPlace {
     pub numa: u32,
     /// It polls pinned queues only.
     pub isolated: bool,
+    /// Since when it is there.
+    pub since: Millis,
 }
 
 /// What the database says of poll threads.
@@ -120,6 +122,7 @@ pub struct Workers {
     mode: Mode,
     topology: Arc<Topology>,
     polling: Polling,
+    sleep: SleepMax,
     /// By identity: the one of kernel ports first, then by core.
     seats: BTreeMap<WorkerId, Seat>,
     ports: Ports,
@@ -149,11 +152,13 @@ impl Workers {
     }
 
     fn new(mode: Mode, topology: &Arc<Topology>, mailbox: Arc<Mailbox>, runner: Runner) -> Workers {
-        let place = WorkerPlace { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false };
+        let place =
+            WorkerPlace { id: MAIN, core: CoreId::UNPINNED, numa: 0, isolated: false, since: Millis(0) };
         Workers {
             mode,
             topology: Arc::clone(topology),
             polling: Polling::default(),
+            sleep: SleepMax::default(),
             seats: BTreeMap::from([(MAIN, Seat { place, mailbox, runner, load: SeatLoad::default() })]),
             ports: Ports::default(),
             due: false,
@@ -168,6 +173,38 @@ impl Workers {
             self.polling = polling.clone();
             self.due = true;
         }
+    }
+
+    /// How long poll threads may sleep; tells the log.
+    pub fn set_sleep(&mut self, sleep: &SleepMax) {
+        self.sleep = sleep.clone();
+        runtime::info!(LOG, "Default PMD thread max sleep: {:4} us.", sleep.default.0);
+        for seat in self.seats.values().filter(|s| s.place.id != MAIN) {
+            self.tell_sleep(seat);
+        }
+        self.deliver();
+    }
+
+    fn tell_sleep(&self, seat: &Seat) {
+        let WorkerPlace { core, numa, .. } = seat.place;
+        let max = self.sleep.of(core);
+        runtime::info!(
+            LOG,
+            "PMD thread on numa_id: {numa}, core id: {:2}, max sleep: {:4} us.",
+            core.0,
+            max.0
+        );
+        seat.mailbox.post(Order::SleepMax(max));
+    }
+
+    /// How long poll threads may sleep.
+    pub fn sleep(&self) -> &SleepMax {
+        &self.sleep
+    }
+
+    /// Gives the queues out anew, by what they took in the last minute.
+    pub fn rebalance(&mut self) {
+        self.due = true;
     }
 
     /// Takes a port's queues, to be given to workers by `reconfigure`.
@@ -282,9 +319,11 @@ impl Workers {
             if self.seats.contains_key(&id) {
                 continue;
             }
-            let place = WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false };
+            let place =
+                WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
             match self.seat(place, datapath.worker(id, self.seats.len())) {
                 Ok(seat) => {
+                    self.tell_sleep(&seat);
                     self.seats.insert(id, seat);
                     runtime::info!(
                         LOG,

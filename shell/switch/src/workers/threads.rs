@@ -5,10 +5,12 @@ use crate::workers::desk::Desk;
 use dpdk::thread::Registration;
 use runtime::poll_loop::Interest;
 use runtime::{Clock, Module, PollLoop, WaitSet};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use units::{CoreId, Cycles};
 
 static LOG: Module = Module::new("ovs_numa");
@@ -21,6 +23,9 @@ const IDLE_POLLS: u32 = 4;
 
 /// A polling thread reads the clock when so many cycles have passed: some tens of microseconds.
 const CLOCK_CYCLES: Cycles = Cycles(100_000);
+
+/// A poll thread that sleeps for microseconds is to wake within one.
+const TIMER_SLACK: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
 /// Starts the worker of kernel ports: it sleeps in `poll(2)` while nothing comes.
 pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHandle<()>> {
@@ -56,6 +61,7 @@ pub(super) fn polling(desk: Desk, clock: Clock, core: CoreId) -> std::io::Result
         runtime::log::set_thread_name(&name);
         desk.mailbox.read_here();
         pin(core);
+        let _ = set_current_timer_slack(Some(TIMER_SLACK));
         poll(desk, &clock);
     })
 }
@@ -86,6 +92,16 @@ fn poll(mut desk: Desk, clock: &Clock) {
             (now, read_at) = (clock.now(), at);
         }
         desk.worker.poll_with(now, cycles::now);
+        if desk.sleeper.may_sleep()
+            && let Some(time) = desk.sleeper.after_turn(desk.worker.most_in_turn())
+        {
+            let asleep = cycles::now();
+            // An order ends it.
+            std::thread::park_timeout(Duration::from_micros(time.0));
+            let woke = cycles::now();
+            desk.worker.slept(woke - asleep);
+            (now, read_at) = (clock.now(), woke);
+        }
     }
 }
 

@@ -1,0 +1,105 @@
+//! How long a poll thread may sleep (`pmd-sleep-max`), and how long it does.
+//!
+//! After each turn that brought little the thread sleeps a microsecond longer than before the last one, up to its
+//! maximum; a turn with half a burst wakes it altogether. Nobody sleeps unless an administrator allows it.
+
+use std::collections::BTreeMap;
+use units::{CoreId, Micros};
+
+/// The most that a thread may sleep at a time.
+const MAX: Micros = Micros(10_000);
+/// A queue that brings so many packets at once ends all sleep.
+const BUSY: u64 = 16;
+
+/// `pmd-sleep-max`: a time for all, and times for some cores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SleepMax {
+    /// For cores that are not named.
+    pub default: Micros,
+    /// By core.
+    pub cores: BTreeMap<CoreId, Micros>,
+}
+
+impl SleepMax {
+    /// From text as in `50,3:200,5:0`. What is no number is passed over; what is too long is cut.
+    pub fn parse(text: &str) -> SleepMax {
+        let mut max = SleepMax::default();
+        let micros = |text: &str| text.parse().ok().map(|n: u64| Micros(n.min(MAX.0)));
+        for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
+            match item.split_once([':', '=']) {
+                None => max.default = micros(item).unwrap_or(max.default),
+                Some((core, time)) => {
+                    if let (Ok(core), Some(time)) = (core.parse(), micros(time)) {
+                        max.cores.insert(CoreId(core), time);
+                    }
+                }
+            }
+        }
+        max
+    }
+
+    /// What holds for a core.
+    pub fn of(&self, core: CoreId) -> Micros {
+        self.cores.get(&core).copied().unwrap_or(self.default)
+    }
+}
+
+/// Decides about one thread's sleep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sleeper {
+    max: Micros,
+    next: Micros,
+}
+
+impl Sleeper {
+    /// It may sleep so long.
+    pub fn set_max(&mut self, max: Micros) {
+        self.max = max;
+    }
+
+    /// It may sleep at all.
+    #[inline]
+    pub fn may_sleep(&self) -> bool {
+        self.max.0 != 0 || self.next.0 != 0
+    }
+
+    /// A turn ended, of whose queues none brought more than `most` packets: how long to sleep now.
+    #[inline]
+    pub fn after_turn(&mut self, most: u64) -> Option<Micros> {
+        if self.max.0 == 0 || most >= BUSY {
+            self.next = Micros(0);
+        }
+        if self.max.0 == 0 {
+            return None;
+        }
+        let now = self.next;
+        self.next = Micros((now.0 + 1).min(self.max.0));
+        (now.0 != 0).then_some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_for_all_and_for_some() {
+        let max = SleepMax::parse("50,3:300,0:100,5:20000,x:1,7:y");
+        assert_eq!([1, 3, 0, 5, 7].map(|c| max.of(CoreId(c)).0), [50, 300, 100, 10_000, 50]);
+        assert_eq!(SleepMax::parse("3:400,200").default, Micros(200));
+        assert_eq!(SleepMax::parse(""), SleepMax::default());
+    }
+
+    #[test]
+    fn an_idle_thread_sleeps_longer_and_longer() {
+        let mut sleeper = Sleeper::default();
+        assert_eq!(sleeper.after_turn(0), None);
+        sleeper.set_max(Micros(3));
+        let slept: Vec<u64> = (0..6).map(|_| sleeper.after_turn(0).map_or(0, |m| m.0)).collect();
+        assert_eq!(slept, [0, 1, 2, 3, 3, 3]);
+        assert_eq!(sleeper.after_turn(15), Some(Micros(3)));
+        assert_eq!((sleeper.after_turn(16), sleeper.after_turn(0)), (None, Some(Micros(1))));
+        sleeper.set_max(Micros(0));
+        assert_eq!(sleeper.after_turn(0), None);
+    }
+}
