@@ -1,0 +1,110 @@
+"""Ports of type dpdk on devices that need no hardware."""
+import time
+
+from lib import lab
+
+MISSING = "'p3' is missing 'options:dpdk-devargs'. The old 'dpdk<port_id>' names are not supported"
+
+
+def started(megabytes=512):
+    """A switch with a bridge and DPDK in ordinary memory; pools are small."""
+    lab.need_root()
+    s = lab.Switch()
+    s.start()
+    s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true",
+            'other_config:dpdk-extra="--no-pci --no-telemetry --no-huge -m %d"' % megabytes)
+    if s.vsctl("get", "Open_vSwitch", ".", "dpdk_initialized").strip() != "true":
+        raise lab.Skip("needs DPDK, which does not start here")
+    s.add_bridge("br0")
+    return s
+
+
+def add(s, name, devargs, *options):
+    """Adds a port; gives what column error says."""
+    words = ['options:dpdk-devargs="%s"' % devargs] if devargs else []
+    s.vsctl("add-port", "br0", name, "--", "set", "Interface", name, "type=dpdk", *words, *options, check=False)
+    return get(s, name, "error").strip('[]"\n')
+
+
+def detach(s, device):
+    """What the command says; it fails here."""
+    try:
+        return s.appctl("netdev-dpdk/detach", device)
+    except AssertionError as refusal:
+        return str(refusal)
+
+
+def get(s, name, column):
+    return s.vsctl("get", "Interface", name, column).strip()
+
+
+def received(s, name):
+    """Packets that a port has received, by the datapath's count, which no pause delays."""
+    line = s.appctl("dpctl/show", "-s").split(": %s (" % name)[1].split("RX packets:")[1]
+    return int(line.split()[0])
+
+
+def test_refusals():
+    """A port without a device, with one that is none, with one that another port has: said in its row."""
+    s = started()
+    assert add(s, "p1", "net_null0") == ""
+    assert add(s, "p2", "net_null0") == "'p2' is trying to use device 'net_null0' which is already in use by 'p1'"
+    assert add(s, "p3", None) == MISSING
+    assert add(s, "p4", "net_nothing0") == "Error attaching device 'net_nothing0' to DPDK"
+    assert "being used by the following interfaces: p1." in detach(s, "net_null0")
+    s.vsctl("del-port", "p1")
+    # What its owner lets go, the other one may have.
+    lab.wait_until(lambda: add_again(s, "p2", "net_null0"), "p2 has the device")
+
+
+def add_again(s, name, devargs):
+    s.vsctl("--if-exists", "del-port", name)
+    return add(s, name, devargs) == ""
+
+
+def test_settings_of_a_port_that_carries_packets():
+    """Queues, their length and the MTU change while packets come; so does the device."""
+    s = started()
+    assert add(s, "p1", "net_null0", "options:n_rxq=1") == ""
+    assert add(s, "p2", "net_ring1") == ""
+    for settings in (["options:n_rxq=3"], ["options:n_rxq_desc=512"], ["mtu_request=9000"],
+                     ['options:dpdk-devargs="net_null7,size=200"']):
+        s.vsctl("set", "Interface", "p1", *settings)
+        before = received(s, "p1")
+        lab.wait_until(lambda: received(s, "p1") > before, "packets after " + settings[0])
+        assert get(s, "p1", "error") == "[]"
+    lab.wait_until(lambda: get(s, "p1", "mtu") == "9000" and 'n_rxq="3"' in get(s, "p1", "status"), "the row tells it")
+    assert get(s, "p1", "status:driver_name") == "net_null"
+    show = s.appctl("dpctl/show")
+    assert "n_rxq_desc=512" in show and 'dpdk-devargs=net_null7,size=200' in show, show
+
+
+def test_no_memory():
+    """A pool that does not fit: the port is refused, its row says why, others work on."""
+    s = started(megabytes=128)
+    assert add(s, "p1", "net_null0") == ""
+    error = add(s, "p2", "net_null1", "mtu_request=9000")
+    assert "Failed to create memory pool for netdev p2, with MTU 9000 on socket 0: " in error, error
+    before = received(s, "p1")
+    lab.wait_until(lambda: received(s, "p1") > before, "packets of the port that works")
+
+
+def test_ports_come_and_go():
+    """Devices of several kinds, each added and deleted many times: none is left, and the switch lives."""
+    s = started()
+    kinds = ["net_null%d", "net_ring%d", "net_null%d,size=1500,copy=1", "net_memif%d,role=server,id=%d,socket=@test%d"]
+    s.vsctl("--may-exist", "add-port", "br0", "stays", "--", "set", "Interface", "stays", "type=dpdk",
+            "options:dpdk-devargs=net_null99,no-rx=1")
+    for i in range(60):
+        kind = kinds[i % len(kinds)]
+        devargs = kind % ((i,) * kind.count("%d"))
+        assert add(s, "x", devargs) == "", devargs
+        if i % 5 == 0:
+            s.vsctl("set", "Interface", "x", "options:n_rxq=2")
+        s.vsctl("del-port", "x")
+        name = devargs.split(",")[0]
+        assert "Device '%s' not found in DPDK" % name in detach(s, name)
+    assert s.daemon.poll() is None
+    assert get(s, "stays", "error") == "[]"
+    time.sleep(0.1)
+    assert "|EMER|" not in s.log()
