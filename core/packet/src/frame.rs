@@ -41,6 +41,14 @@ impl Frame {
         Some(Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() })
     }
 
+    /// The packet that `buffer` holds from byte `start` on, as much of it as is there.
+    #[inline(always)]
+    pub fn within(buffer: Buffer, start: usize, len: usize) -> Frame {
+        let start = start.min(buffer.size());
+        let len = len.min(buffer.size() - start);
+        Frame { buffer, start: start as u32, len: len as u32, undone: Note::default() }
+    }
+
     /// The buffer, and where in it the packet starts.
     #[inline]
     pub fn into_buffer(self) -> (Buffer, usize) {
@@ -254,6 +262,13 @@ mod tests {
         assert_eq!(f.len(), 2);
         f.push_back(2).unwrap().copy_from_slice(b"!!");
         assert_eq!(f.bytes(), b"ck!!");
+    }
+
+    #[test]
+    fn a_frame_ends_with_its_buffer() {
+        let cut = |start, len| Frame::within(Buffer::own(100), start, len).bytes().len();
+        assert_eq!([cut(10, 20), cut(90, 20), cut(100, 1), cut(usize::MAX, usize::MAX)], [20, 10, 0, 0]);
+        assert!(Frame::in_buffer(Buffer::own(100), 90, 20).is_none());
     }
 
     #[test]

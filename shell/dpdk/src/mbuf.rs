@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool.
-//!   [`append`] checks that, and nobody else has the pointer afterwards.
+//!   [`is_whole`] says which are, and nobody else has the pointer afterwards.
 //!
 //! Runs on whatever thread polls the queue.
 
@@ -59,51 +59,81 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// Appends the frame of a received packet to `out`. `false`: it makes no sense or is longer than any packet, and was freed.
-///
-/// The frame is written where it goes: one that is put together first and moved then costs as much again.
+/// The packet is whole, and its bytes lie within its buffer.
 ///
 /// # Safety
 ///
 /// `mbuf` is a packet as a driver gives it, and the caller's.
 #[inline(always)]
-pub(crate) unsafe fn append(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+unsafe fn is_whole(mbuf: Mbuf) -> bool {
     let m = mbuf.as_ptr();
     // SAFETY: the caller's promise. The two numbers are beside each other (asserted below); who holds a clone may change
     // the first, and then what is read is not `WHOLE` either.
     unsafe {
-        let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned();
-        if whole != WHOLE || (*m).ol_flags & FOREIGN != 0 {
-            return append_joined(mbuf, pool, out);
-        }
-        let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
-        // Where the driver lied about the length, dropping the buffer frees it.
-        let Some(frame) = Frame::in_buffer(Buffer::of(&SOURCE, memory_of(mbuf)), start, len) else {
-            return false;
-        };
-        out.push(frame);
-        true
+        let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == WHOLE;
+        let fits = u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len);
+        whole & fits & ((*m).ol_flags & FOREIGN == 0)
     }
+}
+
+/// Appends the frames of received packets to `out`. Gives how many made no frame: they make no sense or are longer than any
+/// packet, and were freed.
+///
+/// First all packets are looked at, then all frames made: a frame that may not come to be is put together elsewhere and
+/// moved, which costs as much again.
+///
+/// # Safety
+///
+/// `mbufs` are packets as a driver gives them (none is null), and the caller's, who forgets them.
+#[inline]
+pub(crate) unsafe fn append(
+    mbufs: &[*mut sys::rte_mbuf],
+    pool: &mut FramePool,
+    out: &mut FrameBatch,
+) -> usize {
+    // SAFETY: the caller's promise.
+    let packets = mbufs.iter().map(|&m| unsafe { NonNull::new_unchecked(m) });
+    // SAFETY: the caller's promise.
+    if !packets.clone().all(|m| unsafe { is_whole(m) }) {
+        // SAFETY: the caller's promise.
+        return packets.filter(|&m| unsafe { !append_any(m, pool, out) }).count();
+    }
+    // SAFETY: they are whole, and forgotten.
+    out.extend(packets.map(|m| unsafe { frame_of(m) }));
+    0
+}
+
+/// # Safety
+///
+/// `mbuf` is whole and the caller's, who forgets it.
+#[inline(always)]
+unsafe fn frame_of(mbuf: Mbuf) -> Frame {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let m = mbuf.as_ptr();
+        let (start, len) = (usize::from((*m).data_off), usize::from((*m).data_len));
+        Frame::within(Buffer::of(&SOURCE, memory_of(mbuf)), start, len)
+    }
+}
+
+/// Appends the frame of one packet, a copy if it is not whole; `false` if it makes none.
+///
+/// # Safety
+///
+/// As for [`append`].
+#[cold]
+unsafe fn append_any(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+    // SAFETY: the caller's promise.
+    let frame = unsafe { if is_whole(mbuf) { Some(frame_of(mbuf)) } else { joined(mbuf, pool) } };
+    let made = frame.is_some();
+    out.extend(frame);
+    made
 }
 
 const _: () = assert!(
     std::mem::offset_of!(sys::rte_mbuf, nb_segs) == std::mem::offset_of!(sys::rte_mbuf, refcnt) + 2,
     "read as one word"
 );
-
-/// As [`append`], a copy.
-///
-/// # Safety
-///
-/// As for [`append`].
-#[cold]
-unsafe fn append_joined(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
-    // SAFETY: the caller's promise.
-    let frame = unsafe { joined(mbuf, pool) };
-    let made = frame.is_some();
-    out.extend(frame);
-    made
-}
 
 /// A copy of a packet's segments, in a frame of the switch's own; the packet is freed.
 ///
@@ -180,13 +210,8 @@ impl Burst {
         receive: impl FnOnce(*mut *mut sys::rte_mbuf, u16) -> u16,
     ) -> (usize, usize) {
         let n = usize::from(receive(self.mbufs.as_mut_ptr(), max.min(RX_BURST) as u16)).min(RX_BURST);
-        let before = out.len();
-        out.reserve(n);
-        for &mbuf in &self.mbufs[..n] {
-            // SAFETY: the caller's promise: a pointer to a packet, which is never null.
-            unsafe { append(NonNull::new_unchecked(mbuf), pool, out) };
-        }
-        (n, n - (out.len() - before))
+        // SAFETY: the caller's promise: pointers to packets, which are never null.
+        (n, unsafe { append(&self.mbufs[..n], pool, out) })
     }
 
     /// Has `send` take the packets (it says how many of the first), again and again while it takes some, and frees the

@@ -2,7 +2,7 @@
 
 use super::gate::Pass;
 use super::link::Link;
-use crate::mbuf::{self, Mbuf};
+use crate::mbuf;
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -54,19 +54,15 @@ impl FromGuest {
             sys::rte_vhost_dequeue_burst(inside.vid(), ring, self.pool.raw(), mbufs.as_mut_ptr(), max)
         };
         drop(inside);
-        let before = out.len();
-        for &m in mbufs.iter().take(usize::from(n)) {
-            let Some(mbuf) = Mbuf::new(m) else { continue };
-            // SAFETY: a packet of ours, not yet given away.
-            let flags = unsafe { (*m).ol_flags };
-            // SAFETY: the packet is ours and nobody else's.
-            let appended = unsafe { mbuf::append(mbuf, pool, out) };
-            if flags & UNDONE != 0
-                && appended
-                && out.last_mut().is_some_and(|frame| note(frame, flags).is_none())
-            {
-                out.pop().into_iter().for_each(|frame| pool.free(frame));
-            }
+        let (before, mbufs) = (out.len(), &mbufs[..usize::from(n).min(RX_BURST)]);
+        // SAFETY: packets of ours, not yet given away.
+        let flags = |m: &*mut sys::rte_mbuf| unsafe { (**m).ol_flags };
+        if mbufs.iter().all(|m| flags(m) & UNDONE == 0) {
+            // SAFETY: the packets are ours, and forgotten.
+            unsafe { mbuf::append(mbufs, pool, out) };
+        } else {
+            // SAFETY: as above.
+            mbufs.iter().for_each(|m| unsafe { one(*m, flags(m), pool, out) });
         }
         let packets = usize::from(n);
         Received { packets, refused: packets - (out.len() - before) }
@@ -75,6 +71,20 @@ impl FromGuest {
 
 /// Flags that say something is left to do.
 const UNDONE: u64 = sys::SLUICE_RTE_MBUF_F_RX_LRO | sys::SLUICE_RTE_MBUF_F_RX_L4_CKSUM_NONE;
+
+/// Appends the frame of one packet, which may have been left undone.
+///
+/// # Safety
+///
+/// It is the caller's, who forgets it.
+unsafe fn one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool, out: &mut FrameBatch) {
+    // SAFETY: the caller's promise.
+    let refused = unsafe { mbuf::append(&[mbuf], pool, out) };
+    if refused == 0 && flags & UNDONE != 0 && out.last_mut().is_some_and(|frame| note(frame, flags).is_none())
+    {
+        out.pop().into_iter().for_each(|frame| pool.free(frame));
+    }
+}
 
 /// Carries over that the checksum is left to do. `None`: it does not fit the packet, or is not what was offered.
 #[cold]
