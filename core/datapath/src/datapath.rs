@@ -344,7 +344,7 @@ impl Datapath {
     /// metadata. Recirculation and its upcalls happen before it returns, and so do the transmissions.
     pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
         let spare = lock(&self.spare).pop();
-        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, usize::MAX));
+        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, 0));
         worker.execute(packet, flow, &Program::compile(actions), now);
         lock(&self.spare).push(worker);
     }

@@ -47,6 +47,8 @@ pub struct Backer {
     pub dirty: bool,
     /// Published since the last sweep: megaflows may be wrong.
     pub stale: bool,
+    /// Devices whose last restart failed, and when the next may be tried.
+    pub retry: BTreeMap<PortNo, Millis>,
     /// Not before then.
     pub next_sweep: Millis,
     /// Most megaflows ever seen.
@@ -101,6 +103,7 @@ impl Backer {
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             dirty: true,
             stale: false,
+            retry: BTreeMap::new(),
             next_sweep: Millis(0),
             flows_max: 0,
             sweep_ms: 0,
@@ -177,6 +180,7 @@ impl Backer {
         let _ = self.datapath.del_port(number);
         self.workers.settle();
         self.ports.remove(&number);
+        self.retry.remove(&number);
         self.dirty = true;
     }
 

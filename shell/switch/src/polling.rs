@@ -12,9 +12,13 @@ use netdev::device::Netdev;
 use pmd::{Algorithm, SleepMax};
 use runtime::Module;
 use std::collections::BTreeMap;
-use units::PortNo;
+use units::{Millis, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
+
+/// A device that failed to restart, and still asks for it, is left in peace for so long: waiting for it to stop takes the
+/// main loop's time.
+const RETRY: Millis = Millis(1000);
 
 /// Reads the settings. What does not fit together is told, and not obeyed.
 fn read(config: &BTreeMap<String, String>) -> Polling {
@@ -74,11 +78,12 @@ impl Switch {
 
     /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.
     pub(crate) fn run_workers(&mut self) {
+        let now = self.clock.now();
         for bridge in self.bridges.values_mut() {
             let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
             for port in bridge.ports.values_mut() {
                 let Backing::Device { netdev, number } = &mut port.backing else { continue };
-                if let Some(result) = restart(backer, *number, &mut **netdev) {
+                if let Some(result) = restart(backer, *number, &mut **netdev, now) {
                     port.warning = result.err();
                     self.status_due = true;
                 }
@@ -86,11 +91,10 @@ impl Switch {
         }
         for made in self.hand_made.values_mut() {
             for (number, netdev) in &mut made.devices {
-                restart(&mut made.backer, *number, &mut **netdev);
+                restart(&mut made.backer, *number, &mut **netdev, now);
             }
         }
         let made = self.hand_made.values_mut().map(|m| &mut m.backer);
-        let now = self.clock.now();
         for backer in self.backers.values_mut().chain(made) {
             backer.workers.tick(&backer.datapath, now);
             backer.workers.reconfigure(&backer.datapath);
@@ -99,15 +103,22 @@ impl Switch {
 }
 
 /// Restarts a device if it asks for that; what became of it.
-fn restart(backer: &mut Backer, number: PortNo, netdev: &mut dyn Netdev) -> Option<Result<(), String>> {
+fn restart(
+    backer: &mut Backer,
+    number: PortNo,
+    netdev: &mut dyn Netdev,
+    now: Millis,
+) -> Option<Result<(), String>> {
     if backer.workers.is_due() {
         netdev.set_senders(backer.workers.senders(false));
     }
-    if !netdev.needs_restart() {
+    if !netdev.needs_restart() || backer.retry.get(&number).is_some_and(|at| now < *at) {
         return None;
     }
     let result = backer.restart(number, netdev).map_err(|e| e.to_string());
+    backer.retry.remove(&number);
     if let Err(text) = &result {
+        backer.retry.insert(number, now + RETRY);
         runtime::err!(LOG, "Failed to set interface {} new configuration: {text}", netdev.name());
     }
     Some(result)
