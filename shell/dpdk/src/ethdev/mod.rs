@@ -22,6 +22,7 @@ pub use queue::{EthRx, EthTx};
 pub use run::Config;
 pub use stats::Counters;
 
+use crate::log::Level;
 use crate::mempool::Mempool;
 use crate::{eal, log};
 use dpdk_sys as sys;
@@ -90,21 +91,20 @@ fn claims() -> MutexGuard<'static, Vec<(u16, String)>> {
 /// A claimed device, see the module.
 pub(crate) struct Plug {
     pub(crate) port: u16,
-    attached: bool,
+    /// The words by which we made it; `None`: it was there.
+    attached: Option<String>,
     pub(crate) counters: OwnCounters,
 }
 
 impl Drop for Plug {
     fn drop(&mut self) {
         let mut claims = claims();
-        // SAFETY: the port is ours and no queue of it is left. The device is named before its port is closed, and removed
-        // once, if no other port of it is in use.
-        unsafe {
-            sys::rte_eth_dev_stop(self.port);
-            if self.attached {
-                remove(self.port, |sibling| {
-                    sibling != self.port && claims.iter().any(|(p, _)| *p == sibling)
-                });
+        if let Some(devargs) = &self.attached {
+            let in_use = |other| other != self.port && claims.iter().any(|(port, _)| *port == other);
+            // SAFETY: the port is ours, and stopped: what runs holds this.
+            match unsafe { remove(self.port, in_use) } {
+                true => log::say(Level::Info, &format!("Device '{devargs}' has been removed and detached")),
+                false => log::say(Level::Error, &format!("Device '{devargs}' can not be detached")),
             }
         }
         claims.retain(|(port, _)| *port != self.port);
@@ -231,6 +231,10 @@ impl Ethdev {
             return Err(AttachError::InUse(by.clone()));
         }
         claims.push((port, user.to_owned()));
+        let attached = attached.then(|| devargs.to_owned());
+        if attached.is_some() {
+            log::say(Level::Info, &format!("Device '{devargs}' attached to DPDK"));
+        }
         let plug = Plug { port, attached, counters: OwnCounters::default() };
         Ok(Ethdev { plug: Arc::new(plug), running: None })
     }
@@ -238,11 +242,6 @@ impl Ethdev {
     /// DPDK's number of it.
     pub fn port(&self) -> u16 {
         self.plug.port
-    }
-
-    /// It was not there before we asked for it.
-    pub fn attached(&self) -> bool {
-        self.plug.attached
     }
 
     /// The node of its memory.

@@ -138,17 +138,13 @@ fn missing_devargs(name: &str) -> NetdevError {
 }
 
 fn attach(name: &str, devargs: &str) -> Result<Ethdev, NetdevError> {
-    let device = Ethdev::attach(devargs, name).map_err(|e| match e {
+    Ethdev::attach(devargs, name).map_err(|e| match e {
         AttachError::NoDpdk => NetdevError::open(name, NetdevError::UNKNOWN_TYPE),
         AttachError::NotFound => NetdevError::plain(&format!("Error attaching device '{devargs}' to DPDK")),
         AttachError::InUse(by) => NetdevError::plain(&format!(
             "'{name}' is trying to use device '{devargs}' which is already in use by '{by}'"
         )),
-    })?;
-    if device.attached() {
-        log::say(Level::Info, &format!("Device '{devargs}' attached to DPDK"));
-    }
-    Ok(device)
+    })
 }
 
 impl Netdev for Dpdk {
