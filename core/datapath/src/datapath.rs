@@ -97,7 +97,7 @@ impl Shared {
         if !handler.is_current(translation.version) {
             return None;
         }
-        flows.publish(flow, key, translation, birth)
+        flows.publish(flow, key, translation, birth, handler.hears_of_flows())
     }
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {

@@ -60,8 +60,8 @@ pub(crate) struct Birth {
 
 /// What became of a flow that was to be published.
 pub(crate) enum Published {
-    /// It is there now.
-    New(u32, DpFlow),
+    /// It is there now. With all that is known of it, if the control half wants to hear.
+    New(u32, Option<Box<DpFlow>>),
     /// It was there already.
     Known(u32),
 }
@@ -70,8 +70,9 @@ pub(crate) enum Published {
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
     by_ufid: HashMap<Ufid, u32>,
-    entries: HashMap<u32, Entry>,
-    dying: HashMap<u32, Entry>,
+    /// In boxes: a table that grows moves its entries, with the lock held.
+    entries: HashMap<u32, Box<Entry>>,
+    dying: HashMap<u32, Box<Entry>>,
     /// By slot; `None` once the worker is gone.
     lanes: Vec<Option<LaneSlot>>,
     capacity: usize,
@@ -150,6 +151,7 @@ impl Flows {
         key: &Key,
         translation: &Translation,
         birth: Birth,
+        shown: bool,
     ) -> Option<Published> {
         // Another worker may have published it since this one looked.
         if let Some(index) = self.publisher.find(flow.in_port, key) {
@@ -162,7 +164,7 @@ impl Flows {
             return Some(Published::Known(index));
         }
         let entry = self.entries.get(&index)?;
-        Some(Published::New(index, show(entry, entry.total, None)))
+        Some(Published::New(index, shown.then(|| Box::new(show(entry, entry.total, None)))))
     }
 
     /// As `publish`, whether or not another megaflow covers the packet.
@@ -193,7 +195,7 @@ impl Flows {
                 let entry =
                     Entry { ufid, key, mask, actions, owner, total, lanes: Vec::new(), birth, serial };
                 self.by_ufid.insert(ufid, index);
-                self.entries.insert(index, entry);
+                self.entries.insert(index, Box::new(entry));
                 Some(index)
             }
         }
@@ -221,7 +223,7 @@ impl Flows {
             birth: entry.birth,
             serial: entry.serial,
         };
-        self.dying.insert(old, rest);
+        self.dying.insert(old, Box::new(rest));
         entry.lanes.iter_mut().for_each(|c| c.seen = LaneCount::default());
         entry.actions = actions;
         if let Some(owner) = owner {
@@ -299,7 +301,7 @@ impl Flows {
     }
 
     fn in_order(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.entries.values().collect();
+        let mut entries: Vec<&Entry> = self.entries.values().map(|e| &**e).collect();
         entries.sort_unstable_by_key(|e| e.serial);
         entries
     }

@@ -67,7 +67,7 @@ impl UpcallServer {
             let birth = Birth { worker: request.worker, at: request.now };
             match self.shared.publish(flow, key, &translation, handler, birth) {
                 Some(Published::Known(_)) => return Outcome::Again,
-                Some(Published::New(_, flow)) => handler.flow_added(&flow),
+                Some(Published::New(_, flow)) => flow.iter().for_each(|f| handler.flow_added(f)),
                 None => {}
             }
         }

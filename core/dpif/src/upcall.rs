@@ -57,6 +57,11 @@ pub trait UpcallHandler: Send + Sync {
     /// Takes a packet from a `userspace` action. It may call `Datapath::execute`.
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
 
+    /// Whether it wants to be told of new megaflows just now. The datapath asks under the publisher's lock.
+    fn hears_of_flows(&self) -> bool {
+        false
+    }
+
     /// A translation has become a megaflow. No lock is held. For the log; most handlers do not care.
     fn flow_added(&self, _flow: &DpFlow) {}
 

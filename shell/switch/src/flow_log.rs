@@ -25,6 +25,11 @@ pub fn missed(datapath: &str, flow: &Flow, packet: &[u8]) {
     }
 }
 
+/// Whether the log wants to hear of megaflows that are made.
+pub fn hears_of_added() -> bool {
+    DATAPATH.enabled(Level::Dbg)
+}
+
 /// A megaflow was made.
 pub fn added(flow: &DpFlow) {
     if DATAPATH.enabled(Level::Dbg) {

@@ -164,6 +164,10 @@ fn unassociated(published: &Published) -> Translation {
 }
 
 impl UpcallHandler for Handler {
+    fn hears_of_flows(&self) -> bool {
+        crate::flow_log::hears_of_added()
+    }
+
     fn flow_added(&self, flow: &dpif::DpFlow) {
         crate::flow_log::added(flow);
     }

@@ -97,7 +97,7 @@ fn one(
                 }
             }
             Some(Published::New(index, flow)) => {
-                handler.flow_added(&flow);
+                flow.iter().for_each(|f| handler.flow_added(f));
                 found = guard.get(index);
             }
             None => {}
