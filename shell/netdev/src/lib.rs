@@ -1,4 +1,4 @@
-//! Ports: AF_PACKET, tap and internal, DPDK, dummy.
+//! Ports: AF_PACKET, AF_XDP, tap and internal, DPDK, dummy.
 //!
 //! [`open::Netdevs`] opens a device by name and type; [`device::Netdev`] is what the main thread asks
 //! and sets; its queues go to workers and speak the contract of `packet::queue`. [`rtnl::LinkMonitor`]
@@ -8,6 +8,7 @@
 //! `linux` is the one module that may be unsafe.
 #![deny(unsafe_code)]
 
+mod afxdp;
 pub mod device;
 mod dpdk;
 pub mod dummy;

@@ -1,5 +1,6 @@
 //! The types of ports there are, and how one is opened.
 
+use crate::afxdp::Afxdp;
 use crate::device::Netdev;
 use crate::dpdk::Dpdk;
 use crate::dummy::{Dummy, DummyHandle};
@@ -27,14 +28,17 @@ pub enum DummyLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     System,
+    Afxdp,
     Tap,
     Dummy,
     Dpdk,
     Vhost,
 }
 
-const REAL_TYPES: [(&str, Class); 6] = [
+const REAL_TYPES: [(&str, Class); 8] = [
     ("system", Class::System),
+    ("afxdp", Class::Afxdp),
+    ("afxdp-nonpmd", Class::Afxdp),
     ("tap", Class::Tap),
     ("internal", Class::Tap),
     ("dpdk", Class::Dpdk),
@@ -95,6 +99,7 @@ impl Netdevs {
         let mut device: Box<dyn Netdev> = match self.class(kind) {
             None => return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE)),
             Some(Class::System) => Box::new(System::open(name, kind)?),
+            Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
             Some(Class::Vhost) => Box::new(Vhost::open(name, kind)?),
             // Without its options there is no device.
@@ -132,9 +137,11 @@ mod tests {
 
     #[test]
     fn types_follow_the_command_line() {
-        assert_eq!(Netdevs::default().types(), ["internal", "system", "tap"]);
+        assert_eq!(Netdevs::default().types(), ["afxdp", "afxdp-nonpmd", "internal", "system", "tap"]);
         let on = Netdevs::new(DummyLevel::On);
-        assert_eq!(on.types(), ["dummy", "dummy-internal", "dummy-pmd", "internal", "system", "tap"]);
+        let dummies = ["dummy", "dummy-internal", "dummy-pmd"];
+        assert_eq!(on.types().into_iter().filter(|t| dummies.contains(t)).count(), 3);
+        assert_eq!(on.types().len(), Netdevs::default().types().len() + 3);
         let system = Netdevs::new(DummyLevel::OverrideSystem);
         assert_eq!((system.class("system"), system.class("tap")), (Some(Class::Dummy), Some(Class::Tap)));
         let all = Netdevs::new(DummyLevel::OverrideAll);

@@ -1,14 +1,15 @@
-//! What a port's `Netdev` and its queues share: the descriptor, and what was dropped on it.
+//! What a port's `Netdev` and its queues share: what was dropped on it, and mostly a descriptor.
 
 use crate::stats::Stats;
 use packet::queue::TxResult;
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One descriptor and its books. The counters are statistics: no order among them is promised.
-pub struct Shared {
-    fd: Arc<OwnedFd>,
+/// The books of a port. The counters are statistics: no order among them is promised.
+#[derive(Default)]
+pub struct Books {
     ended: AtomicBool,
     rx_packets: AtomicU64,
     rx_bytes: AtomicU64,
@@ -18,26 +19,33 @@ pub struct Shared {
     tx_dropped: AtomicU64,
 }
 
+/// One descriptor and its books.
+pub struct Shared {
+    fd: Arc<OwnedFd>,
+    books: Books,
+}
+
+impl Deref for Shared {
+    type Target = Books;
+
+    fn deref(&self) -> &Books {
+        &self.books
+    }
+}
+
 impl Shared {
     /// Takes the descriptor.
     pub fn new(fd: OwnedFd) -> Arc<Shared> {
-        Arc::new(Shared {
-            fd: Arc::new(fd),
-            ended: AtomicBool::new(false),
-            rx_packets: AtomicU64::new(0),
-            rx_bytes: AtomicU64::new(0),
-            tx_packets: AtomicU64::new(0),
-            tx_bytes: AtomicU64::new(0),
-            rx_dropped: AtomicU64::new(0),
-            tx_dropped: AtomicU64::new(0),
-        })
+        Arc::new(Shared { fd: Arc::new(fd), books: Books::default() })
     }
 
     /// The descriptor.
     pub fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }
+}
 
+impl Books {
     /// The port is no more; its queues are to fall silent.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);

@@ -126,8 +126,6 @@ fn not_built(kind: &str) -> Option<&'static str> {
         "gtpu",
         "srv6",
         "bareudp",
-        "afxdp",
-        "afxdp-nonpmd",
         "lisp",
         "stt",
     ];

@@ -1,14 +1,17 @@
-//! What Linux has to be asked for in its own words: packet sockets, the tun driver, interface ioctls.
+//! What Linux has to be asked for in its own words: packet sockets, the tun driver, interface ioctls, AF_XDP.
 //!
 //! The only part of the crate that may be unsafe. Its surface is safe: byte slices, owned descriptors
 //! and plain structs in, the same out; no pointer leaves it. Everything that has a safe wrapper
 //! elsewhere (netlink, event descriptors, poll) is done with that wrapper, outside this folder.
 
+pub mod bpf;
 pub mod ifreq;
 pub mod mmsg;
 pub mod packet_socket;
 pub mod tun;
 pub mod vnet;
+pub mod xsk;
+pub mod xsk_ring;
 
 use std::io;
 

@@ -22,16 +22,28 @@ pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
     for option in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
     }
+    let index = make_promiscuous(&fd, ifindex)?;
+    bind(&fd, index)?;
+    Ok(fd)
+}
+
+/// A socket that receives nothing; while it is open, the interface takes in what is not addressed to it.
+pub fn promiscuous(ifindex: u32) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    make_promiscuous(&fd, ifindex)?;
+    Ok(fd)
+}
+
+fn make_promiscuous(fd: &OwnedFd, ifindex: u32) -> io::Result<libc::c_int> {
     let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-    let promiscuous = libc::packet_mreq {
+    let membership = libc::packet_mreq {
         mr_ifindex: index,
         mr_type: libc::PACKET_MR_PROMISC as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(&fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
-    bind(&fd, index)?;
-    Ok(fd)
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+    Ok(index)
 }
 
 /// Frames that the kernel dropped on the socket because its buffer was full, since the last call.

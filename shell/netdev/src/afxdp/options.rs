@@ -1,0 +1,101 @@
+//! The `options` column of an AF_XDP port.
+
+use std::collections::BTreeMap;
+
+/// Most queues of a port.
+const MOST_QUEUES: u32 = 16;
+
+/// `options:xdp-mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpMode {
+    /// The best one that works.
+    #[default]
+    BestEffort,
+    /// In the driver, and the device writes to our memory.
+    NativeZerocopy,
+    /// In the driver.
+    Native,
+    /// In the kernel's stack.
+    Generic,
+}
+
+impl XdpMode {
+    const ALL: [XdpMode; 4] =
+        [XdpMode::BestEffort, XdpMode::NativeZerocopy, XdpMode::Native, XdpMode::Generic];
+
+    /// Its name in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            XdpMode::BestEffort => "best-effort",
+            XdpMode::NativeZerocopy => "native-with-zerocopy",
+            XdpMode::Native => "native",
+            XdpMode::Generic => "generic",
+        }
+    }
+
+    /// The modes to be tried, best first.
+    pub fn candidates(self) -> &'static [XdpMode] {
+        match self {
+            XdpMode::BestEffort => &XdpMode::ALL[1..],
+            XdpMode::NativeZerocopy => &[XdpMode::NativeZerocopy],
+            XdpMode::Native => &[XdpMode::Native],
+            XdpMode::Generic => &[XdpMode::Generic],
+        }
+    }
+}
+
+/// What is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Queues, 1 to 16.
+    pub n_rxq: u32,
+    /// The mode wished for.
+    pub mode: XdpMode,
+}
+
+impl Options {
+    /// Reads the column; the error says what is wrong. A number that is none counts as not given, as everywhere.
+    pub fn parse(options: &BTreeMap<String, String>) -> Result<Options, String> {
+        let n_rxq =
+            options.get("n_rxq").and_then(|n| n.trim().parse::<i32>().ok()).unwrap_or(1).max(1) as u32;
+        if n_rxq > MOST_QUEUES {
+            return Err(format!("Too big 'n_rxq' ({n_rxq} > {MOST_QUEUES})."));
+        }
+        let name = options.get("xdp-mode").map_or("best-effort", String::as_str);
+        let mode = XdpMode::ALL
+            .into_iter()
+            .find(|mode| mode.name().eq_ignore_ascii_case(name))
+            .ok_or_else(|| format!("Incorrect xdp-mode ({name})."))?;
+        Ok(Options { n_rxq, mode })
+    }
+
+    /// As `dpctl/show` prints them.
+    pub fn shown(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("n_rxq".to_owned(), self.n_rxq.to_string()),
+            ("xdp-mode".to_owned(), self.mode.name().to_owned()),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Options, String> {
+        Options::parse(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
+    }
+
+    #[test]
+    fn defaults_limits_and_names() {
+        assert_eq!(parse(&[]), Ok(Options { n_rxq: 1, mode: XdpMode::BestEffort }));
+        assert_eq!(parse(&[("n_rxq", "0"), ("xdp-mode", "Generic")]).map(|o| o.shown()), {
+            let shown = [("n_rxq", "1"), ("xdp-mode", "generic")];
+            Ok(shown.map(|(k, v)| (k.to_owned(), v.to_owned())).into())
+        });
+        assert_eq!(parse(&[("n_rxq", "x")]).map(|o| o.n_rxq), Ok(1));
+        assert_eq!(parse(&[("n_rxq", "17")]), Err("Too big 'n_rxq' (17 > 16).".to_owned()));
+        assert_eq!(parse(&[("xdp-mode", "fast")]), Err("Incorrect xdp-mode (fast).".to_owned()));
+        assert_eq!(XdpMode::BestEffort.candidates().len(), 3);
+    }
+}

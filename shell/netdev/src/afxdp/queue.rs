@@ -1,0 +1,220 @@
+//! The queues of an AF_XDP port. Each belongs to the worker that has it.
+
+use crate::linux::xsk::{CHUNK, RxHalf, TxHalf};
+use crate::linux::xsk_ring::Desc;
+use crate::shared::Books;
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::offload::{Offload, PartialChecksum};
+use packet::queue::{RX_BURST, RxQueue, RxResult, TxQueue, TxResult};
+use packet::segment;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::time::Timespec;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the port and its queues share.
+#[derive(Default)]
+pub struct Port {
+    /// Its books.
+    pub books: Books,
+    /// The device's MTU when it was last asked.
+    pub mtu: AtomicU32,
+}
+
+/// Bytes in front of the payload that the MTU does not count: Ethernet and a tag.
+const HEADERS: usize = 18;
+
+/// Receives from one socket.
+pub struct AfxdpRx {
+    /// What it shares with the port.
+    pub port: Arc<Port>,
+    /// The socket.
+    pub fd: Arc<OwnedFd>,
+    /// Its receiving half.
+    pub half: RxHalf,
+    /// The sender may leave checksums to the device.
+    pub partial_checksums: bool,
+}
+
+impl RxQueue for AfxdpRx {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        let mut result = RxResult::default();
+        if self.port.books.ended() {
+            return result;
+        }
+        let RxHalf { fill, rx, chunks } = &mut self.half;
+        let (mut empty, mut n_empty) = ([0; RX_BURST], 0);
+        let max = max.min(RX_BURST);
+        let received = rx.take(max, |desc| {
+            // A chunk that is not ours is lost to us: giving it back would hand the kernel memory of the sender.
+            if let Some(chunk) = chunks.chunk_of(desc.addr) {
+                empty[n_empty] = chunk;
+                n_empty += 1;
+            }
+            let frame = pool.alloc(desc.len as usize).and_then(|mut frame| {
+                let copied = chunks.read(desc.addr, frame.bytes_mut());
+                copied.map(|()| frame)
+            });
+            match frame {
+                Some(mut frame) => {
+                    if self.partial_checksums {
+                        frame.set_offload(undone(&frame));
+                    }
+                    out.push(frame);
+                }
+                None => result.dropped += 1,
+            }
+        });
+        // As many places are free as chunks are away.
+        fill.put(&empty[..n_empty]);
+        if received == 0 && fill.needs_wakeup() {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // An error is about the device, of which the main thread hears by netlink.
+            let _ = poll(&mut [PollFd::new(&*self.fd, PollFlags::IN)], Some(&now));
+        }
+        self.port.books.count_rx_dropped(u64::from(result.dropped));
+        result.more = received == max;
+        result
+    }
+}
+
+/// The note that the frame's sender could not send along.
+fn undone(frame: &Frame) -> Offload {
+    let csum = segment::find_partial(frame.bytes());
+    Offload { csum: csum.map(|(start, offset)| PartialChecksum { start, offset }), gso: None }
+}
+
+/// Sends through one socket.
+pub struct Sender {
+    fd: Arc<OwnedFd>,
+    half: TxHalf,
+    free: Vec<u64>,
+    /// Written and not yet on the ring.
+    ready: Vec<Desc>,
+}
+
+/// What becomes of a packet that is to be sent.
+enum Taken {
+    Yes,
+    NoRoom,
+    TooLong,
+}
+
+impl Sender {
+    /// With every chunk free.
+    pub fn new(fd: Arc<OwnedFd>, half: TxHalf) -> Sender {
+        let free = half.chunks.addresses().collect();
+        Sender { fd, half, free, ready: Vec::with_capacity(RX_BURST) }
+    }
+
+    /// Takes back the chunks of what has been sent.
+    fn reclaim(&mut self) {
+        let TxHalf { completion, chunks, .. } = &mut self.half;
+        completion.take(usize::MAX, |addr| self.free.extend(chunks.chunk_of(addr)));
+    }
+
+    /// Hands what is written to the kernel.
+    fn submit(&mut self) -> Result<(), Errno> {
+        // There are as many places as chunks, so there is one for each.
+        self.half.tx.put(&self.ready);
+        self.ready.clear();
+        self.kick()
+    }
+
+    /// Makes the kernel send if it has to be made to. Where it copies, one call sends no more than a few packets.
+    fn kick(&mut self) -> Result<(), Errno> {
+        let mut waiting = self.half.tx.waiting();
+        while waiting > 0 && self.half.tx.needs_wakeup() {
+            match send(&*self.fd, &[], SendFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
+                Err(e) => return Err(e),
+            }
+            let left = self.half.tx.waiting();
+            if left >= waiting {
+                // The device or the receiver is busy. The next call tries again.
+                break;
+            }
+            waiting = left;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8], longest: usize) -> Taken {
+        if bytes.len() > longest {
+            return Taken::TooLong;
+        }
+        if self.free.is_empty() {
+            let _ = self.submit();
+            self.reclaim();
+        }
+        let Some(addr) = self.free.pop() else { return Taken::NoRoom };
+        // A chunk is ours and has room for `longest`.
+        let _ = self.half.chunks.write(addr, bytes);
+        self.ready.push(Desc { addr, len: bytes.len() as u32, options: 0 });
+        Taken::Yes
+    }
+
+    fn send(&mut self, frames: &mut FrameBatch, longest: usize) -> TxResult {
+        let mut result = TxResult::default();
+        self.reclaim();
+        for frame in frames.iter_mut() {
+            let len = frame.len() as u64;
+            match self.send_frame(frame, longest) {
+                Taken::Yes => {
+                    result.sent += 1;
+                    result.sent_bytes += len;
+                }
+                Taken::NoRoom => result.dropped += 1,
+                Taken::TooLong => result.too_long += 1,
+            }
+        }
+        if self.submit().is_err() {
+            // The device is down or gone; what is on the ring goes nowhere before it is up again.
+            result.dropped += std::mem::take(&mut result.sent);
+            result.sent_bytes = 0;
+        }
+        result
+    }
+
+    /// One frame, or the segments that it is to be cut into.
+    fn send_frame(&mut self, frame: &mut Frame, longest: usize) -> Taken {
+        let offload = frame.offload();
+        if !offload.is_some() {
+            return self.write(frame.bytes(), longest);
+        }
+        let mut taken = Taken::Yes;
+        let finished = offload.finish(frame.bytes_mut(), |packet| {
+            let this = self.write(packet, longest);
+            if !matches!(this, Taken::Yes) {
+                taken = this;
+            }
+        });
+        if finished.is_some() { taken } else { Taken::NoRoom }
+    }
+}
+
+/// A worker's way to a sender that others may use, too.
+pub struct AfxdpTx {
+    /// What it shares with the port.
+    pub port: Arc<Port>,
+    /// `None`: the port could not be started.
+    pub sender: Option<Arc<Mutex<Sender>>>,
+}
+
+impl TxQueue for AfxdpTx {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let sender = self.sender.as_ref().filter(|_| !self.port.books.ended());
+        let result = match sender {
+            None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
+            Some(sender) => {
+                let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK);
+                sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
+            }
+        };
+        self.port.books.count_tx(&result);
+        result
+    }
+}

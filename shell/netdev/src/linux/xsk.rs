@@ -1,0 +1,161 @@
+//! An AF_XDP socket on one queue of a device, with packet memory and rings of its own.
+//!
+//! The memory (umem) is cut into chunks. One half of them circulates between the fill and the rx ring and belongs to
+//! the receiver, the other between the tx and the completion ring and belongs to the sender; so the two share nothing
+//! and take no lock against each other. Each half is reached through its [`Chunks`] alone, by copies with checked
+//! bounds: no reference leads into memory that the kernel writes.
+//!
+//! Source: Documentation/networking/af_xdp of Linux.
+
+use super::xsk_ring::{Consumer, Desc, Mapping, Producer};
+use rustix::net::sockopt;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Bytes of a chunk: a packet lies in one of them.
+pub const CHUNK: usize = 4096;
+/// Chunks of each half, and entries of each ring.
+pub const RING: u32 = 2048;
+/// Bytes that the kernel leaves free in front of a received packet for its own use (`XDP_PACKET_HEADROOM`).
+pub const KERNEL_HEADROOM: usize = 256;
+
+/// Bytes of sent packets that the kernel may hold for one socket before it takes no more: the chunks of a full ring.
+const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
+
+/// How packets get from the driver into the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// The kernel copies them.
+    Copy,
+    /// The device writes them there.
+    Zerocopy,
+}
+
+/// One half of a socket's packet memory.
+pub struct Chunks {
+    memory: Arc<Mapping>,
+    first: u64,
+}
+
+impl Chunks {
+    const BYTES: u64 = RING as u64 * CHUNK as u64;
+
+    /// The addresses of its chunks.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        (self.first..self.first + Chunks::BYTES).step_by(CHUNK)
+    }
+
+    /// The chunk that holds `addr`, if it is one of ours.
+    pub fn chunk_of(&self, addr: u64) -> Option<u64> {
+        (self.first..self.first + Chunks::BYTES).contains(&addr).then_some(addr - addr % CHUNK as u64)
+    }
+
+    /// Where `len` bytes from `addr` on lie, if they lie in one chunk of ours.
+    fn place(&self, addr: u64, len: usize) -> Option<*mut u8> {
+        let chunk = self.chunk_of(addr)?;
+        let within = (addr - chunk) as usize;
+        if len > CHUNK - within {
+            return None;
+        }
+        debug_assert!(addr as usize + len <= self.memory.len());
+        // SAFETY: an address of ours is inside the mapping, which has room for both halves.
+        Some(unsafe { self.memory.base().as_ptr().add(addr as usize) })
+    }
+
+    /// Copies `out.len()` bytes from `addr` on; `None` if they are not all in one chunk of ours.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Option<()> {
+        let from = self.place(addr, out.len())?;
+        // SAFETY: `place` found that many bytes inside the mapping; `out` is the switch's own memory. Nobody writes
+        // them: this half has one owner, and the kernel gave the chunk away when it put it on the ring.
+        unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        Some(())
+    }
+
+    /// Copies `bytes` to `addr` and behind; `None` if there is no room for all in one chunk of ours.
+    pub fn write(&mut self, addr: u64, bytes: &[u8]) -> Option<()> {
+        let to = self.place(addr, bytes.len())?;
+        // SAFETY: as for `read`; and `&mut self` is the only way to write this half.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Some(())
+    }
+}
+
+/// What the receiver owns.
+pub struct RxHalf {
+    /// Chunks to be filled.
+    pub fill: Producer<u64>,
+    /// Packets that came.
+    pub rx: Consumer<Desc>,
+    /// Its half of the memory.
+    pub chunks: Chunks,
+}
+
+/// What the sender owns.
+pub struct TxHalf {
+    /// Packets to be sent.
+    pub tx: Producer<Desc>,
+    /// Chunks whose packet has been sent.
+    pub completion: Consumer<u64>,
+    /// Its half of the memory.
+    pub chunks: Chunks,
+}
+
+/// A bound socket.
+pub struct Xsk {
+    /// Readable while packets wait.
+    pub fd: Arc<OwnedFd>,
+    /// For the receiver.
+    pub rx: RxHalf,
+    /// For the sender.
+    pub tx: TxHalf,
+}
+
+/// Opens a socket on queue `queue` of the device. All chunks of the receiving half wait to be filled.
+pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
+    let fd = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    // Without the right to exceed the system's limit the limit it is.
+    let _ = sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
+    let memory = Arc::new(Mapping::anonymous(2 * Chunks::BYTES as usize)?);
+    sockopt::set_xdp_umem_reg(
+        &fd,
+        XdpUmemReg {
+            addr: memory.base().as_ptr().expose_provenance() as u64,
+            len: memory.len() as u64,
+            chunk_size: CHUNK as u32,
+            headroom: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
+        },
+    )?;
+    sockopt::set_xdp_umem_fill_ring_size(&fd, RING)?;
+    sockopt::set_xdp_umem_completion_ring_size(&fd, RING)?;
+    sockopt::set_xdp_rx_ring_size(&fd, RING)?;
+    sockopt::set_xdp_tx_ring_size(&fd, RING)?;
+    let at = sockopt::xdp_mmap_offsets(&fd)?;
+    let socket = fd.as_fd();
+    let mut rx = RxHalf {
+        fill: Producer::map(socket, XDP_UMEM_PGOFF_FILL_RING, at.fr, RING)?,
+        rx: Consumer::map(socket, XDP_PGOFF_RX_RING, at.rx, RING)?,
+        chunks: Chunks { memory: Arc::clone(&memory), first: 0 },
+    };
+    let tx = TxHalf {
+        tx: Producer::map(socket, XDP_PGOFF_TX_RING, at.tx, RING)?,
+        completion: Consumer::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, at.cr, RING)?,
+        chunks: Chunks { memory, first: Chunks::BYTES },
+    };
+    let free: Vec<u64> = rx.chunks.addresses().collect();
+    rx.fill.put(&free);
+    let how = match transfer {
+        Transfer::Copy => SocketAddrXdpFlags::XDP_COPY,
+        Transfer::Zerocopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
+    };
+    let flags = how | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    bind(&fd, &SocketAddrXdp::new(flags, ifindex, queue))?;
+    Ok(Xsk { fd: Arc::new(fd), rx, tx })
+}
