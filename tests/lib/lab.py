@@ -141,6 +141,7 @@ class Switch:
         self.env = dict(os.environ, OVS_RUNDIR=self.dir, OVS_LOGDIR=self.dir, OVS_DBDIR=self.dir,
                         OVS_SYSCONFDIR=self.dir)
         self.name = "sluiced" if database == "embedded" else "ovs-vswitchd"
+        self.other_config = {}
         self.db = self.daemon = None
 
     def start(self):
@@ -149,6 +150,9 @@ class Switch:
             sh("ovsdb-tool", "create", self.dir + "/conf.db", STOCK_SCHEMA)
             self.start_database()
             self.vsctl("--no-wait", "init")
+            if self.other_config:
+                self.vsctl("--no-wait", "set", "open_vswitch", ".",
+                           *["other_config:%s=\"%s\"" % pair for pair in self.other_config.items()])
         self.start_daemon()
         return self
 
@@ -164,8 +168,9 @@ class Switch:
             os.path.join(ROOT, "target", "release", "sluiced")
 
     def start_daemon(self):
-        self.daemon = spawn([self.binary(), "--pidfile", "--log-file", "-vconsole:off",
-                             "--unixctl=%s/%s.ctl" % (self.dir, self.name), *self.args],
+        self.daemon = spawn([self.binary(), *["--%s=%s/%s.%s" % (option, self.dir, self.name, end) for option, end in
+                                              (("pidfile", "pid"), ("log-file", "log"), ("unixctl", "ctl"))],
+                             "-vconsole:off", *self.args],
                             env=self.env, stderr=subprocess.DEVNULL)
         wait_until(lambda: os.path.exists("%s/%s.pid" % (self.dir, self.name)) or self.daemon.poll() is not None,
                    "the daemon's pid file")

@@ -1,0 +1,230 @@
+"""What the tests of DPDK share: a switch with DPDK, its ports' books, and dpdk-testpmd as a guest on virtio_user.
+
+No huge pages are needed: the switch runs with `--no-huge --legacy-mem` (the latter keeps it from adding `--in-memory`,
+which DPDK refuses next to `--no-huge`), and a guest with `--no-huge --single-file-segments` keeps its memory in one
+memfd, which the switch can map. Without `--single-file-segments` the hand-shake succeeds and no packet ever moves.
+"""
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from lib import lab
+
+STOCK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+LONG = bool(os.environ.get("TEST_LONG"))
+# For a guest in QEMU: without huge pages the rings' news does not reach it, whichever switch it is.
+HUGE = "--no-pci --in-memory --no-telemetry"
+EAL = "--no-pci --no-huge --legacy-mem --no-shconf -m %d --no-telemetry"
+
+
+def need():
+    """Skips where the machine lacks what the tests with DPDK ask for."""
+    lab.need_root()
+    lab.need("dpdk-testpmd")
+    if os.cpu_count() < 2:
+        raise lab.Skip("needs two processors: one polls for the switch, one for the guest")
+
+
+@contextlib.contextmanager
+def huge_pages(megabytes):
+    """Sees to that many megabytes of free 2 MB pages while its body runs: takes from the machine what is missing."""
+    folder = "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+
+    def read(name):
+        with open(folder + name) as f:
+            return int(f.read())
+
+    def write(pages):
+        with open(folder + "nr_hugepages", "w") as f:
+            f.write(str(pages))
+
+    if not os.path.exists(folder):
+        raise lab.Skip("needs huge pages of 2 MB")
+    missing = max(0, megabytes // 2 - read("free_hugepages"))
+    try:
+        if missing:
+            try:
+                write(read("nr_hugepages") + missing)
+            except OSError as e:
+                raise lab.Skip("needs %d MB of huge pages, which this machine does not grant: %s" % (megabytes, e)) from None
+            if read("free_hugepages") < megabytes // 2:
+                raise lab.Skip("needs %d MB of huge pages; the machine has no room for them" % megabytes)
+        yield
+    finally:
+        lab.clean_up()
+        if missing:
+            write(max(0, read("nr_hugepages") - missing))
+
+
+class Switch(lab.Switch):
+    """A private switch with DPDK: main threads on core 0, one polling thread on core 1."""
+
+    def __init__(self, eal=EAL % 1024, **kw):
+        super().__init__(**kw)
+        self.other_config = {"dpdk-init": "true", "dpdk-lcore-mask": "0x1", "pmd-cpu-mask": "0x2",
+                             "dpdk-extra": eal, "vhost-sock-dir": "."}
+
+    def binary(self):
+        if self.ours:
+            return super().binary()
+        if not os.access(STOCK, os.X_OK):
+            raise lab.Skip("needs openvswitch-switch-dpdk")
+        return STOCK
+
+    def start(self):
+        super().start()
+        self.wait_for_dpdk()
+        return self
+
+    def wait_for_dpdk(self):
+        """Waits until the daemon says that DPDK is up."""
+        try:
+            lab.wait_until(lambda: self.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() == "true", "DPDK is up")
+        except AssertionError as e:
+            raise AssertionError("%s\n%s" % (e, self.log()[-3000:])) from None
+
+    def secure_bridge(self, name):
+        """A bridge that forwards by its flows and nothing else."""
+        self.vsctl("add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "fail_mode=secure",
+                   "protocols=[OpenFlow10,OpenFlow13,OpenFlow14]")
+
+    def add(self, bridge, *ports):
+        """Adds ports in one transaction: (name, number, type, {option: value}, {column: value}); none may have an error."""
+        argv = []
+        for name, number, kind, options, *columns in ports:
+            argv += ["--", "add-port", bridge, name, "--", "set", "interface", name, "type=" + kind, "ofport_request=%d" % number]
+            argv += ['options:%s="%s"' % o for o in options.items()] + ["%s=%s" % c for d in columns for c in d.items()]
+        self.vsctl(*argv)
+        for name, *_ in ports:
+            error = self.vsctl("get", "interface", name, "error").strip()
+            assert error in ("[]", '""'), "%s: %s" % (name, error)
+
+    def client(self, name, number, mtu=1500):
+        """What `add` takes for a `dpdkvhostuserclient` whose guest listens on `socket(name)`."""
+        return name, number, "dpdkvhostuserclient", {"vhost-server-path": self.socket(name)}, {"mtu_request": mtu}
+
+    def socket(self, name):
+        return "%s/%s.sock" % (self.dir, name)
+
+    def flows(self, bridge, *flows):
+        self.ofctl("-OOpenFlow13", "del-flows", bridge)
+        self.ofctl("-OOpenFlow13", "add-flows", bridge, "-", input="\n".join(flows) + "\n")
+
+    def wait_for_guests(self, bridge, *names):
+        """Waits until those vhost-user ports have guests: without one a port has no counters."""
+        for name in names:
+            lab.wait_until(lambda: "=?" not in self.ofctl("-OOpenFlow14", "dump-ports", bridge, name).split("errs")[0],
+                           name + " has a guest", 20)
+
+    def flow_packets(self, bridge, match):
+        """Packets of the one flow with that match."""
+        text = self.ofctl("-OOpenFlow13", "dump-flows", bridge, match)
+        return sum(map(int, re.findall(r"n_packets=(\d+)", text)))
+
+    def books(self, bridge, name):
+        """Counters of a port: rx, tx, tx_drop, and the reasons that are counted one by one."""
+        text = self.ofctl("-OOpenFlow14", "dump-ports", bridge, name)
+        counted = {}
+        for way, packets, drop in re.findall(r"(rx|tx) pkts=(\d+|\?), bytes=\S+ drop=(\d+|\?)", text):
+            counted[way] = 0 if packets == "?" else int(packets)
+            counted[way + "_drop"] = 0 if drop == "?" else int(drop)
+        counted.update((k, int(v)) for k, v in re.findall(r"(ovs_[tr]x_\w*drops)=(\d+)", text))
+        return counted
+
+    def moved(self, bridge, name, since):
+        now = self.books(bridge, name)
+        return {k: now[k] - since.get(k, 0) for k in now}
+
+    def status(self, what):
+        """A line of /proc/PID/status in kB: VmRSS, HugetlbPages."""
+        with open("/proc/%d/status" % self.daemon.pid) as f:
+            return int(re.search(r"^%s:\s+(\d+)" % what, f.read(), re.M)[1])
+
+    def alive(self):
+        assert self.daemon.poll() is None, "the daemon died (%s):\n%s" % (self.daemon.poll(), self.log()[-3000:])
+
+
+def reasons(books):
+    """The sum of what is counted by reason among the packets not sent."""
+    return sum(v for k, v in books.items() if k.startswith("ovs_tx_"))
+
+
+class Testpmd:
+    """dpdk-testpmd with virtio_user ports, spoken to through its prompt.
+
+    ports: the text after `net_virtio_userN,` of each; one that listens (`server=1`) waits for the switch.
+    """
+
+    PROMPT = "testpmd> "
+
+    def __init__(self, *ports, queues=1, mbuf_size=2176, megabytes=320, args=(), wait=True):
+        for path in (p.split("path=")[1].split(",")[0] for p in ports if "server=1" in p):
+            # One that was killed leaves its socket, and testpmd does not take it over.
+            if os.path.exists(path):
+                os.unlink(path)
+        argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", "0,1", "--main-lcore", "1", "--no-pci", "--no-huge", "--no-shconf",
+                "--single-file-segments", "-m", str(megabytes), "--no-telemetry"]
+        for i, port in enumerate(ports):
+            argv += ["--vdev", "net_virtio_user%d,%s" % (i, port)]
+        argv += ["--", "-i", "--rxq=%d" % queues, "--txq=%d" % queues, "--total-num-mbufs=%d" % (40_000 if mbuf_size < 4096 else 6000), "--mbuf-size=%d" % mbuf_size,
+                 "--no-lsc-interrupt", *args]
+        self.text = ""
+        self.process = lab.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+        if wait:
+            self.wait_prompt(0, "its start", 40)
+
+    def read(self):
+        # testpmd may say anything: what is no text is of no interest.
+        while chunk := os.read(self.process.stdout.fileno(), 65536):
+            self.text += chunk.decode(errors="replace")
+
+    def wait_prompt(self, start, what, seconds=20):
+        lab.wait_until(lambda: self.PROMPT in self.text[start:] or self.process.poll() is not None, "testpmd: " + what, seconds)
+        assert self.process.poll() is None, "testpmd ended:\n" + self.text[-3000:]
+
+    def do(self, *commands):
+        """Gives commands, one after another; returns what the last one printed."""
+        for command in commands:
+            start = len(self.text)
+            self.process.stdin.write(command.encode() + b"\n")
+            self.process.stdin.flush()
+            self.wait_prompt(start, command)
+        return self.text[start:]
+
+    def burst(self, mode, seconds, first=""):
+        """Forwards in that mode for a while, then stops."""
+        self.do("set fwd " + mode, ("start " + first).strip())
+        time.sleep(seconds)
+        self.do("stop")
+
+    def stats(self):
+        """Per port what the guest received and sent since it started, in packets."""
+        text = self.do("show port stats all")
+        return [{"rx": int(rx), "tx": int(tx)} for rx, tx in
+                re.findall(r"RX-packets: (\d+).*?TX-packets: (\d+)", text, re.S)]
+
+    def drain(self):
+        """Takes what still lies in the receive rings; returns the statistics when nothing moves any more."""
+        before = None
+        for _ in range(40):
+            self.burst("rxonly", 0.1)
+            now = self.stats()
+            if now == before:
+                return now
+            before = now
+        raise AssertionError("packets go on arriving: %s" % now)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def quit(self):
+        self.process.stdin.write(b"stop\nquit\n")
+        self.process.stdin.flush()
+        self.process.wait(20)

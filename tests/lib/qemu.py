@@ -1,0 +1,125 @@
+"""A Linux guest in QEMU on a vhost-user port, spoken to through the shell on its serial line.
+
+Kernel and modules are Debian's cloud kernel, unpacked (not installed) below target/guest; the rest of its file system
+is busybox and iperf3 of this machine. QEMU translates (TCG), so that no KVM is needed.
+
+`vectors=0` is what makes it work. With MSI-X, QEMU 7.2 starts a vhost-user device by adding an interrupt route to KVM
+whether KVM is there or not, and dies by reading through a null pointer: vhost-user devices switch off the mask by
+which QEMU would have gone round that. Without MSI-X the interrupt is a pin that QEMU drives itself. The guest's
+memory has to be shared, and Linux would wait for a timer that TCG is late with (`no_timer_check`).
+"""
+import glob
+import os
+import platform
+import re
+import subprocess
+import threading
+
+from lib import lab
+
+FOLDER = os.path.join(lab.ROOT, "target", "guest")
+MODULES = ("virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev",
+           "virtio/virtio_pci", "net/core/failover", "net/net_failover", "net/virtio_net")
+INIT = """#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+ip link set lo up
+for module in %s; do insmod /modules/$module.ko; done
+exec sh < /dev/console > /dev/console 2>&1
+"""
+APPLETS = ("sh", "mount", "ip", "ping", "insmod", "cat", "echo", "sleep", "stty", "ifconfig")
+
+
+def kernel():
+    """Folder of an unpacked Debian kernel; fetched once."""
+    found = glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")
+    if not found:
+        lab.need("apt-get")
+        os.makedirs(FOLDER, exist_ok=True)
+        try:
+            depends = lab.sh("apt-cache", "depends", "linux-image-cloud-amd64")
+            package = re.search(r"Depends: (linux-image-\S+)", depends)[1]
+            subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, check=True, capture_output=True, timeout=120)
+            lab.sh("dpkg", "-x", glob.glob(FOLDER + "/linux-image-*.deb")[0], FOLDER + "/kernel")
+        except (AssertionError, TypeError, IndexError, subprocess.SubprocessError) as e:
+            raise lab.Skip("needs Debian's package linux-image-cloud-amd64 to take a kernel from: %s" % e) from None
+        found = glob.glob(FOLDER + "/kernel/boot/vmlinuz-*")
+    return found[0]
+
+
+def file_system(image, folder):
+    """Makes the guest's initial file system; returns its path."""
+    version = os.path.basename(image).removeprefix("vmlinuz-")
+    modules = glob.glob(FOLDER + "/kernel/lib/modules/" + version + "/kernel")[0]
+    root = folder + "/root"
+    for d in ("bin", "modules", "proc", "sys", "dev", "tmp"):
+        os.makedirs("%s/%s" % (root, d))
+    for module in MODULES:
+        path = "%s/%s%s.ko" % (modules, "" if module.startswith("net/core") else "drivers/", module)
+        lab.sh("cp", path, root + "/modules/")
+    lab.sh("cp", lab.need("busybox"), root + "/bin/busybox")
+    for applet in APPLETS:
+        os.symlink("busybox", "%s/bin/%s" % (root, applet))
+    iperf3 = lab.need("iperf3")
+    lab.sh("cp", iperf3, root + "/bin/iperf3")
+    for library in re.findall(r"/\S+", lab.sh("ldd", iperf3)):
+        os.makedirs(root + os.path.dirname(library), exist_ok=True)
+        lab.sh("cp", "-L", library, root + library)
+    with open(root + "/init", "w") as f:
+        f.write(INIT % " ".join(os.path.basename(m) for m in MODULES))
+    os.chmod(root + "/init", 0o755)
+    path = folder + "/initrd"
+    lab.sh("sh", "-c", "cd '%s' && find . | busybox cpio -o -H newc > '%s'" % (root, path))
+    return path
+
+
+class Guest:
+    """A booted guest whose one network device is the vhost-user server at `socket`."""
+
+    def __init__(self, socket, folder, address, mac="52:54:00:00:00:01"):
+        if platform.machine() != "x86_64":
+            raise lab.Skip("needs an x86_64 machine")
+        qemu = lab.need("qemu-system-x86_64")
+        lab.need("busybox")
+        image = kernel()
+        self.turn, self.text = 0, ""
+        self.process = lab.spawn(
+            [qemu, "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "192M",
+             "-object", "memory-backend-memfd,id=memory,size=192M,share=on", "-machine", "pc,memory-backend=memory",
+             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+             "-kernel", image, "-initrd", file_system(image, folder),
+             "-append", "console=ttyS0 quiet panic=-1 no_timer_check",
+             "-chardev", "socket,id=port,path=%s,server=on,wait=off" % socket,
+             "-netdev", "type=vhost-user,id=net,chardev=port,queues=1",
+             "-device", "virtio-net-pci,netdev=net,romfile=,vectors=0,mac=" + mac],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        threading.Thread(target=self.read, daemon=True).start()
+        lab.wait_until(lambda: "# " in self.text or self.process.poll() is not None, "the guest's shell", 90)
+        self.do("stty -echo")
+        self.do("ip address add %s dev eth0 && ip link set eth0 up" % address)
+
+    def read(self):
+        while chunk := os.read(self.process.stdout.fileno(), 65536):
+            self.text += chunk.decode(errors="replace")
+
+    def run(self, command, seconds=60):
+        """Runs a line in the guest's shell; returns status and output."""
+        assert self.process.poll() is None, "QEMU ended (%s):\n%s" % (self.process.poll(), self.text[-2000:])
+        self.turn += 1
+        start = len(self.text)
+        # In two pieces, so that an echo of the line does not look like its answer.
+        self.process.stdin.write(("%s; echo do''ne-%d-$?-\n" % (command, self.turn)).encode())
+        self.process.stdin.flush()
+        end = re.compile(r"done-%d-(\d+)-" % self.turn)
+        try:
+            lab.wait_until(lambda: end.search(self.text, start) or self.process.poll() is not None, command, seconds)
+            answer = end.search(self.text, start)
+            return int(answer[1]), self.text[start:answer.start()]
+        except (AssertionError, TypeError):
+            raise AssertionError("the guest did not do '%s':\n%s" % (command, self.text[-2000:])) from None
+
+    def do(self, command, seconds=60):
+        status, text = self.run(command, seconds)
+        assert status == 0, "in the guest, '%s': %d\n%s" % (command, status, text)
+        return text

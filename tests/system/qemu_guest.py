@@ -1,0 +1,63 @@
+"""A Linux guest in QEMU on a `dpdkvhostuserclient` port: ping, TCP, and a switch that dies and comes back under it."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+from lib import dpdk, lab, qemu
+
+
+def gigabits(text):
+    found = re.findall(r"([\d.]+) ([MG])bits/sec\s+receiver", text)
+    assert found, text
+    return float(found[-1][0]) / (1 if found[-1][1] == "G" else 1000)
+
+
+def pings(guest, seconds=30):
+    """Pings until the first answer, then three times without a loss."""
+    lab.wait_until(lambda: guest.run("ping -c 1 -W 1 10.9.0.1")[0] == 0, "the guest's first answered ping", seconds)
+    text = guest.do("ping -c 3 -i 0.2 -W 2 10.9.0.1")
+    assert " 0% packet loss" in text, text
+
+
+def carrier(guest):
+    return guest.do("cat /sys/class/net/eth0/carrier").split()[-1]
+
+
+def test_a_linux_guest():
+    """Linux pings and runs iperf3 both ways through its port; after kill -9 and after a restart of the switch it goes on."""
+    lab.need_root()
+    with dpdk.huge_pages(512):
+        serve_a_guest()
+
+
+def serve_a_guest():
+    s = dpdk.Switch(eal=dpdk.HUGE)
+    s.other_config["dpdk-socket-mem"] = "256"
+    s.start()
+    host = lab.Namespace("10.9.0.1/24")
+    if not s.ours:
+        # The stock switch passes a device's half-made checksums on.
+        host.run("ethtool", "-K", "eth0", "tx", "off")
+    s.add_bridge("br0", host.port)
+    s.add("br0", s.client("v0", 7))
+    guest = qemu.Guest(s.socket("v0"), s.dir, "10.9.0.2/24")
+    pings(guest)
+    host.spawn("iperf3", "-s", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    rates = [gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)) for way in ("", " -R")]
+    print("    from the guest %.2f Gbit/s, to the guest %.2f Gbit/s" % tuple(rates))
+    assert min(rates) > 0.001, rates
+    for turn in range(10 if dpdk.LONG else 1):
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            assert carrier(guest) == "1"
+            s.kill_daemon(how)
+            lab.wait_until(lambda: carrier(guest) == "0", "the guest's link is down")
+            if os.path.exists(s.dir + "/ovs-vswitchd.pid"):
+                os.unlink(s.dir + "/ovs-vswitchd.pid")
+            s.start_daemon()
+            lab.wait_until(lambda: carrier(guest) == "1", "the guest's link is up", 20)
+            pings(guest)
+            assert "10.9.0.1" in guest.do("iperf3 -c 10.9.0.1 -t 1", 40)
+    s.alive()

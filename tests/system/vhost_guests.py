@@ -1,0 +1,149 @@
+"""DPDK guests on virtio_user: every packet is accounted for, and a guest that dies harms only its own port."""
+import random
+import time
+
+from lib import dpdk, lab
+
+
+def listening(path, ring, mergeable, queues):
+    return "path=%s,server=1,queues=%d,packed_vq=%d,mrg_rxbuf=%d,queue_size=256" % (
+        path, queues, ring == "packed", mergeable)
+
+
+def segments(size, room=2000):
+    """What `set txpkts` takes for a frame of that size from buffers of 2 kB."""
+    parts = [room] * (size // room) + ([size % room] if size % room else [])
+    return ",".join(map(str, parts))
+
+
+def balance(switch, guest, before, what):
+    """What the guest sent is what the switch received; what the switch did not send it counted, by reason, as dropped."""
+    guest.drain()
+    sent = guest.stats()
+    for i, port in enumerate(("v0", "v1")):
+        # A port whose guest has just come is polled a little later.
+        lab.wait_until(lambda: switch.moved("br0", port, before[port])["rx"] == sent[i]["tx"],
+                       "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent), 15)
+    sent, pairs = guest.drain(), []
+    for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
+        a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
+        facts = "%s, %s to %s: guest %s, switch %s and %s" % (what, out, back, sent, a, b)
+        assert sent[i]["tx"] == a["rx"], facts
+        assert a["rx_drop"] == 0, facts
+        assert a["rx"] == b["tx"] + b["tx_drop"], facts
+        assert dpdk.reasons(b) == b["tx_drop"], facts
+        assert b["tx"] == sent[1 - i]["rx"], facts
+        pairs.append((sent[i]["tx"], b["tx"], b["tx_drop"]))
+    return pairs
+
+
+def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
+    """Forwards until both ports have got more than before, on a busy machine more than once; the books as of then."""
+    for _ in range(10):
+        guest.burst(mode, 0.15, first)
+        moved = balance(switch, guest, before, what)
+        if all(now[1] > then[1] + 32 for now, then in zip(moved, since)):
+            return moved
+    raise AssertionError("%s: nothing moves: %s, before %s\n%s" % (what, moved, since, guest.do("show fwd stats all")))
+
+
+def test_every_packet_is_accounted_for():
+    """Rings split and packed, queues, mergeable buffers or not, 64 to 9000 B: guest's and switch's books agree."""
+    dpdk.need()
+    s = dpdk.Switch().start()
+    s.secure_bridge("br0")
+    s.add("br0", s.client("v0", 1, mtu=9000), s.client("v1", 2, mtu=9000))
+    s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1")
+    some = [("split", False, 2), ("packed", True, 4)]
+    every = [(r, m, q) for r in ("split", "packed") for m in (True, False) for q in (1, 2, 3, 4)]
+    for ring, mergeable, queues in every if dpdk.LONG else some:
+        ports = [listening(s.socket(p), ring, mergeable, queues) for p in ("v0", "v1")]
+        guest = dpdk.Testpmd(*ports, queues=queues, mbuf_size=2176 if mergeable else 10240,
+                             args=["--max-pkt-len=9018", "--tx-offloads=0x8000", "--txonly-multi-flow"]
+                             + (["--enable-scatter"] if mergeable else []))
+        s.wait_for_guests("br0", "v0", "v1")
+        before = {p: s.books("br0", p) for p in ("v0", "v1")}
+        for size in (64, 594, 1518, 4000, 9014) if dpdk.LONG else (64, 9014):
+            what = "%s rings, %d queues, mergeable %s, %d B" % (ring, queues, mergeable, size)
+            guest.do("set txpkts " + segments(size))
+            # Without a reader the rings fill and the switch drops; forwarding, the frames go round and round.
+            flooded = until_moved(s, guest, before, what + ", flood", "txonly", "")
+            until_moved(s, guest, before, what + ", circles", "io", "tx_first", flooded)
+        guest.quit()
+    s.alive()
+
+
+def test_frames_too_long_are_counted():
+    """Frames longer than the receiving port's MTU are dropped and counted as that, one by one."""
+    dpdk.need()
+    s = dpdk.Switch().start()
+    s.secure_bridge("br0")
+    s.add("br0", s.client("v0", 1, mtu=3000), s.client("v1", 2))
+    s.flows("br0", "in_port=1,actions=output:2")
+    guest = dpdk.Testpmd(*[listening(s.socket(p), "split", True, 1) for p in ("v0", "v1")],
+                         args=["--tx-offloads=0x8000", "--enable-scatter", "--max-pkt-len=9018"])
+    s.wait_for_guests("br0", "v0", "v1")
+    before = {p: s.books("br0", p) for p in ("v0", "v1")}
+    guest.do("set txpkts 1500,500")
+    guest.burst("txonly", 0.1)
+    sent = guest.drain()
+    lab.wait_until(lambda: s.moved("br0", "v0", before["v0"])["rx"] == sent[0]["tx"], "the switch received all")
+    one = s.moved("br0", "v1", before["v1"])
+    assert sent[0]["tx"] > 0 and sent[1]["rx"] == one["tx"] == 0, (sent, one)
+    assert one["ovs_tx_mtu_exceeded_drops"] == one["tx_drop"] == sent[0]["tx"], (sent, one)
+
+
+def test_kills_under_load():
+    """Guests killed in the middle of traffic, both ways of connecting: another guest's frames go on, and books balance."""
+    dpdk.need()
+    s = dpdk.Switch().start()
+    s.secure_bridge("br0")
+    # A port that receives for ever, one that swallows, two of the guest that lives, two for those that die.
+    s.add("br0", s.client("v0", 1), s.client("v1", 2), s.client("dies", 3), ("shot", 4, "dpdkvhostuser", {}),
+          ("sink", 5, "dpdk", {"dpdk-devargs": "net_null0,no-rx=1"}))
+    s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1,output:3,output:4",
+            "in_port=3,actions=output:5,output:4", "in_port=4,actions=output:5,output:3")
+    lives = dpdk.Testpmd(*[listening(s.socket(p), "split", True, 1) for p in ("v0", "v1")])
+    s.wait_for_guests("br0", "v0", "v1")
+    before = {p: s.books("br0", p) for p in ("v0", "v1")}
+    lives.do("set fwd io", "start tx_first 4")
+    seed, seen = random.Random(3), 0
+    for turn in range(100 if dpdk.LONG else 6):
+        name, ring = ("dies", "shot")[turn % 2], ("split", "packed")[turn // 2 % 2]
+        port = "path=%s,packed_vq=%d,queues=2%s" % (
+            s.socket(name) if name == "dies" else s.dir + "/shot", ring == "packed", ",server=1" if name == "dies" else "")
+        guest = dpdk.Testpmd(port, queues=2)
+        guest.do("set fwd %s" % seed.choice(["txonly", "io", "flowgen"]), "start tx_first")
+        time.sleep(seed.uniform(0, 0.2))
+        guest.kill()
+        s.alive()
+        now = s.moved("br0", "v0", before["v0"])["rx"]
+        assert now > seen, "turn %d: the other guest's frames stand still at %d" % (turn, now)
+        seen = now
+    lives.do("stop")
+    balance(s, lives, before, "after the kills")
+    # What came from the dead: every packet of theirs went to the sink, which swallows all.
+    dead = s.flow_packets("br0", "in_port=3") + s.flow_packets("br0", "in_port=4")
+    sink = s.books("br0", "sink")
+    assert dead == sink["tx"] + sink["tx_drop"] and dead > 0, (dead, sink)
+
+
+def test_guests_that_come_back():
+    """A guest that leaves and returns with other rings and queues is served each time, and its port says so."""
+    dpdk.need()
+    s = dpdk.Switch().start()
+    s.secure_bridge("br0")
+    s.add("br0", s.client("v0", 1), s.client("v1", 2))
+    s.flows("br0", "in_port=1,actions=output:2", "in_port=2,actions=output:1")
+    seed = random.Random(9)
+    for turn in range(30 if dpdk.LONG else 4):
+        queues, ring, mergeable = seed.randrange(1, 5), seed.choice(["split", "packed"]), seed.random() < 0.5
+        guest = dpdk.Testpmd(*[listening(s.socket(p), ring, mergeable, queues) for p in ("v0", "v1")], queues=queues)
+        s.wait_for_guests("br0", "v0", "v1")
+        before = {p: s.books("br0", p) for p in ("v0", "v1")}
+        assert guest.stats() == [{"rx": 0, "tx": 0}] * 2
+        until_moved(s, guest, before, "turn %d, %d queues, %s" % (turn, queues, ring), "io", "tx_first")
+        # Every third one has no time to say good-bye.
+        guest.kill() if turn % 3 == 2 else guest.quit()
+        lab.wait_until(lambda: "disconnected" in s.vsctl("get", "interface", "v0", "status"), "v0 is disconnected", 15)
+    s.alive()
