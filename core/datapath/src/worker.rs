@@ -188,6 +188,12 @@ impl Worker {
         self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0)
     }
 
+    /// What each queue brought in the last turn, of those that brought anything: packets, and how many more of a guest
+    /// wait.
+    pub fn bursts(&mut self) -> impl Iterator<Item = (u64, Option<u32>)> {
+        self.rxqs.iter_mut().filter(|q| q.in_turn != 0).map(|q| (q.in_turn, q.queue.waiting()))
+    }
+
     /// It slept after its last turn: these cycles are neither busy nor idle.
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);

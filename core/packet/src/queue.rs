@@ -21,6 +21,10 @@ pub struct RxResult {
 pub trait RxQueue: Send {
     /// Appends up to `max` received frames to `out`, their buffers from `pool`. Returns at once when there is none.
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult;
+    /// How many packets of a guest wait in it; `None` for a queue that is no guest's. Asked by who measures.
+    fn waiting(&mut self) -> Option<u32> {
+        None
+    }
 }
 
 /// What became of the frames of a send: `sent + dropped + too_long` is the number given.

@@ -4,6 +4,7 @@
 //! * [`affinity`]: queues that an administrator pinned (`pmd-rxq-affinity`).
 //! * [`assign`]: which rx queue goes to which core (`pmd-rxq-assign`, `pmd-rxq-isolate`).
 //! * [`load`]: how busy queues and cores were in the last minute.
+//! * [`metrics`]: what every turn of a thread took, while somebody wants to know.
 //! * [`sleep`]: how long a thread that finds nothing sleeps.
 //!
 //! Results, defaults and the text of what is logged are those of Open vSwitch 3.7, whose scripts and tests read them.
@@ -12,6 +13,7 @@ pub mod affinity;
 pub mod assign;
 pub mod cores;
 pub mod load;
+pub mod metrics;
 pub mod sleep;
 
 pub use assign::{Algorithm, Assignment, Placed, Rxq};

@@ -10,7 +10,6 @@ use units::Millis;
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
 const WITHOUT_EFFECT: &[&str] = &[
     "pmd-auto-lb",
-    "pmd-perf-metrics",
     "emc-insert-inv-prob",
     "smc-enable",
     "tx-flush-interval",

@@ -36,7 +36,12 @@ fn read(config: &BTreeMap<String, String>) -> Polling {
         runtime::warn!(DPIF, "pmd-rxq-isolate can only be set false when using pmd-rxq-assign=group");
         isolate = true;
     }
-    Polling { mask: config.get("pmd-cpu-mask").cloned(), algorithm, isolate }
+    Polling {
+        mask: config.get("pmd-cpu-mask").cloned(),
+        algorithm,
+        isolate,
+        metrics: flag("pmd-perf-metrics", false),
+    }
 }
 
 fn read_sleep(config: &BTreeMap<String, String>) -> SleepMax {

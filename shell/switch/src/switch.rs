@@ -2,7 +2,7 @@
 
 use crate::backer::{Backer, Threads};
 use crate::bridge::Bridge;
-use crate::commands::Pending;
+use crate::commands::{Pending, PerfLog};
 use crate::database::DbClient;
 use crate::hand_made::HandMade;
 use crate::options::Options;
@@ -39,6 +39,8 @@ pub struct Switch {
     pub polling: Polling,
     /// How long it lets poll threads sleep.
     pub sleep: SleepMax,
+    /// Which of their turns are told to the log.
+    pub perf_log: PerfLog,
     /// Opens devices.
     pub netdevs: Netdevs,
     /// Kernel events about devices.
@@ -107,6 +109,7 @@ impl Switch {
             topology: Arc::new(crate::cpus::topology(options.topology.as_ref())),
             polling: Polling::default(),
             sleep: SleepMax::default(),
+            perf_log: PerfLog::default(),
             links,
             db,
             applied: Desired::default(),
@@ -138,6 +141,7 @@ impl Switch {
                 Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;
             backer.workers.configure(&self.polling);
             backer.workers.set_sleep(&self.sleep);
+            backer.workers.watch(self.perf_log.watch());
             backer.datapath.set_vlan_limit(self.limits.vlans);
             backer.datapath.set_flow_limit(self.limits.flows);
             self.backers.insert(kind.to_owned(), backer);

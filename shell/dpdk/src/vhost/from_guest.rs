@@ -67,6 +67,14 @@ impl FromGuest {
         let packets = usize::from(n);
         Received { packets, refused: packets - (out.len() - before) }
     }
+
+    /// How many packets wait in the ring.
+    pub fn waiting(&mut self) -> u32 {
+        let Some(inside) = self.link.door.enter(&mut self.pass) else { return 0 };
+        let ring = self.pair as u16 * 2 + 1;
+        // SAFETY: the number is valid while we are inside. The library checks the ring's number and takes its lock.
+        unsafe { sys::rte_vhost_rx_queue_count(inside.vid(), ring) }
+    }
 }
 
 /// Flags that say something is left to do.

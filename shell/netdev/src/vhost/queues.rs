@@ -44,6 +44,10 @@ impl RxQueue for VhostRx {
         }
         RxResult { dropped: got.refused as u32, more: got.packets > 0 && got.packets >= max }
     }
+
+    fn waiting(&mut self) -> Option<u32> {
+        Some(self.source.as_mut().map_or(0, FromGuest::waiting))
+    }
 }
 
 pub(super) struct VhostTx {

@@ -21,6 +21,7 @@ mod names;
 mod pmd;
 mod pmd_impl;
 mod pmd_perf;
+mod pmd_perf_log;
 mod time;
 mod trace;
 mod trace_args;
@@ -30,6 +31,7 @@ mod upcall;
 pub use counters::publish_drops;
 pub use dpdk::DPDK_COMMANDS;
 pub use knobs::Knobs;
+pub use pmd_perf_log::PerfLog;
 pub use time::{Pending, Wait, poll_pending, take_exits};
 
 use crate::switch::Switch;
@@ -99,6 +101,7 @@ const OFFERED: &[&str] = &[
     "dpif-netdev/dpif-impl-set",
     "dpif-netdev/miniflow-parser-get",
     "dpif-netdev/miniflow-parser-set",
+    "dpif-netdev/pmd-perf-log-set",
     "dpif-netdev/pmd-perf-show",
     "dpif-netdev/pmd-rxq-rebalance",
     "dpif-netdev/pmd-rxq-show",

@@ -1,7 +1,7 @@
 //! `dpif-netdev/*`: what the workers do.
 
-use super::pmd_perf::Measured;
-use super::{Answer, pmd_impl, unknown};
+use super::pmd_perf::{Measured, Wanted};
+use super::{Answer, pmd_impl, pmd_perf_log, unknown};
 use crate::backer::Backer;
 use crate::cycles;
 use crate::port::Backing;
@@ -9,6 +9,7 @@ use crate::switch::Switch;
 use crate::workers::{RxqView, WorkerPlace};
 use datapath::{Event, Tally};
 use pmd::load::intervals_of;
+use pmd::metrics::Watch;
 use units::{CoreId, Millis, PortNo, QueueId};
 
 /// Over how many seconds the use of queues is measured.
@@ -34,7 +35,12 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     if name == "dpif-netdev/pmd-rxq-rebalance" {
         return rebalance(switch, args).into();
     }
-    let args = if name == "dpif-netdev/pmd-perf-show" { past_histories(args) } else { args };
+    if name == "dpif-netdev/pmd-perf-log-set" {
+        let watch = pmd_perf_log::set(&mut switch.perf_log, args);
+        return watch.map(|watch| tell_watch(switch, watch)).into();
+    }
+    let perf = name == "dpif-netdev/pmd-perf-show";
+    let (wanted, args) = if perf { Wanted::parse(args) } else { (Wanted::default(), args) };
     let now = switch.clock.now();
     let result = asked(switch, args, name == "dpif-netdev/pmd-rxq-show").map(|asked| match name {
         "dpif-netdev/pmd-stats-show" => stats_show(&asked).into(),
@@ -42,10 +48,11 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
             for place in places(&asked) {
                 let counted = asked.backer.datapath.worker_tally(place.id);
                 asked.backer.handler.knobs.clear(place.id, counted, now);
+                asked.backer.workers.clear_record(place.id, now);
             }
             "".into()
         }
-        "dpif-netdev/pmd-perf-show" => perf_show(&asked, now).into(),
+        "dpif-netdev/pmd-perf-show" => perf_show(&asked, &wanted, now).into(),
         "dpif-netdev/pmd-sleep-show" => sleep_show(&asked).into(),
         "dpif-netdev/pmd-rxq-show" => rxq_show(switch, &asked).into(),
         _ => unknown(name),
@@ -89,16 +96,14 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     Ok("pmd rxq rebalance requested.\n".to_owned())
 }
 
-/// The arguments behind those that ask for histograms and for histories: nobody records any yet.
-fn past_histories(args: &[String]) -> &[String] {
-    match args {
-        [option, rest @ ..] if option == "-nh" => past_histories(rest),
-        [option, _, rest @ ..] if option == "-it" || option == "-ms" => past_histories(rest),
-        _ => args,
-    }
+/// Lets every recorder know which turns are told to the log.
+fn tell_watch(switch: &mut Switch, watch: Watch) -> String {
+    let made = switch.hand_made.values_mut().map(|m| &mut m.backer);
+    switch.backers.values_mut().chain(made).for_each(|b| b.workers.watch(watch));
+    String::new()
 }
 
-fn perf_show(asked: &Asked<'_>, now: Millis) -> String {
+fn perf_show(asked: &Asked<'_>, wanted: &Wanted, now: Millis) -> String {
     let mut text = String::new();
     for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
         let knobs = &asked.backer.handler.knobs;
@@ -116,6 +121,9 @@ fn perf_show(asked: &Asked<'_>, now: Millis) -> String {
             place.core.0
         );
         text += &Measured { tally, seconds, hz: cycles::per_second() }.text();
+        if let Some(recorder) = asked.backer.workers.recorded(place.id) {
+            text += &wanted.text(&recorder);
+        }
     }
     text
 }

@@ -1,6 +1,67 @@
 //! `dpif-netdev/pmd-perf-show`: how a poll thread spends its time, for people and for scripts that cut it up by column.
 
 use datapath::{Event, Tally};
+use pmd::metrics::recorder::REMEMBERED;
+use pmd::metrics::{Recorder, text};
+
+/// How much is shown of what was recorded of every turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    histograms: bool,
+    turns: usize,
+    millis: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Wanted {
+        Wanted { histograms: true, turns: 0, millis: 0 }
+    }
+}
+
+impl Wanted {
+    /// From the first arguments; and the others.
+    pub(super) fn parse(args: &[String]) -> (Wanted, &[String]) {
+        let mut wanted = Wanted::default();
+        let mut rest = args;
+        loop {
+            rest = match rest {
+                [option, rest @ ..] if option == "-nh" => {
+                    wanted.histograms = false;
+                    rest
+                }
+                [option, n, rest @ ..] if option == "-it" => {
+                    wanted.turns = count(n);
+                    rest
+                }
+                [option, n, rest @ ..] if option == "-ms" => {
+                    wanted.millis = count(n);
+                    rest
+                }
+                _ => return (wanted, rest),
+            }
+        }
+    }
+
+    /// Tables of what was recorded.
+    pub(super) fn text(&self, recorder: &Recorder) -> String {
+        let mut out = String::new();
+        if self.histograms {
+            out += &format!("\n{}", text::histograms(recorder));
+        }
+        if self.turns > 0 {
+            out += &format!("\n{}", text::turns(&recorder.last_turns(self.turns)));
+        }
+        if self.millis > 0 {
+            out += &format!("\n{}", text::millis(&recorder.last_millis(self.millis)));
+        }
+        out
+    }
+}
+
+/// How many samples a text asks for: what is no number asks for none.
+fn count(text: &str) -> usize {
+    text.parse().map_or(0, |n: i64| n.clamp(0, REMEMBERED as i64) as usize)
+}
 
 /// What a thread counted, over how long.
 pub(super) struct Measured {
@@ -107,6 +168,16 @@ impl Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn histories_are_asked_for_first() {
+        let args = ["-nh", "-it", "5000", "-ms", "-3", "-pmd", "1"].map(str::to_owned);
+        let (wanted, rest) = Wanted::parse(&args);
+        assert_eq!((wanted, rest), (Wanted { histograms: false, turns: 1000, millis: 0 }, &args[5..]));
+        let recorder = Recorder::new(units::Millis(0), Default::default());
+        assert!(Wanted::default().text(&recorder).starts_with("\nHistograms\n   cycles/it  "));
+        assert_eq!(Wanted { turns: 2, ..wanted }.text(&recorder).lines().count(), 4);
+    }
 
     #[test]
     fn a_busy_thread_as_scripts_read_it() {

@@ -6,6 +6,7 @@
 //! given, however many hands it goes through.
 
 use crate::workers::mailbox::Mailbox;
+use crate::workers::metrics::{self, SharedRecorder};
 use datapath::{Rxq, Worker};
 use pmd::Sleeper;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use units::{Micros, Millis, PortNo, QueueId};
+use units::{Cycles, Micros, Millis, PortNo, QueueId};
 
 /// Names a queue.
 pub(super) type Key = (PortNo, QueueId);
@@ -41,6 +42,8 @@ pub(super) enum Order {
     TxQueue(usize),
     /// Sleep at most so long when there is nothing to do.
     SleepMax(Micros),
+    /// Record every turn from now on, or no more.
+    Record(Option<SharedRecorder>),
     /// End, when the last queue has gone.
     Stop,
 }
@@ -54,6 +57,7 @@ impl fmt::Debug for Order {
             Order::Settle(_) => f.write_str("Settle"),
             Order::TxQueue(n) => write!(f, "TxQueue({n})"),
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
+            Order::Record(recorder) => write!(f, "Record({})", recorder.is_some()),
             Order::Stop => f.write_str("Stop"),
         }
     }
@@ -69,6 +73,7 @@ pub(super) struct Desk {
     /// Orders about queues that have not come yet.
     early: Vec<(Key, Order)>,
     pub(super) sleeper: Sleeper,
+    recorder: Option<SharedRecorder>,
     stopping: bool,
     now: Millis,
 }
@@ -82,6 +87,7 @@ impl Desk {
             fds: BTreeMap::new(),
             early: Vec::new(),
             sleeper: Sleeper::default(),
+            recorder: None,
             stopping: false,
             now: Millis(0),
         }
@@ -95,6 +101,16 @@ impl Desk {
     /// There is something to poll.
     pub(super) fn has_queues(&self) -> bool {
         self.worker.rxqs().next().is_some()
+    }
+
+    /// One turn; true if there was any packet.
+    #[inline]
+    pub(super) fn poll(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
+        let busy = self.worker.poll_with(now, counter);
+        if let Some(recorder) = &self.recorder {
+            metrics::record(recorder, &mut self.worker, now);
+        }
+        busy
     }
 
     /// Carries out what was ordered; false when it is time to end.
@@ -132,6 +148,7 @@ impl Desk {
             }
             Order::TxQueue(n) => self.worker.set_tx_queue(n),
             Order::SleepMax(max) => self.sleeper.set_max(max),
+            Order::Record(recorder) => self.recorder = recorder,
             Order::Stop => self.stopping = true,
         }
     }

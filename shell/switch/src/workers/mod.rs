@@ -6,6 +6,7 @@
 //!   ├ ports.rs     the ports and their queues, as the main thread knows them
 //!   ├ mailbox.rs   orders to a worker; one relaxed load tells that there are none
 //!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
+//!   ├ metrics.rs   what every turn was like, while somebody wants to know
 //!   └ threads.rs   the loops: polling, sleeping
 //! ```
 //!
@@ -17,6 +18,7 @@
 
 mod desk;
 mod mailbox;
+mod metrics;
 mod ports;
 mod threads;
 
@@ -26,6 +28,7 @@ use crate::cycles;
 use datapath::{Datapath, Event, Worker};
 use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
+use metrics::{Metrics, SharedRecorder};
 use netdev::device::RxHandle;
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
@@ -73,11 +76,13 @@ pub struct Polling {
     pub algorithm: Algorithm,
     /// `pmd-rxq-isolate`
     pub isolate: bool,
+    /// `pmd-perf-metrics`
+    pub metrics: bool,
 }
 
 impl Default for Polling {
     fn default() -> Polling {
-        Polling { mask: None, algorithm: Algorithm::default(), isolate: true }
+        Polling { mask: None, algorithm: Algorithm::default(), isolate: true, metrics: false }
     }
 }
 
@@ -99,6 +104,8 @@ struct Seat {
     mailbox: Arc<Mailbox>,
     runner: Runner,
     load: SeatLoad,
+    /// Records its turns, while that is wanted.
+    recorder: Option<SharedRecorder>,
 }
 
 /// How busy a worker was in the last minute.
@@ -125,6 +132,7 @@ pub struct Workers {
     sleep: SleepMax,
     /// By identity: the one of kernel ports first, then by core.
     seats: BTreeMap<WorkerId, Seat>,
+    metrics: Metrics,
     ports: Ports,
     /// There is something for `reconfigure` to do.
     due: bool,
@@ -159,7 +167,11 @@ impl Workers {
             topology: Arc::clone(topology),
             polling: Polling::default(),
             sleep: SleepMax::default(),
-            seats: BTreeMap::from([(MAIN, Seat { place, mailbox, runner, load: SeatLoad::default() })]),
+            seats: BTreeMap::from([(
+                MAIN,
+                Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None },
+            )]),
+            metrics: Metrics::default(),
             ports: Ports::default(),
             due: false,
             ticker: Ticker::default(),
@@ -169,10 +181,10 @@ impl Workers {
 
     /// What the database wants; in force after `reconfigure`.
     pub fn configure(&mut self, polling: &Polling) {
-        if self.polling != *polling {
-            self.polling = polling.clone();
-            self.due = true;
-        }
+        let scheduling = |p: &Polling| (p.mask.clone(), p.algorithm, p.isolate);
+        self.due |= scheduling(&self.polling) != scheduling(polling);
+        self.polling = polling.clone();
+        self.record(polling.metrics);
     }
 
     /// How long poll threads may sleep; tells the log.
@@ -352,7 +364,9 @@ impl Workers {
                 Runner::Thread(threads::polling(desk, clock.clone(), place.core)?)
             }
         };
-        Ok(Seat { place, mailbox, runner, load: SeatLoad::default() })
+        let mut seat = Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None };
+        self.metrics.apply(&mut seat, self.now);
+        Ok(seat)
     }
 
     /// Says who polls what, and lets the queues travel there.
@@ -421,7 +435,7 @@ impl Workers {
         let mut busy = false;
         for seat in self.seats.values_mut() {
             if let Runner::Inline(desk) = &mut seat.runner {
-                busy |= desk.worker.poll_with(now, cycles::now);
+                busy |= desk.poll(now, cycles::now);
                 desk.worker.rest();
             }
         }

@@ -91,7 +91,7 @@ fn poll(mut desk: Desk, clock: &Clock) {
         if at - read_at >= CLOCK_CYCLES {
             (now, read_at) = (clock.now(), at);
         }
-        desk.worker.poll_with(now, cycles::now);
+        desk.poll(now, cycles::now);
         if desk.sleeper.may_sleep()
             && let Some(time) = desk.sleeper.after_turn(desk.worker.most_in_turn())
         {
