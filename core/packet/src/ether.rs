@@ -23,16 +23,19 @@ pub mod ethertype {
     pub const NONE: u16 = 0x05ff;
 
     /// The TPID of a VLAN tag.
+    #[inline]
     pub fn is_vlan(dl_type: u16) -> bool {
         matches!(dl_type, VLAN | QINQ)
     }
 
     /// MPLS, unicast or multicast.
+    #[inline]
     pub fn is_mpls(dl_type: u16) -> bool {
         matches!(dl_type, MPLS | MPLS_MCAST)
     }
 
     /// ARP or reverse ARP.
+    #[inline]
     pub fn is_arp(dl_type: u16) -> bool {
         matches!(dl_type, ARP | RARP)
     }
@@ -45,11 +48,13 @@ view!(
 
 impl Ethernet<'_> {
     /// Destination.
+    #[inline]
     pub fn dst(&self) -> [u8; 6] {
         part::<0, 6, 12>(self.0)
     }
 
     /// Source.
+    #[inline]
     pub fn src(&self) -> [u8; 6] {
         part::<6, 6, 12>(self.0)
     }
@@ -62,11 +67,13 @@ view!(
 
 impl VlanTag<'_> {
     /// 0x8100 or 0x88a8, or it is no tag.
+    #[inline]
     pub fn tpid(&self) -> u16 {
         be16::<0, 4>(self.0)
     }
 
     /// PCP, DEI and VID.
+    #[inline]
     pub fn tci(&self) -> u16 {
         be16::<2, 4>(self.0)
     }
@@ -79,6 +86,7 @@ view!(
 
 impl TypeField<'_> {
     /// Its value.
+    #[inline]
     pub fn value(&self) -> u16 {
         be16::<0, 2>(self.0)
     }
@@ -91,6 +99,7 @@ view!(
 
 impl LlcSnap<'_> {
     /// The Ethernet type it names; `None` if it is another kind of LLC frame.
+    #[inline]
     pub fn ethertype(&self) -> Option<u16> {
         let snap = part::<0, 6, 8>(self.0) == [0xaa, 0xaa, 0x03, 0, 0, 0];
         Some(be16::<6, 8>(self.0)).filter(|&t| snap && t >= ethertype::MIN)
@@ -104,11 +113,13 @@ view!(
 
 impl MplsEntry<'_> {
     /// Label, TC, bottom of stack, TTL.
+    #[inline]
     pub fn lse(&self) -> u32 {
         be32::<0, 4>(self.0)
     }
 
     /// No entry follows.
+    #[inline]
     pub fn is_bottom(&self) -> bool {
         self.lse() & 0x100 != 0
     }
@@ -121,31 +132,37 @@ view!(
 
 impl Arp<'_> {
     /// It is about Ethernet and IPv4 addresses; else nothing below means anything.
+    #[inline]
     pub fn is_ethernet_ipv4(&self) -> bool {
         part::<0, 6, 28>(self.0) == [0, 1, 8, 0, 6, 4]
     }
 
     /// 1 request, 2 reply.
+    #[inline]
     pub fn op(&self) -> u16 {
         be16::<6, 28>(self.0)
     }
 
     /// Sender hardware address.
+    #[inline]
     pub fn sha(&self) -> [u8; 6] {
         part::<8, 6, 28>(self.0)
     }
 
     /// Sender protocol address.
+    #[inline]
     pub fn spa(&self) -> u32 {
         be32::<14, 28>(self.0)
     }
 
     /// Target hardware address.
+    #[inline]
     pub fn tha(&self) -> [u8; 6] {
         part::<18, 6, 28>(self.0)
     }
 
     /// Target protocol address.
+    #[inline]
     pub fn tpa(&self) -> u32 {
         be32::<24, 28>(self.0)
     }

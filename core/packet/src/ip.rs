@@ -47,36 +47,43 @@ impl<'a> Ipv4<'a> {
     }
 
     /// Size with options, as the header states it.
+    #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0[0] & 0x0f) * 4
     }
 
     /// Type of service.
+    #[inline]
     pub fn tos(&self) -> u8 {
         self.0[1]
     }
 
     /// Size of header and payload, as the header states it.
+    #[inline]
     pub fn total_len(&self) -> u16 {
         be16::<2, 20>(self.0)
     }
 
     /// Time to live.
+    #[inline]
     pub fn ttl(&self) -> u8 {
         self.0[8]
     }
 
     /// Protocol of the payload.
+    #[inline]
     pub fn proto(&self) -> u8 {
         self.0[9]
     }
 
     /// Source.
+    #[inline]
     pub fn src(&self) -> u32 {
         be32::<12, 20>(self.0)
     }
 
     /// Destination.
+    #[inline]
     pub fn dst(&self) -> u32 {
         be32::<16, 20>(self.0)
     }
@@ -109,6 +116,7 @@ pub struct Ipv6Payload<'a> {
 
 impl<'a> Ipv6<'a> {
     /// A header whose length is true: the header, and the payload without padding.
+    #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Ipv6<'a>, &'a [u8])> {
         let (ip, rest) = Ipv6::parse(data)?;
         let payload = rest.get(..usize::from(ip.payload_len()))?;
@@ -116,36 +124,43 @@ impl<'a> Ipv6<'a> {
     }
 
     /// Traffic class.
+    #[inline]
     pub fn traffic_class(&self) -> u8 {
         (be32::<0, 40>(self.0) >> 20) as u8
     }
 
     /// Flow label, 20 bits.
+    #[inline]
     pub fn label(&self) -> u32 {
         be32::<0, 40>(self.0) & 0xf_ffff
     }
 
     /// Size of extension headers and payload.
+    #[inline]
     pub fn payload_len(&self) -> u16 {
         be16::<4, 40>(self.0)
     }
 
     /// What follows this header.
+    #[inline]
     pub fn next_header(&self) -> u8 {
         self.0[6]
     }
 
     /// Hop limit.
+    #[inline]
     pub fn hop_limit(&self) -> u8 {
         self.0[7]
     }
 
     /// Source.
+    #[inline]
     pub fn src(&self) -> [u8; 16] {
         part::<8, 16, 40>(self.0)
     }
 
     /// Destination.
+    #[inline]
     pub fn dst(&self) -> [u8; 16] {
         part::<24, 16, 40>(self.0)
     }

@@ -9,42 +9,50 @@ view!(
 
 impl<'a> Tcp<'a> {
     /// A header whose data offset fits: the header, and the payload.
+    #[inline]
     pub fn parse_checked(data: &'a [u8]) -> Option<(Tcp<'a>, &'a [u8])> {
         let (tcp, _) = Tcp::parse(data)?;
         data.get(tcp.header_len()..).filter(|_| tcp.header_len() >= Tcp::LEN).map(|rest| (tcp, rest))
     }
 
     /// Source port.
+    #[inline]
     pub fn src(&self) -> u16 {
         be16::<0, 20>(self.0)
     }
 
     /// Destination port.
+    #[inline]
     pub fn dst(&self) -> u16 {
         be16::<2, 20>(self.0)
     }
 
     /// Sequence number.
+    #[inline]
     pub fn seq(&self) -> u32 {
         be32::<4, 20>(self.0)
     }
 
     /// Acknowledgement number.
+    #[inline]
     pub fn ack(&self) -> u32 {
         be32::<8, 20>(self.0)
     }
 
     /// Size with options, as the header states it.
+    #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0[12] >> 4) * 4
     }
 
     /// The twelve bits that are not the data offset.
+    #[inline]
     pub fn flags(&self) -> u16 {
         be16::<12, 20>(self.0) & 0x0fff
     }
 
     /// Receive window, not scaled.
+    #[inline]
     pub fn window(&self) -> u16 {
         be16::<14, 20>(self.0)
     }
@@ -57,21 +65,25 @@ view!(
 
 impl Udp<'_> {
     /// Source port.
+    #[inline]
     pub fn src(&self) -> u16 {
         be16::<0, 8>(self.0)
     }
 
     /// Destination port.
+    #[inline]
     pub fn dst(&self) -> u16 {
         be16::<2, 8>(self.0)
     }
 
     /// Size of header and payload, as the header states it.
+    #[inline]
     pub fn len_field(&self) -> u16 {
         be16::<4, 8>(self.0)
     }
 
     /// Checksum; zero for none.
+    #[inline]
     pub fn checksum(&self) -> u16 {
         be16::<6, 8>(self.0)
     }
@@ -84,11 +96,13 @@ view!(
 
 impl Sctp<'_> {
     /// Source port.
+    #[inline]
     pub fn src(&self) -> u16 {
         be16::<0, 12>(self.0)
     }
 
     /// Destination port.
+    #[inline]
     pub fn dst(&self) -> u16 {
         be16::<2, 12>(self.0)
     }
@@ -101,16 +115,19 @@ view!(
 
 impl Icmp<'_> {
     /// Type.
+    #[inline]
     pub fn icmp_type(&self) -> u8 {
         self.0[0]
     }
 
     /// Code.
+    #[inline]
     pub fn code(&self) -> u8 {
         self.0[1]
     }
 
     /// Identifier of echo messages.
+    #[inline]
     pub fn id(&self) -> u16 {
         be16::<4, 8>(self.0)
     }
@@ -123,26 +140,31 @@ view!(
 
 impl Icmpv6<'_> {
     /// Type.
+    #[inline]
     pub fn icmp_type(&self) -> u8 {
         self.0[0]
     }
 
     /// Code.
+    #[inline]
     pub fn code(&self) -> u8 {
         self.0[1]
     }
 
     /// The word after the checksum: reserved bits and flags of neighbour discovery.
+    #[inline]
     pub fn word(&self) -> u32 {
         be32::<4, 8>(self.0)
     }
 
     /// Identifier of echo messages.
+    #[inline]
     pub fn id(&self) -> u16 {
         be16::<4, 8>(self.0)
     }
 
     /// A neighbour solicitation or advertisement.
+    #[inline]
     pub fn is_nd(&self) -> bool {
         self.code() == 0 && matches!(self.icmp_type(), 135 | 136)
     }
@@ -155,16 +177,19 @@ view!(
 
 impl Igmp<'_> {
     /// Type.
+    #[inline]
     pub fn igmp_type(&self) -> u8 {
         self.0[0]
     }
 
     /// Maximum response time.
+    #[inline]
     pub fn code(&self) -> u8 {
         self.0[1]
     }
 
     /// Group address.
+    #[inline]
     pub fn group(&self) -> u32 {
         be32::<4, 8>(self.0)
     }

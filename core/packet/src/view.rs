@@ -12,6 +12,7 @@ macro_rules! view {
             pub const LEN: usize = $len;
 
             /// The header at the front of the data, and what follows it; `None` if the data is too short.
+            #[inline]
             pub fn parse(data: &'a [u8]) -> Option<($name<'a>, &'a [u8])> {
                 data.split_first_chunk().map(|(header, rest)| ($name(header), rest))
             }
@@ -22,6 +23,7 @@ macro_rules! view {
 pub(crate) use view;
 
 /// The bytes from `AT` on, as an array. `AT + N` beyond the header does not compile.
+#[inline]
 pub(crate) fn part<const AT: usize, const N: usize, const LEN: usize>(header: &[u8; LEN]) -> [u8; N] {
     const { assert!(AT + N <= LEN) };
     let mut out = [0; N];
@@ -29,10 +31,12 @@ pub(crate) fn part<const AT: usize, const N: usize, const LEN: usize>(header: &[
     out
 }
 
+#[inline]
 pub(crate) fn be16<const AT: usize, const LEN: usize>(header: &[u8; LEN]) -> u16 {
     u16::from_be_bytes(part::<AT, 2, LEN>(header))
 }
 
+#[inline]
 pub(crate) fn be32<const AT: usize, const LEN: usize>(header: &[u8; LEN]) -> u32 {
     u32::from_be_bytes(part::<AT, 4, LEN>(header))
 }
