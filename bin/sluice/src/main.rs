@@ -5,6 +5,7 @@
 mod appctl;
 mod getopt;
 mod ofctl;
+mod remote;
 mod vsctl;
 
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 use super::context::{Context, Fail, fail, print};
 use super::{change, diff, groups, monitor, parse, ports, query, tables};
+use crate::remote::TLS_HELP;
 
 type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
 
@@ -134,10 +135,10 @@ Commands:
   --sort[=FIELD], --rsort[=FIELD]  sorts flows
   -m, --more                  prints more
   --timestamp                 monitor and snoop say when
-  -t, --timeout=SECS          gives up after SECS seconds
+{TLS_HELP}  -t, --timeout=SECS          gives up after SECS seconds
   -h, --help                  prints this text
   -V, --version               prints the version
-A switch is the name of a bridge here, unix:FILE or tcp:HOST[:PORT].
+A switch is the name of a bridge here, unix:FILE, tcp:IP[:PORT] or ssl:IP[:PORT].
 "
     )
 }

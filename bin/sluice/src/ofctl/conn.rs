@@ -1,27 +1,21 @@
 //! One connection to a switch: blocking, a request at a time.
 
 use super::context::{Context, Fail, fail};
+use crate::remote::Stream;
 use openflow::message::{Body, Hello, Message, Xid};
 use openflow::session::negotiate;
 use openflow::text::{Protocols, message_text};
 use openflow::{Dialect, Version, VersionSet, decode, encode, next_frame};
 use runtime::{Module, error_text};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use transport::Target;
+use transport::{OPENFLOW_PORT, Target};
 
 static VCONN: Module = Module::new("vconn");
-/// The port of OpenFlow.
-const OFP_PORT: u16 = 6653;
-
-trait ReadWrite: Read + Write {}
-impl<T: Read + Write> ReadWrite for T {}
 
 /// A connection whose version is agreed on.
 pub struct Conn {
-    stream: Box<dyn ReadWrite>,
+    stream: Stream,
     received: Vec<u8>,
     /// As messages call it.
     pub name: String,
@@ -86,7 +80,7 @@ impl Conn {
     pub fn send(&mut self, m: &Message) -> io::Result<()> {
         let dialect = Dialect { flow_mod_table_id: self.protocol.has_table_id(), debug_actions: true };
         let frames = encode(m, dialect).map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
-        frames.iter().try_for_each(|frame| self.stream.write_all(frame))
+        frames.iter().try_for_each(|frame| self.stream.send(frame))
     }
 
     /// The next message.
@@ -100,11 +94,9 @@ impl Conn {
                 Ok(_) => {}
             }
             let mut chunk = [0; 65536];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Err(io::Error::other("End of file")),
-                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+            match self.stream.receive(&mut chunk)? {
+                0 => return Err(io::Error::other("End of file")),
+                n => self.received.extend_from_slice(chunk.get(..n).unwrap_or_default()),
             }
         }
     }
@@ -212,22 +204,21 @@ pub fn xid_of(frame: &[u8]) -> Option<Xid> {
     openflow::wire::peek_xid(frame)
 }
 
-type Stream = Box<dyn ReadWrite>;
-
 fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String), Fail> {
     if target.contains(':') {
-        let failed = |e: &io::Error| Fail::Says(format!("connecting to {target} ({})", error_text(e)));
-        let parsed = Target::parse(target, OFP_PORT).map_err(|e| Fail::Says(e.to_string()))?;
-        return match parsed.within(Path::new("")) {
-            Target::Unix(path) => match UnixStream::connect(path) {
-                Ok(s) => Ok((Box::new(s), target.to_owned())),
-                Err(e) => Err(failed(&e)),
-            },
-            Target::Tcp(addr) => match TcpStream::connect(addr) {
-                Ok(s) => Ok((Box::new(s), target.to_owned())),
-                Err(e) => fail(format!("{target}: failed to connect to socket ({})", error_text(&e))),
-            },
-            passive => fail(format!("connecting to {passive} (Address family not supported by protocol)")),
+        let at = Target::parse(target, OPENFLOW_PORT)
+            .map_err(|e| Fail::Says(e.to_string()))?
+            .within(Path::new(""));
+        let failed = |why: &str| fail(format!("connecting to {target} ({why})"));
+        if at.is_passive() {
+            return failed("Address family not supported by protocol");
+        }
+        return match Stream::open(&at, None) {
+            Ok(stream) => Ok((stream, target.to_owned())),
+            Err(e) if matches!(at, Target::Tcp(_)) => {
+                fail(format!("{target}: failed to connect to socket ({})", error_text(&e)))
+            }
+            Err(e) => failed(&error_text(&e)),
         };
     }
     let plain = target.split_once('@').map_or(target, |(_, name)| name);
@@ -237,8 +228,9 @@ fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String),
         cx.dirs.in_run(&format!("{plain}.{suffix}")),
     ];
     for path in candidates {
-        match UnixStream::connect(&path) {
-            Ok(s) => return Ok((Box::new(s), format!("unix:{}", path.display()))),
+        let name = format!("unix:{}", path.display());
+        match Stream::open(&Target::Unix(path.clone()), None) {
+            Ok(stream) => return Ok((stream, name)),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return fail(format!("{}: failed to open socket ({})", path.display(), error_text(&e))),
         }

@@ -3,6 +3,7 @@
 use super::context::{Fail, fail};
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
+use crate::remote::{Identity, TLS};
 use flow::FieldId;
 use openflow::packet_io::PacketInFormat;
 use openflow::text::Protocols;
@@ -76,7 +77,7 @@ pub struct Settings {
 
 /// Takes the command line apart.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
-    let known: Vec<Opt> = OPTIONS.into_iter().chain(LOGGING).collect();
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(TLS).chain(LOGGING).collect();
     getopt::parse(&known, Order::Anywhere, &call.args)
 }
 
@@ -98,6 +99,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
         criteria: Vec::new(),
         timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
     };
+    let mut identity = Identity::default();
     for (name, value) in parsed.options {
         let text = value.as_deref().unwrap_or("");
         match name {
@@ -125,9 +127,11 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "protocols" => s.versions = versions(text)?,
             // Nothing is coloured.
             "color" => {}
+            _ if identity.take(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,
         }
     }
+    identity.settle();
     if !s.criteria.is_empty() {
         s.criteria.push(Criterion { field: None, descending: true });
     }

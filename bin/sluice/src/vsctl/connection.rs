@@ -1,7 +1,7 @@
 //! A connection to the database server that waits: one thread, one socket, and the copy of
 //! the database that it feeds.
 
-use super::dial::{Stream, dial, unsupported};
+use crate::remote::{self, Stream};
 use ovsdb::replica::{Config, TransactionResult};
 use ovsdb::{Message, Operation, Replica, Splitter};
 use runtime::Dirs;
@@ -85,7 +85,7 @@ impl<'a> Connection<'a> {
     }
 
     fn try_step(&mut self) -> Result<(), Broken> {
-        let timeout = self.time_left()?;
+        self.time_left()?;
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
@@ -96,20 +96,14 @@ impl<'a> Connection<'a> {
             }
         };
         let failed = |e: io::Error| match e.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Broken::TimeOut,
+            ErrorKind::TimedOut if e.raw_os_error().is_none() => Broken::TimeOut,
             _ => Broken::Connection(runtime::error_text(&e)),
         };
         while let Some(message) = self.replica.poll_send() {
-            stream.write_all(message.to_string().as_bytes()).map_err(failed)?;
+            stream.send(message.to_string().as_bytes()).map_err(failed)?;
         }
-        stream.set_timeout(timeout).map_err(failed)?;
         let mut buffer = [0; 65536];
-        let count = loop {
-            match stream.read(&mut buffer) {
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                result => break result.map_err(failed)?,
-            }
-        };
+        let count = stream.receive(&mut buffer).map_err(failed)?;
         if count == 0 {
             return Err(Broken::Connection("End of file".into()));
         }
@@ -133,15 +127,18 @@ impl<'a> Connection<'a> {
 
     /// Connects to the first remote that answers.
     fn connect(&self) -> Result<Stream, Broken> {
-        let mut why = unsupported();
-        for remote in self.remotes.split(',') {
-            match dial(remote.trim(), self.dirs, self.time_left()?) {
-                Ok(stream) => return Ok(stream),
-                // The network's own time-outs come as system errors.
-                Err(error) if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() => {
-                    return Err(Broken::TimeOut);
+        let mut why = remote::unsupported();
+        for text in self.remotes.split(',') {
+            let targets = remote::targets(text.trim(), transport::OVSDB_PORT, self.dirs).unwrap_or_default();
+            for target in targets {
+                match Stream::open(&target, self.deadline) {
+                    Ok(stream) => return Ok(stream),
+                    // The network's own time-outs come as system errors.
+                    Err(error) if error.kind() == ErrorKind::TimedOut && error.raw_os_error().is_none() => {
+                        return Err(Broken::TimeOut);
+                    }
+                    Err(error) => why = error,
                 }
-                Err(error) => why = error,
             }
         }
         Err(Broken::Connection(runtime::error_text(&why)))

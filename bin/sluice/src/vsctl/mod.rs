@@ -13,7 +13,6 @@ mod connection;
 mod context;
 mod controllers;
 mod database;
-mod dial;
 mod lookup;
 mod model;
 mod notation;
@@ -27,7 +26,7 @@ mod table;
 mod transaction;
 mod zones;
 
-use crate::Call;
+use crate::{Call, remote};
 use connection::{Broken, Connection};
 use context::{Answer, Context, Needs, ROOT, Stop};
 use notation::Symbols;
@@ -115,7 +114,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut connection = Connection::new(&options.db, dirs, needs.config(), deadline);
     // Who waits to be called waits for ever, too.
-    connection.persistent = options.retry || options.db.split(',').any(dial::is_passive);
+    connection.persistent = options.retry || options.db.split(',').any(remote::is_passive);
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
         Broken::Connection(why) => {

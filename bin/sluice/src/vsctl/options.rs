@@ -6,6 +6,7 @@ use super::syntax::{self, COMMANDS, Command};
 use super::table::Style;
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
+use crate::remote::{Identity, TLS, TLS_HELP};
 use runtime::Dirs;
 use std::time::Duration;
 
@@ -97,8 +98,13 @@ fn command_options() -> Vec<Opt> {
 /// Takes the command line apart.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
-    let known: Vec<Opt> =
-        BEFORE_LOGGING.into_iter().chain(LOGGING).chain(AFTER_LOGGING).chain(own.iter().copied()).collect();
+    let known: Vec<Opt> = BEFORE_LOGGING
+        .into_iter()
+        .chain(LOGGING)
+        .chain(AFTER_LOGGING)
+        .chain(TLS)
+        .chain(own.iter().copied())
+        .collect();
     let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
     let mut options = Options {
         db: format!("unix:{}", dirs.in_run("db.sock").display()),
@@ -111,13 +117,14 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         commands: Vec::new(),
     };
     let mut local = Vec::new();
+    let mut identity = Identity::default();
     for (name, value) in parsed.options {
         if own.iter().any(|o| o.name == name) {
             // Given twice, the later one counts here; after a `--` it is refused.
             local.push((format!("--{name}"), value));
         } else if let Some(text) = informative(name, call, &options.db) {
             return Ok(Task::Print(text));
-        } else {
+        } else if !identity.take(name, value.as_deref()) {
             options.apply(name, value, dirs)?;
         }
     }
@@ -125,6 +132,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok());
         options.timeout = seconds.filter(|n| *n > 0).map(Duration::from_secs);
     }
+    identity.settle();
     options.commands = syntax::parse(&parsed.rest, local)?;
     Ok(Task::Run(options))
 }
@@ -175,9 +183,15 @@ fn informative(name: &str, call: &Call, db: &str) -> Option<String> {
             Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
         }
         "commands" => Some(COMMANDS.iter().map(completion).collect()),
-        "options" => {
-            Some(BEFORE_LOGGING.iter().chain(&LOGGING).chain(&AFTER_LOGGING).map(option_lines).collect())
-        }
+        "options" => Some(
+            BEFORE_LOGGING
+                .iter()
+                .chain(&LOGGING)
+                .chain(&AFTER_LOGGING)
+                .chain(&TLS)
+                .map(option_lines)
+                .collect(),
+        ),
         _ => None,
     }
 }
@@ -245,7 +259,7 @@ Commands (\"?\" marks what may be left out):
   --pretty                indents JSON
   --bare                  --format=list --data=bare --no-headings
   --max-column-width=N    cuts columns of --format=table
-  -v, --verbose=SPEC      log levels
+{TLS_HELP}  -v, --verbose=SPEC      log levels
   --log-file[=FILE]       logs to FILE
   -h, --help              prints this text
   -V, --version           prints the version

@@ -1,0 +1,268 @@
+//! Blocking streams to databases and switches, and the options that say who we are over TLS.
+//!
+//! A tool does one thing at a time, so here the non-blocking streams of `transport` are waited for. Where the other end is
+//! to call (`punix:`, `ptcp:`, `pssl:`), one call is taken and the socket is gone.
+
+use crate::getopt::{Opt, Takes, opt};
+use runtime::{Dirs, Module};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::ToSocketAddrs;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use transport::tls::{Files, configure};
+use transport::{Listener, Target, TargetError};
+
+static STREAM_SSL: Module = Module::new("stream_ssl");
+/// A Unix socket whose queue is full is tried again after this.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// The options that tools with connections have.
+pub const TLS: [Opt; 8] = [
+    opt("private-key", Some('p'), Takes::Value),
+    opt("certificate", Some('c'), Takes::Value),
+    opt("ca-cert", Some('C'), Takes::Value),
+    opt("bootstrap-ca-cert", None, Takes::Value),
+    opt("ssl-protocols", None, Takes::Value),
+    opt("ssl-ciphers", None, Takes::Value),
+    opt("ssl-ciphersuites", None, Takes::Value),
+    opt("ssl-server-name", None, Takes::Value),
+];
+
+/// The part of a `--help` about them.
+pub const TLS_HELP: &str = "\
+  -p, --private-key=FILE  private key, for connections over TLS
+  -c, --certificate=FILE  certificate of that key
+  -C, --ca-cert=FILE      certificates of who is trusted to vouch for the other end
+  --bootstrap-ca-cert=FILE  the same; a missing FILE is written with what the first
+                          other end shows
+";
+
+/// Who we are, as the options say.
+#[derive(Clone, Debug, Default)]
+pub struct Identity(Files);
+
+impl Identity {
+    /// Takes one of the `TLS` options; false if it is none.
+    pub fn take(&mut self, name: &str, value: Option<&str>) -> bool {
+        let file = value.unwrap_or_default().into();
+        match name {
+            "private-key" => self.0.private_key = file,
+            "certificate" => self.0.certificate = file,
+            "ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, false),
+            "bootstrap-ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, true),
+            // What is offered is TLS 1.2 and 1.3 with what is safe today; nobody needs to narrow it for one call.
+            "ssl-protocols" | "ssl-ciphers" | "ssl-ciphersuites" | "ssl-server-name" => {
+                runtime::warn!(STREAM_SSL, "--{name} has no effect");
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Makes it the program's; to be done once, when all options are read.
+    pub fn settle(&self) {
+        // What is missing or cannot be read is told of where it is needed.
+        let _ = configure(&self.0);
+    }
+}
+
+/// A connected stream that waits, until `deadline` if there is one; then the error is `TimedOut`.
+#[derive(Debug)]
+pub struct Stream {
+    stream: transport::Stream,
+    /// When waiting ends.
+    pub deadline: Option<Instant>,
+}
+
+impl Stream {
+    /// Connects to a target, or waits there for a call.
+    pub fn open(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
+        let again = |e: &io::Error| e.kind() == ErrorKind::ConnectionReset && e.get_ref().is_some();
+        match Stream::attempt(target, deadline) {
+            // The first connection went into learning whom to trust.
+            Err(e) if again(&e) => Stream::attempt(target, deadline),
+            other => other,
+        }
+        .map_err(plain)
+    }
+
+    fn attempt(target: &Target, deadline: Option<Instant>) -> io::Result<Stream> {
+        let stream = if target.is_passive() { called(target, deadline)? } else { call(target, deadline)? };
+        let mut this = Stream { stream, deadline };
+        while !this.stream.connect_progress()? {
+            let writable = this.stream.connect_waits_for_write();
+            wait(&this.stream, if writable { PollFlags::OUT } else { PollFlags::IN }, deadline)?;
+        }
+        Ok(this)
+    }
+
+    /// Sends all bytes.
+    pub fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.stream.write(bytes) {
+                Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+                Err(e) => self.again_after(e, PollFlags::OUT)?,
+            }
+        }
+        while let Err(e) = self.stream.flush() {
+            self.again_after(e, PollFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes; 0 at the end of the stream.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(n) => return Ok(n),
+                Err(e) => self.again_after(e, PollFlags::IN)?,
+            }
+        }
+    }
+
+    /// Waits, if that is what the error asks for.
+    fn again_after(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
+        match error.kind() {
+            ErrorKind::WouldBlock => wait(&self.stream, flags, self.deadline),
+            ErrorKind::Interrupted => Ok(()),
+            _ => Err(plain(error)),
+        }
+    }
+}
+
+fn call(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
+    loop {
+        match transport::Stream::connect(target) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                time_left(deadline)?;
+                std::thread::sleep(RETRY);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn called(target: &Target, deadline: Option<Instant>) -> io::Result<transport::Stream> {
+    let listener = Listener::bind(target)?;
+    loop {
+        if let Some(stream) = listener.accept()? {
+            return Ok(stream);
+        }
+        wait(&listener, PollFlags::IN, deadline)?;
+    }
+}
+
+/// The time until the deadline, none for ever; an error once it has passed.
+pub fn time_left(deadline: Option<Instant>) -> io::Result<Option<Duration>> {
+    let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+    if left == Some(Duration::ZERO) { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn wait(on: &impl AsFd, flags: PollFlags, deadline: Option<Instant>) -> io::Result<()> {
+    let timeout = time_left(deadline)?.map(|left| Timespec {
+        tv_sec: left.as_secs().min(i32::MAX as u64) as _,
+        tv_nsec: left.subsec_nanos() as _,
+    });
+    match poll(&mut [PollFd::new(on, flags)], timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Errors of TLS by the system's numbers, whose texts users and scripts know; what is behind them goes to the log.
+fn plain(error: io::Error) -> io::Error {
+    if error.get_ref().is_none() {
+        return error;
+    }
+    let number = match error.kind() {
+        ErrorKind::Unsupported => {
+            runtime::err!(STREAM_SSL, "{error}");
+            Errno::NOPROTOOPT
+        }
+        _ => {
+            runtime::warn!(STREAM_SSL, "{error}");
+            Errno::PROTO
+        }
+    };
+    number.into()
+}
+
+/// The targets that a text stands for: one, or an address each of a host's name. Files are taken in the run directory.
+pub fn targets(text: &str, default_port: u16, dirs: &Dirs) -> Result<Vec<Target>, TargetError> {
+    let error = match Target::parse(text, default_port) {
+        Ok(target) => return Ok(vec![target.within(&dirs.run)]),
+        Err(e) => e,
+    };
+    let (kind, place) = text.split_once(':').unwrap_or_default();
+    let (host, port) = match place.split_once(':') {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (place, Some(default_port)),
+    };
+    let make = match kind {
+        "tcp" => Target::Tcp,
+        "ssl" => Target::Ssl,
+        _ => return Err(error),
+    };
+    let found = match port {
+        Some(port) if host.starts_with(|c: char| c.is_ascii_alphabetic()) => (host, port).to_socket_addrs(),
+        _ => return Err(error),
+    };
+    found.map(|list| list.map(make).collect()).map_err(|_| error)
+}
+
+/// Whether the other end is to call.
+pub fn is_passive(remote: &str) -> bool {
+    ["punix:", "ptcp:", "pssl:"].iter().any(|kind| remote.starts_with(kind))
+}
+
+/// The error for a place that there is no way to.
+pub fn unsupported() -> io::Error {
+    Errno::AFNOSUPPORT.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_numbers_or_names() {
+        let dirs = Dirs::from_env("sluice");
+        let shown = |text: &str| match targets(text, 6640, &dirs) {
+            Ok(list) => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+            Err(e) => e.to_string(),
+        };
+        assert_eq!(shown("tcp:1.2.3.4"), "tcp:1.2.3.4:6640");
+        assert!(shown("ssl:localhost:7").contains(":7"), "{}", shown("ssl:localhost:7"));
+        assert_eq!(shown("tcp:localhost:x"), "tcp:localhost:x: bad port number \"x\"");
+        assert_eq!(shown("pssl:7:[::1]"), "pssl:7:[::1]");
+        assert!(is_passive("pssl:7") && !is_passive("ssl:1.2.3.4"));
+    }
+
+    #[test]
+    fn both_ways_of_meeting() {
+        let path = std::env::temp_dir().join(format!("sluice-remote-{}", std::process::id()));
+        let soon = Some(Instant::now() + Duration::from_secs(10));
+        let (at, active) = (Target::PUnix(path.clone()), Target::Unix(path));
+        let server = std::thread::spawn(move || {
+            let mut stream = Stream::open(&at, soon).unwrap();
+            let mut buffer = [0; 16];
+            let n = stream.receive(&mut buffer).unwrap();
+            stream.send(&buffer[..n]).unwrap();
+        });
+        let mut stream = loop {
+            match Stream::open(&active, soon) {
+                Ok(stream) => break stream,
+                Err(_) => std::thread::sleep(RETRY),
+            }
+        };
+        stream.send(b"hello").unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(stream.receive(&mut buffer).unwrap(), 5);
+        assert_eq!(stream.receive(&mut buffer).unwrap(), 0);
+        server.join().unwrap();
+        stream.deadline = Some(Instant::now());
+        assert_eq!(time_left(stream.deadline).unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+}
