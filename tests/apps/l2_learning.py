@@ -1,13 +1,21 @@
-"""A learning switch on OpenFlow 1.3, as a controller's tutorial would write it: packet-in, packet-out, flow mod."""
+"""A learning switch, as a controller's tutorial would write it: packet-in, packet-out, flow mod.
+
+    l2_learning.py PORT [VERSION [PRIVATE-KEY CERTIFICATE CA-CERTIFICATE]]
+
+VERSION is that of OpenFlow's header: 4 for 1.3 (the default), 5 for 1.4, 6 for 1.5. With the files it listens for TLS.
+"""
+import sys
+
 from os_ken.base import app_manager
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.lib.packet import ethernet, packet
-from os_ken.ofproto import ofproto_v1_3
+
+VERSION = int(sys.argv[2]) if len(sys.argv) > 2 else 4
 
 
 class Learning(app_manager.OSKenApp):
-    OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
+    OFP_VERSIONS = [VERSION]
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -37,15 +45,20 @@ class Learning(app_manager.OSKenApp):
         if out != dp.ofproto.OFPP_FLOOD:
             match = parser.OFPMatch(in_port=in_port, eth_dst=eth.dst, eth_src=eth.src)
             self.add_flow(dp, 10, match, actions)
-        dp.send_msg(parser.OFPPacketOut(datapath=dp, buffer_id=dp.ofproto.OFP_NO_BUFFER, in_port=in_port,
-                                        actions=actions, data=msg.data))
+        # OpenFlow 1.5 has a match where there was a port.
+        origin = {"match": parser.OFPMatch(in_port=in_port)} if VERSION >= 6 else {"in_port": in_port}
+        dp.send_msg(parser.OFPPacketOut(datapath=dp, buffer_id=dp.ofproto.OFP_NO_BUFFER, actions=actions,
+                                        data=msg.data, **origin))
 
 
 if __name__ == "__main__":
     # Recent releases of os-ken bring no command to run applications with; this is what it did.
-    import sys
-
     from os_ken import cfg
 
-    cfg.CONF(args=["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", sys.argv[1]], project="os_ken")
+    port, files = sys.argv[1], sys.argv[3:]
+    options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", port]
+    if files:
+        options = options[:2] + ["--ofp-ssl-listen-port", port, "--ctl-privkey", files[0], "--ctl-cert", files[1],
+                                 "--ca-certs", files[2]]
+    cfg.CONF(args=options, project="os_ken")
     app_manager.AppManager.run_apps(["os_ken.controller.ofp_handler", "l2_learning"])

@@ -128,6 +128,42 @@ class Namespace:
         return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
 
 
+class Pki:
+    """An authority in a directory, and identities that it vouches for; made by openssl."""
+
+    def __init__(self, directory, name="ca"):
+        need("openssl")
+        self.dir, self.name = directory, name
+        self.certificate, self.key = self.path("cert"), self.path("key")
+        sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+           "-keyout", self.key, "-out", self.certificate, "-subj", "/CN=" + name)
+
+    def path(self, what, name=None):
+        return "%s/%s-%s.pem" % (self.dir, name or self.name, what)
+
+    def files(self, name):
+        """Private key, certificate and authority of an identity."""
+        key, certificate = self.path("key", name), self.path("cert", name)
+        request, extensions = self.path("request", name), self.path("extensions", name)
+        if not os.path.exists(certificate):
+            # Without an extension it would be a certificate of version 1, which is not taken.
+            with open(extensions, "w") as f:
+                f.write("subjectKeyIdentifier=hash\n")
+            sh("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+               "-keyout", key, "-out", request, "-subj", "/CN=" + name)
+            sh("openssl", "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-days", "2",
+               "-CAcreateserial", "-extfile", extensions, "-out", certificate)
+            # The chain up to the authority, for those who have to learn it.
+            with open(certificate, "a") as f, open(self.certificate) as ca:
+                f.write(ca.read())
+        return key, certificate, self.certificate
+
+    def options(self, name):
+        """The same as options of the tools."""
+        key, certificate, authority = self.files(name)
+        return ["-p", key, "-c", certificate, "-C", authority]
+
+
 class Switch:
     """A private switch: `ours` (target/compat/ovs-vswitchd) or the stock one, on a database of its own.
 
