@@ -16,11 +16,10 @@ run: build
 stop:
 	@scripts/stop
 
-# Our programs under the peer's names, for harnesses that start a switch by them. A database server of its own, apart
-# from the daemon's, does not exist yet.
+# Our programs under the peer's names, for harnesses that start a switch by them.
 compat: build
 	@mkdir -p target/compat
-	@ln -sf ../release/sluiced target/compat/ovs-vswitchd
+	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
 	@for name in ovs-vsctl ovs-ofctl ovs-appctl; do ln -sf ../release/sluice target/compat/$$name; done
 
 test: test-unit test-system

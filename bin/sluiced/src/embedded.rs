@@ -1,17 +1,27 @@
-//! The database that the daemon serves itself: one file, one socket, a thread of its own.
+//! The database that the daemon serves itself: one file, one socket and what table Manager asks for, a thread of its own.
 
-use ovsdb_server::{Handle, Server};
+use ovsdb_server::{Handle, RemoteOptions, Server};
 use runtime::Dirs;
+
+/// Where `ovs-vsctl set-manager` puts more remotes.
+const MANAGERS: &str = "db:Open_vSwitch,Open_vSwitch,manager_options";
 
 /// Opens `<dbdir>/conf.db`, making it if there is none, and serves it on `<rundir>/db.sock`.
 pub fn start(dirs: &Dirs) -> Result<Handle, String> {
     let path = dirs.db.join("conf.db");
     let schema = ovsdb::schema::open_vswitch();
-    let mut server =
-        Server::open(&path, Some(&schema)).map_err(|e| format!("cannot open the database {e}"))?;
+    let mut server = Server::new(&dirs.run);
+    server.add_database(&path, Some(&schema)).map_err(|e| format!("cannot open the database: {e}"))?;
     let socket = dirs.in_run("db.sock");
-    server
-        .listen_unix(&socket)
-        .map_err(|e| format!("cannot listen on {}: {}", socket.display(), runtime::error_text(&e)))?;
-    server.spawn().map_err(|e| format!("cannot serve the database: {}", runtime::error_text(&e)))
+    for remote in [format!("punix:{}", socket.display()), MANAGERS.to_owned()] {
+        let options = RemoteOptions::default_for(&remote);
+        server.remotes_mut().insert(remote, options);
+    }
+    let handle =
+        server.spawn().map_err(|e| format!("cannot serve the database: {}", runtime::error_text(&e)))?;
+    // Nobody but the thread would know that the one socket which must be there is not.
+    match socket.exists() {
+        true => Ok(handle),
+        false => Err(format!("cannot listen on {}; the log says why", socket.display())),
+    }
 }

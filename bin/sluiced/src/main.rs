@@ -1,5 +1,5 @@
 //! The daemon. Called `sluiced` it serves its own database unless told to follow another; called `ovs-vswitchd` it takes
-//! the place of that program.
+//! the place of that program, and called `ovsdb-server` it is the database server alone.
 
 mod embedded;
 mod options;
@@ -21,6 +21,9 @@ fn main() -> ExitCode {
         return code;
     }
     let dirs = Dirs::from_env(argv.first().map_or("sluiced", String::as_str));
+    if dirs.progname == "ovsdb-server" {
+        return ovsdb_server::program::main(&argv, &dirs);
+    }
     match run(&argv, &dirs) {
         Ok(code) => code,
         Err(text) => {

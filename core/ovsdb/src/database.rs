@@ -61,6 +61,11 @@ impl Row {
         self.set(VERSION_COLUMN, Datum::scalar(version));
     }
 
+    /// The row's `_version`.
+    pub fn version(&self) -> Uuid {
+        self.field(VERSION_COLUMN).first().and_then(Atom::as_uuid).unwrap_or_default()
+    }
+
     /// Whether the columns of the schema are equal; the version may differ.
     pub fn same_content(&self, other: &Row) -> bool {
         self.fields[FIRST_COLUMN..] == other.fields[FIRST_COLUMN..]
@@ -176,6 +181,11 @@ impl Database {
         }
         let at = self.history.iter().position(|(known, _)| *known == id)?;
         Some(self.history.iter().skip(at + 1).map(|(_, changes)| changes.clone()).collect())
+    }
+
+    /// How many transactions are remembered.
+    pub fn history_len(&self) -> usize {
+        self.history.len()
     }
 
     /// Drops the history, as after reading a file: nobody can have seen it.

@@ -52,7 +52,9 @@ impl Draft<'_> {
         self.forget_unchanged();
         self.update_indexes()?;
         for (&id, old) in &self.touched {
-            if let (Some(_), Some(row)) = (old, self.tables[id.0].rows.get_mut(&id.1)) {
+            let Some(row) = self.tables[id.0].rows.get_mut(&id.1) else { continue };
+            // A row that an operation inserted has its version already; one that was read from a file has not.
+            if old.is_some() || row.version().is_nil() {
                 Arc::make_mut(row).set_version(new_uuid());
             }
         }

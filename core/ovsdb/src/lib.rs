@@ -9,6 +9,7 @@
 //! its tables, so a transaction works on a snapshot and is dropped to roll back.
 
 pub mod condition;
+pub mod convert;
 pub mod database;
 pub mod error;
 pub mod integrity;

@@ -75,6 +75,21 @@ impl<S: Copy + Eq> LockTable<S> {
         self.locks.get(name).is_some_and(|q| q.sessions.first() == Some(&session))
     }
 
+    /// The locks that the session holds, waits for, and was robbed of.
+    pub fn of(&self, session: S) -> [Vec<&str>; 3] {
+        let mut lists = [const { Vec::new() }; 3];
+        for (name, queue) in &self.locks {
+            let place = match queue.sessions.iter().position(|s| *s == session) {
+                Some(0) => 0,
+                Some(_) => 1,
+                None if queue.robbed.contains(&session) => 2,
+                None => continue,
+            };
+            lists[place].push(name.as_str());
+        }
+        lists
+    }
+
     fn fresh_queue(&mut self, name: &str, session: S) -> Result<&mut Queue<S>, LockError> {
         let queue = self
             .locks
@@ -103,6 +118,10 @@ mod tests {
         assert_eq!(locks.steal("a", 3), Ok(Some(1)));
         assert!(locks.owns("a", 3) && !locks.owns("a", 1));
         assert_eq!(locks.lock("a", 1), Err(LockError::Already));
+        assert_eq!(
+            [1, 2, 3].map(|s| locks.of(s).map(|names| names.len())),
+            [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+        );
         assert_eq!(locks.unlock("a", 1), Ok(None));
         assert_eq!(locks.end_session(3), [("a".to_owned(), 2)]);
         assert_eq!(locks.unlock("b", 2), Err(LockError::Never));

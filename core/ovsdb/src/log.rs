@@ -5,9 +5,9 @@
 //! `_is_diff` the columns of rows that existed before hold differences ([`Datum::diff_from`]).
 //! The length and hash cover the JSON and its newline.
 //!
-//! A crash can leave the last record incomplete; [`read`] then says where the good part
-//! ends. Damage anywhere else is an error: going on would drop transactions that were
-//! answered.
+//! A crash can leave the last record incomplete, and bytes can come to stand behind it; [`read`] then says where the good
+//! part ends and what is wrong with the rest. Damage before a record is an error: going on would drop transactions
+//! that were answered.
 
 use crate::database::{Changes, Commit, Database, Row};
 use crate::integrity::{Draft, Touched};
@@ -52,6 +52,8 @@ pub struct Records {
     pub records: Vec<(usize, Json)>,
     /// Where the good part ends: the file's length, unless its last record is incomplete.
     pub good_len: usize,
+    /// What is wrong behind the good part, unless the writer just died within its last record.
+    pub rest_is: Option<String>,
 }
 
 /// One record, ready to be appended.
@@ -77,6 +79,7 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
     }
     let mut records = Vec::new();
     let mut offset = 0;
+    let mut rest_is = None;
     while offset < file.len() {
         let rest = &file[offset..];
         match read_one(rest) {
@@ -87,10 +90,27 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
             Err(Fault::Incomplete) => break,
             // A block that the file system had allotted but not written reads as zeros.
             Err(Fault::Wrong(_)) if rest.ends_with(&[0]) => break,
+            Err(Fault::Wrong(cause)) if offset > 0 && !record_follows(rest) => {
+                rest_is = Some(format!("{cause} at offset {offset}{}", in_header(rest)));
+                break;
+            }
             Err(Fault::Wrong(cause)) => return Err(LogError::Damaged { offset, cause }),
         }
     }
-    Ok(Records { records, good_len: offset })
+    Ok(Records { records, good_len: offset, rest_is })
+}
+
+/// Whether a header stands behind the beginning of `rest`.
+fn record_follows(rest: &[u8]) -> bool {
+    let needle = b"\nOVSDB JSON ";
+    rest.windows(needle.len()).any(|w| w == needle)
+}
+
+/// Quotes the line that `rest` begins with.
+fn in_header(rest: &[u8]) -> String {
+    let line = rest.split(|b| *b == b'\n').next().unwrap_or_default();
+    let shown = line.get(..MAX_HEADER).unwrap_or(line);
+    format!(" in header line \"{}\"", String::from_utf8_lossy(shown))
 }
 
 enum Fault {
@@ -104,20 +124,17 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     let Some(end) = window.iter().position(|b| *b == b'\n') else {
         let cut_short = window.len() < MAX_HEADER
             && MAGIC.as_bytes().starts_with(&window[..window.len().min(MAGIC.len())]);
-        return Err(if cut_short { Fault::Incomplete } else { wrong("no record header") });
+        return Err(if cut_short { Fault::Incomplete } else { wrong("parse error") });
     };
     let header = std::str::from_utf8(&window[..end]).map_err(|_| wrong("header is not text"))?;
     let fields = header.strip_prefix(MAGIC).and_then(|fields| fields.split_once(' '));
-    let (len, sha1) = fields.ok_or_else(|| wrong("header is not \"OVSDB JSON <length> <sha-1>\""))?;
+    let (len, sha1) = fields.ok_or_else(|| wrong("parse error"))?;
     let len: usize = len.parse().map_err(|_| wrong("length is not a number"))?;
     let start = end + 1;
     let stop = start.checked_add(len).ok_or_else(|| wrong("length is out of range"))?;
     let Some(data) = rest.get(start..stop) else {
         // A header further on proves that the length is wrong, not the file short.
-        let more = rest.get(start..).unwrap_or_default();
-        let needle = b"\nOVSDB JSON ";
-        let followed = more.windows(needle.len()).any(|w| w == needle);
-        return Err(if followed {
+        return Err(if record_follows(rest.get(start..).unwrap_or_default()) {
             wrong("length reaches beyond the end of the file")
         } else {
             Fault::Incomplete

@@ -6,15 +6,17 @@
 
 use crate::file::{DatabaseFile, now_ms};
 use crate::session::SessionId;
-use ovsdb::{Changes, Database, Error, Json, Prepared, Uuid, log};
+use ovsdb::{
+    Changes, Commit, Database, Error, Json, Operation, Prepared, Schema, Uuid, convert, log, transaction,
+};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A transaction that awaits storage.
 pub struct Pending {
-    /// Who asked.
-    pub session: SessionId,
-    /// ID of the request.
-    pub id: Json,
+    /// Who asked, and the ID of the request; nobody did where the server wrote of itself.
+    pub asked: Option<(SessionId, Json)>,
     /// The answer.
     pub results: Vec<Json>,
     /// What it changed, and under which ID; nothing when it failed.
@@ -44,9 +46,31 @@ impl Served {
         self.db.schema().name.starts_with('_')
     }
 
+    /// Where it is stored.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(DatabaseFile::path)
+    }
+
+    /// Rewrites the file now. Nothing may be pending.
+    pub fn compact(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), |file| file.rewrite(&self.db))
+    }
+
+    /// Gives the database another schema, in the file as in memory, or leaves both as they are. Nothing may be pending.
+    pub fn convert(&mut self, schema: Arc<Schema>) -> Result<(), Error> {
+        let converted = convert::convert(&self.db, schema, &mut Uuid::new_v4)?;
+        if let Some(file) = &mut self.file {
+            file.rewrite(&converted)
+                .map_err(|cause| Error::io("schema could not be stored", runtime::error_text(&cause)))?;
+        }
+        self.db = converted;
+        self.generation += 1;
+        Ok(())
+    }
+
     /// Adds a transaction that failed: its answer must not overtake the others.
     pub fn add_failed(&mut self, session: SessionId, id: Json, results: Vec<Json>) {
-        self.pending.push(Pending { session, id, results, changes: None });
+        self.pending.push(Pending { asked: Some((session, id)), results, changes: None });
     }
 
     /// Adds a transaction that can commit.
@@ -55,14 +79,33 @@ impl Served {
         if commit.changes.is_empty() {
             return self.add_failed(session, id, results);
         }
+        self.execute(Some((session, id)), results, commit, &comment);
+    }
+
+    /// Adds a transaction of the server itself. An error is one of the program.
+    pub fn add_own(&mut self, operations: &[Operation]) -> Result<(), Error> {
+        let commit = transaction::apply_own(&self.db, operations, &mut Uuid::new_v4)?;
+        if !commit.changes.is_empty() {
+            self.execute(None, Vec::new(), commit, "");
+        }
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        asked: Option<(SessionId, Json)>,
+        results: Vec<Json>,
+        commit: Commit,
+        comment: &str,
+    ) {
         let changes = commit.changes.clone();
-        if let Some(json) = log::transaction_json(self.db.schema(), &changes, now_ms(), &comment) {
+        if let Some(json) = log::transaction_json(self.db.schema(), &changes, now_ms(), comment) {
             self.records.extend(log::record(&json));
         }
         self.before_batch.get_or_insert_with(|| self.db.clone());
         let transaction = Uuid::new_v4();
         self.db.apply(commit, transaction);
-        self.pending.push(Pending { session, id, results, changes: Some((transaction, changes)) });
+        self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
     }
 
     /// Stores the batch; the answers may then be sent.

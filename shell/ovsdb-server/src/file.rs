@@ -2,15 +2,22 @@
 //!
 //! Invariant: the bytes up to `good_len` are whole records that are on disk. An append that
 //! fails cuts the file back to there.
+//!
+//! A file that has grown long is rewritten beside itself by a thread of its own, from a snapshot; what is appended meanwhile
+//! goes to both. Until the new file takes the place of the old one, the old one is the database.
 
 use crate::lockfile::LockFile;
 use ovsdb::{Database, Error, Schema, Uuid, log};
+use runtime::Module;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+static LOG: Module = Module::new("ovsdb_file");
 
 /// A smaller file is never rewritten.
 const COMPACT_MIN_LEN: u64 = 10 << 20;
@@ -21,7 +28,7 @@ const COMPACT_GROWTH: u64 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The operating system refused.
-    #[error("{path}: {}", runtime::error_text(.cause))]
+    #[error("I/O error: {path}: open failed ({})", runtime::error_text(.cause))]
     Io {
         /// The file.
         path: PathBuf,
@@ -61,7 +68,16 @@ pub struct DatabaseFile {
     folder_synced: bool,
     /// Whether bytes of a failed append may follow the good part.
     tail_dirty: bool,
+    rewriting: Option<Rewriting>,
     _lock: LockFile,
+}
+
+/// A new file in the making.
+struct Rewriting {
+    thread: JoinHandle<io::Result<(File, u64)>>,
+    temporary: PathBuf,
+    /// What was appended since the snapshot.
+    tail: Vec<u8>,
 }
 
 impl DatabaseFile {
@@ -70,31 +86,38 @@ impl DatabaseFile {
         let io_error = |cause| OpenError::Io { path: path.to_owned(), cause };
         let lock = LockFile::take(path).map_err(io_error)?;
         if let (Some(schema), false) = (schema, path.exists()) {
-            replace(path, &log::record(&schema.to_json()))
-                .and_then(|_| sync_folder(path))
-                .map_err(io_error)?;
+            create(path, &log::record(&schema.to_json())).map_err(io_error)?;
         }
         let bytes = std::fs::read(path).map_err(io_error)?;
         let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
-        let file = File::options().read(true).write(true).open(path).map_err(io_error)?;
-        let db = load(path, &records)?;
-        if records.good_len < bytes.len() {
-            // The writer died within its last record, which it therefore never confirmed.
-            file.set_len(records.good_len as u64).and_then(|()| file.sync_data()).map_err(io_error)?;
+        if let Some(what) = &records.rest_is {
+            runtime::warn!(LOG, "syntax error: {}: {what}", path.display());
         }
-        let good_len = records.good_len as u64;
-        let compact_len = log::snapshot(&db, 0).len() as u64;
+        let file = File::options().read(true).write(true).open(path).map_err(io_error)?;
+        let (db, good_len) = load(path, &records)?;
+        if good_len < bytes.len() {
+            // What its writer never confirmed, or what cannot be understood and nothing follows.
+            file.set_len(good_len as u64).and_then(|()| file.sync_data()).map_err(io_error)?;
+        }
         let mut this = DatabaseFile {
-            path: path.to_owned(),
+            path: std::path::absolute(path).map_err(io_error)?,
             file,
-            good_len,
-            compact_len,
+            good_len: good_len as u64,
+            compact_len: log::snapshot(&db, 0).len() as u64,
             folder_synced: true,
             tail_dirty: false,
+            rewriting: None,
             _lock: lock,
         };
-        this.compact_if_long(&db).map_err(io_error)?;
+        if this.is_long() {
+            this.rewrite(&db).map_err(io_error)?;
+        }
         Ok((this, db))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends records; on return they are on disk, or the file is as it was.
@@ -115,52 +138,123 @@ impl DatabaseFile {
             return Err(error);
         }
         self.good_len += records.len() as u64;
+        if let Some(rewriting) = &mut self.rewriting {
+            rewriting.tail.extend_from_slice(records);
+        }
         Ok(())
     }
 
-    /// Rewrites the file when it has grown much longer than its content.
+    fn is_long(&self) -> bool {
+        self.good_len >= COMPACT_MIN_LEN && self.good_len / COMPACT_GROWTH >= self.compact_len
+    }
+
+    /// Sees to it that the file is rewritten when it has grown much longer than its content.
     pub fn compact_if_long(&mut self, db: &Database) -> io::Result<()> {
-        if self.good_len < COMPACT_MIN_LEN || self.good_len / COMPACT_GROWTH < self.compact_len {
-            return Ok(());
+        match &self.rewriting {
+            Some(rewriting) if rewriting.thread.is_finished() => self.finish_rewriting(),
+            None if self.is_long() => self.start_rewriting(db),
+            _ => Ok(()),
         }
-        let snapshot = log::snapshot(db, now_ms());
-        self.file = replace(&self.path, &snapshot)?;
+    }
+
+    /// Rewrites the file now.
+    pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
+        // One under way may have begun long ago, or from another schema.
+        if let Some(rewriting) = self.rewriting.take() {
+            _ = rewriting.thread.join();
+        }
+        self.start_rewriting(db)?;
+        self.finish_rewriting()?;
+        // Where that fails, the next append tries again.
+        self.folder_synced = sync_folder(&self.path).is_ok();
+        Ok(())
+    }
+
+    fn start_rewriting(&mut self, db: &Database) -> io::Result<()> {
+        let temporary = temporary_name(&self.path);
+        let (db, path) = (db.clone(), temporary.clone());
+        let thread = std::thread::Builder::new().name("compact".into()).spawn(move || {
+            let bytes = log::snapshot(&db, now_ms());
+            write_new(&path, &bytes).map(|file| (file, bytes.len() as u64))
+        })?;
+        self.rewriting = Some(Rewriting { thread, temporary, tail: Vec::new() });
+        Ok(())
+    }
+
+    fn finish_rewriting(&mut self) -> io::Result<()> {
+        let Some(Rewriting { thread, temporary, tail }) = self.rewriting.take() else { return Ok(()) };
+        let written = thread.join().unwrap_or_else(|_| Err(io::Error::other("compaction failed")));
+        let placed = written.and_then(|(file, len)| {
+            file.write_all_at(&tail, len)?;
+            file.sync_data()?;
+            std::fs::rename(&temporary, self.path.canonicalize()?)?;
+            Ok((file, len))
+        });
+        let (file, len) = placed.inspect_err(|_| _ = std::fs::remove_file(&temporary))?;
+        self.file = file;
         self.folder_synced = false;
         self.tail_dirty = false;
-        self.good_len = snapshot.len() as u64;
-        self.compact_len = self.good_len;
+        self.good_len = len + tail.len() as u64;
+        self.compact_len = len;
         Ok(())
     }
 }
 
-fn load(path: &Path, records: &log::Records) -> Result<Database, OpenError> {
-    let content =
-        |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
-    let mut records = records.records.iter();
-    let (_, schema) = records.next().ok_or_else(|| OpenError::Empty(path.to_owned()))?;
-    let schema = Schema::from_json(schema).map_err(|cause| content(0, cause))?;
-    let mut db = Database::new(Arc::new(schema), Uuid::new_v4());
-    for (offset, body) in records {
-        let commit = log::replay(&db, body, &mut Uuid::new_v4).map_err(|cause| content(*offset, cause))?;
-        db.apply(commit, Uuid::new_v4());
+impl Drop for DatabaseFile {
+    fn drop(&mut self) {
+        if let Some(Rewriting { thread, temporary, .. }) = self.rewriting.take() {
+            _ = thread.join();
+            _ = std::fs::remove_file(temporary);
+        }
     }
-    db.forget_history();
-    Ok(db)
 }
 
-/// Puts `bytes` in place of the file in one step; the answer is the new file.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
+/// The database, and where what makes it up ends.
+fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenError> {
+    let content =
+        |offset, cause| OpenError::Content { path: path.to_owned(), offset, cause: Box::new(cause) };
+    let (_, schema) = records.records.first().ok_or_else(|| OpenError::Empty(path.to_owned()))?;
+    let schema = Schema::from_json(schema).map_err(|cause| content(0, cause))?;
+    let mut db = Database::new(Arc::new(schema), Uuid::new_v4());
+    let mut good_len = records.good_len;
+    for (place, (offset, body)) in records.records.iter().enumerate().skip(1) {
+        match log::replay(&db, body, &mut Uuid::new_v4) {
+            Ok(commit) => db.apply(commit, Uuid::new_v4()),
+            // No server wrote that; what is before it is whole.
+            Err(cause) if place + 1 == records.records.len() => {
+                runtime::warn!(LOG, "{}: {cause}", path.display());
+                good_len = *offset;
+            }
+            Err(cause) => return Err(content(*offset, cause)),
+        }
+    }
+    db.forget_history();
+    Ok((db, good_len))
+}
+
+/// Where the successor of the file is written.
+fn temporary_name(path: &Path) -> PathBuf {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
-    let temporary = path.with_file_name(name);
+    path.with_file_name(name)
+}
+
+/// A file with `bytes` that are on disk, or none.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
     // Like the other database tools: others may not read it, it can hold keys.
-    let file = File::options().write(true).create(true).truncate(true).mode(0o640).open(&temporary)?;
+    let file = File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?;
     let filled = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
-    filled.and_then(|()| std::fs::rename(&temporary, &path)).inspect_err(|_| {
-        _ = std::fs::remove_file(&temporary);
-    })?;
+    filled.inspect_err(|_| _ = std::fs::remove_file(path))?;
     Ok(file)
+}
+
+/// Puts a file with `bytes` in its place in one step.
+fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_name(path);
+    write_new(&temporary, bytes)?;
+    std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary))?;
+    sync_folder(path)
 }
 
 /// Makes a rename in the folder of `path` last.

@@ -1,8 +1,8 @@
-//! The database service: connections, the durable file, monitors.
+//! The database service: connections, the durable files, monitors, and the program `ovsdb-server`.
 //!
-//! A [`Server`] serves one database file and `_Server`, which describes it, on Unix and TCP
-//! sockets. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a
-//! program may call [`Server::run`].
+//! A [`Server`] serves database files, and `_Server`, which describes them, on Unix, TCP and TLS sockets or by calling its
+//! clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program calls [`Server::run`] in
+//! turns of its own loop, as [`program`] does.
 //!
 //! Promises: a transaction is on disk before it is answered or shown to a monitor; when it
 //! cannot be stored it is answered with an `I/O error`, memory goes back to the state before
@@ -10,12 +10,20 @@
 //! little, loses its own connection and nothing else.
 
 mod batch;
+mod columns;
+mod databases;
 mod file;
-mod listener;
 mod lockfile;
+pub mod program;
+mod remotes;
 mod request;
 mod server;
 mod session;
+mod thread;
 
+pub use columns::TlsNames;
+pub use databases::AddError;
 pub use file::OpenError;
-pub use server::{Handle, Server};
+pub use remotes::{RemoteNames, RemoteOptions};
+pub use server::{Heard, Server, Waits};
+pub use thread::Handle;

@@ -10,6 +10,7 @@ use ovsdb::transaction::{self, Context, Outcome};
 use ovsdb::{Error, Json, Message, Monitor, Uuid};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use transport::Loss;
 
 /// A refusal: the `error` member of the reply.
 type Answer = Result<Json, Json>;
@@ -36,12 +37,12 @@ impl Server {
                     self.reply(session, id, Err("canceled".into()));
                 }
             }
-            // To a probe, though this server sends none.
+            // To a probe.
             Message::Reply { id, .. } if id == "echo" => {}
             // An answer to nothing: who sends it does not know what it does.
             Message::Reply { .. } | Message::Error { .. } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
-                    session.closed = true;
+                    session.end(Loss::Dropped);
                 }
             }
             Message::Notify { .. } => {}
@@ -50,6 +51,9 @@ impl Server {
 
     fn reply(&mut self, session: SessionId, id: Json, answer: Answer) {
         if let Some(session) = self.sessions.get_mut(&session) {
+            let databases = &self.databases;
+            // An answer does not overtake what the client is to know before it.
+            session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
             session.send(&match answer {
                 Ok(result) => Message::Reply { result, id },
                 Err(error) => Message::Error { error, id },
@@ -77,7 +81,8 @@ impl Server {
         let locks = &self.locks;
         let owns_lock = |lock: &str| locks.owns(lock, session);
         let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only: false };
+        let read_only = self.sessions.get(&session).is_some_and(|s| s.options.read_only);
+        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only };
         match transaction::execute(&served.db, &params, &context, &mut Uuid::new_v4) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_failed(session, id, results),
@@ -88,7 +93,7 @@ impl Server {
                 if session.blocked.len() < MAX_BLOCKED {
                     session.blocked.push(Blocked { id, params, since, deadline });
                 } else {
-                    session.closed = true;
+                    session.end(Loss::Dropped);
                 }
             }
         }
@@ -97,17 +102,16 @@ impl Server {
     /// Stores all batches, tells monitors, answers.
     pub(crate) fn answer(&mut self) {
         for served in self.databases.values_mut() {
-            for Pending { session, id, results, changes } in served.store() {
+            for Pending { asked, results, changes } in served.store() {
                 let schema = served.db.schema();
                 if let Some((transaction, changes)) = changes {
                     for session in self.sessions.values_mut() {
-                        let monitors = session.monitors.iter().filter(|m| m.database() == schema.name);
-                        let updates: Vec<_> =
-                            monitors.filter_map(|m| m.notify(schema, &changes, transaction)).collect();
-                        updates.iter().for_each(|update| session.send(update));
+                        session.tell(schema, &changes, transaction);
                     }
                 }
-                if let Some(session) = self.sessions.get_mut(&session) {
+                let asker = asked.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));
+                if let Some((session, id)) = asker {
+                    session.release(|name| (name == schema.name).then_some(schema.as_ref()));
                     session.send(&Message::Reply { result: Json::Array(results), id });
                 }
             }
@@ -130,16 +134,19 @@ impl Server {
             "unlock" => self.unlock(session, params),
             "set_db_change_aware" => {
                 match params.as_array().map(Vec::as_slice) {
-                    // The set of databases never changes, so there is nothing to remember.
-                    Some([Json::Bool(_)]) => Ok(json!({})),
+                    Some([Json::Bool(aware)]) => {
+                        if let Some(session) = self.sessions.get_mut(&session) {
+                            session.change_aware = *aware;
+                        }
+                        Ok(json!({}))
+                    }
                     _ => Err(Error::syntax(params, format!("{method}: true or false parameter expected"))
                         .to_json()),
                 }
             }
             "convert" => {
-                self.database(method, params)?;
-                Err(Error::new("not supported", "schema conversion is not supported by this server")
-                    .to_json())
+                let name = self.database(method, params)?;
+                self.convert(session, &name, params).map_err(|error| error.to_json())
             }
             _ => Err("unknown method".into()),
         }
@@ -173,6 +180,9 @@ impl Server {
         let Some(at) = session.monitors.iter().position(|m| *m.id() == id) else {
             return Err(Error::syntax(&id, "unknown monitor session").to_json());
         };
+        let databases = &self.databases;
+        // What was held back belongs to the conditions so far.
+        session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
         let mut monitor = session.monitors.swap_remove(at);
         let others = &session.monitors;
         let taken = |id: &Json| others.iter().any(|m| m.id() == id);

@@ -1,26 +1,24 @@
-//! The loop: wait, accept, read, execute, store, answer.
+//! The server and its turn: configure, accept, read, execute, store, answer, write.
+//!
+//! One thread owns it all. The owner of the thread sleeps in between on what [`Server::wait`] names, and says with the next
+//! [`Server::run`] who was heard.
 
 use crate::batch::Served;
-use crate::file::{DatabaseFile, OpenError};
-use crate::listener::{Listener, UnixSocket, bind_tcp};
+use crate::remotes::{Arrival, End, RemoteNames, Remotes, arrived, complain_of_accept};
 use crate::session::{Session, SessionId};
-use ovsdb::{Database, LockTable, Operation, Schema, Uuid, schema, transaction};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ovsdb::{LockTable, Uuid};
+use runtime::poll_loop::{Interest, Ready, Token, WaitSet};
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use transport::Loss;
+use units::Millis;
 
 /// Most clients at a time; further ones wait in the listener's queue.
-const MAX_SESSIONS: usize = 1000;
+const MAX_SESSIONS: usize = 4096;
 
 /// How long nobody is let in after that failed.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+const ACCEPT_PAUSE_MS: u64 = 200;
 
 /// A database server.
 pub struct Server {
@@ -28,161 +26,192 @@ pub struct Server {
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     pub(crate) locks: LockTable<SessionId>,
     pub(crate) id: Uuid,
-    listeners: Vec<Box<dyn Listener>>,
+    pub(crate) remotes: Remotes,
+    pub(crate) tls: crate::columns::TlsNames,
+    pub(crate) status_due: Option<Millis>,
+    /// What of the configuration could not be had, as last said.
+    pub(crate) complaints: Vec<String>,
+    /// Generations at which the remotes were resolved, and whether they must be in any case.
+    resolved_at: Option<u64>,
+    rundir: PathBuf,
     next_session: SessionId,
     /// When to accept again, after the system had no file descriptor to spare.
-    accept_again: Option<Instant>,
+    accept_again: Option<Millis>,
     /// The generations that waiting transactions have last seen.
     seen: u64,
 }
 
-enum Command {
-    Listen(Box<dyn Listener>),
-    Stop,
-}
+/// Who is to be heard in a turn.
+#[derive(Default)]
+pub struct Heard(Vec<SessionId>);
 
-/// A server that runs in a thread of its own; dropping the handle stops it.
-pub struct Handle {
-    commands: Sender<Command>,
-    waker: UnixStream,
-    thread: Option<JoinHandle<()>>,
+/// What the sleep was for.
+#[derive(Default)]
+pub struct Waits(Vec<(SessionId, Token)>);
+
+impl Waits {
+    /// Who can be heard after the sleep.
+    pub fn heard(self, ready: &Ready) -> Heard {
+        Heard(self.0.into_iter().filter(|(_, token)| ready.contains(*token)).map(|(id, _)| id).collect())
+    }
 }
 
 impl Server {
-    /// Opens the database at `path`, creating it with `schema_if_absent` if there is none.
-    pub fn open(path: &Path, schema_if_absent: Option<&Schema>) -> Result<Server, OpenError> {
-        let (file, db) = DatabaseFile::open(path, schema_if_absent)?;
+    /// A server of no database but its own. Relative names of Unix sockets are below `rundir`.
+    pub fn new(rundir: &Path) -> Server {
         let mut server = Server {
             databases: BTreeMap::new(),
             sessions: BTreeMap::new(),
             locks: LockTable::new(),
             id: Uuid::new_v4(),
-            listeners: Vec::new(),
+            remotes: Remotes::default(),
+            tls: crate::columns::TlsNames::default(),
+            status_due: None,
+            complaints: Vec::new(),
+            resolved_at: None,
+            rundir: rundir.to_owned(),
             next_session: 0,
             accept_again: None,
             seen: 0,
         };
-        let about = describe(&db);
-        server.databases.insert(db.schema().name.clone(), Served::new(db, Some(file)));
-        server.databases.insert(about.schema().name.clone(), Served::new(about, None));
-        Ok(server)
+        server.add_about();
+        server
     }
 
-    /// The schema of the database in the file.
-    pub fn schema(&self) -> Option<&Arc<Schema>> {
-        self.databases.values().find(|served| !served.is_reserved()).map(|served| served.db.schema())
+    /// The remotes that are wanted, to be changed.
+    pub fn remotes_mut(&mut self) -> &mut RemoteNames {
+        self.resolved_at = None;
+        &mut self.remotes.wanted
     }
 
-    /// Listens on a Unix socket.
-    pub fn listen_unix(&mut self, path: &Path) -> io::Result<()> {
-        self.listeners.push(Box::new(UnixSocket::bind(path)?));
-        Ok(())
+    /// The remotes that are wanted.
+    pub fn remotes(&self) -> &RemoteNames {
+        &self.remotes.wanted
     }
 
-    /// Listens on a TCP address; the answer is the one in use, also when the port was 0.
-    pub fn listen_tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let listener = bind_tcp(address)?;
-        let address = TcpListener::local_addr(&listener)?;
-        self.listeners.push(Box::new(listener));
-        Ok(address)
-    }
-
-    /// Serves in a new thread.
-    pub fn spawn(self) -> io::Result<Handle> {
-        let (waker, wakened) = UnixStream::pair()?;
-        wakened.set_nonblocking(true)?;
-        let (commands, orders) = channel();
-        let thread =
-            std::thread::Builder::new().name("ovsdb".into()).spawn(move || self.serve(&wakened, &orders))?;
-        Ok(Handle { commands, waker, thread: Some(thread) })
-    }
-
-    /// Serves in this thread for ever.
-    pub fn run(self) -> io::Result<()> {
-        let (_waker, wakened) = UnixStream::pair()?;
-        wakened.set_nonblocking(true)?;
-        let (_commands, orders) = channel();
-        self.serve(&wakened, &orders);
-        Ok(())
-    }
-
-    fn serve(mut self, wakened: &UnixStream, orders: &Receiver<Command>) {
-        loop {
-            let ready = self.wait(wakened);
-            // The bytes only wake; what there is to do is in the channel.
-            while (&*wakened).read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
-            while let Ok(order) = orders.try_recv() {
-                match order {
-                    Command::Listen(listener) => self.listeners.push(listener),
-                    Command::Stop => return,
-                }
-            }
-            self.accept();
-            for id in ready {
-                self.read(id);
-            }
-            self.answer();
-            self.retry_blocked();
-            self.sessions.values_mut().for_each(Session::flush);
-            self.drop_closed();
+    /// Does what can be done now.
+    pub fn run(&mut self, heard: &Heard, now: Millis) {
+        self.configure(now);
+        self.accept(now);
+        for arrival in self.remotes.call(now) {
+            self.admit(arrival);
         }
+        let unread = self.sessions.iter().filter(|(_, s)| s.unread && s.wants_input()).map(|(id, _)| *id);
+        let mut heard: Vec<SessionId> = heard.0.iter().copied().chain(unread).collect();
+        heard.sort_unstable();
+        heard.dedup();
+        for id in heard {
+            self.read(id, now);
+        }
+        self.write_status(now);
+        self.answer();
+        self.retry_blocked();
+        self.sessions.values_mut().for_each(|session| session.probe(now));
+        self.flush();
+        self.drop_closed(now);
     }
 
-    /// Sleeps until something happens; the answer lists the sessions that sent something.
-    fn wait(&self, wakened: &UnixStream) -> Vec<SessionId> {
-        let mut fds = vec![PollFd::new(wakened, PollFlags::IN)];
+    /// Opens and closes sockets as wished, by the user and by columns.
+    fn configure(&mut self, now: Millis) {
+        let generation = self.generation();
+        let retry = self.remotes.deadline(now).is_some_and(|at| at <= now);
+        if self.resolved_at == Some(generation) && !retry {
+            return;
+        }
+        self.resolved_at = Some(generation);
+        let (resolved, complaints) = self.resolve();
+        for gone in self.remotes.reconcile(&resolved, &self.rundir, now) {
+            let of_it = self.sessions.values_mut().filter(|s| s.remote == gone);
+            of_it.for_each(|session| session.end(Loss::Dropped));
+        }
+        for session in self.sessions.values_mut() {
+            if let Some(remote) =
+                self.remotes.active.get(&session.remote).filter(|r| r.options != session.options)
+            {
+                session.options = remote.options.clone();
+                session.link.set_probe_interval(session.options.probe_interval_ms);
+                session.link.set_max_backoff(session.options.max_backoff_ms);
+            }
+        }
+        self.complain(complaints);
+    }
+
+    fn generation(&self) -> u64 {
+        self.databases.values().map(|served| served.generation).sum()
+    }
+
+    /// Sleeps, in the caller's loop, until something happens.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
         let full = self.sessions.len() >= MAX_SESSIONS || self.accept_again.is_some();
-        let listen = if full { PollFlags::empty() } else { PollFlags::IN };
-        fds.extend(self.listeners.iter().map(|listener| PollFd::new(listener, listen)));
-        let first_session = fds.len();
-        for session in self.sessions.values() {
-            let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, session.wants_input());
-            flags.set(PollFlags::OUT, session.has_output());
-            fds.push(PollFd::new(&session.stream, flags));
+        self.remotes.wait(set, full);
+        let mut waits = Waits::default();
+        for (id, session) in &self.sessions {
+            if session.unread && session.wants_input() || session.holds_changes() && !session.has_output() {
+                set.wake_now();
+            }
+            let interest = match (session.wants_input(), session.has_output()) {
+                (true, true) => Interest::Both,
+                (false, true) => Interest::Write,
+                (_, false) => Interest::Read,
+            };
+            let token = set.fd(&session.stream, interest);
+            if session.wants_input() {
+                waits.0.push((*id, token));
+            }
+            session.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
-        let deadlines = self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline));
-        // One more millisecond, so that the deadline is past when the time is read.
-        let timeout = deadlines
-            .chain(self.accept_again)
-            .min()
-            .map(|at| at.saturating_duration_since(Instant::now()) + Duration::from_millis(1));
-        let timeout =
-            timeout.map(|t| Timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
-        if poll(&mut fds, timeout.as_ref()).is_err() {
-            return Vec::new();
+        let patience = self.sessions.values().flat_map(|s| s.blocked.iter().filter_map(|b| b.deadline));
+        if let Some(at) = patience.min() {
+            // One more millisecond, so that the deadline is past when the time is read.
+            let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+            set.deadline(Millis(now.0 + u64::try_from(left.as_millis()).unwrap_or(u64::MAX / 2)));
         }
-        let heard = |fd: &PollFd| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
-        let sessions = fds.iter().skip(first_session).zip(self.sessions.keys());
-        sessions.filter(|(fd, _)| heard(fd)).map(|(_, id)| *id).collect()
+        let others = [self.accept_again, self.remotes.deadline(now), self.status_due];
+        others.into_iter().flatten().for_each(|at| set.deadline(at));
+        if self.resolved_at != Some(self.generation()) {
+            set.wake_now();
+        }
+        waits
     }
 
-    fn accept(&mut self) {
-        self.accept_again = self.accept_again.filter(|at| *at > Instant::now());
+    fn accept(&mut self, now: Millis) {
+        self.accept_again = self.accept_again.filter(|at| *at > now);
         if self.accept_again.is_some() {
             return;
         }
-        for listener in &self.listeners {
-            while self.sessions.len() < MAX_SESSIONS {
+        let mut fresh = Vec::new();
+        for (name, remote) in &self.remotes.active {
+            let End::Listening(listener) = &remote.end else { continue };
+            while self.sessions.len() + fresh.len() < MAX_SESSIONS {
                 match listener.accept() {
-                    Ok(stream) => {
-                        self.next_session += 1;
-                        self.sessions.insert(self.next_session, Session::new(stream));
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(_) => {
-                        // The client still knocks, so polling for it would not sleep.
-                        self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
+                    Ok(Some(stream)) => fresh.push(arrived(stream, name, &remote.options, now)),
+                    Ok(None) => break,
+                    Err(error) => {
+                        // The client may still knock, so polling for it would not sleep.
+                        complain_of_accept(name, &error);
+                        self.accept_again = Some(Millis(now.0 + ACCEPT_PAUSE_MS));
                         break;
                     }
                 }
             }
         }
+        fresh.into_iter().for_each(|arrival| self.admit(arrival));
     }
 
-    fn read(&mut self, id: SessionId) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let messages = session.receive();
+    fn admit(&mut self, Arrival { stream, link, remote, options }: Arrival) {
+        self.next_session += 1;
+        let id = self.next_session;
+        if let Some(End::Calling { session, .. }) = self.remotes.active.get_mut(&remote).map(|r| &mut r.end) {
+            *session = Some(id);
+        }
+        let mut session = Session::new(stream, link, &remote, options);
+        session.unread = true;
+        self.sessions.insert(id, session);
+    }
+
+    fn read(&mut self, id: SessionId, now: Millis) {
+        let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.closed) else { return };
+        let messages = session.receive(now);
         // What came before the end of the stream is still heard; what comes after a message that ends it is not.
         let ended = session.closed;
         for message in messages {
@@ -196,7 +225,7 @@ impl Server {
     /// Tries waiting transactions again: all when a database changed, else those that give up.
     fn retry_blocked(&mut self) {
         loop {
-            let generation = self.databases.values().map(|served| served.generation).sum();
+            let generation = self.generation();
             let changed = std::mem::replace(&mut self.seen, generation) != generation;
             let now = Instant::now();
             let mut due = Vec::new();
@@ -217,69 +246,33 @@ impl Server {
         }
     }
 
-    fn drop_closed(&mut self) {
+    fn flush(&mut self) {
+        let databases = &self.databases;
+        for session in self.sessions.values_mut() {
+            session.flush();
+            if session.holds_changes() && !session.has_output() {
+                session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
+                session.flush();
+            }
+        }
+    }
+
+    fn drop_closed(&mut self, now: Millis) {
         let closed: Vec<SessionId> =
             self.sessions.iter().filter(|(_, s)| s.closed).map(|(id, _)| *id).collect();
         for id in closed {
-            self.sessions.remove(&id);
+            if let Some(mut session) = self.sessions.remove(&id) {
+                let name = std::mem::take(&mut session.remote);
+                self.remotes.ended(&name, id, session.into_link(now));
+            }
             for (lock, heir) in self.locks.end_session(id) {
                 self.notify_lock(heir, "locked", &lock);
             }
         }
     }
-}
 
-impl Handle {
-    /// Listens on one more Unix socket.
-    pub fn listen_unix(&self, path: &Path) -> io::Result<()> {
-        self.order(Command::Listen(Box::new(UnixSocket::bind(path)?)));
-        Ok(())
+    /// Ends all connections; those that we made are made again.
+    pub fn reconnect(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.end(Loss::Dropped));
     }
-
-    /// Listens on one more TCP address; the answer is the one in use.
-    pub fn listen_tcp(&self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let listener = bind_tcp(address)?;
-        let address = TcpListener::local_addr(&listener)?;
-        self.order(Command::Listen(Box::new(listener)));
-        Ok(address)
-    }
-
-    /// Stops serving and closes the file.
-    pub fn stop(self) {
-        drop(self);
-    }
-
-    fn order(&self, command: Command) {
-        // A server that has ended needs neither the order nor the wake-up.
-        if self.commands.send(command).is_ok() {
-            _ = (&self.waker).write(&[0]);
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.order(Command::Stop);
-        if let Some(thread) = self.thread.take() {
-            _ = thread.join();
-        }
-    }
-}
-
-/// The `_Server` database for `db`.
-fn describe(db: &Database) -> Database {
-    let mut about = Database::new(schema::server(), Uuid::new_v4());
-    for schema in [db.schema(), about.schema().clone().as_ref()].map(Schema::to_json) {
-        let name = schema.get("name").cloned().unwrap_or_default();
-        let row = Operation::insert("Database", "")
-            .set("name", name)
-            .set("model", "standalone")
-            .set("connected", true)
-            .set("leader", true)
-            .set("schema", schema.to_string());
-        if let Ok(commit) = transaction::apply_own(&about, &[row], &mut Uuid::new_v4) {
-            about.apply(commit, Uuid::new_v4());
-        }
-    }
-    about
 }

@@ -14,6 +14,7 @@ pub use args::DaemonArgs;
 pub use pidfile::{Pidfile, read_pidfile};
 
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 
 /// Which process of a detached daemon this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,7 @@ pub struct Daemon {
     chdir: bool,
     role: Role,
     pidfile: Option<Pidfile>,
+    state: Option<PathBuf>,
 }
 
 /// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
@@ -48,7 +50,7 @@ pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
                 pidfile::refuse_if_running(path)?;
             }
             let next = if args.monitor { Role::Monitor } else { Role::Daemon };
-            spawn::launch(next)?.wait_ready("could not detach from foreground session")?;
+            spawn::launch(next, None)?.wait_ready("could not detach from foreground session")?;
             std::process::exit(0);
         }
         Role::Foreground if args.monitor => spawn::monitor(args),
@@ -68,7 +70,13 @@ pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
         Some(path) => Some(Pidfile::take(path, args.overwrite_pidfile)?),
         None => None,
     };
-    Ok(Daemon { detach: args.detach, chdir: !args.no_chdir, role: args.role, pidfile })
+    Ok(Daemon {
+        detach: args.detach,
+        chdir: !args.no_chdir,
+        role: args.role,
+        pidfile,
+        state: args.state.clone(),
+    })
 }
 
 impl Daemon {
@@ -83,6 +91,12 @@ impl Daemon {
             }
             spawn::null_stdio();
         }
+    }
+
+    /// A file of the process that watches this one: what is written there, a successor of this process finds after a
+    /// crash. Nobody watches, no file.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
     }
 
     /// The pidfile's path, if there is one.

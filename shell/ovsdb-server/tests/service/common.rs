@@ -1,13 +1,15 @@
 //! A scratch folder, a plain client, and the example server as a child process.
 
-use ovsdb::{Json, Message, Splitter};
+use ovsdb::schema::open_vswitch;
+use ovsdb::{Json, Message, Schema, Splitter};
+use ovsdb_server::{AddError, RemoteOptions, Server};
 use serde_json::json;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A folder of its own for each test, removed at the end.
 pub struct Scratch(PathBuf);
@@ -30,6 +32,19 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A server of the database at `path`, which is made with `schema` if there is none.
+pub fn open(path: &Path, schema: Option<&Schema>) -> Result<Server, AddError> {
+    let mut server = Server::new(path.parent().unwrap());
+    server.add_database(path, schema).map(|_| server)
+}
+
+/// Lets clients in.
+pub fn listen(server: &mut Server, socket: &Path) {
+    let remote = format!("punix:{}", socket.display());
+    let options = RemoteOptions::default_for(&remote);
+    server.remotes_mut().insert(remote, options);
 }
 
 /// A client that sends one thing after another.
@@ -117,21 +132,24 @@ impl Client {
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it, in a shell that runs `limits` first, and waits until it serves.
+    /// Starts it, in a shell that runs `limits` first, and waits until it serves. The database is made if there is none.
     pub fn start(limits: &str, database: &Path, socket: &Path) -> Process {
+        drop(open(database, Some(&open_vswitch())).unwrap());
         let tests = std::env::current_exe().unwrap();
         let program = tests.parent().and_then(Path::parent).unwrap().join("examples/serve");
-        let mut child = Command::new("sh")
+        let child = Command::new("sh")
             .args(["-c", &format!("{limits} exec \"$@\""), "sh"])
             .arg(program)
+            .args(["--unixctl=none", "-vconsole:off"])
             .arg(database)
-            .arg(format!("punix:{}", socket.display()))
-            .stdout(Stdio::piped())
+            .arg(format!("--remote=punix:{}", socket.display()))
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
+        let patience = Instant::now() + Duration::from_secs(20);
+        while UnixStream::connect(socket).is_err() {
+            assert!(Instant::now() < patience, "the server does not come up");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         Process(child)
     }
 

@@ -1,8 +1,8 @@
 //! What was answered is kept; what cannot be kept is refused; damage is reported, not spread.
 
-use crate::common::{Client, Process, Scratch};
+use crate::common::{Client, Process, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
-use ovsdb_server::{OpenError, Server};
+use ovsdb_server::{AddError, OpenError};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use std::path::Path;
 /// Fills a database with three rows and stops.
 fn filled(scratch: &Scratch) -> std::path::PathBuf {
     let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
-    let mut server = Server::open(&path, Some(&open_vswitch())).unwrap();
-    server.listen_unix(&socket).unwrap();
+    let mut server = open(&path, Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
     let handle = server.spawn().unwrap();
     let mut client = Client::connect(&socket);
     ["a", "b", "c"].into_iter().for_each(|kind| _ = client.insert(kind));
@@ -21,8 +21,8 @@ fn filled(scratch: &Scratch) -> std::path::PathBuf {
 
 fn kinds(scratch: &Scratch, path: &Path) -> Vec<String> {
     let socket = scratch.path("again.sock");
-    let mut server = Server::open(path, None).unwrap();
-    server.listen_unix(&socket).unwrap();
+    let mut server = open(path, None).unwrap();
+    listen(&mut server, &socket);
     let _handle = server.spawn().unwrap();
     Client::connect(&socket).kinds()
 }
@@ -90,8 +90,8 @@ fn damage_is_reported_and_the_file_left_alone() {
     let middle = bytes.len() - bytes.len() / 50 - 300;
     bytes[middle] ^= 4;
     fs::write(&path, &bytes).unwrap();
-    let error = Server::open(&path, None).err().unwrap();
-    assert!(matches!(error, OpenError::Log { .. }), "{error}");
+    let error = open(&path, None).err().unwrap();
+    assert!(matches!(error, AddError::Open(OpenError::Log { .. })), "{error}");
     assert!(error.to_string().contains("is damaged"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
@@ -104,7 +104,7 @@ fn other_files_are_refused() {
         [("OVSDB CLUSTER 5 aa\n{}\n", "clustered"), ("hello", "not a database file"), ("", "no schema")]
     {
         fs::write(&path, content).unwrap();
-        let error = Server::open(&path, Some(&open_vswitch())).err().unwrap().to_string();
+        let error = open(&path, Some(&open_vswitch())).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), content);
     }
@@ -115,21 +115,21 @@ fn two_servers_do_not_share_a_file() {
     let scratch = Scratch::new();
     let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
     let process = Process::start("", &path, &socket);
-    let error = Server::open(&path, None).err().unwrap().to_string();
+    let error = open(&path, None).err().unwrap().to_string();
     assert!(error.contains("locked"), "{error}");
     process.kill();
-    let first = Server::open(&path, None).unwrap();
-    assert!(Server::open(&path, None).is_err());
+    let first = open(&path, None).unwrap();
+    assert!(open(&path, None).is_err());
     drop(first);
-    assert!(Server::open(&path, None).is_ok());
+    assert!(open(&path, None).is_ok());
 }
 
 #[test]
 fn transactions_sent_together_are_answered_in_order() {
     let scratch = Scratch::new();
     let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
-    let mut server = Server::open(&path, Some(&open_vswitch())).unwrap();
-    server.listen_unix(&socket).unwrap();
+    let mut server = open(&path, Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
     let _handle = server.spawn().unwrap();
     let mut client = Client::connect(&socket);
     let ids: Vec<u64> = (0..200)
@@ -153,8 +153,8 @@ fn transactions_sent_together_are_answered_in_order() {
 fn a_file_that_grew_long_is_rewritten_and_goes_on() {
     let scratch = Scratch::new();
     let (path, socket) = (scratch.path("conf.db"), scratch.path("db.sock"));
-    let mut server = Server::open(&path, Some(&open_vswitch())).unwrap();
-    server.listen_unix(&socket).unwrap();
+    let mut server = open(&path, Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
     let handle = server.spawn().unwrap();
     let mut client = Client::connect(&socket);
     client.insert("a");

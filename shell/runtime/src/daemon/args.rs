@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 pub(super) const ROLE_MONITOR: &str = "--daemon-role=monitor";
 pub(super) const ROLE_DAEMON: &str = "--daemon-role=daemon";
+pub(super) const STATE: &str = "--daemon-state=";
 
 /// The daemon options of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub struct DaemonArgs {
     /// What is left for the program, options first come first.
     pub rest: Vec<String>,
     pub(super) role: Role,
+    pub(super) state: Option<PathBuf>,
 }
 
 const LONG: [(&str, Takes); 15] = [
@@ -75,6 +77,7 @@ impl DaemonArgs {
             match arg.as_str() {
                 ROLE_MONITOR => a.role = Role::Monitor,
                 ROLE_DAEMON => a.role = Role::Daemon,
+                _ if arg.starts_with(STATE) => a.state = arg.strip_prefix(STATE).map(PathBuf::from),
                 "--" => {
                     a.rest.push("--".into());
                     a.rest.extend(it.by_ref().cloned());

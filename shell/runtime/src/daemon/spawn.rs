@@ -1,11 +1,11 @@
 //! Starting this program again as its own child, and watching over it.
 
-use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR};
+use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, STATE};
 use super::{Role, text, write_one};
 use crate::log::Module;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -20,16 +20,18 @@ pub(super) struct Launched {
     pipe: OwnedFd,
 }
 
-/// Starts the next process of the chain.
-pub(super) fn launch(role: Role) -> Result<Launched, String> {
+/// Starts the next process of the chain; `state` is a file that is ours, for what outlives a crash of it.
+pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, String> {
     let (pipe, their_end) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)?;
     let mut argv = std::env::args_os();
     let argv0 = argv.next().unwrap_or_default();
     let given = argv.filter(|a| a != ROLE_DAEMON && a != ROLE_MONITOR);
+    let state = state.map(|fd| format!("{STATE}/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()));
     let part = if role == Role::Monitor { ROLE_MONITOR } else { ROLE_DAEMON };
     let child = Command::new("/proc/self/exe")
         .arg0(argv0)
         .arg(part)
+        .args(state)
         .args(given)
         .stdin(Stdio::from(their_end))
         .spawn()
@@ -76,7 +78,9 @@ pub(super) fn null_stdio() {
 pub(super) fn monitor(args: &DaemonArgs) -> ! {
     crate::log::set_thread_name("monitor");
     let failure = "could not initiate process monitoring";
-    let first = launch(Role::Daemon).and_then(|l| l.wait_ready(failure));
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let state = rustix::fs::memfd_create("daemon-state", flags).ok();
+    let first = launch(Role::Daemon, state.as_ref()).and_then(|l| l.wait_ready(failure));
     let mut child = match first {
         Ok(c) => c,
         Err(e) => {
@@ -113,7 +117,7 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
         last_restart = Some(Instant::now());
         crate::err!(LOG, "{what}, restarting");
         let _ = crate::log::command("vlog/close", &[]);
-        match launch(Role::Daemon).and_then(|l| l.wait_ready(failure)) {
+        match launch(Role::Daemon, state.as_ref()).and_then(|l| l.wait_ready(failure)) {
             Ok(c) => child = c,
             Err(_) => std::process::exit(1),
         }

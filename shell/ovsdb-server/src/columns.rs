@@ -1,0 +1,285 @@
+//! Settings that are kept in columns (`db:DATABASE,TABLE,COLUMN`): remotes and the files of TLS; and the status of remotes,
+//! which is written back.
+
+use crate::remotes::{End, RemoteNames, RemoteOptions};
+use crate::server::Server;
+use ovsdb::types::AtomicType;
+use ovsdb::{Atom, Database, Datum, Operation, Row, Schema};
+use runtime::Module;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transport::tls::{self, Files};
+use units::Millis;
+
+static LOG: Module = Module::new("ovsdb_server");
+
+/// Between two writings of the remotes' status.
+const STATUS_INTERVAL_MS: u64 = 2_500;
+
+/// File names, or the columns that hold them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsNames {
+    /// `--private-key`
+    pub private_key: String,
+    /// `--certificate`
+    pub certificate: String,
+    /// `--ca-cert`
+    pub ca_cert: String,
+    /// `--bootstrap-ca-cert`
+    pub bootstrap: bool,
+}
+
+/// A column of a database.
+pub(crate) struct Place<'a> {
+    db: &'a Database,
+    table: usize,
+    column: usize,
+}
+
+/// The string in a column; of a set the first.
+pub(crate) fn text<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option<&'r str> {
+    value(schema, table, row, column)?.first()?.as_str()
+}
+
+fn value<'r>(schema: &Schema, table: &str, row: &'r Row, column: &str) -> Option<&'r Datum> {
+    Some(row.field(schema.table(table)?.column_index(column)?))
+}
+
+impl Place<'_> {
+    fn rows(&self) -> impl Iterator<Item = &Arc<Row>> {
+        self.db.tables()[self.table].rows().values()
+    }
+
+    fn values(&self) -> impl Iterator<Item = &Atom> {
+        self.rows().flat_map(|row| row.field(self.column).keys())
+    }
+
+    /// The table whose rows the column names.
+    fn refers_to(&self) -> Option<usize> {
+        let ty = &self.db.schema().tables[self.table].columns[self.column].ty;
+        ty.key.refers_to.as_ref().filter(|_| ty.value.is_none()).map(|to| to.index)
+    }
+
+    fn holds_strings(&self) -> bool {
+        let ty = &self.db.schema().tables[self.table].columns[self.column].ty;
+        ty.value.is_none() && ty.key.kind == AtomicType::String
+    }
+}
+
+impl Server {
+    /// Finds the column that `db:DATABASE,TABLE,COLUMN` names.
+    pub(crate) fn place(&self, name: &str) -> Result<Place<'_>, String> {
+        let mut parts =
+            name.strip_prefix("db:").unwrap_or_default().split(',').filter(|part| !part.is_empty());
+        let (Some(db), Some(table), Some(column)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(format!("\"{name}\": invalid syntax"));
+        };
+        let served = self.databases.get(db).ok_or_else(|| format!("\"{name}\": no database named {db}"))?;
+        let schema = served.db.schema();
+        let index = schema.table_index(table).ok_or_else(|| format!("\"{name}\": no table named {table}"))?;
+        let column = schema.tables[index]
+            .column_index(column)
+            .ok_or_else(|| format!("\"{name}\": table \"{table}\" has no column \"{column}\""))?;
+        Ok(Place { db: &served.db, table: index, column })
+    }
+
+    /// Whether a remote's name makes sense with the databases that there are.
+    pub fn check_remote(&self, name: &str) -> Result<(), String> {
+        if name.starts_with("db:") { self.place(name).map(drop) } else { Ok(()) }
+    }
+
+    /// Sets where the files of TLS are.
+    pub fn set_tls(&mut self, names: TlsNames) {
+        self.tls = names;
+        _ = self.remotes_mut();
+    }
+
+    /// The targets that are wanted now, and what is wrong with the names. TLS is set up on the way.
+    pub(crate) fn resolve(&self) -> (RemoteNames, Vec<String>) {
+        let mut targets = RemoteNames::new();
+        let mut complaints = Vec::new();
+        for (name, options) in &self.remotes.wanted {
+            if !name.starts_with("db:") {
+                targets.entry(name.clone()).or_insert_with(|| options.clone());
+                continue;
+            }
+            match self.place(name) {
+                Ok(place) => add_targets(&place, &mut targets),
+                Err(complaint) => complaints.push(complaint),
+            }
+        }
+        self.set_up_tls(&mut complaints);
+        (targets, complaints)
+    }
+
+    fn set_up_tls(&self, complaints: &mut Vec<String>) {
+        if self.tls == TlsNames::default() {
+            return;
+        }
+        let mut file = |name: &str| {
+            if !name.starts_with("db:") {
+                return name.into();
+            }
+            match self.place(name) {
+                Ok(place) if place.holds_strings() => {
+                    let found = place.values().filter_map(Atom::as_str).find(|text| !text.is_empty());
+                    found.unwrap_or_default().into()
+                }
+                Ok(_) => {
+                    complaints.push(format!("\"{name}\": not string or set of strings"));
+                    "".into()
+                }
+                Err(complaint) => {
+                    complaints.push(complaint);
+                    "".into()
+                }
+            }
+        };
+        let files = Files {
+            private_key: file(&self.tls.private_key),
+            certificate: file(&self.tls.certificate),
+            ca_cert: file(&self.tls.ca_cert),
+            bootstrap: self.tls.bootstrap,
+        };
+        let incomplete =
+            [&files.private_key, &files.certificate, &files.ca_cert].iter().any(|f| f.as_os_str().is_empty());
+        match tls::configure(&files) {
+            // Columns may be filled in later; without the files no TLS connection is made.
+            Err(complaint) if !incomplete => complaints.push(complaint),
+            _ => {}
+        }
+    }
+
+    /// Says what is wrong with the configuration, once.
+    pub(crate) fn complain(&mut self, complaints: Vec<String>) {
+        let new = complaints.iter().filter(|text| !self.complaints.contains(text));
+        new.for_each(|text| runtime::warn!(LOG, "{text}"));
+        self.complaints = complaints;
+    }
+
+    /// Writes the status of remotes into the rows that asked for them.
+    pub(crate) fn write_status(&mut self, now: Millis) {
+        let names: Vec<_> =
+            self.remotes.wanted.keys().filter(|name| name.starts_with("db:")).cloned().collect();
+        if names.is_empty() {
+            self.status_due = None;
+            return;
+        }
+        if self.status_due.is_some_and(|due| now < due) {
+            return;
+        }
+        self.status_due = Some(Millis(now.0 + STATUS_INTERVAL_MS));
+        let mut writes: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+        for name in names {
+            let Ok(place) = self.place(&name) else { continue };
+            let Some(to) = place.refers_to() else { continue };
+            let schema = place.db.schema();
+            for row in place
+                .values()
+                .filter_map(Atom::as_uuid)
+                .filter_map(|uuid| place.db.tables()[to].rows().get(&uuid))
+            {
+                let update = self.status_of(schema, &schema.tables[to].name, row, now);
+                writes.entry(schema.name.clone()).or_default().extend(update);
+            }
+        }
+        for (name, operations) in writes {
+            let Some(served) = self.databases.get_mut(&name) else { continue };
+            if let Err(error) = served.add_own(&operations) {
+                runtime::err!(LOG, "Failed to update remote status: {error}");
+            }
+        }
+    }
+
+    fn status_of(&self, schema: &Schema, table: &str, row: &Row, now: Millis) -> Option<Operation> {
+        let target = text(schema, table, row, "target")?;
+        let columns = schema.table(table)?;
+        let (connected, status) = self.remote_status(target, now);
+        let mut update = Operation::update(table, row.uuid());
+        if columns.column("is_connected").is_some() {
+            update = update.set("is_connected", connected);
+        }
+        if columns.column("status").is_some() {
+            update = update.set("status", Datum::map(status));
+        }
+        Some(update)
+    }
+
+    /// Whether somebody is connected by a remote, and the rest that is to be known.
+    fn remote_status(&self, target: &str, now: Millis) -> (bool, BTreeMap<String, String>) {
+        let mut status = BTreeMap::new();
+        let mut put = |key: &str, value: Option<String>| {
+            if let Some(value) = value.filter(|v| !v.is_empty()) {
+                status.insert(key.to_owned(), value);
+            }
+        };
+        let sessions: Vec<_> =
+            self.sessions.iter().filter(|(_, s)| s.remote == target && !s.closed).collect();
+        let end = self.remotes.active.get(target).map(|remote| &remote.end);
+        let link = match (sessions.first(), end) {
+            (Some((_, session)), _) => Some(&session.link),
+            (None, Some(End::Calling { link: Some(link), .. })) => Some(&**link),
+            _ => None,
+        };
+        if let Some(link) = link {
+            put("state", Some(link.state().name().to_owned()));
+            put("sec_since_connect", link.sec_since_connect(now).map(|s| s.to_string()));
+            put("sec_since_disconnect", link.sec_since_disconnect(now).map(|s| s.to_string()));
+            put("last_error", link.last_error().map(str::to_owned));
+        }
+        if let Some((id, _)) = sessions.first() {
+            let [held, waiting, lost] = self.locks.of(**id).map(|names| names.join(" "));
+            put("locks_held", Some(held));
+            put("locks_waiting", Some(waiting));
+            put("locks_lost", Some(lost));
+        }
+        put("n_connections", (sessions.len() > 1).then(|| sessions.len().to_string()));
+        if let Some(End::Listening(listener)) = end {
+            put("bound_port", listener.local_addr().map(|address| address.port().to_string()));
+        }
+        (!sessions.is_empty(), status)
+    }
+}
+
+/// Adds what a column of strings or of references to rows like those of table Manager names.
+fn add_targets(place: &Place, targets: &mut RemoteNames) {
+    if place.holds_strings() {
+        for target in place.values().filter_map(Atom::as_str) {
+            let options = || RemoteOptions::default_for(target);
+            targets.entry(target.to_owned()).or_insert_with(options);
+        }
+        return;
+    }
+    let Some(to) = place.refers_to() else { return };
+    let schema = place.db.schema();
+    let table = &schema.tables[to].name;
+    let rows = place.db.tables()[to].rows();
+    for row in place.values().filter_map(Atom::as_uuid).filter_map(|uuid| rows.get(&uuid)) {
+        let Some(target) = text(schema, table, row, "target").filter(|target| !target.is_empty()) else {
+            continue;
+        };
+        let value = |column| value(schema, table, row, column).and_then(Datum::first);
+        let number = |column| value(column).and_then(Atom::as_integer).and_then(|n| u64::try_from(n).ok());
+        let mut options = RemoteOptions::default_for(target);
+        options.max_backoff_ms = number("max_backoff").unwrap_or(options.max_backoff_ms);
+        options.probe_interval_ms = number("inactivity_probe").unwrap_or(options.probe_interval_ms);
+        options.read_only = value("read_only").and_then(Atom::as_bool).unwrap_or(false);
+        options.role = value("role").and_then(Atom::as_str).unwrap_or_default().to_owned();
+        targets.insert(target.to_owned(), options);
+    }
+}
+
+/// For reports: how many values a database holds.
+pub(crate) fn atoms(db: &Database) -> u64 {
+    let of = |row: &Arc<Row>, columns: usize| -> u64 {
+        (0..columns).map(|c| (row.field(c).keys().count() + row.field(c).values().count()) as u64).sum()
+    };
+    let tables = db.schema().tables.iter().zip(db.tables());
+    tables.flat_map(|(schema, t)| t.rows().values().map(move |row| of(row, schema.columns.len()))).sum()
+}
+
+/// For reports: how many fields.
+pub(crate) fn cells(db: &Database) -> u64 {
+    let tables = db.schema().tables.iter().zip(db.tables());
+    tables.map(|(schema, t)| (t.rows().size() * schema.columns.len()) as u64).sum()
+}

@@ -1,0 +1,178 @@
+//! Databases that come, go and change their schema while the server runs, and `_Server`, which describes them.
+//!
+//! RFC 7047 knows no way to tell a client. Those that said `set_db_change_aware` watch `_Server` and are told what of theirs was
+//! cancelled; the others lose their connection and find the new state when they come back.
+
+use crate::batch::Served;
+use crate::file::{DatabaseFile, OpenError};
+use crate::server::Server;
+use crate::session::SessionId;
+use ovsdb::{Database, Error, Json, Message, Operation, Schema, Uuid, schema};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use transport::Loss;
+
+/// Why a database cannot be added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// The file.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// This server has the file open.
+    #[error("ovsdb error: {0}: already open")]
+    AlreadyOpen(PathBuf),
+    /// This server has a database of the name.
+    #[error("ovsdb error: {0}: duplicate database name")]
+    Duplicate(String),
+    /// The name is the server's own.
+    #[error("ovsdb error: {0}: names beginning with \"_\" are reserved")]
+    Reserved(String),
+}
+
+impl Server {
+    /// Serves the database in a file, too, which is made with `schema_if_absent` if there is none. The answer is its name.
+    pub fn add_database(
+        &mut self,
+        path: &Path,
+        schema_if_absent: Option<&Schema>,
+    ) -> Result<String, AddError> {
+        let same = |a: &Path| matches!((a.canonicalize(), path.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        if self.databases.values().filter_map(Served::path).any(same) {
+            return Err(AddError::AlreadyOpen(path.to_owned()));
+        }
+        let (file, db) = DatabaseFile::open(path, schema_if_absent)?;
+        let name = db.schema().name.clone();
+        if name.starts_with('_') {
+            return Err(AddError::Reserved(name));
+        }
+        if self.databases.contains_key(&name) {
+            return Err(AddError::Duplicate(name));
+        }
+        self.cut_off_unaware(None);
+        let mut served = Served::new(db, Some(file));
+        served.generation = 1;
+        self.databases.insert(name.clone(), served);
+        self.describe();
+        Ok(name)
+    }
+
+    /// Stops to serve a database; false if there is none of the name.
+    pub fn remove_database(&mut self, name: &str) -> bool {
+        if name.starts_with('_') || !self.databases.contains_key(name) {
+            return false;
+        }
+        self.answer();
+        self.cut_off_unaware(None);
+        self.cancel_all(name);
+        if let Some(gone) = self.databases.remove(name) {
+            // The sum of all generations may not fall back to what it was.
+            self.bump(gone.generation + 1);
+        }
+        self.describe();
+        true
+    }
+
+    /// The databases' names, that of `_Server` among them, and their files.
+    pub fn databases(&self) -> BTreeMap<&str, Option<&Path>> {
+        self.databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
+    }
+
+    /// Rewrites the file of a database; `None` if there is none of the name.
+    pub fn compact(&mut self, name: &str) -> Option<std::io::Result<()>> {
+        self.answer();
+        self.databases.get_mut(name).map(Served::compact)
+    }
+
+    /// `convert`: the database takes the schema in the request.
+    pub(crate) fn convert(&mut self, session: SessionId, name: &str, params: &Json) -> Result<Json, Error> {
+        self.answer();
+        let options = self.sessions.get(&session).map(|s| &s.options);
+        if options.is_some_and(|o| o.read_only || !o.role.is_empty()) {
+            let text = format!("conversion is not allowed for read-only database {name}");
+            return Err(Error::new("not allowed", text));
+        }
+        let Some([_, wanted]) = params.as_array().map(Vec::as_slice) else {
+            return Err(Error::syntax(params, "array expected"));
+        };
+        let schema = Arc::new(Schema::from_json(wanted)?);
+        let Some(served) = self.databases.get_mut(name).filter(|served| !served.is_reserved()) else {
+            return Err(Error::new("not allowed", format!("{name} cannot be converted")));
+        };
+        served.convert(schema)?;
+        self.cut_off_unaware(Some(session));
+        self.cancel_all(name);
+        self.describe();
+        Ok(json!({}))
+    }
+
+    /// Ends the sessions that would not notice that the databases are others now.
+    fn cut_off_unaware(&mut self, except: Option<SessionId>) {
+        for (id, session) in &mut self.sessions {
+            if !session.change_aware && Some(*id) != except {
+                session.end(Loss::Dropped);
+            }
+        }
+    }
+
+    /// Cancels what sessions have to do with a database, and tells them.
+    fn cancel_all(&mut self, name: &str) {
+        for session in self.sessions.values_mut().filter(|s| !s.closed) {
+            for id in session.leave(name) {
+                session.send(&Message::notify("monitor_canceled", json!([id])));
+            }
+            let of_it = |params: &Json| params.get(0).and_then(Json::as_str) == Some(name);
+            let (gone, rest): (Vec<_>, _) =
+                std::mem::take(&mut session.blocked).into_iter().partition(|b| of_it(&b.params));
+            session.blocked = rest;
+            for blocked in gone {
+                session.send(&Message::Error { error: "canceled".into(), id: blocked.id });
+            }
+        }
+    }
+
+    fn bump(&mut self, generations: u64) {
+        if let Some(about) = self.databases.get_mut(ABOUT) {
+            about.generation += generations;
+        }
+    }
+
+    /// Makes `_Server`.
+    pub(crate) fn add_about(&mut self) {
+        let about = Database::new(schema::server(), Uuid::new_v4());
+        self.databases.insert(ABOUT.to_owned(), Served::new(about, None));
+        self.describe();
+    }
+
+    /// Brings `_Server` up to date.
+    fn describe(&mut self) {
+        let mut wanted: BTreeMap<String, String> =
+            self.databases.iter().map(|(name, served)| (name.clone(), schema_text(&served.db))).collect();
+        let Some(about) = self.databases.get_mut(ABOUT) else { return };
+        let mut operations = Vec::new();
+        for row in about.db.rows("Database").into_iter().flat_map(|rows| rows.values()) {
+            let text = |column| crate::columns::text(about.db.schema(), "Database", row, column);
+            match wanted.remove(text("name").unwrap_or_default()) {
+                None => operations.push(Operation::delete("Database", row.uuid())),
+                Some(schema) if text("schema") != Some(&schema) => {
+                    operations.push(Operation::update("Database", row.uuid()).set("schema", schema));
+                }
+                Some(_) => {}
+            }
+        }
+        for (name, schema) in wanted {
+            let row = Operation::insert("Database", "").set("name", name).set("model", "standalone");
+            operations.push(row.set("connected", true).set("leader", true).set("schema", schema));
+        }
+        // The schema is built in, so that the rows fit it.
+        _ = about.add_own(&operations);
+    }
+}
+
+/// The database that describes the others.
+const ABOUT: &str = "_Server";
+
+fn schema_text(db: &Database) -> String {
+    ovsdb::json::sorted_string(&db.schema().to_json())
+}

@@ -1,0 +1,213 @@
+//! The control commands of the program (`ovs-appctl -t ovsdb-server`).
+
+use super::config::Wanted;
+use crate::columns::{atoms, cells};
+use crate::remotes::RemoteOptions;
+use crate::server::Server;
+use runtime::daemon::DaemonArgs;
+use runtime::{Dirs, Module, WaitSet};
+use std::collections::BTreeMap;
+use std::path::Path;
+use unixctl::Reply;
+
+static LOG: Module = Module::new("ovsdb_server");
+
+/// Why commands and options about other servers are refused.
+pub const NO_REPLICATION: &str =
+    "this server stands alone: replication, relays and clusters are not part of this version of Sluice";
+
+/// What the program does, beside what every daemon does.
+const COMMANDS: [&str; 31] = [
+    "coverage/read-counter",
+    "coverage/show",
+    "exit",
+    "memory/show",
+    "ovsdb-server/add-db",
+    "ovsdb-server/add-remote",
+    "ovsdb-server/compact",
+    "ovsdb-server/connect-active-ovsdb-server",
+    "ovsdb-server/disconnect-active-ovsdb-server",
+    "ovsdb-server/get-active-ovsdb-server",
+    "ovsdb-server/get-sync-exclude-tables",
+    "ovsdb-server/list-dbs",
+    "ovsdb-server/list-remotes",
+    "ovsdb-server/memory-trim-on-compaction",
+    "ovsdb-server/reconnect",
+    "ovsdb-server/perf-counters-clear",
+    "ovsdb-server/perf-counters-show",
+    "ovsdb-server/reload",
+    "ovsdb-server/remove-db",
+    "ovsdb-server/remove-remote",
+    "ovsdb-server/set-active-ovsdb-server",
+    "ovsdb-server/set-active-ovsdb-server-probe-interval",
+    "ovsdb-server/set-sync-exclude-tables",
+    "ovsdb-server/sync-status",
+    "vlog/close",
+    "vlog/disable-rate-limit",
+    "vlog/enable-rate-limit",
+    "vlog/list",
+    "vlog/list-pattern",
+    "vlog/reopen",
+    "vlog/set",
+];
+
+/// The control socket and what it may change.
+pub struct Control {
+    socket: unixctl::Server,
+    wanted: Wanted,
+}
+
+impl Control {
+    /// Opens the socket: `--unixctl`, or the place where `ovs-appctl` looks.
+    pub fn open(args: &DaemonArgs, dirs: &Dirs, wanted: Wanted) -> Result<Control, String> {
+        let version = runtime::version_text(&dirs.progname);
+        let path = match args.unixctl.as_deref() {
+            Some("none") => None,
+            Some(path) => Some(dirs.in_run(path)),
+            None => Some(dirs.in_run(&format!("{}.{}.ctl", dirs.progname, std::process::id()))),
+        };
+        let socket = match path {
+            None => unixctl::Server::none(&version, &COMMANDS),
+            Some(path) => unixctl::Server::bind(&path, &version, &COMMANDS).map_err(|e| {
+                let why = runtime::error_text(&e);
+                format!("could not listen for control connections on {}: {why}", path.display())
+            })?,
+        };
+        Ok(Control { socket, wanted })
+    }
+
+    /// Carries out what was asked; true when the program is to end.
+    pub fn run(&mut self, server: &mut Server) -> bool {
+        for request in self.socket.run() {
+            if request.method == "exit" {
+                self.socket.reply(request.id, Ok(Reply::Text(String::new())));
+                return true;
+            }
+            let answer = self.execute(server, &request.method, &request.args);
+            self.socket.reply(request.id, answer.map(Reply::Text));
+        }
+        false
+    }
+
+    /// Waits for commands.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        self.socket.wait(set);
+    }
+
+    fn execute(&mut self, server: &mut Server, name: &str, args: &[String]) -> Result<String, String> {
+        let argument = args.first().map(String::as_str);
+        match name {
+            "coverage/show" => Ok(runtime::coverage::show()),
+            "coverage/read-counter" => {
+                runtime::coverage::read_counter(argument.unwrap_or_default()).map_err(str::to_owned)
+            }
+            "memory/show" => Ok(format!("{}\n", runtime::memory::report(&usage(server)))),
+            _ if name.starts_with("vlog/") => {
+                runtime::log::command(name, args).unwrap_or_else(|| Err("no such command".to_owned()))
+            }
+            _ => match name.strip_prefix("ovsdb-server/").unwrap_or_default() {
+                "list-dbs" => Ok(lines(server.databases().into_keys())),
+                "list-remotes" => Ok(lines(server.remotes().keys().map(String::as_str))),
+                "reconnect" => {
+                    server.reconnect();
+                    Ok(String::new())
+                }
+                "compact" => compact(server, argument),
+                "perf-counters-show" => {
+                    Ok("Not supported: the processor's counters are not read by this version of Sluice\n"
+                        .to_owned())
+                }
+                "perf-counters-clear" => Ok(String::new()),
+                "memory-trim-on-compaction" => match argument {
+                    // Memory goes back to the system as it is freed.
+                    Some("on" | "off") => Ok(String::new()),
+                    _ => Err("invalid argument".to_owned()),
+                },
+                // There is no active server, and nothing is excluded from following it.
+                "get-active-ovsdb-server" | "get-sync-exclude-tables" | "disconnect-active-ovsdb-server" => {
+                    Ok(String::new())
+                }
+                "sync-status" => Ok("state: active\n".to_owned()),
+                "reload" => self.reload(server),
+                "add-db" | "remove-db" | "add-remote" | "remove-remote" => {
+                    self.change(server, name, argument.unwrap_or_default())
+                }
+                _ => Err(NO_REPLICATION.to_owned()),
+            },
+        }
+    }
+
+    fn change(&mut self, server: &mut Server, name: &str, argument: &str) -> Result<String, String> {
+        if let Some(file) = &self.wanted.file {
+            return Err(format!("Update the {} and use ovsdb-server/reload instead", file.display()));
+        }
+        match name {
+            "ovsdb-server/add-db" => {
+                _ = server.add_database(Path::new(argument), None).map_err(|e| e.to_string())?
+            }
+            "ovsdb-server/remove-db" => match server.remove_database(argument) {
+                true => {}
+                false => return Err("Failed to find the database.".to_owned()),
+            },
+            "ovsdb-server/add-remote" => {
+                server.check_remote(argument)?;
+                let options = || RemoteOptions::default_for(argument);
+                server.remotes_mut().entry(argument.to_owned()).or_insert_with(options);
+            }
+            _ => {
+                server.remotes_mut().remove(argument).ok_or("no such remote")?;
+            }
+        }
+        self.wanted.save(server);
+        Ok(String::new())
+    }
+
+    fn reload(&mut self, server: &mut Server) -> Result<String, String> {
+        if self.wanted.file.is_none() {
+            return Err("Configuration file was not specified on command line".to_owned());
+        }
+        let done = self.wanted.reread().and_then(|()| self.wanted.apply(server));
+        done.map(|()| String::new())
+            .map_err(|_| "Configuration failed.  See the log file for details.".to_owned())
+    }
+}
+
+fn compact(server: &mut Server, name: Option<&str>) -> Result<String, String> {
+    if name.is_some_and(|name| name.starts_with('_')) {
+        return Err("cannot compact built-in databases".to_owned());
+    }
+    let chosen = |database: &&str| name.map_or(!database.starts_with('_'), |name| name == *database);
+    let names: Vec<String> = server.databases().into_keys().filter(chosen).map(str::to_owned).collect();
+    if names.is_empty() {
+        return Err("no database by that name".to_owned());
+    }
+    let mut complaints = String::new();
+    for name in names {
+        runtime::info!(LOG, "compacting {name} database by user request");
+        if let Some(Err(error)) = server.compact(&name) {
+            complaints += &format!("{name}: {}\n", runtime::error_text(&error));
+        }
+    }
+    if complaints.is_empty() { Ok(String::new()) } else { Err(complaints) }
+}
+
+/// How many there are of what.
+pub fn usage(server: &Server) -> BTreeMap<String, u64> {
+    let sessions = server.sessions.values();
+    let databases = server.databases.values();
+    let history = databases.clone().map(|served| served.db.history_len() as u64);
+    let all = [
+        ("atoms", databases.clone().map(|served| atoms(&served.db)).sum()),
+        ("backlog", sessions.clone().map(|s| s.backlog() as u64).sum()),
+        ("cells", databases.clone().map(|served| cells(&served.db)).sum()),
+        ("monitors", sessions.clone().map(|s| s.monitors.len() as u64).sum()),
+        ("sessions", sessions.clone().count() as u64),
+        ("triggers", sessions.map(|s| s.blocked.len() as u64).sum()),
+        ("txn-history", history.sum()),
+    ];
+    all.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
+}
+
+fn lines<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    items.map(|item| format!("{item}\n")).collect()
+}

@@ -1,0 +1,163 @@
+//! The program's own options, beside those of every daemon.
+
+use crate::columns::TlsNames;
+use crate::remotes::{RemoteNames, RemoteOptions};
+use runtime::Dirs;
+use runtime::daemon::DaemonArgs;
+use std::path::PathBuf;
+
+/// What the command line says.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The database files.
+    pub databases: Vec<PathBuf>,
+    /// `--remote`
+    pub remotes: RemoteNames,
+    /// `--run`
+    pub run: Option<String>,
+    /// `--config-file`
+    pub config_file: Option<PathBuf>,
+    /// `--private-key` and what belongs to it.
+    pub tls: TlsNames,
+}
+
+/// Options with an argument: short and long name.
+const WITH_ARGUMENT: [(&str, &str); 14] = [
+    ("", "--remote"),
+    ("", "--run"),
+    ("-p", "--private-key"),
+    ("-c", "--certificate"),
+    ("-C", "--ca-cert"),
+    ("", "--bootstrap-ca-cert"),
+    ("", "--peer-ca-cert"),
+    ("", "--ssl-protocols"),
+    ("", "--ssl-ciphers"),
+    ("", "--ssl-ciphersuites"),
+    ("", "--ssl-server-name"),
+    ("", "--sync-from"),
+    ("", "--sync-exclude-tables"),
+    ("", "--config-file"),
+];
+
+impl Options {
+    /// Reads what `DaemonArgs` left.
+    pub fn parse(rest: &[String], dirs: &Dirs) -> Result<Options, String> {
+        let mut options = Options::default();
+        let mut no_databases = false;
+        let mut only_files = false;
+        let mut args = rest.iter();
+        while let Some(arg) = args.next() {
+            if only_files || !arg.starts_with('-') || arg == "-" {
+                options.databases.push(arg.into());
+                continue;
+            }
+            let (name, value) = match arg.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (arg.as_str(), None),
+            };
+            let glued = arg.get(..2).filter(|_| !arg.starts_with("--"));
+            let known = |name: &str| {
+                let found = WITH_ARGUMENT.iter().find(|(short, long)| name == *long || name == *short);
+                found.map(|(_, long)| *long)
+            };
+            if let Some(long) = known(name).or_else(|| known(glued?)) {
+                let rest_of_short = arg.get(2..).filter(|rest| glued.is_some() && !rest.is_empty());
+                let value = rest_of_short.or(value).or_else(|| args.next().map(String::as_str));
+                options.set(long, value.ok_or_else(|| format!("option '{name}' requires an argument"))?)?;
+                continue;
+            }
+            match (name, value) {
+                ("--", None) => only_files = true,
+                ("--no-dbs", None) => no_databases = true,
+                // Differences are always written, and a conversion always stores the data: both are read by all versions.
+                ("--disable-file-column-diff" | "--disable-file-no-data-conversion", None) => {}
+                // Not to be a backup is all that there is.
+                ("--active", None) => {}
+                ("--record" | "--replay", _) => {
+                    return Err(format!("{name}: streams cannot be recorded and replayed"));
+                }
+                _ => return Err(format!("unrecognized option '{name}'\nuse --help for help")),
+            }
+        }
+        if options.config_file.is_some() && !options.remotes.is_empty() {
+            return Err("--config-file is mutually exclusive with --remote".to_owned());
+        }
+        if options.config_file.is_some() && !options.databases.is_empty() {
+            return Err("Databases should be specified in a config file".to_owned());
+        }
+        if options.databases.is_empty() && !no_databases && options.config_file.is_none() {
+            options.databases.push(dirs.db.join("conf.db"));
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "--remote" => _ = self.remotes.insert(value.to_owned(), RemoteOptions::default_for(value)),
+            "--run" => self.run = Some(value.to_owned()),
+            "--config-file" => {
+                let absolute = std::path::absolute(value).map_err(|e| runtime::error_text(&e))?;
+                self.config_file = Some(absolute);
+            }
+            "--private-key" => self.tls.private_key = value.to_owned(),
+            "--certificate" => self.tls.certificate = value.to_owned(),
+            "--ca-cert" => self.tls.ca_cert = value.to_owned(),
+            "--bootstrap-ca-cert" => (self.tls.ca_cert, self.tls.bootstrap) = (value.to_owned(), true),
+            "--sync-from" | "--sync-exclude-tables" => {
+                return Err(format!("{name}: {}", super::control::NO_REPLICATION));
+            }
+            // TLS 1.2 and 1.3 with the ciphers of today are all there is; a chain is sent as it is in the file.
+            _ => eprintln!("{name} has no effect in this version of Sluice"),
+        }
+        Ok(())
+    }
+}
+
+/// `--help`
+pub fn usage(dirs: &Dirs) -> String {
+    let name = &dirs.progname;
+    format!(
+        "{name}: Open vSwitch database server\nusage: {name} [OPTIONS] [DATABASE...]\nwhere each DATABASE is a database file \
+         in ovsdb format.\nThe default DATABASE, if none is given, is\n{}.\n\nJSON-RPC options (may be specified any number \
+         of times):\n  --remote=REMOTE         connect or listen to REMOTE\nREMOTE is unix:FILE, tcp:IP:PORT, ssl:IP:PORT, \
+         punix:FILE, ptcp:[PORT][:IP],\npssl:[PORT][:IP] or db:DATABASE,TABLE,COLUMN\n\nTLS options (each FILE may be \
+         db:DATABASE,TABLE,COLUMN):\n  -p, --private-key=FILE  file with private key\n  -c, --certificate=FILE  file with \
+         certificate for private key\n  -C, --ca-cert=FILE      file with peer CA certificate\n  --bootstrap-ca-cert=FILE  \
+         file with peer CA certificate to read or create\n{}\nOther options:\n  --run COMMAND           run COMMAND as \
+         subprocess then exit\n  --unixctl=SOCKET         override default control socket name\n  --config-file=FILE      \
+         read remotes and databases from FILE\n  --no-dbs                do not use the default database\n  -h, \
+         --help              display this help message\n  -V, --version           display version information\n",
+        dirs.db.join("conf.db").display(),
+        DaemonArgs::usage(dirs)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&args, &Dirs::from_env("ovsdb-server"))
+    }
+
+    #[test]
+    fn options_in_all_their_forms() {
+        let o = parse("--remote=punix:a --remote db:d,t,c -pkey -c cert --ca-cert=ca x.db --no-dbs y.db")
+            .unwrap();
+        assert_eq!(o.databases, ["x.db", "y.db"].map(PathBuf::from));
+        assert_eq!(o.remotes.keys().collect::<Vec<_>>(), ["db:d,t,c", "punix:a"]);
+        assert_eq!([o.tls.private_key, o.tls.certificate, o.tls.ca_cert], ["key", "cert", "ca"]);
+        assert!(parse("--no-dbs").unwrap().databases.is_empty());
+        assert_eq!(parse("").unwrap().databases.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        for line in
+            ["--sync-from=tcp:1.2.3.4", "--record", "--bogus", "--remote", "--config-file=x --remote=punix:a"]
+        {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

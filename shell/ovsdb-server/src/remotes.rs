@@ -1,0 +1,232 @@
+//! Where clients come from: sockets that are listened on, and addresses that are called.
+//!
+//! The wanted remotes are names: targets, or `db:DB,TABLE,COLUMN` for the targets that a column holds. In each turn they are
+//! resolved and the difference to what is there is made. A socket that cannot be had is tried again, and complained about
+//! once.
+
+use crate::session::SessionId;
+use runtime::poll_loop::{Interest, WaitSet};
+use runtime::{Module, RateLimit};
+use std::collections::BTreeMap;
+use std::path::Path;
+use transport::{Action, Listener, OVSDB_PORT, Reconnect, Stream, Target, Wording};
+use units::Millis;
+
+static LOG: Module = Module::new("ovsdb_jsonrpc_server");
+static RECONNECT: Module = Module::new("reconnect");
+static SOCKET: Module = Module::new("socket_util");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// Between attempts to listen.
+const LISTEN_AGAIN_MS: u64 = 1_000;
+const DEFAULT_PROBE_MS: u64 = 5_000;
+const DEFAULT_MAX_BACKOFF_MS: u64 = 8_000;
+
+/// How a remote treats its clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteOptions {
+    /// Longest wait before it is called again.
+    pub max_backoff_ms: u64,
+    /// Silence after which a client is probed; 0 is never.
+    pub probe_interval_ms: u64,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// The role that the database's own rules speak of; empty is none.
+    pub role: String,
+}
+
+impl RemoteOptions {
+    /// What holds for a target where nothing is said. Who sits on the same host is not probed.
+    pub fn default_for(target: &str) -> RemoteOptions {
+        let local = target.starts_with("unix:") || target.starts_with("punix:");
+        RemoteOptions {
+            max_backoff_ms: DEFAULT_MAX_BACKOFF_MS,
+            probe_interval_ms: if local { 0 } else { DEFAULT_PROBE_MS },
+            read_only: false,
+            role: String::new(),
+        }
+    }
+}
+
+/// Targets or `db:` names, and their options.
+pub type RemoteNames = BTreeMap<String, RemoteOptions>;
+
+/// One target in use.
+pub(crate) struct Remote {
+    pub options: RemoteOptions,
+    pub end: End,
+}
+
+/// What there is of a target.
+pub(crate) enum End {
+    /// A socket.
+    Listening(Listener),
+    /// Not yet.
+    Failed { again: Millis, why: String },
+    /// An address to call. The state machine is with the session while there is one.
+    Calling {
+        target: Target,
+        link: Option<Box<Reconnect>>,
+        stream: Option<Stream>,
+        session: Option<SessionId>,
+    },
+}
+
+/// All targets in use, by name.
+#[derive(Default)]
+pub(crate) struct Remotes {
+    pub wanted: RemoteNames,
+    pub active: BTreeMap<String, Remote>,
+}
+
+/// A connection that has come up.
+pub(crate) struct Arrival {
+    pub stream: Stream,
+    pub link: Reconnect,
+    pub remote: String,
+    pub options: RemoteOptions,
+}
+
+impl Remotes {
+    /// Makes the targets in use those of `resolved`; the answer lists the remotes that went.
+    pub fn reconcile(&mut self, resolved: &RemoteNames, rundir: &Path, now: Millis) -> Vec<String> {
+        let gone: Vec<String> =
+            self.active.keys().filter(|name| !resolved.contains_key(*name)).cloned().collect();
+        gone.iter().for_each(|name| _ = self.active.remove(name));
+        for (name, options) in resolved {
+            match self.active.get_mut(name) {
+                Some(remote) => {
+                    remote.options = options.clone();
+                    if let End::Failed { again, why } = &remote.end
+                        && *again <= now
+                    {
+                        remote.end = open(name, rundir, now, why);
+                    }
+                }
+                None => {
+                    let end = open(name, rundir, now, "");
+                    self.active.insert(name.clone(), Remote { options: options.clone(), end });
+                }
+            }
+        }
+        gone
+    }
+
+    /// When to look again at targets that could not be opened, and at connection attempts.
+    pub fn deadline(&self, now: Millis) -> Option<Millis> {
+        let of = |remote: &Remote| match &remote.end {
+            End::Failed { again, .. } => Some(*again),
+            End::Calling { link: Some(link), .. } => link.deadline(now),
+            _ => None,
+        };
+        self.active.values().filter_map(of).min()
+    }
+
+    /// Waits for clients, and for attempts to get on. Clients are left waiting while `full`.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, full: bool) {
+        for remote in self.active.values() {
+            match &remote.end {
+                End::Listening(listener) if !full => _ = set.fd(listener, Interest::Read),
+                End::Calling { stream: Some(stream), .. } => {
+                    let write = stream.connect_waits_for_write();
+                    set.fd(stream, if write { Interest::Write } else { Interest::Read });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives the state machine back when a connection that we made has ended.
+    pub fn ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
+        if let Some(Remote { end: End::Calling { link: place, session: of, .. }, .. }) =
+            self.active.get_mut(name)
+            && *of == Some(session)
+        {
+            *of = None;
+            *place = Some(Box::new(link));
+        }
+    }
+
+    /// The connections that came up since the last call.
+    pub fn call(&mut self, now: Millis) -> Vec<Arrival> {
+        let mut up = Vec::new();
+        for (name, remote) in &mut self.active {
+            let End::Calling { target, link: place, stream, .. } = &mut remote.end else { continue };
+            let Some(link) = place else { continue };
+            link.set_max_backoff(remote.options.max_backoff_ms);
+            link.set_probe_interval(remote.options.probe_interval_ms);
+            match link.run(now) {
+                Some(Action::Connect) => match Stream::connect(target) {
+                    Ok(fresh) => *stream = Some(fresh),
+                    Err(error) => link.connect_failed(now, &error),
+                },
+                Some(Action::Disconnect | Action::Probe) => *stream = None,
+                None => {}
+            }
+            match stream.as_mut().map(Stream::connect_progress) {
+                Some(Ok(true)) => link.connected(now),
+                Some(Err(error)) => {
+                    link.connect_failed(now, &error);
+                    *stream = None;
+                }
+                Some(Ok(false)) | None => {}
+            }
+            link.log_to(&RECONNECT);
+            if link.is_connected()
+                && let (Some(stream), Some(link)) = (stream.take(), place.take())
+            {
+                let options = remote.options.clone();
+                up.push(Arrival { stream, link: *link, remote: name.clone(), options });
+            }
+        }
+        up
+    }
+}
+
+/// A client that came by itself, ready to be served.
+pub(crate) fn arrived(stream: Stream, remote: &str, options: &RemoteOptions, now: Millis) -> Arrival {
+    let mut link = Reconnect::accepted(stream.name(), Wording::Ovsdb, now);
+    link.set_probe_interval(options.probe_interval_ms);
+    link.connected(now);
+    Arrival { stream, link, remote: remote.to_owned(), options: options.clone() }
+}
+
+/// Tells of an `accept` that failed.
+pub(crate) fn complain_of_accept(remote: &str, error: &std::io::Error) {
+    runtime::warn_rl!(LOG, LIMIT, "{remote}: accept failed: {}", runtime::error_text(error));
+}
+
+fn open(name: &str, rundir: &Path, now: Millis, last_complaint: &str) -> End {
+    let target = match Target::parse(name, OVSDB_PORT) {
+        Ok(target) => target.within(rundir),
+        Err(error) => return failed(name, now, last_complaint, error.to_string()),
+    };
+    if !target.is_passive() {
+        let link = Some(Box::new(Reconnect::new(name, Wording::Ovsdb, now)));
+        return End::Calling { target, link, stream: None, session: None };
+    }
+    match Listener::bind(&target) {
+        Ok(listener) => {
+            let chosen = listener.local_addr().filter(|_| matches!(port(&target), Some(0)));
+            if let (Some(address), Some((_, place))) = (chosen, name.split_once(':')) {
+                runtime::info!(SOCKET, "{place}: listening on port {}", address.port());
+            }
+            End::Listening(listener)
+        }
+        Err(error) => failed(name, now, last_complaint, runtime::error_text(&error)),
+    }
+}
+
+fn port(target: &Target) -> Option<u16> {
+    match target {
+        Target::PTcp(address) | Target::PSsl(address) => Some(address.port()),
+        _ => None,
+    }
+}
+
+fn failed(name: &str, now: Millis, last_complaint: &str, why: String) -> End {
+    if why != last_complaint {
+        runtime::err!(LOG, "{name}: listen failed: {why}");
+    }
+    End::Failed { again: Millis(now.0 + LISTEN_AGAIN_MS), why }
+}

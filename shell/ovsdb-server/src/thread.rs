@@ -1,0 +1,55 @@
+//! A server in a thread of its own, for a daemon that has other things to do.
+
+use crate::server::{Heard, Server};
+use runtime::{Clock, PollLoop, WaitSet, Waker};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// A running server; dropping the handle stops it and closes its files.
+pub struct Handle {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves in a new thread. Its sockets are there on return.
+    pub fn spawn(mut self) -> io::Result<Handle> {
+        // Time that tests stop is that of the switch, not of its database.
+        let poll = PollLoop::new(Clock::new())?;
+        let waker = poll.waker();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        self.run(&Heard::default(), poll.clock().now());
+        let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || {
+            let mut heard = Heard::default();
+            while !stopped.load(Ordering::Acquire) {
+                let now = poll.clock().now();
+                self.run(&heard, now);
+                let mut set = WaitSet::new();
+                let waits = self.wait(&mut set, now);
+                heard = waits.heard(&poll.block(set));
+            }
+        })?;
+        Ok(Handle { stop, waker, thread: Some(thread) })
+    }
+}
+
+impl Handle {
+    /// Stops serving and closes the files.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}
