@@ -1,32 +1,13 @@
 """What goes wrong harms only what it concerns: traffic between two other ports goes on."""
 import os
 import random
-import re
-import signal
 import socket
 import subprocess
 import threading
 import time
 
 from lib import lab
-
-
-class Traffic:
-    """A ping flood between two namespaces; `lost()` ends it and says how many replies are missing."""
-
-    def __init__(self, switch):
-        self.a, self.b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
-        switch.add_bridge("br0", self.a.port, self.b.port)
-        self.a.run("ping", "-c", "2", "-i", "0.2", "10.1.1.2")
-        self.ping = self.a.spawn("ping", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
-
-    def lost(self):
-        self.ping.send_signal(signal.SIGINT)
-        out = self.ping.communicate(timeout=10)[0]
-        sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
-        assert sent > 10, out
-        # The one in flight at the interrupt is nobody's loss.
-        return max(0, sent - received - 1)
+from lib.traffic import Traffic
 
 
 def test_port_churn():

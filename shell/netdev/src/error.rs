@@ -8,6 +8,7 @@ use std::io;
 pub struct NetdevError {
     errno: i32,
     message: String,
+    detail: Option<String>,
 }
 
 impl NetdevError {
@@ -18,21 +19,32 @@ impl NetdevError {
 
     /// Device `name` could not be opened.
     pub(crate) fn open(name: &str, errno: i32) -> NetdevError {
-        NetdevError { errno, message: format!("could not open network device {name} ({})", strerror(errno)) }
+        NetdevError::other(&format!("could not open network device {name}"), errno)
     }
 
     /// Something else could not be done.
     pub(crate) fn other(what: &str, errno: i32) -> NetdevError {
-        NetdevError { errno, message: format!("{what} ({})", strerror(errno)) }
+        NetdevError { errno, message: format!("{what} ({})", strerror(errno)), detail: None }
     }
 
     /// A refusal that no error number explains.
     pub(crate) fn plain(what: &str) -> NetdevError {
-        NetdevError { errno: NetdevError::INVALID, message: what.to_owned() }
+        NetdevError { errno: NetdevError::INVALID, message: what.to_owned(), detail: None }
+    }
+
+    /// The options of `name` are wrong; scripts know no more than that, the log is told `why`.
+    pub(crate) fn configuration(name: &str, why: &str) -> NetdevError {
+        let error = NetdevError::other(&format!("{name}: could not set configuration"), NetdevError::INVALID);
+        NetdevError { detail: Some(format!("{name}: {why}")), ..error }
     }
 
     pub(crate) fn from_io(what: &str, error: &io::Error) -> NetdevError {
         NetdevError::other(what, errno_of(error))
+    }
+
+    /// What is for the log alone.
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
     }
 
     /// The system's number of the error.

@@ -7,6 +7,7 @@ use crate::switch::Switch;
 use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::Netdev;
+use netdev::error::NetdevError;
 use openflow::port::PortReason;
 use std::collections::BTreeMap;
 use units::{CoreId, QueueId};
@@ -75,8 +76,8 @@ fn open(
         let backer = switch.backers.get_mut(&kind).ok_or("no datapath")?;
         let open_kind = backer.open_kind(device_kind).to_owned();
         let (mut netdev, refused) =
-            switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| e.to_string())?;
-        let warning = refused.map(|e| e.to_string());
+            switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| told(&e))?;
+        let warning = refused.as_ref().map(told);
         request_mtu(&mut *netdev, interface);
         request_mac(&mut *netdev, interface, is_local);
         let facts = netdev.facts().map_err(|e| e.to_string())?;
@@ -112,6 +113,14 @@ fn open(
         counted: false,
         warning,
     })
+}
+
+/// What the row says of a refusal; what it does not say goes to the log.
+fn told(error: &NetdevError) -> String {
+    if let Some(detail) = error.detail() {
+        runtime::err!(LOG, "{detail}");
+    }
+    error.to_string()
 }
 
 /// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
@@ -209,7 +218,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
                     }
                 }
                 Ok(false) => {}
-                Err(e) => warning = Some(e.to_string()),
+                Err(e) => warning = Some(told(&e)),
             }
             if let Some(backer) = backer {
                 backer.workers.pin(*number, affinity(interface));

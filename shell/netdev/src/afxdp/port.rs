@@ -106,10 +106,7 @@ impl Afxdp {
 }
 
 fn parse(name: &str, options: &BTreeMap<String, String>) -> Result<Options, NetdevError> {
-    Options::parse(options).map_err(|why| {
-        let what = format!("{name}: could not set configuration: {why}");
-        NetdevError::other(&what, NetdevError::INVALID)
-    })
+    Options::parse(options).map_err(|why| NetdevError::configuration(name, &why))
 }
 
 fn not_started(name: &str, error: &std::io::Error) -> NetdevError {

@@ -1,0 +1,32 @@
+"""A ping flood between two namespaces through two ports, and what became of it."""
+import re
+import signal
+import subprocess
+
+from lib import lab
+
+
+class Traffic:
+    """Goes on until `lost()` ends it and says how many replies are missing. Each port gets these settings."""
+
+    def __init__(self, switch, *settings):
+        self.a, self.b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+        switch.add_bridge("br0")
+        for ns in (self.a, self.b):
+            words = ["--", "set", "Interface", ns.port, *settings] if settings else []
+            switch.vsctl("add-port", "br0", ns.port, *words)
+        self.a.run("ping", "-c", "2", "-i", "0.2", "10.1.1.2")
+        self.begin()
+
+    def begin(self):
+        """The flood, at first or again."""
+        self.ping = self.a.spawn("ping", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
+
+    def lost(self):
+        """Ends the flood."""
+        self.ping.send_signal(signal.SIGINT)
+        out = self.ping.communicate(timeout=10)[0]
+        sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
+        assert sent > 10, out
+        # The one in flight at the interrupt is nobody's loss.
+        return max(0, sent - received - 1)

@@ -1,0 +1,174 @@
+"""Ports of type afxdp: packets, settings, devices that go, switches that are killed."""
+import json
+import signal
+import subprocess
+import time
+
+from lib import lab
+from lib.traffic import Traffic
+
+AFXDP = "type=afxdp"
+NO_SOCKETS = ("Address family not supported", "Operation not permitted", "Function not implemented")
+
+
+def started():
+    """A switch with one poll thread that sleeps when there is nothing to do: the machine is others', too."""
+    lab.need_root()
+    s = lab.Switch().start()
+    s.vsctl("set", "Open_vSwitch", ".", "other_config:pmd-cpu-mask=1", "other_config:pmd-sleep-max=100")
+    return s
+
+
+def traffic(switch, *settings):
+    """A ping flood through two such ports."""
+    t = Traffic(switch, *(settings or [AFXDP]))
+    why = error(switch, t.a.port)
+    if any(word in why for word in NO_SOCKETS):
+        raise lab.Skip("needs AF_XDP in the kernel: " + why)
+    return t
+
+
+def error(switch, port):
+    return switch.vsctl("get", "Interface", port, "error").strip('[]"\n')
+
+
+def program_on(device):
+    return "xdp" in lab.sh("ip", "link", "show", device).split("qdisc")[0]
+
+
+def answers(t):
+    """Whether a ping comes back."""
+    return subprocess.run(["ip", "netns", "exec", t.a.name, "ping", "-c", "1", "-W", "1", "10.1.1.2"],
+                          stdout=subprocess.DEVNULL).returncode == 0
+
+
+def tcp(t):
+    """Megabits a second of TCP in both directions."""
+    lab.need("iperf3")
+    rates = []
+    for reverse in ([], ["-R"]):
+        t.b.spawn("iperf3", "-s", "-1", stdout=subprocess.DEVNULL)
+        lab.wait_until(lambda: ":5201" in t.b.run("ss", "-ltn"), "iperf3 listens")
+        out = json.loads(t.a.run("iperf3", "-c", "10.1.1.2", "-t", "1", "-J", *reverse))
+        rates.append(out["end"]["sum_received"]["bits_per_second"] / 1e6)
+    return min(rates)
+
+
+def test_tcp_without_settings_of_the_devices():
+    """TCP and ping between two namespaces as they are, polled by a poll thread and by the worker of kernel ports."""
+    for kind in ("afxdp", "afxdp-nonpmd"):
+        s = started()
+        t = traffic(s, "type=" + kind)
+        # Apart from TCP, which fills every ring there is.
+        time.sleep(0.5)
+        assert t.lost() == 0
+        assert tcp(t) > 1
+        assert s.vsctl("get", "Interface", t.a.port, "status:xdp-mode").strip() == "native"
+        assert "(%s: n_rxq=1, xdp-mode=best-effort)" % kind in s.appctl("dpctl/show")
+        assert (t.a.port in s.appctl("dpif-netdev/pmd-rxq-show")) == (kind == "afxdp")
+        s.stop()
+        assert not program_on(t.a.port)
+        lab.clean_up()
+
+
+def test_settings_that_change_under_traffic():
+    """The number of queues and the mode change; what does not work is said, and what works again works."""
+    s = started()
+    t = traffic(s)
+    for ns in (t.a, t.b):
+        lab.sh("ethtool", "-L", ns.port, "rx", "2", "tx", "2")
+        ns.run("ethtool", "-L", "eth0", "rx", "2", "tx", "2")
+
+    def change(*settings):
+        s.vsctl("set", "Interface", t.a.port, *settings)
+        return error(s, t.a.port)
+
+    for settings, shown in (("options:n_rxq=2", "n_rxq=2, xdp-mode=best-effort"),
+                            ("options:xdp-mode=generic", "n_rxq=2, xdp-mode=generic"),
+                            ("options:xdp-mode=native", "n_rxq=2, xdp-mode=native")):
+        assert change(settings) == ""
+        assert "(afxdp: %s)" % shown in s.appctl("dpctl/show")
+        lab.wait_until(lambda: answers(t), "an answer after " + settings)
+    assert s.appctl("dpif-netdev/pmd-rxq-show").count(t.a.port) == 2
+    assert change("options:n_rxq=17") == "%s: could not set configuration (Invalid argument)" % t.a.port
+    assert change("options:n_rxq=2", "options:xdp-mode=fast") == \
+        "%s: could not set configuration (Invalid argument)" % t.a.port
+    assert "%s: Too big 'n_rxq' (17 > 16)." % t.a.port in s.log()
+    assert "%s: Incorrect xdp-mode (fast)." % t.a.port in s.log()
+    # More queues than the device has.
+    assert "Invalid argument" in change("options:n_rxq=3", "options:xdp-mode=native")
+    assert not answers(t)
+    assert change("options:n_rxq=1") == ""
+    lab.wait_until(lambda: answers(t), "an answer after the failure")
+    assert s.daemon.poll() is None
+
+
+def test_ports_that_come_and_go_under_traffic():
+    """A port is deleted and added again, twenty times, changing its type: its device is as before in between."""
+    s = started()
+    t = traffic(s)
+    for i in range(20):
+        s.vsctl("del-port", t.b.port)
+        lab.wait_until(lambda: not program_on(t.b.port), "the program is off")
+        kind = ("afxdp", "afxdp-nonpmd", "system")[i % 3]
+        s.vsctl("add-port", "br0", t.b.port, "--", "set", "Interface", t.b.port, "type=" + kind)
+        assert error(s, t.b.port) == ""
+        lab.wait_until(lambda: answers(t), "an answer through " + kind)
+    assert s.daemon.poll() is None
+
+
+def test_a_device_that_is_deleted():
+    """A device goes while packets come and go; others lose nothing, and its namesake may have its place."""
+    s = started()
+    t = traffic(s)
+    c = lab.Namespace("10.1.1.3/24")
+    s.vsctl("add-port", "br0", c.port, "--", "set", "Interface", c.port, AFXDP)
+    c.run("ping", "-c", "2", "-i", "0.2", "10.1.1.1")
+    flood = c.spawn("ping", "-i", "0.01", "10.1.1.1", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lab.sh("ip", "link", "del", c.port)
+    lab.wait_until(lambda: s.vsctl("get", "Interface", c.port, "link_state").strip() == "down", "it is said")
+    s.vsctl("del-port", c.port)
+    flood.kill()
+    lab.sh("ip", "link", "add", c.port, "type", "veth", "peer", "name", "eth0", "netns", c.name)
+    lab.sh("ip", "link", "set", c.port, "up")
+    c.run("ip", "address", "add", "10.1.1.3/24", "dev", "eth0")
+    c.run("ip", "link", "set", "eth0", "up")
+    s.vsctl("add-port", "br0", c.port, "--", "set", "Interface", c.port, AFXDP)
+    assert error(s, c.port) == ""
+    c.run("ping", "-c", "3", "-i", "0.2", "10.1.1.1")
+    assert t.lost() == 0
+
+
+def test_the_end_of_the_switch():
+    """However the switch ends, its programs are off the devices; the next one finds ports and packets."""
+    s = started()
+    t = traffic(s)
+    assert program_on(t.a.port) and program_on(t.b.port)
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        s.kill_daemon(sig)
+        lab.wait_until(lambda: not program_on(t.a.port) and not program_on(t.b.port), "the programs are off")
+        s.start_daemon()
+        lab.wait_until(lambda: answers(t), "an answer after signal %d" % sig)
+        assert program_on(t.a.port) and error(s, t.a.port) == ""
+
+
+def test_refusals():
+    """A device that is missing, settings that are wrong, a device that somebody else has: said in the row."""
+    s = started()
+    t = traffic(s)
+
+    def add(name, *settings):
+        s.vsctl("--if-exists", "del-port", name)
+        s.vsctl("add-port", "br0", name, "--", "set", "Interface", name, AFXDP, *settings, check=False)
+        return error(s, name)
+
+    assert add("nothere") == "could not open network device nothere (No such device)"
+    wrong = "%s: could not set configuration (Invalid argument)" % t.b.port
+    assert add(t.b.port, "options:n_rxq=17") == wrong
+    assert add(t.b.port, "options:xdp-mode=fast") == wrong
+    other = lab.Switch().start()
+    other.add_bridge("br0")
+    other.vsctl("add-port", "br0", t.a.port, "--", "set", "Interface", t.a.port, AFXDP, check=False)
+    assert "Device or resource busy" in error(other, t.a.port)
+    assert add(t.b.port) == ""
+    lab.wait_until(lambda: answers(t), "an answer")
