@@ -103,6 +103,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("dpif-netdev/pmd-sleep-show", "[dp]", 0, 1),
     c("dpif-netdev/pmd-stats-clear", "[-pmd core] [dp]", 0, 3),
     c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3),
+    c("dpif-netdev/pmd-txq-show", "[dp]", 0, 1),
     c("dpif-netdev/subtable-lookup-info-get", "", 0, 0),
     c("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2),
     c("dpif-netlink/dispatch-mode", "", 0, 0),

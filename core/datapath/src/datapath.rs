@@ -7,6 +7,7 @@ use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
 use crate::server::UpcallServer;
+use crate::steering::TxQueues;
 use crate::tally::{Event, SharedTally, Tally};
 use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
@@ -214,6 +215,32 @@ impl Datapath {
         self.shared.ports.store(Arc::new(ports));
         self.shared.changed();
         Ok(())
+    }
+
+    /// So many workers send: a port that has fewer tx queues shares them out among those that do.
+    pub fn set_senders(&self, senders: usize) {
+        let _one_at_a_time = self.shared.flows();
+        let mut ports = Ports::clone(&self.shared.ports.load());
+        if ports.senders != senders {
+            ports.senders = senders;
+            self.shared.ports.store(Arc::new(ports));
+            self.shared.changed();
+        }
+    }
+
+    /// Packets say by which of a port's tx queues they go; else the worker that sends them does. Whether that is new.
+    pub fn set_tx_hash(&self, no: PortNo, by_hash: bool) -> bool {
+        let same = |p: &Arc<Port>| p.is_by_hash() == by_hash;
+        let known = self.shared.ports.load().get(no.0).is_none_or(same);
+        !known && self.replace_port(no, |port| Some(Arc::new(port.steered(by_hash)))).is_ok()
+    }
+
+    /// Who sends by which tx queue of a port.
+    pub fn tx_queues(&self, no: PortNo, now: Millis) -> Option<TxQueues> {
+        let ports = self.shared.ports.load();
+        let port = ports.get(no.0)?;
+        let mode = port.tx_mode(ports.senders);
+        Some(TxQueues { mode, users: port.users.by_queue(port.txqs.len(), now) })
     }
 
     /// What the datapath counted at a port.

@@ -8,13 +8,14 @@ use crate::path::recent::{Recent, RecentByPort};
 use crate::path::transmit::{self, TX_BURST};
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
+use crate::steering::Taken;
 use crate::tally::Tally;
 use dpif::{DropReason, UpcallHandler};
 use flowcache::Unified;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::Lane;
-use units::{Cycles, WorkerId};
+use units::{Cycles, Millis, WorkerId};
 
 /// The control half, if it is there.
 pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
@@ -42,6 +43,12 @@ pub(crate) struct Engine {
     pub(crate) waiting: Vec<u32>,
     /// Which tx queue this worker uses.
     pub(crate) tx_queue: usize,
+    /// The tx queues that it has taken of ports that have too few.
+    pub(crate) taken: Taken,
+    /// A burst, by tx queue, of a port whose packets say by which they go.
+    pub(crate) parts: Vec<FrameBatch>,
+    /// The present turn.
+    pub(crate) now: Millis,
     /// Ports and control half, as they were when the poll began.
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
@@ -71,6 +78,9 @@ impl Engine {
             outputs: Vec::new(),
             waiting: Vec::new(),
             tx_queue,
+            taken: Taken::default(),
+            parts: Vec::new(),
+            now: Millis(0),
             ports: Arc::default(),
             handler: Arc::new(None),
             vlan_limit: 0,

@@ -56,6 +56,7 @@ pub mod ports;
 pub mod program;
 pub mod rxq;
 mod server;
+pub mod steering;
 pub mod tally;
 mod tuple;
 mod upcalls;
@@ -70,5 +71,7 @@ pub use crate::worker::Worker;
 
 #[cfg(test)]
 mod park_tests;
+#[cfg(test)]
+mod steering_tests;
 #[cfg(test)]
 mod tests;

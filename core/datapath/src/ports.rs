@@ -4,6 +4,7 @@
 //! where a port has one for every worker (the usual case) nobody ever waits.
 
 use crate::port::TxQueue;
+use crate::steering::{TxMode, Users};
 use dpif::PortStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,10 @@ pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
 pub struct Port {
     /// Its number.
     pub no: PortNo,
-    pub(crate) txqs: Vec<Mutex<Box<dyn TxQueue>>>,
+    pub(crate) txqs: Arc<[Mutex<Box<dyn TxQueue>>]>,
+    /// Packets say by which queue they go.
+    by_hash: bool,
+    pub(crate) users: Arc<Users>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -45,12 +49,35 @@ impl Counter {
 impl Port {
     /// A port that sends by these queues. One that has none drops what it is given.
     pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
-        Port { no, txqs: txqs.into_iter().map(Mutex::new).collect(), counters: Arc::default() }
+        let txqs = txqs.into_iter().map(Mutex::new).collect::<Vec<_>>();
+        Port { no, txqs: txqs.into(), by_hash: false, users: Arc::default(), counters: Arc::default() }
     }
 
     /// The same port with other tx queues.
     pub(crate) fn with_queues(&self, txqs: Vec<Box<dyn TxQueue>>) -> Port {
-        Port { counters: Arc::clone(&self.counters), ..Port::new(self.no, txqs) }
+        Port { counters: Arc::clone(&self.counters), by_hash: self.by_hash, ..Port::new(self.no, txqs) }
+    }
+
+    /// The same port; packets say (or do not) by which queue they go.
+    pub(crate) fn steered(&self, by_hash: bool) -> Port {
+        let (txqs, users, counters) = (&self.txqs, &self.users, &self.counters);
+        let (txqs, users, counters) = (Arc::clone(txqs), Arc::clone(users), Arc::clone(counters));
+        Port { no: self.no, txqs, by_hash, users, counters }
+    }
+
+    pub(crate) fn is_by_hash(&self) -> bool {
+        self.by_hash
+    }
+
+    /// How its tx queues are shared by so many workers.
+    #[inline]
+    pub(crate) fn tx_mode(&self, senders: usize) -> TxMode {
+        match self.txqs.len() {
+            // One queue is the same for all packets.
+            2.. if self.by_hash => TxMode::Hash,
+            n if n >= senders => TxMode::Static,
+            _ => TxMode::Xps,
+        }
     }
 
     /// What was counted at this port.
@@ -71,6 +98,8 @@ impl Port {
 #[derive(Clone, Default)]
 pub struct Ports {
     by_no: Vec<Option<Arc<Port>>>,
+    /// How many workers send.
+    pub(crate) senders: usize,
 }
 
 impl Ports {

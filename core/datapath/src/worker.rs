@@ -42,7 +42,6 @@ pub struct Worker {
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<(Cycles, bool)>,
-    now: Millis,
     /// The version of the snapshots that the engine holds; 0: none.
     seen: u64,
     /// What it holds instead while it rests.
@@ -60,7 +59,6 @@ impl Worker {
             published: shared.add_tally(id),
             lane_slot,
             last: None,
-            now: Millis(0),
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
             shared,
@@ -231,7 +229,7 @@ impl Worker {
 
     #[inline]
     fn begin(&mut self, now: Millis) {
-        self.now = now;
+        self.engine.now = now;
         let version = self.shared.version.load(Ordering::Acquire);
         if version != self.seen {
             self.look(version);
@@ -274,7 +272,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         park::abandon(&mut self.engine, None);
         self.published.store(&self.engine.tally);
-        let credits = self.shared.flows().remove_lane(self.lane_slot, self.now);
+        let credits = self.shared.flows().remove_lane(self.lane_slot, self.engine.now);
         crate::flows::credit(credits);
         self.shared.remove_tally(&self.published);
     }

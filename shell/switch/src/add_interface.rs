@@ -1,6 +1,6 @@
 //! Adding one device to a bridge, and changing one that is there.
 
-use crate::backer::AddError;
+use crate::backer::{AddError, Backer};
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
@@ -9,8 +9,11 @@ use flow::text::address::parse_mac;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
 use openflow::port::PortReason;
+use runtime::Module;
 use std::collections::BTreeMap;
-use units::{CoreId, QueueId};
+use units::{CoreId, PortNo, QueueId};
+
+static DPIF: Module = Module::new("dpif_netdev");
 
 /// What a row wants: the bridge's configuration, the name of the Port row, the interface.
 fn wanted<'a>(
@@ -89,6 +92,7 @@ fn open(
             AddError::Device(e) => e.to_string(),
         })?;
         backer.workers.pin(number, affinity(interface));
+        steer(backer, number, interface);
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
@@ -176,6 +180,15 @@ fn affinity(interface: &InterfaceConfig) -> BTreeMap<QueueId, CoreId> {
     })
 }
 
+/// `tx-steering`: by which tx queues packets go.
+fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
+    let by_hash = interface.other_config.get("tx-steering").is_some_and(|v| v == "hash");
+    if backer.datapath.set_tx_hash(number, by_hash) {
+        let (name, mode) = (&interface.name, if by_hash { "hash" } else { "thread" });
+        runtime::info!(DPIF, "{name}: Tx packet steering mode has been set to '{mode}'.");
+    }
+}
+
 /// `options:peer` of a patch port.
 fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
@@ -222,6 +235,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
             }
             if let Some(backer) = backer {
                 backer.workers.pin(*number, affinity(interface));
+                steer(backer, *number, interface);
                 backer.workers.set_numa(*number, netdev.numa_id());
             }
             request_mtu(&mut **netdev, interface);

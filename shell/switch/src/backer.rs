@@ -187,6 +187,7 @@ impl Backer {
     /// Its queues were replaced: workers take the new ones.
     pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
         self.workers.take_back(number);
+        let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
         self.give_queues(number, netdev);
     }
 

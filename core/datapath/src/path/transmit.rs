@@ -5,6 +5,7 @@
 use crate::engine::Engine;
 use crate::port::FrameBatch;
 use crate::ports::Port;
+use crate::steering::{self, TxMode};
 use crate::tally::Event;
 use dpif::DropReason;
 use std::sync::PoisonError;
@@ -34,17 +35,47 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
 }
 
 fn burst(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
-    let n = frames.len() as u64;
-    let Some(queue) = port.txqs.get(engine.tx_queue % port.txqs.len().max(1)) else {
-        engine.tally.drop(DropReason::TxFailed, n);
+    let queues = port.txqs.len();
+    if queues == 0 {
+        engine.tally.drop(DropReason::TxFailed, frames.len() as u64);
         return;
-    };
+    }
+    engine.tally.add(Event::OutputBatches, 1);
+    match port.tx_mode(engine.ports.senders) {
+        TxMode::Static => by_queue(engine, port, engine.tx_queue % queues, frames),
+        TxMode::Xps => {
+            let queue = engine.taken.queue(port.no.0, &port.users, queues, engine.id, engine.now);
+            by_queue(engine, port, queue, frames);
+        }
+        TxMode::Hash => by_hash(engine, port, frames),
+    }
+}
+
+/// Each frame goes by the queue that its hash says.
+fn by_hash(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
+    let queues = port.txqs.len();
+    let mut parts = std::mem::take(&mut engine.parts);
+    if parts.len() < queues {
+        parts.resize_with(queues, Vec::new);
+    }
+    for frame in frames.drain(..) {
+        parts[steering::by_hash(frame.bytes(), queues)].push(frame);
+    }
+    for (queue, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_empty()) {
+        by_queue(engine, port, queue, part);
+        engine.pool.free_all(part);
+    }
+    engine.parts = parts;
+}
+
+fn by_queue(engine: &mut Engine, port: &Port, queue: usize, frames: &mut FrameBatch) {
+    let n = frames.len() as u64;
+    let queue = &port.txqs[queue];
     let result = queue.lock().unwrap_or_else(PoisonError::into_inner).tx(frames);
     let sent = u64::from(result.sent).min(n);
     let too_long = u64::from(result.too_long).min(n - sent);
     let failed = n - sent - too_long;
     engine.tally.add(Event::Sent, sent);
-    engine.tally.add(Event::OutputBatches, 1);
     engine.tally.drop(DropReason::TxTooLong, too_long);
     engine.tally.drop(DropReason::TxFailed, failed);
     port.counters.tx.add(sent, result.sent_bytes);

@@ -22,6 +22,7 @@ mod pmd;
 mod pmd_impl;
 mod pmd_perf;
 mod pmd_perf_log;
+mod pmd_txq;
 mod time;
 mod trace;
 mod trace_args;
@@ -108,6 +109,7 @@ const OFFERED: &[&str] = &[
     "dpif-netdev/pmd-sleep-show",
     "dpif-netdev/pmd-stats-clear",
     "dpif-netdev/pmd-stats-show",
+    "dpif-netdev/pmd-txq-show",
     "dpif-netdev/subtable-lookup-info-get",
     "dpif-netdev/subtable-lookup-prio-set",
     "dpif/dump-dps",

@@ -1,7 +1,7 @@
 //! `dpif-netdev/*`: what the workers do.
 
 use super::pmd_perf::{Measured, Wanted};
-use super::{Answer, pmd_impl, pmd_perf_log, unknown};
+use super::{Answer, pmd_impl, pmd_perf_log, pmd_txq, unknown};
 use crate::backer::Backer;
 use crate::cycles;
 use crate::port::Backing;
@@ -54,6 +54,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         }
         "dpif-netdev/pmd-perf-show" => perf_show(&asked, &wanted, now).into(),
         "dpif-netdev/pmd-sleep-show" => sleep_show(&asked).into(),
+        "dpif-netdev/pmd-txq-show" => pmd_txq::show(asked.backer, now).into(),
         "dpif-netdev/pmd-rxq-show" => rxq_show(switch, &asked).into(),
         _ => unknown(name),
     });

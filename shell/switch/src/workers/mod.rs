@@ -317,6 +317,7 @@ impl Workers {
                 let _ = thread.join();
             }
         }
+        datapath.set_senders(self.seats.len());
         for (n, seat) in self.seats.values().enumerate() {
             seat.mailbox.post(Order::TxQueue(n));
         }

@@ -1,0 +1,204 @@
+//! By which of a port's tx queues a worker sends.
+//!
+//! Where a port has a queue for each worker, each has its own. Where it has fewer, a worker takes the one that fewest
+//! use, and lets go of it when it has not sent for half a second: who takes a queue looks who has become idle, so nobody
+//! has to come back to let go. A port can also be told to spread packets over all queues by a hash of their 5-tuple,
+//! whoever sends them.
+//!
+//! Whatever the way, a worker's packets of one flow go by one queue for as long as it sends them, so they keep their order.
+//!
+//! **Threads**: each worker has its own [`Taken`]; the list of a port is behind a lock that is taken when a worker takes
+//! a queue, not when it sends.
+
+use crate::packet::Meta;
+use crate::tuple::tuple;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Millis, WorkerId};
+
+/// Who has not sent for so long has no queue any more.
+const IDLE: Millis = Millis(500);
+
+/// How a port's tx queues are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TxMode {
+    /// Each worker has its own.
+    Static,
+    /// A worker takes the one that fewest use, while it sends.
+    Xps,
+    /// The packet says which.
+    Hash,
+}
+
+impl TxMode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            TxMode::Static => "static",
+            TxMode::Xps => "xps",
+            TxMode::Hash => "hash",
+        }
+    }
+}
+
+/// The tx queues of a port, for tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxQueues {
+    /// How they are shared.
+    pub mode: TxMode,
+    /// For each queue, the workers that have taken it (`TxMode::Xps`).
+    pub users: Vec<Vec<WorkerId>>,
+}
+
+#[derive(Debug)]
+struct User {
+    worker: WorkerId,
+    queue: usize,
+    /// When it last sent.
+    last: Arc<AtomicU64>,
+}
+
+impl User {
+    fn is_idle(&self, now: Millis) -> bool {
+        now.since(Millis(self.last.load(Ordering::Relaxed))) >= IDLE
+    }
+}
+
+/// Who has taken which queue of a port.
+#[derive(Debug, Default)]
+pub(crate) struct Users(Mutex<Vec<User>>);
+
+impl Users {
+    fn lock(&self) -> MutexGuard<'_, Vec<User>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one of `queues` queues; what the worker had before goes back.
+    fn take(&self, worker: WorkerId, queues: usize, last: &Arc<AtomicU64>, now: Millis) -> usize {
+        let mut users = self.lock();
+        users.retain(|u| !Arc::ptr_eq(&u.last, last) && !u.is_idle(now));
+        let used = |queue: &usize| users.iter().filter(|u| u.queue == *queue).count();
+        let queue = (0..queues).min_by_key(used).unwrap_or(0);
+        last.store(now.0, Ordering::Relaxed);
+        users.push(User { worker, queue, last: Arc::clone(last) });
+        queue
+    }
+
+    /// Who has each of `queues` queues.
+    pub(crate) fn by_queue(&self, queues: usize, now: Millis) -> Vec<Vec<WorkerId>> {
+        let mut out = vec![Vec::new(); queues];
+        for user in self.lock().iter().filter(|u| !u.is_idle(now)) {
+            out.get_mut(user.queue).into_iter().for_each(|list| list.push(user.worker));
+        }
+        out.iter_mut().for_each(|list| list.sort_unstable());
+        out
+    }
+}
+
+/// What a worker has of one port.
+#[derive(Debug)]
+struct Use {
+    /// Whose queue it is: a port that got new queues has a new list.
+    users: Arc<Users>,
+    queue: usize,
+    last: Arc<AtomicU64>,
+}
+
+/// What one worker has taken, by port number.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Vec<Option<Use>>);
+
+impl Taken {
+    /// The queue by which to send now.
+    #[inline]
+    pub(crate) fn queue(
+        &mut self,
+        port: u32,
+        users: &Arc<Users>,
+        queues: usize,
+        worker: WorkerId,
+        now: Millis,
+    ) -> usize {
+        if let Some(Some(taken)) = self.0.get(port as usize)
+            && Arc::ptr_eq(&taken.users, users)
+            && now.since(Millis(taken.last.load(Ordering::Relaxed))) < IDLE
+        {
+            taken.last.store(now.0, Ordering::Relaxed);
+            return taken.queue;
+        }
+        self.take(port, users, queues, worker, now)
+    }
+
+    #[cold]
+    fn take(&mut self, port: u32, users: &Arc<Users>, queues: usize, worker: WorkerId, now: Millis) -> usize {
+        let at = port as usize;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        let last = self.0[at].take().map(|taken| taken.last).unwrap_or_default();
+        let queue = users.take(worker, queues, &last, now);
+        self.0[at] = Some(Use { users: Arc::clone(users), queue, last });
+        queue
+    }
+}
+
+/// Which of `queues` queues a packet goes by that is spread by its hash.
+pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
+    (tuple(packet, &Meta::received(0), 0) % queues.max(1) as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Workers that send by a port of two queues, at an instant.
+    struct Bench {
+        users: Arc<Users>,
+        workers: Vec<Taken>,
+    }
+
+    impl Bench {
+        fn new(workers: usize) -> Bench {
+            Bench { users: Arc::default(), workers: (0..workers).map(|_| Taken::default()).collect() }
+        }
+
+        fn send(&mut self, worker: usize, now: u64) -> usize {
+            self.workers[worker].queue(3, &self.users, 2, WorkerId(worker as u16), Millis(now))
+        }
+
+        fn users(&self, now: u64) -> Vec<Vec<u16>> {
+            let of = |list: Vec<WorkerId>| list.into_iter().map(|w| w.0).collect();
+            self.users.by_queue(2, Millis(now)).into_iter().map(of).collect()
+        }
+    }
+
+    #[test]
+    fn a_worker_takes_the_queue_that_fewest_use() {
+        let mut bench = Bench::new(4);
+        assert_eq!([0, 1, 2, 3].map(|w| bench.send(w, 1000)), [0, 1, 0, 1]);
+        assert_eq!(bench.users(1000), [[0, 2], [1, 3]]);
+        // It keeps it while it sends.
+        assert_eq!((1..20).map(|i| bench.send(2, 1000 + 100 * i)).max(), Some(0));
+    }
+
+    #[test]
+    fn who_does_not_send_for_half_a_second_has_none() {
+        let mut bench = Bench::new(3);
+        assert_eq!([0, 1].map(|w| bench.send(w, 1000)), [0, 1]);
+        assert_eq!(bench.send(1, 1400), 1);
+        assert_eq!(bench.users(1500), [vec![], vec![1]]);
+        assert_eq!((bench.send(2, 1500), bench.send(0, 1600)), (0, 0));
+        assert_eq!(bench.users(1600), [vec![0, 2], vec![1]]);
+        // An idle one takes what is best then.
+        assert_eq!(bench.send(1, 1901), 1);
+        assert_eq!((bench.send(0, 2400), bench.send(2, 2400)), (0, 0));
+    }
+
+    #[test]
+    fn new_queues_are_taken_anew() {
+        let mut bench = Bench::new(2);
+        assert_eq!([0, 1].map(|w| bench.send(w, 1000)), [0, 1]);
+        bench.users = Arc::default();
+        assert_eq!([1, 0].map(|w| bench.send(w, 1001)), [0, 1]);
+    }
+}
