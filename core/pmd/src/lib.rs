@@ -3,6 +3,7 @@
 //! * [`cores`]: which cores poll (`pmd-cpu-mask`).
 //! * [`affinity`]: queues that an administrator pinned (`pmd-rxq-affinity`).
 //! * [`assign`]: which rx queue goes to which core (`pmd-rxq-assign`, `pmd-rxq-isolate`).
+//! * [`balance`]: whether to do that anew because a core has too much to do (`pmd-auto-lb`).
 //! * [`load`]: how busy queues and cores were in the last minute.
 //! * [`metrics`]: what every turn of a thread took, while somebody wants to know.
 //! * [`sleep`]: how long a thread that finds nothing sleeps.
@@ -11,6 +12,7 @@
 
 pub mod affinity;
 pub mod assign;
+pub mod balance;
 pub mod cores;
 pub mod load;
 pub mod metrics;

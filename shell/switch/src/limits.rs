@@ -9,7 +9,6 @@ use units::Millis;
 
 /// Settings that Open vSwitch has and that have no effect here, or not yet.
 const WITHOUT_EFFECT: &[&str] = &[
-    "pmd-auto-lb",
     "emc-insert-inv-prob",
     "smc-enable",
     "tx-flush-interval",

@@ -9,6 +9,7 @@ use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use crate::workers::Polling;
 use netdev::device::Netdev;
+use pmd::balance::Settings;
 use pmd::{Algorithm, SleepMax};
 use runtime::Module;
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ fn read(config: &BTreeMap<String, String>) -> Polling {
         algorithm,
         isolate,
         metrics: flag("pmd-perf-metrics", false),
+        balance: Settings::parse(|key| config.get(key).map(String::as_str)),
     }
 }
 

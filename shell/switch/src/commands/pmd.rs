@@ -249,7 +249,7 @@ fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
         let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
         rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
         let load = workers.load(place.id).cloned().unwrap_or_default();
-        let all = load.all.last() * intervals as u64;
+        let all = load.elapsed() * intervals as u64;
         text += &thread_text(&Thread { place, rxqs, cycles: (all, load.busy.sum(intervals).min(all)) });
     }
     text

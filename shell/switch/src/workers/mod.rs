@@ -4,6 +4,7 @@
 //! ```text
 //! Workers (here, main thread)   seats and ports; reconfigure() says who polls what (core/pmd decides)
 //!   ├ ports.rs     the ports and their queues, as the main thread knows them
+//!   ├ balance.rs   queues are given out anew when a core has too much to do
 //!   ├ mailbox.rs   orders to a worker; one relaxed load tells that there are none
 //!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
 //!   ├ metrics.rs   what every turn was like, while somebody wants to know
@@ -16,6 +17,7 @@
 //! In dummy mode time is virtual and scheduling must not show: the main loop polls every worker until none has
 //! anything to do, at each of its turns. The workers of poll-mode ports are there all the same.
 
+mod balance;
 mod desk;
 mod mailbox;
 mod metrics;
@@ -25,11 +27,12 @@ mod threads;
 pub use ports::{PolledPort, RxqView};
 
 use crate::cycles;
-use datapath::{Datapath, Event, Worker};
+use datapath::{Datapath, Worker};
 use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
 use metrics::{Metrics, SharedRecorder};
 use netdev::device::RxHandle;
+use pmd::balance::{Balancer, Overload, Settings};
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
 use pmd::{Algorithm, Core, History, SleepMax, Topology};
@@ -40,7 +43,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId, WorkerId};
+use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
 
 static LOG: Module = Module::new("dpif_netdev");
 
@@ -78,11 +81,19 @@ pub struct Polling {
     pub isolate: bool,
     /// `pmd-perf-metrics`
     pub metrics: bool,
+    /// `pmd-auto-lb` and what belongs to it.
+    pub balance: Settings,
 }
 
 impl Default for Polling {
     fn default() -> Polling {
-        Polling { mask: None, algorithm: Algorithm::default(), isolate: true, metrics: false }
+        Polling {
+            mask: None,
+            algorithm: Algorithm::default(),
+            isolate: true,
+            metrics: false,
+            balance: Settings::default(),
+        }
     }
 }
 
@@ -115,6 +126,16 @@ pub struct SeatLoad {
     pub busy: History,
     /// Cycles of all turns.
     pub all: History,
+    /// Cycles that it slept.
+    asleep: History,
+    overload: Overload,
+}
+
+impl SeatLoad {
+    /// Cycles that passed in the last interval.
+    pub fn elapsed(&self) -> u64 {
+        self.all.last() + self.asleep.last()
+    }
 }
 
 /// A worker on a thread of its own lets handler threads translate for it.
@@ -137,6 +158,7 @@ pub struct Workers {
     /// There is something for `reconfigure` to do.
     due: bool,
     ticker: Ticker,
+    balancer: Balancer,
     /// As of the last `tick`.
     now: Millis,
 }
@@ -175,6 +197,7 @@ impl Workers {
             ports: Ports::default(),
             due: false,
             ticker: Ticker::default(),
+            balancer: Balancer::default(),
             now: Millis(0),
         }
     }
@@ -185,6 +208,7 @@ impl Workers {
         self.due |= scheduling(&self.polling) != scheduling(polling);
         self.polling = polling.clone();
         self.record(polling.metrics);
+        self.set_balance(polling.balance);
     }
 
     /// How long poll threads may sleep; tells the log.
@@ -289,6 +313,7 @@ impl Workers {
         if !std::mem::take(&mut self.due) {
             return;
         }
+        self.balancer.changed();
         let wanted = self.wanted(false);
         wanted.warnings.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
         let surplus: Vec<WorkerId> = self
@@ -459,19 +484,13 @@ impl Workers {
         self.seats.values().map(|s| s.place).collect()
     }
 
-    /// Remembers how busy queues and workers were, whenever an interval has ended.
+    /// Remembers how busy queues and workers were, whenever an interval has ended, and heeds it.
     pub fn tick(&mut self, datapath: &Datapath, now: Millis) {
         self.now = now;
-        if !self.ticker.due(now) {
-            return;
+        if self.ticker.due(now) {
+            self.sample(datapath);
         }
-        self.ports.sample();
-        for (id, seat) in &mut self.seats {
-            let tally = datapath.worker_tally(*id);
-            let busy = tally.get(Event::BusyCycles);
-            seat.load.busy.sample(Cycles(busy));
-            seat.load.all.sample(Cycles(busy + tally.get(Event::IdleCycles)));
-        }
+        self.balance(now);
     }
 
     /// How busy a worker was.

@@ -126,6 +126,11 @@ impl Ports {
         queues.enumerate().map(move |(i, q)| (number(i), owner(q)))
     }
 
+    /// Who has a queue.
+    pub(super) fn owner(&self, (no, id): Key) -> Option<WorkerId> {
+        self.queues_of(no).nth(usize::from(id.0)).and_then(|(_, owner)| owner)
+    }
+
     pub(super) fn home_mut(&mut self, (no, id): Key) -> Option<&mut Home> {
         self.by_no.get_mut(&no)?.queues.get_mut(usize::from(id.0)).map(|q| &mut q.home)
     }

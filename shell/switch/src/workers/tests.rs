@@ -1,8 +1,8 @@
 //! Queues change hands under load: nothing is lost, nothing overtakes, nobody waits.
 
 use super::*;
-use datapath::Config;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use datapath::{Config, Event};
 use dpif::{DpAction, NoOwner};
 use flow::Flow;
 use flow::compose::compose;

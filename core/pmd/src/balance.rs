@@ -1,0 +1,359 @@
+//! `pmd-auto-lb`: whether to give the queues out anew because some core has too much to do.
+//!
+//! Three things must come together, as in Open vSwitch 3.7. A core was busy for a whole minute. The last look at it is
+//! some minutes ago. And giving the queues out anew, tried on paper, makes the loads of the cores of a node more equal by
+//! so many percent of their variance.
+
+use crate::assign::{Algorithm, Rxq, assign};
+use crate::cores::Core;
+use crate::load::{INTERVALS, variance};
+use std::collections::{BTreeMap, BTreeSet};
+use units::{CoreId, Millis, NumaId};
+
+const MINUTE: Millis = Millis::from_secs(60);
+/// The longest interval between two looks, in minutes.
+const MINUTES_MAX: u64 = 20_000;
+
+/// What the database says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `pmd-auto-lb`
+    pub on: bool,
+    /// `pmd-auto-lb-load-threshold`: a core that is busy for so many percent of the time has too much to do.
+    pub load: u8,
+    /// `pmd-auto-lb-improvement-threshold`: so many percent less variance are worth the change.
+    pub improvement: u8,
+    /// `pmd-auto-lb-rebal-interval`: minutes between two looks.
+    pub minutes: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { on: false, load: 95, improvement: 25, minutes: 1 }
+    }
+}
+
+impl Settings {
+    /// From the columns that have these names. What is out of range counts for its default.
+    pub fn parse<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Settings {
+        let default = Settings::default();
+        let percent =
+            |key: &str, or| get(key).and_then(|v| v.parse().ok()).filter(|n| *n <= 100).unwrap_or(or);
+        let minutes = get("pmd-auto-lb-rebal-interval").and_then(|v| v.parse().ok());
+        Settings {
+            on: get("pmd-auto-lb") == Some("true"),
+            load: percent("pmd-auto-lb-load-threshold", default.load),
+            improvement: percent("pmd-auto-lb-improvement-threshold", default.improvement),
+            minutes: minutes.filter(|n| *n <= MINUTES_MAX).unwrap_or(default.minutes).max(1),
+        }
+    }
+}
+
+/// For how long a core has had too much to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overload {
+    intervals: usize,
+}
+
+impl Overload {
+    /// An interval ended in which so many of all cycles were spent on packets.
+    pub fn interval(&mut self, busy: u64, all: u64, threshold: u8) {
+        let percent = (u128::from(busy) * 100).checked_div(u128::from(all)).unwrap_or(0);
+        self.intervals = if percent >= u128::from(threshold) { self.intervals + 1 } else { 0 };
+    }
+
+    /// For a minute.
+    pub fn lasts(&self) -> bool {
+        self.intervals >= INTERVALS
+    }
+}
+
+/// A core that polls, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Polling {
+    /// Which.
+    pub core: Core,
+    /// It polls pinned queues only.
+    pub isolated: bool,
+    /// Cycles of the last interval.
+    pub cycles: u64,
+}
+
+/// Decides when to look, and whether a look can lead anywhere.
+#[derive(Clone, Debug, Default)]
+pub struct Balancer {
+    /// `None`: nobody said anything yet.
+    settings: Option<Settings>,
+    /// When it last looked.
+    last: Option<Millis>,
+    /// Whether a trial on paper makes sense; `None`: something has changed since that was found out.
+    promising: Option<bool>,
+}
+
+impl Balancer {
+    /// What is in force.
+    pub fn settings(&self) -> Settings {
+        self.settings.unwrap_or_default()
+    }
+
+    /// Other settings; what is to be logged.
+    pub fn configure(&mut self, new: Settings) -> Vec<String> {
+        let old = self.settings.replace(new);
+        let differs = |part: fn(&Settings) -> u64| old.as_ref().map(part) != Some(part(&new));
+        let mut lines = Vec::new();
+        if differs(|s| s.minutes) {
+            lines.push(format!("interval set to {} mins", new.minutes));
+        }
+        if differs(|s| s.improvement.into()) {
+            lines.push(format!("improvement threshold set to {}%", new.improvement));
+        }
+        if differs(|s| s.load.into()) {
+            lines.push(format!("load threshold set to {}%", new.load));
+        }
+        if !lines.is_empty() || differs(|s| s.on.into()) {
+            lines.push(match new.on {
+                true => format!(
+                    "is enabled, interval {} mins, pmd load threshold {}%, improvement threshold {}%.",
+                    new.minutes, new.load, new.improvement
+                ),
+                false => "is disabled.".to_owned(),
+            });
+        }
+        if !new.on {
+            self.last = None;
+        }
+        lines.iter().map(|l| format!("PMD auto load balance {l}")).collect()
+    }
+
+    /// Cores, queues or the way they are given out have changed.
+    pub fn changed(&mut self) {
+        self.promising = None;
+    }
+
+    /// Whether it is time for a look. Begins the next interval.
+    pub fn is_time(&mut self, now: Millis) -> bool {
+        let Settings { on, minutes, .. } = self.settings();
+        let interval = Millis(MINUTE.0 * minutes);
+        let time = on && self.last.is_some_and(|last| last + interval < now);
+        if on && (time || self.last.is_none()) {
+            self.last = Some(now);
+        }
+        time
+    }
+
+    /// Whether giving out anew can change anything; else why not. `queues`: how many each core polls.
+    pub fn is_promising(
+        &mut self,
+        algorithm: Algorithm,
+        cores: &[(Polling, usize)],
+    ) -> Result<(), &'static str> {
+        match self.promising {
+            Some(true) => return Ok(()),
+            Some(false) => return Err("no configuration changes since last check."),
+            None => {}
+        }
+        let free = || cores.iter().filter(|(core, _)| !core.isolated);
+        let found = if algorithm == Algorithm::RoundRobin {
+            Err("pmd-rxq-assign=roundrobin assignment type configured.")
+        } else if free().count() < 2 || free().all(|(_, queues)| *queues < 2) {
+            Err("not enough non-isolated PMDs or RxQs.")
+        } else {
+            Ok(())
+        };
+        self.promising = Some(found.is_ok());
+        found
+    }
+}
+
+/// What a trial on paper showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trial {
+    /// It is worth it.
+    pub worthwhile: bool,
+    /// How that was found, for the log.
+    pub lines: Vec<String>,
+}
+
+/// Gives the queues out on paper. `owners`: who polls each of them now.
+pub fn try_out(
+    cores: &[Polling],
+    rxqs: &[Rxq],
+    owners: &[Option<CoreId>],
+    how: (Algorithm, bool),
+    threshold: u8,
+) -> Trial {
+    let all: Vec<Core> = cores.iter().map(|c| c.core).collect();
+    let estimate = assign(&all, rxqs, how.0, how.1);
+    let mut lines: Vec<String> = estimate.notes.into_iter().map(|n| n.text).collect();
+    let nodes: BTreeSet<NumaId> = all.iter().map(|c| c.numa).collect();
+    if estimate.cross_numa && nodes.len() > 1 {
+        lines.push(
+            "PMD auto load balance detected cross-numa polling with multiple numa nodes. Unable to accurately estimate."
+                .to_owned(),
+        );
+        return Trial { worthwhile: false, lines };
+    }
+    let mut load: BTreeMap<CoreId, u64> = BTreeMap::new();
+    for (rxq, owner) in rxqs.iter().zip(owners) {
+        owner.iter().for_each(|core| *load.entry(*core).or_insert(0) += rxq.cycles);
+    }
+    let isolated = cores.iter().filter(|c| c.isolated).map(|c| c.core.id).collect();
+    let mut worthwhile = false;
+    for node in nodes {
+        let (now, then) = (
+            unevenness(cores, node, &isolated, &load),
+            unevenness(cores, node, &estimate.isolated, &estimate.load),
+        );
+        let improvement = (now.saturating_sub(then) * 100).checked_div(now).unwrap_or(0);
+        lines.push(format!(
+            "Numa node {}. Current variance {now} Estimated variance {then}. Variance improvement {improvement}%.",
+            node.0
+        ));
+        worthwhile |= improvement >= u64::from(threshold);
+    }
+    let met = if worthwhile { "met" } else { "not met" };
+    lines.push(format!("PMD load variance improvement threshold {threshold}% is {met}."));
+    Trial { worthwhile, lines }
+}
+
+/// The variance of how busy the cores of a node are that do not poll pinned queues only.
+fn unevenness(
+    cores: &[Polling],
+    node: NumaId,
+    isolated: &BTreeSet<CoreId>,
+    load: &BTreeMap<CoreId, u64>,
+) -> u64 {
+    let busy = |c: &Polling| {
+        let minute = u128::from(c.cycles) * INTERVALS as u128;
+        let load = u128::from(load.get(&c.core.id).copied().unwrap_or(0));
+        (load * 100).checked_div(minute).unwrap_or(0) as u64
+    };
+    let here = cores.iter().filter(|c| c.core.numa == node && !isolated.contains(&c.core.id));
+    variance(&here.map(busy).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::{PortNo, QueueId};
+
+    const HOW: (Algorithm, bool) = (Algorithm::Cycles, true);
+
+    fn polling(id: u32, numa: u32) -> Polling {
+        let core = Core { id: CoreId(id), numa: NumaId(numa) };
+        Polling { core, isolated: false, cycles: 1000 }
+    }
+
+    fn rxq(queue: u16, cycles: u64) -> Rxq {
+        let (no, queue) = (PortNo(1), QueueId(queue));
+        Rxq { port: "p".to_owned(), no, queue, numa: NumaId(0), cycles, pinned: None }
+    }
+
+    fn on() -> Balancer {
+        let mut balancer = Balancer::default();
+        balancer.configure(Settings { on: true, ..Settings::default() });
+        balancer
+    }
+
+    #[test]
+    fn settings_and_their_bounds() {
+        let of = |pairs: &'static [(&str, &str)]| {
+            Settings::parse(|key| pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v))
+        };
+        assert_eq!(of(&[]), Settings::default());
+        let all = of(&[
+            ("pmd-auto-lb", "true"),
+            ("pmd-auto-lb-load-threshold", "0"),
+            ("pmd-auto-lb-improvement-threshold", "100"),
+            ("pmd-auto-lb-rebal-interval", "20000"),
+        ]);
+        assert_eq!(all, Settings { on: true, load: 0, improvement: 100, minutes: 20_000 });
+        for bad in ["101", "-1", "x"] {
+            let get = |key: &str| key.ends_with("threshold").then_some(bad);
+            assert_eq!(Settings::parse(get), Settings::default());
+        }
+        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "0")]).minutes, 1);
+        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "20001")]).minutes, 1);
+    }
+
+    #[test]
+    fn what_changes_is_told() {
+        let mut balancer = Balancer::default();
+        let lines = balancer.configure(Settings::default());
+        assert_eq!(lines.first().unwrap(), "PMD auto load balance interval set to 1 mins");
+        assert_eq!((lines.len(), lines.last().unwrap().as_str()), (4, "PMD auto load balance is disabled."));
+        assert!(balancer.configure(Settings::default()).is_empty());
+        assert_eq!(
+            balancer.configure(Settings { on: true, load: 80, improvement: 50, minutes: 1 }),
+            [
+                "PMD auto load balance improvement threshold set to 50%",
+                "PMD auto load balance load threshold set to 80%",
+                "PMD auto load balance is enabled, interval 1 mins, pmd load threshold 80%, improvement threshold 50%."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_minute_of_overload_is_one() {
+        let mut overload = Overload::default();
+        (0..11).for_each(|_| overload.interval(95, 100, 95));
+        assert!(!overload.lasts());
+        overload.interval(96, 100, 95);
+        assert!(overload.lasts());
+        overload.interval(94, 100, 95);
+        assert!(!overload.lasts());
+        (0..12).for_each(|_| overload.interval(0, 0, 0));
+        assert!(overload.lasts());
+    }
+
+    #[test]
+    fn it_looks_once_an_interval() {
+        let mut balancer = on();
+        assert!(!balancer.is_time(Millis(1000)) && !balancer.is_time(Millis(61_000)));
+        assert!(balancer.is_time(Millis(61_001)) && !balancer.is_time(Millis(61_002)));
+        balancer.configure(Settings::default());
+        assert!(!balancer.is_time(Millis(1_000_000)));
+    }
+
+    #[test]
+    fn what_cannot_change_anything_is_not_tried() {
+        let mut balancer = on();
+        let two = [(polling(0, 0), 1), (polling(1, 0), 2)];
+        assert!(balancer.is_promising(Algorithm::RoundRobin, &two).unwrap_err().contains("roundrobin"));
+        assert!(balancer.is_promising(Algorithm::Cycles, &two).unwrap_err().starts_with("no configuration"));
+        balancer.changed();
+        assert_eq!(balancer.is_promising(Algorithm::Cycles, &two), Ok(()));
+        let isolated = Polling { isolated: true, ..polling(1, 0) };
+        for cores in [&two[1..], &[(polling(0, 0), 1), (polling(1, 0), 1)], &[two[1], (isolated, 3)]] {
+            balancer.changed();
+            assert!(balancer.is_promising(Algorithm::Cycles, cores).unwrap_err().starts_with("not enough"));
+        }
+    }
+
+    #[test]
+    fn two_busy_queues_of_one_core_are_worth_a_change() {
+        let cores = [polling(0, 0), polling(1, 0)];
+        let rxqs = [rxq(0, 6000), rxq(1, 6000), rxq(2, 0)];
+        let here = [Some(CoreId(0)), Some(CoreId(0)), Some(CoreId(1))];
+        let trial = try_out(&cores, &rxqs, &here, HOW, 50);
+        assert!(trial.worthwhile);
+        assert!(trial.lines.contains(
+            &"Numa node 0. Current variance 2500 Estimated variance 0. Variance improvement 100%.".to_owned()
+        ));
+        assert_eq!(trial.lines.last().unwrap(), "PMD load variance improvement threshold 50% is met.");
+        // As good as it gets.
+        let there = [Some(CoreId(0)), Some(CoreId(1)), Some(CoreId(1))];
+        assert!(!try_out(&cores, &rxqs, &there, HOW, 50).worthwhile);
+        assert!(try_out(&cores, &rxqs, &there, HOW, 0).worthwhile);
+    }
+
+    #[test]
+    fn nothing_is_estimated_across_nodes() {
+        let rxqs = [rxq(0, 6000), rxq(1, 6000)];
+        let owners = [Some(CoreId(0)), Some(CoreId(0))];
+        let foreign = try_out(&[polling(0, 1), polling(1, 2)], &rxqs, &owners, HOW, 0);
+        assert!(!foreign.worthwhile && foreign.lines.last().unwrap().contains("cross-numa polling"));
+        // With one node that polls there is nothing to get wrong.
+        assert!(try_out(&[polling(0, 1), polling(1, 1)], &rxqs, &owners, HOW, 25).worthwhile);
+    }
+}
