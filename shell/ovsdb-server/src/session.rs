@@ -178,7 +178,8 @@ impl Session {
             Ok(0) => self.end(Loss::Closed),
             Ok(len) => {
                 self.link.activity(now);
-                self.unread = true;
+                // A socket with more to read says so; what TLS has decrypted already does not show there.
+                self.unread = len == READ_LEN;
                 self.splitter.push(buffer.get(..len).unwrap_or_default());
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
