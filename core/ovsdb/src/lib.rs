@@ -20,6 +20,7 @@ pub mod log;
 pub mod monitor;
 pub mod mutation;
 pub mod operation;
+pub mod rbac;
 pub mod replica;
 pub mod schema;
 pub mod stream;

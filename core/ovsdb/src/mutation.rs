@@ -82,6 +82,11 @@ impl Mutation {
         Ok(Mutation { column, mutator, argument })
     }
 
+    /// The place of the column that it changes.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
     /// Applies the change to `row`.
     pub fn apply(&self, table: &TableSchema, row: &mut Row) -> Result<(), Error> {
         let ty = &table.columns[self.column].ty;

@@ -11,6 +11,7 @@ use crate::integrity::{Draft, RowId, Touched};
 use crate::json::{Kinds, Members, as_integer, parse_uuid};
 use crate::mutation::Mutation;
 use crate::operation::Operation as ClientOperation;
+use crate::rbac::{Client, Rule, refusal};
 use crate::schema::{TableSchema, VERSION_COLUMN};
 use crate::value::{Datum, Symbols};
 use crate::{Error, Json, Uuid};
@@ -26,6 +27,8 @@ pub struct Context<'a> {
     pub owns_lock: &'a dyn Fn(&str) -> bool,
     /// Whether changes are refused.
     pub read_only: bool,
+    /// Who asks, for the rules of the database's own.
+    pub client: Client<'a>,
 }
 
 /// How an execution ended.
@@ -119,7 +122,8 @@ pub fn apply_own(
     operations: &[ClientOperation],
     new_uuid: &mut dyn FnMut() -> Uuid,
 ) -> Result<Commit, Error> {
-    let context = Context { elapsed_ms: 0, owns_lock: &|_| false, read_only: false };
+    let context =
+        Context { elapsed_ms: 0, owns_lock: &|_| false, read_only: false, client: Client::default() };
     let mut run = Execution::new(db, &context, new_uuid);
     run.trusted = true;
     for operation in operations {
@@ -221,6 +225,10 @@ impl<'a> Execution<'a> {
         Ok((row, columns))
     }
 
+    fn rule(&self, table: &TableSchema) -> Rule<'a> {
+        Rule::of(&self.draft, table, self.context.client)
+    }
+
     fn condition(&mut self, table: &TableSchema, json: Option<&Json>) -> Result<Condition, Error> {
         Condition::from_json(table, json.unwrap_or(&Json::Null), Some(&mut self.symbols))
     }
@@ -284,6 +292,9 @@ impl<'a> Execution<'a> {
                 row.field(place).keys().try_for_each(|atom| column.ty.key.check(atom))?;
             }
         }
+        if !self.rule(schema).comes_and_goes(schema, &row) {
+            return Err(refusal(self.context.client, "row insertion into", schema).into());
+        }
         row.set(0, Datum::scalar(uuid));
         row.set_version(self.symbols.fresh());
         self.draft.put((table, uuid), Some(Arc::new(row)));
@@ -343,6 +354,10 @@ impl<'a> Execution<'a> {
         }
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
+        let rule = self.rule(schema);
+        if !rows.iter().all(|row| rule.modifies(schema, row, columns.iter().copied())) {
+            return Err(refusal(self.context.client, "modification of", schema).into());
+        }
         for row in &rows {
             let mut new = (**row).clone();
             columns.iter().for_each(|&c| new.set(c, values.shared(c).clone()));
@@ -361,6 +376,10 @@ impl<'a> Execution<'a> {
         let mutations = mutations.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
+        let rule = self.rule(schema);
+        if !rows.iter().all(|row| rule.modifies(schema, row, mutations.iter().map(Mutation::column))) {
+            return Err(refusal(self.context.client, "mutate operation on", schema).into());
+        }
         for row in rows.iter().filter(|_| !mutations.is_empty()) {
             let mut new = (**row).clone();
             mutations.iter().try_for_each(|mutation| mutation.apply(schema, &mut new))?;
@@ -376,6 +395,10 @@ impl<'a> Execution<'a> {
         let Some((table, schema)) = table else { return Ok(Map::new()) };
         let condition = self.condition(schema, condition)?;
         let rows = self.matching(table, &condition);
+        let rule = self.rule(schema);
+        if !rows.iter().all(|row| rule.comes_and_goes(schema, row)) {
+            return Err(refusal(self.context.client, "row deletion from", schema).into());
+        }
         rows.iter().for_each(|row| self.draft.put((table, row.uuid()), None));
         Ok(one("count", rows.len().into()))
     }

@@ -6,6 +6,7 @@ use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
+use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
 use ovsdb::{Error, Json, Message, Monitor, Uuid};
 use serde_json::json;
@@ -81,8 +82,11 @@ impl Server {
         let locks = &self.locks;
         let owns_lock = |lock: &str| locks.owns(lock, session);
         let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let read_only = self.sessions.get(&session).is_some_and(|s| s.options.read_only);
-        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only };
+        let asker = self.sessions.get(&session);
+        let client =
+            asker.map(|s| Client { role: &s.options.role, id: s.stream.peer_id() }).unwrap_or_default();
+        let read_only = asker.is_some_and(|s| s.options.read_only);
+        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only, client };
         match transaction::execute(&served.db, &params, &context, &mut Uuid::new_v4) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_failed(session, id, results),

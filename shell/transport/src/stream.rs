@@ -91,6 +91,11 @@ impl Stream {
         &self.name
     }
 
+    /// The common name in the certificate of the other end, once that has shown one.
+    pub fn peer_id(&self) -> Option<&str> {
+        self.tls.as_ref()?.peer_id()
+    }
+
     /// Address of the other end, if it is TCP.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getpeername(&self.socket.0).ok()??).ok()

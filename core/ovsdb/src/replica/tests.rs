@@ -53,7 +53,8 @@ impl Peer {
             *next += 1;
             Uuid::from_u128(*next)
         };
-        let context = Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false };
+        let context =
+            Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false, client: Default::default() };
         match execute(&self.db, params, &context, &mut fresh) {
             Outcome::Ready(prepared) => {
                 let (changes, id) = (prepared.commit.changes.clone(), fresh());

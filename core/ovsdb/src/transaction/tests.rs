@@ -41,7 +41,12 @@ impl Bench {
     fn run_after(&mut self, elapsed_ms: i64, operations: Json) -> Option<Json> {
         let mut params = vec![json!("d")];
         params.extend(operations.as_array().cloned().unwrap_or_default());
-        let context = Context { elapsed_ms, owns_lock: &|name| name == "mine", read_only: false };
+        let context = Context {
+            elapsed_ms,
+            owns_lock: &|name| name == "mine",
+            read_only: false,
+            client: Default::default(),
+        };
         match execute(&self.db, &Json::Array(params), &context, &mut self.fresh) {
             Outcome::Ready(prepared) => {
                 self.db.apply(prepared.commit, Uuid::from_u128(999));

@@ -1,6 +1,7 @@
 //! One TLS connection over a non-blocking socket.
 
 use super::identity::{self, Configs};
+use super::subject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::fs::OpenOptions;
@@ -58,6 +59,11 @@ impl TlsSession {
             return Err(learn_authority(&file, chain));
         }
         Ok(true)
+    }
+
+    /// The common name in the peer's certificate.
+    pub(crate) fn peer_id(&self) -> Option<&str> {
+        subject::common_name(self.conn.peer_certificates()?.first()?)
     }
 
     /// Whether there is something for the socket.

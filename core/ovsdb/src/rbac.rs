@@ -1,0 +1,175 @@
+//! What a client with a role may change, as tables `RBAC_Role` and `RBAC_Permission` of the database itself say.
+//!
+//! A role names a permission for each table. A permission says by which columns a row belongs to a client (`authorization`:
+//! the client's certificate bears the column's value as its common name; `""` is all rows), whether rows may be inserted and
+//! deleted, and which columns may be changed. A database without the tables knows no roles, a client without a role may do
+//! all, and one that has a role but no certificate may change nothing.
+//!
+//! Source: ovsdb(7) and ovn-sb(5), "RBAC_Role" and "RBAC_Permission".
+
+use crate::database::Row;
+use crate::integrity::Draft;
+use crate::schema::TableSchema;
+use crate::value::{Atom, Datum};
+use crate::{Error, Uuid};
+use std::sync::Arc;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Client<'a> {
+    /// Empty is none.
+    pub role: &'a str,
+    /// Common name in the client's certificate.
+    pub id: Option<&'a str>,
+}
+
+/// What holds for one client and one table.
+pub(crate) enum Rule<'a> {
+    /// All is permitted.
+    Free,
+    /// Nothing is.
+    Denied,
+    /// What the row of table `RBAC_Permission` says.
+    Permission { row: Arc<Row>, schema: &'a TableSchema, id: &'a str },
+}
+
+impl<'a> Rule<'a> {
+    /// Finds the rule for a table.
+    pub fn of(draft: &Draft<'a>, table: &TableSchema, client: Client<'a>) -> Rule<'a> {
+        let (Some(roles), false) = (draft.schema.table_index("RBAC_Role"), client.role.is_empty()) else {
+            return Rule::Free;
+        };
+        let found = || {
+            let schema = &draft.schema.tables[roles];
+            let named = |row: &&Arc<Row>| {
+                column(schema, row, "name").and_then(Datum::first).and_then(Atom::as_str) == Some(client.role)
+            };
+            let role = draft.tables[roles].rows.values().find(named)?;
+            let permission = permission_for(column(schema, role, "permissions")?, &table.name)?;
+            let place = draft.schema.table_index("RBAC_Permission")?;
+            let row = draft.get((place, permission))?.clone();
+            Some(Rule::Permission { row, schema: &draft.schema.tables[place], id: client.id? })
+        };
+        found().unwrap_or(Rule::Denied)
+    }
+
+    /// Whether the row may be inserted or deleted.
+    pub fn comes_and_goes(&self, table: &TableSchema, row: &Row) -> bool {
+        let allowed =
+            || self.says("insert_delete").and_then(Datum::first).and_then(Atom::as_bool) == Some(true);
+        self.is_free() || self.owns(table, row) && allowed()
+    }
+
+    /// Whether the columns of the row may be changed.
+    pub fn modifies(&self, table: &TableSchema, row: &Row, mut columns: impl Iterator<Item = usize>) -> bool {
+        let listed = |column: usize| {
+            let name = table.columns[column].name.as_str();
+            self.says("update").is_some_and(|names| names.keys().any(|n| n.as_str() == Some(name)))
+        };
+        self.is_free() || self.owns(table, row) && columns.all(listed)
+    }
+
+    fn is_free(&self) -> bool {
+        matches!(self, Rule::Free)
+    }
+
+    fn says(&self, name: &str) -> Option<&Datum> {
+        match self {
+            Rule::Permission { row, schema, .. } => column(schema, row, name),
+            _ => None,
+        }
+    }
+
+    /// Whether the row is the client's.
+    fn owns(&self, table: &TableSchema, row: &Row) -> bool {
+        let Rule::Permission { id, .. } = self else { return false };
+        let by = |name: &str| match name.split_once(':') {
+            _ if name.is_empty() => true,
+            Some((map, key)) => column(table, row, map).and_then(|map| map.get_str(key)) == Some(*id),
+            None => column(table, row, name).and_then(Datum::first).and_then(Atom::as_str) == Some(*id),
+        };
+        self.says("authorization").is_some_and(|names| names.keys().filter_map(Atom::as_str).any(by))
+    }
+}
+
+/// The refusal; `what` is such as "row deletion from".
+pub(crate) fn refusal(client: Client<'_>, what: &str, table: &TableSchema) -> Error {
+    let id = client.id.unwrap_or("(null)");
+    let text = format!(
+        "RBAC rules for client \"{id}\" role \"{}\" prohibit {what} table \"{}\".",
+        client.role, table.name
+    );
+    Error::new("permission error", text)
+}
+
+fn column<'r>(table: &TableSchema, row: &'r Row, name: &str) -> Option<&'r Datum> {
+    Some(row.field(table.column_index(name)?))
+}
+
+fn permission_for(permissions: &Datum, table: &str) -> Option<Uuid> {
+    let Datum::Map(pairs) = permissions else { return None };
+    pairs.iter().find(|(name, _)| name.as_str() == Some(table)).and_then(|(_, row)| row.as_uuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+    use crate::transaction::{Context, Outcome, execute};
+    use crate::{Json, Schema};
+    use serde_json::json;
+
+    fn database() -> Database {
+        let set = |key: &str| json!({"type": {"key": key, "min": 0, "max": "unlimited"}});
+        let map = json!({"type": {"key": "string", "value": {"type": "uuid", "refTable": "RBAC_Permission"}, "min": 0, "max": "unlimited"}});
+        let string = json!({"type": "string"});
+        let schema = json!({"name": "d", "tables": {
+            "RBAC_Role": {"isRoot": true, "columns": {"name": string, "permissions": map}},
+            "RBAC_Permission": {"isRoot": true, "columns": {
+                "table": string, "authorization": set("string"), "insert_delete": {"type": "boolean"}, "update": set("string")}},
+            "t": {"isRoot": true, "columns": {"owner": string, "a": string, "b": string}}}});
+        let db = Database::new(Arc::new(Schema::from_json(&schema).unwrap()), Uuid::nil());
+        let permission = json!({"op": "insert", "table": "RBAC_Permission", "uuid-name": "p", "row":
+            {"table": "t", "authorization": "owner", "insert_delete": true, "update": "a"}});
+        let role = json!({"op": "insert", "table": "RBAC_Role", "row":
+            {"name": "r", "permissions": ["map", [["t", ["named-uuid", "p"]]]]}});
+        run(db, Client::default(), json!(["d", permission, role])).0
+    }
+
+    fn run(mut db: Database, client: Client<'_>, params: Json) -> (Database, Json) {
+        let context = Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false, client };
+        match execute(&db, &params, &context, &mut Uuid::new_v4) {
+            Outcome::Ready(prepared) => {
+                let results = Json::Array(prepared.results);
+                db.apply(prepared.commit, Uuid::new_v4());
+                (db, results)
+            }
+            Outcome::Failed(results) => (db, Json::Array(results)),
+            Outcome::Blocked { .. } => panic!("blocked"),
+        }
+    }
+
+    #[test]
+    fn rows_belong_to_who_bears_the_name() {
+        let own = Client { role: "r", id: Some("me") };
+        let insert = |owner: &str| json!(["d", {"op": "insert", "table": "t", "row": {"owner": owner}}]);
+        let set =
+            |column: &str| json!(["d", {"op": "update", "table": "t", "where": [], "row": {column: "x"}}]);
+        let delete = json!(["d", {"op": "delete", "table": "t", "where": []}]);
+        let refused = |(db, results): (Database, Json)| (results[0]["error"] == "permission error", db);
+        let db = database();
+        let (no, db) = refused(run(db, own, insert("you")));
+        assert!(no);
+        let (no, db) = refused(run(db, own, insert("me")));
+        assert!(!no);
+        let (no, db) = refused(run(db, own, set("a")));
+        assert!(!no);
+        let (no, db) = refused(run(db, own, set("b")));
+        assert!(no);
+        for stranger in [Client { role: "r", id: None }, Client { role: "q", id: Some("me") }] {
+            assert!(refused(run(db.clone(), stranger, delete.clone())).0);
+        }
+        assert!(!refused(run(db.clone(), Client::default(), set("b"))).0);
+        assert!(!refused(run(db, own, delete)).0);
+    }
+}

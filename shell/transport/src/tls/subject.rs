@@ -1,0 +1,86 @@
+//! Whom a certificate names: the common name of its subject (RFC 5280 §4.1.2.6), found by walking the DER (X.690).
+//!
+//! The chain has been checked before anybody asks; what cannot be read is no name.
+
+/// `id-at-commonName`, 2.5.4.3.
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const OBJECT_ID: u8 = 0x06;
+/// `[0]`, the version, which may be missing.
+const VERSION: u8 = 0xa0;
+
+/// The last common name of the subject.
+pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
+    let mut signed = content(certificate, SEQUENCE)?;
+    let mut fields = take(&mut signed).filter(|(tag, _)| *tag == SEQUENCE)?.1;
+    if fields.first() == Some(&VERSION) {
+        take(&mut fields)?;
+    }
+    // Serial number, algorithm, issuer, validity.
+    for _ in 0..4 {
+        take(&mut fields)?;
+    }
+    let mut names = content(fields, SEQUENCE)?;
+    let mut found = None;
+    while let Some((SET, mut set)) = take(&mut names) {
+        while let Some((SEQUENCE, mut pair)) = take(&mut set) {
+            if take(&mut pair) == Some((OBJECT_ID, COMMON_NAME)) {
+                found = take(&mut pair).and_then(|(_, text)| std::str::from_utf8(text).ok());
+            }
+        }
+    }
+    found
+}
+
+/// The content of the first element, which must be of that kind.
+fn content(mut der: &[u8], kind: u8) -> Option<&[u8]> {
+    take(&mut der).filter(|(tag, _)| *tag == kind).map(|(_, content)| content)
+}
+
+/// Takes one element off; lengths of up to four bytes.
+fn take<'a>(der: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
+    let (&tag, rest) = der.split_first()?;
+    let (&first, mut rest) = rest.split_first()?;
+    let mut len = usize::from(first);
+    if first & 0x80 != 0 {
+        let n = usize::from(first & 0x7f);
+        let digits = rest.get(..n).filter(|_| (1..=4).contains(&n))?;
+        len = digits.iter().fold(0, |len, digit| len << 8 | usize::from(*digit));
+        rest = rest.get(n..)?;
+    }
+    let content = rest.get(..len)?;
+    *der = rest.get(len..)?;
+    Some((tag, content))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rcgen::{CertificateParams, DnType, KeyPair};
+
+    fn certificate() -> Vec<u8> {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::OrganizationName, "somewhere");
+        params.distinguished_name.push(DnType::CommonName, "chassis-7");
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn the_name_is_found() {
+        assert_eq!(common_name(&certificate()), Some("chassis-7"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(at in 0..300usize, byte in any::<u8>(), cut in 0..400usize) {
+            let mut bytes = certificate();
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            bytes.truncate(cut);
+            let _ = common_name(&bytes);
+        }
+    }
+}
