@@ -6,6 +6,7 @@ mod appctl;
 mod getopt;
 mod ofctl;
 mod remote;
+mod settings;
 mod vsctl;
 
 use std::path::Path;
@@ -29,12 +30,13 @@ fn tool(name: &str) -> Option<Tool> {
     match name {
         "appctl" => Some(appctl::main),
         "ofctl" => Some(ofctl::main),
+        "settings" => Some(settings::main),
         "vsctl" => Some(vsctl::main),
         _ => None,
     }
 }
 
-const TOOLS: &str = "appctl, ofctl, vsctl";
+const TOOLS: &str = "appctl, ofctl, settings, vsctl";
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
@@ -73,5 +75,6 @@ Tools (each has --help):
   vsctl   reads and changes the configuration: bridges, ports, the database
   ofctl   asks an OpenFlow switch, or tells it what to do: flows, groups, ports
   appctl  asks a running daemon, or tells it what to do: traces, tables, logs
+  settings  says what can be set in the database, and what becomes of it
 They look for the switch in OVS_RUNDIR, else in /var/run/openvswitch, and mostly need root."
 }

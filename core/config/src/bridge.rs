@@ -2,12 +2,10 @@
 
 use crate::controller::ControllerConfig;
 use crate::port::PortConfig;
-use crate::row::{Row, map_bool, map_int};
+use crate::row::Row;
+use crate::settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
-
-/// Numbers that are held to a range rather than refused outside it.
-const ANY: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 
 /// What a bridge does while it has controllers and none of them is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +55,7 @@ pub struct BridgeConfig {
     pub ports: BTreeMap<String, PortConfig>,
     /// VLANs that are flooded instead of learned.
     pub flood_vlans: Vec<u16>,
-    /// Seconds until a learned MAC is forgotten, 15 to 3600.
+    /// Seconds until a learned MAC is forgotten.
     pub mac_aging_secs: u32,
     /// Most MACs learned.
     pub mac_table_size: u32,
@@ -67,29 +65,6 @@ pub struct BridgeConfig {
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Text for the description statistics.
     pub other_config: BTreeMap<String, String>,
-    /// Parts of the row that this switch does not have yet and that somebody set: told in the log.
-    pub not_built: Vec<&'static str>,
-}
-
-fn not_built(row: &Row<'_>) -> Vec<&'static str> {
-    let mut out = Vec::new();
-    for (column, table) in [
-        ("mirrors", "Mirror"),
-        ("netflow", "NetFlow"),
-        ("sflow", "sFlow"),
-        ("ipfix", "IPFIX"),
-        ("auto_attach", "AutoAttach"),
-    ] {
-        if !row.references(column, table).is_empty() {
-            out.push(column);
-        }
-    }
-    for column in ["stp_enable", "rstp_enable", "mcast_snooping_enable"] {
-        if row.bool(column) {
-            out.push(column);
-        }
-    }
-    out
 }
 
 fn flow_table(row: &Row<'_>) -> FlowTableConfig {
@@ -135,8 +110,8 @@ impl BridgeConfig {
                 "" => "system".to_owned(),
                 other => other.to_owned(),
             },
-            datapath_id: other_config.get("datapath-id").and_then(|v| parse_datapath_id(v)),
-            hwaddr: other_config.get("hwaddr").cloned(),
+            datapath_id: DATAPATH_ID.get(&other_config).and_then(parse_datapath_id),
+            hwaddr: HWADDR.get(&other_config).map(str::to_owned),
             fail_mode: if row.str("fail_mode") == "secure" { FailMode::Secure } else { FailMode::Standalone },
             protocols: row.strs("protocols").into_iter().map(str::to_owned).collect(),
             controllers: row
@@ -146,12 +121,11 @@ impl BridgeConfig {
                 .collect(),
             ports,
             flood_vlans: row.ints("flood_vlans").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
-            mac_aging_secs: map_int(&other_config, "mac-aging-time", ANY, 300).clamp(15, 3600) as u32,
-            mac_table_size: map_int(&other_config, "mac-table-size", ANY, 8192).clamp(10, 1_000_000) as u32,
-            forward_bpdu: map_bool(&other_config, "forward-bpdu", false),
+            mac_aging_secs: MAC_AGING_TIME.number(&other_config) as u32,
+            mac_table_size: MAC_TABLE_SIZE.number(&other_config) as u32,
+            forward_bpdu: FORWARD_BPDU.flag_of(&other_config),
             flow_tables,
             other_config,
-            not_built: not_built(row),
         }
     }
 }

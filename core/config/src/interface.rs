@@ -1,6 +1,7 @@
 //! One `Interface` row.
 
-use crate::row::{Row, map_int};
+use crate::row::Row;
+use crate::settings::interface::OFPORT_REQUEST;
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
@@ -38,17 +39,9 @@ impl InterfaceConfig {
             kind: kind.to_owned(),
             options: row.map("options"),
             other_config: row.map("other_config"),
-            ofport_request: row
-                .opt_int("ofport_request")
-                .and_then(|v| u16::try_from(v).ok())
-                .filter(|v| (1..=65279).contains(v)),
+            ofport_request: OFPORT_REQUEST.hold(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
             mac: row.opt_str("mac").map(str::to_owned),
         }
-    }
-
-    /// `options:n_rxq`, 1 where it is absent or not a number from 1 to 1024.
-    pub fn n_rxq(&self) -> u16 {
-        map_int(&self.options, "n_rxq", (1, 1024), 1) as u16
     }
 }

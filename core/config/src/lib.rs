@@ -10,6 +10,7 @@ pub mod interface;
 pub mod plan;
 pub mod port;
 pub mod row;
+pub mod settings;
 pub mod ssl;
 
 pub use bridge::{BridgeConfig, FailMode};

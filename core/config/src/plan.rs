@@ -137,7 +137,6 @@ mod tests {
             interfaces: vec![i],
             vlan: VlanConfig::trunk(),
             protected: false,
-            not_built: Vec::new(),
         };
         BridgeConfig {
             uuid: Uuid::from_u128(name.len() as u128),
@@ -155,7 +154,6 @@ mod tests {
             forward_bpdu: false,
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),
-            not_built: Vec::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! One `Port` row with its interfaces.
 
 use crate::interface::InterfaceConfig;
-use crate::row::{Row, map_bool};
+use crate::row::Row;
+use crate::settings::port::{PRIORITY_TAGS, QINQ_ETHTYPE};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
 
@@ -18,8 +19,6 @@ pub struct PortConfig {
     pub vlan: VlanConfig,
     /// Protected ports do not speak to each other.
     pub protected: bool,
-    /// Parts of the row that this switch does not have yet and that somebody set: told in the log.
-    pub not_built: Vec<&'static str>,
 }
 
 impl PortConfig {
@@ -28,23 +27,12 @@ impl PortConfig {
         let mut interfaces: Vec<InterfaceConfig> =
             row.references("interfaces", "Interface").iter().map(InterfaceConfig::read).collect();
         interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut not_built = Vec::new();
-        if !row.references("qos", "QoS").is_empty() {
-            not_built.push("qos");
-        }
-        if matches!(row.opt_str("lacp"), Some("active" | "passive")) {
-            not_built.push("lacp");
-        }
-        if interfaces.len() > 1 {
-            not_built.push("bonding");
-        }
         PortConfig {
             uuid: row.uuid,
             name: row.str("name").to_owned(),
             interfaces,
             vlan: vlan(row),
             protected: row.bool("protected"),
-            not_built,
         }
     }
 }
@@ -67,14 +55,15 @@ fn vlan(row: &Row<'_>) -> VlanConfig {
         _ if tag.is_some() => VlanMode::Access,
         _ => VlanMode::Trunk,
     };
-    let priority_tags = match other_config.get("priority-tags").map(String::as_str) {
-        Some("always") => PriorityTags::Always,
-        Some("if-nonzero") => PriorityTags::IfNonzero,
-        Some(_) if map_bool(&other_config, "priority-tags", false) => PriorityTags::IfNonzero,
-        Some(_) | None => PriorityTags::Never,
+    let priority_tags = match PRIORITY_TAGS.word(&other_config) {
+        "always" => PriorityTags::Always,
+        "if-nonzero" => PriorityTags::IfNonzero,
+        // It was a flag once.
+        other if other.eq_ignore_ascii_case("true") => PriorityTags::IfNonzero,
+        _ => PriorityTags::Never,
     };
-    let qinq_ethtype = match other_config.get("qinq-ethtype").map(String::as_str) {
-        Some("802.1q") => 0x8100,
+    let qinq_ethtype = match QINQ_ETHTYPE.word(&other_config) {
+        "802.1q" => 0x8100,
         _ => 0x88a8,
     };
     let config = VlanConfig {

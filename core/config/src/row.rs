@@ -94,23 +94,3 @@ impl<'a> Row<'a> {
             .collect()
     }
 }
-
-/// Reads a number of a string map as `strtol` with base 0 would, in the range given; else the default.
-pub fn map_int(map: &BTreeMap<String, String>, key: &str, range: (i64, i64), default: i64) -> i64 {
-    map.get(key)
-        .and_then(|v| match v.strip_prefix("0x") {
-            Some(hex) => i64::from_str_radix(hex, 16).ok(),
-            None => v.parse().ok(),
-        })
-        .filter(|v| (range.0..=range.1).contains(v))
-        .unwrap_or(default)
-}
-
-/// Reads a boolean of a string map as Open vSwitch does: with a default of true only `false` is false, and reversely.
-pub fn map_bool(map: &BTreeMap<String, String>, key: &str, default: bool) -> bool {
-    match map.get(key) {
-        Some(v) if default => !v.eq_ignore_ascii_case("false"),
-        Some(v) => v.eq_ignore_ascii_case("true"),
-        None => default,
-    }
-}

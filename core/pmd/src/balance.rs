@@ -11,8 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, Millis, NumaId};
 
 const MINUTE: Millis = Millis::from_secs(60);
-/// The longest interval between two looks, in minutes.
-const MINUTES_MAX: u64 = 20_000;
 
 /// What the database says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +28,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings { on: false, load: 95, improvement: 25, minutes: 1 }
-    }
-}
-
-impl Settings {
-    /// From the columns that have these names. What is out of range counts for its default.
-    pub fn parse<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Settings {
-        let default = Settings::default();
-        let percent =
-            |key: &str, or| get(key).and_then(|v| v.parse().ok()).filter(|n| *n <= 100).unwrap_or(or);
-        let minutes = get("pmd-auto-lb-rebal-interval").and_then(|v| v.parse().ok());
-        Settings {
-            on: get("pmd-auto-lb") == Some("true"),
-            load: percent("pmd-auto-lb-load-threshold", default.load),
-            improvement: percent("pmd-auto-lb-improvement-threshold", default.improvement),
-            minutes: minutes.filter(|n| *n <= MINUTES_MAX).unwrap_or(default.minutes).max(1),
-        }
     }
 }
 
@@ -253,27 +235,6 @@ mod tests {
         let mut balancer = Balancer::default();
         balancer.configure(Settings { on: true, ..Settings::default() });
         balancer
-    }
-
-    #[test]
-    fn settings_and_their_bounds() {
-        let of = |pairs: &'static [(&str, &str)]| {
-            Settings::parse(|key| pairs.iter().find(|(k, _)| *k == key).map(|(_, v)| *v))
-        };
-        assert_eq!(of(&[]), Settings::default());
-        let all = of(&[
-            ("pmd-auto-lb", "true"),
-            ("pmd-auto-lb-load-threshold", "0"),
-            ("pmd-auto-lb-improvement-threshold", "100"),
-            ("pmd-auto-lb-rebal-interval", "20000"),
-        ]);
-        assert_eq!(all, Settings { on: true, load: 0, improvement: 100, minutes: 20_000 });
-        for bad in ["101", "-1", "x"] {
-            let get = |key: &str| key.ends_with("threshold").then_some(bad);
-            assert_eq!(Settings::parse(get), Settings::default());
-        }
-        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "0")]).minutes, 1);
-        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "20001")]).minutes, 1);
     }
 
     #[test]

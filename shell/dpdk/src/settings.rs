@@ -3,6 +3,9 @@
 //! Names and meaning are those of Open vSwitch (ovs-vswitchd.conf.db(5)).
 
 use crate::log::{Level, Note};
+use config::settings::root::{
+    PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, VHOST_IOMMU_SUPPORT, VHOST_POSTCOPY_SUPPORT, VHOST_SOCK_DIR,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -54,18 +57,17 @@ impl Settings {
     pub fn read(config: &BTreeMap<String, String>, rundir: &Path) -> (Settings, Vec<Note>) {
         let mut notes = Vec::new();
         let mut note = |level, text| notes.push(Note { level, text });
-        let on = |key: &str| config.get(key).is_some_and(|v| v.eq_ignore_ascii_case("true"));
         let word = |on| if on { "enabled" } else { "disabled" };
 
-        let per_port_memory = on("per-port-memory");
+        let per_port_memory = PER_PORT_MEMORY.flag_of(config);
         note(Level::Info, format!("Per port memory for DPDK devices {}.", word(per_port_memory)));
-        let (vhost_sock_dir, told) = sock_dir(config.get("vhost-sock-dir").map(String::as_str), rundir);
+        let (vhost_sock_dir, told) = sock_dir(VHOST_SOCK_DIR.get(config), rundir);
         told.into_iter().for_each(|(level, text)| note(level, text));
-        let vhost_iommu = on("vhost-iommu-support");
+        let vhost_iommu = VHOST_IOMMU_SUPPORT.flag_of(config);
         note(Level::Info, format!("IOMMU support for vhost-user-client {}.", word(vhost_iommu)));
-        let vhost_postcopy = on("vhost-postcopy-support");
+        let vhost_postcopy = VHOST_POSTCOPY_SUPPORT.flag_of(config);
         note(Level::Info, format!("POSTCOPY support for vhost-user-client {}.", word(vhost_postcopy)));
-        let text = config.get("shared-mempool-config").map_or("", String::as_str);
+        let text = SHARED_MEMPOOL_CONFIG.word(config);
         let shared_pools = match shared_pools(text) {
             Ok(pools) => pools,
             Err(what) => {

@@ -75,6 +75,11 @@ impl Netdevs {
         }
     }
 
+    /// Whether devices of this type are dummies.
+    pub fn is_dummy(&self, kind: &str) -> bool {
+        self.class(kind) == Some(Class::Dummy)
+    }
+
     /// The types of devices that `open` knows, sorted (the ports of other kinds, `patch` and tunnels,
     /// are not devices).
     pub fn types(&self) -> Vec<&'static str> {

@@ -4,6 +4,8 @@ use crate::backer::{AddError, Backer};
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
+use config::settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
+use config::settings::options::PEER;
 use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
 use netdev::device::Netdev;
@@ -173,7 +175,7 @@ fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: b
 
 /// The queues of a poll-mode port that are pinned. A text that is no list of them pins none.
 fn affinity(interface: &InterfaceConfig) -> BTreeMap<QueueId, CoreId> {
-    let Some(text) = interface.other_config.get("pmd-rxq-affinity") else { return BTreeMap::new() };
+    let Some(text) = PMD_RXQ_AFFINITY.get(&interface.other_config) else { return BTreeMap::new() };
     pmd::affinity::parse(text).unwrap_or_else(|| {
         runtime::warn!(LOG, "interface {}: invalid pmd-rxq-affinity '{text}'", interface.name);
         BTreeMap::new()
@@ -182,7 +184,7 @@ fn affinity(interface: &InterfaceConfig) -> BTreeMap<QueueId, CoreId> {
 
 /// `tx-steering`: by which tx queues packets go.
 fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
-    let by_hash = interface.other_config.get("tx-steering").is_some_and(|v| v == "hash");
+    let by_hash = TX_STEERING.word(&interface.other_config) == "hash";
     if backer.datapath.set_tx_hash(number, by_hash) {
         let (name, mode) = (&interface.name, if by_hash { "hash" } else { "thread" });
         runtime::info!(DPIF, "{name}: Tx packet steering mode has been set to '{mode}'.");
@@ -192,10 +194,10 @@ fn steer(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
 /// `options:peer` of a patch port.
 fn peer(interface: &InterfaceConfig) -> Result<String, String> {
     let name = &interface.name;
-    match interface.options.get("peer") {
+    match PEER.get(&interface.options) {
         None => Err(format!("{name}: patch type requires valid 'peer' argument")),
         Some(peer) if peer == name => Err(format!("{name}: patch peer must not be self")),
-        Some(peer) => Ok(peer.clone()),
+        Some(peer) => Ok(peer.to_owned()),
     }
 }
 

@@ -186,7 +186,6 @@ mod tests {
             forward_bpdu: false,
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),
-            not_built: Vec::new(),
         };
         Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0))
     }

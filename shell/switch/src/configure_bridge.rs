@@ -31,16 +31,6 @@ pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Op
     let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
     learning(bridge);
     vlans(bridge, &old);
-    for what in config.not_built.iter().chain(config.ports.values().flat_map(|p| &p.not_built)) {
-        let known = old.not_built.contains(what) || old.ports.values().any(|p| p.not_built.contains(what));
-        if !known || !bridge.configured {
-            runtime::warn!(
-                LOG,
-                "bridge {}: {what} is not built yet in this version of Sluice and has no effect",
-                bridge.name
-            );
-        }
-    }
     let (refused, allowed): (Vec<_>, Vec<_>) = config
         .controllers
         .iter()

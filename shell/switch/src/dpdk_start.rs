@@ -7,6 +7,8 @@
 use crate::reconfigure::LOG as BRIDGE;
 use crate::switch::Switch;
 use config::Desired;
+use config::settings::root::{self, DPDK_INIT};
+use config::settings::{Effect, Setting, When};
 use dpdk::eal::{self, EalOptions};
 use runtime::log::Level;
 use runtime::{Module, RateLimit};
@@ -15,22 +17,6 @@ pub use dpdk::rehearsal::run_if_child;
 
 static LOG: Module = Module::new("dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
-
-/// Settings that are read when DPDK starts.
-const READ_ONCE: [&str; 12] = [
-    "dpdk-init",
-    "dpdk-lcore-mask",
-    "dpdk-socket-mem",
-    "dpdk-socket-limit",
-    "dpdk-hugepage-dir",
-    "dpdk-alloc-mem",
-    "dpdk-extra",
-    "vhost-sock-dir",
-    "vhost-iommu-support",
-    "vhost-postcopy-support",
-    "per-port-memory",
-    "shared-mempool-config",
-];
 
 /// What became of DPDK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,10 +68,12 @@ impl Switch {
 
     fn tell_late_changes(&self, desired: &Desired) {
         let (old, new) = (&self.applied.other_config, &desired.other_config);
-        for key in READ_ONCE.iter().filter(|k| new.get(**k) != old.get(**k)) {
+        let dpdks = |s: &Setting| s == &DPDK_INIT || s.when == When::Restart && s.effect == Effect::Full;
+        for setting in root::NAMED.iter().filter(|s| dpdks(s) && s.differs(old, new)) {
             runtime::info!(
                 BRIDGE,
-                "other_config:{key} changed: this takes effect when the daemon starts again"
+                "{} changed: this takes effect when the daemon starts again",
+                setting.name()
             );
         }
     }
@@ -104,7 +92,7 @@ pub(crate) fn why_not(kind: &str, start: DpdkStart) -> Option<&'static str> {
 
 /// `dpdk-init` is `true` or `try`.
 fn asked_for(desired: &Desired) -> bool {
-    let value = desired.other_config.get("dpdk-init").map_or("", String::as_str);
+    let value = DPDK_INIT.word(&desired.other_config);
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
 }
 

@@ -8,6 +8,7 @@
 //! more than it can do alone wakes the next.
 
 use crate::switch::Switch;
+use config::settings::root::N_HANDLER_THREADS;
 use datapath::{Datapath, UpcallServer};
 use runtime::Module;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -48,7 +49,7 @@ impl Plan {
 
     /// `other_config:n-handler-threads`
     fn asked(config: &BTreeMap<String, String>) -> Option<usize> {
-        config.get("n-handler-threads")?.parse().ok()
+        usize::try_from(N_HANDLER_THREADS.opt_number(config)?).ok()
     }
 }
 

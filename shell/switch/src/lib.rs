@@ -40,6 +40,7 @@ mod reconfigure;
 pub mod revalidate;
 mod run;
 mod serve;
+mod settings;
 mod status;
 pub mod switch;
 pub mod workers;

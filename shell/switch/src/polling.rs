@@ -8,6 +8,10 @@ use crate::port::Backing;
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use crate::workers::Polling;
+use config::settings::root::{
+    PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_REBAL_INTERVAL,
+    PMD_CPU_MASK, PMD_MAXSLEEP, PMD_PERF_METRICS, PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
+};
 use netdev::device::Netdev;
 use pmd::balance::Settings;
 use pmd::{Algorithm, SleepMax};
@@ -23,36 +27,44 @@ const RETRY: Millis = Millis(1000);
 
 /// Reads the settings. What does not fit together is told, and not obeyed.
 fn read(config: &BTreeMap<String, String>) -> Polling {
-    let flag = |key: &str, default: bool| config.get(key).map_or(default, |v| v == "true");
-    let name = config.get("pmd-rxq-assign").map_or(Algorithm::default().name(), String::as_str);
-    let algorithm = Algorithm::parse(name).unwrap_or_else(|| {
+    let algorithm = Algorithm::parse(PMD_RXQ_ASSIGN.word(config)).unwrap_or_else(|| {
         runtime::warn!(
             DPIF,
             "Unsupported rx queue to PMD assignment mode in pmd-rxq-assign. Defaulting to 'cycles'."
         );
         Algorithm::Cycles
     });
-    let mut isolate = flag("pmd-rxq-isolate", true);
+    let mut isolate = PMD_RXQ_ISOLATE.flag_of(config);
     if !isolate && algorithm != Algorithm::Group {
         runtime::warn!(DPIF, "pmd-rxq-isolate can only be set false when using pmd-rxq-assign=group");
         isolate = true;
     }
     Polling {
-        mask: config.get("pmd-cpu-mask").cloned(),
+        mask: PMD_CPU_MASK.get(config).map(str::to_owned),
         algorithm,
         isolate,
-        metrics: flag("pmd-perf-metrics", false),
-        balance: Settings::parse(|key| config.get(key).map(String::as_str)),
+        metrics: PMD_PERF_METRICS.flag_of(config),
+        balance: read_balance(config),
+    }
+}
+
+fn read_balance(config: &BTreeMap<String, String>) -> Settings {
+    Settings {
+        on: PMD_AUTO_LB.flag_of(config),
+        load: PMD_AUTO_LB_LOAD_THRESHOLD.number(config) as u8,
+        improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
+        // 0 is the default, too.
+        minutes: PMD_AUTO_LB_REBAL_INTERVAL.number(config).max(1) as u64,
     }
 }
 
 fn read_sleep(config: &BTreeMap<String, String>) -> SleepMax {
     let old = || {
-        let text = config.get("pmd-maxsleep")?;
+        let text = PMD_MAXSLEEP.get(config)?;
         runtime::warn!(DPIF, "pmd-maxsleep is deprecated. Please use pmd-sleep-max instead.");
         Some(text)
     };
-    config.get("pmd-sleep-max").or_else(old).map(|text| SleepMax::parse(text)).unwrap_or_default()
+    PMD_SLEEP_MAX.get(config).or_else(old).map(SleepMax::parse).unwrap_or_default()
 }
 
 /// Says what changed.
@@ -149,5 +161,22 @@ mod tests {
         );
         assert_eq!(of(&[("pmd-rxq-assign", "what")]).algorithm, Algorithm::Cycles);
         assert!(of(&[("pmd-rxq-isolate", "false")]).isolate);
+    }
+
+    #[test]
+    fn balance_and_its_bounds() {
+        let all = of(&[
+            ("pmd-auto-lb", "true"),
+            ("pmd-auto-lb-load-threshold", "0"),
+            ("pmd-auto-lb-improvement-threshold", "100"),
+            ("pmd-auto-lb-rebal-interval", "20000"),
+        ]);
+        assert_eq!(all.balance, Settings { on: true, load: 0, improvement: 100, minutes: 20_000 });
+        for bad in ["101", "-1", "x"] {
+            let bad = of(&[("pmd-auto-lb-load-threshold", bad), ("pmd-auto-lb-improvement-threshold", bad)]);
+            assert_eq!(bad.balance, Settings::default());
+        }
+        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "0")]).balance.minutes, 1);
+        assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "20001")]).balance.minutes, 1);
     }
 }

@@ -26,6 +26,7 @@ impl Switch {
             runtime::info!(LOG, "{}", runtime::version_text(&self.options.progname));
             self.greeted = true;
         }
+        self.tell_settings();
         // Before any port or datapath: what they are made of depends on it.
         let came_up = self.start_dpdk(&desired);
         let wanted = &desired;

@@ -7,14 +7,12 @@ use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use crate::publish::{Peers, peers};
 use crate::switch::Switch;
+use config::settings::root::STATS_UPDATE_INTERVAL;
 use ovsdb::operation::Operation;
 use ovsdb::replica::RowRef;
 use ovsdb::{Datum, Replica, Uuid};
 use std::collections::BTreeMap;
 use units::{Millis, OfPort};
-
-/// Statistics are written this often at most.
-const STATISTICS_INTERVAL: Millis = Millis(5000);
 
 /// A row and the columns that are to have these values.
 struct Wanted {
@@ -69,7 +67,8 @@ impl Switch {
             }
             return;
         }
-        let with_statistics = now.since(self.last.statistics) >= STATISTICS_INTERVAL || self.statistics_due;
+        let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
+        let with_statistics = now.since(self.last.statistics) >= interval || self.statistics_due;
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
         let peers = peers(&self.bridges);

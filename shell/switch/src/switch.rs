@@ -67,6 +67,8 @@ pub struct Switch {
     pub statistics_due: bool,
     /// The first configuration has been read.
     pub greeted: bool,
+    /// What was said about settings.
+    pub(crate) told: BTreeSet<config::settings::check::Finding>,
     /// What became of DPDK.
     pub dpdk: crate::dpdk_start::DpdkStart,
     /// The cores that this process may use.
@@ -122,6 +124,7 @@ impl Switch {
             status_due: false,
             statistics_due: false,
             greeted: false,
+            told: BTreeSet::new(),
             dpdk: Default::default(),
             cores: crate::handlers::allowed_cores(),
             system: (

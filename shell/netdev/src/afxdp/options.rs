@@ -1,9 +1,7 @@
 //! The `options` column of an AF_XDP port.
 
+use config::settings::options::{XDP_MODE, XDP_N_RXQ};
 use std::collections::BTreeMap;
-
-/// Most queues of a port.
-const MOST_QUEUES: u32 = 16;
 
 /// `options:xdp-mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl XdpMode {
 /// What is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Queues, 1 to 16.
+    /// Queues.
     pub n_rxq: u32,
     /// The mode wished for.
     pub mode: XdpMode,
@@ -56,17 +54,16 @@ pub struct Options {
 impl Options {
     /// Reads the column; the error says what is wrong. A number that is none counts as not given, as everywhere.
     pub fn parse(options: &BTreeMap<String, String>) -> Result<Options, String> {
-        let n_rxq =
-            options.get("n_rxq").and_then(|n| n.trim().parse::<i32>().ok()).unwrap_or(1).max(1) as u32;
-        if n_rxq > MOST_QUEUES {
-            return Err(format!("Too big 'n_rxq' ({n_rxq} > {MOST_QUEUES})."));
+        let (n_rxq, most) = (XDP_N_RXQ.number(options).max(1), XDP_N_RXQ.max());
+        if n_rxq > most {
+            return Err(format!("Too big 'n_rxq' ({n_rxq} > {most})."));
         }
-        let name = options.get("xdp-mode").map_or("best-effort", String::as_str);
+        let name = XDP_MODE.word(options);
         let mode = XdpMode::ALL
             .into_iter()
             .find(|mode| mode.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| format!("Incorrect xdp-mode ({name})."))?;
-        Ok(Options { n_rxq, mode })
+        Ok(Options { n_rxq: n_rxq as u32, mode })
     }
 
     /// As `dpctl/show` prints them.

@@ -1,10 +1,11 @@
 //! The `options` column of a `dpdk` port, read as Open vSwitch reads it: what makes no sense counts as absent.
 
+use config::settings::Setting;
+use config::settings::options::{
+    DPDK_LSC_INTERRUPT, DPDK_N_RXQ, FLOW_CTRL_AUTONEG, N_RXQ_DESC, N_TXQ_DESC, RX_FLOW_CTRL, TX_FLOW_CTRL,
+};
 use dpdk::ethdev::{FlowControl, Info, Limits};
 use std::collections::BTreeMap;
-
-/// Length of a queue where nothing else is asked for.
-const DESCRIPTORS: i64 = 2048;
 
 /// What is put in force only when the device is stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,26 +33,13 @@ pub(super) struct Options {
     pub notes: Vec<String>,
 }
 
-fn number(options: &BTreeMap<String, String>, key: &str, default: i64) -> i64 {
-    options.get(key).and_then(|text| text.trim().parse().ok()).unwrap_or(default)
-}
-
-/// `Some` if it is there; `true` and `false` are the only words that count, the other way round as the default.
-fn truth(options: &BTreeMap<String, String>, key: &str, default: bool) -> Option<bool> {
-    let text = options.get(key)?;
-    Some(match default {
-        true => !text.eq_ignore_ascii_case("false"),
-        false => text.eq_ignore_ascii_case("true"),
-    })
-}
-
 impl Options {
     /// Reads them for the port `name`, with the bounds of its device.
     pub fn read(name: &str, options: &BTreeMap<String, String>, info: &Info) -> Options {
         let mut notes = Vec::new();
-        let mut descriptors = |key: &str, way: &str, limits: Limits| {
-            let asked = number(options, key, DESCRIPTORS);
-            let given = length(asked, limits);
+        let mut descriptors = |setting: Setting, way: &str, limits: Limits| {
+            let asked = setting.number(options);
+            let given = length(asked, setting.number(&BTreeMap::new()), limits);
             if asked != i64::from(given) {
                 notes.push(format!(
                     "{name}: Unable to set the number of {way} descriptors to {asked}. Adjusted to {given}."
@@ -59,20 +47,20 @@ impl Options {
             }
             given
         };
-        let n_rxq_desc = descriptors("n_rxq_desc", "rx", info.rx_desc);
-        let n_txq_desc = descriptors("n_txq_desc", "tx", info.tx_desc);
-        let pause = |key| truth(options, key, false);
-        let (rx, tx, autoneg) = (pause("rx-flow-ctrl"), pause("tx-flow-ctrl"), pause("flow-ctrl-autoneg"));
+        let n_rxq_desc = descriptors(N_RXQ_DESC, "rx", info.rx_desc);
+        let n_txq_desc = descriptors(N_TXQ_DESC, "tx", info.tx_desc);
+        let [rx, tx, autoneg] =
+            [RX_FLOW_CTRL, TX_FLOW_CTRL, FLOW_CTRL_AUTONEG].map(|setting| setting.opt_flag(options));
         let flow_control = FlowControl {
             rx: rx.unwrap_or(false),
             tx: tx.unwrap_or(false),
             autoneg: autoneg.unwrap_or(false),
         };
         Options {
-            n_rxq: number(options, "n_rxq", 1).clamp(1, i64::from(u16::MAX)) as u16,
+            n_rxq: DPDK_N_RXQ.number(options) as u16,
             n_rxq_desc,
             n_txq_desc,
-            link_interrupt: truth(options, "dpdk-lsc-interrupt", true),
+            link_interrupt: DPDK_LSC_INTERRUPT.opt_flag(options),
             flow_control: (rx.or(tx).or(autoneg).is_some()).then_some(flow_control),
             notes,
         }
@@ -80,9 +68,9 @@ impl Options {
 }
 
 /// A queue's length: a power of two, in the device's bounds.
-fn length(asked: i64, limits: Limits) -> u16 {
+fn length(asked: i64, default: i64, limits: Limits) -> u16 {
     let is_power = asked > 0 && asked.count_ones() == 1;
-    let length = if is_power { asked.min(1 << 31) } else { DESCRIPTORS };
+    let length = if is_power { asked.min(1 << 31) } else { default };
     let align = i64::from(limits.align.max(1));
     let aligned = (length + align - 1) / align * align;
     aligned.min(i64::from(limits.max)).max(i64::from(limits.min)) as u16

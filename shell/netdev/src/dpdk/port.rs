@@ -10,6 +10,7 @@ use super::statistics;
 use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
+use config::settings::options::DPDK_DEVARGS;
 use dpdk::ethdev::{AttachError, Config, Ethdev, Link};
 use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
@@ -47,8 +48,8 @@ pub struct Dpdk {
 impl Dpdk {
     /// Claims the device that the options name and reads them.
     pub fn open(name: &str, kind: &str, options: &BTreeMap<String, String>) -> Result<Dpdk, NetdevError> {
-        let devargs = options.get("dpdk-devargs").filter(|text| !text.is_empty());
-        let devargs = devargs.ok_or_else(|| missing_devargs(name))?.clone();
+        let devargs = DPDK_DEVARGS.get(options).filter(|text| !text.is_empty());
+        let devargs = devargs.ok_or_else(|| missing_devargs(name))?.to_owned();
         let device = attach(name, &devargs)?;
         let wish = Settings {
             devargs,
@@ -79,8 +80,8 @@ impl Dpdk {
     /// Reads the options; what needs no restart is put in force.
     fn apply(&mut self) -> Result<(), NetdevError> {
         let name = self.name.clone();
-        let devargs = self.asked.get("dpdk-devargs").filter(|text| !text.is_empty());
-        self.wish.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.clone();
+        let devargs = DPDK_DEVARGS.get(&self.asked).filter(|text| !text.is_empty());
+        self.wish.devargs = devargs.ok_or_else(|| missing_devargs(&name))?.to_owned();
         // Without one they are read when there is one again.
         let Some(device) = &self.device else { return Ok(()) };
         let failed = |e: dpdk::ethdev::DeviceError| NetdevError::plain(&format!("{name}: {e}"));

@@ -7,13 +7,16 @@ use super::stream::Streams;
 use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::stats::Stats;
+use config::settings::Setting;
+use config::settings::options::{
+    DUMMY_IFINDEX, DUMMY_N_RXQ, DUMMY_N_TXQ, DUMMY_NUMA_ID, DUMMY_PCAP, DUMMY_RXQ_PCAP, DUMMY_TX_PCAP,
+};
 use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::NumaId;
 
-const MAX_QUEUES: usize = 1024;
 const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
 
 /// A dummy port.
@@ -69,24 +72,15 @@ impl Drop for Dummy {
     }
 }
 
-/// A whole number of the options, as the peer reads it: what is no number counts as absent.
-fn number(options: &BTreeMap<String, String>, key: &str) -> Option<i64> {
-    options.get(key)?.trim().parse().ok()
-}
-
-fn queues(options: &BTreeMap<String, String>, key: &str) -> usize {
-    usize::try_from(number(options, key).unwrap_or(1)).unwrap_or(1).clamp(1, MAX_QUEUES)
-}
-
 fn open_pcaps(state: &mut State, options: &BTreeMap<String, String>) -> Option<NetdevError> {
     let mut failure = None;
-    let mut open = |key: &str, both: bool| {
-        let path = options.get(key)?;
+    let mut open = |setting: Setting, both: bool| {
+        let path = setting.get(options)?;
         Pcap::append(Path::new(path), both).map_err(|e| failure = Some(NetdevError::from_io(path, &e))).ok()
     };
-    (state.rxq_pcap, state.tx_pcap) = match options.contains_key("pcap") {
-        true => (None, open("pcap", true)),
-        false => (open("rxq_pcap", false), open("tx_pcap", false)),
+    (state.rxq_pcap, state.tx_pcap) = match DUMMY_PCAP.get(options).is_some() {
+        true => (None, open(DUMMY_PCAP, true)),
+        false => (open(DUMMY_RXQ_PCAP, false), open(DUMMY_TX_PCAP, false)),
     };
     failure
 }
@@ -168,15 +162,15 @@ impl Netdev for Dummy {
         Ok(())
     }
     fn set_options(&mut self, options: &BTreeMap<String, String>) -> Result<bool, NetdevError> {
-        let (n_rxq, n_txq) =
-            if self.pmd { (queues(options, "n_rxq"), queues(options, "n_txq")) } else { (1, 1) };
+        let queues = |setting: Setting| if self.pmd { setting.number(options) as usize } else { 1 };
+        let (n_rxq, n_txq) = (queues(DUMMY_N_RXQ), queues(DUMMY_N_TXQ));
         let mut state = self.handle.lock();
-        state.ifindex = number(options, "ifindex").and_then(|n| u32::try_from(n).ok());
+        state.ifindex = DUMMY_IFINDEX.opt_number(options).map(|n| n as u32);
         state.streams.configure(options);
         let failure = open_pcaps(&mut state, options);
         state.seq += 1;
         if self.pmd {
-            state.numa_id = number(options, "numa_id").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+            state.numa_id = DUMMY_NUMA_ID.number(options) as u32;
         }
         let resized = (n_rxq, n_txq) != (state.rxqs.len(), state.txqs.len());
         if resized {

@@ -4,6 +4,7 @@
 //! listens. Names are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
 
 use super::state::ConnState;
+use config::settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -189,23 +190,24 @@ pub(super) struct Active {
 impl Streams {
     /// Follows the options; connections that they still ask for stay.
     pub(super) fn configure(&mut self, options: &BTreeMap<String, String>) {
-        let (passive, active) = (options.get("pstream"), options.get("stream"));
+        let (passive, active) = (DUMMY_PSTREAM.get(options), DUMMY_STREAM.get(options));
         match (passive, active, &*self) {
             // Both at once is a mistake of the user's; what is, stays.
             (Some(_), Some(_), _) => {}
-            (Some(name), None, Streams::Passive(p)) if p.name == *name => {}
-            (None, Some(name), Streams::Active(a)) if a.name == *name => {}
+            (Some(name), None, Streams::Passive(p)) if p.name == name => {}
+            (None, Some(name), Streams::Active(a)) if a.name == name => {}
             (Some(name), None, _) => {
                 *self = Streams::None;
                 if let Ok(listener) = Listener::open(name) {
-                    *self = Streams::Passive(Passive { name: name.clone(), listener, streams: Vec::new() });
+                    *self =
+                        Streams::Passive(Passive { name: name.to_owned(), listener, streams: Vec::new() });
                 }
             }
             (None, Some(name), _) => {
                 let stream = connect(name).ok().map(Stream::new);
                 let start = Millis(0);
                 *self = Streams::Active(Active {
-                    name: name.clone(),
+                    name: name.to_owned(),
                     stream,
                     next_try: start,
                     backoff: MIN_BACKOFF,

@@ -7,6 +7,7 @@ use super::report;
 use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
+use config::settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use dpdk::mempool::{Mempool, MempoolWish};
 use dpdk::vhost::{Role, Socket, SocketError};
 use packet::queue::{RxQueue, TxQueue};
@@ -15,8 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use units::{NumaId, QueueId};
 
-const RETRIES: u32 = 8;
-const RETRIES_MAX: u32 = 32;
 const MTU: u32 = 1500;
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9702;
 /// Descriptors that a pool of the port's own has packets for, per queue.
@@ -61,7 +60,7 @@ impl Vhost {
         };
         let setting = Setting {
             mtu: AtomicU32::new(MTU),
-            retries_max: AtomicU32::new(RETRIES),
+            retries_max: AtomicU32::new(retries(&BTreeMap::new())),
             up: AtomicBool::new(true),
             rx_books: Books::default(),
             tx_books: Books::default(),
@@ -137,8 +136,7 @@ fn listen(name: &str) -> Result<Socket, NetdevError> {
 
 /// A whole number of the options within bounds; what is none, or outside of them, counts as absent.
 fn retries(options: &BTreeMap<String, String>) -> u32 {
-    let given = options.get("tx-retries-max").and_then(|v| v.trim().parse().ok());
-    given.filter(|n| *n <= RETRIES_MAX).unwrap_or(RETRIES)
+    TX_RETRIES_MAX.number(options) as u32
 }
 
 impl Netdev for Vhost {
@@ -275,7 +273,7 @@ impl Netdev for Vhost {
         }
         self.setting.retries_max.store(retries(options), Ordering::Relaxed);
         let before = self.seq;
-        let done = self.set_path(options.get("vhost-server-path").map(String::as_str));
+        let done = self.set_path(VHOST_SERVER_PATH.get(options));
         // The queues of the path before, if there were any, are dead.
         let replaced = self.seq != before && self.queues_given;
         if replaced {
@@ -293,7 +291,7 @@ impl Netdev for Vhost {
         put("requested_tx_queues", self.wished().pairs.to_string());
         put("mtu", self.mtu().to_string());
         let retries = self.setting.retries_max.load(Ordering::Relaxed);
-        if retries != RETRIES {
+        if retries != self::retries(&BTreeMap::new()) {
             put("tx-retries-max", retries.to_string());
         }
         if let (Role::Client, Some(socket)) = (self.role, &self.socket) {

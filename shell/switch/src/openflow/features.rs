@@ -2,6 +2,8 @@
 
 use super::{Answer, Service};
 use crate::port::BridgePort;
+use config::settings::Setting;
+use config::settings::bridge::{DP_DESC, DP_SN};
 use ofproto::TABLE_INTERNAL;
 use openflow::port::{Port, PortConfig, PortState, features};
 use openflow::session::{Capabilities, SwitchFeatures};
@@ -42,13 +44,13 @@ impl Service<'_> {
     }
 
     pub(super) fn desc(&self) -> Desc {
-        let setting = |key: &str| self.bridge.config.other_config.get(key).map_or("None", String::as_str);
+        let setting = |s: Setting| s.get(&self.bridge.config.other_config).unwrap_or("None");
         Desc {
             manufacturer: "Nicira, Inc.".to_owned(),
             hardware: "Open vSwitch".to_owned(),
             software: runtime::COMPAT_VERSION.to_owned(),
-            serial: setting("dp-sn").to_owned(),
-            datapath: setting("dp-desc").to_owned(),
+            serial: setting(DP_SN).to_owned(),
+            datapath: setting(DP_DESC).to_owned(),
         }
     }
 }

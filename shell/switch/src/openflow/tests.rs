@@ -81,7 +81,6 @@ fn config() -> config::BridgeConfig {
         forward_bpdu: false,
         flow_tables: Default::default(),
         other_config: Default::default(),
-        not_built: Vec::new(),
     }
 }
 

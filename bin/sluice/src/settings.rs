@@ -1,0 +1,62 @@
+//! `sluice settings [PATTERN]`: what can be set in the database, and what becomes of it.
+
+use crate::Call;
+use config::settings::{self, Setting, text};
+use ovsdb::Json;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: sluice settings [--json | --markdown] [PATTERN]
+Prints what can be set in the database: values, default, effect in this version, and whether a change
+is obeyed at once. PATTERN is a part of a name, as in \"pmd\" or \"Interface.options\", or of a description.
+  --json      prints JSON
+  --markdown  prints docs/settings.md, all of it";
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut json = false;
+    let mut pattern = None;
+    for arg in &call.args {
+        match arg.as_str() {
+            "-h" | "--help" => {
+                println!("{USAGE}");
+                return ExitCode::SUCCESS;
+            }
+            "--json" | "--format=json" => json = true,
+            "--markdown" => {
+                print!("{}", text::markdown());
+                return ExitCode::SUCCESS;
+            }
+            other if other.starts_with('-') || pattern.is_some() => {
+                eprintln!("{}: no such argument \"{other}\"\n{USAGE}", call.name);
+                return ExitCode::FAILURE;
+            }
+            other => pattern = Some(other),
+        }
+    }
+    let pattern = pattern.unwrap_or_default();
+    let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
+    match json {
+        true => println!("{}", Json::Array(found.iter().map(|s| entry(s)).collect())),
+        false => found.iter().for_each(|s| println!("{}", text::plain(s))),
+    }
+    if found.is_empty() {
+        eprintln!("{}: nothing is known of \"{pattern}\"", call.name);
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn entry(s: &Setting) -> Json {
+    serde_json::json!({
+        "table": s.table,
+        "column": s.column,
+        "key": s.key,
+        "kinds": s.kinds,
+        "type": s.type_name(),
+        "range": s.range(),
+        "default": s.default_text(),
+        "effect": s.effect.text(),
+        "change": s.when.text(),
+        "doc": s.doc,
+    })
+}

@@ -1,0 +1,93 @@
+//! `Bridge`.
+
+use super::{Setting, U32, settings};
+
+const fn oc(key: &'static str) -> Setting {
+    Setting::new("Bridge", "other_config", key)
+}
+
+const fn column(name: &'static str) -> Setting {
+    Setting::new("Bridge", name, "")
+}
+
+const NO_STP: &str = "spanning tree is not built yet";
+const NO_RSTP: &str = "rapid spanning tree is not built yet";
+const NO_SNOOPING: &str = "multicast snooping is not built yet";
+const NO_IN_BAND: &str = "controllers are reached by the host's own routes";
+
+settings! {
+    NAME = column("name").text("").doc("The bridge's name, and that of its own port.");
+    PORTS = column("ports").rows("Port").doc("Its ports.");
+    CONTROLLER = column("controller").rows("Controller").doc("Its OpenFlow controllers.");
+    FLOW_TABLES = column("flow_tables").rows("Flow_Table").doc("Settings of its OpenFlow tables, by number.");
+    FLOOD_VLANS = column("flood_vlans").int(0, 4095, 0).doc("VLANs whose packets are flooded and not learned from.");
+    FAIL_MODE = column("fail_mode").choice(&["standalone", "secure"], "standalone")
+        .doc("Whether the bridge forwards on its own without a controller.");
+    PROTOCOLS = column("protocols").text("OpenFlow10 to OpenFlow15")
+        .doc("The OpenFlow versions that it speaks; all if not set.");
+    DATAPATH_TYPE = column("datapath_type").choice(&["system", "netdev"], "system")
+        .doc("The datapath; both are this daemon's own.");
+    DATAPATH_ID = oc("datapath-id").text("16 hexadecimal digits, or 0x and up to 16")
+        .doc("The bridge's OpenFlow datapath id; if not set, it follows its address.");
+    DP_DESC = oc("dp-desc").text("").doc("A description that controllers are shown.");
+    DP_SN = oc("dp-sn").text("").doc("A serial number that controllers are shown.");
+    HWADDR = oc("hwaddr").text("an Ethernet address").doc("The bridge's address; if not set, the least of its ports'.");
+    FORWARD_BPDU = oc("forward-bpdu").flag(false).doc("Forwards frames to the reserved link-local addresses.");
+    MAC_AGING_TIME = oc("mac-aging-time").held(15, 3600, 300)
+        .doc("Seconds without a packet after which a learned address is forgotten.");
+    MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("The most addresses that are learned.");
+}
+
+/// Those that nothing reads by name.
+pub const OTHERS: &[Setting] = &[
+    column("mirrors").rows("Mirror").none("mirroring is not built yet").doc("Where copies of packets go."),
+    column("netflow").rows("NetFlow").none("NetFlow is not built yet").doc("Reports of flows as NetFlow."),
+    column("sflow").rows("sFlow").none("sFlow is not built yet").doc("Reports of samples as sFlow."),
+    column("ipfix").rows("IPFIX").none("IPFIX is not built yet").doc("Reports of flows as IPFIX."),
+    column("auto_attach")
+        .rows("AutoAttach")
+        .none("auto-attach is not built yet")
+        .doc("Attaching to a fabric by LLDP."),
+    column("stp_enable").flag(false).none(NO_STP).doc("Spanning tree."),
+    column("rstp_enable").flag(false).none(NO_RSTP).doc("Rapid spanning tree."),
+    column("mcast_snooping_enable")
+        .flag(false)
+        .none(NO_SNOOPING)
+        .doc("Sends multicast only where it is wanted."),
+    oc("disable-in-band")
+        .flag(false)
+        .none(NO_IN_BAND)
+        .doc("Makes no hidden flows for controller connections."),
+    oc("in-band-queue").opt_int(0, U32).none(NO_IN_BAND).doc("The queue of such flows."),
+    oc("controller-queue-size")
+        .int(1, 512, 100)
+        .none("packets to controllers are queued by bytes")
+        .doc("Packets that wait for a controller at most."),
+    oc("stp-system-id").text("an Ethernet address").none(NO_STP).doc("The bridge's id for spanning tree."),
+    oc("stp-priority").int(0, 65_535, 0x8000).none(NO_STP).doc("Its priority to become the root."),
+    oc("stp-hello-time").int(1, 10, 2).none(NO_STP).doc("Seconds between two hellos."),
+    oc("stp-max-age").int(6, 40, 20).none(NO_STP).doc("Seconds for which received information holds."),
+    oc("stp-forward-delay").int(4, 30, 15).none(NO_STP).doc("Seconds until a port forwards."),
+    oc("rstp-address")
+        .text("an Ethernet address")
+        .none(NO_RSTP)
+        .doc("The bridge's id for rapid spanning tree."),
+    oc("rstp-priority").int(0, 61_440, 0x8000).none(NO_RSTP).doc("Its priority to become the root."),
+    oc("rstp-ageing-time")
+        .int(10, 1_000_000, 300)
+        .none(NO_RSTP)
+        .doc("Seconds for which learned addresses hold."),
+    oc("rstp-force-protocol-version").int(0, 2, 2).none(NO_RSTP).doc("0 speaks plain spanning tree."),
+    oc("rstp-max-age").int(6, 40, 20).none(NO_RSTP).doc("Seconds for which received information holds."),
+    oc("rstp-forward-delay").int(4, 30, 15).none(NO_RSTP).doc("Seconds until a port forwards."),
+    oc("rstp-transmit-hold-count").int(1, 10, 6).none(NO_RSTP).doc("Messages sent per second at most."),
+    oc("mcast-snooping-aging-time")
+        .held(15, 3600, 300)
+        .none(NO_SNOOPING)
+        .doc("Seconds for which a group holds."),
+    oc("mcast-snooping-table-size").held(10, 1_000_000, 2048).none(NO_SNOOPING).doc("The most groups."),
+    oc("mcast-snooping-disable-flood-unregistered")
+        .flag(false)
+        .none(NO_SNOOPING)
+        .doc("Drops multicast that nobody asked for."),
+];

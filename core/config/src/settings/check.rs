@@ -1,0 +1,188 @@
+//! What is wrong with the settings that a database holds: values that are none, and settings that do nothing.
+//!
+//! Keys that nobody knows are spoken of where they would be a setting of the switch: in `options`, and in the
+//! `other_config` of the switch and of bridges. That of ports and interfaces is where programs keep notes of their own.
+
+use super::value::Fault;
+use super::{Effect, Setting, all, options};
+use ovsdb::{Atom, Datum};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One thing to say about a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The row: `Bridge br0`; empty for the one of the switch.
+    pub row: String,
+    /// `column` or `column:key`
+    pub name: String,
+    /// The value that it has.
+    pub value: String,
+    /// What about it.
+    pub problem: Problem,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Problem {
+    /// Nobody knows the key.
+    Unknown,
+    /// A tuning that does nothing here; why.
+    NoEffect(&'static str),
+    /// A part of the switch that is not there; why.
+    NotBuilt(&'static str),
+    /// No value that it takes.
+    Invalid {
+        /// The values that it takes.
+        range: String,
+        /// What is used instead; empty where that is chosen.
+        used: String,
+    },
+    /// A number outside of its range that is held to it.
+    Held {
+        /// The range.
+        range: String,
+        /// What is used.
+        used: i64,
+    },
+}
+
+impl Problem {
+    /// It should be mended: worth a warning rather than a word.
+    pub const fn is_warning(&self) -> bool {
+        !matches!(self, Problem::NoEffect(_) | Problem::Held { .. })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { row, name, value, problem } = self;
+        if !row.is_empty() {
+            write!(f, "{row}: ")?;
+        }
+        match problem {
+            Problem::Unknown => write!(f, "{name} is not known and has no effect"),
+            Problem::NoEffect(why) | Problem::NotBuilt(why) => {
+                write!(f, "{name} has no effect in this version of Sluice: {why}")
+            }
+            Problem::Invalid { range, used } => {
+                write!(f, "{name}={value} is no value that it takes ({range}); ")?;
+                if used.is_empty() {
+                    f.write_str("it counts as not set")
+                } else {
+                    write!(f, "{used} is used")
+                }
+            }
+            Problem::Held { range, used } => {
+                write!(f, "{name}={value} is outside of {range}; {used} is used")
+            }
+        }
+    }
+}
+
+/// The settings of one table, made ready for many rows.
+pub struct Checker {
+    table: &'static str,
+    columns: Vec<&'static Setting>,
+    maps: BTreeMap<&'static str, Vec<&'static Setting>>,
+}
+
+impl Checker {
+    /// One for each table that has settings.
+    pub fn of_all_tables() -> Vec<Checker> {
+        let mut tables: BTreeMap<&'static str, Checker> = BTreeMap::new();
+        for setting in all() {
+            let table = setting.table;
+            let checker =
+                tables.entry(table).or_insert(Checker { table, columns: Vec::new(), maps: BTreeMap::new() });
+            match setting.key {
+                "" => checker.columns.push(setting),
+                _ => checker.maps.entry(setting.column).or_default().push(setting),
+            }
+        }
+        tables.into_values().collect()
+    }
+
+    /// Its table.
+    pub const fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// What is wrong with a row, whose columns `get` gives. `is_dummy`: which types of interfaces are dummies.
+    pub fn row<'a>(
+        &self,
+        get: impl Fn(&str) -> Option<&'a Datum>,
+        is_dummy: impl Fn(&str) -> bool,
+    ) -> Vec<Finding> {
+        let text = |column: &str| get(column).and_then(Datum::first).and_then(Atom::as_str);
+        let kind = match text("type").filter(|_| self.table == "Interface") {
+            Some("") | None => "system",
+            Some(kind) => kind,
+        };
+        let mut found = Vec::new();
+        for setting in &self.columns {
+            let problem = get(setting.column).and_then(|datum| of_column(setting, datum));
+            found.extend(problem.map(|(value, problem)| (setting.column.to_owned(), value, problem)));
+        }
+        for (column, settings) in &self.maps {
+            let Some(datum) = get(column).filter(|d| !d.is_empty()) else { continue };
+            if *column == "options" && options::REFUSED.contains(&kind) {
+                continue;
+            }
+            // A dummy takes the place of a type, and the options that it has are a dummy's.
+            let kind = if is_dummy(kind) { "dummy" } else { kind };
+            for (key, value) in datum.keys().zip(datum.values()) {
+                let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else { continue };
+                let setting = settings.iter().find(|s| s.key == key && s.is_of(kind));
+                if let Some(problem) = self.of_key(column, setting.copied(), value) {
+                    found.push((format!("{column}:{key}"), value.to_owned(), problem));
+                }
+            }
+        }
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let label = match (self.table, text("name").or_else(|| text("target"))) {
+            ("Open_vSwitch", _) => String::new(),
+            (table, None) => table.to_owned(),
+            (table, Some(name)) => format!("{table} {name}"),
+        };
+        let finding = |(name, value, problem)| Finding { row: label.clone(), name, value, problem };
+        found.into_iter().map(finding).collect()
+    }
+
+    fn of_key(&self, column: &str, setting: Option<&Setting>, value: &str) -> Option<Problem> {
+        let Some(setting) = setting else {
+            let ours = column == "options" || matches!(self.table, "Open_vSwitch" | "Bridge");
+            return ours.then_some(Problem::Unknown);
+        };
+        if let Effect::None(why) = setting.effect {
+            return Some(Problem::NoEffect(why));
+        }
+        setting.fault(value).map(|fault| problem(setting, &fault))
+    }
+}
+
+fn problem(setting: &Setting, fault: &Fault) -> Problem {
+    match *fault {
+        Fault::Invalid => Problem::Invalid { range: setting.range(), used: setting.default_text() },
+        Fault::Outside(used) => Problem::Held { range: setting.range(), used },
+    }
+}
+
+/// A column that does nothing and has a value other than the default; more devices than one in a port.
+fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
+    let value = match datum.first()? {
+        Atom::String(text) => text.to_string(),
+        other => other.to_string(),
+    };
+    match setting.effect {
+        Effect::Partly(what) if setting.column == "interfaces" && datum.len() > 1 => {
+            Some((datum.len().to_string(), Problem::NotBuilt(what)))
+        }
+        Effect::None(why) if !value.is_empty() && value != setting.default_text() => {
+            Some((value, Problem::NotBuilt(why)))
+        }
+        _ => None,
+    }
+}

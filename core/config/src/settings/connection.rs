@@ -1,0 +1,79 @@
+//! `Controller`, `Manager` and `SSL`.
+
+use super::{I32, Setting, settings};
+
+const fn controller(name: &'static str) -> Setting {
+    Setting::new("Controller", name, "")
+}
+
+const fn manager(name: &'static str) -> Setting {
+    Setting::new("Manager", name, "")
+}
+
+const fn ssl(name: &'static str) -> Setting {
+    Setting::new("SSL", name, "")
+}
+
+const NO_IN_BAND: &str = "controllers are reached by the host's own routes";
+const NO_LIMIT: &str = "packets to controllers are limited by the queue's bytes only";
+const SERVER: &str = "it is the database server that obeys";
+
+settings! {
+    TARGET = controller("target").text("ssl:, tcp:, unix:, pssl:, ptcp: or punix: and an address")
+        .doc("The controller, or where controllers are waited for.");
+    MAX_BACKOFF = controller("max_backoff").held(1000, I32, 8000)
+        .doc("Milliseconds between two attempts to connect at most.");
+    INACTIVITY_PROBE = controller("inactivity_probe").held(5000, I32, 5000)
+        .doc("Milliseconds of silence after which the other end is probed; 0 is never.");
+    ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
+        .doc("Whether a controller gets messages that it did not ask for.");
+    PRIVATE_KEY = ssl("private_key").text("a file").doc("The switch's private key.");
+    CERTIFICATE = ssl("certificate").text("a file").doc("Its certificate.");
+    CA_CERT = ssl("ca_cert").text("a file").doc("The CA that others must have theirs from.");
+    BOOTSTRAP_CA_CERT = ssl("bootstrap_ca_cert").flag(false).doc("Takes the CA from the first connection.");
+}
+
+/// Those that nothing reads by name.
+pub const OTHERS: &[Setting] = &[
+    controller("type")
+        .choice(&["primary", "service"], "")
+        .none("a target's form says it")
+        .doc("What it is for."),
+    controller("connection_mode")
+        .choice(&["in-band", "out-of-band"], "")
+        .none(NO_IN_BAND)
+        .doc("Whether it is reached through the bridge itself."),
+    controller("controller_queue_size")
+        .int(1, 512, 100)
+        .none(NO_LIMIT)
+        .doc("Packets that wait for it at most."),
+    controller("controller_rate_limit")
+        .opt_int(100, I32)
+        .none(NO_LIMIT)
+        .doc("Packets per second that it gets."),
+    controller("controller_burst_limit").opt_int(25, I32).none(NO_LIMIT).doc("The burst of that."),
+    controller("local_ip").text("an IPv4 address").none(NO_IN_BAND).doc("The own address in-band."),
+    controller("local_netmask").text("an IPv4 mask").none(NO_IN_BAND).doc("Its mask."),
+    controller("local_gateway").text("an IPv4 address").none(NO_IN_BAND).doc("The gateway in-band."),
+    Setting::new("Controller", "other_config", "dscp")
+        .int(0, 63, 48)
+        .none("connections have the host's default")
+        .doc("The DSCP of the connection."),
+    manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
+    manager("connection_mode")
+        .choice(&["in-band", "out-of-band"], "")
+        .none(NO_IN_BAND)
+        .doc("How it is reached."),
+    manager("max_backoff")
+        .held(1000, I32, 8000)
+        .partly(SERVER)
+        .doc("Milliseconds between two attempts at most."),
+    manager("inactivity_probe")
+        .held(0, I32, 5000)
+        .partly(SERVER)
+        .doc("Milliseconds of silence before a probe."),
+    Setting::new("Manager", "other_config", "dscp")
+        .int(0, 63, 48)
+        .none("connections have the host's default")
+        .doc("The DSCP of the connection."),
+];

@@ -1,0 +1,82 @@
+//! `Interface`, without its column `options`.
+
+use super::{I32, Setting, settings};
+
+const fn oc(key: &'static str) -> Setting {
+    Setting::new("Interface", "other_config", key)
+}
+
+const fn column(name: &'static str) -> Setting {
+    Setting::new("Interface", name, "")
+}
+
+const fn bfd(key: &'static str) -> Setting {
+    Setting::new("Interface", "bfd", key).none("BFD is not built yet")
+}
+
+const NO_CFM: &str = "CFM is not built yet";
+const NO_LACP: &str = "LACP is not built yet";
+const NO_POLICING: &str = "policing is not built yet; a meter does it";
+
+settings! {
+    NAME = column("name").text("").doc("The device's name.");
+    TYPE = column("type").text("").doc("Its type; system if not set.");
+    OPTIONS = column("options").text("").doc("Settings of its type.");
+    OFPORT_REQUEST = column("ofport_request").opt_int(1, 65_279).doc("The OpenFlow port number wanted.");
+    MTU_REQUEST = column("mtu_request").opt_int(1, I32).doc("The MTU wanted.");
+    MAC = column("mac").text("an Ethernet address").doc("The address of an internal port.");
+    PMD_RXQ_AFFINITY = oc("pmd-rxq-affinity").text("QUEUE:CORE, with commas")
+        .doc("The poll threads' cores to which receive queues are pinned.");
+    TX_STEERING = oc("tx-steering").choice(&["thread", "hash"], "thread")
+        .doc("Whether a send queue is chosen by thread or by the hash of the packet.");
+}
+
+/// Those that nothing reads by name.
+pub const OTHERS: &[Setting] = &[
+    column("ingress_policing_rate")
+        .int(0, I32, 0)
+        .none(NO_POLICING)
+        .doc("Kilobits received per second at most."),
+    column("ingress_policing_burst").int(0, I32, 0).none(NO_POLICING).doc("Its burst in kilobits."),
+    column("ingress_policing_kpkts_rate")
+        .int(0, I32, 0)
+        .none(NO_POLICING)
+        .doc("Kilopackets per second at most."),
+    column("ingress_policing_kpkts_burst").int(0, I32, 0).none(NO_POLICING).doc("Its burst in kilopackets."),
+    column("cfm_mpid").opt_int(1, 8191).none(NO_CFM).doc("The port's id; switches CFM on."),
+    oc("emc-enable")
+        .flag(true)
+        .none("the flow cache here is another one and always on")
+        .doc("The exact match cache of Open vSwitch for packets of this port."),
+    oc("hw-offload-priority")
+        .text("")
+        .none("flows are not offloaded to hardware")
+        .doc("Ways to offload, in order."),
+    oc("cfm_interval").int(1, 65_535, 1000).none(NO_CFM).doc("Milliseconds between two heartbeats."),
+    oc("cfm_extended").flag(false).none(NO_CFM).doc("Heartbeats of any interval."),
+    oc("cfm_demand").flag(false).none(NO_CFM).doc("Traffic counts as heartbeat."),
+    oc("cfm_opstate").choice(&["up", "down"], "up").none(NO_CFM).doc("The state that is told."),
+    oc("cfm_ccm_vlan").opt_int(1, 4095).none(NO_CFM).doc("The VLAN of heartbeats."),
+    oc("cfm_ccm_pcp").opt_int(1, 7).none(NO_CFM).doc("Their priority."),
+    oc("lacp-port-id").opt_int(1, 65_535).none(NO_LACP).doc("The port's id."),
+    oc("lacp-port-priority").opt_int(1, 65_535).none(NO_LACP).doc("Its priority."),
+    oc("lacp-aggregation-key").opt_int(1, 65_535).none(NO_LACP).doc("Its key."),
+    bfd("enable").flag(false).doc("Bidirectional forwarding detection."),
+    bfd("min_rx").int(1, I32, 1000).doc("Milliseconds between two messages received at least."),
+    bfd("min_tx").int(1, I32, 100).doc("Milliseconds between two messages sent at least."),
+    bfd("decay_min_rx").int(0, I32, 0).doc("The same when there is no traffic."),
+    bfd("forwarding_if_rx").flag(false).doc("Traffic received counts as being reached."),
+    bfd("cpath_down").flag(false).doc("Tells the other end not to use the path."),
+    bfd("check_tnl_key").flag(false).doc("Takes only messages with tunnel key 0."),
+    bfd("bfd_local_src_mac").text("an Ethernet address").doc("The address messages come from."),
+    bfd("bfd_local_dst_mac").text("an Ethernet address").doc("The address messages are sent to."),
+    bfd("bfd_remote_dst_mac").text("an Ethernet address").doc("The address received messages must have."),
+    bfd("bfd_src_ip").text("an IPv4 address").doc("The IP address messages come from."),
+    bfd("bfd_dst_ip").text("an IPv4 address").doc("The IP address messages are sent to."),
+    bfd("oam").flag(false).doc("Marks messages as such in tunnels that can."),
+    bfd("mult").int(1, 255, 3).doc("Messages that may be lost."),
+    Setting::new("Interface", "lldp", "enable")
+        .flag(false)
+        .none("LLDP is not built yet")
+        .doc("LLDP on the port."),
+];

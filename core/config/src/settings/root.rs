@@ -1,0 +1,147 @@
+//! `Open_vSwitch`: the switch as a whole.
+
+use super::{I32, Setting, U32, settings};
+
+const fn oc(key: &'static str) -> Setting {
+    Setting::new("Open_vSwitch", "other_config", key)
+}
+
+const fn column(name: &'static str) -> Setting {
+    Setting::new("Open_vSwitch", name, "")
+}
+
+const NO_HW: &str = "flows are not offloaded to hardware";
+const NO_REVALIDATORS: &str = "the main loop revalidates flows, there are no threads for it";
+
+settings! {
+    BRIDGES = column("bridges").rows("Bridge").doc("The bridges of the switch.");
+    SSL = column("ssl").rows("SSL").doc("Key, certificate and CA for TLS connections.");
+    MANAGER_OPTIONS = column("manager_options").rows("Manager")
+        .doc("The remotes of the database server, which obeys them; the switch itself does not use them.");
+    NEXT_CFG = column("next_cfg").int(0, i64::MAX, 0)
+        .doc("Counted up by tools at each change; cur_cfg follows it when the change is in force.");
+    STATS_UPDATE_INTERVAL = oc("stats-update-interval").held(5000, I32, 5000)
+        .doc("Milliseconds between two writings of port statistics to the database.");
+    FLOW_LIMIT = oc("flow-limit").int(0, U32, 200_000).doc("The most flows that a datapath holds.");
+    MAX_IDLE = oc("max-idle").held(500, U32, 10_000)
+        .doc("Milliseconds without a packet after which a datapath flow is removed.");
+    VLAN_LIMIT = oc("vlan-limit").held(0, I32, 1)
+        .doc("The VLAN tags behind which the type of a packet is looked for; 0 is as many as there can be.");
+    BUNDLE_IDLE_TIMEOUT = oc("bundle-idle-timeout").opt_int(1, U32)
+        .doc("Seconds without a message after which an open OpenFlow bundle is discarded; 10 if not set.");
+    N_HANDLER_THREADS = oc("n-handler-threads").opt_int(1, U32)
+        .doc("Threads that translate packets without a flow; if not set, it follows the number of cores.");
+    DPDK_INIT = oc("dpdk-init").choice(&["false", "true", "try"], "false")
+        .doc("Starts DPDK; once started it runs until the daemon ends.");
+    DPDK_LCORE_MASK = oc("dpdk-lcore-mask").text("a hexadecimal mask of cores").restart()
+        .doc("The cores of DPDK's own threads; poll threads have pmd-cpu-mask.");
+    DPDK_ALLOC_MEM = oc("dpdk-alloc-mem").text("megabytes").restart()
+        .doc("Memory that DPDK takes at its start, wherever it is.");
+    DPDK_SOCKET_MEM = oc("dpdk-socket-mem").text("megabytes per NUMA node, with commas").restart()
+        .doc("Memory that DPDK takes at its start on each NUMA node.");
+    DPDK_SOCKET_LIMIT = oc("dpdk-socket-limit").text("megabytes per NUMA node, with commas").restart()
+        .doc("The most memory that DPDK takes on each NUMA node; 0 is no limit.");
+    DPDK_HUGEPAGE_DIR = oc("dpdk-hugepage-dir").text("a directory").restart()
+        .doc("The mount of huge pages that DPDK uses.");
+    DPDK_EXTRA = oc("dpdk-extra").text("words of DPDK's command line").restart()
+        .doc("Further arguments for DPDK; they win over the other settings.");
+    VHOST_SOCK_DIR = oc("vhost-sock-dir").text("a directory below the run directory").restart()
+        .doc("Where the sockets of dpdkvhostuser ports are made.");
+    VHOST_IOMMU_SUPPORT = oc("vhost-iommu-support").flag(false).restart()
+        .doc("Lets guests put an IOMMU before vhost-user client ports.");
+    VHOST_POSTCOPY_SUPPORT = oc("vhost-postcopy-support").flag(false).restart()
+        .doc("Lets guests with vhost-user client ports migrate by post-copy.");
+    PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
+        .doc("Gives each DPDK port a memory pool of its own instead of sharing by MTU.");
+    SHARED_MEMPOOL_CONFIG = oc("shared-mempool-config").text("MTU[:NODE], with commas").restart()
+        .doc("The sizes of shared memory pools, so that ports of near MTUs share one.");
+    PMD_CPU_MASK = oc("pmd-cpu-mask").text("a hexadecimal mask of cores")
+        .doc("The cores that poll ports; if not set, one core of each NUMA node that has such a port.");
+    PMD_RXQ_ASSIGN = oc("pmd-rxq-assign").text_or("cycles, roundrobin or group", "cycles")
+        .doc("How receive queues are given to poll threads.");
+    PMD_RXQ_ISOLATE = oc("pmd-rxq-isolate").flag(true)
+        .doc("Whether a core to which a queue is pinned gets no other queue; false needs pmd-rxq-assign=group.");
+    PMD_SLEEP_MAX = oc("pmd-sleep-max").text_or("microseconds 0 to 10000, or CORE:MICROSECONDS with commas", "0")
+        .doc("The longest sleep of a poll thread with little to do.");
+    PMD_AUTO_LB = oc("pmd-auto-lb").flag(false)
+        .doc("Gives receive queues out anew when a poll thread has too much to do.");
+    PMD_AUTO_LB_REBAL_INTERVAL = oc("pmd-auto-lb-rebal-interval").int(0, 20_000, 1)
+        .doc("Minutes between two looks at that; 0 is 1.");
+    PMD_AUTO_LB_LOAD_THRESHOLD = oc("pmd-auto-lb-load-threshold").int(0, 100, 95)
+        .doc("Percent of its time for which a poll thread has to be busy.");
+    PMD_AUTO_LB_IMPROVEMENT_THRESHOLD = oc("pmd-auto-lb-improvement-threshold").int(0, 100, 25)
+        .doc("Percent of variance of the loads that has to be gained.");
+    PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");
+    PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
+        .doc("The old name of pmd-sleep-max.");
+}
+
+/// Those that nothing reads by name.
+pub const OTHERS: &[Setting] = &[
+    column("datapaths").none("datapaths have no settings here").rows("Datapath").doc("Datapaths by type."),
+    oc("flow-restore-wait")
+        .flag(false)
+        .none("flows are forwarded as soon as a bridge is there")
+        .doc("Holds all packets back until flows have been restored."),
+    oc("max-revalidator")
+        .int(100, U32, 500)
+        .none(NO_REVALIDATORS)
+        .doc("Milliseconds that a revalidator waits at most."),
+    oc("min-revalidate-pps")
+        .int(0, U32, 5)
+        .none("each flow is revalidated")
+        .doc("Packets per second below which a flow is removed rather than revalidated under load."),
+    oc("n-revalidator-threads").opt_int(1, U32).none(NO_REVALIDATORS).doc("Threads that revalidate flows."),
+    oc("offloaded-stats-delay")
+        .int(0, U32, 2000)
+        .none(NO_HW)
+        .doc("Milliseconds that counters of offloaded flows lag behind at most."),
+    oc("hw-offload").flag(false).restart().none(NO_HW).doc("Offloads flows to hardware."),
+    oc("hw-offload-priority")
+        .text("")
+        .restart()
+        .none(NO_HW)
+        .doc("The order in which ways to offload are tried."),
+    oc("n-offload-threads").int(1, 10, 1).restart().none(NO_HW).doc("Threads that offload flows."),
+    oc("offload-rebalance").flag(false).none(NO_HW).doc("Prefers busy flows when hardware is full."),
+    oc("tc-policy")
+        .choice(&["none", "skip_sw", "skip_hw"], "none")
+        .none("flows are not given to the kernel's traffic control")
+        .doc("Where the kernel's traffic control keeps flows."),
+    oc("tx-flush-interval")
+        .int(0, 1_000_000, 0)
+        .none("each burst is sent when it has been handled")
+        .doc("Microseconds that packets to send are gathered."),
+    oc("smc-enable")
+        .flag(false)
+        .none("the flow cache here is another one and always on")
+        .doc("The signature match cache of Open vSwitch."),
+    oc("emc-insert-inv-prob")
+        .int(0, U32, 100)
+        .none("the flow cache here is another one and decides by itself")
+        .doc("One in so many flows enters the exact match cache of Open vSwitch."),
+    oc("userspace-tso-enable")
+        .flag(false)
+        .restart()
+        .none("segmentation offload needs no setting where a port has it")
+        .doc("Segmentation offload between guests and ports."),
+    oc("explicit-sampled-drops")
+        .flag(false)
+        .none("dropped packets are not sampled")
+        .doc("Samples packets that are dropped by error."),
+    oc("enable-statistics")
+        .flag(false)
+        .none("column statistics is not written")
+        .doc("Writes load, memory and processes of the host to column statistics."),
+    oc("ct-size").text("").none("connections are not tracked").doc("The size of connection tables."),
+    oc("private_key").text("a file").none("read by ovs-monitor-ipsec").doc("The key for IPsec tunnels."),
+    oc("certificate")
+        .text("a file")
+        .none("read by ovs-monitor-ipsec")
+        .doc("The certificate for IPsec tunnels."),
+    oc("ca_cert").text("a file").none("read by ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
+    oc("ipsec_skb_mark")
+        .text("VALUE[/MASK]")
+        .none("read by ovs-monitor-ipsec")
+        .doc("Marks packets for IPsec."),
+];

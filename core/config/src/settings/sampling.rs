@@ -1,0 +1,62 @@
+//! `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`: none of them is built.
+
+use super::{I32, Setting, U32};
+
+const fn netflow(name: &'static str) -> Setting {
+    Setting::new("NetFlow", name, "").none("NetFlow is not built yet")
+}
+
+const fn sflow(name: &'static str) -> Setting {
+    Setting::new("sFlow", name, "").none("sFlow is not built yet")
+}
+
+const fn ipfix(name: &'static str) -> Setting {
+    Setting::new("IPFIX", name, "").none(NO_IPFIX)
+}
+
+const fn ipfix_oc(key: &'static str) -> Setting {
+    Setting::new("IPFIX", "other_config", key).none(NO_IPFIX)
+}
+
+const fn set(name: &'static str) -> Setting {
+    Setting::new("Flow_Sample_Collector_Set", name, "").none("sampling is not built yet")
+}
+
+const fn attach(name: &'static str) -> Setting {
+    Setting::new("AutoAttach", name, "").none("auto-attach is not built yet")
+}
+
+const NO_IPFIX: &str = "IPFIX is not built yet";
+
+/// All of them.
+pub const OTHERS: &[Setting] = &[
+    netflow("targets").text("ADDRESS:PORT").doc("Collectors."),
+    netflow("engine_id").opt_int(0, 255).doc("The engine's id."),
+    netflow("engine_type").opt_int(0, 255).doc("The engine's type."),
+    netflow("active_timeout").int(-1, I32, 0).doc("Seconds after which a flow that goes on is reported."),
+    netflow("add_id_to_interface").flag(false).doc("Puts the engine's id into interface numbers."),
+    sflow("agent").text("a device or an address").doc("The agent's address."),
+    sflow("header").int(0, I32, 128).doc("Bytes of a sample."),
+    sflow("polling").int(0, I32, 30).doc("Seconds between two reports of counters."),
+    sflow("sampling").int(0, I32, 400).doc("One of so many packets is sampled."),
+    sflow("targets").text("ADDRESS:PORT").doc("Collectors."),
+    ipfix("targets").text("ADDRESS:PORT").doc("Collectors."),
+    ipfix("sampling").int(1, U32, 400).doc("One of so many packets is sampled."),
+    ipfix("obs_domain_id").int(0, U32, 0).doc("The observation domain."),
+    ipfix("obs_point_id").int(0, U32, 0).doc("The observation point."),
+    ipfix("cache_active_timeout").int(0, 4200, 0).doc("Seconds that flows are gathered."),
+    ipfix("cache_max_flows").int(0, U32, 0).doc("The most flows gathered."),
+    ipfix("stats_interval").int(1, 3600, 600).doc("Seconds between two reports of statistics."),
+    ipfix("template_interval").int(1, 3600, 600).doc("Seconds between two sendings of templates."),
+    ipfix_oc("enable-tunnel-sampling").flag(true).doc("Reports tunnel headers."),
+    ipfix_oc("virtual_obs_id").text("").doc("An id in each report."),
+    ipfix_oc("enable-input-sampling").flag(true).doc("Samples packets that come."),
+    ipfix_oc("enable-output-sampling").flag(true).doc("Samples packets that leave."),
+    set("id").int(0, U32, 0).doc("The number that actions name it by."),
+    set("bridge").rows("Bridge").doc("The bridge of such actions."),
+    set("ipfix").rows("IPFIX").doc("Where samples go."),
+    set("local_group_id").opt_int(0, U32).doc("A group of the kernel that gets samples."),
+    attach("system_name").text("").doc("The name that LLDP tells."),
+    attach("system_description").text("").doc("The description that LLDP tells."),
+    attach("mappings").text("").doc("Service ids to VLANs."),
+];

@@ -1,0 +1,108 @@
+//! The columns of the schema that are no settings: what the switch tells, and what belongs to others.
+
+/// Whose a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The switch writes it.
+    Switch,
+    /// Nobody does in this version; why.
+    Nobody(&'static str),
+    /// Other programs write and read it.
+    Others,
+}
+
+use Writer::{Nobody, Others, Switch};
+
+const NO_STP: Writer = Nobody("spanning tree is not built yet");
+const NO_CFM: Writer = Nobody("CFM is not built yet");
+
+/// The columns, by table.
+pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
+    (
+        "Open_vSwitch",
+        &[
+            ("cur_cfg", Switch),
+            ("datapath_types", Switch),
+            ("iface_types", Switch),
+            ("dpdk_initialized", Switch),
+            ("dpdk_version", Switch),
+            ("ovs_version", Switch),
+            ("db_version", Switch),
+            ("system_type", Switch),
+            ("system_version", Switch),
+            ("statistics", Nobody("the host's load is not written")),
+            ("external_ids", Others),
+        ],
+    ),
+    (
+        "Bridge",
+        &[
+            ("datapath_id", Switch),
+            ("datapath_version", Switch),
+            ("status", NO_STP),
+            ("rstp_status", NO_STP),
+            ("external_ids", Others),
+        ],
+    ),
+    (
+        "Port",
+        &[
+            ("bond_active_slave", Nobody("bonding is not built yet")),
+            ("status", NO_STP),
+            ("statistics", NO_STP),
+            ("rstp_status", NO_STP),
+            ("rstp_statistics", NO_STP),
+            ("external_ids", Others),
+        ],
+    ),
+    (
+        "Interface",
+        &[
+            ("admin_state", Switch),
+            ("link_state", Switch),
+            ("link_resets", Switch),
+            ("link_speed", Switch),
+            ("duplex", Switch),
+            ("error", Switch),
+            ("ifindex", Switch),
+            ("mac_in_use", Switch),
+            ("mtu", Switch),
+            ("ofport", Switch),
+            ("status", Switch),
+            ("statistics", Switch),
+            ("bfd_status", Nobody("BFD is not built yet")),
+            ("cfm_fault", NO_CFM),
+            ("cfm_fault_status", NO_CFM),
+            ("cfm_flap_count", NO_CFM),
+            ("cfm_health", NO_CFM),
+            ("cfm_remote_mpids", NO_CFM),
+            ("cfm_remote_opstate", NO_CFM),
+            ("lacp_current", Nobody("LACP is not built yet")),
+            ("external_ids", Others),
+        ],
+    ),
+    (
+        "Controller",
+        &[("is_connected", Switch), ("role", Switch), ("status", Switch), ("external_ids", Others)],
+    ),
+    ("Manager", &[("is_connected", Others), ("status", Others), ("external_ids", Others)]),
+    ("Mirror", &[("statistics", Nobody("mirroring is not built yet")), ("external_ids", Others)]),
+    (
+        "Datapath",
+        &[
+            ("datapath_version", Nobody("rows of datapaths are not written")),
+            ("capabilities", Nobody("rows of datapaths are not written")),
+            ("external_ids", Others),
+        ],
+    ),
+    ("Flow_Table", &[("external_ids", Others)]),
+    ("QoS", &[("external_ids", Others)]),
+    ("Queue", &[("external_ids", Others)]),
+    ("SSL", &[("external_ids", Others)]),
+    ("NetFlow", &[("external_ids", Others)]),
+    ("sFlow", &[("external_ids", Others)]),
+    ("IPFIX", &[("external_ids", Others)]),
+    ("Flow_Sample_Collector_Set", &[("external_ids", Others)]),
+    ("CT_Zone", &[("external_ids", Others)]),
+    ("CT_Timeout_Policy", &[("external_ids", Others)]),
+];

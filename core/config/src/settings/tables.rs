@@ -1,0 +1,92 @@
+//! `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
+
+use super::{I32, Setting, U32, settings};
+
+const fn table(name: &'static str) -> Setting {
+    Setting::new("Flow_Table", name, "")
+}
+
+const fn qos(key: &'static str) -> Setting {
+    Setting::new("QoS", "other_config", key).none(NO_QOS)
+}
+
+const fn queue(key: &'static str) -> Setting {
+    Setting::new("Queue", "other_config", key).none(NO_QOS)
+}
+
+const fn mirror(name: &'static str) -> Setting {
+    Setting::new("Mirror", name, "").none("mirroring is not built yet")
+}
+
+const fn timeout(key: &'static str) -> Setting {
+    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).none(NO_CT)
+}
+
+const NO_QOS: &str = "quality of service is not built yet";
+const NO_CT: &str = "connections are not tracked";
+
+settings! {
+    NAME = table("name").text("").doc("The table's name.");
+    FLOW_LIMIT = table("flow_limit").opt_int(0, U32).doc("The most flows that it takes.");
+    OVERFLOW_POLICY = table("overflow_policy").choice(&["refuse", "evict"], "refuse")
+        .doc("What a full table does with a new flow.");
+    GROUPS = table("groups").text("fields").doc("The fields that make groups, which are evicted from in turn.");
+    PREFIXES = table("prefixes").text("fields, or none").doc("The fields whose prefixes look-ups make use of.");
+}
+
+/// Those that nothing reads by name.
+pub const OTHERS: &[Setting] = &[
+    Setting::new("QoS", "type", "").text("").none(NO_QOS).doc("How packets are queued."),
+    Setting::new("QoS", "queues", "").rows("Queue").none(NO_QOS).doc("The queues, by number."),
+    qos("max-rate").opt_int(0, i64::MAX).doc("Bits per second of all queues at most."),
+    qos("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
+    qos("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
+    qos("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),
+    qos("ebs").opt_int(0, i64::MAX).doc("Their burst."),
+    qos("perturb").opt_int(0, I32).doc("Seconds between two changes of the hash."),
+    qos("quantum").opt_int(0, I32).doc("Bytes per turn."),
+    qos("latency").opt_int(0, I32).doc("Microseconds by which packets are delayed."),
+    qos("limit").opt_int(0, I32).doc("Packets that wait at most."),
+    qos("loss").opt_int(0, 100).doc("Percent of packets that are lost."),
+    qos("jitter").opt_int(0, I32).doc("Microseconds by which the delay varies."),
+    Setting::new("Queue", "dscp", "").opt_int(0, 63).none(NO_QOS).doc("The DSCP of packets of the queue."),
+    queue("min-rate").opt_int(1, i64::MAX).doc("Bits per second at least."),
+    queue("max-rate").opt_int(1, i64::MAX).doc("Bits per second at most."),
+    queue("burst").opt_int(1, i64::MAX).doc("The burst in bits."),
+    queue("priority").opt_int(0, U32).doc("The less, the sooner."),
+    mirror("name").text("").doc("The mirror's name."),
+    mirror("select_all").flag(false).doc("All packets of the bridge."),
+    mirror("select_dst_port").rows("Port").doc("Packets that leave by these."),
+    mirror("select_src_port").rows("Port").doc("Packets that come by these."),
+    mirror("select_vlan").opt_int(0, 4095).doc("Packets of these VLANs."),
+    mirror("filter").text("a flow").doc("Packets that match this."),
+    mirror("output_port").rows("Port").doc("Where copies go."),
+    mirror("output_vlan").opt_int(1, 4095).doc("The VLAN that copies go to."),
+    mirror("snaplen").opt_int(14, 65_535).doc("Bytes of a copy at most."),
+    Setting::new("Datapath", "ct_zones", "").rows("CT_Zone").none(NO_CT).doc("Zones, by number."),
+    Setting::new("Datapath", "ct_zone_default_limit", "")
+        .opt_int(0, U32)
+        .none(NO_CT)
+        .doc("Connections per zone."),
+    Setting::new("CT_Zone", "timeout_policy", "")
+        .rows("CT_Timeout_Policy")
+        .none(NO_CT)
+        .doc("Timeouts of a zone."),
+    Setting::new("CT_Zone", "limit", "").opt_int(0, U32).none(NO_CT).doc("Connections of a zone at most."),
+    timeout("tcp_syn_sent").doc("Seconds in this state."),
+    timeout("tcp_syn_recv").doc("Seconds in this state."),
+    timeout("tcp_established").doc("Seconds in this state."),
+    timeout("tcp_fin_wait").doc("Seconds in this state."),
+    timeout("tcp_close_wait").doc("Seconds in this state."),
+    timeout("tcp_last_ack").doc("Seconds in this state."),
+    timeout("tcp_time_wait").doc("Seconds in this state."),
+    timeout("tcp_close").doc("Seconds in this state."),
+    timeout("tcp_syn_sent2").doc("Seconds in this state."),
+    timeout("tcp_retransmit").doc("Seconds in this state."),
+    timeout("tcp_unack").doc("Seconds in this state."),
+    timeout("udp_first").doc("Seconds after the first packet."),
+    timeout("udp_single").doc("Seconds with packets one way."),
+    timeout("udp_multiple").doc("Seconds with packets both ways."),
+    timeout("icmp_first").doc("Seconds after the first packet."),
+    timeout("icmp_reply").doc("Seconds after a reply."),
+];

@@ -1,0 +1,87 @@
+//! The table as users read it: lines, JSON, Markdown.
+
+use super::{Effect, Setting, When, all};
+
+impl Effect {
+    /// `yes`, `partly: …` or `none: …`.
+    pub fn text(&self) -> String {
+        match self {
+            Effect::Full => "yes".to_owned(),
+            Effect::Partly(what) => format!("partly: {what}"),
+            Effect::None(why) => format!("none: {why}"),
+        }
+    }
+}
+
+impl When {
+    /// `live` or `restart`.
+    pub const fn text(&self) -> &'static str {
+        match self {
+            When::Live => "live",
+            When::Restart => "restart",
+        }
+    }
+}
+
+/// Whether a setting is meant by a pattern: a part of its place or of its sentence, whatever the case.
+pub fn matches(setting: &Setting, pattern: &str) -> bool {
+    let pattern = pattern.to_lowercase();
+    setting.place().to_lowercase().contains(&pattern) || setting.doc.to_lowercase().contains(&pattern)
+}
+
+/// An entry for a terminal.
+pub fn plain(setting: &Setting) -> String {
+    let mut text = setting.place();
+    if !setting.kinds.is_empty() {
+        text.push_str(&format!("  (type {})", setting.kinds.join(", ")));
+    }
+    text.push_str(&format!("\n    {}\n    {}: {}", setting.doc, setting.type_name(), setting.range()));
+    let default = setting.default_text();
+    if !default.is_empty() {
+        text.push_str(&format!("; default {default}"));
+    }
+    text.push_str(&format!("\n    effect {}", setting.effect.text()));
+    if !matches!(setting.effect, Effect::None(_)) {
+        text.push_str(&format!("; {}", setting.when.text()));
+    }
+    text.push('\n');
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// docs/settings.md.
+pub fn markdown() -> String {
+    let mut out =
+        "# Settings\n\nWhat the database holds for the switch, and what becomes of it in this version. \
+                   Made by `sluice settings --markdown`.\n"
+            .to_owned();
+    let mut tables: Vec<&str> = Vec::new();
+    all().for_each(|s| {
+        if !tables.contains(&s.table) {
+            tables.push(s.table)
+        }
+    });
+    for (at, s) in tables.iter().flat_map(|table| all().filter(|s| s.table == *table).enumerate()) {
+        if at == 0 {
+            let table = s.table;
+            out.push_str(&format!(
+                "\n## {table}\n\n| setting | values | default | effect | change | |\n|---|---|---|---|---|---|\n"
+            ));
+        }
+        let kinds = if s.kinds.is_empty() { String::new() } else { format!(" ({})", s.kinds.join(", ")) };
+        let change = if matches!(s.effect, Effect::None(_)) { "" } else { s.when.text() };
+        let cells = [
+            format!("`{}`{kinds}", s.name()),
+            s.range(),
+            s.default_text(),
+            s.effect.text(),
+            change.to_owned(),
+            s.doc.to_owned(),
+        ];
+        out.push_str(&format!("| {} |\n", cells.map(|c| cell(&c)).join(" | ")));
+    }
+    out
+}

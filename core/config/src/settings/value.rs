@@ -1,0 +1,134 @@
+//! Reading a setting's value as its entry says: what is no value counts as absent.
+
+use super::{Outside, Setting, Value};
+use std::collections::BTreeMap;
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is none of the values that there are, and the default is used.
+    Invalid,
+    /// It is outside the range, and this is used.
+    Outside(i64),
+}
+
+/// A whole number, decimal or with `0x`; blanks around it do not matter.
+fn number(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) if !hex.starts_with(['+', '-']) => i64::from_str_radix(hex, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
+
+impl Setting {
+    /// The text as it stands.
+    pub fn get<'a>(&self, map: &'a BTreeMap<String, String>) -> Option<&'a str> {
+        map.get(self.key).map(String::as_str)
+    }
+
+    /// Whether its value differs in two maps.
+    pub fn differs(&self, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool {
+        self.get(a) != self.get(b)
+    }
+
+    /// A number of the column, or of the text that was found: held to the range as the entry says.
+    pub fn hold(&self, given: Option<i64>) -> Option<i64> {
+        let Value::Int { min, max, default, outside } = self.value else { return None };
+        match (given, outside) {
+            (Some(n), _) if (min..=max).contains(&n) => Some(n),
+            (Some(n), Outside::Nearest) => Some(n.clamp(min, max)),
+            (Some(n), Outside::Refused) => Some(n),
+            _ => default,
+        }
+    }
+
+    /// The number, or its default where it has one.
+    pub fn opt_number(&self, map: &BTreeMap<String, String>) -> Option<i64> {
+        self.hold(self.get(map).and_then(number))
+    }
+
+    /// The number of a setting that has a default.
+    pub fn number(&self, map: &BTreeMap<String, String>) -> i64 {
+        self.opt_number(map).unwrap_or_default()
+    }
+
+    /// A flag, read as Open vSwitch reads it: with a default of true only `false` is false, and reversely.
+    pub fn flag_of(&self, map: &BTreeMap<String, String>) -> bool {
+        self.opt_flag(map).unwrap_or(self.value == Value::Bool(true))
+    }
+
+    /// A flag that was given.
+    pub fn opt_flag(&self, map: &BTreeMap<String, String>) -> Option<bool> {
+        let default = self.value == Value::Bool(true);
+        let other = if default { "false" } else { "true" };
+        self.get(map).map(|text| default ^ text.eq_ignore_ascii_case(other))
+    }
+
+    /// The word, or the default.
+    pub fn word<'a>(&self, map: &'a BTreeMap<String, String>) -> &'a str {
+        match self.value {
+            Value::Choice(_, default) | Value::Text { default, .. } => self.get(map).unwrap_or(default),
+            _ => self.get(map).unwrap_or_default(),
+        }
+    }
+
+    /// What is wrong with a text, if anything.
+    pub fn fault(&self, text: &str) -> Option<Fault> {
+        let wrong = match self.value {
+            Value::Bool(_) => !["true", "false"].iter().any(|w| text.eq_ignore_ascii_case(w)),
+            Value::Choice(words, _) => !words.iter().any(|w| text.eq_ignore_ascii_case(w)),
+            Value::Int { min, max, outside, .. } => match number(text) {
+                Some(n) if (min..=max).contains(&n) => false,
+                Some(n) if outside == Outside::Nearest => return Some(Fault::Outside(n.clamp(min, max))),
+                n => n.is_none() || outside != Outside::Refused,
+            },
+            Value::Text { .. } | Value::Rows(_) => false,
+        };
+        wrong.then_some(Fault::Invalid)
+    }
+
+    /// The greatest number that it takes.
+    pub const fn max(&self) -> i64 {
+        match self.value {
+            Value::Int { max, .. } => max,
+            _ => i64::MAX,
+        }
+    }
+
+    /// The values that it takes, in words.
+    pub fn range(&self) -> String {
+        match self.value {
+            Value::Bool(_) => "true or false".to_owned(),
+            Value::Choice(words, _) => words.join(", "),
+            Value::Int { min: i64::MIN, max: i64::MAX, .. } => "a whole number".to_owned(),
+            Value::Int { min, max: i64::MAX, .. } => format!("{min} or more"),
+            Value::Int { min, max, .. } => format!("{min} to {max}"),
+            Value::Text { form: "", .. } => "text".to_owned(),
+            Value::Text { form, .. } => form.to_owned(),
+            Value::Rows(table) => format!("rows of {table}"),
+        }
+    }
+
+    /// The default in words; empty where there is none.
+    pub fn default_text(&self) -> String {
+        match self.value {
+            Value::Bool(default) => default.to_string(),
+            Value::Choice(_, default) | Value::Text { default, .. } => default.to_owned(),
+            Value::Int { default, .. } => default.map_or_else(String::new, |n| n.to_string()),
+            Value::Rows(_) => String::new(),
+        }
+    }
+
+    /// `boolean`, `integer`, `word`, `text` or `rows`.
+    pub const fn type_name(&self) -> &'static str {
+        match self.value {
+            Value::Bool(_) => "boolean",
+            Value::Int { .. } => "integer",
+            Value::Choice(..) => "word",
+            Value::Text { .. } => "text",
+            Value::Rows(_) => "rows",
+        }
+    }
+}

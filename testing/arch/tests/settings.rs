@@ -1,0 +1,108 @@
+//! The table of settings (core/config/src/settings) and the code agree.
+
+use config::settings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The crates that read the database's settings.
+const READERS: [&str; 5] =
+    ["core/config/src", "shell/switch/src", "shell/netdev/src", "shell/dpdk/src", "bin/sluiced/src"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
+}
+
+fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// The code that reads settings, without the table itself and without unit tests.
+fn readers() -> BTreeMap<PathBuf, String> {
+    let mut files = Vec::new();
+    READERS.iter().for_each(|folder| rust_files(&root().join(folder), &mut files));
+    files.retain(|f| !f.starts_with(root().join(READERS[0]).join("settings")) && !f.ends_with("tests.rs"));
+    let code = |f: &PathBuf| {
+        let text = std::fs::read_to_string(f).unwrap();
+        text.split("\n#[cfg(test)]").next().unwrap_or_default().to_owned()
+    };
+    files.into_iter().map(|f| (f.clone(), code(&f))).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// `NAME = oc("key")…;` of the table's own source: the names by which the code calls the entries.
+fn names() -> BTreeSet<String> {
+    let mut files = Vec::new();
+    rust_files(&root().join(READERS[0]).join("settings"), &mut files);
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    let mut names = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let Some((_, body)) = text.split_once("\nsettings! {\n") else { continue };
+        let body = body.split("\n}\n").next().unwrap_or_default();
+        let name = |line: &str| line.strip_prefix("    ")?.split_once(" = ").map(|(name, _)| name.to_owned());
+        names.extend(body.lines().filter_map(name).filter(|n| is_name(n)));
+    }
+    names
+}
+
+/// The literals behind `get(` and `contains_key(` in lines that speak of a map of settings.
+fn literal_keys(line: &str) -> Vec<&str> {
+    if !["options", "config", "asked"].iter().any(|map| line.contains(map)) {
+        return Vec::new();
+    }
+    let parts = line.split("get(\"").skip(1).chain(line.split("contains_key(\"").skip(1));
+    parts.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn every_key_that_is_read_is_in_the_table() {
+    let known: BTreeSet<&str> = settings::all().map(|s| s.key).collect();
+    let mut wrong = Vec::new();
+    for (path, text) in readers() {
+        for line in text.lines() {
+            let strangers = literal_keys(line).into_iter().filter(|key| !known.contains(key));
+            wrong.extend(strangers.map(|key| format!("{}: \"{key}\"", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "not in core/config/src/settings:\n{}", wrong.join("\n"));
+}
+
+/// An entry that the table names is used by that name, or its column or key stands in the code.
+#[test]
+fn what_has_an_effect_is_read() {
+    let code: String = readers().into_values().collect::<Vec<_>>().join("\n");
+    let used: BTreeSet<&str> = words(&code).collect();
+    let mut idle: Vec<String> = Vec::new();
+    for s in settings::all().filter(|s| s.effect == settings::Effect::Full) {
+        let literal = if s.key.is_empty() { s.column } else { s.key };
+        let upper = literal.to_uppercase().replace('-', "_");
+        let by_name = used.iter().any(|word| *word == upper || word.ends_with(&format!("_{upper}")));
+        if !by_name && !code.contains(&format!("\"{literal}\"")) && !code.contains(&format!(",{literal}\"")) {
+            idle.push(s.place());
+        }
+    }
+    assert!(idle.is_empty(), "the table says that these have an effect, but nothing reads them: {idle:?}");
+}
+
+#[test]
+fn names_of_entries_are_those_of_the_table() {
+    let named = names();
+    assert!(named.len() > 50, "only {} names found", named.len());
+    let keys: BTreeSet<String> = settings::all()
+        .map(|s| if s.key.is_empty() { s.column } else { s.key })
+        .map(|name| name.to_uppercase().replace('-', "_"))
+        .collect();
+    let strange: Vec<&String> =
+        named.iter().filter(|n| !keys.iter().any(|k| *n == k || n.ends_with(&format!("_{k}")))).collect();
+    assert!(strange.is_empty(), "{strange:?}");
+}
