@@ -108,15 +108,19 @@ class Namespace:
 
     def __init__(self, address=None, mac=None):
         need_root()
-        self.name = unique("sln")
+        self.name, self.address, self.mac = unique("sln"), address, mac
         self.port = unique("slp")
         sh("ip", "netns", "add", self.name)
         _namespaces.append(self.name)
+        self.make_devices()
+
+    def make_devices(self):
+        """The pair, at first and when it was deleted."""
         sh("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", self.name)
-        if mac:
-            self.run("ip", "link", "set", "eth0", "address", mac)
-        if address:
-            self.run("ip", "address", "add", address, "dev", "eth0")
+        if self.mac:
+            self.run("ip", "link", "set", "eth0", "address", self.mac)
+        if self.address:
+            self.run("ip", "address", "add", self.address, "dev", "eth0")
         self.run("ip", "link", "set", "eth0", "up")
         self.run("ip", "link", "set", "lo", "up")
         sh("ip", "link", "set", self.port, "up")

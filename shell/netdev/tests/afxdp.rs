@@ -6,6 +6,7 @@ use common::{Cleanup, can_make_devices, frame_of, ip, open, receive, unique, vet
 use netdev::device::Netdev;
 use netdev::open::{DummyLevel, Netdevs};
 use packet::frame::{Frame, FramePool};
+use packet::offload::{Offload, PartialChecksum};
 use packet::queue::RxQueue;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -125,6 +126,37 @@ fn a_restart_changes_the_mode_and_waits_for_the_queues() {
     assert_eq!(why.to_string(), format!("{name}: could not set configuration (Invalid argument)"));
     assert_eq!(why.detail(), Some(&*format!("{name}: Incorrect xdp-mode (fast).")));
     assert!(!a.needs_restart());
+}
+
+#[test]
+fn a_checksum_left_undone_is_finished_or_noted() {
+    if !can_make_devices() {
+        return;
+    }
+    let (name, peer, _veth) = veth("c");
+    let (a, mut b) = (open(&name, "afxdp"), open(&peer, "system"));
+    let mut pool = FramePool::new(8);
+    let (mut tx, mut rx) = (a.tx_queue(), first_queue(&mut *b));
+    // UDP, whose field holds the sum of the pseudo header: 10.0.0.1 and 10.0.0.2, protocol 17, length 12.
+    let ip = [0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    let udp = [0, 1, 0, 2, 0, 12, 0x14, 0x20, 1, 2, 3, 4];
+    let packet = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..], &ip, &udp].concat();
+    for (start, offset, sent) in [(34, 6, 1), (34, 11, 0), (u16::MAX, u16::MAX, 0)] {
+        let mut frame = pool.frame_of(&packet).unwrap();
+        frame.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso: None });
+        let result = tx.tx(&mut vec![frame]);
+        assert_eq!((result.sent, result.dropped), (sent, 1 - sent), "{start} {offset}");
+    }
+    let got = receive(&mut *rx, &mut pool, 1);
+    assert_eq!(got.len(), 1);
+    match got[0].offload().csum {
+        Some(note) => {
+            assert_eq!(note, PartialChecksum { start: 34, offset: 6 });
+            assert_eq!(got[0].bytes(), packet);
+        }
+        // The rest of the packet sums up to 0x0415.
+        None => assert_eq!(got[0].bytes()[40..42], (!(0x1420_u16 + 0x0415)).to_be_bytes()),
+    }
 }
 
 #[test]

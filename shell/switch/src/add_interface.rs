@@ -1,6 +1,7 @@
 //! Adding one device to a bridge, and changing one that is there.
 
 use crate::backer::{AddError, Backer};
+use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
@@ -8,7 +9,7 @@ use config::settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
 use config::settings::options::PEER;
 use config::{BridgeConfig, Desired, InterfaceConfig};
 use flow::text::address::parse_mac;
-use netdev::device::Netdev;
+use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
 use openflow::port::PortReason;
 use runtime::Module;
@@ -78,23 +79,10 @@ fn open(
         if let Some(built) = not_built(device_kind) {
             return Err(format!("could not open network device {name} ({built})"));
         }
+        let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, is_local)?;
         let backer = switch.backers.get_mut(&kind).ok_or("no datapath")?;
-        let open_kind = backer.open_kind(device_kind).to_owned();
-        let (mut netdev, refused) =
-            switch.netdevs.open(name, &open_kind, &interface.options).map_err(|e| told(&e))?;
-        let warning = refused.as_ref().map(told);
-        request_mtu(&mut *netdev, interface);
-        request_mac(&mut *netdev, interface, is_local);
-        let facts = netdev.facts().map_err(|e| e.to_string())?;
         let number = backer.free_number(name);
-        backer.add_port(number, &mut *netdev).map_err(|e| match e {
-            AddError::NoRoom => {
-                format!("could not add network device {name} to ofproto (No space left on device)")
-            }
-            AddError::Device(e) => e.to_string(),
-        })?;
-        backer.workers.pin(number, affinity(interface));
-        steer(backer, number, interface);
+        join(backer, number, &mut *netdev, interface)?;
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
@@ -119,6 +107,50 @@ fn open(
         counted: false,
         warning,
     })
+}
+
+/// A device that is open and no port yet.
+struct Opened {
+    netdev: Box<dyn Netdev>,
+    facts: Facts,
+    warning: Option<String>,
+}
+
+/// Opens a device for a datapath of type `kind` and asks of it what the row asks.
+fn device(
+    switch: &mut Switch,
+    kind: &str,
+    device_kind: &str,
+    interface: &InterfaceConfig,
+    is_local: bool,
+) -> Result<Opened, String> {
+    let open_kind = switch.backers.get(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
+    let (mut netdev, refused) =
+        switch.netdevs.open(&interface.name, &open_kind, &interface.options).map_err(|e| told(&e))?;
+    let warning = refused.as_ref().map(told);
+    request_mtu(&mut *netdev, interface);
+    request_mac(&mut *netdev, interface, is_local);
+    let facts = netdev.facts().map_err(|e| e.to_string())?;
+    Ok(Opened { netdev, facts, warning })
+}
+
+/// Makes an open device port `number` of the datapath.
+fn join(
+    backer: &mut Backer,
+    number: PortNo,
+    netdev: &mut dyn Netdev,
+    interface: &InterfaceConfig,
+) -> Result<(), String> {
+    let name = &interface.name;
+    backer.add_port(number, netdev).map_err(|e| match e {
+        AddError::NoRoom => {
+            format!("could not add network device {name} to ofproto (No space left on device)")
+        }
+        AddError::Device(e) => e.to_string(),
+    })?;
+    backer.workers.pin(number, affinity(interface));
+    steer(backer, number, interface);
+    Ok(())
 }
 
 /// What the row says of a refusal; what it does not say goes to the log.
@@ -209,12 +241,54 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
     }
     let (row, interface) = (row.to_owned(), interface.clone());
     if let Err(text) = apply(switch, bridge, &row, &interface) {
-        runtime::warn!(LOG, "{text}");
-        switch.remove_interface(bridge, name);
-        if let Some(running) = switch.bridges.get_mut(bridge) {
-            running.failed.insert(name.to_owned(), text);
-        }
+        give_up(switch, bridge, name, text);
     }
+}
+
+/// Takes an interface out of its bridge, to be tried again later.
+fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
+    runtime::warn!(LOG, "{why}");
+    switch.remove_interface(bridge, name);
+    if let Some(running) = switch.bridges.get_mut(bridge) {
+        running.failed.insert(name.to_owned(), why);
+    }
+}
+
+/// The kernel has a device `name` with number `ifindex`. If the device of the port of that name is gone, this one takes
+/// its place, as when a container comes back; the port keeps its numbers.
+pub(crate) fn replace(switch: &mut Switch, name: &str, ifindex: u32) {
+    let of = |b: &mut Bridge| b.port_named_mut(name).is_some_and(|p| lacks_device(p, ifindex));
+    let Some(bridge) = switch.bridges.values_mut().find_map(|b| of(b).then(|| b.name.clone())) else {
+        return;
+    };
+    let desired = switch.applied.clone();
+    let Some((config, _, interface)) = wanted(&desired, &bridge, name) else { return };
+    let kind = config.datapath_type.as_str();
+    // The bridge's own port is made by us: it has no namesakes.
+    let opened = device(switch, kind, &interface.kind, interface, false);
+    let Some(port) = switch.bridges.get_mut(&bridge).and_then(|b| b.port_named_mut(name)) else { return };
+    let Some(backer) = switch.backers.get_mut(kind) else { return };
+    let Backing::Device { netdev, number } = &mut port.backing else { return };
+    match opened {
+        Ok(opened) => {
+            backer.remove_port(*number);
+            (*netdev, port.facts, port.warning) = (opened.netdev, Some(opened.facts), opened.warning);
+            let joined = join(backer, *number, &mut **netdev, interface);
+            runtime::info!(LOG, "bridge {bridge}: interface {name} has a new device");
+            if let Err(why) = joined {
+                give_up(switch, &bridge, name, why);
+            }
+        }
+        // It may be ready for us when it is heard of next.
+        Err(why) => port.warning = Some(why),
+    }
+    switch.status_due = true;
+}
+
+fn lacks_device(port: &mut BridgePort, ifindex: u32) -> bool {
+    let another = port.facts.as_ref().and_then(|f| f.ifindex).is_some_and(|known| known != ifindex);
+    let Backing::Device { netdev, .. } = &mut port.backing else { return false };
+    another && netdev.facts().is_err()
 }
 
 fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<(), String> {

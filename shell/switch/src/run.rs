@@ -123,6 +123,7 @@ impl Switch {
             match event {
                 LinkEvent::Changed(link) => {
                     appeared |= self.bridges.values().any(|b| b.failed.contains_key(&link.name));
+                    crate::add_interface::replace(self, &link.name, link.ifindex);
                     self.refresh_device(Some(&link.name));
                 }
                 LinkEvent::Removed { .. } | LinkEvent::Lost => self.refresh_device(None),

@@ -6,7 +6,8 @@
 //!
 //! AF_XDP carries no note of work left undone. A virtual device (veth, tap) whose other end leaves the checksum to
 //! the device brings packets with only the pseudo header's sum in the field; `queue` finds them by that and notes it,
-//! so TCP passes without `ethtool -K ... tx off` there. What goes out is finished here.
+//! so TCP passes without `ethtool -K ... tx off` there. On the way out a checksum is left to the kernel where it takes
+//! such notes, so that nobody sums what travels between two virtual devices; what else is undone is finished here.
 //!
 //! Invariants: the program is on the device while the [`Afxdp`] lives and runs, and no longer (the kernel sees to it
 //! also when the process is killed); the sockets close when their last queue is dropped. Memory: 16 MiB for each

@@ -1,6 +1,6 @@
 //! The queues of an AF_XDP port. Each belongs to the worker that has it.
 
-use crate::linux::xsk::{CHUNK, RxHalf, TxHalf};
+use crate::linux::xsk::{CHUNK, NOTE, RxHalf, TxHalf};
 use crate::linux::xsk_ring::Desc;
 use crate::shared::Books;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -142,7 +142,7 @@ impl Sender {
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8], longest: usize) -> Taken {
+    fn write(&mut self, bytes: &[u8], longest: usize, checksum: Option<(u16, u16)>) -> Taken {
         if bytes.len() > longest {
             return Taken::TooLong;
         }
@@ -150,11 +150,13 @@ impl Sender {
             let _ = self.submit();
             self.reclaim();
         }
-        let Some(addr) = self.free.pop() else { return Taken::NoRoom };
-        // A chunk is ours and has room for `longest`.
-        let _ = self.half.chunks.write(addr, bytes);
-        self.ready.push(Desc { addr, len: bytes.len() as u32, options: 0 });
-        Taken::Yes
+        let Some(chunk) = self.free.pop() else { return Taken::NoRoom };
+        let written = self.half.write(chunk, bytes, checksum);
+        if written.is_none() {
+            self.free.push(chunk);
+        }
+        self.ready.extend(written);
+        if written.is_some() { Taken::Yes } else { Taken::NoRoom }
     }
 
     fn send(&mut self, frames: &mut FrameBatch, longest: usize) -> TxResult {
@@ -183,11 +185,16 @@ impl Sender {
     fn send_frame(&mut self, frame: &mut Frame, longest: usize) -> Taken {
         let offload = frame.offload();
         if !offload.is_some() {
-            return self.write(frame.bytes(), longest);
+            return self.write(frame.bytes(), longest, None);
+        }
+        if let Offload { csum: Some(csum), gso: None } = offload
+            && self.half.checksums
+        {
+            return self.write(frame.bytes(), longest, Some((csum.start, csum.offset)));
         }
         let mut taken = Taken::Yes;
         let finished = offload.finish(frame.bytes_mut(), |packet| {
-            let this = self.write(packet, longest);
+            let this = self.write(packet, longest, None);
             if !matches!(this, Taken::Yes) {
                 taken = this;
             }
@@ -210,7 +217,7 @@ impl TxQueue for AfxdpTx {
         let result = match sender {
             None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
             Some(sender) => {
-                let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK);
+                let longest = (self.port.mtu.load(Ordering::Relaxed) as usize + HEADERS).min(CHUNK - NOTE);
                 sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
             }
         };

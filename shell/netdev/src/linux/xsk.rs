@@ -25,6 +25,15 @@ pub const RING: u32 = 2048;
 /// Bytes that the kernel leaves free in front of a received packet for its own use (`XDP_PACKET_HEADROOM`).
 pub const KERNEL_HEADROOM: usize = 256;
 
+/// Bytes in front of a packet to be sent, for a note of work that is left to the kernel (`struct xsk_tx_metadata`).
+pub const NOTE: usize = 32;
+/// In the note: it is about the checksum (`XDP_TXMD_FLAGS_CHECKSUM`).
+const NOTE_CHECKSUM: u64 = 1 << 1;
+/// In the descriptor: there is a note (`XDP_TX_METADATA`).
+const HAS_NOTE: u32 = 1 << 1;
+/// At the registration of the memory: packets have room for a note (`XDP_UMEM_TX_METADATA_LEN`).
+const WITH_NOTES: u32 = 1 << 2;
+
 /// Bytes of sent packets that the kernel may hold for one socket before it takes no more: the chunks of a full ring.
 const SEND_BUFFER: usize = 2 * RING as usize * CHUNK;
 
@@ -104,6 +113,29 @@ pub struct TxHalf {
     pub completion: Consumer<u64>,
     /// Its half of the memory.
     pub chunks: Chunks,
+    /// The kernel computes checksums, or has the receiver do without: where it copies, since Linux 6.8.
+    pub checksums: bool,
+}
+
+impl TxHalf {
+    /// Writes a packet to a free chunk. `checksum`: where the summing starts and how far behind that the sum goes, if
+    /// that is left to the kernel. `None`: the packet or the place of its checksum does not fit.
+    pub fn write(&mut self, chunk: u64, packet: &[u8], checksum: Option<(u16, u16)>) -> Option<Desc> {
+        let mut options = 0;
+        if let Some((start, offset)) = checksum {
+            // The kernel would try a packet again and again whose note is wrong.
+            packet.get(usize::from(start) + usize::from(offset)..)?.get(..2)?;
+            let mut note = [0; 12];
+            note[..8].copy_from_slice(&NOTE_CHECKSUM.to_ne_bytes());
+            note[8..10].copy_from_slice(&start.to_ne_bytes());
+            note[10..].copy_from_slice(&offset.to_ne_bytes());
+            self.chunks.write(chunk, &note)?;
+            options = HAS_NOTE;
+        }
+        let addr = chunk + NOTE as u64;
+        self.chunks.write(addr, packet)?;
+        Some(Desc { addr, len: packet.len() as u32, options })
+    }
 }
 
 /// A bound socket.
@@ -122,17 +154,10 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
     // Without the right to exceed the system's limit the limit it is.
     let _ = sockopt::set_socket_send_buffer_size_force(&fd, SEND_BUFFER);
     let memory = Arc::new(Mapping::anonymous(2 * Chunks::BYTES as usize)?);
-    sockopt::set_xdp_umem_reg(
-        &fd,
-        XdpUmemReg {
-            addr: memory.base().as_ptr().expose_provenance() as u64,
-            len: memory.len() as u64,
-            chunk_size: CHUNK as u32,
-            headroom: 0,
-            flags: XdpUmemRegFlags::empty(),
-            tx_metadata_len: 0,
-        },
-    )?;
+    let checksums = transfer == Transfer::Copy && register(&fd, &memory, true).is_ok();
+    if !checksums {
+        register(&fd, &memory, false)?;
+    }
     sockopt::set_xdp_umem_fill_ring_size(&fd, RING)?;
     sockopt::set_xdp_umem_completion_ring_size(&fd, RING)?;
     sockopt::set_xdp_rx_ring_size(&fd, RING)?;
@@ -148,6 +173,7 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
         tx: Producer::map(socket, XDP_PGOFF_TX_RING, at.tx, RING)?,
         completion: Consumer::map(socket, XDP_UMEM_PGOFF_COMPLETION_RING, at.cr, RING)?,
         chunks: Chunks { memory, first: Chunks::BYTES },
+        checksums,
     };
     let free: Vec<u64> = rx.chunks.addresses().collect();
     rx.fill.put(&free);
@@ -158,4 +184,17 @@ pub fn open(ifindex: u32, queue: u32, transfer: Transfer) -> io::Result<Xsk> {
     let flags = how | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     bind(&fd, &SocketAddrXdp::new(flags, ifindex, queue))?;
     Ok(Xsk { fd: Arc::new(fd), rx, tx })
+}
+
+/// Makes the memory the socket's.
+fn register(fd: &OwnedFd, memory: &Mapping, notes: bool) -> io::Result<()> {
+    let registration = XdpUmemReg {
+        addr: memory.base().as_ptr().expose_provenance() as u64,
+        len: memory.len() as u64,
+        chunk_size: CHUNK as u32,
+        headroom: 0,
+        flags: XdpUmemRegFlags::from_bits_retain(if notes { WITH_NOTES } else { 0 }),
+        tx_metadata_len: if notes { NOTE as u32 } else { 0 },
+    };
+    Ok(sockopt::set_xdp_umem_reg(fd, registration)?)
 }
