@@ -10,6 +10,7 @@ use crate::json::{Kinds, Members, parse_uuid};
 use crate::schema::{Schema, TableSchema, UUID_COLUMN};
 use crate::{Error, Json, Message, Uuid};
 use serde_json::Map;
+use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -95,6 +96,8 @@ pub struct Monitor {
     database: String,
     version: Version,
     tables: BTreeMap<usize, Watch>,
+    /// Equal for monitors that ask for the same and so are told the same; none once conditions were changed.
+    kind: Option<u128>,
 }
 
 impl Monitor {
@@ -112,7 +115,8 @@ impl Monitor {
         let requests =
             requests.as_object().ok_or_else(|| Error::syntax(requests, "monitor-requests must be object"))?;
         let database = db.schema().name.clone();
-        let mut monitor = Monitor { id: id.clone(), database, version, tables: BTreeMap::new() };
+        let kind = Some(fingerprint(&format!("{database} {version:?} {requests:?}")));
+        let mut monitor = Monitor { id: id.clone(), database, version, tables: BTreeMap::new(), kind };
         for (name, request) in requests {
             let table = known_table(db.schema(), name)?;
             for request in one_or_many(request) {
@@ -192,6 +196,25 @@ impl Monitor {
         (!updates.is_empty()).then(|| self.message(updates, id))
     }
 
+    /// What it has in common with all monitors that are told the same, if that is known.
+    pub fn kind(&self) -> Option<u128> {
+        self.kind
+    }
+
+    /// The part of the notification that all monitors of the kind have in common; to be completed by
+    /// [`Monitor::notification`].
+    pub fn shared_part(&self, schema: &Schema, changes: &Changes) -> Option<String> {
+        let updates = self.updates(schema, changes);
+        (!updates.is_empty()).then(|| Json::Object(updates).to_string())
+    }
+
+    /// The text of the notification.
+    pub fn notification(&self, shared_part: &str, id: Uuid) -> String {
+        let method = self.version.notification();
+        let since = if self.version == Version::Since { format!("\"{id}\",") } else { String::new() };
+        format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[{},{since}{shared_part}]}}", self.id)
+    }
+
     fn message(&self, updates: Map<String, Json>, id: Uuid) -> Message {
         let mut params = vec![self.id.clone(), Json::Object(updates)];
         if self.version == Version::Since {
@@ -230,6 +253,7 @@ impl Monitor {
                 conditions.insert(table, changed_condition(&db.schema().tables[table], item)?);
             }
         }
+        self.kind = None;
         let updates = self.switch_conditions(db, conditions);
         self.id = new_id.clone();
         Ok((!updates.is_empty()).then(|| self.message(updates, db.last_transaction())))
@@ -293,6 +317,12 @@ impl Monitor {
         }
         updates
     }
+}
+
+/// Tells requests apart.
+fn fingerprint(text: &str) -> u128 {
+    let digest: [u8; 20] = Sha1::digest(text).into();
+    digest.iter().take(16).fold(0, |sum, byte| sum << 8 | u128::from(*byte))
 }
 
 fn known_table(schema: &Schema, name: &str) -> Result<usize, Error> {

@@ -52,6 +52,8 @@ pub struct Prepared {
     pub commit: Commit,
     /// The comments, one per line.
     pub comment: String,
+    /// Whether the answer is to wait for the disk.
+    pub durable: bool,
 }
 
 struct Execution<'a> {
@@ -59,6 +61,7 @@ struct Execution<'a> {
     symbols: Symbols<'a>,
     context: &'a Context<'a>,
     comments: Vec<String>,
+    durable: bool,
     timeout_ms: Option<i64>,
     /// Whether reserved databases may be changed.
     trusted: bool,
@@ -106,9 +109,11 @@ pub fn execute(
             }
         }
     }
-    let Execution { draft, mut symbols, comments, .. } = run;
+    let Execution { draft, mut symbols, comments, durable, .. } = run;
     match draft.finish(&mut || symbols.fresh()) {
-        Ok(commit) => Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n") })),
+        Ok(commit) => {
+            Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n"), durable }))
+        }
         Err(error) => {
             results.push(error.to_json());
             Outcome::Failed(results)
@@ -145,7 +150,15 @@ impl<'a> Execution<'a> {
     fn new(db: &'a Database, context: &'a Context<'a>, new_uuid: &'a mut dyn FnMut() -> Uuid) -> Self {
         let draft = Draft { schema: db.schema(), tables: db.tables().to_vec(), touched: Touched::new() };
         let symbols = Symbols::new(new_uuid);
-        Execution { draft, symbols, context, comments: Vec::new(), timeout_ms: None, trusted: false }
+        Execution {
+            draft,
+            symbols,
+            context,
+            comments: Vec::new(),
+            durable: false,
+            timeout_ms: None,
+            trusted: false,
+        }
     }
 
     fn operation(&mut self, mut form: Members) -> OperationResult {
@@ -162,8 +175,8 @@ impl<'a> Execution<'a> {
             "delete" => self.delete(members),
             "wait" => self.wait(members),
             "commit" => {
-                // Every transaction is stored before it is answered, so `durable` adds nothing.
-                members.optional("durable", Kinds::BOOLEAN);
+                let durable = members.required("durable", Kinds::BOOLEAN).and_then(Json::as_bool);
+                self.durable |= durable.unwrap_or(false);
                 members.check().map(|()| Map::new()).map_err(Halt::from)
             }
             "abort" => Err(Error::new("aborted", "aborted by request").into()),

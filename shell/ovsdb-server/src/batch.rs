@@ -30,6 +30,8 @@ pub struct Served {
     file: Option<DatabaseFile>,
     before_batch: Option<Database>,
     records: Vec<u8>,
+    /// Whether a transaction of the batch asked to be on disk when it is answered.
+    durable: bool,
     pending: Vec<Pending>,
     /// Counts stored changes, so that waiting transactions know when to look again.
     pub generation: u64,
@@ -38,7 +40,15 @@ pub struct Served {
 impl Served {
     /// Serves `db` from `file`.
     pub fn new(db: Database, file: Option<DatabaseFile>) -> Served {
-        Served { db, file, before_batch: None, records: Vec::new(), pending: Vec::new(), generation: 0 }
+        Served {
+            db,
+            file,
+            before_batch: None,
+            records: Vec::new(),
+            durable: false,
+            pending: Vec::new(),
+            generation: 0,
+        }
     }
 
     /// Whether the database describes the server itself.
@@ -75,7 +85,8 @@ impl Served {
 
     /// Adds a transaction that can commit.
     pub fn add(&mut self, session: SessionId, id: Json, prepared: Prepared) {
-        let Prepared { results, commit, comment } = prepared;
+        let Prepared { results, commit, comment, durable } = prepared;
+        self.durable |= durable;
         if commit.changes.is_empty() {
             return self.add_failed(session, id, results);
         }
@@ -113,8 +124,11 @@ impl Served {
         let mut pending = std::mem::take(&mut self.pending);
         let records = std::mem::take(&mut self.records);
         let before = self.before_batch.take();
+        let durable = std::mem::take(&mut self.durable);
         let stored = match &mut self.file {
-            Some(file) if !records.is_empty() => file.append(&records),
+            Some(file) if !records.is_empty() => {
+                file.append(&records, durable, before.as_ref().unwrap_or(&self.db))
+            }
             _ => Ok(()),
         };
         match stored {

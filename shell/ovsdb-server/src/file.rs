@@ -1,12 +1,14 @@
 //! The database file: opening, appending, compacting.
 //!
-//! Invariant: the bytes up to `good_len` are whole records that are on disk. An append that
-//! fails cuts the file back to there.
+//! Invariant: the bytes up to `good_len` are whole records, which are on disk or on their way. An append that
+//! fails cuts the file back to there. After a sync that failed nobody knows what is on the disk: the file is then written
+//! anew, and nothing is stored before that has worked.
 //!
 //! A file that has grown long is rewritten beside itself by a thread of its own, from a snapshot; what is appended meanwhile
 //! goes to both. Until the new file takes the place of the old one, the old one is the database.
 
 use crate::lockfile::LockFile;
+use crate::syncer::Syncer;
 use ovsdb::{Database, Error, Schema, Uuid, log};
 use runtime::Module;
 use std::fs::File;
@@ -61,7 +63,10 @@ pub enum OpenError {
 /// An open database file.
 pub struct DatabaseFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
+    syncer: Syncer,
+    /// The file must be written anew before anything is added.
+    doubtful: bool,
     good_len: u64,
     compact_len: u64,
     /// Whether the file is certain to bear its name after a crash.
@@ -101,7 +106,9 @@ impl DatabaseFile {
         }
         let mut this = DatabaseFile {
             path: std::path::absolute(path).map_err(io_error)?,
-            file,
+            file: Arc::new(file),
+            syncer: Syncer::start().map_err(io_error)?,
+            doubtful: false,
             good_len: good_len as u64,
             compact_len: log::snapshot(&db, 0).len() as u64,
             folder_synced: true,
@@ -120,8 +127,15 @@ impl DatabaseFile {
         &self.path
     }
 
-    /// Appends records; on return they are on disk, or the file is as it was.
-    pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
+    /// Appends records that lead from `before` to the present; on return they are in the file, and on disk if `durable`, or
+    /// the file is as it was.
+    pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
+        self.doubtful |= self.syncer.take_failure();
+        if self.doubtful {
+            runtime::err!(LOG, "{}: writing to disk failed, writing the file anew", self.path.display());
+            self.rewrite(before)?;
+            self.doubtful = false;
+        }
         if !self.folder_synced {
             sync_folder(&self.path)?;
             self.folder_synced = true;
@@ -130,8 +144,15 @@ impl DatabaseFile {
             self.file.set_len(self.good_len)?;
             self.tail_dirty = false;
         }
-        let written = self.file.write_all_at(records, self.good_len).and_then(|()| self.file.sync_data());
-        if let Err(error) = written {
+        let written = self.file.write_all_at(records, self.good_len);
+        let synced = written.and_then(|()| match durable {
+            true => self.file.sync_data().inspect_err(|_| self.doubtful = true),
+            false => {
+                self.syncer.soon(&self.file);
+                Ok(())
+            }
+        });
+        if let Err(error) = synced {
             // What was written must not be read back. If it cannot be cut off now, it is
             // before the next append.
             self.tail_dirty = self.file.set_len(self.good_len).is_err();
@@ -191,7 +212,7 @@ impl DatabaseFile {
             Ok((file, len))
         });
         let (file, len) = placed.inspect_err(|_| _ = std::fs::remove_file(&temporary))?;
-        self.file = file;
+        self.file = Arc::new(file);
         self.folder_synced = false;
         self.tail_dirty = false;
         self.good_len = len + tail.len() as u64;

@@ -4,9 +4,9 @@
 //! clients. It is one thread around `poll`; a daemon embeds it with [`Server::spawn`], a program calls [`Server::run`] in
 //! turns of its own loop, as [`program`] does.
 //!
-//! Promises: a transaction is on disk before it is answered or shown to a monitor; when it
-//! cannot be stored it is answered with an `I/O error`, memory goes back to the state before
-//! it and the file to its last good record. A client that sends too much, or reads too
+//! Promises: a transaction is in its file before it is answered or shown to a monitor, and on the disk when it asked for that
+//! (`durable`) or else soon after; when it cannot be stored it is answered with an `I/O error`, memory goes back to the state
+//! before it and the file to its last good record. A client that sends too much, or reads too
 //! little, loses its own connection and nothing else.
 
 mod batch;
@@ -19,6 +19,7 @@ mod remotes;
 mod request;
 mod server;
 mod session;
+mod syncer;
 mod thread;
 
 pub use columns::TlsNames;

@@ -2,7 +2,7 @@
 
 use crate::batch::Pending;
 use crate::server::Server;
-use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId};
+use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId, Told};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
@@ -109,8 +109,9 @@ impl Server {
             for Pending { asked, results, changes } in served.store() {
                 let schema = served.db.schema();
                 if let Some((transaction, changes)) = changes {
+                    let mut told = Told::new();
                     for session in self.sessions.values_mut() {
-                        session.tell(schema, &changes, transaction);
+                        session.tell(schema, &changes, transaction, &mut told);
                     }
                 }
                 let asker = asked.and_then(|(session, id)| Some((self.sessions.get_mut(&session)?, id)));

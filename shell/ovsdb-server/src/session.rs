@@ -52,6 +52,9 @@ struct Held {
     last: Uuid,
 }
 
+/// What monitors of each kind are told of one transaction.
+pub type Told = BTreeMap<u128, Option<String>>;
+
 /// One client.
 pub struct Session {
     pub stream: Stream,
@@ -111,21 +114,26 @@ impl Session {
 
     /// Queues a message.
     pub fn send(&mut self, message: &Message) {
-        self.outbox.push(message.to_string().as_bytes());
+        self.send_text(&message.to_string());
+    }
+
+    fn send_text(&mut self, message: &str) {
+        self.outbox.push(message.as_bytes());
         if self.outbox.len() > MAX_BACKLOG_LEN {
             runtime::warn_rl!(JSONRPC, LIMIT, "{}: too much unread, disconnecting", self.stream.name());
             self.end(Loss::Dropped);
         }
     }
 
-    /// Tells monitors of a transaction, now or when the client has read what there is.
-    pub fn tell(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid) {
+    /// Tells monitors of a transaction, now or when the client has read what there is. `told` is what other sessions were told
+    /// of it.
+    pub fn tell(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
         let concerned = self.monitors.iter().any(|m| m.database() == schema.name);
         if !concerned {
             return;
         }
         if !self.has_output() && self.held.is_empty() {
-            return self.update(schema, changes, transaction);
+            return self.update(schema, changes, transaction, told);
         }
         let fresh = || Held { changes: BTreeMap::new(), last: transaction };
         let held = self.held.entry(schema.name.clone()).or_insert_with(fresh);
@@ -138,10 +146,21 @@ impl Session {
         }
     }
 
-    fn update(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid) {
-        let monitors = self.monitors.iter().filter(|m| m.database() == schema.name);
-        let updates: Vec<_> = monitors.filter_map(|m| m.notify(schema, changes, transaction)).collect();
-        updates.iter().for_each(|update| self.send(update));
+    fn update(&mut self, schema: &Schema, changes: &Changes, transaction: Uuid, told: &mut Told) {
+        let mut updates = Vec::new();
+        for monitor in self.monitors.iter().filter(|m| m.database() == schema.name) {
+            let compose = || monitor.shared_part(schema, changes);
+            let own;
+            let part = match monitor.kind() {
+                Some(kind) => told.entry(kind).or_insert_with(compose),
+                None => {
+                    own = compose();
+                    &own
+                }
+            };
+            updates.extend(part.as_ref().map(|part| monitor.notification(part, transaction)));
+        }
+        updates.iter().for_each(|update| self.send_text(update));
     }
 
     /// Whether changes were held back.
@@ -157,7 +176,7 @@ impl Session {
                 continue;
             };
             let changes = changes.into_values().filter(|c| c.old.is_some() || c.new.is_some()).collect();
-            self.update(schema, &changes, last);
+            self.update(schema, &changes, last, &mut Told::new());
         }
     }
 

@@ -31,7 +31,14 @@ impl Bench {
     }
 
     fn told(&self, monitor: &Monitor, (changes, id): (Arc<Changes>, Uuid)) -> Json {
-        monitor.notify(self.db.schema(), &changes, id).map_or(Json::Null, |m| m.to_json()["params"].clone())
+        let message = monitor.notify(self.db.schema(), &changes, id);
+        let text =
+            monitor.shared_part(self.db.schema(), &changes).map(|part| monitor.notification(&part, id));
+        assert_eq!(
+            text.map(|t| serde_json::from_str::<Json>(&t).unwrap()),
+            message.as_ref().map(Message::to_json)
+        );
+        message.map_or(Json::Null, |m| m.to_json()["params"].clone())
     }
 }
 
