@@ -20,7 +20,7 @@ stop:
 compat: build
 	@mkdir -p target/compat
 	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
-	@for name in ovs-vsctl ovs-ofctl ovs-appctl; do ln -sf ../release/sluice target/compat/$$name; done
+	@for name in ovs-vsctl ovs-ofctl ovs-appctl ovs-dpctl ovsdb-client ovsdb-tool; do ln -sf ../release/sluice target/compat/$$name; done
 
 test: test-unit test-system
 

@@ -4,6 +4,7 @@
 
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
+use crate::page::{Line, Page};
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use runtime::{Clock, Dirs, Module};
@@ -17,13 +18,14 @@ static FATAL_SIGNAL: Module = Module::new("fatal_signal");
 const SIGALRM: i32 = 14;
 
 const OPTIONS: [Opt; 7] = [
-    opt("target", Some('t'), Takes::Value),
+    opt("target", Some('t'), Takes::Value)
+        .says("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("execute", Some('e'), Takes::Nothing),
-    opt("format", Some('f'), Takes::Value),
-    opt("help", Some('h'), Takes::Nothing),
-    opt("pretty", None, Takes::Nothing),
-    opt("version", Some('V'), Takes::Nothing),
-    opt("timeout", Some('T'), Takes::Value),
+    opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+    opt("pretty", None, Takes::Nothing).says("", "indents JSON; needs --format=json"),
+    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+    opt("timeout", Some('T'), Takes::Value).says("SECS", "waits at most SECS seconds for the answer"),
 ];
 
 /// What the command line asks for.
@@ -37,7 +39,7 @@ struct Job {
 }
 
 /// Why there is no answer to print.
-enum Failure {
+pub enum Failure {
     /// Nothing was answered.
     Fatal(String),
     /// The daemon's own words, and the target as the user named it.
@@ -63,7 +65,7 @@ pub fn main(call: &Call) -> ExitCode {
         }
     };
     if parsed.options.iter().any(|(name, _)| *name == "help") {
-        print!("{}", usage(&call.name));
+        print!("{}", page().help(&call.name));
         return ExitCode::SUCCESS;
     }
     if parsed.options.iter().any(|(name, _)| *name == "version") {
@@ -80,7 +82,8 @@ pub fn main(call: &Call) -> ExitCode {
     }
 }
 
-fn complain(name: &str, failure: Failure) -> ExitCode {
+/// Says why there is no answer.
+pub fn complain(name: &str, failure: Failure) -> ExitCode {
     match failure {
         Failure::Fatal(text) => {
             eprintln!("{name}: {text}");
@@ -138,6 +141,24 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
         .or_else(|| std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0));
     let timeout = seconds.map(|n| Duration::from_secs(n.into()));
     Ok(Job { target, timeout, format, pretty, command, args: rest.collect() })
+}
+
+/// The daemon's answer to a command with its arguments, as text.
+pub fn ask(
+    call: &Call,
+    dirs: &Dirs,
+    (target, timeout): (Option<&str>, Option<Duration>),
+    (command, args): (&str, &[String]),
+) -> Result<String, Failure> {
+    let job = Job {
+        target: target.map(str::to_owned),
+        timeout,
+        format: Format::Text,
+        pretty: false,
+        command: command.to_owned(),
+        args: args.to_vec(),
+    };
+    perform(&job, call, dirs)
 }
 
 fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
@@ -260,26 +281,51 @@ fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
 }
 
-fn usage(name: &str) -> String {
-    format!(
-        "{name}: asks a running daemon, or tells it what to do
-usage: {name} [TARGET] COMMAND [ARG...]
-Targets:
-  -t, --target=TARGET  name of the daemon, or absolute path of its socket
-Common commands:
-  list-commands        commands that the target supports
-  version              version of the target
-  vlog/list            present log levels
-  vlog/list-pattern    log patterns of each destination
-  vlog/set [SPEC]      sets log levels: MODULE, DESTINATION (syslog, console, file)
-                       and LEVEL (off, emer, err, warn, info, dbg), each optional
-  vlog/reopen          opens the log file again
-Other options:
-  -T, --timeout=SECS   waits at most SECS seconds for the answer
-  -f, --format=FMT     output format, 'json' or 'text' (default: text)
-  --pretty             indents the output; requires --format=json
-  -h, --help           prints this text
-  -V, --version        prints the version
-"
-    )
+/// What some commands do; `list-commands` has them all.
+const SENTENCES: &[(&str, &str)] = &[
+    ("bfd/show", "prints sessions of BFD"),
+    ("bond/list", "lists the bonds"),
+    ("bond/show", "prints a bond: its mode, its members, who is active"),
+    ("bridge/dump-flows", "prints all flows of a bridge, hidden ones too"),
+    ("coverage/show", "prints how often events of the program have happened"),
+    ("dpctl/dump-conntrack", "prints tracked connections"),
+    ("dpctl/dump-flows", "prints the flows of the datapath"),
+    ("dpctl/show", "prints datapaths, their ports and counters"),
+    ("dpif-netdev/pmd-perf-show", "prints how packet threads spend their time"),
+    ("dpif-netdev/pmd-rxq-show", "prints which thread polls which queue"),
+    ("dpif-netdev/pmd-stats-show", "prints the counters of packet threads"),
+    ("dpif/show", "prints bridges and ports of the datapath"),
+    ("fdb/flush", "forgets learned MAC addresses"),
+    ("fdb/show", "prints learned MAC addresses"),
+    ("list-commands", "lists the commands of the daemon"),
+    ("memory/show", "prints what takes memory"),
+    ("ofproto/list", "lists the bridges"),
+    ("ofproto/trace", "follows a packet through the flow tables, and explains"),
+    ("upcall/show", "prints the state of flow revalidation"),
+    ("version", "prints the daemon's version"),
+    ("vlog/list", "prints the log levels"),
+    ("vlog/reopen", "opens the log file again, after it was moved"),
+    ("vlog/set", "sets log levels: MODULE:DESTINATION:LEVEL, each optional"),
+];
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    let line = |(name, text): &(&'static str, &'static str)| {
+        let usage = ctl::find(name).map_or("", |c| c.usage);
+        Line { name: (*name).into(), usage: usage.into(), text }
+    };
+    Page {
+        tool: "appctl",
+        peers: &["ovs-appctl"],
+        title: "asks a running daemon, or tells it what to do",
+        synopsis: "[OPTION...] COMMAND [ARG...]",
+        commands: SENTENCES.iter().map(line).collect(),
+        options: OPTIONS.into_iter().chain(LOGGING).collect(),
+        notes: vec![(
+            "Commands",
+            "These are the ones most used; list-commands prints all that the daemon has. Options stand before the command: what \
+             follows it is the command's own."
+                .into(),
+        )],
+    }
 }

@@ -21,19 +21,32 @@ pub struct Opt {
     pub short: Option<char>,
     /// Its value.
     pub takes: Takes,
+    /// What its value is called.
+    pub arg: &'static str,
+    /// What it does; empty if nobody need know.
+    pub text: &'static str,
 }
 
 /// For tables of options.
 pub const fn opt(name: &'static str, short: Option<char>, takes: Takes) -> Opt {
-    Opt { name, short, takes }
+    Opt { name, short, takes, arg: "", text: "" }
+}
+
+impl Opt {
+    /// With the name of its value and a sentence.
+    pub const fn says(self, arg: &'static str, text: &'static str) -> Opt {
+        Opt { arg, text, ..self }
+    }
 }
 
 /// The logging options, which every tool has; `log_option` carries them out.
 pub const LOGGING: [Opt; 4] = [
-    opt("verbose", Some('v'), Takes::Maybe),
-    opt("log-file", None, Takes::Maybe),
-    opt("syslog-method", None, Takes::Value),
-    opt("syslog-target", None, Takes::Value),
+    opt("verbose", Some('v'), Takes::Maybe)
+        .says("SPEC", "log levels: MODULE:DESTINATION:LEVEL, each optional; alone: everything"),
+    opt("log-file", None, Takes::Maybe).says("FILE", "logs to a file"),
+    opt("syslog-method", None, Takes::Value)
+        .says("METHOD", "how to reach the system's log: libc, null, unix:FILE, udp:IP:PORT"),
+    opt("syslog-target", None, Takes::Value).says("HOST:PORT", "logs to a syslog server, too"),
 ];
 
 /// Carries out one of the `LOGGING` options; the error is for standard error.

@@ -1,14 +1,21 @@
-//! One program for every tool: `sluice appctl …`, or under the name `ovs-appctl`, and so on.
+//! One program for every tool: `sluice vsctl …`, or under the name `ovs-vsctl`, and so on.
 //!
-//! Under an Open vSwitch name a tool behaves as the tool of that name, down to its messages.
+//! Under a name of Open vSwitch a tool behaves as the tool of that name, down to its messages.
 
 mod appctl;
+mod completion;
+mod db;
+mod dpctl;
 mod getopt;
+mod notation;
 mod ofctl;
+mod page;
 mod remote;
 mod settings;
+mod table;
 mod vsctl;
 
+use page::{Line, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -24,57 +31,153 @@ pub struct Call {
     pub args: Vec<String>,
 }
 
-type Tool = fn(&Call) -> ExitCode;
-
-fn tool(name: &str) -> Option<Tool> {
-    match name {
-        "appctl" => Some(appctl::main),
-        "ofctl" => Some(ofctl::main),
-        "settings" => Some(settings::main),
-        "vsctl" => Some(vsctl::main),
-        _ => None,
-    }
+/// A tool.
+struct Tool {
+    run: fn(&Call) -> ExitCode,
+    page: fn() -> Page,
 }
 
-const TOOLS: &str = "appctl, ofctl, settings, vsctl";
+/// All of them, the most used first.
+const TOOLS: [Tool; 6] = [
+    Tool { run: vsctl::main, page: vsctl::page },
+    Tool { run: ofctl::main, page: ofctl::page },
+    Tool { run: appctl::main, page: appctl::page },
+    Tool { run: dpctl::main, page: dpctl::page },
+    Tool { run: db::main, page: db::page },
+    Tool { run: settings::main, page: settings::page },
+];
+
+/// The pages of all tools.
+fn pages() -> Vec<Page> {
+    TOOLS.iter().map(|tool| (tool.page)()).collect()
+}
+
+fn tool(fits: impl Fn(&Page) -> bool) -> Option<fn(&Call) -> ExitCode> {
+    TOOLS.iter().find(|tool| fits(&(tool.page)())).map(|tool| tool.run)
+}
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
     let argv0 = args.next().unwrap_or_else(|| "sluice".into());
     let args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(run) = base.strip_prefix("ovs-").and_then(tool) {
+    if let Some(run) = tool(|page| page.peers.contains(&base.as_str())) {
         return run(&Call { argv0, name: base, compat: true, args });
     }
-    match args.split_first() {
-        Some((first, rest)) => {
-            if let Some(run) = tool(first) {
-                let name = format!("sluice {first}");
-                return run(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
-            }
-            match first.as_str() {
-                "-V" | "--version" => println!("{}", runtime::version_text("sluice")),
-                "-h" | "--help" => println!("{}", usage()),
-                _ => {
-                    eprintln!("sluice: no tool \"{first}\" (there are: {TOOLS})");
-                    return ExitCode::FAILURE;
-                }
-            }
+    let Some((first, rest)) = args.split_first() else {
+        eprint!("{}", overview().help("sluice"));
+        return ExitCode::FAILURE;
+    };
+    if let Some(run) = tool(|page| page.tool == first) {
+        let name = format!("sluice {first}");
+        return run(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
+    }
+    match about(first, rest) {
+        Ok(text) => {
+            print!("{text}");
             ExitCode::SUCCESS
         }
-        None => {
-            eprintln!("{}", usage());
+        Err(text) => {
+            eprintln!("sluice: {text}");
             ExitCode::FAILURE
         }
     }
 }
 
-const fn usage() -> &'static str {
-    "usage: sluice TOOL [ARG...]
-Tools (each has --help):
-  vsctl   reads and changes the configuration: bridges, ports, the database
-  ofctl   asks an OpenFlow switch, or tells it what to do: flows, groups, ports
-  appctl  asks a running daemon, or tells it what to do: traces, tables, logs
-  settings  says what can be set in the database, and what becomes of it
-They look for the switch in OVS_RUNDIR, else in /var/run/openvswitch, and mostly need root."
+/// The texts about the program.
+fn about(what: &str, args: &[String]) -> Result<String, String> {
+    let subject = args.first().map(String::as_str);
+    let page = |name: Option<&str>| match name {
+        None | Some("sluice") => Ok(overview()),
+        Some(name) => {
+            let fits = |page: &Page| page.tool == name || page.peers.contains(&name);
+            pages().into_iter().find(fits).ok_or_else(|| no_tool(name))
+        }
+    };
+    match what {
+        "-V" | "--version" => Ok(format!("{}\n", runtime::version_text("sluice"))),
+        "-h" | "--help" | "help" => page(subject).map(|page| match page.tool {
+            "" => page.help("sluice"),
+            tool => page.help(&format!("sluice {tool}")),
+        }),
+        "man" => page(subject).map(|page| page.man(env!("CARGO_PKG_VERSION"))),
+        "completion" => completion::script(subject.unwrap_or_default(), &overview(), &pages()),
+        _ => Err(no_tool(what)),
+    }
+}
+
+fn no_tool(name: &str) -> String {
+    let all: Vec<&str> = pages().iter().map(|page| page.tool).collect();
+    format!("no tool \"{name}\" (there are: {}; see sluice --help)", all.join(", "))
+}
+
+/// What there is to say about the program itself.
+fn overview() -> Page {
+    let tool = |page: Page| Line { name: page.tool.into(), usage: String::new(), text: page.title };
+    let own = [
+        ("help", "[TOOL]", "prints this text, or that about a tool"),
+        ("man", "[TOOL]", "prints a manual page: sluice man vsctl | man -l -"),
+        ("completion", "bash|zsh|fish", "prints what makes a shell complete the tools' commands"),
+    ];
+    let own = own.map(|(name, usage, text)| Line { name: name.into(), usage: usage.into(), text });
+    Page {
+        tool: "",
+        peers: &[],
+        title: "the tools of a virtual switch",
+        synopsis: "TOOL [ARG...]",
+        commands: pages().into_iter().map(tool).chain(own).collect(),
+        options: Vec::new(),
+        notes: vec![
+            (
+                "First steps",
+                "Make a bridge, put two devices into it, look at it, see its flows, and ask what would happen to a packet:\n  \
+                 sluice vsctl add-br br0\n  \
+                 sluice vsctl add-port br0 eth1 -- add-port br0 eth2\n  \
+                 sluice vsctl show\n  \
+                 sluice ofctl dump-flows br0\n  \
+                 sluice appctl ofproto/trace br0 in_port=eth1,icmp"
+                    .into(),
+            ),
+            (
+                "Where to read on",
+                "sluice TOOL --help lists the commands and options of a tool; sluice man TOOL is the same as a manual page. Each \
+                 tool stands in for tools of Open vSwitch (ovs-vsctl, ovs-ofctl, ovs-appctl, ovs-dpctl, ovsdb-client, ovsdb-tool): \
+                 it takes the same arguments, and under that name says the same words, so that what is written about them holds here."
+                    .into(),
+            ),
+            (
+                "Where they look",
+                "The tools look for the switch in the directory OVS_RUNDIR, else in /var/run/openvswitch, and mostly need root. The \
+                 switch itself is sluiced."
+                    .into(),
+            ),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_and_option_has_a_sentence() {
+        for page in pages().into_iter().chain([overview()]) {
+            for line in &page.commands {
+                assert!(!line.text.is_empty(), "{} {}", page.man_name(), line.name);
+            }
+            for option in page.options.iter().filter(|o| !o.text.is_empty()) {
+                let named = option.takes == getopt::Takes::Nothing || !option.arg.is_empty();
+                assert!(named, "{}: the value of --{} has no name", page.man_name(), option.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_lead_to_tools() {
+        for name in ["ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovsdb-tool"] {
+            assert!(tool(|page| page.peers.contains(&name)).is_some(), "{name}");
+            assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
+        }
+        assert!(about("nonsense", &[]).unwrap_err().contains("vsctl, ofctl, appctl, dpctl, db, settings"));
+    }
 }

@@ -20,24 +20,17 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// The options that tools with connections have.
 pub const TLS: [Opt; 8] = [
-    opt("private-key", Some('p'), Takes::Value),
-    opt("certificate", Some('c'), Takes::Value),
-    opt("ca-cert", Some('C'), Takes::Value),
-    opt("bootstrap-ca-cert", None, Takes::Value),
+    opt("private-key", Some('p'), Takes::Value).says("FILE", "private key, for connections over TLS"),
+    opt("certificate", Some('c'), Takes::Value).says("FILE", "certificate of that key (X.509 version 3)"),
+    opt("ca-cert", Some('C'), Takes::Value)
+        .says("FILE", "certificates of those who may vouch for the other end"),
+    opt("bootstrap-ca-cert", None, Takes::Value)
+        .says("FILE", "the same; a missing FILE is written with what the first other end shows"),
     opt("ssl-protocols", None, Takes::Value),
     opt("ssl-ciphers", None, Takes::Value),
     opt("ssl-ciphersuites", None, Takes::Value),
     opt("ssl-server-name", None, Takes::Value),
 ];
-
-/// The part of a `--help` about them.
-pub const TLS_HELP: &str = "\
-  -p, --private-key=FILE  private key, for connections over TLS
-  -c, --certificate=FILE  certificate of that key
-  -C, --ca-cert=FILE      certificates of who is trusted to vouch for the other end
-  --bootstrap-ca-cert=FILE  the same; a missing FILE is written with what the first
-                          other end shows
-";
 
 /// Who we are, as the options say.
 #[derive(Clone, Debug, Default)]

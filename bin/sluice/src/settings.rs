@@ -1,15 +1,35 @@
 //! `sluice settings [PATTERN]`: what can be set in the database, and what becomes of it.
 
 use crate::Call;
+use crate::getopt::{Opt, Takes, opt};
+use crate::page::Page;
 use config::settings::{self, Setting, text};
 use ovsdb::Json;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: sluice settings [--json | --markdown] [PATTERN]
-Prints what can be set in the database: values, default, effect in this version, and whether a change
-is obeyed at once. PATTERN is a part of a name, as in \"pmd\" or \"Interface.options\", or of a description.
-  --json      prints JSON
-  --markdown  prints docs/settings.md, all of it";
+const OPTIONS: [Opt; 3] = [
+    opt("json", None, Takes::Nothing).says("", "prints JSON"),
+    opt("markdown", None, Takes::Nothing).says("", "prints docs/settings.md, all of it"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+];
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    Page {
+        tool: "settings",
+        peers: &[],
+        title: "says what can be set in the database, and what becomes of it",
+        synopsis: "[--json | --markdown] [PATTERN]",
+        commands: Vec::new(),
+        options: OPTIONS.to_vec(),
+        notes: vec![(
+            "What it prints",
+            "Values, default, effect in this version, and whether a change is obeyed at once. PATTERN is a part of a name, as in \
+             \"pmd\" or \"Interface.options\", or of a description."
+                .into(),
+        )],
+    }
+}
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
@@ -18,7 +38,7 @@ pub fn main(call: &Call) -> ExitCode {
     for arg in &call.args {
         match arg.as_str() {
             "-h" | "--help" => {
-                println!("{USAGE}");
+                print!("{}", page().help(&call.name));
                 return ExitCode::SUCCESS;
             }
             "--json" | "--format=json" => json = true,
@@ -27,7 +47,7 @@ pub fn main(call: &Call) -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             other if other.starts_with('-') || pattern.is_some() => {
-                eprintln!("{}: no such argument \"{other}\"\n{USAGE}", call.name);
+                eprintln!("{}: no such argument \"{other}\" (use --help for help)", call.name);
                 return ExitCode::FAILURE;
             }
             other => pattern = Some(other),

@@ -230,6 +230,13 @@ impl Drop for DatabaseFile {
     }
 }
 
+/// The database in a file that is not to be changed.
+pub fn read(path: &Path) -> Result<Database, OpenError> {
+    let bytes = std::fs::read(path).map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
+    let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
+    Ok(load(path, &records)?.0)
+}
+
 /// The database, and where what makes it up ends.
 fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenError> {
     let content =

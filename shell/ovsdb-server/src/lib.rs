@@ -24,7 +24,7 @@ mod thread;
 
 pub use columns::TlsNames;
 pub use databases::AddError;
-pub use file::OpenError;
+pub use file::{DatabaseFile, OpenError, now_ms, read};
 pub use remotes::{RemoteNames, RemoteOptions};
 pub use server::{Heard, Server, Waits};
 pub use thread::Handle;

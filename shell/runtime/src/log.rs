@@ -232,6 +232,11 @@ impl Module {
     }
 }
 
+/// A moment, in milliseconds since 1970, as reports have it (UTC).
+pub fn moment_text(wall_ms: u64) -> String {
+    format::time_text("%Y-%m-%d %H:%M:%S.###", wall_ms)
+}
+
 /// Gives the log its program name and the clock of its rate limits. Call it first.
 pub fn init(progname: &str, clock: &Clock) {
     let _ = CLOCK.set(clock.clone());

@@ -2,13 +2,15 @@
 
 use super::context::{Context, Fail, fail, print};
 use super::{change, diff, groups, monitor, parse, ports, query, tables};
-use crate::remote::TLS_HELP;
 
 type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
 
-struct Command {
-    name: &'static str,
-    arguments: &'static str,
+/// A command.
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments.
+    pub arguments: &'static str,
     min: usize,
     max: usize,
     changes: bool,
@@ -30,7 +32,8 @@ const fn changes(
     Command { name, arguments, min, max, changes: true, run }
 }
 
-const COMMANDS: &[Command] = &[
+/// All of them.
+pub const COMMANDS: &[Command] = &[
     reads("show", "switch", (1, 1), query::show),
     reads("monitor", "switch [misslen] [invalid_ttl] [watch:[...]]", (1, 3), monitor::monitor),
     reads("snoop", "switch", (1, 1), monitor::snoop),
@@ -105,40 +108,10 @@ pub fn run(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 }
 
 fn help(cx: &mut Context, _: &[String]) -> Result<(), Fail> {
-    print(&usage(&cx.progname))
+    print(&super::page().help(&cx.progname))
 }
 
 fn list(_: &mut Context, _: &[String]) -> Result<(), Fail> {
     let lines: String = COMMANDS.iter().map(|c| format!("  {:<23} {}\n", c.name, c.arguments)).collect();
     print(&format!("The available commands are:\n{lines}"))
-}
-
-/// The text of `--help`.
-pub fn usage(name: &str) -> String {
-    let public = COMMANDS.iter().filter(|c| !c.arguments.is_empty());
-    let commands: String = public.map(|c| format!("  {:<21} {}\n", c.name, c.arguments)).collect();
-    format!(
-        "{name}: asks an OpenFlow switch, or tells it what to do
-usage: {name} [OPTION...] COMMAND [ARG...]
-Commands:
-{commands}Options:
-  -O, --protocols=LIST        OpenFlow versions to speak (default: OpenFlow10)
-  -F, --flow-format=LIST      flow formats to use
-  -P, --packet-in-format=FMT  form of packet-ins of \"monitor\"
-  --strict                    flows are changed and deleted by match and priority alone
-  --bundle                    changes in one step, all or none
-  --readd                     replace-flows adds flows again that are there
-  --may-create                mod-group adds groups that are not there
-  --read-only                 refuses commands that change something
-  --names, --no-names         ports by name, or by number only
-  --no-stats                  dump-flows without counters
-  --sort[=FIELD], --rsort[=FIELD]  sorts flows
-  -m, --more                  prints more
-  --timestamp                 monitor and snoop say when
-{TLS_HELP}  -t, --timeout=SECS          gives up after SECS seconds
-  -h, --help                  prints this text
-  -V, --version               prints the version
-A switch is the name of a bridge here, unix:FILE, tcp:IP[:PORT] or ssl:IP[:PORT].
-"
-    )
 }

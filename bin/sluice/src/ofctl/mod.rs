@@ -10,10 +10,13 @@ mod diff;
 mod groups;
 mod monitor;
 mod options;
+mod page;
 mod parse;
 mod ports;
 mod query;
 mod tables;
+
+pub use page::page;
 
 use crate::Call;
 use context::{Context, Fail};
@@ -50,7 +53,7 @@ pub fn main(call: &Call) -> ExitCode {
 fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fail> {
     let has = |name: &str| parsed.options.iter().any(|(n, _)| *n == name);
     if has("help") {
-        return context::print(&commands::usage(&call.name));
+        return context::print(&page().help(&call.name));
     }
     if has("version") {
         return context::print(&format!(

@@ -11,27 +11,35 @@ use openflow::{Version, VersionSet};
 use runtime::Dirs;
 
 const OPTIONS: [Opt; 20] = [
-    opt("timeout", Some('t'), Takes::Value),
-    opt("strict", None, Takes::Nothing),
-    opt("readd", None, Takes::Nothing),
-    opt("flow-format", Some('F'), Takes::Value),
-    opt("packet-in-format", Some('P'), Takes::Value),
-    opt("more", Some('m'), Takes::Nothing),
-    opt("timestamp", None, Takes::Nothing),
-    opt("sort", None, Takes::Maybe),
-    opt("rsort", None, Takes::Maybe),
-    opt("names", None, Takes::Nothing),
-    opt("no-names", None, Takes::Nothing),
-    opt("stats", None, Takes::Nothing),
-    opt("no-stats", None, Takes::Nothing),
-    opt("help", Some('h'), Takes::Nothing),
-    opt("bundle", None, Takes::Nothing),
+    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
+    opt("strict", None, Takes::Nothing)
+        .says("", "flows are changed and deleted by their match and priority alone"),
+    opt("readd", None, Takes::Nothing).says("", "replace-flows adds flows again that are there"),
+    opt("flow-format", Some('F'), Takes::Value).says("LIST", "flow formats to use"),
+    opt("packet-in-format", Some('P'), Takes::Value)
+        .says("FORMAT", "form of packet-ins of monitor: standard, nxt_packet_in, nxt_packet_in2"),
+    opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
+    opt("timestamp", None, Takes::Nothing).says("", "monitor and snoop say when"),
+    opt("sort", None, Takes::Maybe).says("FIELD", "sorts flows by a field, or by priority"),
+    opt("rsort", None, Takes::Maybe).says("FIELD", "the same, largest first"),
+    opt("names", None, Takes::Nothing).says("", "ports by name"),
+    opt("no-names", None, Takes::Nothing).says("", "ports by number"),
+    opt("stats", None, Takes::Nothing).says("", "dump-flows with counters (default)"),
+    opt("no-stats", None, Takes::Nothing).says("", "dump-flows without counters"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+    opt("bundle", None, Takes::Nothing).says("", "changes in one step, all or none"),
     opt("color", None, Takes::Maybe),
-    opt("may-create", None, Takes::Nothing),
-    opt("read-only", None, Takes::Nothing),
-    opt("version", Some('V'), Takes::Nothing),
-    opt("protocols", Some('O'), Takes::Value),
+    opt("may-create", None, Takes::Nothing).says("", "mod-group adds groups that are not there"),
+    opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
+    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+    opt("protocols", Some('O'), Takes::Value)
+        .says("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
 ];
+
+/// All of them.
+pub fn all() -> Vec<Opt> {
+    OPTIONS.into_iter().chain(TLS).chain(LOGGING).collect()
+}
 
 /// What a dump is sorted by.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +85,7 @@ pub struct Settings {
 
 /// Takes the command line apart.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
-    let known: Vec<Opt> = OPTIONS.into_iter().chain(TLS).chain(LOGGING).collect();
-    getopt::parse(&known, Order::Anywhere, &call.args)
+    getopt::parse(&all(), Order::Anywhere, &call.args)
 }
 
 /// What the options say, and the arguments.

@@ -2,8 +2,8 @@
 
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::model::{BridgeId, check_conflicts, find_bridge, try_bridge};
-use super::notation::leading_integer;
 use super::syntax::Command;
+use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
 
 type Done = Result<Answer, Stop>;

@@ -4,7 +4,7 @@
 //! Commands are checked against the schema that is part of the program, before any
 //! connection: what the server has beyond it is not shown, what it lacks reads as default.
 
-use super::notation::token;
+use crate::notation::token;
 use ovsdb::Schema;
 use ovsdb::schema::{Column, FIRST_COLUMN, TableSchema};
 use std::sync::{Arc, LazyLock};

@@ -2,7 +2,7 @@
 
 use super::catalog::clause;
 use super::context::{Context, Stop};
-use super::notation;
+use crate::notation;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::Type;
 use ovsdb::{Datum, Uuid};

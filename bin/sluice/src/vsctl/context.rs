@@ -1,9 +1,9 @@
 //! What commands work with while they run.
 
 use super::model::Model;
-use super::notation::Symbols;
-use super::table::Table;
 use super::transaction::Transaction;
+use crate::notation::Symbols;
+use crate::table::Table;
 use ovsdb::Uuid;
 use ovsdb::replica::Config;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,9 +3,9 @@
 use super::catalog::{self, clause};
 use super::context::{Answer, Context, Needs, Stop};
 use super::lookup;
-use super::notation;
 use super::records::{DB_CTL, make_symbol, prepare_arguments};
 use super::syntax::Command;
+use crate::notation;
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::Type;

@@ -15,21 +15,22 @@ mod controllers;
 mod database;
 mod lookup;
 mod model;
-mod notation;
 mod options;
+mod page;
 mod ports;
 mod records;
 mod show;
 mod switch;
 mod syntax;
-mod table;
 mod transaction;
 mod zones;
 
+use crate::notation::Symbols;
 use crate::{Call, remote};
+pub use page::page;
+
 use connection::{Broken, Connection};
 use context::{Answer, Context, Needs, ROOT, Stop};
-use notation::Symbols;
 use options::{Fault, Options, Task};
 use ovsdb::Uuid;
 use ovsdb::replica::TransactionResult;

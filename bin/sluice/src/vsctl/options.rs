@@ -3,39 +3,39 @@
 use super::VSCTL;
 use super::catalog;
 use super::syntax::{self, COMMANDS, Command};
-use super::table::Style;
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::remote::{Identity, TLS, TLS_HELP};
+use crate::remote::{Identity, TLS};
+use crate::table::{Style, TABLE};
 use runtime::Dirs;
 use std::time::Duration;
 
 /// Options of the tool itself, in the order in which `--options` lists them.
 const BEFORE_LOGGING: [Opt; 13] = [
-    opt("db", None, Takes::Value),
-    opt("no-syslog", None, Takes::Nothing),
-    opt("no-wait", None, Takes::Nothing),
-    opt("dry-run", None, Takes::Nothing),
-    opt("oneline", None, Takes::Nothing),
-    opt("timeout", Some('t'), Takes::Value),
-    opt("retry", None, Takes::Nothing),
-    opt("help", Some('h'), Takes::Nothing),
-    opt("commands", None, Takes::Nothing),
-    opt("options", None, Takes::Nothing),
-    opt("leader-only", None, Takes::Nothing),
-    opt("no-leader-only", None, Takes::Nothing),
-    opt("version", Some('V'), Takes::Nothing),
+    opt("db", None, Takes::Value)
+        .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
+    opt("no-syslog", None, Takes::Nothing).says("", "leaves no trace in the system's log"),
+    opt("no-wait", None, Takes::Nothing).says("", "does not wait until the switch has taken the change up"),
+    opt("dry-run", None, Takes::Nothing).says("", "does not change the database"),
+    opt("oneline", None, Takes::Nothing).says("", "prints one line per command"),
+    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
+    opt("retry", None, Takes::Nothing).says("", "goes on trying to connect"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+    opt("commands", None, Takes::Nothing).says("", "lists the commands, for completion scripts"),
+    opt("options", None, Takes::Nothing).says("", "lists the options, for completion scripts"),
+    opt("leader-only", None, Takes::Nothing).says("", "of a cluster only the leader will do"),
+    opt("no-leader-only", None, Takes::Nothing).says("", "any member of a cluster will do"),
+    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
 ];
-const AFTER_LOGGING: [Opt; 8] = [
-    opt("shuffle-remotes", None, Takes::Nothing),
-    opt("no-shuffle-remotes", None, Takes::Nothing),
-    opt("format", Some('f'), Takes::Value),
-    opt("data", Some('d'), Takes::Value),
-    opt("no-headings", None, Takes::Nothing),
-    opt("pretty", None, Takes::Nothing),
-    opt("bare", None, Takes::Nothing),
-    opt("max-column-width", None, Takes::Value),
+const AFTER_LOGGING: [Opt; 2] = [
+    opt("shuffle-remotes", None, Takes::Nothing).says("", "tries the members of a cluster in any order"),
+    opt("no-shuffle-remotes", None, Takes::Nothing).says("", "tries them in the order given"),
 ];
+
+/// All of them, but for those of commands.
+pub fn all() -> Vec<Opt> {
+    BEFORE_LOGGING.into_iter().chain(LOGGING).chain(AFTER_LOGGING).chain(TABLE).chain(TLS).collect()
+}
 
 /// What the command line asks for.
 pub struct Options {
@@ -122,7 +122,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         if own.iter().any(|o| o.name == name) {
             // Given twice, the later one counts here; after a `--` it is refused.
             local.push((format!("--{name}"), value));
-        } else if let Some(text) = informative(name, call, &options.db) {
+        } else if let Some(text) = informative(name, call) {
             return Ok(Task::Print(text));
         } else if !identity.take(name, value.as_deref()) {
             options.apply(name, value, dirs)?;
@@ -151,23 +151,12 @@ impl Options {
                 let wrong = || format!("value {text} on -t or --timeout is invalid");
                 self.timeout = Some(Duration::from_secs(seconds.ok_or_else(wrong)?.into()));
             }
-            "format" => self.style.set_layout(&text)?,
-            "data" => self.style.set_cells(&text)?,
-            "no-headings" => self.style.headings = false,
-            "pretty" => self.style.pretty = true,
-            "bare" => {
-                self.style.set_layout("list")?;
-                self.style.set_cells("bare")?;
-                self.style.headings = false;
-            }
-            "max-column-width" => {
-                self.style.max_width = text.parse().unwrap_or(0);
-            }
             "no-syslog" => getopt::log_option("verbose", Some("vsctl:syslog:warn"), &dirs.logfile())?,
             // A single server is its own leader, and the order of remotes is as given.
             "leader-only" | "no-leader-only" | "shuffle-remotes" | "no-shuffle-remotes" => {
                 runtime::debug!(VSCTL, "--{name} has no effect");
             }
+            _ if self.style.take(name, value.as_deref())? => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
         Ok(())
@@ -175,9 +164,9 @@ impl Options {
 }
 
 /// The text that an option asks for instead of any command.
-fn informative(name: &str, call: &Call, db: &str) -> Option<String> {
+fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
-        "help" => Some(usage(&call.name, db)),
+        "help" => Some(super::page().help(&call.name)),
         "version" => {
             let version = runtime::version_text(&call.name);
             Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
@@ -209,60 +198,4 @@ fn option_lines(option: &Opt) -> String {
         lines.push_str(&format!("-{short}{}\n", if takes { " ARG" } else { "" }));
     }
     lines
-}
-
-/// How the rows of each table can be named.
-fn row_names() -> String {
-    let mut out = String::new();
-    for table in &catalog::schema().tables {
-        out.push_str(&format!("  {}: UUID", table.name));
-        if table.max_rows == 1 {
-            out.push_str(", \".\"");
-        }
-        match catalog::row_name(&table.name) {
-            Some(name) if name.reference.is_some() => {
-                out.push_str(&format!(", {} of its {}", name.column, name.table))
-            }
-            Some(name) => out.push_str(&format!(", {}", name.column)),
-            None => {}
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn usage(name: &str, db: &str) -> String {
-    let commands: String = COMMANDS
-        .iter()
-        .map(|c| {
-            let usage = c.usage.replace(['!', '*', '+'], "").replace("?:", "[:]");
-            let options: String = c.options.iter().map(|o| format!("[{o}] ")).collect();
-            format!("  {options}{} {usage}", c.name).trim_end().to_owned() + "\n"
-        })
-        .collect();
-    let rows = row_names();
-    format!(
-        "{name}: reads and changes the configuration of the switch
-usage: {name} [OPTIONS] COMMAND [ARG...] [-- [OPTIONS] COMMAND [ARG...]]...
-Commands (\"?\" marks what may be left out):
-{commands}Names of rows:
-{rows}Options:
-  --db=DATABASE           where the database is (default: {db})
-  --no-wait               does not wait until the switch has taken the change up
-  --retry                 goes on trying to connect
-  -t, --timeout=SECS      takes at most SECS seconds
-  --dry-run               does not change the database
-  --oneline               prints one line per command
-  -f, --format=FORMAT     table, list, html, csv or json
-  -d, --data=FORMAT       string, bare or json
-  --no-headings           no heading row
-  --pretty                indents JSON
-  --bare                  --format=list --data=bare --no-headings
-  --max-column-width=N    cuts columns of --format=table
-{TLS_HELP}  -v, --verbose=SPEC      log levels
-  --log-file[=FILE]       logs to FILE
-  -h, --help              prints this text
-  -V, --version           prints the version
-"
-    )
 }

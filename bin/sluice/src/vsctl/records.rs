@@ -4,9 +4,9 @@ use super::catalog::{self, column_key, column_list, is_uuid_column, leading_colu
 use super::condition;
 use super::context::{Answer, Context, Needs, Stop};
 use super::lookup;
-use super::notation;
 use super::syntax::Command;
-use super::table::Table;
+use crate::notation;
+use crate::table::{Cell, Table};
 use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::{AtomicType, Type};
 use ovsdb::{Datum, Uuid};
@@ -151,14 +151,14 @@ impl Listing {
         let table = catalog::table(command.arg(0))?;
         let columns = column_list(table, command.option("--columns"))?;
         let heading = |c: &Option<&Column>| c.map_or("_uuid", |c| &c.name).to_owned();
-        let output = Table { headings: columns.iter().map(heading).collect(), rows: Vec::new() };
+        let output = Table { headings: columns.iter().map(heading).collect(), ..Table::default() };
         Ok(Listing { table, columns, output })
     }
 
     fn add(&mut self, ctx: &Context<'_>, row: Uuid) {
         let cell = |column: &Option<&Column>| match column {
-            None => (Datum::scalar(row), Type::scalar(AtomicType::Uuid)),
-            Some(column) => (ctx.tx.datum(&self.table.name, row, &column.name), column.ty.clone()),
+            None => Cell::Value(Datum::scalar(row), Type::scalar(AtomicType::Uuid)),
+            Some(column) => Cell::Value(ctx.tx.datum(&self.table.name, row, &column.name), column.ty.clone()),
         };
         self.output.rows.push(self.columns.iter().map(cell).collect());
     }

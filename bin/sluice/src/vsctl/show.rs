@@ -2,8 +2,8 @@
 
 use super::catalog::{self, known_table};
 use super::context::{Answer, Context, Needs, ROOT, Stop};
-use super::notation;
 use super::syntax::Command;
+use crate::notation;
 use ovsdb::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,8 +3,8 @@
 use super::bridges;
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::model::find_bridge;
-use super::notation::leading_integer;
 use super::syntax::Command;
+use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
 
 type Done = Result<Answer, Stop>;

@@ -2,8 +2,8 @@
 
 use super::bridges::lenient_integer;
 use super::context::{Answer, Context, Needs, ROOT, Stop};
-use super::notation::leading_integer;
 use super::syntax::Command;
+use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
 
 type Done = Result<Answer, Stop>;
@@ -151,7 +151,7 @@ pub fn list_policies(ctx: &mut Context<'_>, command: &Command) -> Done {
     for (id, row) in zones(ctx, datapath) {
         let policy = ctx.tx.references("CT_Zone", row, "timeout_policy").first().copied();
         let text = match policy.map(|row| ctx.tx.datum("CT_Timeout_Policy", row, "timeouts")) {
-            Some(timeouts) => super::notation::bare(&timeouts),
+            Some(timeouts) => crate::notation::bare(&timeouts),
             None => "system default".to_owned(),
         };
         let line = format!("Zone:{id}, Timeout Policies: {text}");
@@ -222,5 +222,5 @@ pub fn list_capabilities(ctx: &mut Context<'_>, command: &Command) -> Done {
     let name = command.arg(0);
     let datapath = try_datapath(ctx, name).ok_or_else(|| format!("datapath \"{name}\" record not found"))?;
     let capabilities = ctx.tx.datum("Datapath", datapath, "capabilities");
-    Ok(Answer::Text(super::notation::bare(&capabilities) + "\n"))
+    Ok(Answer::Text(crate::notation::bare(&capabilities) + "\n"))
 }

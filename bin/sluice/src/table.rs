@@ -1,10 +1,21 @@
-//! Output of `list` and `find`: tables of values in the formats of `--format` and `--data`.
+//! Tables of values in the formats of `--format` and `--data`.
 
-use super::notation;
 use crate::appctl::indented;
+use crate::getopt::{Opt, Takes, opt};
+use crate::notation;
 use ovsdb::json::{parse_uuid, sorted_string};
 use ovsdb::types::Type;
 use ovsdb::{Datum, Json};
+
+/// The options about tables.
+pub const TABLE: [Opt; 6] = [
+    opt("format", Some('f'), Takes::Value).says("FORMAT", "layout of tables: table, list, html, csv or json"),
+    opt("data", Some('d'), Takes::Value).says("FORMAT", "values in tables: string, bare or json"),
+    opt("no-headings", None, Takes::Nothing).says("", "no headings above columns"),
+    opt("pretty", None, Takes::Nothing).says("", "indents JSON"),
+    opt("bare", None, Takes::Nothing).says("", "--format=list --data=bare --no-headings"),
+    opt("max-column-width", None, Takes::Value).says("N", "cuts columns of --format=table"),
+];
 
 /// How tables are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +63,22 @@ impl Style {
     pub const DEFAULT: Style =
         Style { layout: Layout::List, cells: Cells::String, headings: true, pretty: false, max_width: 0 };
 
-    /// Carries out `--format`.
-    pub fn set_layout(&mut self, name: &str) -> Result<(), String> {
+    /// Carries out one of the `TABLE` options; false if it is none.
+    pub fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, String> {
+        let text = value.unwrap_or_default();
+        match name {
+            "format" => self.set_layout(text)?,
+            "data" => self.set_cells(text)?,
+            "no-headings" => self.headings = false,
+            "pretty" => self.pretty = true,
+            "bare" => (self.layout, self.cells, self.headings) = (Layout::List, Cells::Bare, false),
+            "max-column-width" => self.max_width = text.parse().unwrap_or(0),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn set_layout(&mut self, name: &str) -> Result<(), String> {
         self.layout = match name {
             "table" => Layout::Table,
             "list" => Layout::List,
@@ -65,8 +90,7 @@ impl Style {
         Ok(())
     }
 
-    /// Carries out `--data`.
-    pub fn set_cells(&mut self, name: &str) -> Result<(), String> {
+    fn set_cells(&mut self, name: &str) -> Result<(), String> {
         self.cells = match name {
             "string" => Cells::String,
             "bare" => Cells::Bare,
@@ -77,13 +101,55 @@ impl Style {
     }
 }
 
+/// What stands in one place of a table.
+#[derive(Clone, Debug, Default)]
+pub enum Cell {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Words.
+    Text(String),
+    /// A value of a column.
+    Value(Datum, Type),
+    /// Anything else that JSON can say.
+    Json(Json),
+}
+
+impl Cell {
+    fn text(&self, style: &Style) -> String {
+        match self {
+            Cell::Empty => String::new(),
+            Cell::Text(text) => text.clone(),
+            Cell::Json(json) => sorted_string(json),
+            Cell::Value(datum, ty) => match style.cells {
+                Cells::String => notation::text(datum, ty),
+                Cells::Bare => notation::bare(datum),
+                Cells::Json => sorted_string(&datum.to_json()),
+            },
+        }
+    }
+
+    fn json(&self) -> Json {
+        match self {
+            Cell::Empty => Json::Null,
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Json(json) => json.clone(),
+            Cell::Value(datum, _) => datum.to_json(),
+        }
+    }
+}
+
 /// A table.
 #[derive(Debug, Default)]
 pub struct Table {
     /// One per column.
     pub headings: Vec<String>,
-    /// The values of each row, each with its type.
-    pub rows: Vec<Vec<(Datum, Type)>>,
+    /// What stands in each row.
+    pub rows: Vec<Vec<Cell>>,
+    /// What stands above it.
+    pub caption: Option<String>,
+    /// When it was made.
+    pub time: Option<String>,
 }
 
 impl Table {
@@ -93,7 +159,7 @@ impl Table {
             return self.json(style);
         }
         let rows: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(|(d, ty)| cell(d, ty, style)).collect()).collect();
+            self.rows.iter().map(|row| row.iter().map(|cell| cell.text(style)).collect()).collect();
         let gap = if first || style.layout == Layout::Html { "" } else { "\n" };
         let body = match style.layout {
             Layout::Table => self.columns(&rows, style),
@@ -101,7 +167,13 @@ impl Table {
             Layout::Csv => self.csv(&rows, style),
             Layout::List | Layout::Json => self.list(&rows, style),
         };
-        format!("{gap}{body}")
+        let above = match style.layout {
+            Layout::Table | Layout::Csv | Layout::List => [&self.time, &self.caption],
+            Layout::Html => [&self.time, &None],
+            Layout::Json => [&None, &None],
+        };
+        let above: String = above.into_iter().flatten().map(|line| format!("{line}\n")).collect();
+        format!("{gap}{above}{body}")
     }
 
     fn columns(&self, rows: &[Vec<String>], style: &Style) -> String {
@@ -140,6 +212,7 @@ impl Table {
 
     fn html(&self, rows: &[Vec<String>], style: &Style) -> String {
         let mut out = String::from("<table border=1>\n");
+        out.extend(self.caption.iter().map(|caption| html_cell("caption", caption)));
         if style.headings {
             let cells = self.headings.iter().map(|heading| html_cell("th", heading));
             out.push_str(&format!("  <tr>\n{}  </tr>\n", cells.collect::<String>()));
@@ -159,23 +232,20 @@ impl Table {
 
     fn json(&self, style: &Style) -> String {
         let headings: Vec<Json> = self.headings.iter().map(|h| h.as_str().into()).collect();
-        let row = |row: &Vec<(Datum, Type)>| Json::Array(row.iter().map(|(d, _)| d.to_json()).collect());
+        let row = |row: &Vec<Cell>| Json::Array(row.iter().map(Cell::json).collect());
         let data: Vec<Json> = self.rows.iter().map(row).collect();
-        let json = Json::from_iter([("headings", Json::Array(headings)), ("data", Json::Array(data))]);
+        let mut json = Json::from_iter([("headings", Json::Array(headings)), ("data", Json::Array(data))]);
+        for (name, text) in [("caption", &self.caption), ("time", &self.time)] {
+            if let (Some(text), Json::Object(members)) = (text, &mut json) {
+                members.insert(name.into(), text.as_str().into());
+            }
+        }
         let mut out = String::new();
         match style.pretty {
             true => indented(&json, 1, &mut out),
             false => out = sorted_string(&json),
         }
         out + "\n"
-    }
-}
-
-fn cell(datum: &Datum, ty: &Type, style: &Style) -> String {
-    match style.cells {
-        Cells::String => notation::text(datum, ty),
-        Cells::Bare => notation::bare(datum),
-        Cells::Json => sorted_string(&datum.to_json()),
     }
 }
 
@@ -230,8 +300,10 @@ mod tests {
 
     fn sample() -> Table {
         let ty = || Type::scalar(AtomicType::String);
-        let row = |a: &str, b: &str| vec![(Datum::scalar(a), ty()), (Datum::scalar(b), ty())];
-        Table { headings: vec!["name".into(), "x".into()], rows: vec![row("br0", "a,b"), row("b", "<1>")] }
+        let cell = |text: &str| Cell::Value(Datum::scalar(text), ty());
+        let rows =
+            [["br0", "a,b"], ["b", "<1>"]].iter().map(|row| row.iter().map(|t| cell(t)).collect()).collect();
+        Table { headings: vec!["name".into(), "x".into()], rows, ..Table::default() }
     }
 
     fn shown(change: impl Fn(&mut Style)) -> String {

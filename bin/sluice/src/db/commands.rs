@@ -1,0 +1,230 @@
+//! The commands: names, arguments, who carries them out.
+
+use super::{Context, Fail, ask, dump, files, monitor, options, print, server};
+use crate::Call;
+use crate::page::{Line, Page};
+use std::path::Path;
+
+type Run = fn(&Context, &[String]) -> Result<(), Fail>;
+
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    args: (usize, usize),
+    run: Run,
+    text: &'static str,
+}
+
+const fn c(
+    name: &'static str,
+    usage: &'static str,
+    args: (usize, usize),
+    run: Run,
+    text: &'static str,
+) -> Command {
+    Command { name, usage, args, run, text }
+}
+
+const ANY: usize = usize::MAX;
+
+/// Those that ask a server; the server and the database in front are not counted.
+const OF_SERVERS: &[Command] = &[
+    c("list-dbs", "[SERVER]", (0, 0), ask::list_dbs, "lists the databases"),
+    c("get-schema", "[SERVER] [DATABASE]", (0, 0), ask::get_schema, "prints the schema as JSON"),
+    c(
+        "get-schema-version",
+        "[SERVER] [DATABASE]",
+        (0, 0),
+        ask::get_schema_version,
+        "prints the schema's version",
+    ),
+    c(
+        "get-schema-cksum",
+        "[SERVER] [DATABASE]",
+        (0, 0),
+        ask::get_schema_cksum,
+        "prints the schema's checksum",
+    ),
+    c("list-tables", "[SERVER] [DATABASE]", (0, 0), ask::list_tables, "lists the tables"),
+    c(
+        "list-columns",
+        "[SERVER] [DATABASE] [TABLE]",
+        (0, 1),
+        ask::list_columns,
+        "lists the columns of a table, or of all, with their types",
+    ),
+    c("transact", "[SERVER] TRANSACTION", (1, 2), ask::transact, "carries out a transaction (JSON)"),
+    c("query", "[SERVER] TRANSACTION", (1, 2), ask::query, "carries out a transaction that changes nothing"),
+    c(
+        "monitor",
+        "[SERVER] [DATABASE] TABLE [COLUMN,...]... | ALL",
+        (1, ANY),
+        monitor::monitor,
+        "prints rows as they are, and then as they change; !initial, !insert, !delete, !modify among the columns leave out such changes",
+    ),
+    c(
+        "monitor-cond",
+        "[SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]...",
+        (2, 3),
+        monitor::monitor_cond,
+        "the same for rows that meet a condition",
+    ),
+    c(
+        "monitor-cond-since",
+        "[SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]...",
+        (2, 4),
+        monitor::monitor_cond_since,
+        "the same from a transaction on that was seen before",
+    ),
+    c("dump", "[SERVER] [DATABASE] [TABLE [COLUMN]...]", (0, ANY), dump::dump, "prints what tables hold"),
+    c("backup", "[SERVER] [DATABASE] > FILE", (0, 0), dump::backup, "writes the database as a database file"),
+    c(
+        "restore",
+        "[SERVER] [DATABASE] < FILE",
+        (0, 0),
+        dump::restore,
+        "replaces what the database holds by what a backup holds",
+    ),
+    c(
+        "wait",
+        "[SERVER] DATABASE added|connected|removed",
+        (2, 3),
+        ask::wait,
+        "waits until the server has the database, is connected to its cluster, or has it no more",
+    ),
+    c("lock", "[SERVER] LOCK", (1, 1), ask::lock, "asks for a lock, holds it, and tells of it"),
+    c("steal", "[SERVER] LOCK", (1, 1), ask::steal, "takes a lock from whoever has it"),
+    c("unlock", "[SERVER] LOCK", (1, 1), ask::unlock, "gives a lock back"),
+    c(
+        "convert",
+        "[SERVER] SCHEMA",
+        (1, 2),
+        ask::convert,
+        "converts the server's database to the schema in a file",
+    ),
+    c(
+        "needs-conversion",
+        "[SERVER] SCHEMA",
+        (1, 2),
+        ask::needs_conversion,
+        "says whether the server's database has another schema than the file (yes or no)",
+    ),
+    c("help", "", (0, ANY), help, "prints the commands and options"),
+];
+
+/// Those about files.
+const OF_FILES: &[Command] = &[
+    c("create", "[FILE [SCHEMA]]", (0, 2), files::create, "creates a database file"),
+    c("compact", "[FILE [TARGET]]", (0, 2), files::compact, "writes the file anew, without its history"),
+    c("convert", "[FILE [SCHEMA [TARGET]]]", (0, 3), files::convert, "converts the file to a schema"),
+    c(
+        "needs-conversion",
+        "[FILE [SCHEMA]]",
+        (0, 2),
+        files::needs_conversion,
+        "says whether the file has another schema (yes or no)",
+    ),
+    c("db-name", "[FILE]", (0, 1), files::db_name, "prints the name of the database in a file"),
+    c("db-version", "[FILE]", (0, 1), files::db_version, "prints the version of its schema"),
+    c("db-cksum", "[FILE]", (0, 1), files::db_cksum, "prints the checksum of its schema"),
+    c("db-is-clustered", "FILE", (1, 1), files::db_is_clustered, "succeeds if the file belongs to a cluster"),
+    c("db-is-standalone", "FILE", (1, 1), files::db_is_standalone, "succeeds if it does not"),
+    c("schema-name", "[SCHEMA]", (0, 1), files::schema_name, "prints the name of a schema"),
+    c("schema-version", "[SCHEMA]", (0, 1), files::schema_version, "prints its version"),
+    c("schema-cksum", "[SCHEMA]", (0, 1), files::schema_cksum, "prints its checksum"),
+    c(
+        "compare-versions",
+        "A OPERATOR B",
+        (3, 3),
+        files::compare_versions,
+        "succeeds if the relation (<, <=, ==, >=, >, !=) of two versions of schemas holds",
+    ),
+    c(
+        "query",
+        "[FILE] TRANSACTION",
+        (1, 2),
+        files::query,
+        "carries out a transaction on a file that it leaves as it is",
+    ),
+    c("transact", "[FILE] TRANSACTION", (1, 2), files::transact, "carries out a transaction on a file"),
+    c(
+        "show-log",
+        "[FILE]",
+        (0, 1),
+        files::show_log,
+        "prints a file's history; with -m rows, with -mm columns too",
+    ),
+    c("help", "", (0, ANY), help, "prints the commands and options"),
+];
+
+/// Carries out what the arguments say.
+pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
+    if cx.options.help {
+        return help(&cx, &[]);
+    }
+    if cx.options.version {
+        return print(&format!("{}\n", runtime::version_text(&cx.name)));
+    }
+    let (name, args) = args.split_first().ok_or("missing command name; use --help for help")?;
+    let find = |list: &'static [Command]| list.iter().find(|c| c.name == name);
+    let of_files = match (call.compat, call.name.as_str()) {
+        (true, "ovsdb-tool") => true,
+        (true, _) => false,
+        (false, _) => {
+            let file = args.first().is_some_and(|arg| !server::is_remote(arg) && Path::new(arg).is_file());
+            // A schema alone is about a server, a database with a schema about the file.
+            let meant = file && (args.len() > 1 || !name.contains("conver"));
+            find(OF_SERVERS).is_none() || meant && find(OF_FILES).is_some()
+        }
+    };
+    let command = find(if of_files { OF_FILES } else { OF_SERVERS });
+    let command = command.ok_or_else(|| format!("unknown command '{name}'; use --help for help"))?;
+    let (min, max) = command.args;
+    if of_files && args.len() < min {
+        return Err(format!("'{name}' command requires at least {min} arguments").into());
+    }
+    // A server and a database may stand in front.
+    let most = if of_files { max } else { max.saturating_add(2) };
+    if args.len() < min || args.len() > most {
+        return Err(match of_files {
+            true => format!("'{name}' command takes at most {max} arguments"),
+            false => format!("invalid syntax for '{name}' (use --help for help)"),
+        }
+        .into());
+    }
+    cx.command = (command.name, command.args.1);
+    (command.run)(&cx, args)
+}
+
+fn help(cx: &Context, _: &[String]) -> Result<(), Fail> {
+    print(&page().help(&cx.name))
+}
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    let line = |c: &Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.text };
+    Page {
+        tool: "db",
+        peers: &["ovsdb-client", "ovsdb-tool"],
+        title: "asks a database server, and works on database files",
+        synopsis: "[OPTION...] COMMAND [ARG...]",
+        commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),
+        options: options::all(),
+        notes: vec![
+            (
+                "Servers",
+                "A server is unix:FILE, tcp:HOST[:PORT] or ssl:HOST[:PORT], or several with commas between; with punix:FILE, \
+                 ptcp:[PORT][:HOST] and pssl:[PORT][:HOST] it is waited for. Without one it is the server of this machine \
+                 (unix:db.sock in the run directory), and without a database it is Open_vSwitch."
+                    .into(),
+            ),
+            (
+                "Files",
+                "Without FILE it is conf.db of this machine, without SCHEMA that of Open vSwitch. Where a command is both for \
+                 servers and for files, the name of a file as its first argument means the file. Nobody may serve a file while \
+                 it is changed; files of clusters are refused."
+                    .into(),
+            ),
+        ],
+    }
+}

@@ -1,0 +1,271 @@
+//! `monitor`, `monitor-cond`, `monitor-cond-since`: what changes, as it changes.
+
+use super::server::{connect_to_database, schema, set_change_aware};
+use super::{Context, Fail, ask, print};
+use crate::table::{Cell, Table};
+use ovsdb::json::parse_uuid;
+use ovsdb::schema::{Column, TableSchema};
+use ovsdb::{Datum, Json, Message, Uuid};
+use runtime::error_text;
+use serde_json::json;
+
+type Done = Result<(), Fail>;
+
+/// How updates come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `update`: old and new values.
+    Update,
+    /// `update2`: differences.
+    Update2,
+    /// `update3`: differences, and the transaction's ID.
+    Update3,
+}
+
+impl Form {
+    fn methods(self) -> (&'static str, &'static str) {
+        match self {
+            Form::Update => ("monitor", "update"),
+            Form::Update2 => ("monitor_cond", "update2"),
+            Form::Update3 => ("monitor_cond_since", "update3"),
+        }
+    }
+}
+
+/// A table that is watched, and its columns in the order in which they are shown.
+struct Watched<'a> {
+    table: &'a TableSchema,
+    columns: Vec<&'a Column>,
+}
+
+/// `monitor`
+pub fn monitor(cx: &Context, args: &[String]) -> Done {
+    let place = connect_to_database(cx, args, 1)?;
+    watch(cx, place, Form::Update, None, None)
+}
+
+/// `monitor-cond`
+pub fn monitor_cond(cx: &Context, args: &[String]) -> Done {
+    conditional(cx, args, Form::Update2)
+}
+
+/// `monitor-cond-since`
+pub fn monitor_cond_since(cx: &Context, args: &[String]) -> Done {
+    conditional(cx, args, Form::Update3)
+}
+
+fn conditional(cx: &Context, args: &[String], form: Form) -> Done {
+    let mut place = connect_to_database(cx, args, 2)?;
+    let mut since = None;
+    if form == Form::Update3
+        && let Some((first, rest)) = place.args.split_first()
+    {
+        since = parse_uuid(first);
+        if since.is_some() {
+            place.args = rest;
+        }
+    }
+    let Some((condition, rest)) = place.args.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return Err("a condition and a table are needed (use --help for help)".into());
+    };
+    let condition = ask::parse(condition)?;
+    place.args = rest;
+    watch(cx, place, form, Some(condition), since)
+}
+
+fn watch(
+    cx: &Context,
+    mut place: super::server::Place<'_>,
+    form: Form,
+    condition: Option<Json>,
+    since: Option<Uuid>,
+) -> Done {
+    let (server, database) = (place.rpc.name.clone(), place.database.clone());
+    let schema = schema(&mut place.rpc, &database)?;
+    let (name, columns) = place.args.split_first().ok_or("which table?")?;
+    let mut watched = Vec::new();
+    let mut requests = serde_json::Map::new();
+    if name == "ALL" {
+        if condition.is_some() {
+            return Err("ALL tables are not allowed with condition".into());
+        }
+        for table in &schema.tables {
+            let columns = default_columns(table);
+            requests.insert(table.name.clone(), json!([request(&columns, [true; 4], None)]));
+            watched.push(Watched { table, columns });
+        }
+    } else {
+        let missing = || format!("{server}: {database} does not have a table named \"{name}\"");
+        let table = schema.table(name).ok_or_else(missing)?;
+        let none = [String::new()];
+        let groups = if columns.is_empty() { &none } else { columns };
+        let mut shown: Vec<&Column> = Vec::new();
+        let mut list = Vec::new();
+        for (at, text) in groups.iter().enumerate() {
+            let (columns, kinds) = group(table, text, &server, &database)?;
+            if let Some(twice) = columns.iter().find(|c| shown.iter().any(|s| s.name == c.name)) {
+                return Err(format!("{server}: column \"{}\" mentioned multiple times", twice.name).into());
+            }
+            list.push(request(&columns, kinds, condition.as_ref().filter(|_| at == 0)));
+            shown.extend(columns);
+        }
+        requests.insert(table.name.clone(), Json::Array(list));
+        watched.push(Watched { table, columns: shown });
+    }
+    set_change_aware(cx, &mut place.rpc)?;
+    let mut params = vec![Json::from(database.as_str()), Json::Null, Json::Object(requests)];
+    if form == Form::Update3 {
+        params.push(since.unwrap_or_default().to_string().into());
+    }
+    let (method, update) = form.methods();
+    let failed = |e: std::io::Error| Fail::Says(format!("{server}: receive failed ({})", error_text(&e)));
+    let asked = place.rpc.send(method, Json::Array(params)).map_err(failed)?;
+    let mut printer = Printer { cx, watched, form, first: true };
+    loop {
+        match place.rpc.receive().map_err(failed)? {
+            Message::Reply { result, id } if id == asked => printer.initial(&result)?,
+            Message::Error { error, id } if id == asked => {
+                return Err(format!("{server}: {}", ovsdb::json::sorted_string(&error)).into());
+            }
+            Message::Notify { method, params } if method == update => {
+                match params.as_array().map(Vec::as_slice) {
+                    Some([Json::Null, updates]) => printer.updates(updates, false)?,
+                    Some([Json::Null, last, updates]) => {
+                        print(&format!("\nlast_id: {}", last.as_str().unwrap_or_default()))?;
+                        printer.updates(updates, false)?;
+                    }
+                    _ => {}
+                }
+            }
+            Message::Notify { method, .. } if method == "monitor_canceled" => {
+                return Err(format!("{server}: {database} database was removed").into());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All of a table's own columns, and `_version`.
+fn default_columns(table: &TableSchema) -> Vec<&Column> {
+    let own = table.columns.iter().skip(ovsdb::schema::FIRST_COLUMN);
+    own.chain(table.columns.get(ovsdb::schema::VERSION_COLUMN)).collect()
+}
+
+/// One argument: names of columns, and `!initial` and its like.
+fn group<'a>(
+    table: &'a TableSchema,
+    text: &str,
+    server: &str,
+    database: &str,
+) -> Result<(Vec<&'a Column>, [bool; 4]), Fail> {
+    let mut kinds = [true; 4];
+    let mut columns = Vec::new();
+    for word in text.split(',').filter(|w| !w.is_empty()) {
+        match KINDS.iter().position(|kind| word.strip_prefix('!') == Some(kind)) {
+            Some(at) => kinds[at] = false,
+            None => columns.push(table.column(word).ok_or_else(|| {
+                let name = &table.name;
+                format!("{server}: table \"{name}\" in {database} does not have a column named \"{word}\"")
+            })?),
+        }
+    }
+    if columns.is_empty() {
+        columns = default_columns(table);
+    }
+    Ok((columns, kinds))
+}
+
+/// Kinds of changes that may be left out.
+const KINDS: [&str; 4] = ["initial", "insert", "delete", "modify"];
+
+fn request(columns: &[&Column], kinds: [bool; 4], condition: Option<&Json>) -> Json {
+    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+    let mut request = json!({ "columns": names });
+    if kinds != [true; 4] {
+        request["select"] = Json::from_iter(KINDS.into_iter().zip(kinds));
+    }
+    if let Some(condition) = condition {
+        request["where"] = condition.clone();
+    }
+    request
+}
+
+struct Printer<'a> {
+    cx: &'a Context,
+    watched: Vec<Watched<'a>>,
+    form: Form,
+    first: bool,
+}
+
+impl Printer<'_> {
+    /// The answer to the request.
+    fn initial(&mut self, result: &Json) -> Done {
+        if self.form != Form::Update3 {
+            return self.updates(result, true);
+        }
+        let Some([found, last, updates]) = result.as_array().map(Vec::as_slice) else {
+            return Err("<result> is not array of 3 elements".into());
+        };
+        print(&format!("found: {found}, last_id: {}\n", last.as_str().unwrap_or_default()))?;
+        self.updates(updates, true)
+    }
+
+    fn updates(&mut self, updates: &Json, initial: bool) -> Done {
+        let mut out = String::new();
+        for watched in &self.watched {
+            let Some(update) = updates.get(&watched.table.name).and_then(Json::as_object) else { continue };
+            let headings = ["row", "action"].into_iter().map(str::to_owned);
+            let mut table = Table {
+                headings: headings.chain(watched.columns.iter().map(|c| c.name.clone())).collect(),
+                caption: (self.watched.len() > 1).then(|| watched.table.name.clone()),
+                time: self.cx.options.timestamp.then(now),
+                ..Table::default()
+            };
+            let mut rows: Vec<_> = update.iter().collect();
+            rows.sort_by_key(|(uuid, _)| *uuid);
+            for (uuid, change) in rows {
+                for (uuid, action, row) in self.lines(uuid, change, initial) {
+                    table.rows.push(cells(watched, uuid, action, row));
+                }
+            }
+            out.push_str(&table.render(&self.cx.options.style, std::mem::take(&mut self.first)));
+        }
+        print(&out)
+    }
+
+    /// The lines about one row: its UUID, what happened, the values.
+    fn lines<'a>(
+        &self,
+        uuid: &'a str,
+        change: &'a Json,
+        initial: bool,
+    ) -> Vec<(&'a str, &'static str, Option<&'a Json>)> {
+        if self.form != Form::Update {
+            let kinds = ["delete", "initial", "modify", "insert"].into_iter();
+            let found = kinds.filter_map(|kind| Some((uuid, kind, Some(change.get(kind)?))));
+            return found.take(1).collect();
+        }
+        match (change.get("old"), change.get("new")) {
+            (_, new) if initial => vec![(uuid, "initial", new)],
+            (None, new) => vec![(uuid, "insert", new)],
+            (old, None) => vec![(uuid, "delete", old)],
+            (old, new) => vec![(uuid, "old", old), ("", "new", new)],
+        }
+    }
+}
+
+fn cells(watched: &Watched<'_>, uuid: &str, action: &str, row: Option<&Json>) -> Vec<Cell> {
+    let value = |column: &&Column| match row.and_then(|row| row.get(&column.name)) {
+        None => Cell::Empty,
+        Some(json) => match Datum::difference_from_json(json, &column.ty) {
+            Ok(datum) => Cell::Value(datum, column.ty.clone()),
+            Err(_) => Cell::Json(json.clone()),
+        },
+    };
+    let start = [uuid, action].map(|text| Cell::Text(text.to_owned()));
+    start.into_iter().chain(watched.columns.iter().map(value)).collect()
+}
+
+fn now() -> String {
+    runtime::log::moment_text(u64::try_from(ovsdb_server::now_ms()).unwrap_or_default())
+}

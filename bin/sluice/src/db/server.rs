@@ -1,0 +1,156 @@
+//! Which server and which database a command is about, from what is written and what is there.
+
+use super::rpc::Rpc;
+use super::{Context, Fail};
+use ovsdb::{Json, Schema};
+use serde_json::json;
+
+/// What is left of a command's arguments once server and database are known.
+pub struct Place<'a> {
+    /// The connection.
+    pub rpc: Rpc,
+    /// The database, where one is needed.
+    pub database: String,
+    /// The other arguments.
+    pub args: &'a [String],
+}
+
+impl<'a> Place<'a> {
+    /// Unless there are too many arguments left.
+    fn checked(self, cx: &Context) -> Result<Place<'a>, Fail> {
+        let (command, max) = cx.command;
+        if self.args.len() > max {
+            return Err(format!("invalid syntax for '{command}' (use --help for help)").into());
+        }
+        Ok(self)
+    }
+}
+
+/// Whether an argument has the form of a server's address.
+pub fn is_remote(arg: &str) -> bool {
+    arg.starts_with(|c: char| c.is_ascii_alphabetic()) && arg.contains(':')
+}
+
+/// The server that `args` begin with, or the one of this machine.
+fn split_server<'a>(cx: &Context, args: &'a [String], min: usize) -> (String, &'a [String]) {
+    match args.split_first() {
+        Some((first, rest)) if args.len() > min && is_remote(first) => (first.clone(), rest),
+        _ => (format!("unix:{}", cx.dirs.in_run("db.sock").display()), args),
+    }
+}
+
+/// Connects to the server for a command with at least `min` arguments of its own.
+pub fn connect<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place<'a>, Fail> {
+    let (server, args) = split_server(cx, args, min);
+    let rpc =
+        if server.contains(',') { first_fit(cx, &server, None)? } else { Rpc::open(&server, &cx.dirs)? };
+    Place { rpc, database: String::new(), args }.checked(cx)
+}
+
+/// The same for a known database.
+pub fn connect_for<'a>(
+    cx: &Context,
+    args: &'a [String],
+    min: usize,
+    database: &str,
+) -> Result<Place<'a>, Fail> {
+    let (server, args) = split_server(cx, args, min);
+    let rpc = match server.contains(',') {
+        true => first_fit(cx, &server, Some(database))?,
+        false => Rpc::open(&server, &cx.dirs)?,
+    };
+    Place { rpc, database: database.to_owned(), args }.checked(cx)
+}
+
+/// The same where the database is among the arguments, or can be guessed.
+pub fn connect_to_database<'a>(cx: &Context, args: &'a [String], min: usize) -> Result<Place<'a>, Fail> {
+    let (server, rest) = split_server(cx, args, min);
+    let named = rest.split_first().filter(|_| rest.len() > min);
+    if server.contains(',') {
+        // To guess over several servers would surprise.
+        let (database, rest) = named.ok_or("database name is required with multiple remotes")?;
+        let rpc = first_fit(cx, &server, Some(database))?;
+        return Place { rpc, database: database.clone(), args: rest }.checked(cx);
+    }
+    let mut rpc = Rpc::open(&server, &cx.dirs)?;
+    let all = databases(&mut rpc)?;
+    if let Some((database, rest)) = named.filter(|(name, _)| all.contains(name)) {
+        return Place { rpc, database: database.clone(), args: rest }.checked(cx);
+    }
+    let mut public = all.iter().filter(|name| !name.starts_with('_'));
+    let database = match (all.iter().find(|name| *name == "Open_vSwitch"), public.next(), public.next()) {
+        (Some(ours), ..) => ours.clone(),
+        (None, Some(only), None) => only.clone(),
+        _ => return Err("could not find a default database, please specify a database name".into()),
+    };
+    Place { rpc, database, args: rest }.checked(cx)
+}
+
+/// The databases of a server, sorted.
+pub fn databases(rpc: &mut Rpc) -> Result<Vec<String>, Fail> {
+    let answer = rpc.ask("list_dbs", json!([]))?;
+    let list = answer.as_array().ok_or("list_dbs response is not array")?;
+    let mut names = Vec::new();
+    for (at, name) in list.iter().enumerate() {
+        let name = name.as_str().ok_or_else(|| format!("list_dbs response {at} is not string"))?;
+        names.push(name.to_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The first of several servers that is there and fit to serve the database.
+fn first_fit(cx: &Context, servers: &str, database: Option<&str>) -> Result<Rpc, Fail> {
+    for server in servers.split(',').map(str::trim).filter(|s| !s.starts_with("cid:")) {
+        let Ok(mut rpc) = Rpc::open(server, &cx.dirs) else { continue };
+        let Some(database) = database else { return Ok(rpc) };
+        let Some(row) = describe(&mut rpc, database) else { continue };
+        let holds = |column: &str| row.get(column).and_then(Json::as_bool).unwrap_or(false);
+        let alone = row.get("model").and_then(Json::as_str) == Some("standalone");
+        if alone || holds("connected") && (holds("leader") || !cx.options.leader_only) {
+            return Ok(rpc);
+        }
+    }
+    Err("no servers were available".into())
+}
+
+/// What the server says about one of its databases.
+pub fn describe(rpc: &mut Rpc, database: &str) -> Option<Json> {
+    let select = json!({"op": "select", "table": "Database", "where": [["name", "==", database]]});
+    let answer = rpc.ask("transact", json!(["_Server", select])).ok()?;
+    answer.get(0)?.get("rows")?.get(0).cloned()
+}
+
+/// The schema of the database.
+pub fn schema(rpc: &mut Rpc, database: &str) -> Result<Schema, Fail> {
+    let answer = rpc.ask("get_schema", json!([database]))?;
+    Ok(Schema::from_json(&answer)?)
+}
+
+/// Tells the server that a change of its databases need not end the connection.
+pub fn set_change_aware(cx: &Context, rpc: &mut Rpc) -> Result<(), Fail> {
+    if cx.options.change_aware == Some(false) {
+        return Ok(());
+    }
+    let name = rpc.name.clone();
+    match rpc.call("set_db_change_aware", json!([true])) {
+        Err(e) => Err(format!("{name}: error setting db_change_aware ({})", runtime::error_text(&e)).into()),
+        Ok(Err(error)) if cx.options.change_aware == Some(true) => {
+            Err(format!("{name}: set_db_change_aware failed ({error})").into())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The results of a transaction must all be good.
+pub fn check_results(answer: &Json) -> Result<(), Fail> {
+    let results = answer.as_array().ok_or("result is not array")?;
+    for result in results {
+        let object = result.as_object().ok_or("result array element is not object")?;
+        if object.contains_key("error") {
+            let text = ovsdb::json::sorted_string(result);
+            return Err(format!("server returned error reply: {text}").into());
+        }
+    }
+    Ok(())
+}

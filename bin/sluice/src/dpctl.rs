@@ -1,0 +1,175 @@
+//! `sluice dpctl` (`ovs-dpctl`): looks at datapaths and changes them.
+//!
+//! A userspace datapath lives in the daemon, so each command is the daemon's `dpctl/` command of that name; options go
+//! with it. Exit status: 0 done, 1 failed.
+
+use crate::Call;
+use crate::appctl::{self, Failure};
+use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
+use crate::page::{Line, Page};
+use runtime::{Clock, Dirs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const OWN: [Opt; 11] = [
+    opt("statistics", Some('s'), Takes::Nothing).says("", "prints statistics, too"),
+    opt("more", Some('m'), Takes::Nothing).says("", "prints more"),
+    opt("names", None, Takes::Nothing).says("", "ports by name"),
+    opt("no-names", None, Takes::Nothing).says("", "ports by number"),
+    opt("clear", None, Takes::Nothing).says("", "mod-flow sets the flow's statistics to zero"),
+    opt("may-create", None, Takes::Nothing).says("", "mod-flow adds a flow that is not there"),
+    opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
+    opt("target", Some('T'), Takes::Value)
+        .says("TARGET", "name of the daemon, or absolute path of its control socket"),
+    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+];
+
+/// What each of the daemon's commands does.
+const SENTENCES: &[(&str, &str)] = &[
+    ("add-dp", "creates a datapath, with ports"),
+    ("add-flow", "adds a flow"),
+    ("add-flows", "adds the flows in a file"),
+    ("add-if", "adds ports to a datapath"),
+    ("cache-get-size", "prints the sizes of a datapath's caches"),
+    ("cache-set-size", "sets the size of a cache"),
+    ("ct-bkts", "prints connections per bucket of the tracker"),
+    ("ct-del-limits", "removes limits of connections per zone"),
+    ("ct-disable-tcp-seq-chk", "takes TCP segments whatever their sequence numbers"),
+    ("ct-enable-tcp-seq-chk", "checks the sequence numbers of TCP segments"),
+    ("ct-get-limits", "prints limits of connections per zone"),
+    ("ct-get-maxconns", "prints how many connections are tracked at most"),
+    ("ct-get-nconns", "prints how many connections are tracked"),
+    ("ct-get-sweep-interval", "prints how often expired connections are looked for"),
+    ("ct-get-tcp-seq-chk", "says whether sequence numbers of TCP are checked"),
+    ("ct-set-limits", "sets limits of connections per zone"),
+    ("ct-set-maxconns", "sets how many connections are tracked at most"),
+    ("ct-set-sweep-interval", "sets how often expired connections are looked for"),
+    ("ct-stats-show", "counts tracked connections by protocol"),
+    ("del-dp", "deletes a datapath"),
+    ("del-flow", "deletes a flow"),
+    ("del-flows", "deletes all flows, or those in a file"),
+    ("del-if", "deletes ports from a datapath"),
+    ("dump-conntrack", "prints tracked connections"),
+    ("dump-conntrack-exp", "prints expected connections"),
+    ("dump-dps", "lists the datapaths"),
+    ("dump-flows", "prints the flows of a datapath"),
+    ("flush-conntrack", "forgets tracked connections"),
+    ("get-flow", "prints the flow of an identifier"),
+    ("ipf-get-status", "prints the state of reassembly of fragments"),
+    ("ipf-set-disabled", "ends reassembly of fragments"),
+    ("ipf-set-enabled", "begins reassembly of fragments"),
+    ("ipf-set-max-nfrags", "sets how many fragments are kept at most"),
+    ("ipf-set-min-frag", "sets the smallest fragment that is taken"),
+    ("list-commands", "lists the commands"),
+    ("mod-flow", "changes a flow's actions"),
+    ("mod-flows", "changes the flows in a file"),
+    ("normalize-actions", "prints actions in an order that does not depend on how they were written"),
+    ("offload-stats-show", "counts flows that hardware has taken over"),
+    ("parse-actions", "checks the syntax of actions"),
+    ("set-if", "changes ports of a datapath"),
+    ("show", "prints datapaths, their ports and counters"),
+];
+
+/// Commands that leave everything as it is.
+fn only_reads(command: &str) -> bool {
+    ["dump-", "show", "get-", "cache-get", "ct-get", "ct-stats", "ct-bkts", "ipf-get", "offload-", "parse-"]
+        .iter()
+        .any(|start| command.starts_with(start))
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut dirs = Dirs::from_env(&call.argv0);
+    dirs.progname.clone_from(&call.name);
+    runtime::log::init(&call.name, &Clock::new());
+    runtime::log::set_tool_defaults();
+    let known: Vec<Opt> = OWN.into_iter().chain(LOGGING).collect();
+    let parsed = match getopt::parse(&known, Order::Anywhere, &call.args) {
+        Ok(parsed) => parsed,
+        Err(e) => {
+            eprintln!("{}: {e}", call.argv0);
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(parsed, call, &dirs) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(Failure::Refused(text, _)) => {
+            // The daemon signs with its own name; here the tool speaks.
+            let daemon = ["ovs-vswitchd: ", "sluiced: "].iter().find_map(|name| text.strip_prefix(name));
+            eprintln!("{}: {}", call.name, daemon.unwrap_or(&text).trim_end());
+            ExitCode::FAILURE
+        }
+        Err(other) => {
+            _ = appctl::complain(&call.name, other);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
+    let fatal = |text: String| Failure::Fatal(text);
+    let (mut args, mut target, mut read_only) = (Vec::new(), None, false);
+    let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse::<u32>().ok());
+    let mut timeout = seconds.filter(|n| *n > 0);
+    for (name, value) in parsed.options {
+        let text = value.clone().unwrap_or_default();
+        match name {
+            "help" => return Ok(page().help(&call.name)),
+            "version" => return Ok(format!("{}\n", runtime::version_text(&call.name))),
+            "timeout" => {
+                let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
+                let wrong = || fatal(format!("value {text} on -t or --timeout is invalid"));
+                timeout = Some(seconds.ok_or_else(wrong)?);
+            }
+            "target" => target = value,
+            "read-only" => read_only = true,
+            "statistics" => args.push("-s".into()),
+            "more" => args.push("-m".into()),
+            "names" | "no-names" | "clear" | "may-create" => args.push(format!("--{name}")),
+            _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(fatal)?,
+        }
+    }
+    let (command, rest) =
+        parsed.rest.split_first().ok_or_else(|| fatal("missing command name; use --help for help".into()))?;
+    let known = ctl::find(&format!("dpctl/{command}"));
+    let known = known.ok_or_else(|| fatal(format!("unknown command '{command}'; use --help for help")))?;
+    if read_only && !only_reads(command) {
+        return Err(fatal(format!("'{command}' command does not work in read only mode")));
+    }
+    if rest.len() < known.min_args {
+        let n = known.min_args;
+        return Err(fatal(format!("'{command}' command requires at least {n} arguments")));
+    }
+    args.extend(rest.iter().cloned());
+    let timeout = timeout.map(|n| Duration::from_secs(n.into()));
+    appctl::ask(call, dirs, (target.as_deref(), timeout), (known.name, &args))
+}
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    let commands = ctl::all().iter().filter_map(|c| {
+        let name = c.name.strip_prefix("dpctl/")?;
+        let text = SENTENCES.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| *text);
+        Some(Line { name: name.into(), usage: c.usage.into(), text })
+    });
+    Page {
+        tool: "dpctl",
+        peers: &["ovs-dpctl"],
+        title: "looks at datapaths, their ports and flows, and changes them",
+        synopsis: "[OPTION...] COMMAND [ARG...]",
+        commands: commands.collect(),
+        options: OWN.into_iter().chain(LOGGING).collect(),
+        notes: vec![(
+            "Datapaths",
+            "A datapath is called TYPE@NAME, such as netdev@ovs-netdev, and may be left out where there is only one. \
+             Datapaths live in the daemon, which carries the commands out: it must be running. What the switch put into \
+             its own datapath it takes care of itself; changes by hand may not last."
+                .into(),
+        )],
+    }
+}

@@ -1,0 +1,222 @@
+//! What there is to say about a tool: the source of its `--help`, its man page and its completion.
+//!
+//! A tool states its commands and options once, each with a sentence; here they become text for a terminal and roff.
+
+use crate::getopt::{Opt, Takes};
+
+/// Width of the column of names in `--help`.
+const NAMES: usize = 25;
+/// Longest line of `--help`.
+const WIDTH: usize = 100;
+
+/// A command.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub usage: String,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// A tool.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its name after `sluice`; empty for the program itself.
+    pub tool: &'static str,
+    /// The programs that it stands in for.
+    pub peers: &'static [&'static str],
+    /// What it is for, in a few words.
+    pub title: &'static str,
+    /// What follows its name.
+    pub synopsis: &'static str,
+    /// Its commands.
+    pub commands: Vec<Line>,
+    /// Its options; those without a sentence are left out.
+    pub options: Vec<Opt>,
+    /// Headings, and what stands below them.
+    pub notes: Vec<(&'static str, String)>,
+}
+
+impl Page {
+    /// The text of `--help` under a name.
+    pub fn help(&self, name: &str) -> String {
+        let mut out = format!("{name}: {}\nusage: {name} {}\n", self.title, self.synopsis);
+        if !self.commands.is_empty() {
+            out.push_str("\nCommands:\n");
+        }
+        for line in &self.commands {
+            entry(&mut out, &format!("{} {}", line.name, line.usage), line.text);
+        }
+        if !self.options.is_empty() {
+            out.push_str("\nOptions:\n");
+        }
+        for option in self.options.iter().filter(|o| !o.text.is_empty()) {
+            entry(&mut out, &forms(option), option.text);
+        }
+        for (heading, text) in &self.notes {
+            out.push_str(&format!("\n{heading}:\n"));
+            text.lines().for_each(|line| wrap(&mut out, line, 2));
+        }
+        out
+    }
+
+    /// The name of its manual page.
+    pub fn man_name(&self) -> String {
+        if self.tool.is_empty() { "sluice".into() } else { format!("sluice-{}", self.tool) }
+    }
+
+    /// The manual page, for section 8.
+    pub fn man(&self, version: &str) -> String {
+        let name = self.man_name();
+        let call = name.replacen('-', " ", 1);
+        let mut out = format!(
+            ".TH {} 8 \"\" \"Sluice {}\" \"Sluice Manual\"\n.SH NAME\n{} \\- {}\n",
+            name.to_uppercase().replace('-', "\\-"),
+            roff(version),
+            roff(&name),
+            roff(self.title)
+        );
+        out.push_str(&format!(".SH SYNOPSIS\n.B {}\n{}\n", roff(&call), roff(self.synopsis)));
+        for peer in self.peers {
+            out.push_str(&format!(".br\n.B {}\n{}\n", roff(peer), roff(self.synopsis)));
+        }
+        if !self.commands.is_empty() {
+            out.push_str(".SH COMMANDS\n");
+        }
+        for line in &self.commands {
+            let usage = if line.usage.is_empty() { String::new() } else { format!(" {}", roff(&line.usage)) };
+            out.push_str(&format!(".TP\n\\fB{}\\fR{usage}\n{}\n", roff(&line.name), sentence(line.text)));
+        }
+        if !self.options.is_empty() {
+            out.push_str(".SH OPTIONS\n");
+        }
+        for option in self.options.iter().filter(|o| !o.text.is_empty()) {
+            out.push_str(&format!(".TP\n\\fB{}\\fR\n{}\n", roff(&forms(option)), sentence(option.text)));
+        }
+        for (heading, text) in &self.notes {
+            out.push_str(&format!(".SH {}\n", roff(&heading.to_uppercase())));
+            let blocks: Vec<&str> = text.lines().collect();
+            // Lines that begin with blanks stand as they are.
+            out.push_str(".nh\n");
+            for line in blocks {
+                match line.starts_with(' ') {
+                    true => out.push_str(&format!(".RS\n.nf\n{}\n.fi\n.RE\n", roff(line.trim()))),
+                    false => out.push_str(&format!("{}\n.br\n", roff(line))),
+                }
+            }
+        }
+        out
+    }
+}
+
+/// An option as it is written: `-t, --timeout=SECS`.
+fn forms(option: &Opt) -> String {
+    let value = match option.takes {
+        Takes::Nothing => String::new(),
+        Takes::Maybe => format!("[={}]", option.arg),
+        Takes::Value => format!("={}", option.arg),
+    };
+    let short = option.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+    format!("{short}--{}{value}", option.name)
+}
+
+/// A name and its sentence, side by side where there is room.
+fn entry(out: &mut String, name: &str, text: &str) {
+    let name = name.trim_end();
+    out.push_str(&format!("  {name}"));
+    match name.len() < NAMES {
+        true => out.push_str(&" ".repeat(NAMES - name.len())),
+        false => out.push_str(&format!("\n  {}", " ".repeat(NAMES))),
+    }
+    let mut wrapped = String::new();
+    wrap(&mut wrapped, text, NAMES + 2);
+    out.push_str(wrapped.trim_start());
+    if wrapped.trim().is_empty() {
+        out.push('\n');
+    }
+}
+
+/// Words in lines that begin with so many blanks; a text with blanks of its own in front stays as it is.
+fn wrap(out: &mut String, text: &str, indent: usize) {
+    if text.starts_with(' ') {
+        out.push_str(&format!("{}{text}\n", " ".repeat(indent)));
+        return;
+    }
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent + line.len() + 1 + word.len() > WIDTH {
+            out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
+    }
+}
+
+/// Text without meaning for roff.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('"', "\\(dq");
+    // A dot in front would be a request.
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
+/// With a capital and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_ascii_uppercase()).into_iter();
+    roff(&format!("{}.", first.chain(letters).collect::<String>().trim_end_matches('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::getopt::opt;
+
+    fn page() -> Page {
+        Page {
+            tool: "x",
+            peers: &["ovs-x"],
+            title: "does x",
+            synopsis: "COMMAND",
+            commands: vec![Line { name: "go-on".into(), usage: "[N]".into(), text: "goes .on" }],
+            options: vec![
+                opt("time", Some('t'), Takes::Value).says("SECS", "ends"),
+                opt("hidden", None, Takes::Nothing),
+            ],
+            notes: vec![("More", "Words.\n  ls -l".into())],
+        }
+    }
+
+    #[test]
+    fn help() {
+        assert_eq!(
+            page().help("sluice x"),
+            "sluice x: does x\nusage: sluice x COMMAND\n\nCommands:\n  go-on [N]                goes .on\n\nOptions:\n  \
+             -t, --time=SECS          ends\n\nMore:\n  Words.\n    ls -l\n"
+        );
+    }
+
+    #[test]
+    fn manual() {
+        let man = page().man("1");
+        assert!(man.contains(".SH NAME\nsluice\\-x \\- does x\n"), "{man}");
+        assert!(man.contains(".TP\n\\fBgo\\-on\\fR [N]\nGoes .on.\n"), "{man}");
+        assert!(!man.contains("hidden"));
+        assert_eq!(roff(".a'b"), "\\&.a\\(aqb");
+    }
+
+    #[test]
+    fn long_texts_are_wrapped() {
+        let mut out = String::new();
+        entry(&mut out, &"n".repeat(40), &"word ".repeat(30));
+        assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");
+        assert!(out.lines().count() > 2);
+    }
+}

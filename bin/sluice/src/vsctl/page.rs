@@ -1,0 +1,141 @@
+//! All that there is to say about the tool.
+
+use super::catalog;
+use super::options;
+use super::syntax::COMMANDS;
+use crate::page::{Line, Page};
+
+/// What each command does.
+const SENTENCES: &[(&str, &str)] = &[
+    ("init", "creates the root row of the configuration, if it is not there"),
+    ("comment", "leaves its arguments in the database's log"),
+    ("show", "prints bridges, ports, interfaces, controllers and managers as a tree"),
+    (
+        "emer-reset",
+        "takes back what controllers may have set up: managers, controllers, fail modes, mirrors, QoS",
+    ),
+    ("add-br", "adds a bridge; with PARENT one that stands for a VLAN of another"),
+    ("del-br", "deletes a bridge with its ports"),
+    ("list-br", "lists the bridges"),
+    ("br-exists", "succeeds if the bridge is there, else ends with status 2"),
+    ("br-to-vlan", "prints the VLAN that a bridge stands for, 0 if for none"),
+    ("br-to-parent", "prints the bridge whose VLAN it stands for, or itself"),
+    ("br-set-external-id", "sets an external ID of a bridge; without VALUE takes it away"),
+    ("br-get-external-id", "prints an external ID of a bridge, or all"),
+    ("list-ports", "lists the ports of a bridge, but for its own"),
+    ("add-port", "adds a port with one interface of the same name, and sets columns of the port"),
+    ("del-port", "deletes a port"),
+    ("port-to-br", "prints the bridge of a port"),
+    ("add-bond", "adds a port of several interfaces"),
+    ("add-bond-iface", "adds an interface to a bond"),
+    ("del-bond-iface", "takes an interface out of a bond"),
+    ("list-ifaces", "lists the interfaces of a bridge, but for its own"),
+    ("iface-to-br", "prints the bridge of an interface"),
+    ("get-controller", "prints the controllers of a bridge"),
+    ("del-controller", "leaves a bridge without controllers"),
+    ("set-controller", "sets the OpenFlow controllers of a bridge"),
+    ("get-fail-mode", "prints what a bridge does without its controllers"),
+    ("del-fail-mode", "goes back to the default fail mode"),
+    ("set-fail-mode", "sets it: standalone (learns by itself) or secure (keeps its flows)"),
+    ("get-manager", "prints the managers of the database"),
+    ("del-manager", "leaves the database without managers"),
+    ("set-manager", "sets who manages the database"),
+    ("get-ssl", "prints where keys and certificates are"),
+    ("del-ssl", "takes the configuration of TLS away"),
+    (
+        "set-ssl",
+        "sets private key, certificate and authorities for TLS; --bootstrap learns a missing authority",
+    ),
+    ("add-aa-mapping", "maps an I-SID to a VLAN for auto-attach"),
+    ("del-aa-mapping", "removes such a mapping"),
+    ("get-aa-mapping", "prints the mappings of a bridge"),
+    ("add-zone-tp", "gives a zone of connection tracking a timeout policy: DATAPATH zone=ID POLICY=SECS..."),
+    ("del-zone-tp", "takes a zone's timeout policy away: DATAPATH zone=ID"),
+    ("list-zone-tp", "lists the timeout policies of a datapath"),
+    ("list-dp-cap", "lists what a datapath can do"),
+    (
+        "set-zone-limit",
+        "limits the connections in a zone, or in each by default: DATAPATH zone=ID|default LIMIT",
+    ),
+    ("del-zone-limit", "removes such a limit: DATAPATH zone=ID|default"),
+    ("list-zone-limits", "lists the limits of a datapath"),
+    ("get", "prints columns of a row, or single keys of them"),
+    ("list", "prints rows of a table"),
+    ("find", "prints the rows that meet all conditions"),
+    ("set", "sets columns of a row, or single keys of them"),
+    ("add", "adds values, or pairs, to a column"),
+    ("remove", "removes values, keys or pairs from a column"),
+    ("clear", "empties columns"),
+    ("create", "adds a row and prints its UUID; --id=@NAME names it for other commands of the same call"),
+    ("destroy", "deletes rows"),
+    ("wait-until", "waits until the row is there and meets all conditions"),
+];
+
+/// The page.
+pub fn page() -> Page {
+    let commands = COMMANDS.iter().map(|c| {
+        let options: String = c
+            .options
+            .iter()
+            .map(|o| format!("[{}] ", if o.ends_with('=') { format!("{o}VALUE") } else { (*o).to_owned() }))
+            .collect();
+        let arguments: Vec<String> = c.usage.split_whitespace().map(argument).collect();
+        let text = SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text);
+        // Options stand in front of the command; here they stand behind, so that names make a column.
+        Line {
+            name: c.name.into(),
+            usage: format!("{options}{}", arguments.join(" ")).trim_end().into(),
+            text,
+        }
+    });
+    Page {
+        tool: "vsctl",
+        peers: &["ovs-vsctl"],
+        title: "reads and changes the configuration of the switch",
+        synopsis: "[OPTION...] [--] [OPTION...] COMMAND [ARG...] [-- [OPTION...] COMMAND [ARG...]]...",
+        commands: commands.collect(),
+        options: options::all(),
+        notes: vec![
+            (
+                "Commands in one call",
+                "All commands of a call, with -- between, are one transaction: all or nothing. The options of a command stand in \
+                 front of it, after the --. Then the tool waits until the switch has taken the change up.\n  \
+                 add-br br0 -- add-port br0 eth1 tag=5 -- set Interface eth1 mtu_request=9000"
+                    .into(),
+            ),
+            ("Names of rows", format!("By what the rows of each table can be named:\n{}", row_names())),
+        ],
+    }
+}
+
+/// An argument as `--help` shows it, from the notation of completion scripts.
+fn argument(word: &str) -> String {
+    let kind = word.chars().next().unwrap_or_default();
+    let name = word.trim_start_matches(['!', '+', '*', '?']).replace("?:", "[:]").replace('?', "");
+    match kind {
+        '?' => format!("[{name}]"),
+        '+' => format!("{name}..."),
+        '*' => format!("[{name}]..."),
+        _ => name,
+    }
+}
+
+/// How the rows of each table can be named.
+fn row_names() -> String {
+    let mut out = String::new();
+    for table in &catalog::schema().tables {
+        out.push_str(&format!("  {}: UUID", table.name));
+        if table.max_rows == 1 {
+            out.push_str(", \".\"");
+        }
+        match catalog::row_name(&table.name) {
+            Some(name) if name.reference.is_some() => {
+                out.push_str(&format!(", {} of its {}", name.column, name.table))
+            }
+            Some(name) => out.push_str(&format!(", {}", name.column)),
+            None => {}
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,173 @@
+"""Our tools beside the stock ones on the same switch, and what they say about themselves."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from lib import lab
+
+SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
+TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings")
+SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
+    "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
+# What no two runs share. The order of tables, rows and columns carries no meaning to the stock tools, so lines are sorted.
+RULES = [(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "<uuid>"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+", "<time>"),
+         (r"\([0-9a-f]{8}\)", "(<id>)"), (r"^\S+Z\|.*\n", ""), (r'"comp[^"]*"$', '"<comment>"')]
+
+FILES = r"""
+create db schema
+create db schema
+create x nope
+db-name db
+db-version db
+db-cksum db
+db-version nope
+db-is-standalone db
+db-is-clustered db
+schema-name schema
+schema-version schema
+schema-cksum nope
+needs-conversion db schema
+compare-versions 1.2.3 < 1.2.4
+compare-versions 1.2.3 > 1.2.4
+compare-versions x > 1.2.4
+nonsense
+create a b c d
+db-version
+transact db ["ordinals",{"op":"insert","table":"ordinals","row":{"name":"one","number":1}},{"op":"comment","comment":"hi"}]
+transact db ["ordinals",{"op":"update","table":"ordinals","where":[],"row":{"name":"uno"}}]
+query db ["ordinals",{"op":"select","table":"ordinals","where":[]}]
+transact db ["other"]
+transact db {"a":1}
+transact db ["ordinals",{"op":"nonsense"}]
+show-log db
+-m show-log db
+-mm show-log db
+compact db
+show-log db
+compact db second
+query second ["ordinals",{"op":"select","table":"ordinals","where":[]}]
+"""
+
+SERVER = r"""
+list-dbs
+list-dbs unix:nope
+list-dbs xx:nope
+list-dbs a b c
+get-schema-version
+get-schema-cksum
+get-schema-version $DB _Server
+get-schema nope
+get-schema _Server
+list-tables
+list-columns $DB Bridge
+-f csv list-columns
+transact ["Open_vSwitch",{"op":"select","table":"Bridge","where":[],"columns":["name"]}]
+transact $DB ["x"]
+transact {"a":1}
+query ["Open_vSwitch",{"op":"delete","table":"Bridge","where":[]}]
+query ["Open_vSwitch",{"op":"nonsense","table":"Bridge","where":[]}]
+dump Bridge
+dump Bridge name _uuid
+dump nope
+dump Bridge nope
+-f json dump Port name
+-f list dump Interface name type
+-f html dump Bridge name
+-f csv dump Bridge
+--bare dump Bridge name ports
+-d json dump Bridge
+--no-headings dump Port name
+--pretty get-schema _Server
+monitor nope
+monitor Bridge nope
+-t 1 monitor Bridge name,ports
+-t 1 monitor-cond [["name","==","br0"]] Bridge name
+-t 1 monitor-cond-since [["name","==","br0"]] Bridge name
+-t 1 -f json monitor Bridge name
+wait Open_vSwitch connected
+wait Open_vSwitch foo
+-t 1 lock l
+"""
+
+
+def answer(program, args, folder, env):
+    r = subprocess.run([program, *args], capture_output=True, text=True, timeout=20, cwd=folder, env=env)
+    texts = []
+    for text in (r.stdout, r.stderr):
+        for pattern, replacement in RULES:
+            text = re.sub(pattern, replacement, text, flags=re.M)
+        texts.append(sorted(text.splitlines()))
+    return [r.returncode, *texts]
+
+
+def compare(program, table, switch, folders):
+    different = []
+    for line in table.strip().splitlines():
+        args = line.replace("$DB", "unix:%s/db.sock" % switch.dir).split(" ")
+        stock, ours = (answer(p, args, folder, switch.env) for p, folder in
+                       zip((lab.need(program), os.path.join(lab.COMPAT, program)), folders))
+        if stock != ours:
+            different.append("%s %s\n  stock %s\n  ours  %s" % (program, line, stock, ours))
+    assert not different, "\n".join(different)
+
+
+def test_database_tools_beside_the_stock_ones():
+    """`ovsdb-tool` and `ovsdb-client`: exit status, output and errors of each call are the stock tools'."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    folders = [s.dir + "/stock", s.dir + "/ours"]
+    for folder in folders:
+        os.mkdir(folder)
+        with open(folder + "/schema", "w") as f:
+            json.dump(SCHEMA, f)
+    compare("ovsdb-tool", FILES, s, folders)
+    compare("ovsdb-client", SERVER, s, folders)
+
+
+def test_backup_and_restore():
+    """A backup of ours is a database to the stock tool, and restores what was there, through either client."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    ours = os.path.join(lab.COMPAT, "ovsdb-client")
+    before = s.client(ours, "dump", "Bridge", "name")
+    with open(s.dir + "/backup", "w") as f:
+        subprocess.run([ours, "backup"], env=s.env, stdout=f, check=True, timeout=20)
+    assert "br0" in s.client("ovsdb-tool", "query", s.dir + "/backup",
+                             '["Open_vSwitch",{"op":"select","table":"Bridge","where":[]}]')
+    for client in (ours, "ovsdb-client"):
+        s.vsctl("--no-wait", "del-br", "br0")
+        with open(s.dir + "/backup") as f:
+            subprocess.run([client, "restore"], env=s.env, stdin=f, check=True, timeout=20)
+        assert s.client(ours, "dump", "Bridge", "name") == before
+
+
+def test_dpctl():
+    """`sluice dpctl` prints what `ovs-appctl dpctl/...` prints; refusals are its own words."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    for call in ("show", "dump-dps", "-s show", "dump-flows", "dump-flows nope", "show nope", "list-commands"):
+        args = call.split(" ")
+        ours = s.client(SLUICE, "dpctl", "-T", s.dir + "/ovs-vswitchd.ctl", *args, check=False)
+        command = args.pop() if args[0].startswith("-") else args.pop(0)
+        assert ours == s.appctl("dpctl/" + command, *args, check=False), call
+
+
+def test_help_manual_and_completion():
+    """Each tool has help and a manual page that groff takes without a warning; bash completes commands."""
+    for tool in ("", *TOOLS):
+        text = lab.sh(SLUICE, *([tool] if tool else []), "--help")
+        assert "usage: sluice" in text and max(map(len, text.splitlines())) <= 140, tool
+        man = lab.sh(SLUICE, "man", *([tool] if tool else []))
+        if shutil.which("groff"):
+            r = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-z"], input=man, capture_output=True, text=True)
+            assert r.stderr == "", (tool, r.stderr)
+    script = lab.sh(SLUICE, "completion", "bash")
+    probe = script + "\nCOMP_WORDS=(sluice vsctl add-b); COMP_CWORD=2; _sluice; echo ${COMPREPLY[@]}"
+    assert lab.sh("bash", "-c", probe).split() == ["add-br", "add-bond", "add-bond-iface"]
+    for shell in ("zsh", "fish"):
+        script = lab.sh(SLUICE, "completion", shell)
+        assert "add-port" in script
+        if shutil.which(shell):
+            subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=20)
