@@ -5,7 +5,7 @@
 //! once.
 
 use crate::session::SessionId;
-use runtime::poll_loop::{Interest, WaitSet};
+use runtime::poll_loop::{Interest, Token, WaitSet};
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -122,11 +122,13 @@ impl Remotes {
         self.active.values().filter_map(of).min()
     }
 
-    /// Waits for clients, and for attempts to get on. Clients are left waiting while `full`.
-    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, full: bool) {
+    /// Waits for clients, and for attempts to get on. Clients are left waiting while `full`. The answer is what tells that
+    /// one knocks: to try without being told costs the system a socket.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, full: bool) -> Vec<Token> {
+        let mut listeners = Vec::new();
         for remote in self.active.values() {
             match &remote.end {
-                End::Listening(listener) if !full => _ = set.fd(listener, Interest::Read),
+                End::Listening(listener) if !full => listeners.push(set.fd(listener, Interest::Read)),
                 End::Calling { stream: Some(stream), .. } => {
                     let write = stream.connect_waits_for_write();
                     set.fd(stream, if write { Interest::Write } else { Interest::Read });
@@ -134,6 +136,7 @@ impl Remotes {
                 _ => {}
             }
         }
+        listeners
     }
 
     /// Gives the state machine back when a connection that we made has ended.

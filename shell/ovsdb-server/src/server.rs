@@ -5,7 +5,7 @@
 
 use crate::batch::Served;
 use crate::remotes::{Arrival, End, RemoteNames, Remotes, arrived, complain_of_accept};
-use crate::session::{Session, SessionId};
+use crate::session::{READ_LEN, Session, SessionId};
 use ovsdb::{LockTable, Uuid};
 use runtime::poll_loop::{Interest, Ready, Token, WaitSet};
 use std::collections::BTreeMap;
@@ -39,20 +39,37 @@ pub struct Server {
     accept_again: Option<Millis>,
     /// The generations that waiting transactions have last seen.
     seen: u64,
+    /// For reading.
+    buffer: Vec<u8>,
 }
 
 /// Who is to be heard in a turn.
-#[derive(Default)]
-pub struct Heard(Vec<SessionId>);
+pub struct Heard {
+    sessions: Vec<SessionId>,
+    /// Somebody may be at a listening socket.
+    knocks: bool,
+}
+
+impl Default for Heard {
+    /// Nobody knows: as before the first sleep.
+    fn default() -> Heard {
+        Heard { sessions: Vec::new(), knocks: true }
+    }
+}
 
 /// What the sleep was for.
 #[derive(Default)]
-pub struct Waits(Vec<(SessionId, Token)>);
+pub struct Waits {
+    sessions: Vec<(SessionId, Token)>,
+    listeners: Vec<Token>,
+}
 
 impl Waits {
     /// Who can be heard after the sleep.
     pub fn heard(self, ready: &Ready) -> Heard {
-        Heard(self.0.into_iter().filter(|(_, token)| ready.contains(*token)).map(|(id, _)| id).collect())
+        let sessions = self.sessions.into_iter().filter(|(_, token)| ready.contains(*token));
+        let knocks = self.listeners.into_iter().any(|token| ready.contains(token));
+        Heard { sessions: sessions.map(|(id, _)| id).collect(), knocks }
     }
 }
 
@@ -73,6 +90,7 @@ impl Server {
             next_session: 0,
             accept_again: None,
             seen: 0,
+            buffer: vec![0; READ_LEN],
         };
         server.add_about();
         server
@@ -92,12 +110,14 @@ impl Server {
     /// Does what can be done now.
     pub fn run(&mut self, heard: &Heard, now: Millis) {
         self.configure(now);
-        self.accept(now);
+        if heard.knocks || self.accept_again.is_some() {
+            self.accept(now);
+        }
         for arrival in self.remotes.call(now) {
             self.admit(arrival);
         }
         let unread = self.sessions.iter().filter(|(_, s)| s.unread && s.wants_input()).map(|(id, _)| *id);
-        let mut heard: Vec<SessionId> = heard.0.iter().copied().chain(unread).collect();
+        let mut heard: Vec<SessionId> = heard.sessions.iter().copied().chain(unread).collect();
         heard.sort_unstable();
         heard.dedup();
         for id in heard {
@@ -143,8 +163,7 @@ impl Server {
     /// Sleeps, in the caller's loop, until something happens.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) -> Waits {
         let full = self.sessions.len() >= MAX_SESSIONS || self.accept_again.is_some();
-        self.remotes.wait(set, full);
-        let mut waits = Waits::default();
+        let mut waits = Waits { listeners: self.remotes.wait(set, full), ..Waits::default() };
         for (id, session) in &self.sessions {
             if session.unread && session.wants_input() || session.holds_changes() && !session.has_output() {
                 set.wake_now();
@@ -156,7 +175,7 @@ impl Server {
             };
             let token = set.fd(&session.stream, interest);
             if session.wants_input() {
-                waits.0.push((*id, token));
+                waits.sessions.push((*id, token));
             }
             session.link.deadline(now).into_iter().for_each(|at| set.deadline(at));
         }
@@ -211,7 +230,7 @@ impl Server {
 
     fn read(&mut self, id: SessionId, now: Millis) {
         let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.closed) else { return };
-        let messages = session.receive(now);
+        let messages = session.receive(now, &mut self.buffer);
         // What came before the end of the stream is still heard; what comes after a message that ends it is not.
         let ended = session.closed;
         for message in messages {

@@ -29,7 +29,7 @@ pub const MAX_MONITORS: usize = 1000;
 /// Most transactions of one session that wait for a condition.
 pub const MAX_BLOCKED: usize = 1000;
 /// Bytes read from one client before the others have their turn.
-const READ_LEN: usize = 64 << 10;
+pub const READ_LEN: usize = 64 << 10;
 
 /// Tells sessions apart; never used twice.
 pub type SessionId = u64;
@@ -190,15 +190,14 @@ impl Session {
     }
 
     /// Reads what is there and returns the whole messages.
-    pub fn receive(&mut self, now: Millis) -> Vec<Message> {
-        let mut buffer = vec![0; READ_LEN];
+    pub fn receive(&mut self, now: Millis, buffer: &mut [u8]) -> Vec<Message> {
         self.unread = false;
-        match self.stream.read(&mut buffer) {
+        match self.stream.read(buffer) {
             Ok(0) => self.end(Loss::Closed),
             Ok(len) => {
                 self.link.activity(now);
                 // A socket with more to read says so; what TLS has decrypted already does not show there.
-                self.unread = len == READ_LEN;
+                self.unread = len == buffer.len();
                 self.splitter.push(buffer.get(..len).unwrap_or_default());
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
