@@ -80,14 +80,16 @@ fn tls_option(name: &str) -> Option<&'static str> {
     OPTIONS.iter().find(|(short, long)| name == *long || name == *short).map(|(_, long)| *long)
 }
 
-/// TLS 1.2 and 1.3 with the ciphers of today are all there is to choose from; an authority that peers are told of besides
-/// their chain is not needed.
+/// An authority that peers are told of besides their chain is not needed.
 fn set_tls(files: &mut Files, name: &str, value: &str) {
     match tls_option(name) {
         Some("--private-key") => files.private_key = value.into(),
         Some("--certificate") => files.certificate = value.into(),
         Some("--ca-cert") => files.ca_cert = value.into(),
         Some("--bootstrap-ca-cert") => (files.ca_cert, files.bootstrap) = (value.into(), true),
+        Some("--ssl-protocols") => files.protocols = value.to_owned(),
+        Some("--ssl-ciphers") => files.ciphers = value.to_owned(),
+        Some("--ssl-ciphersuites") => files.ciphersuites = value.to_owned(),
         Some(other) => eprintln!("{other} has no effect in this version of Sluice"),
         None => {}
     }

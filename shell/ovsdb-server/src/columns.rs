@@ -16,7 +16,7 @@ static LOG: Module = Module::new("ovsdb_server");
 /// Between two writings of the remotes' status.
 const STATUS_INTERVAL_MS: u64 = 2_500;
 
-/// File names, or the columns that hold them.
+/// File names and choices, or the columns that hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsNames {
     /// `--private-key`
@@ -27,6 +27,12 @@ pub struct TlsNames {
     pub ca_cert: String,
     /// `--bootstrap-ca-cert`
     pub bootstrap: bool,
+    /// `--ssl-protocols`
+    pub protocols: String,
+    /// `--ssl-ciphers`
+    pub ciphers: String,
+    /// `--ssl-ciphersuites`
+    pub ciphersuites: String,
 }
 
 /// A column of a database.
@@ -116,30 +122,33 @@ impl Server {
         if self.tls == TlsNames::default() {
             return;
         }
-        let mut file = |name: &str| {
+        let mut read = |name: &str| -> String {
             if !name.starts_with("db:") {
-                return name.into();
+                return name.to_owned();
             }
             match self.place(name) {
                 Ok(place) if place.holds_strings() => {
                     let found = place.values().filter_map(Atom::as_str).find(|text| !text.is_empty());
-                    found.unwrap_or_default().into()
+                    found.unwrap_or_default().to_owned()
                 }
                 Ok(_) => {
                     complaints.push(format!("\"{name}\": not string or set of strings"));
-                    "".into()
+                    String::new()
                 }
                 Err(complaint) => {
                     complaints.push(complaint);
-                    "".into()
+                    String::new()
                 }
             }
         };
         let files = Files {
-            private_key: file(&self.tls.private_key),
-            certificate: file(&self.tls.certificate),
-            ca_cert: file(&self.tls.ca_cert),
+            private_key: read(&self.tls.private_key).into(),
+            certificate: read(&self.tls.certificate).into(),
+            ca_cert: read(&self.tls.ca_cert).into(),
             bootstrap: self.tls.bootstrap,
+            protocols: read(&self.tls.protocols),
+            ciphers: read(&self.tls.ciphers),
+            ciphersuites: read(&self.tls.ciphersuites),
         };
         let incomplete =
             [&files.private_key, &files.certificate, &files.ca_cert].iter().any(|f| f.as_os_str().is_empty());

@@ -19,6 +19,7 @@ impl Switch {
                 certificate: ssl.certificate.clone().into(),
                 ca_cert: ssl.ca_cert.clone().into(),
                 bootstrap: ssl.bootstrap_ca_cert,
+                ..self.options.tls.clone()
             },
             None => self.options.tls.clone(),
         };

@@ -37,7 +37,7 @@ fn files(dir: &Path, name: &str, by: &Authority, trusted: &Authority) -> Files {
         private_key: write("key", key.serialize_pem()),
         certificate: write("cert", cert.pem() + &by.pem),
         ca_cert: write("ca", trusted.pem.clone()),
-        bootstrap: false,
+        ..Files::default()
     }
 }
 

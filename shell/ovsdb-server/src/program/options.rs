@@ -103,10 +103,13 @@ impl Options {
             "--certificate" => self.tls.certificate = value.to_owned(),
             "--ca-cert" => self.tls.ca_cert = value.to_owned(),
             "--bootstrap-ca-cert" => (self.tls.ca_cert, self.tls.bootstrap) = (value.to_owned(), true),
+            "--ssl-protocols" => self.tls.protocols = value.to_owned(),
+            "--ssl-ciphers" => self.tls.ciphers = value.to_owned(),
+            "--ssl-ciphersuites" => self.tls.ciphersuites = value.to_owned(),
             "--sync-from" | "--sync-exclude-tables" => {
                 return Err(format!("{name}: {}", super::control::NO_REPLICATION));
             }
-            // TLS 1.2 and 1.3 with the ciphers of today are all there is; a chain is sent as it is in the file.
+            // A chain is sent as it is in the file, and the peer is known by its address.
             _ => eprintln!("{name} has no effect in this version of Sluice"),
         }
         Ok(())
@@ -123,7 +126,8 @@ pub fn usage(dirs: &Dirs) -> String {
          punix:FILE, ptcp:[PORT][:IP],\npssl:[PORT][:IP] or db:DATABASE,TABLE,COLUMN\n\nTLS options (each FILE may be \
          db:DATABASE,TABLE,COLUMN):\n  -p, --private-key=FILE  file with private key\n  -c, --certificate=FILE  file with \
          certificate for private key\n  -C, --ca-cert=FILE      file with peer CA certificate\n  --bootstrap-ca-cert=FILE  \
-         file with peer CA certificate to read or create\n{}\nOther options:\n  --run COMMAND           run COMMAND as \
+         file with peer CA certificate to read or create\n  --ssl-protocols=PROTOS, --ssl-ciphers=CIPHERS, \
+         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  --run COMMAND           run COMMAND as \
          subprocess then exit\n  --unixctl=SOCKET         override default control socket name\n  --config-file=FILE      \
          read remotes and databases from FILE\n  --no-dbs                do not use the default database\n  -h, \
          --help              display this help message\n  -V, --version           display version information\n",

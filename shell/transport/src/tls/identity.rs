@@ -3,13 +3,14 @@
 //! Any thread may ask; whoever reads the settings (command line, table SSL) sets them. Files are read when they are
 //! set, and again when they have changed on disk.
 
+use super::choice;
 use super::trust::ChainOnly;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,12 @@ pub struct Files {
     /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: a missing `ca_cert` is taken from the first peer that
     /// connects, and believed from then on.
     pub bootstrap: bool,
+    /// `--ssl-protocols`, column `ssl_protocols`; empty is all that there are.
+    pub protocols: String,
+    /// `--ssl-ciphers`, column `ssl_ciphers`: for TLS 1.2.
+    pub ciphers: String,
+    /// `--ssl-ciphersuites`, column `ssl_ciphersuites`: for TLS 1.3.
+    pub ciphersuites: String,
 }
 
 /// When each file was last changed: what tells that it must be read again.
@@ -100,14 +107,17 @@ fn read(files: &Files) -> Result<Configs, String> {
     configured(&files.private_key, "Private key")?;
     configured(&files.certificate, "Certificate")?;
     configured(&files.ca_cert, "CA certificate")?;
-    let provider = Arc::new(ring::default_provider());
+    let mut provider = ring::default_provider();
+    choice::restrict(&mut provider, &files.ciphers, &files.ciphersuites);
+    let provider = Arc::new(provider);
+    let versions = choice::versions(&files.protocols)?;
     let key =
         PrivateKeyDer::from_pem_file(&files.private_key).map_err(|e| unreadable(&files.private_key, &e))?;
     let chain = certificates(&files.certificate)?;
     let missing = files.bootstrap && !files.ca_cert.exists();
     let roots = if missing { None } else { Some(Arc::new(authorities(&files.ca_cert)?)) };
-    let client = client(&provider, roots.as_ref(), &chain, &key)?;
-    let server = roots.map(|roots| server(&provider, &roots, &chain, &key)).transpose()?;
+    let client = client(&provider, &versions, roots.as_ref(), &chain, &key)?;
+    let server = roots.map(|roots| server(&provider, &versions, &roots, &chain, &key)).transpose()?;
     Ok(Configs { client, server, bootstrap: missing.then(|| files.ca_cert.clone()) })
 }
 
@@ -136,6 +146,7 @@ type Chain = [CertificateDer<'static>];
 
 fn client(
     provider: &Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
     roots: Option<&Arc<RootCertStore>>,
     chain: &Chain,
     key: &PrivateKeyDer<'static>,
@@ -146,7 +157,7 @@ fn client(
         .map_err(|e| e.to_string())?;
     let trust = ChainOnly { chain: verifier, provider: Arc::clone(provider) };
     let config = ClientConfig::builder_with_provider(Arc::clone(provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(|e| e.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(trust))
@@ -157,13 +168,14 @@ fn client(
 
 fn server(
     provider: &Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
     roots: &Arc<RootCertStore>,
     chain: &Chain,
     key: &PrivateKeyDer<'static>,
 ) -> Result<Arc<ServerConfig>, String> {
     let trust = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider));
     let config = ServerConfig::builder_with_provider(Arc::clone(provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .map_err(|e| e.to_string())?
         .with_client_cert_verifier(trust.build().map_err(|e| e.to_string())?)
         .with_single_cert(chain.to_vec(), key.clone_key())

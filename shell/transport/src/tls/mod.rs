@@ -5,9 +5,11 @@
 //! certificate does not hold. TLS 1.2 and 1.3.
 //!
 //! * [`identity`]: files to configuration, read anew when they change; bootstrap of the authority's certificate.
+//! * `choice`: versions and ciphers.
 //! * `subject`: the name in a certificate.
 //! * [`session`]: one connection: handshake, reading, writing, all without waiting.
 
+mod choice;
 pub mod identity;
 pub(crate) mod session;
 mod subject;
