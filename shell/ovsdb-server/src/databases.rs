@@ -89,7 +89,11 @@ impl Server {
     pub(crate) fn convert(&mut self, session: SessionId, name: &str, params: &Json) -> Result<Json, Error> {
         self.answer();
         let options = self.sessions.get(&session).map(|s| &s.options);
-        if options.is_some_and(|o| o.read_only || !o.role.is_empty()) {
+        if let Some(role) = options.map(|o| &o.role).filter(|role| !role.is_empty()) {
+            let text = format!("clients of role \"{role}\" may not convert database {name}");
+            return Err(Error::new("permission error", text));
+        }
+        if options.is_some_and(|o| o.read_only) {
             let text = format!("conversion is not allowed for read-only database {name}");
             return Err(Error::new("not allowed", text));
         }

@@ -100,6 +100,25 @@ fn managers_are_remotes() {
     appears(&second, false);
 }
 
+#[test]
+fn silent_clients_are_probed_and_given_up_and_readers_cannot_write() {
+    let scratch = Scratch::new();
+    let socket = scratch.path("db.sock");
+    let mut server = open(&scratch.path("conf.db"), Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
+    let quick = scratch.path("quick.sock");
+    let name = format!("punix:{}", quick.display());
+    let options =
+        RemoteOptions { probe_interval_ms: 200, read_only: true, ..RemoteOptions::default_for(&name) };
+    server.remotes_mut().insert(name, options);
+    let _handle = server.spawn().unwrap();
+    let mut silent = Client::connect(&quick);
+    let denied = silent.transact(json!([{"op": "insert", "table": "QoS", "row": {"type": "a"}}]));
+    assert_eq!(denied[0]["error"], "not allowed");
+    assert!(matches!(silent.receive(), Some(Message::Request { method, .. }) if method == "echo"));
+    assert_eq!(silent.receive(), None);
+}
+
 /// Reads all that is there, until nothing comes for a while.
 fn updates(stream: &mut UnixStream) -> Vec<Json> {
     let mut splitter = Splitter::new(64 << 20);
