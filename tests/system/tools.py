@@ -171,3 +171,20 @@ def test_help_manual_and_completion():
         assert "add-port" in script
         if shutil.which(shell):
             subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=20)
+
+
+def test_json():
+    """`ofctl --json` and `vsctl -f json` print JSON that says what the text says."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    s.ofctl("add-flow", "br0", "priority=7,tcp,nw_dst=10.0.0.0/8,actions=mod_vlan_vid:5,LOCAL")
+    ask = lambda *args: json.loads(s.client(SLUICE, *args))
+    flow = [f for f in ask("ofctl", "--json", "dump-flows", "br0") if f["priority"] == 7][0]
+    assert flow["match"] == {"tcp": True, "nw_dst": "10.0.0.0/8"} and flow["actions"] == ["mod_vlan_vid:5", "LOCAL"]
+    assert flow["packets"] == 0
+    assert [p["name"] for p in ask("ofctl", "--json", "show", "br0")["ports"]] == ["br0"]
+    assert ask("ofctl", "--json", "dump-ports", "br0")[0]["port"] == "LOCAL"
+    assert ask("ofctl", "--json", "dump-aggregate", "br0", "tcp")["flows"] == 1
+    table = ask("vsctl", "-f", "json", "--columns=name", "list", "bridge")
+    assert table == {"headings": ["name"], "data": [["br0"]]}
+    assert "netdev@ovs-netdev" in ask("appctl", "-f", "json", "-t", s.dir + "/ovs-vswitchd.ctl", "dpif/show")

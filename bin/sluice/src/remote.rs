@@ -26,9 +26,10 @@ pub const TLS: [Opt; 8] = [
         .says("FILE", "certificates of those who may vouch for the other end"),
     opt("bootstrap-ca-cert", None, Takes::Value)
         .says("FILE", "the same; a missing FILE is written with what the first other end shows"),
-    opt("ssl-protocols", None, Takes::Value),
-    opt("ssl-ciphers", None, Takes::Value),
-    opt("ssl-ciphersuites", None, Takes::Value),
+    opt("ssl-protocols", None, Takes::Value)
+        .says("LIST", "versions of TLS, such as TLSv1.3 (default: 1.2 and 1.3)"),
+    opt("ssl-ciphers", None, Takes::Value).says("LIST", "ciphers for TLS 1.2"),
+    opt("ssl-ciphersuites", None, Takes::Value).says("LIST", "ciphers for TLS 1.3"),
     opt("ssl-server-name", None, Takes::Value),
 ];
 
@@ -45,10 +46,11 @@ impl Identity {
             "certificate" => self.0.certificate = file,
             "ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, false),
             "bootstrap-ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, true),
-            // What is offered is TLS 1.2 and 1.3 with what is safe today; nobody needs to narrow it for one call.
-            "ssl-protocols" | "ssl-ciphers" | "ssl-ciphersuites" | "ssl-server-name" => {
-                runtime::warn!(STREAM_SSL, "--{name} has no effect");
-            }
+            "ssl-protocols" => self.0.protocols = value.unwrap_or_default().to_owned(),
+            "ssl-ciphers" => self.0.ciphers = value.unwrap_or_default().to_owned(),
+            "ssl-ciphersuites" => self.0.ciphersuites = value.unwrap_or_default().to_owned(),
+            // Certificates are checked for their chain, whatever name they bear.
+            "ssl-server-name" => runtime::warn!(STREAM_SSL, "--{name} has no effect"),
             _ => return false,
         }
         true

@@ -197,7 +197,7 @@ pub fn transact(cx: &Context, args: &[String]) -> Done {
     if let Some(json) =
         log::transaction_json(db.schema(), &prepared.commit.changes, now_ms(), &prepared.comment)
     {
-        file.append(&log::record(&json)).map_err(|e| {
+        file.append(&log::record(&json), true, &db).map_err(|e| {
             format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e))
         })?;
     }

@@ -104,6 +104,9 @@ pub fn run(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     if command.changes && cx.settings.read_only {
         return fail(format!("'{name}' command does not work in read only mode"));
     }
+    if cx.settings.json {
+        return super::json::run(cx, command.name, args);
+    }
     (command.run)(cx, args)
 }
 

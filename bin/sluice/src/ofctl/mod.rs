@@ -8,6 +8,7 @@ mod conn;
 mod context;
 mod diff;
 mod groups;
+mod json;
 mod monitor;
 mod options;
 mod page;

@@ -10,7 +10,9 @@ use openflow::text::Protocols;
 use openflow::{Version, VersionSet};
 use runtime::Dirs;
 
-const OPTIONS: [Opt; 20] = [
+const OPTIONS: [Opt; 21] = [
+    opt("json", None, Takes::Nothing)
+        .says("", "show, dump-flows, dump-aggregate, dump-ports, dump-ports-desc print JSON"),
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
     opt("strict", None, Takes::Nothing)
         .says("", "flows are changed and deleted by their match and priority alone"),
@@ -57,6 +59,8 @@ pub struct Settings {
     pub protocols: Protocols,
     /// Versions that may be used.
     pub versions: VersionSet,
+    /// `--json`
+    pub json: bool,
     /// `--strict`
     pub strict: bool,
     /// `--readd`
@@ -93,6 +97,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     let mut s = Settings {
         protocols: Protocols::ANY,
         versions: VersionSet::only(Version::V10),
+        json: false,
         strict: false,
         readd: false,
         bundle: false,
@@ -117,6 +122,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
                 };
                 s.timeout = Some(seconds);
             }
+            "json" => s.json = true,
             "strict" => s.strict = true,
             "readd" => s.readd = true,
             "bundle" => s.bundle = true,

@@ -129,6 +129,14 @@ pub fn fetch_flows(
     Ok(flows)
 }
 
+/// The flows that the arguments select, in the order of `--sort`.
+pub fn selected_flows(cx: &mut Context, args: &[String]) -> Result<Vec<FlowStats>, Fail> {
+    let (mut conn, request) = filter(cx, args)?;
+    let mut flows = fetch_flows(cx, &mut conn, request)?;
+    flows.sort_by(|a, b| compare(cx, a, b));
+    Ok(flows)
+}
+
 /// `dump-flows`
 pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let (mut conn, request) = filter(cx, args)?;

@@ -98,13 +98,7 @@ fn command_options() -> Vec<Opt> {
 /// Takes the command line apart.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
-    let known: Vec<Opt> = BEFORE_LOGGING
-        .into_iter()
-        .chain(LOGGING)
-        .chain(AFTER_LOGGING)
-        .chain(TLS)
-        .chain(own.iter().copied())
-        .collect();
+    let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).collect();
     let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
     let mut options = Options {
         db: format!("unix:{}", dirs.in_run("db.sock").display()),
@@ -172,15 +166,7 @@ fn informative(name: &str, call: &Call) -> Option<String> {
             Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
         }
         "commands" => Some(COMMANDS.iter().map(completion).collect()),
-        "options" => Some(
-            BEFORE_LOGGING
-                .iter()
-                .chain(&LOGGING)
-                .chain(&AFTER_LOGGING)
-                .chain(&TLS)
-                .map(option_lines)
-                .collect(),
-        ),
+        "options" => Some(all().iter().map(option_lines).collect()),
         _ => None,
     }
 }
@@ -198,4 +184,19 @@ fn option_lines(option: &Opt) -> String {
         lines.push_str(&format!("-{short}{}\n", if takes { " ARG" } else { "" }));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_all_kinds_are_known() {
+        let line = "--no-wait -f json --bare -p key --ca-cert=x -vconsole:off -t 3 --may-exist add-br br0";
+        let args = line.split(' ').map(str::to_owned).collect();
+        let call = Call { argv0: "x".into(), name: "x".into(), compat: false, args };
+        let Ok(Task::Run(options)) = parse(&call, &Dirs::from_env("x")) else { panic!("refused") };
+        assert!(!options.wait && !options.style.headings);
+        assert!(options.commands.iter().all(|c| c.has("--may-exist")));
+    }
 }
