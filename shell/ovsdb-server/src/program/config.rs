@@ -28,17 +28,20 @@ pub struct Wanted {
     pub file: Option<PathBuf>,
     /// Where to leave word for a successor.
     state: Option<PathBuf>,
+    /// Where relative names begin, if that is not the folder in which the program will be.
+    base: PathBuf,
 }
 
 impl Wanted {
     /// What is wanted at start.
-    pub fn first(options: &Options, state: Option<&Path>) -> Result<Wanted, String> {
+    pub fn first(options: &Options, state: Option<&Path>, leaves_folder: bool) -> Result<Wanted, String> {
         let names = options.databases.iter().map(|path| (path.display().to_string(), None));
         let mut wanted = Wanted {
             databases: names.collect(),
             remotes: options.remotes.clone(),
             file: options.config_file.clone(),
             state: state.map(Path::to_owned),
+            base: if leaves_folder { std::env::current_dir().unwrap_or_default() } else { PathBuf::new() },
         };
         if wanted.file.is_some() {
             wanted.reread()?;
@@ -94,7 +97,8 @@ impl Wanted {
     /// Makes the server serve what is wanted. What cannot be had is told in the log; the rest is there all the same.
     pub fn apply(&mut self, server: &mut Server) -> Result<(), String> {
         let mut fine = true;
-        let keep: Vec<PathBuf> = self.databases.keys().filter_map(|name| real(Path::new(name))).collect();
+        let keep: Vec<PathBuf> =
+            self.databases.keys().filter_map(|name| real(&self.base.join(name))).collect();
         let gone: Vec<String> = {
             let others = server.databases().into_iter();
             let unwanted = |path: &Path| real(path).is_none_or(|path| !keep.contains(&path));
@@ -104,10 +108,11 @@ impl Wanted {
         let open: Vec<PathBuf> =
             server.databases().values().flatten().filter_map(|path| real(path)).collect();
         for (name, model) in &self.databases {
-            if real(Path::new(name)).is_some_and(|path| open.contains(&path)) {
+            let path = self.base.join(name);
+            if real(&path).is_some_and(|path| open.contains(&path)) {
                 continue;
             }
-            if let Err(error) = add(server, name, model.as_deref()) {
+            if let Err(error) = add(server, name, &path, model.as_deref()) {
                 runtime::warn!(LOG, "failed to open database '{name}': {error}");
                 fine = false;
             }
@@ -144,18 +149,14 @@ impl Wanted {
     }
 }
 
-/// Opens one database that is not served by the model that was asked for, unless it must be refused.
-fn add(server: &mut Server, name: &str, model: Option<&str>) -> Result<(), String> {
+/// Opens one database, unless the model that was asked for is not that of the file.
+fn add(server: &mut Server, name: &str, path: &Path, model: Option<&str>) -> Result<(), String> {
     if let Some(model @ ("relay" | "active-backup")) = model {
         return Err(format!("service model {model}: {}", super::control::NO_REPLICATION));
     }
-    match server.add_database(Path::new(name), None) {
-        Ok(_) if model == Some("clustered") => {
-            let served =
-                server.databases().into_iter().find(|(_, path)| path.and_then(real) == real(Path::new(name)));
-            if let Some(database) = served.map(|(database, _)| database.to_owned()) {
-                server.remove_database(&database);
-            }
+    match server.add_database(path, None) {
+        Ok(database) if model == Some("clustered") => {
+            server.remove_database(&database);
             Err(format!("ovsdb error: {name}: database is standalone and not clustered"))
         }
         Ok(_) => Ok(()),

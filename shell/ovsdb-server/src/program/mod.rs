@@ -51,7 +51,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
 
     let mut server = Server::new(&dirs.run);
     server.set_tls(options.tls.clone());
-    let mut wanted = Wanted::first(&options, daemon.state())?;
+    let mut wanted = Wanted::first(&options, daemon.state(), daemon_args.detach && !daemon_args.no_chdir)?;
     if let Err(text) = wanted.apply(&mut server) {
         runtime::debug!(LOG, "{text}");
         return Err("server configuration failed".to_owned());
