@@ -1,9 +1,10 @@
 # Sluice: the everyday verbs. Each does its own set-up (scripts/setup says what it installs).
 
 CARGO ?= cargo
+PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop test test-unit test-system compat build clean
+.PHONY: run stop test test-unit test-system compat build clean install
 
 build:
 	@scripts/setup build
@@ -15,6 +16,10 @@ run: build
 
 stop:
 	@scripts/stop
+
+# Below PREFIX, or DESTDIR/PREFIX for packages.
+install: build
+	@scripts/install "$(PREFIX)"
 
 # Our programs under the peer's names, for harnesses that start a switch by them.
 compat: build

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 from lib import lab
 
@@ -171,6 +172,18 @@ def test_help_manual_and_completion():
         assert "add-port" in script
         if shutil.which(shell):
             subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=20)
+
+
+def test_install():
+    """What `make install` puts below a directory: programs, manual pages, completion."""
+    folder = tempfile.mkdtemp(prefix="sluice-install-")
+    try:
+        lab.sh(os.path.join(lab.ROOT, "scripts", "install"), "/usr", env=dict(os.environ, DESTDIR=folder))
+        for file in ("sbin/sluiced", "bin/sluice", "share/man/man8/sluice.8", "lib/systemd/system/sluiced.service",
+                     "share/bash-completion/completions/sluice", *("share/man/man8/sluice-%s.8" % t for t in TOOLS)):
+            assert os.path.getsize(os.path.join(folder, "usr", file)) > 0, file
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_json():
