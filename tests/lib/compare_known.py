@@ -19,3 +19,11 @@ KNOWN = [
           r'built yet in this version of Sluice\)"$|^\+-1$',
           "tunnels are not built yet, and the row says so"),
 ]
+
+# The same for our tools beside the stock ones, on stock switches.
+TOOLS = [
+    Known(r"^ovs-ofctl dump-tables br0$", r"^-    matching:$|^-      exact match or wildcard: in_port eth",
+          "the wildcards that a table of OpenFlow 1.0 supports are not shown"),
+    Known(r"^ovs-ofctl add-flow br0 table=7,", r"^-stderr: <time>\|ofp_(port|match)\|",
+          "the log lines beside an answer are not repeated"),
+]

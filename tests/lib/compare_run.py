@@ -13,6 +13,7 @@ A call is a line of text: the tool, then its arguments as a shell would split th
 The answer is exit status, standard output and standard error, normalised: what no two runs share is replaced by its name.
 """
 import difflib
+import os
 import re
 import shlex
 import subprocess
@@ -96,7 +97,7 @@ class Call:
             with open(file, "w") as f:
                 f.write(self.stdin)
         args = [a.replace("$DB", db).replace("$DIR", switch.dir).replace("$FILE", file) for a in self.args]
-        return [PROGRAMS[self.tool]] + {
+        return [os.path.join(switch.tools, PROGRAMS[self.tool])] + {
             "vsctl": ["--timeout=10", "--db=" + db],
             "ofctl": ["--timeout=10"],
             "appctl": ["-T", "10", "-t", "%s/%s.ctl" % (switch.dir, switch.name)],
@@ -223,4 +224,11 @@ def two_switches(database="stock", ours=None, args=("--enable-dummy=override", "
     """The stock switch and ours; unless told otherwise with dummy devices only."""
     stock = lab.Switch(ours=False, args=args, datapath_type="dummy").start()
     other = (ours or lab.Switch)(args=args, datapath_type="dummy", database=database).start()
+    return stock, other
+
+
+def two_tools():
+    """Two stock switches, the second to be spoken to with our tools."""
+    stock, other = two_switches(ours=lambda **kw: lab.Switch(ours=False, **kw))
+    other.tools = lab.COMPAT
     return stock, other

@@ -175,6 +175,8 @@ class Switch:
     """
 
     def __init__(self, ours=not os.environ.get("TEST_THE_STOCK_SWITCH"), database="stock", args=(), datapath_type="netdev"):
+        # Where the clients of compared calls are: on the path, or in this directory.
+        self.tools = ""
         self.ours, self.database, self.args, self.datapath_type = ours, database, list(args), datapath_type
         self.dir = tempfile.mkdtemp(prefix="sluice-test-")
         _directories.append(self.dir)
