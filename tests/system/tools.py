@@ -9,7 +9,7 @@ import tempfile
 from lib import lab
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
-TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings")
+TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor")
 SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
     "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
 # What no two runs share. The order of tables, rows and columns carries no meaning to the stock tools, so lines are sorted.

@@ -5,6 +5,7 @@
 mod appctl;
 mod completion;
 mod db;
+mod doctor;
 mod dpctl;
 mod getopt;
 mod notation;
@@ -38,13 +39,14 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 7] = [
     Tool { run: vsctl::main, page: vsctl::page },
     Tool { run: ofctl::main, page: ofctl::page },
     Tool { run: appctl::main, page: appctl::page },
     Tool { run: dpctl::main, page: dpctl::page },
     Tool { run: db::main, page: db::page },
     Tool { run: settings::main, page: settings::page },
+    Tool { run: doctor::main, page: doctor::page },
 ];
 
 /// The pages of all tools.
@@ -178,6 +180,8 @@ mod tests {
             assert!(tool(|page| page.peers.contains(&name)).is_some(), "{name}");
             assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
         }
-        assert!(about("nonsense", &[]).unwrap_err().contains("vsctl, ofctl, appctl, dpctl, db, settings"));
+        assert!(
+            about("nonsense", &[]).unwrap_err().contains("vsctl, ofctl, appctl, dpctl, db, settings, doctor")
+        );
     }
 }

@@ -5,6 +5,7 @@ use crate::getopt::{Opt, Takes, opt};
 use crate::page::Page;
 use config::settings::{self, Setting, text};
 use ovsdb::Json;
+use std::io::Write;
 use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
@@ -55,10 +56,12 @@ pub fn main(call: &Call) -> ExitCode {
     }
     let pattern = pattern.unwrap_or_default();
     let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
-    match json {
-        true => println!("{}", Json::Array(found.iter().map(|s| entry(s)).collect())),
-        false => found.iter().for_each(|s| println!("{}", text::plain(s))),
-    }
+    let out = match json {
+        true => format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect())),
+        false => found.iter().map(|s| text::plain(s)).collect::<Vec<_>>().join("\n"),
+    };
+    // Who closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(out.as_bytes());
     if found.is_empty() {
         eprintln!("{}: nothing is known of \"{pattern}\"", call.name);
         return ExitCode::FAILURE;

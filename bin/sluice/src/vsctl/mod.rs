@@ -9,7 +9,7 @@
 mod bridges;
 mod catalog;
 mod condition;
-mod connection;
+pub mod connection;
 mod context;
 mod controllers;
 mod database;

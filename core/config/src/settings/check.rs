@@ -80,6 +80,9 @@ impl fmt::Display for Finding {
     }
 }
 
+/// A table that nothing refers to, so that nothing else tells that it is not obeyed.
+const ALONE: &str = "Flow_Sample_Collector_Set";
+
 /// The settings of one table, made ready for many rows.
 pub struct Checker {
     table: &'static str,
@@ -88,7 +91,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// One for each table that has settings.
+    /// One for each table that has settings with effect. That the others do nothing is told of the columns that refer
+    /// to them.
     pub fn of_all_tables() -> Vec<Checker> {
         let mut tables: BTreeMap<&'static str, Checker> = BTreeMap::new();
         for setting in all() {
@@ -100,7 +104,10 @@ impl Checker {
                 _ => checker.maps.entry(setting.column).or_default().push(setting),
             }
         }
-        tables.into_values().collect()
+        let counts = |table: &str| {
+            table == ALONE || all().any(|s| s.table == table && !matches!(s.effect, Effect::None(_)))
+        };
+        tables.into_values().filter(|checker| counts(checker.table)).collect()
     }
 
     /// Its table.
@@ -142,6 +149,9 @@ impl Checker {
         if found.is_empty() {
             return Vec::new();
         }
+        if self.table == ALONE {
+            found.truncate(1);
+        }
         let label = match (self.table, text("name").or_else(|| text("target"))) {
             ("Open_vSwitch", _) => String::new(),
             (table, None) => table.to_owned(),
@@ -157,7 +167,9 @@ impl Checker {
             return ours.then_some(Problem::Unknown);
         };
         if let Effect::None(why) = setting.effect {
-            return Some(Problem::NoEffect(why));
+            // What is set to what holds anyway is nothing lost.
+            let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
+            return (!is_default).then_some(Problem::NoEffect(why));
         }
         setting.fault(value).map(|fault| problem(setting, &fault))
     }

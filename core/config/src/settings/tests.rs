@@ -92,6 +92,10 @@ fn findings_name_key_value_range_and_what_is_used() {
         ["Bridge br0: stp_enable has no effect in this version of Sluice: spanning tree is not built yet"]
     );
     assert!(texts("Bridge", &[("stp_enable", Datum::scalar(false))]).is_empty());
+    assert!(texts("Open_vSwitch", &[("other_config", Datum::map([("smc-enable", "false")]))]).is_empty());
+    assert!(!Checker::of_all_tables().iter().any(|c| c.table() == "Mirror"));
+    let set = [("id", Datum::scalar(1)), ("bridge", Datum::scalar("b"))];
+    assert_eq!(texts("Flow_Sample_Collector_Set", &set).len(), 1);
     assert!(texts("Port", &[("lacp", Datum::scalar("off"))]).is_empty());
     assert_eq!(texts("Port", &[("lacp", Datum::scalar("active"))]).len(), 1);
 }

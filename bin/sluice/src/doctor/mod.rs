@@ -1,0 +1,102 @@
+//! `sluice doctor`: what in this host or in its configuration hurts, and the command that mends it.
+//!
+//! Works without a running switch: the database is asked if its server answers, else its file is read, else only the
+//! host is looked at.
+
+mod database;
+mod devices;
+mod host;
+
+use crate::Call;
+use crate::getopt::{Opt, Takes, opt};
+use crate::page::Page;
+use doctor::{Facts, Finding, Level};
+use runtime::Dirs;
+use std::io::Write;
+use std::process::ExitCode;
+
+const OPTIONS: [Opt; 3] = [
+    opt("json", None, Takes::Nothing).says("", "prints JSON"),
+    opt("db", None, Takes::Value).says("DATABASE", "the database's server, and no other place"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+];
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    Page {
+        tool: "doctor",
+        peers: &[],
+        title: "looks for what hurts the switch in this host and in its configuration",
+        synopsis: "[--json] [--db=DATABASE]",
+        commands: Vec::new(),
+        options: OPTIONS.to_vec(),
+        notes: vec![(
+            "What it prints",
+            "Problems, warnings and advice, each with the command that mends it. It changes nothing by itself and \
+             needs no switch that runs: where no database server answers at db.sock in OVS_RUNDIR, conf.db in \
+             OVS_DBDIR is read. It ends with 0 if nothing has to be done (advice does not count), else with 1."
+                .into(),
+        )],
+    }
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let mut json = false;
+    let mut server = None;
+    for arg in &call.args {
+        match arg.as_str() {
+            "-h" | "--help" => {
+                print!("{}", page().help(&call.name));
+                return ExitCode::SUCCESS;
+            }
+            "--json" | "--format=json" => json = true,
+            other => match other.strip_prefix("--db=") {
+                Some(place) => server = Some(place.to_owned()),
+                None => {
+                    eprintln!("{}: no such argument \"{other}\" (use --help for help)", call.name);
+                    return ExitCode::FAILURE;
+                }
+            },
+        }
+    }
+    let dirs = Dirs::from_env(&call.argv0);
+    let (facts, source) = gather(&dirs, server);
+    let found = doctor::diagnose(&facts);
+    let text = if json { as_json(&found, &source) } else { as_text(&found, &source) };
+    // Who closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    if doctor::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// All that can be learned, and where the configuration comes from.
+fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
+    let mut facts = Facts { switches: host::switches(), ..Facts::default() };
+    facts.cores = host::cores();
+    facts.memory = host::memory(&facts.switches);
+    facts.drivers = devices::drivers();
+    let source = match database::open(dirs, server) {
+        Ok((rows, place)) => {
+            database::read(&rows, dirs, &mut facts);
+            place
+        }
+        Err(why) => format!("no configuration ({why})"),
+    };
+    (facts, source)
+}
+
+fn as_text(found: &[Finding], source: &str) -> String {
+    let mut out = format!("configuration: {source}\n");
+    for f in found {
+        out += &format!("\n{}: {} [{}]\n    {}\n", f.level.name(), f.text, f.subject, f.mend);
+    }
+    let count = |level| found.iter().filter(|f| f.level == level).count();
+    let [problems, warnings, advice] = [Level::Problem, Level::Warning, Level::Advice].map(count);
+    out + &format!("\nproblems: {problems}, warnings: {warnings}, advice: {advice}\n")
+}
+
+fn as_json(found: &[Finding], source: &str) -> String {
+    let finding = |f: &Finding| serde_json::json!({"level": f.level.name(), "subject": f.subject, "text": f.text, "mend": f.mend});
+    let findings: Vec<_> = found.iter().map(finding).collect();
+    format!("{}\n", serde_json::json!({"configuration": source, "findings": findings}))
+}

@@ -1,0 +1,135 @@
+//! Poll threads and the cores that they have.
+
+use crate::facts::{Facts, Interface};
+use crate::{Finding, Level};
+use pmd::{Core, Topology};
+use std::collections::BTreeSet;
+use units::{CoreId, NumaId};
+
+pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    if !facts.polls() || facts.cores.online.is_empty() {
+        return;
+    }
+    let core = |(id, numa): (&u32, &u32)| Core { id: CoreId(*id), numa: NumaId(*numa) };
+    let topology: Topology = facts.cores.online.iter().map(core).collect();
+    let mask = config::settings::root::PMD_CPU_MASK.get(&facts.other_config);
+    let wanted = pmd::cores::wanted(&topology, mask);
+    let set = |cores: &BTreeSet<u32>| {
+        format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))
+    };
+    let polling: BTreeSet<u32> = wanted.cores.iter().map(|c| c.id.0).collect();
+    for warning in wanted.warnings {
+        found.push(Finding::new(Level::Warning, "pmd-cpu-mask", warning, set(&polling)));
+    }
+    let all: BTreeSet<u32> = facts.cores.online.keys().copied().collect();
+    if polling == all {
+        let fewer: BTreeSet<u32> = all.iter().skip(1).copied().collect();
+        let mend = if fewer.is_empty() { "lscpu".to_owned() } else { set(&fewer) };
+        found.push(Finding::new(
+            Level::Warning,
+            "pmd-cpu-mask",
+            "poll threads have all cores: nothing is left for the switch's other threads and for the host",
+            mend,
+        ));
+    }
+    if mask.is_some() {
+        nodes(facts, &wanted.cores, found);
+    }
+    isolation(facts, &polling, found, set);
+    clocks(facts, &polling, found);
+}
+
+/// A mask with these bits.
+fn hex(cores: &BTreeSet<u32>) -> String {
+    let digits = cores.last().map_or(1, |last| last / 4 + 1);
+    let digit = |d: u32| (0..4).filter(|bit| cores.contains(&(d * 4 + bit))).map(|bit| 1 << bit).sum::<u32>();
+    let text: String = (0..digits).rev().filter_map(|d| char::from_digit(digit(d), 16)).collect();
+    format!("0x{text}")
+}
+
+/// `1,3`
+fn list(cores: &BTreeSet<u32>) -> String {
+    cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// A port on a node without a poll thread is polled from another one.
+fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
+    let with: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
+    let far = |i: &&Interface| i.polls() && i.numa.is_some_and(|node| !with.contains(&node));
+    let ports: Vec<&Interface> = facts.interfaces.iter().filter(far).collect();
+    let nodes: BTreeSet<u32> = ports.iter().filter_map(|i| i.numa).collect();
+    for node in nodes {
+        let names: Vec<&str> =
+            ports.iter().filter(|i| i.numa == Some(node)).map(|i| i.name.as_str()).collect();
+        let first = facts.cores.online.iter().find(|(_, n)| **n == node).map(|(core, _)| *core);
+        let cores: BTreeSet<u32> = polling.iter().map(|c| c.id.0).chain(first).collect();
+        found.push(Finding::new(
+            Level::Warning,
+            "pmd-numa",
+            format!("ports {} are on NUMA node {node}, which has no poll thread", names.join(", ")),
+            format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(&cores)),
+        ));
+    }
+}
+
+/// Cores that the scheduler leaves alone are there for polling, and for nothing else.
+fn isolation(
+    facts: &Facts,
+    polling: &BTreeSet<u32>,
+    found: &mut Vec<Finding>,
+    set: impl Fn(&BTreeSet<u32>) -> String,
+) {
+    let isolated = &facts.cores.isolated;
+    if isolated.is_empty() {
+        // The first core is the host's, whatever the mask says.
+        let first = facts.cores.online.keys().next();
+        let spare: BTreeSet<u32> = polling.iter().filter(|c| Some(*c) != first).copied().collect();
+        if spare.is_empty() {
+            return;
+        }
+        return found.push(Finding::new(
+            Level::Advice,
+            "isolation",
+            "no core is kept free of other programs: they take time from poll threads",
+            format!(
+                "grubby --update-kernel=ALL --args='isolcpus={0} nohz_full={0}'   # and start anew",
+                list(&spare)
+            ),
+        ));
+    }
+    if !polling.is_subset(isolated) {
+        let shared: BTreeSet<u32> = polling.difference(isolated).copied().collect();
+        found.push(Finding::new(
+            Level::Warning,
+            "isolation",
+            format!(
+                "poll threads run on cores {} beside other programs, though others are isolated",
+                list(&shared)
+            ),
+            set(isolated),
+        ));
+    }
+}
+
+fn clocks(facts: &Facts, polling: &BTreeSet<u32>, found: &mut Vec<Finding>) {
+    for (governor, cores) in &facts.cores.governors {
+        let slow = cores.intersection(polling).count();
+        if governor != "performance" && slow > 0 {
+            found.push(Finding::new(
+                Level::Warning,
+                "governor",
+                format!("{slow} polling cores follow the frequency governor {governor}"),
+                "cpupower frequency-set -g performance",
+            ));
+        }
+    }
+    if facts.cores.invariant_tsc == Some(false) {
+        let now = facts.cores.clocksource.as_deref().unwrap_or("unknown");
+        found.push(Finding::new(
+            Level::Advice,
+            "tsc",
+            format!("the time stamp counter is not invariant (the kernel's clock is {now}): loads may be misjudged"),
+            "grep -om1 'constant_tsc\\|nonstop_tsc' /proc/cpuinfo",
+        ));
+    }
+}

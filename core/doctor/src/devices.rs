@@ -1,0 +1,86 @@
+//! Physical devices, their drivers, and what the kernel does to packets of virtual ones.
+
+use crate::facts::{Facts, Interface, Pci};
+use crate::{Finding, Level};
+
+/// Drivers of the kernel beside which DPDK works: the device stays with both.
+const SHARED: [&str; 4] = ["mlx5_core", "mlx4_core", "mana", "hv_netvsc"];
+/// Drivers that hand a device to user space.
+const USER: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
+
+pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    let devices: Vec<(&Interface, &Pci)> =
+        facts.interfaces.iter().filter_map(|i| Some((i, i.pci.as_ref()?))).collect();
+    for (interface, pci) in &devices {
+        device(&interface.name, pci, found);
+    }
+    let shared = |pci: &Pci| pci.driver.as_deref().is_some_and(|d| SHARED.contains(&d));
+    if devices.iter().any(|(_, pci)| pci.exists && !shared(pci)) {
+        vfio(facts, found);
+    }
+    if !facts.drivers.tun && facts.interfaces.iter().any(|i| i.kind == "internal" || i.kind == "tap") {
+        let text = "there is no /dev/net/tun: internal ports cannot be made";
+        found.push(Finding::new(Level::Problem, "tun", text, "modprobe tun"));
+    }
+    for interface in facts.interfaces.iter().filter(|i| i.kind.starts_with("afxdp")) {
+        let veth = interface.driver.as_deref() == Some("veth");
+        if veth && interface.tx_checksum_offload == Some(true) {
+            let name = &interface.name;
+            found.push(Finding::new(
+                Level::Warning,
+                "veth-offload",
+                format!(
+                    "{name} is a veth whose kernel leaves checksums open, and AF_XDP has no word for that"
+                ),
+                format!("ethtool -K {name} tx off   # and the same at its other end"),
+            ));
+        }
+    }
+}
+
+fn device(port: &str, pci: &Pci, found: &mut Vec<Finding>) {
+    let address = &pci.address;
+    if !pci.exists {
+        return found.push(Finding::new(
+            Level::Problem,
+            "pci",
+            format!("port {port}: this machine has no PCI device {address}"),
+            "dpdk-devbind.py --status-dev net",
+        ));
+    }
+    let now = match pci.driver.as_deref() {
+        Some(driver) if SHARED.contains(&driver) || USER.contains(&driver) => return,
+        Some(driver) => format!("driver {driver} has it"),
+        None => "no driver has it".to_owned(),
+    };
+    found.push(Finding::new(
+        Level::Problem,
+        "driver",
+        format!("port {port}: DPDK cannot use {address}, since {now}"),
+        format!("dpdk-devbind.py --bind=vfio-pci {address}"),
+    ));
+}
+
+fn vfio(facts: &Facts, found: &mut Vec<Finding>) {
+    let drivers = &facts.drivers;
+    if !drivers.vfio_pci {
+        let text = "the kernel has not loaded vfio-pci, which gives devices to DPDK";
+        found.push(Finding::new(Level::Problem, "vfio", text, "modprobe vfio-pci"));
+    }
+    if !drivers.iommu && !drivers.unsafe_noiommu {
+        found.push(Finding::new(
+            Level::Problem,
+            "iommu",
+            "there is no IOMMU (enable it in the firmware, and with intel_iommu=on iommu=pt), and vfio is not allowed \
+             to do without",
+            "echo 1 > /sys/module/vfio/parameters/enable_unsafe_noiommu_mode",
+        ));
+    } else if !drivers.iommu {
+        found.push(Finding::new(
+            Level::Advice,
+            "iommu",
+            "devices are used without an IOMMU: one that errs writes to any memory",
+            "grep -o 'intel_iommu=[^ ]*\\|amd_iommu=[^ ]*' /proc/cmdline",
+        ));
+    }
+}

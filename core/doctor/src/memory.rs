@@ -1,0 +1,118 @@
+//! Huge pages, locked memory, swap.
+
+use crate::facts::{Facts, HugePages, Memory};
+use crate::{Finding, Level};
+use std::collections::BTreeSet;
+
+/// Without so much DPDK has room for no more than a port or two.
+const ENOUGH: u64 = 512 << 20;
+/// Below this limit AF_XDP rings and device memory do not fit.
+const MEMLOCK: u64 = 64 << 20;
+
+pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    let memory = &facts.memory;
+    let dpdk = facts.wants_dpdk() || facts.interfaces.iter().any(|i| i.is_dpdk());
+    if dpdk && !without_huge(facts) {
+        huge(facts, found);
+    }
+    if facts.polls() {
+        locked(facts, memory, found);
+        swap_and_transparent(memory, found);
+    }
+}
+
+/// The user has chosen ordinary memory.
+fn without_huge(facts: &Facts) -> bool {
+    let extra = config::settings::root::DPDK_EXTRA.word(&facts.other_config);
+    extra.split_whitespace().any(|word| word == "--no-huge")
+}
+
+const fn bytes(pages: &HugePages, count: u64) -> u64 {
+    pages.kilobytes.saturating_mul(1024).saturating_mul(count)
+}
+
+fn huge(facts: &Facts, found: &mut Vec<Finding>) {
+    let memory = &facts.memory;
+    let total: u64 = memory.huge.iter().map(|h| bytes(h, h.total)).sum();
+    let free: u64 = memory.huge.iter().map(|h| bytes(h, h.free)).sum();
+    let megabytes = |bytes: u64| bytes >> 20;
+    if total == 0 {
+        let text = "there are no huge pages: DPDK falls back to ordinary memory, which is slower and which guests \
+                    cannot share";
+        return found.push(Finding::new(Level::Warning, "hugepages", text, "sysctl -w vm.nr_hugepages=1024"));
+    }
+    // A switch that runs has what it needs, or said so.
+    if free < ENOUGH && !facts.is_running() {
+        let size = memory.huge.iter().map(|h| h.kilobytes).min().unwrap_or(2048);
+        let now: u64 = memory.huge.iter().filter(|h| h.kilobytes == size).map(|h| h.total).sum();
+        let more = (ENOUGH - free).div_ceil(size.max(1) * 1024);
+        let file = format!("/sys/kernel/mm/hugepages/hugepages-{size}kB/nr_hugepages");
+        found.push(Finding::new(
+            Level::Warning,
+            "hugepages",
+            format!("only {} MB of huge pages are free of {} MB", megabytes(free), megabytes(total)),
+            format!("echo {} > {file}", now + more),
+        ));
+    }
+    nodes(facts, found);
+    if memory.mounts.is_empty() && facts.interfaces.iter().any(|i| i.kind.starts_with("dpdkvhostuser")) {
+        found.push(Finding::new(
+            Level::Advice,
+            "hugepage-mount",
+            "no huge pages are mounted: the switch needs no mount, but guests that share their memory do",
+            "mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages",
+        ));
+    }
+}
+
+/// A device's memory should be on its own node.
+fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
+    let devices: BTreeSet<u32> =
+        facts.interfaces.iter().filter(|i| i.is_dpdk()).filter_map(|i| i.numa).collect();
+    for node in devices {
+        let here = facts.memory.huge.iter().filter(|h| h.numa == node);
+        if here.map(|h| h.total).sum::<u64>() == 0 {
+            found.push(Finding::new(
+                Level::Warning,
+                "hugepages-node",
+                format!("NUMA node {node} has DPDK devices but no huge pages"),
+                format!(
+                    "echo 512 > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+                ),
+            ));
+        }
+    }
+}
+
+fn locked(facts: &Facts, memory: &Memory, found: &mut Vec<Finding>) {
+    let needed = facts.interfaces.iter().any(|i| i.kind.starts_with("afxdp") || i.pci.is_some());
+    let Some(limit) = memory.memlock.filter(|limit| needed && *limit < MEMLOCK) else { return };
+    let mend = match facts.switches.iter().find(|(_, p)| *p == crate::facts::Program::Sluice) {
+        Some((pid, _)) => format!("prlimit --pid {pid} --memlock=unlimited"),
+        None => "ulimit -l unlimited".to_owned(),
+    };
+    let text = format!("no more than {} kB of memory may be locked, and devices need more", limit >> 10);
+    found.push(Finding::new(Level::Warning, "memlock", text, mend));
+}
+
+fn swap_and_transparent(memory: &Memory, found: &mut Vec<Finding>) {
+    if memory.swap_used > 0 {
+        found.push(Finding::new(
+            Level::Advice,
+            "swap",
+            format!(
+                "{} MB are swapped out: a poll thread that waits for the disk loses packets",
+                memory.swap_used >> 10
+            ),
+            "swapoff -a",
+        ));
+    }
+    if memory.transparent.as_deref() == Some("always") {
+        found.push(Finding::new(
+            Level::Advice,
+            "transparent-hugepages",
+            "the kernel gathers pages of all programs to huge ones at any time, which stops threads for a moment",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        ));
+    }
+}

@@ -1,0 +1,156 @@
+use super::facts::{Drivers, HugePages, Interface, Pci, Program, Setting};
+use super::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn port(name: &str, kind: &str) -> Interface {
+    Interface { name: name.to_owned(), kind: kind.to_owned(), ..Interface::default() }
+}
+
+fn pages(numa: u32, total: u64, free: u64) -> HugePages {
+    HugePages { kilobytes: 2048, numa, total, free }
+}
+
+/// A host in which all is well, with a DPDK port: two nodes of two cores, the odd ones isolated.
+fn healthy() -> Facts {
+    let mut facts = Facts::default();
+    for (key, value) in [("dpdk-init", "true"), ("pmd-cpu-mask", "0xa")] {
+        facts.other_config.insert(key.to_owned(), value.to_owned());
+    }
+    let mut nic = port("p0", "dpdk");
+    nic.numa = Some(0);
+    nic.pci =
+        Some(Pci { address: "0000:01:00.0".to_owned(), exists: true, driver: Some("vfio-pci".to_owned()) });
+    facts.interfaces = vec![nic, port("br0", "internal")];
+    facts.cores.online = BTreeMap::from([(0, 0), (1, 0), (2, 1), (3, 1)]);
+    facts.cores.isolated = BTreeSet::from([1, 3]);
+    facts.cores.governors = BTreeMap::from([("performance".to_owned(), BTreeSet::from([0, 1, 2, 3]))]);
+    facts.cores.invariant_tsc = Some(true);
+    facts.memory.huge = vec![pages(0, 512, 512), pages(1, 512, 512)];
+    facts.memory.mounts = vec!["/dev/hugepages".to_owned()];
+    facts.memory.memlock = Some(u64::MAX);
+    facts.drivers = Drivers { vfio_pci: true, iommu: true, unsafe_noiommu: false, tun: true };
+    facts
+}
+
+fn found(change: impl Fn(&mut Facts)) -> Vec<Finding> {
+    let mut facts = healthy();
+    change(&mut facts);
+    diagnose(&facts)
+}
+
+/// The one finding that a change makes.
+fn only(change: impl Fn(&mut Facts)) -> Finding {
+    let found = found(change);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_healthy_host_has_no_findings() {
+    assert_eq!(found(|_| {}), []);
+    assert_eq!(diagnose(&Facts { drivers: healthy().drivers, ..Facts::default() }), []);
+}
+
+#[test]
+fn huge_pages() {
+    let none = only(|f| f.memory.huge.clear());
+    assert_eq!((none.subject, none.mend.as_str()), ("hugepages", "sysctl -w vm.nr_hugepages=1024"));
+    let few = only(|f| f.memory.huge = vec![pages(0, 300, 100)]);
+    assert_eq!(few.mend, "echo 456 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+    let far = only(|f| f.memory.huge = vec![pages(1, 512, 512)]);
+    assert_eq!((far.subject, far.level), ("hugepages-node", Level::Warning));
+    let used = |f: &mut Facts| {
+        f.memory.huge = vec![pages(0, 300, 0)];
+        f.switches = vec![(7, Program::Sluice)];
+    };
+    assert!(found(used).is_empty());
+    let chosen = |f: &mut Facts| {
+        f.memory.huge.clear();
+        f.other_config.insert("dpdk-extra".to_owned(), "--no-huge -m 512".to_owned());
+    };
+    assert!(found(chosen).is_empty());
+    let mount = |f: &mut Facts| {
+        f.interfaces.push(port("v0", "dpdkvhostuserclient"));
+        f.memory.mounts.clear();
+    };
+    assert_eq!(only(mount).subject, "hugepage-mount");
+}
+
+#[test]
+fn other_memory() {
+    let locked = only(|f| f.memory.memlock = Some(8 << 20));
+    assert_eq!((locked.subject, locked.mend.as_str()), ("memlock", "ulimit -l unlimited"));
+    assert_eq!(only(|f| f.memory.swap_used = 4096).subject, "swap");
+    let thp = only(|f| f.memory.transparent = Some("always".to_owned()));
+    assert!(!needs_care(&[thp]));
+}
+
+fn mask(text: &str) -> impl Fn(&mut Facts) {
+    let text = text.to_owned();
+    move |f| {
+        f.other_config.insert("pmd-cpu-mask".to_owned(), text.clone());
+    }
+}
+
+#[test]
+fn cores() {
+    let all = found(mask("f"));
+    let subjects: Vec<_> = all.iter().map(|f| f.subject).collect();
+    assert_eq!(subjects, ["pmd-cpu-mask", "isolation"]);
+    assert!(all[0].mend.ends_with("other_config:pmd-cpu-mask=0xe"));
+    assert!(all[1].mend.ends_with("other_config:pmd-cpu-mask=0xa"));
+    let far = only(mask("8"));
+    assert_eq!(far.subject, "pmd-numa");
+    assert!(far.mend.ends_with("=0x9"), "{}", far.mend);
+    assert_eq!(found(mask("0x1x"))[0].subject, "pmd-cpu-mask");
+    let slow = only(|f| {
+        f.cores.governors = BTreeMap::from([("powersave".to_owned(), BTreeSet::from([1]))]);
+    });
+    assert_eq!(slow.mend, "cpupower frequency-set -g performance");
+    assert_eq!(only(|f| f.cores.invariant_tsc = Some(false)).subject, "tsc");
+    assert_eq!(only(|f| f.cores.isolated.clear()).level, Level::Advice);
+}
+
+#[test]
+fn devices() {
+    let driver = |driver: Option<&'static str>| {
+        move |f: &mut Facts| {
+            if let Some(pci) = &mut f.interfaces[0].pci {
+                pci.driver = driver.map(str::to_owned);
+            }
+        }
+    };
+    assert_eq!(only(driver(Some("ixgbe"))).mend, "dpdk-devbind.py --bind=vfio-pci 0000:01:00.0");
+    assert_eq!(only(driver(None)).subject, "driver");
+    assert!(found(driver(Some("mlx5_core"))).is_empty());
+    let gone =
+        only(|f| f.interfaces[0].pci = Some(Pci { address: "0000:09:00.0".to_owned(), ..Pci::default() }));
+    assert_eq!((gone.subject, gone.level), ("pci", Level::Problem));
+    assert_eq!(only(|f| f.drivers.vfio_pci = false).mend, "modprobe vfio-pci");
+    assert_eq!(only(|f| f.drivers.iommu = false).level, Level::Problem);
+    assert_eq!(only(|f| f.drivers.tun = false).subject, "tun");
+    let veth = only(|f| {
+        let mut veth = port("v1", "afxdp-nonpmd");
+        veth.driver = Some("veth".to_owned());
+        veth.tx_checksum_offload = Some(true);
+        f.interfaces.push(veth);
+    });
+    assert_eq!(veth.subject, "veth-offload");
+}
+
+#[test]
+fn configuration() {
+    let off = found(|f| _ = f.other_config.remove("dpdk-init"));
+    assert_eq!((off[0].subject, off.len()), ("dpdk-init", 1));
+    assert_eq!(
+        only(|f| f.interfaces[1].error = Some("no".to_owned())).mend,
+        "sluice vsctl list Interface br0"
+    );
+    assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).mend, "mkdir -p /x");
+    let other = only(|f| f.switches = vec![(5, Program::OpenVswitch)]);
+    assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Warning));
+    let both = only(|f| f.switches = vec![(5, Program::OpenVswitch), (6, Program::Sluice)]);
+    assert_eq!(both.level, Level::Problem);
+    let idle = Setting { text: "t".to_owned(), mend: "m".to_owned(), is_wrong: false };
+    assert_eq!(only(|f| f.settings = vec![idle.clone()]).level, Level::Advice);
+}
