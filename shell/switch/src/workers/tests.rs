@@ -163,3 +163,31 @@ fn new_tx_queues_and_old_ones_dropped() {
     bed.wait_for_packets(1);
     bed.finish(1);
 }
+
+#[test]
+fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
+    let mut bed = bed(QUEUES);
+    let busy = worker_of(CoreId(1));
+    for queue in 0..QUEUES as u16 {
+        bed.workers.send((IN, QueueId(queue)), busy, true);
+    }
+    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
+    let balance = Settings { on: true, load: 50, ..Settings::default() };
+    let mut now = Millis(0);
+    let mut minute = |bed: &mut Bed| {
+        for _ in 0..12 {
+            // Every interval has some turns.
+            bed.wait_for_packets(QUEUES);
+            now = now + Millis::from_secs(5);
+            bed.workers.tick(&bed.datapath, now);
+            bed.workers.reconfigure(&bed.datapath);
+        }
+        QUEUES - bed.workers.rxqs(busy).count()
+    };
+    assert_eq!((minute(&mut bed), minute(&mut bed)), (0, 0));
+    bed.workers.configure(&Polling { balance, ..polling });
+    assert_eq!(minute(&mut bed), 0);
+    assert!((0..30).any(|_| minute(&mut bed) > 0));
+    bed.wait_for_packets(QUEUES);
+    bed.finish(QUEUES);
+}

@@ -1,0 +1,62 @@
+"""Poll threads: what is recorded of their turns, and by which tx queues they send."""
+import re
+
+from lib import dpdk, lab
+
+
+def started(s, *ports):
+    """Starts a switch that sends what port 1 brings to port 2."""
+    s.start()
+    s.secure_bridge("br0")
+    s.add("br0", *ports)
+    s.flows("br0", "in_port=1,actions=output:2")
+    return s
+
+
+def null(name, number, **options):
+    arguments = "net_null%d" % number + ("" if number == 1 else ",no-rx=1")
+    return name, number, "dpdk", {"dpdk-devargs": arguments, **options}
+
+
+def perf(s, *args):
+    return s.appctl("dpif-netdev/pmd-perf-show", *args)
+
+
+def test_turns_are_recorded_while_somebody_wants_to_know():
+    """pmd-perf-metrics: histograms and histories of a busy thread while it is on, none of them when it is off."""
+    dpdk.need()
+    s = started(dpdk.Switch(), null("in", 1), null("out", 2))
+    lab.wait_until(lambda: re.search(r"Tx packets: +[1-9]", perf(s)), "packets are sent")
+    assert "Histograms" not in perf(s)
+    s.vsctl("set", "open_vswitch", ".", "other_config:pmd-perf-metrics=true")
+    mean = r"cycles/upcall +\n +([1-9]\d+) +([1-9]\d*\.\d{5}) "
+    lab.wait_until(lambda: re.search(mean, perf(s)), "turns are recorded")
+    text = perf(s, "-nh", "-it", "3", "-ms", "2")
+    assert "Histograms" not in text
+    turns = re.search(r"\n   iter .*\n((?: .*\n){3})", text)[1].split("\n")
+    numbers = [int(line.split()[0]) for line in turns if line]
+    assert numbers == list(range(numbers[0], numbers[0] - 3, -1)) and len(text.split("\n   ms ")[1].splitlines()) == 3, text
+    s.appctl("dpif-netdev/pmd-perf-log-set", "on", "-us", "0")
+    lab.wait_until(lambda: "Suspicious iteration (Excessive total cycles)" in s.log(), "turns are told")
+    s.appctl("dpif-netdev/pmd-perf-log-set", "off")
+    s.vsctl("set", "open_vswitch", ".", "other_config:pmd-perf-metrics=false")
+    assert "Histograms" not in perf(s)
+
+
+def test_tx_queues_are_taken_where_there_are_too_few():
+    """A device with one tx queue is shared by two poll threads; one with enough gives each its own."""
+    dpdk.need()
+    s = dpdk.Switch()
+    s.other_config["pmd-cpu-mask"] = "0x3"
+    started(s, null("in", 1, n_rxq="2"), ("out", 2, "dpdk", {"dpdk-devargs": "net_pcap2,tx_pcap=/dev/null"}))
+
+    def queues():
+        text = s.appctl("dpif-netdev/pmd-txq-show")
+        return {m[1]: (m[2], m[3]) for m in re.finditer(r"port: (\S+) .* mode: (\w+)\n((?:  .*\n)*)", text)}
+
+    lab.wait_until(lambda: queues()["out"] == ("xps", "  queue-id:  0  pmd core_id 0, pmd core_id 1\n"), "both send")
+    mode, users = queues()["in"]
+    assert mode == "static" and users.splitlines()[1:] == ["  queue-id:  1  pmd core_id 0", "  queue-id:  2  pmd core_id 1"]
+    # Who sends no more lets go.
+    s.flows("br0", "priority=0,actions=drop")
+    lab.wait_until(lambda: queues()["out"] == ("xps", ""), "nobody has the queue")
