@@ -1,4 +1,4 @@
-"""Poll threads: what is recorded of their turns, and by which tx queues they send."""
+"""Poll threads: what is recorded of their turns, by which tx queues they send, and devices that are down."""
 import re
 
 from lib import dpdk, lab
@@ -60,3 +60,30 @@ def test_tx_queues_are_taken_where_there_are_too_few():
     # Who sends no more lets go.
     s.flows("br0", "priority=0,actions=drop")
     lab.wait_until(lambda: queues()["out"] == ("xps", ""), "nobody has the queue")
+
+
+def test_a_device_that_is_down_brings_and_takes_nothing():
+    """mod-port down: a device whose driver has no link to take down is silent all the same, and speaks again when up."""
+    dpdk.need()
+    s = started(dpdk.Switch(), null("in", 1), null("out", 2))
+
+    def counted(port, what):
+        return s.books("br0", port)[what]
+
+    def moves(port, what):
+        before = counted(port, what)
+        lab.wait_until(lambda: counted(port, what) > before, "%s of %s grows" % (what, port))
+
+    def stands(port, what):
+        before = counted(port, what)
+        return before == [counted(port, what) for _ in range(3)][-1]
+
+    moves("out", "tx")
+    s.ofctl("-OOpenFlow13", "mod-port", "br0", "out", "down")
+    lab.wait_until(lambda: stands("out", "tx"), "nothing is sent")
+    s.ofctl("-OOpenFlow13", "mod-port", "br0", "out", "up")
+    moves("out", "tx")
+    s.ofctl("-OOpenFlow13", "mod-port", "br0", "in", "down")
+    lab.wait_until(lambda: stands("in", "rx"), "nothing is received")
+    s.ofctl("-OOpenFlow13", "mod-port", "br0", "in", "up")
+    moves("in", "rx")

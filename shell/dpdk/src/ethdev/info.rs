@@ -3,6 +3,7 @@
 use super::{DeviceError, Ethdev, check};
 use dpdk_sys as sys;
 use std::ffi::{CStr, c_char};
+use std::sync::atomic::Ordering;
 
 /// Bounds of a queue's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,7 +165,8 @@ impl Ethdev {
         }
     }
 
-    /// Takes the link up or down. `Ok(false)`: the driver cannot.
+    /// Takes the link up or down. `Ok(false)`: the driver cannot. A device that is down brings and sends nothing, whatever
+    /// its driver does.
     pub fn set_link(&self, up: bool) -> Result<bool, DeviceError> {
         // SAFETY: the port is ours.
         let code = unsafe {
@@ -173,10 +175,12 @@ impl Ethdev {
                 false => sys::rte_eth_dev_set_link_down(self.port()),
             }
         };
-        match code {
-            code if code == -libc::ENOTSUP => Ok(false),
-            code => check("link change error", code).map(|_| true),
+        let can = code != -libc::ENOTSUP;
+        if can {
+            check("link change error", code)?;
         }
+        self.plug.up.store(up, Ordering::Relaxed);
+        Ok(can)
     }
 
     /// Its pause frames; `None`: the driver knows of none.

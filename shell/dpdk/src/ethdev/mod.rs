@@ -31,6 +31,7 @@ use stats::OwnCounters;
 use std::ffi::CString;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::NumaId;
@@ -93,7 +94,16 @@ pub(crate) struct Plug {
     pub(crate) port: u16,
     /// The words by which we made it; `None`: it was there.
     attached: Option<String>,
+    /// The administrator wants it up. Many a driver cannot take its link down: queues look here.
+    up: AtomicBool,
     pub(crate) counters: OwnCounters,
+}
+
+impl Plug {
+    #[inline]
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Plug {
@@ -235,7 +245,7 @@ impl Ethdev {
         if attached.is_some() {
             log::say(Level::Info, &format!("Device '{devargs}' attached to DPDK"));
         }
-        let plug = Plug { port, attached, counters: OwnCounters::default() };
+        let plug = Plug { port, attached, up: AtomicBool::new(true), counters: OwnCounters::default() };
         Ok(Ethdev { plug: Arc::new(plug), running: None })
     }
 

@@ -27,6 +27,9 @@ impl EthRx {
 impl RxQueue for EthRx {
     #[inline]
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
+        if !self.running.plug.is_up() {
+            return RxResult::default();
+        }
         let (port, queue) = (self.running.plug.port, self.queue);
         // SAFETY: the device runs as long as `running` is held, and this queue is polled only through `self`.
         let (n, lost) = unsafe {
@@ -139,6 +142,11 @@ impl EthTx {
 impl TxQueue for EthTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
+        if !self.running.plug.is_up() {
+            result.dropped = frames.len() as u32;
+            self.running.plug.counters.count_tx_lost(&result);
+            return result;
+        }
         let longest = self.running.max_len;
         let simple = |f: &Frame| mbuf::is_ours(f) && !f.is_undone() && f.len() <= longest;
         if frames.iter().all(simple) {
