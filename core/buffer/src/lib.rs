@@ -151,7 +151,7 @@ const RETURNS: usize = 32;
 
 impl Returns {
     /// Frees `buffer` now or with others. `Err`: it has no source.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
         let Some(source) = buffer.source else { return Err(buffer) };
         if self.handles.len() >= RETURNS || !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
@@ -164,6 +164,7 @@ impl Returns {
     }
 
     /// Frees what waits.
+    #[inline(never)]
     pub fn flush(&mut self) {
         if let Some(source) = self.source
             && !self.handles.is_empty()

@@ -43,7 +43,8 @@ pub struct Batch {
     pub found: [u32; BATCH],
     /// How deep they were parsed.
     pub depth: Depth,
-    /// All have the same key: the megaflows of the port look at nothing but the port.
+    /// All have the same key, as far as the megaflows of the port look: at nothing but the port, or at nothing in which
+    /// these packets differ.
     pub alike: bool,
     /// The packets that the control half is to be asked about.
     pub missed: Vec<Miss>,

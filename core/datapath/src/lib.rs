@@ -70,6 +70,8 @@ pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
 #[cfg(test)]
+mod kind_tests;
+#[cfg(test)]
 mod park_tests;
 #[cfg(test)]
 mod steering_tests;

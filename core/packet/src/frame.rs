@@ -221,9 +221,18 @@ impl FramePool {
     }
 
     /// Gives a buffer back. That of a device goes there at the next [`FramePool::flush`] at the latest.
-    #[inline]
+    ///
+    /// Inlined, it looks at two words of the frame where that is; called, the frame would first be moved.
+    #[inline(always)]
     pub fn free(&mut self, frame: Frame) {
-        let Err(buffer) = self.returns.push(frame.buffer) else { return };
+        if let Err(buffer) = self.returns.push(frame.buffer) {
+            self.keep(buffer);
+        }
+    }
+
+    /// Takes back a buffer of the switch's own.
+    #[inline(never)]
+    fn keep(&mut self, buffer: Buffer) {
         match buffer.size() {
             BUFFER if self.free.len() < self.keep => self.free.push(buffer),
             BUFFER_LARGE if self.free_large.len() < KEEP_LARGE => self.free_large.push(buffer),

@@ -75,6 +75,9 @@ const L2_BITS: Line = [0xffff, u64::MAX, u64::MAX, 0, 0, 0, 0, 0x0000_ffff_ffff_
 const L3_BITS: Line = [0, 0, 0, u64::MAX, 0xffff_ffff, 0, 0, 0];
 const L4_BITS: Line = [0, 0, 0, 0, 0xffff_ffff_0000_0000, 0, 0, 0xffff_0000_0000_0000];
 
+/// Bits of the line that packets of one kind have in common: metadata, VLAN tags, Ethernet type, fragment bits.
+pub const KIND_BITS: Line = [u64::MAX, 0xffff, 0xffff, 0, 0xff, u64::MAX, u64::MAX, 0x0000_ffff_ffff_ffff];
+
 impl KeyMask {
     /// Every bit of the line; with `wide`, of the rest too.
     pub fn exact(wide: bool) -> KeyMask {
@@ -110,6 +113,11 @@ impl KeyMask {
         } else {
             Depth::Port
         }
+    }
+
+    /// Nothing but [`KIND_BITS`] counts.
+    pub fn is_by_kind(&self) -> bool {
+        self.ext.is_empty() && self.line.iter().zip(KIND_BITS).all(|(m, kind)| m & !kind == 0)
     }
 
     /// Hash of the bits of a key that count.

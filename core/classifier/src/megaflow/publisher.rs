@@ -47,11 +47,13 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
 
     fn publish(&self, in_port: u32, subtables: Vec<Arc<Subtable>>) {
         let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
+        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind());
         let mut all = Vec::clone(&self.contexts.load());
         if all.len() <= in_port as usize {
             all.resize(in_port as usize + 1, None);
         }
-        all[in_port as usize] = (!subtables.is_empty()).then(|| Arc::new(Context { subtables, depth }));
+        all[in_port as usize] =
+            (!subtables.is_empty()).then(|| Arc::new(Context { subtables, depth, by_kind }));
         self.contexts.store(Arc::new(all));
     }
 

@@ -44,12 +44,19 @@ impl<P> Megaflow<P> {
 pub struct Context {
     pub(super) subtables: Vec<Arc<Subtable>>,
     pub(super) depth: Depth,
+    pub(super) by_kind: bool,
 }
 
 impl Context {
     /// How deep packets of this port must be parsed.
     pub fn depth(&self) -> Depth {
         self.depth
+    }
+
+    /// No megaflow looks at more of a packet than its kind: VLAN tags, Ethernet type, fragment bits
+    /// ([`KIND_BITS`](super::key::KIND_BITS)). Packets of one kind are the same to all of them.
+    pub fn is_by_kind(&self) -> bool {
+        self.by_kind
     }
 
     /// The subtables, the one with most hits first.

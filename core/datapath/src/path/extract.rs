@@ -16,8 +16,8 @@ use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
 /// How many packets ahead to prefetch.
 const AHEAD: usize = 6;
 
-/// Fills keys and flags of the batch.
-pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
+/// Fills keys and flags of the batch. `by_kind`: the port's megaflows tell no more than kinds of packets apart.
+pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     let n = batch.len();
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
@@ -27,6 +27,12 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
         return;
     }
     batch.frames.iter().take(AHEAD).for_each(prefetch);
+    if by_kind && depth >= Depth::L3 && batch.own.is_empty() && one_kind(batch) {
+        let (base, tags) = (metadata(&batch.common), batch.common.tags());
+        fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
+        batch.alike = true;
+        return;
+    }
     match depth {
         Depth::Wide => {
             batch.widen();
@@ -45,6 +51,20 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth) {
             (batch.lines[i], batch.tcp_flags[i]) = line(frame.bytes(), batch.meta(i), depth);
         }),
     }
+}
+
+/// All packets are of the kind that most are (see [`Plain`]); then their TCP flags are filled.
+fn one_kind(batch: &mut Batch) -> bool {
+    let frames = batch.frames.iter().take(BATCH).zip(&mut batch.tcp_flags).enumerate();
+    for (i, (frame, tcp_flags)) in frames {
+        batch.frames.get(i + AHEAD).into_iter().for_each(prefetch);
+        let Some(plain) = Plain::of(frame.bytes()) else { return false };
+        *tcp_flags = match plain.proto() {
+            ipproto::TCP => Tcp::parse_checked(plain.payload).map_or(0, |(tcp, _)| tcp.flags()),
+            _ => 0,
+        };
+    }
+    true
 }
 
 fn prefetch(frame: &Frame) {
@@ -124,36 +144,53 @@ fn word<const AT: usize>(head: &[u8; 34]) -> u64 {
     u64::from_be_bytes(out)
 }
 
+/// An Ethernet frame without tags, of IPv4 without options that is not a fragment: what most packets are.
+struct Plain<'a> {
+    head: &'a [u8; 34],
+    /// Type, version and length, TOS, total length, identification.
+    second: u64,
+    /// Fragment bits, TTL, protocol, checksum, half of the source.
+    third: u64,
+    payload: &'a [u8],
+}
+
+impl<'a> Plain<'a> {
+    /// `None`: it is another.
+    #[inline(always)]
+    fn of(data: &'a [u8]) -> Option<Plain<'a>> {
+        const IPV4_NO_OPTIONS: u64 = 0x0800_45;
+        let head: &[u8; 34] = data.first_chunk()?;
+        let (second, third) = (word::<12>(head), word::<20>(head));
+        let end = 14 + (second >> 16 & 0xffff) as usize;
+        let plain = second >> 40 == IPV4_NO_OPTIONS
+            && third >> 48 & 0x3fff == 0
+            && (34..=data.len()).contains(&end)
+            && data.len() - end <= usize::from(u16::MAX);
+        plain.then(|| Plain { head, second, third, payload: &data[34..end] })
+    }
+
+    #[inline(always)]
+    fn proto(&self) -> u8 {
+        (self.third >> 32) as u8
+    }
+}
+
 struct Parse<'l> {
     line: &'l mut Line,
     tcp_flags: u16,
 }
 
 impl Parse<'_> {
-    /// An Ethernet frame without tags, of IPv4 without options that is not a fragment: what most packets are. `None`,
-    /// and nothing done: it is another, or not to be looked into so deep.
+    /// A plain packet. `None`, and nothing done: it is another, or not to be looked into so deep.
     #[inline(always)]
     fn plain(&mut self, data: &[u8], depth: Depth) -> Option<()> {
-        const IPV4_NO_OPTIONS: u64 = 0x0800_45;
-        let head: &[u8; 34] = data.first_chunk()?;
-        // Type, version and length, TOS, total length, identification.
-        let second = word::<12>(head);
-        // Fragment bits, TTL, protocol, checksum, half of the source.
-        let third = word::<20>(head);
-        let end = 14 + (second >> 16 & 0xffff) as usize;
-        let plain = second >> 40 == IPV4_NO_OPTIONS
-            && third >> 48 & 0x3fff == 0
-            && (34..=data.len()).contains(&end)
-            && data.len() - end <= usize::from(u16::MAX)
-            && depth >= Depth::L3;
-        if !plain {
-            return None;
-        }
+        let packet = Plain::of(data).filter(|_| depth >= Depth::L3)?;
+        let Plain { head, second, third, payload } = packet;
         self.line[1] = word::<0>(head) & !0xffff | 0x0800;
         self.line[2] = word::<6>(head) & !0xffff;
         self.line[3] = word::<26>(head);
         self.line[4] = third >> 8 & 0xff00_0000 | second >> 16 & 0xff_0000 | third >> 32 & 0xff00;
-        self.l4((third >> 32) as u8, Fragment::No, &data[34..end], depth);
+        self.l4(packet.proto(), Fragment::No, payload, depth);
         Some(())
     }
 

@@ -38,7 +38,8 @@ pub(crate) fn run(
     if n == 0 {
         return;
     }
-    extract::stage(&mut engine.batch, context.map_or(Depth::Port, |c| c.depth()));
+    let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
+    extract::stage(&mut engine.batch, depth, by_kind);
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);

@@ -29,7 +29,7 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
             Some(port) => burst(engine, &port, &mut frames),
             None => engine.tally.drop(DropReason::InvalidPort, frames.len() as u64),
         }
-        frames.drain(..).for_each(|f| engine.pool.free(f));
+        engine.pool.free_all(&mut frames);
     }
     engine.outputs[no as usize] = frames;
 }

@@ -59,17 +59,45 @@ impl Counters {
     /// Counts a packet that went through.
     #[inline]
     pub fn packet(&self, bytes: &[u8]) {
-        self.classes[class(bytes.len())].add(1);
-        self.bytes.add(bytes.len() as u64);
-        if bytes.first().is_some_and(|b| b & 1 != 0) {
-            self.group(bytes);
-        }
+        let mut run = Run::default();
+        run.packet(bytes, self);
+        run.end(self);
     }
 
     #[cold]
     fn group(&self, bytes: &[u8]) {
         let all = bytes.get(..6).is_some_and(|a| a == [0xff; 6]);
         if all { self.broadcast.add(1) } else { self.multicast.add(1) }
+    }
+}
+
+/// Packets that go through one after the other: those of the same length are counted by one addition.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    len: usize,
+    packets: u64,
+}
+
+impl Run {
+    /// Counts a packet, now or at the end.
+    #[inline]
+    pub fn packet(&mut self, bytes: &[u8], counters: &Counters) {
+        if bytes.len() != self.len {
+            self.end(counters);
+            self.len = bytes.len();
+        }
+        self.packets += 1;
+        if bytes.first().is_some_and(|b| b & 1 != 0) {
+            counters.group(bytes);
+        }
+    }
+
+    /// Counts what was not counted yet.
+    #[inline]
+    pub fn end(&mut self, counters: &Counters) {
+        let packets = std::mem::take(&mut self.packets);
+        counters.classes[class(self.len)].add(packets);
+        counters.bytes.add(packets * self.len as u64);
     }
 }
 
@@ -171,11 +199,16 @@ mod tests {
         a.packet(&[0xff; 60]);
         a.packet(&[1; 64]);
         b.packet(&[2; 1500]);
+        let mut run = Run::default();
+        [60, 60, 1500, 60].iter().for_each(|len| run.packet(&vec![0xff; *len], &b));
+        run.end(&b);
+        let before = books.by_pair()[1].clone();
+        assert_eq!((before.classes[0], before.classes[6], before.broadcast), (4, 2, 5));
         drop(a);
         for _ in 0..2 {
             let sums = books.by_pair();
-            assert_eq!((sums.len(), sums[0].packets(), sums[1].packets()), (2, 0, 3));
-            assert_eq!((sums[1].bytes, sums[1].broadcast, sums[1].multicast), (1624, 1, 1));
+            assert_eq!((sums.len(), sums[0].packets(), sums[1].packets()), (2, 0, 7));
+            assert_eq!((sums[1].bytes, sums[1].broadcast, sums[1].multicast), (3304, 5, 1));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The queues of a guest's port, as workers have them.
 
-use super::counters::{Books, Counters};
+use super::counters::{Books, Counters, Run};
 use dpdk::vhost::{FromGuest, Sending, ToGuest};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -35,8 +35,10 @@ impl RxQueue for VhostRx {
         }
         let before = out.len();
         let got = source.receive(max, pool, out);
-        for frame in &out[before..] {
-            self.counters.packet(frame.bytes());
+        if got.packets > 0 {
+            let mut run = Run::default();
+            out[before..].iter().for_each(|frame| run.packet(frame.bytes(), &self.counters));
+            run.end(&self.counters);
         }
         if got.refused > 0 {
             self.counters.dropped.add(got.refused as u64);
@@ -150,11 +152,13 @@ impl Burst<'_> {
     #[inline]
     fn flush(&mut self, sending: &mut Sending<'_, '_>) {
         let (counters, result) = (self.counters, &mut self.result);
+        let mut run = Run::default();
         let unsent = sending.flush(|bytes| {
-            counters.packet(bytes);
+            run.packet(bytes, counters);
             result.sent += 1;
             result.sent_bytes += bytes.len() as u64;
         });
+        run.end(counters);
         if unsent > 0 {
             self.result.dropped += unsent as u32;
             counters.full.add(unsent as u64);
