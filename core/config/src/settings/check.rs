@@ -171,6 +171,9 @@ impl Checker {
             let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
             return (!is_default).then_some(Problem::NoEffect(why));
         }
+        if let Effect::Elsewhere(_) = setting.effect {
+            return None;
+        }
         setting.fault(value).map(|fault| problem(setting, &fault))
     }
 }

@@ -40,7 +40,7 @@ pub const OTHERS: &[Setting] = &[
         .none("a target's form says it")
         .doc("What it is for."),
     controller("connection_mode")
-        .choice(&["in-band", "out-of-band"], "")
+        .choice(&["in-band", "out-of-band"], "out-of-band")
         .none(NO_IN_BAND)
         .doc("Whether it is reached through the bridge itself."),
     controller("controller_queue_size")
@@ -61,7 +61,7 @@ pub const OTHERS: &[Setting] = &[
         .doc("The DSCP of the connection."),
     manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
     manager("connection_mode")
-        .choice(&["in-band", "out-of-band"], "")
+        .choice(&["in-band", "out-of-band"], "out-of-band")
         .none(NO_IN_BAND)
         .doc("How it is reached."),
     manager("max_backoff")

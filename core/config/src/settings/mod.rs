@@ -34,6 +34,8 @@ pub enum Effect {
     Partly(&'static str),
     /// Nothing; why.
     None(&'static str),
+    /// Another program obeys; which.
+    Elsewhere(&'static str),
 }
 
 /// When a change is obeyed.
@@ -182,6 +184,11 @@ impl Setting {
 
     const fn partly(mut self, what: &'static str) -> Setting {
         self.effect = Effect::Partly(what);
+        self
+    }
+
+    const fn elsewhere(mut self, who: &'static str) -> Setting {
+        self.effect = Effect::Elsewhere(who);
         self
     }
 

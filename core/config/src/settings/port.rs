@@ -47,10 +47,13 @@ pub const OTHERS: &[Setting] = &[
     column("bond_updelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as up."),
     column("bond_downdelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as down."),
     column("bond_fake_iface").flag(false).none(NO_BONDS).doc("Makes a device of the bond's name."),
-    column("mac").text("").none("Open vSwitch does not read it either").doc("An address for the port."),
+    column("mac")
+        .text("")
+        .elsewhere("no program: Open vSwitch does not read it either")
+        .doc("An address for the port."),
     column("fake_bridge")
         .flag(false)
-        .none("read by ovs-vsctl")
+        .elsewhere("ovs-vsctl")
         .doc("Tools show the port as a bridge of its own."),
     oc("bond-hash-basis").int(0, I32, 0).none(NO_BONDS).doc("Varies the hash that shares traffic."),
     oc("lb-output-action").flag(false).none(NO_BONDS).doc("Balances in the datapath."),
@@ -91,5 +94,5 @@ pub const OTHERS: &[Setting] = &[
         .doc("Tries rapid spanning tree with an old neighbour again."),
     oc("mcast-snooping-flood").flag(false).none(NO_SNOOPING).doc("Floods multicast to the port."),
     oc("mcast-snooping-flood-reports").flag(false).none(NO_SNOOPING).doc("Floods reports to the port."),
-    oc("transient").flag(false).none("read by ovs-ctl").doc("The port is removed when the host starts."),
+    oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
 ];

@@ -134,14 +134,8 @@ pub const OTHERS: &[Setting] = &[
         .none("column statistics is not written")
         .doc("Writes load, memory and processes of the host to column statistics."),
     oc("ct-size").text("").none("connections are not tracked").doc("The size of connection tables."),
-    oc("private_key").text("a file").none("read by ovs-monitor-ipsec").doc("The key for IPsec tunnels."),
-    oc("certificate")
-        .text("a file")
-        .none("read by ovs-monitor-ipsec")
-        .doc("The certificate for IPsec tunnels."),
-    oc("ca_cert").text("a file").none("read by ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
-    oc("ipsec_skb_mark")
-        .text("VALUE[/MASK]")
-        .none("read by ovs-monitor-ipsec")
-        .doc("Marks packets for IPsec."),
+    oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The key for IPsec tunnels."),
+    oc("certificate").text("a file").elsewhere("ovs-monitor-ipsec").doc("The certificate for IPsec tunnels."),
+    oc("ca_cert").text("a file").elsewhere("ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),
+    oc("ipsec_skb_mark").text("VALUE[/MASK]").elsewhere("ovs-monitor-ipsec").doc("Marks packets for IPsec."),
 ];

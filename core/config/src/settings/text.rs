@@ -3,12 +3,13 @@
 use super::{Effect, Setting, When, all};
 
 impl Effect {
-    /// `yes`, `partly: …` or `none: …`.
+    /// `yes`, `partly: …`, `none: …` or `in …`.
     pub fn text(&self) -> String {
         match self {
             Effect::Full => "yes".to_owned(),
             Effect::Partly(what) => format!("partly: {what}"),
             Effect::None(why) => format!("none: {why}"),
+            Effect::Elsewhere(who) => format!("in {who}"),
         }
     }
 }
@@ -41,7 +42,7 @@ pub fn plain(setting: &Setting) -> String {
         text.push_str(&format!("; default {default}"));
     }
     text.push_str(&format!("\n    effect {}", setting.effect.text()));
-    if !matches!(setting.effect, Effect::None(_)) {
+    if matches!(setting.effect, Effect::Full | Effect::Partly(_)) {
         text.push_str(&format!("; {}", setting.when.text()));
     }
     text.push('\n');
@@ -72,7 +73,8 @@ pub fn markdown() -> String {
             ));
         }
         let kinds = if s.kinds.is_empty() { String::new() } else { format!(" ({})", s.kinds.join(", ")) };
-        let change = if matches!(s.effect, Effect::None(_)) { "" } else { s.when.text() };
+        let obeyed = matches!(s.effect, Effect::Full | Effect::Partly(_));
+        let change = if obeyed { s.when.text() } else { "" };
         let cells = [
             format!("`{}`{kinds}", s.name()),
             s.range(),
