@@ -146,7 +146,7 @@ pub struct Returns {
     handles: Vec<Handle>,
 }
 
-/// So many wait at most.
+/// So many together are freed at once: what the other port of a pair receives next finds buffers that are still hot.
 const RETURNS: usize = 32;
 
 impl Returns {
@@ -154,12 +154,15 @@ impl Returns {
     #[inline(always)]
     pub fn push(&mut self, buffer: Buffer) -> Result<(), Buffer> {
         let Some(source) = buffer.source else { return Err(buffer) };
-        if self.handles.len() >= RETURNS || !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
+        if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
             self.flush();
             self.source = Some(source);
         }
         self.handles.push(buffer.handle);
         std::mem::forget(buffer);
+        if self.handles.len() >= RETURNS {
+            self.flush();
+        }
         Ok(())
     }
 
