@@ -98,8 +98,10 @@ fn start(words: Vec<String>, sink: Sink) -> Result<(), String> {
         let up = result.is_ok();
         let _ = tell.send(result);
         // The environment takes it for alive as long as it is up.
-        while up {
-            std::thread::park();
+        if up {
+            loop {
+                std::thread::park();
+            }
         }
     };
     let thread = std::thread::Builder::new().name("dpdk-main".to_owned()).spawn(main_lcore);

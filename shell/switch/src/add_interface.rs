@@ -257,14 +257,15 @@ fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
 /// The kernel has a device `name` with number `ifindex`. If the device of the port of that name is gone, this one takes
 /// its place, as when a container comes back; the port keeps its numbers.
 pub(crate) fn replace(switch: &mut Switch, name: &str, ifindex: u32) {
-    let of = |b: &mut Bridge| b.port_named_mut(name).is_some_and(|p| lacks_device(p, ifindex));
+    // The bridge's own port is made by us.
+    let of =
+        |b: &mut Bridge| b.name != name && b.port_named_mut(name).is_some_and(|p| lacks_device(p, ifindex));
     let Some(bridge) = switch.bridges.values_mut().find_map(|b| of(b).then(|| b.name.clone())) else {
         return;
     };
     let desired = switch.applied.clone();
     let Some((config, _, interface)) = wanted(&desired, &bridge, name) else { return };
     let kind = config.datapath_type.as_str();
-    // The bridge's own port is made by us: it has no namesakes.
     let opened = device(switch, kind, &interface.kind, interface, false);
     let Some(port) = switch.bridges.get_mut(&bridge).and_then(|b| b.port_named_mut(name)) else { return };
     let Some(backer) = switch.backers.get_mut(kind) else { return };
