@@ -26,6 +26,13 @@ impl Mac {
         self.0[0] & 1 != 0
     }
 
+    /// Nobody assigned it: the local bit is set, or it is one of the range that Open vSwitch made up addresses from
+    /// (00:23:20, last three bytes at or above 80:00:00).
+    pub fn is_local(self) -> bool {
+        let [a, b, c, d, ..] = self.0;
+        a & 2 != 0 || [a, b, c, d & 0x80] == [0x00, 0x23, 0x20, 0x80]
+    }
+
     /// As the low 48 bits of a number.
     pub fn to_u64(self) -> u64 {
         self.0.iter().fold(0, |n, &b| n << 8 | u64::from(b))

@@ -5,7 +5,7 @@
 //! cannot be repeated, and one that goes wrong badly would end the process: see `rehearsal`.
 
 use crate::args::{self, Arguments, Machine};
-use crate::log::{self, Level, Note, Sink};
+use crate::log::{self, Level, Note, Sink, Speaker};
 use crate::rehearsal;
 use crate::settings::{self, Settings};
 use dpdk_sys as sys;
@@ -65,17 +65,18 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     if STARTED.swap(true, Ordering::AcqRel) {
         return Err(EalError("it was tried before in this process".to_owned()));
     }
-    let tell = |notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(n.level, &n.text));
+    let tell =
+        |who: Speaker, notes: Vec<Note>| notes.iter().for_each(|n| (options.sink)(who, n.level, &n.text));
     let Arguments { words, notes } = Arguments::new(&options.program, &options.config, &Machine::look());
-    tell(notes);
-    (options.sink)(Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
+    tell(Speaker::Environment, notes);
+    (options.sink)(Speaker::Environment, Level::Info, &format!("EAL ARGS: {}", words.join(" ")));
     if args::is_secondary(&words) {
         return Err(EalError("a secondary process of DPDK cannot be a switch".to_owned()));
     }
     rehearse(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
     start(words, options.sink).map_err(EalError)?;
-    tell(notes);
+    tell(Speaker::Ports, notes);
     settings::put_in_force(settings);
     INITIALIZED.store(true, Ordering::Release);
     Ok(())
@@ -85,7 +86,7 @@ fn rehearse(words: &[String], sink: Sink) -> Result<(), String> {
     let outcome = rehearsal::rehearse(words, LIMIT);
     // A good start logs the same again.
     if outcome.failure.is_some() {
-        outcome.lines.iter().for_each(|(level, line)| sink(*level, line));
+        outcome.lines.iter().for_each(|(level, line)| sink(Speaker::Environment, *level, line));
     }
     outcome.failure.map_or(Ok(()), Err)
 }

@@ -61,8 +61,17 @@ pub struct Note {
     pub text: String,
 }
 
+/// Who speaks: Open vSwitch logs the two under modules of their own, which scripts name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// DPDK itself, and what we tell about its start.
+    Environment,
+    /// Our ports on it.
+    Ports,
+}
+
 /// Where lines go. It must not call DPDK.
-pub type Sink = fn(Level, &str);
+pub type Sink = fn(Speaker, Level, &str);
 
 /// So many grave lines are kept.
 const KEPT: usize = 3;
@@ -85,10 +94,10 @@ pub(crate) fn divert(sink: Sink) {
     }
 }
 
-/// A line of ours, from whatever thread.
+/// A line of ours about ports, from whatever thread.
 pub fn say(level: Level, text: &str) {
     if let Some(sink) = SINK.get() {
-        sink(level, text);
+        sink(Speaker::Ports, level, text);
     }
 }
 
@@ -122,7 +131,7 @@ unsafe extern "C" fn write(_: *mut c_void, text: *const c_char, n: usize) -> isi
             keep(&mut GRAVE.lock().unwrap_or_else(PoisonError::into_inner), line);
         }
         if let Some(sink) = SINK.get() {
-            sink(level, line);
+            sink(Speaker::Environment, level, line);
         }
     }
     n as isize

@@ -36,7 +36,7 @@ fn play(program: Option<&String>, words: &[String]) -> ExitCode {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-    log::divert(|level, line| eprintln!("<{}>{line}", level as u8));
+    log::divert(|_, level, line| eprintln!("<{}>{line}", level as u8));
     let words: Vec<String> = program.into_iter().chain(words).cloned().collect();
     if let Err(text) = eal::bring_up(&words) {
         // Grave lines are out already.

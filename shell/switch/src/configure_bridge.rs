@@ -184,8 +184,9 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
 
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
-/// The address is `other_config:hwaddr`, or the lowest of its ports' own, or that of its local device. The datapath id
-/// is `other_config:datapath-id`, or that address.
+/// The address is `other_config:hwaddr`, or the lowest of its ports' that somebody assigned, or the one that the bridge's
+/// row gives: addresses that were made up come and go with their devices, and controllers know a bridge by its datapath
+/// id, which is `other_config:datapath-id`, or that address.
 pub(crate) fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
     let usable = |m: &Mac| !m.is_multicast() && *m != Mac::default();
@@ -197,10 +198,9 @@ pub(crate) fn pick_addresses(bridge: &mut Bridge) {
         .values()
         .filter(|p| p.ofport != OfPort::LOCAL && p.kind != "internal" && p.number().is_some())
         .map(|p| p.mac())
-        .filter(usable)
+        .filter(|m| usable(m) && !m.is_local())
         .min();
-    let local = bridge.ports.get(&OfPort::LOCAL).map(|p| p.mac()).filter(usable);
-    let mac = asked.filter(usable).or(of_ports).or(local).unwrap_or_default();
+    let mac = asked.filter(usable).or(of_ports).unwrap_or_else(|| address_of_row(bridge.config.uuid));
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
     if id != bridge.datapath_id {
@@ -208,6 +208,17 @@ pub(crate) fn pick_addresses(bridge: &mut Bridge) {
         runtime::info!(LOG, "bridge {}: using datapath ID {id:016x}", bridge.name);
         bridge.conns.reconnect_all();
     }
+}
+
+/// The address of a bridge that has no better one: it stays over restarts, and is the one that Open vSwitch makes of the
+/// row, which takes the UUID as words of the machine, and its bytes as they lie in memory.
+fn address_of_row(row: ovsdb::Uuid) -> Mac {
+    let bytes = row.as_bytes();
+    let [a, b, c, d, e, f, g, h, ..] = *bytes;
+    let words =
+        [u32::from_be_bytes([a, b, c, d]).to_ne_bytes(), u32::from_be_bytes([e, f, g, h]).to_ne_bytes()];
+    let [[a, b, c, d], [e, f, ..]] = words;
+    Mac([a & !1 | 2, b, c, d, e, f])
 }
 
 fn set_address(bridge: &mut Bridge, mac: Mac) {
@@ -221,5 +232,21 @@ fn set_address(bridge: &mut Bridge, mac: Mac) {
     }
     if let Ok(facts) = netdev.facts() {
         port.facts = Some(facts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_row_is_a_local_one_and_keeps_to_its_words() {
+        let mac = address_of_row(ovsdb::Uuid::from_u128(0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00));
+        assert!(mac.is_local() && !mac.is_multicast());
+        if cfg!(target_endian = "little") {
+            assert_eq!(mac, Mac([0x46, 0x33, 0x22, 0x11, 0x88, 0x77]));
+        }
+        assert!(!Mac([0x00, 0x23, 0x20, 0x7f, 0, 0]).is_local());
+        assert!(Mac([0x00, 0x23, 0x20, 0x80, 0, 0]).is_local());
     }
 }

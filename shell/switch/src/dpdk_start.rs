@@ -16,6 +16,7 @@ use runtime::{Module, RateLimit};
 pub use dpdk::rehearsal::run_if_child;
 
 static LOG: Module = Module::new("dpdk");
+static PORTS: Module = Module::new("netdev_dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
 /// What became of DPDK.
@@ -96,9 +97,9 @@ fn asked_for(desired: &Desired) -> bool {
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("try")
 }
 
-/// Logs a line of DPDK's. On any thread.
-fn log_line(level: dpdk::log::Level, line: &str) {
-    use dpdk::log::Level as Theirs;
+/// Logs a line of DPDK's, or of our ports on it. On any thread.
+fn log_line(who: dpdk::log::Speaker, level: dpdk::log::Level, line: &str) {
+    use dpdk::log::{Level as Theirs, Speaker};
     let level = match level {
         Theirs::Emergency | Theirs::Alert | Theirs::Critical => Level::Emer,
         Theirs::Error => Level::Err,
@@ -106,5 +107,8 @@ fn log_line(level: dpdk::log::Level, line: &str) {
         Theirs::Notice | Theirs::Info => Level::Info,
         Theirs::Debug => Level::Dbg,
     };
-    runtime::log_rl!(LOG, LIMIT, level, "{line}");
+    match who {
+        Speaker::Environment => runtime::log_rl!(LOG, LIMIT, level, "{line}"),
+        Speaker::Ports => runtime::log_at!(PORTS, level, "{line}"),
+    }
 }

@@ -3,7 +3,7 @@
 //! Nothing is read while a request waits for its answer or an answer for its reader: the
 //! kernel's buffers then hold the client up, and our memory stays bounded.
 
-use crate::format::{Format, Reply};
+use crate::format::{Format, Reply, ended};
 use ovsdb::json::quoted;
 use ovsdb::{Json, Message, Splitter};
 use runtime::log::{Level, Module};
@@ -146,7 +146,7 @@ impl Conn {
         let Some(id) = self.pending.take() else { return };
         let (what, body) = match answer {
             Ok(reply) => ("success", reply.encode(self.format)),
-            Err(text) => ("error", quoted(text)),
+            Err(text) => ("error", quoted(&ended(text))),
         };
         runtime::debug!(LOG, "replying with {what}, id={id}: \"{body}\"");
         let message = match answer {

@@ -2,6 +2,7 @@
 
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
+use std::borrow::Cow;
 
 /// What a client wants to get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,13 +58,21 @@ impl Reply {
     /// As the text of a JSON value.
     pub(crate) fn encode(&self, format: Format) -> String {
         match (self, format) {
-            (Reply::Text(text), Format::Text) => quoted(text),
+            (Reply::Text(text), Format::Text) => quoted(&ended(text)),
             (Reply::Text(text), Format::Json) => {
                 format!("{{\"reply\":{},\"reply-format\":\"plain\"}}", quoted(text))
             }
             (Reply::Json(json), Format::Json) => sorted_string(json),
             (Reply::Json(json), Format::Text) => quoted(&sorted_string(json)),
         }
+    }
+}
+
+/// Text that ends its last line: clients of Open vSwitch before 3.5 print what they get and no more.
+pub(crate) fn ended(text: &str) -> Cow<'_, str> {
+    match text.is_empty() || text.ends_with('\n') {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{text}\n")),
     }
 }
 

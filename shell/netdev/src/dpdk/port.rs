@@ -209,7 +209,10 @@ impl Netdev for Dpdk {
             mempool: mempool.map_err(|e| self.failed(&e))?,
         };
         let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
-        started.map_err(|e| self.failed(&e))
+        started.map_err(|e| self.failed(&e))?;
+        // The start brings the link up: no event of the network.
+        self.link = self.device.as_ref().map(Ethdev::link).unwrap_or_default();
+        Ok(())
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         let queues = self.device.as_mut().map(Ethdev::rx_queues).unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
 use config::settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
+use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
 use dpdk::vhost::{Role, Socket, SocketError};
 use packet::queue::{RxQueue, TxQueue};
@@ -113,6 +114,11 @@ impl Vhost {
             NetdevError::plain(&what)
         };
         self.socket = Some(Socket::open(wanted, Role::Client).map_err(failed)?);
+        let told = format!(
+            "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
+            self.name
+        );
+        log::say(Level::Info, &told);
         if let Some(dir) = path::missing_directory(wanted) {
             let what = format!("{}: directory '{dir}' of vhost-server-path does not exist yet", self.name);
             return Err(NetdevError::plain(&what));
@@ -131,7 +137,10 @@ fn listen(name: &str) -> Result<Socket, NetdevError> {
     let refused =
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
-    Socket::open(at, Role::Server).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))
+    let socket =
+        Socket::open(at, Role::Server).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
+    log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
+    Ok(socket)
 }
 
 /// A whole number of the options within bounds; what is none, or outside of them, counts as absent.

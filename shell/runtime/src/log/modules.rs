@@ -1,4 +1,4 @@
-//! Module names of Open vSwitch 3.7.1's `vlog/list`, so that `vlog/set` accepts what scripts
+//! Module names of Open vSwitch 3.7.1's `vlog/list`, and `netdev_dpdk` of builds with DPDK, so that `vlog/set` accepts what scripts
 //! name whether or not that part of ours has logged yet.
 
 /// Sorted by name.
@@ -54,6 +54,7 @@ pub(super) const KNOWN: &[&str] = &[
     "meta_flow",
     "native_tnl",
     "netdev",
+    "netdev_dpdk",
     "netdev_dummy",
     "netdev_linux",
     "netdev_vport",

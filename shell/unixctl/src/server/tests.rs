@@ -46,7 +46,7 @@ fn own_commands_and_refusals() {
     assert!(ask(&mut s, &mut c, "list-commands", json!([])).contains("fdb/show                bridge"));
     assert_eq!(
         ask(&mut s, &mut c, "fdb/show", json!([])),
-        r#"{"error":"\"fdb/show\" command requires at least 1 arguments","id":0,"result":null}"#
+        r#"{"error":"\"fdb/show\" command requires at least 1 arguments\n","id":0,"result":null}"#
     );
     assert!(ask(&mut s, &mut c, "fdb/show", json!([1])).contains("has non-string argument"));
     assert!(ask(&mut s, &mut c, "vlog/list", json!([])).contains("is not a valid command"));
@@ -84,7 +84,7 @@ fn answers_may_be_late_but_stay_in_order() {
     assert_eq!(received(&mut c), "WouldBlock");
     s.reply(requests[0].id, Err("no".into()));
     s.reply(requests[0].id, Err("twice".into()));
-    assert_eq!(received(&mut c), r#"{"error":"no","id":1,"result":null}"#);
+    assert_eq!(received(&mut c), r#"{"error":"no\n","id":1,"result":null}"#);
     s.run();
     assert!(received(&mut c).starts_with(r#"{"error":null,"id":2,"result":"sluiced"#));
 }
