@@ -41,7 +41,7 @@ fn own_commands_and_refusals() {
     let mut c = raw(&mut s);
     assert_eq!(
         ask(&mut s, &mut c, "version", json!([])),
-        r#"{"error":null,"id":0,"result":"sluiced (Open vSwitch) 3.7.1"}"#
+        r#"{"error":null,"id":0,"result":"sluiced (Open vSwitch) 3.7.1\n"}"#
     );
     assert!(ask(&mut s, &mut c, "list-commands", json!([])).contains("fdb/show                bridge"));
     assert_eq!(
@@ -125,8 +125,8 @@ fn client_and_server_over_a_file() {
     let (reply, at) = (large.clone(), path.clone());
     let client = std::thread::spawn(move || {
         let mut c = Client::connect(&at, Some(Duration::from_secs(20))).unwrap();
-        assert_eq!(c.call("version", &[]).unwrap(), Ok(json!("v")));
-        assert_eq!(c.call("fdb/show", &["br0".into()]).unwrap(), Ok(json!(large)));
+        assert_eq!(c.call("version", &[]).unwrap(), Ok(json!("v\n")));
+        assert_eq!(c.call("fdb/show", &["br0".into()]).unwrap(), Ok(json!(format!("{large}\n"))));
     });
     let l = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
     while !client.is_finished() {
