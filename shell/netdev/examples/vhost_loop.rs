@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         program: "vhost_loop".to_owned(),
         config,
         rundir: std::env::temp_dir(),
-        sink: |level, text| {
+        sink: |_, level, text| {
             if level <= dpdk::log::Level::Warning {
                 eprintln!("{text}");
             }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             [("dpdk-extra", words), ("per-port-memory", "true")].map(|(k, v)| (k.to_owned(), v.to_owned())),
         ),
         rundir: std::env::temp_dir(),
-        sink: |level, line| eprintln!("{level:?}: {line}"),
+        sink: |_, level, line| eprintln!("{level:?}: {line}"),
     };
     if let Err(why) = eal::init(&options) {
         println!("skipped: DPDK does not start here: {why}");
