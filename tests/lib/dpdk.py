@@ -16,7 +16,6 @@ from lib import lab
 
 STOCK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 LONG = bool(os.environ.get("TEST_LONG"))
-# For a guest in QEMU: without huge pages the rings' news does not reach it, whichever switch it is.
 HUGE = "--no-pci --in-memory --no-telemetry"
 EAL = "--no-pci --no-huge --legacy-mem --no-shconf -m %d --no-telemetry"
 
@@ -138,6 +137,19 @@ class Switch(lab.Switch):
     def moved(self, bridge, name, since):
         now = self.books(bridge, name)
         return {k: now[k] - since.get(k, 0) for k in now}
+
+    def settle(self):
+        """Waits until the datapath's books are balanced: every packet went out or is counted as dropped."""
+        if not self.ours:
+            return
+
+        def balanced():
+            self.text = self.appctl("dpif/show-books")
+            return re.search(r"parked: 0\n", self.text) and re.search(r"on their way: 0\n", self.text)
+        try:
+            lab.wait_until(balanced, "the books balance")
+        except AssertionError as e:
+            raise AssertionError("%s\n%s" % (e, self.text)) from None
 
     def status(self, what):
         """A line of /proc/PID/status in kB: VmRSS, HugetlbPages."""

@@ -28,14 +28,7 @@ def carrier(guest):
 def test_a_linux_guest():
     """Linux pings and runs iperf3 both ways through its port; after kill -9 and after a restart of the switch it goes on."""
     lab.need_root()
-    with dpdk.huge_pages(512):
-        serve_a_guest()
-
-
-def serve_a_guest():
-    s = dpdk.Switch(eal=dpdk.HUGE)
-    s.other_config["dpdk-socket-mem"] = "256"
-    s.start()
+    s = dpdk.Switch().start()
     host = lab.Namespace("10.9.0.1/24")
     if not s.ours:
         # The stock switch passes a device's half-made checksums on.

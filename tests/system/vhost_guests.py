@@ -21,9 +21,8 @@ def balance(switch, guest, before, what):
     guest.drain()
     sent = guest.stats()
     for i, port in enumerate(("v0", "v1")):
-        # A port whose guest has just come is polled a little later.
         lab.wait_until(lambda: switch.moved("br0", port, before[port])["rx"] == sent[i]["tx"],
-                       "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent), 15)
+                       "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent))
     sent, pairs = guest.drain(), []
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
         a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
@@ -39,7 +38,7 @@ def balance(switch, guest, before, what):
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
     """Forwards until both ports have got more than before, on a busy machine more than once; the books as of then."""
-    for _ in range(10):
+    for _ in range(4):
         guest.burst(mode, 0.15, first)
         moved = balance(switch, guest, before, what)
         if all(now[1] > then[1] + 32 for now, then in zip(moved, since)):
@@ -70,6 +69,7 @@ def test_every_packet_is_accounted_for():
             flooded = until_moved(s, guest, before, what + ", flood", "txonly", "")
             until_moved(s, guest, before, what + ", circles", "io", "tx_first", flooded)
         guest.quit()
+        s.settle()
     s.alive()
 
 
@@ -122,6 +122,7 @@ def test_kills_under_load():
         seen = now
     lives.do("stop")
     balance(s, lives, before, "after the kills")
+    s.settle()
     # What came from the dead: every packet of theirs went to the sink, which swallows all.
     dead = s.flow_packets("br0", "in_port=3") + s.flow_packets("br0", "in_port=4")
     sink = s.books("br0", "sink")
@@ -145,5 +146,6 @@ def test_guests_that_come_back():
         until_moved(s, guest, before, "turn %d, %d queues, %s" % (turn, queues, ring), "io", "tx_first")
         # Every third one has no time to say good-bye.
         guest.kill() if turn % 3 == 2 else guest.quit()
-        lab.wait_until(lambda: "disconnected" in s.vsctl("get", "interface", "v0", "status"), "v0 is disconnected", 15)
+        lab.wait_until(lambda: "disconnected" in s.vsctl("get", "interface", "v0", "status"), "v0 is disconnected")
+    s.settle()
     s.alive()

@@ -8,7 +8,7 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
     Command { name, usage, min_args: min, max_args: max, listed: true }
 }
 
-/// For tests: it is there, and `list-commands` does not say so.
+/// Of our own, or for tests: it is there, and `list-commands` does not say so.
 const fn hidden(name: &'static str, args: usize) -> Command {
     Command { name, usage: "", min_args: args, max_args: args, listed: false }
 }
@@ -112,6 +112,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("dpif/offload/show", "", 0, 0),
     c("dpif/set-dp-features", "[--force] bridge [feature [value]]", 1, 4),
     c("dpif/show", "", 0, 0),
+    hidden("dpif/show-books", 0),
     c("dpif/show-dp-features", "bridge", 1, 1),
     c("exit", "[--cleanup]", 0, 1),
     c("fdb/add", "bridge port vlan mac", 4, 4),

@@ -120,6 +120,9 @@ pub trait Netdev: Send {
     fn change_seq(&self) -> u64 {
         0
     }
+    /// Looks whether its state changed, where nothing tells of that: called now and then. What it finds shows in
+    /// `change_seq`.
+    fn look(&mut self) {}
     /// The memory pool of its packets, as `netdev-dpdk/get-mempool-info` shows it, empty while it has none; `None` for a
     /// device that is not DPDK's.
     fn mempool_info(&self) -> Option<String> {

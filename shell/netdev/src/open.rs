@@ -8,6 +8,7 @@ use crate::error::NetdevError;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
+use dpdk::vhost::Notify;
 use std::collections::BTreeMap;
 
 /// Which dummies there are (`--enable-dummy`).
@@ -53,12 +54,19 @@ pub struct Netdevs {
     dummy: DummyLevel,
     dummies_made: u32,
     dummies: Vec<DummyHandle>,
+    notify: Notify,
 }
 
 impl Netdevs {
     /// With the dummies of this level.
     pub fn new(dummy: DummyLevel) -> Netdevs {
         Netdevs { dummy, ..Netdevs::default() }
+    }
+
+    /// Devices opened from now on call this, from threads of theirs, when [`Netdev::change_seq`] or
+    /// [`Netdev::needs_restart`] may have changed by itself: a guest came, say. It must be quick and wait for nobody.
+    pub fn set_notify(&mut self, call: impl Fn() + Send + Sync + 'static) {
+        self.notify = Notify::new(call);
     }
 
     fn class(&self, kind: &str) -> Option<Class> {
@@ -106,7 +114,7 @@ impl Netdevs {
             Some(Class::System) => Box::new(System::open(name, kind)?),
             Some(Class::Afxdp) => Box::new(Afxdp::open(name, kind, options)?),
             Some(Class::Tap) => Box::new(Tap::open(name, kind)?),
-            Some(Class::Vhost) => Box::new(Vhost::open(name, kind)?),
+            Some(Class::Vhost) => Box::new(Vhost::open(name, kind, &self.notify)?),
             // Without its options there is no device.
             Some(Class::Dpdk) => return Ok((Box::new(Dpdk::open(name, kind, options)?), None)),
             Some(Class::Dummy) => {

@@ -47,8 +47,8 @@ pub struct Backer {
     pub dirty: bool,
     /// Published since the last sweep: megaflows may be wrong.
     pub stale: bool,
-    /// Devices whose last restart failed, and when the next may be tried.
-    pub retry: BTreeMap<PortNo, Millis>,
+    /// Devices whose last restart failed: when the next may be tried, and the `change_seq` that it left.
+    pub retry: BTreeMap<PortNo, (Millis, u64)>,
     /// Not before then.
     pub next_sweep: Millis,
     /// Most megaflows ever seen.

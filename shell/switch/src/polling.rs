@@ -21,8 +21,8 @@ use units::{Millis, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
 
-/// A device that failed to restart, and still asks for it, is left in peace for so long: waiting for it to stop takes the
-/// main loop's time.
+/// A device that failed to restart, and still asks for it, is left in peace for so long, unless it changes: waiting for it
+/// to stop takes the main loop's time.
 const RETRY: Millis = Millis(1000);
 
 /// Reads the settings. What does not fit together is told, and not obeyed.
@@ -131,13 +131,14 @@ fn restart(
     if backer.workers.is_due() {
         netdev.set_senders(backer.workers.senders(false));
     }
-    if !netdev.needs_restart() || backer.retry.get(&number).is_some_and(|at| now < *at) {
+    let in_peace = |&(at, seq): &(Millis, u64)| now < at && netdev.change_seq() == seq;
+    if !netdev.needs_restart() || backer.retry.get(&number).is_some_and(in_peace) {
         return None;
     }
     let result = backer.restart(number, netdev).map_err(|e| e.to_string());
     backer.retry.remove(&number);
     if let Err(text) = &result {
-        backer.retry.insert(number, now + RETRY);
+        backer.retry.insert(number, (now + RETRY, netdev.change_seq()));
         runtime::err!(LOG, "Failed to set interface {} new configuration: {text}", netdev.name());
     }
     Some(result)

@@ -21,6 +21,8 @@ static LOG: Module = Module::new("bridge");
 const EXPIRY_INTERVAL: Millis = Millis(1000);
 /// Megaflows are looked at for idleness this often.
 const IDLE_INTERVAL: Millis = Millis(500);
+/// Devices that do not tell of their links are looked at this often.
+const LOOK_INTERVAL: Millis = Millis(1000);
 /// States that nothing announces (how long a controller has been connected) are written this often.
 const STATUS_INTERVAL: Millis = Millis(1000);
 /// In dummy mode the workers are polled at most this many times before something else gets its turn: two dummies
@@ -134,10 +136,19 @@ impl Switch {
         }
     }
 
-    /// Dummies have streams to serve and change without the kernel's knowledge.
+    /// Dummies have streams to serve; guests and cards change without the kernel's knowledge.
     fn run_devices(&mut self, now: Millis) {
         for dummy in self.netdevs.dummies() {
             dummy.run(now);
+        }
+        if now.since(self.last.looks) >= LOOK_INTERVAL {
+            self.last.looks = now;
+            let ports = self.bridges.values_mut().flat_map(|b| b.ports.values_mut());
+            for port in ports {
+                if let crate::port::Backing::Device { netdev, .. } = &mut port.backing {
+                    netdev.look();
+                }
+            }
         }
         let changed = |p: &crate::port::BridgePort| match &p.backing {
             crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,

@@ -84,6 +84,8 @@ pub struct Periodic {
     pub expiry: Millis,
     /// Folding statistics, expiring megaflows.
     pub idle: Millis,
+    /// Looking at devices' links.
+    pub looks: Millis,
     /// Writing statistics to the database.
     pub statistics: Millis,
     /// Writing states to the database.
@@ -99,9 +101,12 @@ impl Switch {
         let db = DbClient::new(&options.database, now)?;
         let kernel = options.dummy != DummyLevel::OverrideAll;
         let links = kernel.then(LinkMonitor::open).and_then(Result::ok);
+        let mut netdevs = Netdevs::new(options.dummy);
+        let bell = waker.clone();
+        netdevs.set_notify(move || bell.wake());
         let uname = rustix::system::uname();
         Ok(Switch {
-            netdevs: Netdevs::new(options.dummy),
+            netdevs,
             clock,
             waker,
             bridges: BTreeMap::new(),

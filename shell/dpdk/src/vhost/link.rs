@@ -4,6 +4,7 @@
 //! rings. The main thread compares [`Link::seq`]. Workers read where to send, one word per burst.
 
 use super::gate::Door;
+use super::notify::Notify;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,10 +53,11 @@ pub(super) struct Link {
     map: [AtomicU16; MAX_PAIRS],
     /// Held while `map` is made anew: the library's threads and the main thread do that.
     mapping: Mutex<()>,
+    notify: Notify,
 }
 
 impl Link {
-    pub fn new(path: &str) -> Link {
+    pub fn new(path: &str, notify: Notify) -> Link {
         Link {
             path: path.to_owned(),
             door: Door::new(),
@@ -69,12 +71,14 @@ impl Link {
             to_guest: Bits::default(),
             map: [const { AtomicU16::new(NOWHERE) }; MAX_PAIRS],
             mapping: Mutex::new(()),
+            notify,
         }
     }
 
     /// Something changed that the main thread shows or acts upon.
     pub fn touch(&self) {
         self.seq.fetch_add(1, Ordering::Release);
+        self.notify.tell();
     }
 
     pub fn seq(&self) -> u64 {
@@ -92,7 +96,10 @@ impl Link {
 
     /// The guest has this pair, too.
     pub fn reach_pair(&self, pair: usize) {
-        self.pairs.fetch_max((pair + 1).min(MAX_PAIRS), Ordering::Relaxed);
+        let reached = (pair + 1).min(MAX_PAIRS);
+        if self.pairs.fetch_max(reached, Ordering::Relaxed) < reached {
+            self.touch();
+        }
     }
 
     /// The port has so many queue pairs now.
@@ -161,10 +168,11 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn senders_follow_the_rings_that_are_on() {
-        let link = Link::new("/s");
+        let link = Link::new("/s", Notify::default());
         assert_eq!(link.ring_of(0), None);
         link.set_to_guest(0, true);
         assert_eq!((link.ring_of(0), link.ring_of(7)), (Some(0), Some(0)));
@@ -182,14 +190,20 @@ mod tests {
 
     #[test]
     fn changes_are_told_once() {
-        let link = Link::new("/s");
+        let told = Arc::new(AtomicU64::new(0));
+        let teller = Arc::clone(&told);
+        let notify = Notify::new(move || {
+            teller.fetch_add(1, Ordering::Relaxed);
+        });
+        let link = Link::new("/s", notify);
         let before = link.seq();
         link.set_from_guest(5, true);
         link.set_from_guest(5, true);
         assert_eq!((link.seq(), link.guest_sends(5), link.guest_sends(4)), (before + 1, true, false));
         link.reach_pair(5);
         link.reach_pair(2);
-        assert_eq!(link.pairs(), 6);
+        assert_eq!((link.pairs(), link.seq()), (6, before + 2));
+        assert_eq!(told.load(Ordering::Relaxed), 2);
         link.set_from_guest(MAX_PAIRS, true);
         assert!(!link.guest_sends(MAX_PAIRS));
     }

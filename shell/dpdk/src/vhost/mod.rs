@@ -27,11 +27,13 @@ mod gate;
 mod guard;
 mod link;
 mod lost_memory;
+mod notify;
 mod socket;
 mod to_guest;
 
 pub use from_guest::{FromGuest, Received};
 pub use link::MAX_PAIRS;
+pub use notify::Notify;
 pub use socket::{Guest, Role, Socket, SocketError};
 pub use to_guest::{Sending, ToGuest};
 

@@ -6,6 +6,7 @@ use super::from_guest::FromGuest;
 use super::gate::Pass;
 use super::link::Link;
 use super::lost_memory;
+use super::notify::Notify;
 use super::to_guest::ToGuest;
 use crate::eal;
 use crate::log::{Level, say};
@@ -79,8 +80,9 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Registers `path` and begins to listen there, or to connect. A server's path must not exist.
-    pub fn open(path: &str, role: Role) -> Result<Socket, SocketError> {
+    /// Registers `path` and begins to listen there, or to connect. A server's path must not exist. `notify` is told
+    /// whenever [`Socket::seq`] changes.
+    pub fn open(path: &str, role: Role, notify: Notify) -> Result<Socket, SocketError> {
         if !eal::initialized() {
             return Err(SocketError::NoEnvironment);
         }
@@ -95,7 +97,7 @@ impl Socket {
         if role == Role::Server {
             deprecate();
         }
-        let link = Arc::new(Link::new(path));
+        let link = Arc::new(Link::new(path, notify));
         if !callbacks::add(&link) {
             return Err(SocketError::Taken);
         }
@@ -242,7 +244,7 @@ mod tests {
 
     #[test]
     fn without_the_environment_there_is_no_socket() {
-        let error = Socket::open("/tmp/s", Role::Client).unwrap_err();
+        let error = Socket::open("/tmp/s", Role::Client, Notify::default()).unwrap_err();
         assert_eq!(error.to_string(), "DPDK is not initialized");
     }
 }

@@ -301,6 +301,11 @@ impl Netdev for Dpdk {
     fn change_seq(&self) -> u64 {
         self.seq
     }
+    fn look(&mut self) {
+        if self.device.as_ref().is_some_and(|d| d.link() != self.link) {
+            self.seq += 1;
+        }
+    }
 }
 
 /// What a stopped device sends by: nothing.

@@ -10,7 +10,7 @@ use crate::stats::Stats;
 use config::settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
 use dpdk::log::{self, Level};
 use dpdk::mempool::{Mempool, MempoolWish};
-use dpdk::vhost::{Role, Socket, SocketError};
+use dpdk::vhost::{Notify, Role, Socket, SocketError};
 use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ struct Shape {
 pub struct Vhost {
     name: String,
     role: Role,
+    /// Told when a guest comes, goes, or switches rings.
+    notify: Notify,
     /// `None`: no path was given yet.
     socket: Option<Socket>,
     setting: Arc<Setting>,
@@ -50,14 +52,14 @@ pub struct Vhost {
 
 impl Vhost {
     /// Opens the port `name`. A client's socket comes with its options.
-    pub fn open(name: &str, kind: &str) -> Result<Vhost, NetdevError> {
+    pub fn open(name: &str, kind: &str, notify: &Notify) -> Result<Vhost, NetdevError> {
         let role = if kind == "dpdkvhostuserclient" { Role::Client } else { Role::Server };
         if !dpdk::eal::initialized() {
             return Err(NetdevError::open(name, NetdevError::UNKNOWN_TYPE));
         }
         let socket = match role {
             Role::Client => None,
-            Role::Server => Some(listen(name)?),
+            Role::Server => Some(listen(name, notify.clone())?),
         };
         let setting = Setting {
             mtu: AtomicU32::new(MTU),
@@ -69,6 +71,7 @@ impl Vhost {
         Ok(Vhost {
             name: name.to_owned(),
             role,
+            notify: notify.clone(),
             socket,
             setting: Arc::new(setting),
             pool: None,
@@ -113,7 +116,7 @@ impl Vhost {
             let what = format!("vhost-user device setup failure for device {wanted}: {e}");
             NetdevError::plain(&what)
         };
-        self.socket = Some(Socket::open(wanted, Role::Client).map_err(failed)?);
+        self.socket = Some(Socket::open(wanted, Role::Client, self.notify.clone()).map_err(failed)?);
         let told = format!(
             "vHost User device '{}' created in 'client' mode, using client socket '{wanted}'",
             self.name
@@ -128,7 +131,7 @@ impl Vhost {
 }
 
 /// The socket of a port that makes it.
-fn listen(name: &str) -> Result<Socket, NetdevError> {
+fn listen(name: &str, notify: Notify) -> Result<Socket, NetdevError> {
     if name.contains(['/', '\\']) {
         return Err(NetdevError::open(name, NetdevError::INVALID));
     }
@@ -137,8 +140,8 @@ fn listen(name: &str) -> Result<Socket, NetdevError> {
     let refused =
         |what: String| NetdevError::plain(&format!("could not open network device {name} ({what})"));
     path::make_free(at).map_err(|e| refused(e.to_string()))?;
-    let socket =
-        Socket::open(at, Role::Server).map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
+    let socket = Socket::open(at, Role::Server, notify)
+        .map_err(|e| refused(format!("vhost-user socket {at}: {e}")))?;
     log::say(Level::Info, &format!("Socket {at} created for vhost-user port {name}"));
     Ok(socket)
 }
@@ -326,7 +329,7 @@ mod tests {
 
     #[test]
     fn without_dpdk_the_types_are_not_there() {
-        let error = Vhost::open("v0", "dpdkvhostuserclient").err().unwrap();
+        let error = Vhost::open("v0", "dpdkvhostuserclient", &Notify::default()).err().unwrap();
         assert!(error.to_string().ends_with("(Address family not supported by protocol)"));
     }
 }

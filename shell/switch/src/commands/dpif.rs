@@ -15,6 +15,7 @@ use xlate::BridgeId;
 pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
     match name {
         "dpif/show" => show(switch, format).into(),
+        "dpif/show-books" => super::books::show(switch, format).into(),
         "dpif/dump-dps" => dump_dps(switch).into(),
         "dpif/dump-flows" => dump_flows(switch, args).into(),
         _ => unknown(name),

@@ -5,6 +5,7 @@
 //!
 //! **Thread**: the main loop. All packets that were there before a command have been forwarded before it runs.
 
+mod books;
 mod bridge;
 mod counters;
 mod dpctl;
@@ -116,6 +117,7 @@ const OFFERED: &[&str] = &[
     "dpif/dump-flows",
     "dpif/set-dp-features",
     "dpif/show",
+    "dpif/show-books",
     "dpif/show-dp-features",
     "exit",
     "fdb/add",
