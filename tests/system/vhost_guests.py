@@ -23,6 +23,9 @@ def balance(switch, guest, before, what):
     for i, port in enumerate(("v0", "v1")):
         lab.wait_until(lambda: switch.moved("br0", port, before[port])["rx"] == sent[i]["tx"],
                        "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent))
+    # What waits for the control half is on its way still.
+    for out, back in (("v0", "v1"), ("v1", "v0")):
+        lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
     sent, pairs = guest.drain(), []
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
         a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
@@ -34,6 +37,12 @@ def balance(switch, guest, before, what):
         assert b["tx"] == sent[1 - i]["rx"], facts
         pairs.append((sent[i]["tx"], b["tx"], b["tx_drop"]))
     return pairs
+
+
+def left(switch, before, out, back):
+    """How many packets that came by one port have neither left by the other nor been dropped there."""
+    b = switch.moved("br0", back, before[back])
+    return switch.moved("br0", out, before[out])["rx"] - b["tx"] - b["tx_drop"]
 
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
