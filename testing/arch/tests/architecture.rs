@@ -1,15 +1,12 @@
 //! The dependency arrows of the workspace are those of `arch.toml`, and no others.
 
+use arch::root;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use toml::Table;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
 
 fn arch() -> Table {
     std::fs::read_to_string(root().join("arch.toml")).unwrap().parse().unwrap()

@@ -1,27 +1,13 @@
 //! The table of settings (core/config/src/settings) and the code agree.
 
+use arch::{root, rust_files};
 use config::settings;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The crates that read the database's settings.
 const READERS: [&str; 5] =
     ["core/config/src", "shell/switch/src", "shell/netdev/src", "shell/dpdk/src", "bin/sluiced/src"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
-
-fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            rust_files(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
 
 /// The code that reads settings, without the table itself and without unit tests.
 fn readers() -> BTreeMap<PathBuf, String> {

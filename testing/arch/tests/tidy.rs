@@ -1,6 +1,7 @@
 //! House rules that a reader of one file cannot see broken.
 
-use std::path::{Path, PathBuf};
+use arch::{root, rust_files};
+use std::path::PathBuf;
 
 /// Code lines a file may have, tests not counted.
 const LINES_MAX: usize = 600;
@@ -16,21 +17,6 @@ const IMPURE: [&str; 8] = [
     "std::env::",
     "std::process",
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf()
-}
-
-fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            rust_files(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
 
 fn sources(folders: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
