@@ -7,15 +7,12 @@ use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Page};
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
-use runtime::{Clock, Dirs, Module};
+use runtime::{Clock, Dirs};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use unixctl::{Client, Format};
-
-static FATAL_SIGNAL: Module = Module::new("fatal_signal");
-const SIGALRM: i32 = 14;
 
 const OPTIONS: [Opt; 7] = [
     opt("target", Some('t'), Takes::Value)
@@ -98,10 +95,7 @@ pub fn complain(name: &str, failure: Failure) -> ExitCode {
             eprintln!("{name}: {text}");
             ExitCode::from(2)
         }
-        Failure::TimeOut => {
-            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
-            runtime::signals::Signals::die(SIGALRM)
-        }
+        Failure::TimeOut => crate::alarm::ring(),
     }
 }
 

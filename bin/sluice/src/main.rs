@@ -2,6 +2,7 @@
 //!
 //! Under a name of Open vSwitch a tool behaves as the tool of that name, down to its messages.
 
+mod alarm;
 mod appctl;
 mod completion;
 mod db;

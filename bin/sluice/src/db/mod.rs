@@ -16,14 +16,10 @@ mod show_log;
 
 use crate::Call;
 use options::Options;
-use runtime::{Clock, Dirs, Module};
+use runtime::{Clock, Dirs};
 use std::process::ExitCode;
-use std::time::Duration;
 
 pub use commands::page;
-
-static FATAL_SIGNAL: Module = Module::new("fatal_signal");
-const SIGALRM: i32 = 14;
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -91,11 +87,7 @@ pub fn main(call: &Call) -> ExitCode {
     };
     let done = options::settings(parsed, &dirs).map_err(Fail::Says).and_then(|(options, args)| {
         if let Some(limit) = options.timeout {
-            std::thread::spawn(move || {
-                std::thread::sleep(Duration::from_secs(limit.into()));
-                runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
-                runtime::signals::Signals::die(SIGALRM)
-            });
+            crate::alarm::set(limit);
         }
         let command = ("", 0);
         commands::run(Context { options, dirs, name: call.name.clone(), command }, call, &args)

@@ -21,12 +21,8 @@ pub use page::page;
 
 use crate::Call;
 use context::{Context, Fail};
-use runtime::{Clock, Dirs, Module};
+use runtime::{Clock, Dirs};
 use std::process::ExitCode;
-use std::time::Duration;
-
-static FATAL_SIGNAL: Module = Module::new("fatal_signal");
-const SIGALRM: i32 = 14;
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
@@ -64,11 +60,7 @@ fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fai
     }
     let (settings, args) = options::settings(parsed, &dirs)?;
     if let Some(limit) = settings.timeout {
-        std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_secs(limit.into()));
-            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
-            runtime::signals::Signals::die(SIGALRM)
-        });
+        crate::alarm::set(limit);
     }
     let mut cx = Context::new(settings, dirs, call.name.clone());
     commands::run(&mut cx, &args)

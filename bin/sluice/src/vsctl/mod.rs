@@ -43,8 +43,6 @@ use transaction::{Request, Transaction, refusal};
 
 static VSCTL: Module = Module::new("vsctl");
 static OVSDB_IDL: Module = Module::new("ovsdb_idl");
-static FATAL_SIGNAL: Module = Module::new("fatal_signal");
-const SIGALRM: i32 = 14;
 /// The switch took the change up but could not carry it out (`EX_DATAERR`).
 const NOT_SET_UP: u8 = 65;
 
@@ -92,10 +90,7 @@ pub fn main(call: &Call) -> ExitCode {
             eprintln!("{}: {text}", call.name);
             ExitCode::FAILURE
         }
-        Err(End::TimeOut) => {
-            runtime::warn!(FATAL_SIGNAL, "terminating with signal {SIGALRM} (Alarm clock)");
-            runtime::signals::Signals::die(SIGALRM)
-        }
+        Err(End::TimeOut) => crate::alarm::ring(),
     }
 }
 
