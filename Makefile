@@ -4,7 +4,10 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop test test-unit test-system compat build clean install
+.PHONY: run stop test test-unit test-system fuzz compat build clean install
+
+# How long `make fuzz` stays with each target.
+FUZZ_SECONDS ?= 300
 
 build:
 	@scripts/setup build
@@ -36,6 +39,11 @@ test-unit:
 test-system: compat
 	@scripts/setup test
 	tests/run
+
+# Every reader of outside bytes, led by coverage; see docs/fuzzing.md.
+fuzz:
+	@scripts/setup fuzz
+	testing/fuzz/run $(FUZZ_SECONDS)
 
 clean: stop
 	$(CARGO) clean

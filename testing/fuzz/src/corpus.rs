@@ -1,0 +1,22 @@
+//! The inputs that are kept: seeds written by hand, and whatever once made a target fail.
+
+use crate::Target;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of a target's inputs.
+pub fn folder(target: &Target) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
+}
+
+/// Every input of a target with the name of its file, in order of names.
+pub fn inputs(target: &Target) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder(target))? {
+        let entry = entry?;
+        found.push((entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?));
+    }
+    found.sort();
+    Ok(found)
+}

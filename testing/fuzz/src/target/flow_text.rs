@@ -1,0 +1,76 @@
+//! The text of ovs-ofctl(8): flows, groups, packets to be sent; what was parsed is the same when its text is parsed.
+
+use super::same::assert_same;
+use openflow::flow_mod::{FlowCommand, FlowMod};
+use openflow::text::{
+    NoNames, Protocols, actions_text, match_text, parse_actions, parse_flow, parse_flow_line, parse_flow_mod,
+    parse_group_line, parse_packet_out,
+};
+use openflow::{Body, Dialect, Message, Xid, decode, encode};
+use std::str::from_utf8;
+
+/// Lines that people and scripts write are shorter.
+const LEN_MAX: usize = 2048;
+
+/// A line of a file of flows, a filter, an exact flow.
+pub fn flow(data: &[u8]) {
+    let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
+    if let Ok((m, usable)) = parse_flow_line(text, &NoNames) {
+        again(&m);
+        on_wire(&m, usable);
+    }
+    if let Ok(actions) = parse_actions(text, &NoNames) {
+        let out = actions_text(&actions, &NoNames);
+        let back = parse_actions(&out, &NoNames);
+        assert_same(&Ok(actions), &back, || out);
+    }
+    let _ = parse_flow(text, &NoNames);
+    if let Ok((flow, _)) = flow::text::parse_exact_flow(text, &NoNames) {
+        flow::text::flow_text(&flow, &NoNames);
+    }
+}
+
+/// Groups and packet-outs have no text of the same form to come back from; that they are carried is all.
+pub fn group(data: &[u8]) {
+    let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
+    if let Ok((group, usable)) = parse_group_line(text, &NoNames) {
+        written(&Body::GroupMod(group), usable);
+    }
+    if let Ok((packet, usable)) = parse_packet_out(text, &NoNames) {
+        written(&Body::PacketOut(Box::new(packet)), usable);
+    }
+}
+
+fn again(m: &FlowMod) {
+    let head = match_text(&m.matching, m.priority, &NoNames);
+    let text = format!("{head} actions={}", actions_text(&m.actions, &NoNames));
+    let (back, _) =
+        parse_flow_mod(&text, FlowCommand::Add, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
+    assert_same(&m.matching, &back.matching, || text.clone());
+    if !matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) {
+        assert_same(&m.actions, &back.actions, || text);
+    }
+}
+
+/// The match survives every format that is said to carry it.
+fn on_wire(m: &FlowMod, usable: Protocols) {
+    for message in written(&Body::FlowMod(Box::new(m.clone())), usable) {
+        let Body::FlowMod(back) = message.body else { panic!("no flow mod") };
+        assert_same(&m.matching, &back.matching, || format!("{:?}", message.version));
+    }
+}
+
+/// Written in every format that is said to carry it, and read again.
+fn written(body: &Body, usable: Protocols) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for format in usable.each() {
+        let Some(version) = format.versions().newest() else { continue };
+        let dialect = Dialect { flow_mod_table_id: format.has_table_id(), debug_actions: true };
+        let message = Message { extended: format.is_nxm(), ..Message::new(version, Xid(1), body.clone()) };
+        let Ok(frames) = encode(&message, dialect) else { continue };
+        for frame in frames {
+            messages.extend(decode(&frame, dialect));
+        }
+    }
+    messages
+}

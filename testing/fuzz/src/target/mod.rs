@@ -1,0 +1,36 @@
+//! The targets, by subject.
+
+mod control;
+mod flow_text;
+mod json_rpc;
+mod odp_text;
+mod offload;
+mod openflow;
+mod ovsdb_bench;
+mod ovsdb_log;
+mod ovsdb_operations;
+mod packet;
+mod same;
+mod settings;
+
+use crate::Target;
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "control", run: control::run },
+    Target { name: "flow-text", run: flow_text::flow },
+    Target { name: "group-text", run: flow_text::group },
+    Target { name: "json-rpc", run: json_rpc::run },
+    Target { name: "odp-text", run: odp_text::run },
+    Target { name: "offload", run: offload::run },
+    Target { name: "openflow10", run: openflow::v10 },
+    Target { name: "openflow11", run: openflow::v11 },
+    Target { name: "openflow12", run: openflow::v12 },
+    Target { name: "openflow13", run: openflow::v13 },
+    Target { name: "openflow14", run: openflow::v14 },
+    Target { name: "openflow15", run: openflow::v15 },
+    Target { name: "ovsdb-log", run: ovsdb_log::run },
+    Target { name: "ovsdb-operations", run: ovsdb_operations::run },
+    Target { name: "packet", run: packet::run },
+    Target { name: "settings", run: settings::run },
+];

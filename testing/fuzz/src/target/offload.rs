@@ -1,0 +1,28 @@
+//! What a guest or a kernel says is left to do on a frame: the note fits the frame or is refused.
+
+use packet::segment;
+use packet::vnet::{LEN, decode, encode};
+
+/// Two of the largest frames.
+const EMITTED_MAX: usize = 1 << 18;
+
+/// A header, and the frame behind it.
+pub fn run(data: &[u8]) {
+    let Some((header, frame)) = data.split_first_chunk::<LEN>() else { return };
+    let mut frame = frame.to_vec();
+    segment::layout(&frame);
+    segment::find_partial(&frame);
+    let Some(mut offload) = decode(header, &mut frame) else { return };
+    let again = decode(&encode(&offload, &frame), &mut frame);
+    assert_eq!(again, Some(offload));
+    offload.shift(4);
+    offload.shift(-4);
+    let (len, mut packets, mut bytes) = (frame.len(), 0, 0);
+    let done = offload.finish(&mut frame, |packet| {
+        packets += 1;
+        bytes += packet.len();
+        assert!(packet.len() <= len, "a segment is no longer than the whole");
+    });
+    assert_eq!(done.unwrap_or(0), packets);
+    assert!(bytes <= EMITTED_MAX + 120 * len, "{packets} packets of {bytes} bytes from {len}");
+}

@@ -1,0 +1,110 @@
+//! OpenFlow messages: what is decoded comes back from its encoding, can be shown, and can be refused by no other
+//! version with more than an error.
+//!
+//! The first two bytes are made the version and the length those of the input, so that the search is not for a header.
+
+use super::same::assert_same;
+use openflow::text::{NoNames, message_text};
+use openflow::version::Version;
+use openflow::{Body, Continuation, Dialect, Message, decode, encode, next_frame};
+
+/// Beyond this size an input says nothing new.
+const LEN_MAX: usize = 4096;
+
+pub fn v10(data: &[u8]) {
+    message(Version::V10, data);
+}
+
+pub fn v11(data: &[u8]) {
+    message(Version::V11, data);
+}
+
+pub fn v12(data: &[u8]) {
+    message(Version::V12, data);
+}
+
+pub fn v13(data: &[u8]) {
+    message(Version::V13, data);
+}
+
+pub fn v14(data: &[u8]) {
+    message(Version::V14, data);
+}
+
+pub fn v15(data: &[u8]) {
+    message(Version::V15, data);
+}
+
+fn message(version: Version, data: &[u8]) {
+    let Ok(len) = u16::try_from(data.len()) else { return };
+    if data.len() > LEN_MAX {
+        return;
+    }
+    let mut bytes = data.to_vec();
+    if let [v, _, high, low, ..] = bytes.as_mut_slice() {
+        *v = version.wire();
+        [*high, *low] = len.to_be_bytes();
+    }
+    frame(&bytes);
+    for flow_mod_table_id in [false, true] {
+        let dialect = Dialect { flow_mod_table_id, debug_actions: true };
+        if let Ok(message) = decode(&bytes, dialect) {
+            comes_back(&message, dialect);
+            others(&message, dialect);
+        }
+    }
+    message_text(&bytes, &NoNames, 3);
+}
+
+fn frame(bytes: &[u8]) {
+    match next_frame(bytes) {
+        Ok(Some(len)) => assert_eq!(len, bytes.len()),
+        Ok(None) | Err(_) => assert!(bytes.len() < openflow::wire::HEADER),
+    }
+    for version in Version::ALL {
+        if let Ok(continuation) = Continuation::decode(bytes, version, true) {
+            let again = Continuation::decode(&continuation.encode(version), version, true);
+            assert_eq!(again.as_ref(), Ok(&continuation));
+        }
+    }
+}
+
+/// One that is written and read again is the same. Actions and the match of OpenFlow 1.0 may be written in another way
+/// than the one they came in: then what was written is what is written again.
+fn comes_back(message: &Message, dialect: Dialect) {
+    let frames = encode(message, dialect).unwrap_or_else(|e| panic!("{e}: {message:?}"));
+    let [frame] = frames.as_slice() else { return };
+    let again = decode(frame, dialect).unwrap_or_else(|e| panic!("{e}: {message:?}\n{frame:02x?}"));
+    if has_other_forms(&message.body) {
+        let third = encode(&again, dialect).unwrap_or_else(|e| panic!("{e}: {again:?}"));
+        assert_same(&vec![frame], &third.iter().collect(), || format!("{message:?}\n{again:?}"));
+    } else {
+        assert_same(message, &again, || format!("written as {frame:02x?}"));
+    }
+}
+
+fn has_other_forms(body: &Body) -> bool {
+    match body {
+        Body::FlowMod(_) | Body::GroupMod(_) | Body::PacketOut(_) | Body::Resume(_) | Body::BundleAdd(_) => {
+            true
+        }
+        Body::PacketIn(..) | Body::FlowRemoved(_) | Body::FlowStatsRequest(_) | Body::AggregateRequest(_) => {
+            true
+        }
+        Body::FlowStatsReply(_) | Body::GroupDescReply(_) | Body::FlowMonitorReply(_) => true,
+        Body::FlowMonitorRequest(_) | Body::RequestForward(_) => true,
+        _ => false,
+    }
+}
+
+/// The same for another version is written, or refused.
+fn others(message: &Message, dialect: Dialect) {
+    if matches!(message.body, Body::Hello(_)) {
+        return;
+    }
+    for version in Version::ALL {
+        for frame in encode(&Message { version, ..message.clone() }, dialect).into_iter().flatten() {
+            message_text(&frame, &NoNames, 1);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Transactions and monitors as a client asks for them: what is committed is stored and told to others as it is.
+
+use super::ovsdb_bench::{Copy, counter, is_in_snapshot, is_stored, parsed, schema};
+use ovsdb::transaction::execute;
+use ovsdb::{Changes, Commit, Context, Database, Json, Monitor, Outcome, Uuid, monitor};
+use std::str::from_utf8;
+use std::sync::Arc;
+
+const LEN_MAX: usize = 4096;
+/// Requests in one input.
+const LINES_MAX: usize = 16;
+
+/// Each line is the `params` of a `transact` (an array), or of a monitor (an object with `monitor`).
+pub fn run(data: &[u8]) {
+    let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
+    let mut db = Database::new(schema(), Uuid::nil());
+    let mut copy = Copy::new(&db);
+    let mut fresh = counter(0);
+    let mut history = Vec::new();
+    for (number, line) in text.lines().take(LINES_MAX).enumerate() {
+        match serde_json::from_str(line) {
+            Ok(Json::Object(request)) => {
+                monitors(&db, &history, request.get("monitor").unwrap_or(&Json::Null))
+            }
+            Ok(params) => {
+                let Some(commit) = transact(&db, &params, &mut fresh) else { continue };
+                let (before, changes) = (db.clone(), commit.changes.clone());
+                db.apply(commit, Uuid::from_u128(1000 + number as u128));
+                is_stored(&before, &db, &changes);
+                copy.follow(&db, &changes);
+                history.push(changes);
+            }
+            Err(_) => {}
+        }
+    }
+    is_in_snapshot(&db);
+}
+
+fn transact(db: &Database, params: &Json, fresh: &mut dyn FnMut() -> Uuid) -> Option<Commit> {
+    let context = Context {
+        elapsed_ms: 0,
+        owns_lock: &|name| name == "mine",
+        read_only: false,
+        client: Default::default(),
+    };
+    let operations = params.as_array().map_or(0, Vec::len).saturating_sub(1);
+    match execute(db, params, &context, fresh) {
+        Outcome::Ready(prepared) => {
+            assert_eq!(prepared.results.len(), operations);
+            Some(prepared.commit)
+        }
+        Outcome::Failed(results) => {
+            assert!(!results.is_empty());
+            None
+        }
+        Outcome::Blocked { .. } => None,
+    }
+}
+
+fn monitors(db: &Database, history: &[Arc<Changes>], params: &Json) {
+    for version in [monitor::Version::Plain, monitor::Version::Conditional, monitor::Version::Since] {
+        let Ok((mut monitor, first)) = Monitor::create(db, version, params) else { continue };
+        parsed(&first);
+        for changes in history {
+            if let Some(part) = monitor.shared_part(db.schema(), changes) {
+                parsed(&monitor.notification(&part, Uuid::nil()));
+            }
+        }
+        // Only the form is looked at: these are no conditions of a monitor that exists.
+        let _ = monitor.change_conditions(db, params, |_| false);
+    }
+}

@@ -1,0 +1,46 @@
+//! Packets: the fast extraction of the datapath finds what the plain one finds, as deep as it was asked to look.
+
+use classifier::megaflow::convert::line_of;
+use classifier::megaflow::{Depth, Key};
+use datapath::packet::Meta;
+use datapath::path::extract::line;
+use flow::Flow;
+use flow::extract::extract;
+
+/// The first byte says how many VLAN tags are taken off and what kind of packet it is.
+pub fn run(data: &[u8]) {
+    let Some((&mode, data)) = data.split_first() else { return };
+    let packet_type = match mode & 0xc {
+        0x4 => 0x1_0800,
+        0x8 => 0x1_86dd,
+        0xc => 0x1_8847,
+        _ => 0,
+    };
+    let meta = Meta {
+        recirc_id: 7,
+        pkt_mark: 8,
+        ct_state: 1,
+        ct_zone: 2,
+        ct_mark: 3,
+        vlan_limit: mode & 3,
+        packet_type,
+        ..Meta::received(1)
+    };
+    let mut flow = meta.to_flow();
+    let layers = extract(data, meta.tags(), &mut flow);
+    let starts = [layers.l2_5, layers.l3, layers.l4];
+    assert!(
+        starts.into_iter().flatten().is_sorted() && starts.into_iter().flatten().all(|at| at <= data.len())
+    );
+    assert!(layers.l2_pad <= data.len());
+    assert_eq!(Key::from_flow(&Key::from_flow(&flow).to_flow()).line, line_of(&flow));
+
+    assert_eq!(line(data, &meta, Depth::L4).0, line_of(&flow));
+    let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
+    assert_eq!(line(data, &meta, Depth::L3).0, line_of(&l4));
+    let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
+    assert_eq!(line(data, &meta, Depth::L2).0, line_of(&l3));
+    assert_eq!(line(data, &meta, Depth::Port).0, line_of(&meta.to_flow()));
+    flow::text::flow_text(&flow, &flow::text::NoNames);
+    openflow::text::packet_text(data, packet_type);
+}

@@ -1,0 +1,51 @@
+//! Settings in columns of the database: any text has a meaning within the setting's range, or is named as wrong.
+
+use config::bridge::parse_datapath_id;
+use config::settings::check::Checker;
+
+use config::settings::{Fault, Value, all};
+use ovsdb::{Datum, Json, schema};
+use std::collections::BTreeMap;
+use std::str::from_utf8;
+
+const LEN_MAX: usize = 1024;
+
+/// A JSON object of columns with values makes a row; other text is the value of every setting.
+pub fn run(data: &[u8]) {
+    let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
+    match serde_json::from_str(text) {
+        Ok(Json::Object(columns)) => row(&columns),
+        _ => text_of_all(text),
+    }
+}
+
+fn text_of_all(text: &str) {
+    parse_datapath_id(text);
+    for setting in all() {
+        let map = BTreeMap::from([(setting.key.to_owned(), text.to_owned())]);
+        let (number, fault) = (setting.opt_number(&map), setting.fault(text));
+        setting.flag_of(&map);
+        setting.word(&map);
+        if let (Value::Int { min, max, .. }, Some(Fault::Outside(held))) = (setting.value, fault) {
+            assert!((min..=max).contains(&held), "{}: {held}", setting.name());
+            assert_eq!(number, Some(held), "{}", setting.name());
+        }
+    }
+}
+
+fn row(columns: &serde_json::Map<String, Json>) {
+    let schema = schema::open_vswitch();
+    for checker in Checker::of_all_tables() {
+        let Some(table) = schema.table(checker.table()) else { continue };
+        let values: BTreeMap<&str, Datum> = table
+            .columns
+            .iter()
+            .filter_map(|c| {
+                Some((c.name.as_str(), Datum::from_json(columns.get(&c.name)?, &c.ty, None).ok()?))
+            })
+            .collect();
+        for finding in checker.row(|column| values.get(column), |kind| kind == "dummy") {
+            finding.to_string();
+        }
+    }
+}

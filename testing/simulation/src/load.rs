@@ -1,0 +1,116 @@
+//! What queues want, second by second: made from a seed, the same on every machine.
+//!
+//! Queues differ as those of real ports do: their means are log-normal, so that a few carry most. All together want
+//! three quarters of the cores. Each wanders about its mean (a first-order autoregressive process); under `drifting` it
+//! also rises and falls over ten minutes, each queue at a time of its own; under `onoff` it is on and off for 45 s on
+//! average.
+
+/// How many seconds a wave of `drifting` has.
+const WAVE: f64 = 600.0;
+/// Mean seconds on and off.
+const HOLD: f64 = 45.0;
+/// What all queues want together, of the cores.
+const FILL: f64 = 0.75;
+
+/// What becomes of the means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// They stay.
+    Stable,
+    /// They swing slowly.
+    Drifting,
+    /// They jump.
+    OnOff,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 3] = [Kind::Stable, Kind::Drifting, Kind::OnOff];
+
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Stable => "stable",
+            Kind::Drifting => "drifting",
+            Kind::OnOff => "onoff",
+        }
+    }
+}
+
+/// Random numbers: SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let a = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let b = (a ^ (a >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        b ^ (b >> 31)
+    }
+
+    /// From 0 to 1, without 1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Of the standard normal distribution (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// One queue.
+#[derive(Clone, Debug)]
+struct Source {
+    mean: f64,
+    wander: f64,
+    phase: f64,
+    on: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Load {
+    kind: Kind,
+    random: Random,
+    sources: Vec<Source>,
+    second: u64,
+}
+
+impl Load {
+    /// For so many queues and cores.
+    pub fn new(kind: Kind, queues: usize, cores: usize, seed: u64) -> Load {
+        let mut random = Random(seed);
+        let weights: Vec<f64> = (0..queues).map(|_| (1.2 * random.normal()).exp()).collect();
+        let scale = FILL * cores as f64 / weights.iter().sum::<f64>();
+        let source = |(i, weight): (usize, f64)| Source {
+            // No queue is an elephant by itself: that is another question.
+            mean: (weight * scale).min(0.9),
+            wander: 0.0,
+            phase: i as f64 * 0.37,
+            on: true,
+        };
+        Load { kind, random, sources: weights.into_iter().enumerate().map(source).collect(), second: 0 }
+    }
+
+    /// What each queue wants in the next second, in cores.
+    pub fn next(&mut self) -> Vec<f64> {
+        let (kind, random, t) = (self.kind, &mut self.random, self.second as f64);
+        self.second += 1;
+        let wants = |s: &mut Source| {
+            s.wander = 0.98 * s.wander + 0.04 * random.normal();
+            let factor = match kind {
+                Kind::Stable => 1.0,
+                Kind::Drifting => 1.0 + 0.8 * (std::f64::consts::TAU * (t / WAVE + s.phase)).sin(),
+                Kind::OnOff => {
+                    s.on ^= random.uniform() < 1.0 / HOLD;
+                    if s.on { 1.7 } else { 0.15 }
+                }
+            };
+            (s.mean * s.wander.exp() * factor).min(1.0)
+        };
+        self.sources.iter_mut().map(wants).collect()
+    }
+}

@@ -1,0 +1,205 @@
+//! The policies, as the switch runs them: every decision is made by crate `pmd`; here they are told what a poll thread
+//! measures, and obeyed.
+//!
+//! What is measured is what was served: a core that is asked for more than it has serves each of its queues by so much
+//! less. What was not served is dropped, and counted as a device counts it.
+
+use pmd::assign::assign;
+use pmd::balance::{Balancer, Overload, Polling, Settings, try_out};
+use pmd::forecast::{Counted, Forecast};
+use pmd::load::INTERVAL;
+use pmd::plan::{Queue, Seat};
+use pmd::predictive::{HOT, Predictor};
+use pmd::{Algorithm, Core, History, Rxq};
+use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId};
+
+/// Cycles of a second.
+const HZ: f64 = 1e9;
+/// Packets that a core forwards in a second.
+const RATE: f64 = 1e7;
+
+/// Which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Queues are given out once.
+    Once(Algorithm),
+    /// `pmd-auto-lb` of Open vSwitch with its defaults, and this algorithm.
+    Variance(Algorithm),
+    /// `pmd-auto-lb-policy=predictive`.
+    Predictive,
+}
+
+impl Policy {
+    /// Those that are compared.
+    pub const ALL: [Policy; 4] = [
+        Policy::Once(Algorithm::RoundRobin),
+        Policy::Variance(Algorithm::Cycles),
+        Policy::Variance(Algorithm::Group),
+        Policy::Predictive,
+    ];
+
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Once(Algorithm::RoundRobin) => "roundrobin",
+            Policy::Once(_) => "once",
+            Policy::Variance(Algorithm::Group) => "group+variance",
+            Policy::Variance(_) => "cycles+variance",
+            Policy::Predictive => "predictive",
+        }
+    }
+}
+
+/// A queue, as the switch knows it.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    counted: Counted,
+    history: History,
+    forecast: Forecast,
+}
+
+/// A switch that polls.
+pub struct Switch {
+    policy: Policy,
+    cores: Vec<Core>,
+    /// Which core has each queue, by its place.
+    owners: Vec<usize>,
+    queues: Vec<Known>,
+    busy: Vec<History>,
+    busy_cycles: Vec<u64>,
+    overloads: Vec<Overload>,
+    balancer: Balancer,
+    predictor: Predictor,
+    now: Millis,
+}
+
+/// How a second went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Second {
+    /// What the busiest core was asked for.
+    pub makespan: f64,
+    /// The least that any assignment would have asked the busiest core for.
+    pub bound: f64,
+    /// What was asked for and not served, in cores.
+    pub lost: f64,
+    /// What was asked for.
+    pub asked: f64,
+    /// Queues that changed hands after it.
+    pub moves: usize,
+}
+
+impl Switch {
+    /// Queues are dealt out in turn, as at a start, when nothing has been measured.
+    pub fn new(policy: Policy, queues: usize, cores: usize) -> Switch {
+        let core = |id| Core { id: CoreId(id as u32), numa: NumaId(0) };
+        let mut balancer = Balancer::default();
+        balancer.configure(Settings { on: true, ..Settings::default() });
+        Switch {
+            policy,
+            cores: (0..cores).map(core).collect(),
+            owners: (0..queues).map(|q| q % cores).collect(),
+            queues: vec![Known::default(); queues],
+            busy: vec![History::default(); cores],
+            busy_cycles: vec![0; cores],
+            overloads: vec![Overload::default(); cores],
+            balancer,
+            predictor: Predictor::default(),
+            now: Millis(0),
+        }
+    }
+
+    /// A second passes in which the queues want so much.
+    pub fn second(&mut self, wants: &[f64]) -> Second {
+        let mut asked = vec![0.0; self.cores.len()];
+        self.owners.iter().zip(wants).for_each(|(core, want)| asked[*core] += want);
+        let max = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        let sum: f64 = wants.iter().sum();
+        let mut second = Second {
+            makespan: max(&asked),
+            bound: max(wants).max(sum / self.cores.len() as f64),
+            lost: asked.iter().map(|a| (a - 1.0).max(0.0)).sum(),
+            asked: sum,
+            moves: 0,
+        };
+        self.count(wants, &asked);
+        self.now = self.now + Millis(1000);
+        let before = self.owners.clone();
+        self.decide(&asked);
+        second.moves = before.iter().zip(&self.owners).filter(|(a, b)| a != b).count();
+        second
+    }
+
+    fn count(&mut self, wants: &[f64], asked: &[f64]) {
+        for ((queue, want), owner) in self.queues.iter_mut().zip(wants).zip(&self.owners) {
+            let served = want / asked[*owner].max(1.0);
+            queue.counted.cycles += (served * HZ) as u64;
+            queue.counted.packets += (served * RATE) as u64;
+            queue.counted.dropped += ((want - served) * RATE) as u64;
+        }
+        for (cycles, asked) in self.busy_cycles.iter_mut().zip(asked) {
+            *cycles += (asked.min(1.0) * HZ) as u64;
+        }
+        if self.now.0.is_multiple_of(INTERVAL.0) {
+            self.interval();
+        }
+    }
+
+    fn interval(&mut self) {
+        self.queues.iter_mut().for_each(|q| q.history.sample(Cycles(q.counted.cycles)));
+        let all = (INTERVAL.0 as f64 / 1000.0 * HZ) as u64;
+        let load = self.balancer.settings().load;
+        for ((busy, cycles), overload) in self.busy.iter_mut().zip(&self.busy_cycles).zip(&mut self.overloads)
+        {
+            busy.sample(Cycles(*cycles));
+            overload.interval(busy.last(), all, load);
+        }
+    }
+
+    fn decide(&mut self, asked: &[f64]) {
+        match self.policy {
+            Policy::Once(_) => {}
+            Policy::Variance(algorithm) => self.variance(algorithm),
+            Policy::Predictive => self.predictive(asked),
+        }
+    }
+
+    fn variance(&mut self, algorithm: Algorithm) {
+        if !self.balancer.is_time(self.now) || !self.overloads.iter().any(Overload::lasts) {
+            return;
+        }
+        let cycles = (INTERVAL.0 as f64 / 1000.0 * HZ) as u64;
+        let polling = |core: &Core| Polling { core: *core, isolated: false, cycles };
+        let polling: Vec<Polling> = self.cores.iter().map(polling).collect();
+        let rxq = |(i, q): (usize, &Known)| Rxq {
+            port: String::new(),
+            no: PortNo(i as u32),
+            queue: QueueId(0),
+            numa: NumaId(0),
+            cycles: q.history.total(),
+            pinned: None,
+        };
+        let rxqs: Vec<Rxq> = self.queues.iter().enumerate().map(rxq).collect();
+        let owners: Vec<Option<CoreId>> = self.owners.iter().map(|o| Some(CoreId(*o as u32))).collect();
+        let improvement = self.balancer.settings().improvement;
+        if try_out(&polling, &rxqs, &owners, (algorithm, true), improvement).worthwhile {
+            let cores = assign(&self.cores, &rxqs, algorithm, true).cores;
+            self.owners = cores.into_iter().flatten().map(|c| c.0 as usize).collect();
+            // There the poll threads start anew, and count overload from the beginning.
+            self.overloads = vec![Overload::default(); self.cores.len()];
+        }
+    }
+
+    fn predictive(&mut self, asked: &[f64]) {
+        let seat = |core: &Core| Seat { core: *core, sibling: None, isolated: false };
+        let seats: Vec<Seat> = self.cores.iter().map(seat).collect();
+        let mut queues = Vec::new();
+        for (known, owner) in self.queues.iter_mut().zip(&self.owners) {
+            known.forecast.read(known.counted, HZ as u64, asked[*owner] >= 1.0);
+            let load = known.forecast.next();
+            queues.push(Queue { owner: CoreId(*owner as u32), pinned: false, load });
+        }
+        for step in self.predictor.second(&seats, &queues, HOT).moves {
+            self.owners[step.queue] = step.to.0 as usize;
+        }
+    }
+}
