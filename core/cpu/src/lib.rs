@@ -8,10 +8,13 @@ pub mod compare;
 #[cfg(feature = "counting-allocator")]
 pub mod counting;
 pub mod hash;
+pub mod pause;
 pub mod prefetch;
 pub mod signature;
+pub mod table;
 
 pub use compare::{Line, masked_eq, matching, matching_scalar};
 pub use hash::{crc32c, hash_line, hash_lines, mix32};
 pub use prefetch::{prefetch_lines, prefetch_read};
 pub use signature::{match_any, match_any_scalar};
+pub use table::{Advise, Table};

@@ -1,86 +1,85 @@
-//! The default cache: 16-bit signatures and 16-bit megaflow indices, sixteen of each in a cache line, two candidate
-//! buckets for a hash.
+//! The default cache: short signatures and indices of megaflows, a dozen or more in a cache line, two candidate buckets for
+//! a hash, which says [`bucket`](crate::bucket).
 //!
-//! * Bucket from the low bits of the hash, signature from its high 15 bits; the other bucket is found by xor with a
-//!   multiple of the signature, so that either bucket leads to the other (partial-key cuckoo hashing, Fan et al. 2014;
-//!   nothing is ever moved, though: with sixteen ways that gains nothing).
-//! * Replacement by clock. The reference bit is the top bit of the signature, written only when it is clear, so that
-//!   the line of a busy bucket is not dirtied by hits.
-//! * The size follows the traffic: the cache starts small, to leave the processor's cache to others, and grows
-//!   fourfold when evictions outweigh a share of the look-ups.
+//! * **A few entries of one signature**: packets of one hash may belong to several megaflows. One more than those takes the
+//!   place of one of them, since most are then of megaflows that are gone: without that, megaflows that come and go fill
+//!   the buckets.
+//! * **Replacement by clock**, kept from pollution by the [governor](crate::governor).
+//! * **The size follows the traffic**: the cache starts small, to leave the processor's cache to others, grows fourfold
+//!   when evictions outweigh a share of the look-ups, and is small again when nothing was looked up for a while.
+//! * **[`Narrow`] buckets hold indices of 16 bits**; when a larger one was to be remembered, [`Cache`](crate::Cache) goes
+//!   over to [`Wide`] ones.
 
-use crate::FlowCache;
-use cpu::{match_any, prefetch_read};
-
-const WAYS: usize = 16;
-const REFERENCED: u16 = 0x8000;
-const SIGNATURE: u16 = 0x7fff;
-/// A signature no hash has: the way is empty.
-const EMPTY: u16 = 0;
+use crate::bucket::{Bucket, Narrow, Wide, other, signature};
+use crate::governor::Governor;
+use crate::{Entry, FlowCache, Learned};
+use cpu::{Advise, Table, prefetch_read};
+use units::Millis;
 
 /// Smallest number of buckets: 64 Ki entries, 256 KiB.
 pub const MIN_BUCKETS: usize = 1 << 12;
-/// Largest number of buckets: 1 Mi entries, 4 MiB.
+/// Largest number of [`Narrow`] buckets: 1 Mi entries, 4 MiB.
 pub const MAX_BUCKETS: usize = 1 << 16;
-
-#[derive(Clone)]
-#[repr(C, align(64))]
-struct Bucket {
-    signature: [u16; WAYS],
-    index: [u16; WAYS],
-}
-
-const EMPTY_BUCKET: Bucket = Bucket { signature: [EMPTY; WAYS], index: [0; WAYS] };
+/// Largest number of [`Wide`] buckets: 1.5 Mi entries, 8 MiB.
+pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
+/// Entries of one signature in the two buckets of a hash.
+pub const ALIKE: usize = 3;
+/// Without a look-up for so long, a cache has no use for its size.
+const IDLE: u64 = 10_000;
 
 /// See the module.
-pub struct Unified {
-    buckets: Vec<Bucket>,
+pub struct Unified<B: Bucket = Narrow> {
+    buckets: Table<B>,
+    governor: Governor,
     hand: u8,
     lookups: u64,
     evictions: u64,
-    max_buckets: usize,
+    too_large: bool,
+    /// Look-ups ever, as they were when they last were seen to grow.
+    seen: (u64, Millis),
+    ever: u64,
+    limits: (usize, usize),
+    advise: Option<Advise>,
 }
 
-impl Default for Unified {
-    fn default() -> Unified {
-        Unified::new(MIN_BUCKETS, MAX_BUCKETS)
-    }
-}
-
-impl Unified {
-    /// A cache of `buckets` buckets that may grow to `max_buckets`; both are rounded up to powers of two.
-    pub fn new(buckets: usize, max_buckets: usize) -> Unified {
-        let n = buckets.clamp(1, MAX_BUCKETS).next_power_of_two();
-        let max_buckets = max_buckets.clamp(n, MAX_BUCKETS).next_power_of_two();
-        Unified { buckets: vec![EMPTY_BUCKET; n], hand: 0, lookups: 0, evictions: 0, max_buckets }
+impl<B: Bucket> Unified<B> {
+    /// A cache of `buckets` buckets that may grow to `max_buckets`; both are rounded up to powers of two. `advise` is told
+    /// of tables of huge pages before they are used.
+    pub fn new(buckets: usize, max_buckets: usize, advise: Option<Advise>) -> Unified<B> {
+        let min = buckets.clamp(1, MAX_WIDE_BUCKETS).next_power_of_two();
+        let max = max_buckets.clamp(min, MAX_WIDE_BUCKETS).next_power_of_two();
+        Unified {
+            buckets: Table::new(min, B::NEW, advise),
+            governor: Governor::default(),
+            hand: 0,
+            lookups: 0,
+            evictions: 0,
+            too_large: false,
+            seen: (0, Millis(0)),
+            ever: 0,
+            limits: (min, max),
+            advise,
+        }
     }
 
     #[inline(always)]
-    fn signature(hash: u32) -> u16 {
-        ((hash >> 17) as u16).max(1)
+    fn mask(&self) -> usize {
+        self.buckets.len() - 1
     }
 
     #[inline(always)]
     fn primary(&self, hash: u32) -> usize {
-        hash as usize & (self.buckets.len() - 1)
+        hash as usize & self.mask()
     }
 
     #[inline(always)]
-    fn other(&self, bucket: usize, signature: u16) -> usize {
-        (bucket ^ (usize::from(signature).wrapping_mul(0x5bd1_e995) >> 7)) & (self.buckets.len() - 1)
-    }
-
-    #[inline(always)]
-    fn search(bucket: &mut Bucket, signature: u16, verify: &mut impl FnMut(u32) -> bool) -> Option<u32> {
-        let mut ways = match_any(&bucket.signature, SIGNATURE, signature);
+    fn search(bucket: &mut B, signature: u16, resolve: &mut impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        let mut ways = bucket.ways(signature);
         while ways != 0 {
             let way = ways.trailing_zeros() as usize;
             ways &= ways - 1;
-            let index = u32::from(bucket.index[way]);
-            if verify(index) {
-                if bucket.signature[way] & REFERENCED == 0 {
-                    bucket.signature[way] |= REFERENCED;
-                }
+            if let Some(index) = resolve(Entry::Megaflow(bucket.value(way))) {
+                bucket.refer(way);
                 return Some(index);
             }
         }
@@ -90,156 +89,138 @@ impl Unified {
     /// The way to overwrite in a full bucket: the first one from the hand that was not used since the hand passed.
     fn victim(&mut self, bucket: usize) -> usize {
         let b = &mut self.buckets[bucket];
-        for step in 0..WAYS {
-            let way = (usize::from(self.hand) + step) % WAYS;
-            if b.signature[way] & REFERENCED == 0 {
-                self.hand = (way as u8 + 1) % WAYS as u8;
-                return way;
-            }
-            b.signature[way] &= SIGNATURE;
-        }
-        let way = usize::from(self.hand);
-        self.hand = (self.hand + 1) % WAYS as u8;
+        let start = usize::from(self.hand) % B::WAYS;
+        let step = (0..B::WAYS).find(|step| !b.was_referred((start + step) % B::WAYS)).unwrap_or(0);
+        let way = (start + step) % B::WAYS;
+        self.hand = (way as u8 + 1) % B::WAYS as u8;
         way
     }
 
-    fn empty_way(bucket: &Bucket) -> Option<usize> {
-        let ways = match_any(&bucket.signature, u16::MAX, EMPTY);
-        (ways != 0).then(|| ways.trailing_zeros() as usize)
+    fn resize(&mut self, buckets: usize) {
+        self.buckets = Table::new(buckets, B::NEW, self.advise);
+        (self.lookups, self.evictions) = (0, 0);
+    }
+
+    /// To be called between batches now and then: the cache may grow or shrink, at the price of what it holds.
+    pub fn maintain(&mut self, now: Millis) {
+        let n = self.buckets.len();
+        if self.seen.0 != self.ever {
+            self.seen = (self.ever, now);
+        } else if n > self.limits.0 && now.0.saturating_sub(self.seen.1.0) > IDLE {
+            return self.resize(self.limits.0);
+        }
+        let crowded = self.evictions > self.lookups / 128 && self.evictions > n as u64;
+        if crowded && n < self.limits.1 {
+            self.resize((n * 4).min(self.limits.1));
+        } else if crowded || self.lookups > 1 << 22 {
+            (self.lookups, self.evictions) = (0, 0);
+        }
     }
 }
 
-impl FlowCache for Unified {
+impl Unified<Narrow> {
+    /// The cache to go on with, if megaflows were met that this one has no room for.
+    pub fn outgrown(&self) -> Option<Unified<Wide>> {
+        let (min, _) = self.limits;
+        self.too_large.then(|| {
+            let mut wide = Unified::new(self.buckets.len(), MAX_WIDE_BUCKETS, self.advise);
+            wide.limits.0 = min;
+            wide
+        })
+    }
+}
+
+impl<B: Bucket> FlowCache for Unified<B> {
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
         prefetch_read(&self.buckets[self.primary(hash)]);
     }
 
-    #[inline]
+    #[inline(always)]
     fn candidate(&self, hash: u32) -> Option<u32> {
         let bucket = &self.buckets[self.primary(hash)];
-        let ways = match_any(&bucket.signature, SIGNATURE, Self::signature(hash));
-        bucket.index.get(ways.trailing_zeros() as usize).map(|&index| u32::from(index))
+        let ways = bucket.ways(signature(hash));
+        (ways != 0).then(|| bucket.value(ways.trailing_zeros() as usize))
     }
 
-    #[inline]
-    fn lookup(&mut self, hash: u32, mut verify: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.lookups += 1;
-        let signature = Self::signature(hash);
-        let first = self.primary(hash);
-        if let Some(index) = Self::search(&mut self.buckets[first], signature, &mut verify) {
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        let signature = signature(hash);
+        let (first, mask) = (self.primary(hash), self.mask());
+        if let Some(index) = Self::search(&mut self.buckets[first], signature, &mut resolve) {
             return Some(index);
         }
-        let second = self.other(first, signature);
-        Self::search(&mut self.buckets[second], signature, &mut verify)
+        Self::search(&mut self.buckets[other(first, signature, mask)], signature, &mut resolve)
     }
 
-    fn insert(&mut self, hash: u32, index: u32) {
-        let Ok(index) = u16::try_from(index) else { return };
-        let signature = Self::signature(hash);
+    fn insert(&mut self, learned: Learned) {
+        let Learned { hash, megaflow, port, .. } = learned;
+        if megaflow > B::LARGEST {
+            self.too_large = true;
+            return;
+        }
+        let signature = signature(hash);
         let first = self.primary(hash);
-        let second = self.other(first, signature);
-        for bucket in [first, second] {
+        let places = [first, other(first, signature, self.mask())];
+        let (mut alike, mut n) = ([(0, 0); ALIKE], 0);
+        let distinct = if places[0] == places[1] { &places[..1] } else { &places[..] };
+        for &bucket in distinct {
             let b = &self.buckets[bucket];
-            let mut same = match_any(&b.signature, SIGNATURE, signature);
+            let mut same = b.ways(signature);
             while same != 0 {
-                if b.index[same.trailing_zeros() as usize] == index {
+                let way = same.trailing_zeros() as usize;
+                if b.value(way) == megaflow {
                     return;
+                }
+                if n < ALIKE {
+                    alike[n] = (bucket, way);
+                    n += 1;
                 }
                 same &= same - 1;
             }
         }
-        let place = [first, second].into_iter().find_map(|b| Some((b, Self::empty_way(&self.buckets[b])?)));
-        let (bucket, way) = place.unwrap_or_else(|| {
-            self.evictions += 1;
-            (first, self.victim(first))
-        });
-        self.buckets[bucket].signature[way] = signature;
-        self.buckets[bucket].index[way] = index;
+        if n == ALIKE {
+            let unused = alike.into_iter().find(|&(b, way)| !self.buckets[b].was_referred(way));
+            let (bucket, way) = unused.unwrap_or(alike[0]);
+            return self.buckets[bucket].put(way, signature, megaflow);
+        }
+        let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
+        let (bucket, way) = match free {
+            Some(place) => place,
+            None => {
+                // Crowding is crowding, whoever is let in.
+                self.evictions += 1;
+                if !self.governor.admits(port) {
+                    return;
+                }
+                (first, self.victim(first))
+            }
+        };
+        self.governor.made(port);
+        self.buckets[bucket].put(way, signature, megaflow);
     }
 
-    fn maintain(&mut self) {
-        let crowded = self.evictions > self.lookups / 128 && self.evictions > self.buckets.len() as u64;
-        if crowded && self.buckets.len() < self.max_buckets {
-            let n = (self.buckets.len() * 4).min(self.max_buckets);
-            self.buckets = vec![EMPTY_BUCKET; n];
-        }
-        if crowded || self.lookups > 1 << 22 {
-            (self.lookups, self.evictions) = (0, 0);
-        }
+    #[inline]
+    fn account(&mut self, port: u32, lookups: u32, hits: u32) {
+        self.lookups += u64::from(lookups);
+        self.ever += u64::from(lookups);
+        self.governor.hits(port, hits);
     }
 
     fn clear(&mut self) {
-        self.buckets.fill(EMPTY_BUCKET);
+        self.buckets.fill(B::NEW);
         (self.lookups, self.evictions) = (0, 0);
     }
 
     fn capacity(&self) -> usize {
-        self.buckets.len() * WAYS
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hash(i: u32) -> u32 {
-        let x = u64::from(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (x ^ x >> 29) as u32
+        self.buckets.len() * B::WAYS
     }
 
-    #[test]
-    fn a_bucket_is_one_line() {
-        assert_eq!(size_of::<Bucket>(), 64);
+    fn bytes(&self) -> usize {
+        self.place().1
     }
 
-    #[test]
-    fn finds_what_was_inserted_and_only_if_verified() {
-        let mut cache = Unified::default();
-        cache.insert(hash(1), 7);
-        assert_eq!((cache.candidate(hash(1)), cache.candidate(hash(2))), (Some(7), None));
-        assert_eq!(cache.lookup(hash(1), |_| true), Some(7));
-        assert_eq!(cache.lookup(hash(1), |_| false), None);
-        assert_eq!(cache.lookup(hash(2), |_| true), None);
-        cache.insert(hash(3), 70_000);
-        assert_eq!(cache.lookup(hash(3), |_| true), None);
-    }
-
-    #[test]
-    fn one_hash_may_lead_to_several_megaflows() {
-        let mut cache = Unified::default();
-        cache.insert(hash(1), 7);
-        cache.insert(hash(1), 8);
-        cache.insert(hash(1), 8);
-        let mut seen = Vec::new();
-        cache.lookup(hash(1), |i| {
-            seen.push(i);
-            false
-        });
-        assert_eq!(seen, [7, 8]);
-    }
-
-    #[test]
-    fn a_working_set_of_its_size_mostly_stays() {
-        let mut cache = Unified::new(256, 256);
-        let n = cache.capacity() as u32 * 9 / 10;
-        for i in 0..n {
-            cache.insert(hash(i), i);
-        }
-        let hits = (0..n).filter(|&i| cache.lookup(hash(i), |x| x == i).is_some()).count();
-        assert!(hits as u32 > n * 98 / 100, "{hits} of {n}");
-    }
-
-    #[test]
-    fn grows_when_crowded() {
-        let mut cache = Unified::new(16, 64);
-        for i in 0..5000 {
-            if cache.lookup(hash(i), |x| x == i).is_none() {
-                cache.insert(hash(i), i);
-            }
-        }
-        let before = cache.capacity();
-        cache.maintain();
-        assert_eq!(cache.capacity(), before * 4);
+    fn place(&self) -> (usize, usize) {
+        self.buckets.place()
     }
 }

@@ -1,0 +1,97 @@
+//! The packets of an experiment: which flow each belongs to.
+
+use std::sync::Arc;
+
+/// How often each flow comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Each once, in an order of chance, again and again: what a traffic generator sends.
+    Equal,
+    /// Each packet's flow is drawn, all alike.
+    Uniform,
+    /// Drawn by Zipf's law with this exponent.
+    Zipf(f64),
+}
+
+impl Distribution {
+    pub fn name(self) -> String {
+        match self {
+            Distribution::Equal => "equal".into(),
+            Distribution::Uniform => "uniform".into(),
+            Distribution::Zipf(s) => format!("zipf{s}"),
+        }
+    }
+}
+
+/// Even numbers that are the same in each run (splitmix64, Steele et al. 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+}
+
+/// Draws before they come again.
+const DRAWS: usize = 1 << 20;
+
+/// The flow of each packet, to be repeated.
+pub fn order(flows: usize, distribution: Distribution) -> Arc<[u32]> {
+    let mut random = Random(flows as u64);
+    match distribution {
+        Distribution::Equal => shuffled(flows, &mut random).into(),
+        Distribution::Uniform => (0..DRAWS).map(|_| random.below(flows) as u32).collect(),
+        Distribution::Zipf(s) => {
+            let mut sums = Vec::with_capacity(flows);
+            let mut sum = 0.0;
+            for rank in 1..=flows {
+                sum += (rank as f64).powf(-s);
+                sums.push(sum);
+            }
+            // Neighbours in rank are no neighbours otherwise.
+            let names = shuffled(flows, &mut random);
+            let draw = || {
+                let at = random.next() as f64 / u64::MAX as f64 * sum;
+                names[sums.partition_point(|s| *s < at).min(flows - 1)]
+            };
+            std::iter::repeat_with(draw).take(DRAWS).collect()
+        }
+    }
+}
+
+fn shuffled(n: usize, random: &mut Random) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..n as u32).collect();
+    for i in (1..n).rev() {
+        all.swap(i, random.below(i + 1));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_distribution_is_what_its_name_says() {
+        let mut equal = order(1000, Distribution::Equal).to_vec();
+        assert!(!equal.is_sorted());
+        equal.sort_unstable();
+        assert_eq!(equal, (0..1000).collect::<Vec<u32>>());
+        let most = |d| {
+            let mut counts = vec![0; 1000];
+            order(1000, d).iter().for_each(|f| counts[*f as usize] += 1);
+            f64::from(counts.into_iter().max().unwrap()) / DRAWS as f64
+        };
+        assert!(most(Distribution::Uniform) < 0.0015);
+        // The first of a thousand has 1 / (1 + 1/2^1.1 + ...) of all.
+        let zipf = most(Distribution::Zipf(1.1));
+        assert!((0.15..0.20).contains(&zipf), "{zipf}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Waiting in user space: the core rests until the time-stamp counter has come to a value (`TPAUSE`).
+//!
+//! It is an instruction of WAITPKG (Intel since Tremont and Alder Lake). The operating system bounds how long it may take
+//! (`IA32_UMWAIT_CONTROL`, 100 microseconds in Linux), and may be woken earlier by any interrupt: the wait is a hint.
+
+/// Whether the processor can.
+pub fn can_pause() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__cpuid, __cpuid_count};
+        /// Structured extended features (Intel SDM, volume 2A, CPUID).
+        const LEAF: u32 = 7;
+        const WAITPKG: u32 = 1 << 5;
+        __cpuid(0).eax >= LEAF && __cpuid_count(LEAF, 0).ecx & WAITPKG != 0
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+/// Waits until the counter has come to `until`, or shorter. Where [`can_pause`] is false it returns at once.
+#[inline]
+pub fn pause_until(until: u64) {
+    if !can_pause_here() {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    {
+        // The deeper state, C0.2: it wakes slower and spares more.
+        let state = 0u32;
+        // SAFETY: the processor has the instruction, as was just asked; it changes flags and nothing else.
+        unsafe {
+            std::arch::asm!(
+                "tpause {state:e}",
+                state = in(reg) state,
+                in("eax") until as u32,
+                in("edx") (until >> 32) as u32,
+                options(nomem, nostack)
+            );
+        }
+    }
+}
+
+/// [`can_pause`], asked once.
+fn can_pause_here() -> bool {
+    use std::sync::OnceLock;
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(can_pause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_has_passed_is_not_waited_for() {
+        let begun = std::time::Instant::now();
+        (0..1000).for_each(|_| pause_until(0));
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    }
+}

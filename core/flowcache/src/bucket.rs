@@ -1,0 +1,207 @@
+//! Buckets of one cache line: signatures beside each other, so that all are compared at once, and values beside each other.
+//!
+//! A signature has 15 bits; the top one of its 16 is a reference bit, for replacement by clock. Zero is no signature: the
+//! way is empty.
+
+use cpu::match_any;
+
+/// The bits of a signature.
+pub const SIGNATURE: u16 = 0x7fff;
+const REFERENCED: u16 = 0x8000;
+const EMPTY: u16 = 0;
+
+/// The 15-bit signature of a hash: its high bits, as buckets are chosen by the low ones.
+#[inline(always)]
+pub fn signature(hash: u32) -> u16 {
+    ((hash >> 17) as u16).max(1)
+}
+
+/// The other bucket of a signature, of a table of `mask + 1` buckets: from either bucket the same step leads to the
+/// other (partial-key cuckoo hashing, Fan et al. 2014; nothing is ever moved, though: with so many ways that gains nothing).
+#[inline(always)]
+pub fn other(bucket: usize, signature: u16, mask: usize) -> usize {
+    (bucket ^ (usize::from(signature).wrapping_mul(0x5bd1_e995) >> 7)) & mask
+}
+
+/// A bucket's layout.
+pub trait Bucket: Copy + Send {
+    /// How many entries it has room for.
+    const WAYS: usize;
+    /// The largest value.
+    const LARGEST: u32;
+    /// Without entries.
+    const NEW: Self;
+
+    /// The signatures, and behind them perhaps other things.
+    fn signatures(&self) -> &[u16; 16];
+    /// The same.
+    fn signatures_mut(&mut self) -> &mut [u16; 16];
+    /// What is beside the signature.
+    fn value(&self, way: usize) -> u32;
+    /// Writes it.
+    fn set_value(&mut self, way: usize, value: u32);
+
+    /// The ways with this signature: a bit for each.
+    #[inline(always)]
+    fn ways(&self, signature: u16) -> u16 {
+        match_any(self.signatures(), SIGNATURE, signature) & (u16::MAX >> (16 - Self::WAYS))
+    }
+
+    /// A way without an entry.
+    #[inline(always)]
+    fn empty_way(&self) -> Option<usize> {
+        let ways = match_any(self.signatures(), u16::MAX, EMPTY) & (u16::MAX >> (16 - Self::WAYS));
+        (ways != 0).then(|| ways.trailing_zeros() as usize)
+    }
+
+    /// The entry was used. Written only when it is not known yet: the line of a busy bucket is not dirtied by hits.
+    #[inline(always)]
+    fn refer(&mut self, way: usize) {
+        let signature = &mut self.signatures_mut()[way % 16];
+        if *signature & REFERENCED == 0 {
+            *signature |= REFERENCED;
+        }
+    }
+
+    /// Whether the entry was used; forgotten with that.
+    #[inline(always)]
+    fn was_referred(&mut self, way: usize) -> bool {
+        let signature = &mut self.signatures_mut()[way % 16];
+        let was = *signature & REFERENCED != 0;
+        *signature &= SIGNATURE;
+        was
+    }
+
+    /// Writes an entry.
+    #[inline(always)]
+    fn put(&mut self, way: usize, signature: u16, value: u32) {
+        self.signatures_mut()[way % 16] = signature;
+        self.set_value(way, value);
+    }
+}
+
+/// Sixteen signatures and sixteen values of 16 bits.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Narrow {
+    signature: [u16; 16],
+    value: [u16; 16],
+}
+
+impl Bucket for Narrow {
+    const WAYS: usize = 16;
+    const LARGEST: u32 = u16::MAX as u32;
+    const NEW: Narrow = Narrow { signature: [EMPTY; 16], value: [0; 16] };
+
+    #[inline(always)]
+    fn signatures(&self) -> &[u16; 16] {
+        &self.signature
+    }
+
+    #[inline(always)]
+    fn signatures_mut(&mut self) -> &mut [u16; 16] {
+        &mut self.signature
+    }
+
+    #[inline(always)]
+    fn value(&self, way: usize) -> u32 {
+        u32::from(self.value[way % 16])
+    }
+
+    #[inline(always)]
+    fn set_value(&mut self, way: usize, value: u32) {
+        self.value[way % 16] = value as u16;
+    }
+}
+
+/// Twelve signatures and twelve values of 24 bits, for more than 65,536 megaflows.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Wide {
+    /// Twelve signatures; then the low halves of four values, which look like signatures and are masked out.
+    first: [u16; 16],
+    /// The low halves of the other eight.
+    rest: [u16; 8],
+    /// What is above the halves.
+    high: [u8; 12],
+}
+
+/// Where in `first` the halves begin.
+const HALVES: usize = 12;
+
+impl Bucket for Wide {
+    const WAYS: usize = HALVES;
+    const LARGEST: u32 = (1 << 24) - 1;
+    const NEW: Wide = Wide { first: [EMPTY; 16], rest: [0; 8], high: [0; 12] };
+
+    #[inline(always)]
+    fn signatures(&self) -> &[u16; 16] {
+        &self.first
+    }
+
+    #[inline(always)]
+    fn signatures_mut(&mut self) -> &mut [u16; 16] {
+        &mut self.first
+    }
+
+    #[inline(always)]
+    fn value(&self, way: usize) -> u32 {
+        let low = if way < 4 { self.first[HALVES + way] } else { self.rest[(way - 4) % 8] };
+        u32::from(self.high[way % HALVES]) << 16 | u32::from(low)
+    }
+
+    #[inline(always)]
+    fn set_value(&mut self, way: usize, value: u32) {
+        let low = if way < 4 { &mut self.first[HALVES + way] } else { &mut self.rest[(way - 4) % 8] };
+        *low = value as u16;
+        self.high[way % HALVES] = (value >> 16) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_one_line() {
+        assert_eq!((size_of::<Narrow>(), size_of::<Wide>()), (64, 64));
+    }
+
+    fn holds_its_entries<B: Bucket>() {
+        let mut bucket = B::NEW;
+        for way in 0..B::WAYS {
+            assert_eq!(bucket.empty_way(), Some(way));
+            bucket.put(way, way as u16 + 1, B::LARGEST - 3 * way as u32);
+        }
+        assert_eq!(bucket.empty_way(), None);
+        bucket.refer(1);
+        for way in 0..B::WAYS {
+            assert_eq!(
+                (bucket.ways(way as u16 + 1), bucket.value(way)),
+                (1 << way, B::LARGEST - 3 * way as u32)
+            );
+        }
+        assert_eq!(
+            (bucket.was_referred(1), bucket.was_referred(1), bucket.was_referred(0)),
+            (true, false, false)
+        );
+        let beside = B::LARGEST as u16 & SIGNATURE;
+        assert_eq!(bucket.ways(beside), 0, "a value is not taken for a signature");
+    }
+
+    #[test]
+    fn both_layouts_hold_their_entries() {
+        holds_its_entries::<Narrow>();
+        holds_its_entries::<Wide>();
+    }
+
+    #[test]
+    fn the_other_buckets_other_is_the_first() {
+        for mask in [0, 15, 0xffff] {
+            for i in 0..1000usize {
+                let (bucket, signature) = (i * 77 & mask, signature((i as u32).wrapping_mul(0x9e37_79b9)));
+                assert_eq!(other(other(bucket, signature, mask), signature, mask), bucket);
+            }
+        }
+    }
+}

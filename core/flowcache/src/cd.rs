@@ -1,0 +1,93 @@
+//! CD, as it was proposed in 2018: a million entries of four bytes, sixteen to a bucket, two buckets for a hash, a signature
+//! each, and as value the **subtable** in which the packet is to be looked up. So few values are enough for any number of
+//! megaflows, and each hit costs a look-up in that subtable.
+
+use crate::bucket::{Bucket, Narrow, other, signature};
+use crate::dice::Dice;
+use crate::{Entry, FlowCache, Learned};
+use cpu::{Advise, Table, prefetch_read};
+
+/// Buckets of the proposal's: 4 MB.
+pub const BUCKETS: usize = 1 << 16;
+
+/// See the module.
+pub struct Cd {
+    buckets: Table<Narrow>,
+    dice: Dice,
+}
+
+impl Cd {
+    /// Of so many buckets, rounded up to a power of two.
+    pub fn new(buckets: usize, advise: Option<Advise>) -> Cd {
+        let n = buckets.clamp(1, BUCKETS).next_power_of_two();
+        Cd { buckets: Table::new(n, Narrow::NEW, advise), dice: Dice::new(0x5eed) }
+    }
+
+    #[inline(always)]
+    fn places(&self, hash: u32) -> [usize; 2] {
+        let mask = self.buckets.len() - 1;
+        let first = hash as usize & mask;
+        [first, other(first, signature(hash), mask)]
+    }
+}
+
+impl FlowCache for Cd {
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        prefetch_read(&self.buckets[self.places(hash)[0]]);
+    }
+
+    #[inline(always)]
+    fn candidate(&self, _: u32) -> Option<u32> {
+        None
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        for at in self.places(hash) {
+            let mut ways = self.buckets[at].ways(signature(hash));
+            while ways != 0 {
+                let way = ways.trailing_zeros() as usize;
+                ways &= ways - 1;
+                if let Some(index) = resolve(Entry::Subtable(self.buckets[at].value(way) as u16)) {
+                    return Some(index);
+                }
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, learned: Learned) {
+        let (signature, value) = (signature(learned.hash), u32::from(learned.subtable));
+        let places = self.places(learned.hash);
+        for at in places {
+            let b = &self.buckets[at];
+            let ways = b.ways(signature);
+            if (0..Narrow::WAYS).any(|w| ways >> w & 1 == 1 && b.value(w) == value) {
+                return;
+            }
+        }
+        let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
+        let (at, way) = free.unwrap_or_else(|| {
+            let roll = self.dice.roll() as usize;
+            (places[roll >> 4 & 1], roll % Narrow::WAYS)
+        });
+        self.buckets[at].put(way, signature, value);
+    }
+
+    fn clear(&mut self) {
+        self.buckets.fill(Narrow::NEW);
+    }
+
+    fn capacity(&self) -> usize {
+        self.buckets.len() * Narrow::WAYS
+    }
+
+    fn bytes(&self) -> usize {
+        self.place().1
+    }
+
+    fn place(&self) -> (usize, usize) {
+        self.buckets.place()
+    }
+}

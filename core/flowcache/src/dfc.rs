@@ -1,0 +1,67 @@
+//! DFC, as it was proposed in 2018: a million pointers to megaflows, one place for a hash and no signature. So each look-up
+//! that finds anything has to read the megaflow to know whether it is the right one.
+
+use crate::{Entry, FlowCache, Learned};
+use cpu::{Advise, Table, prefetch_read};
+
+/// Entries of the proposal's: 8 MB.
+pub const ENTRIES: usize = 1 << 20;
+
+/// As wide as the pointer it stands for.
+const NONE: u64 = u64::MAX;
+
+/// See the module.
+pub struct Dfc {
+    places: Table<u64>,
+}
+
+impl Dfc {
+    /// Of so many entries, rounded up to a power of two.
+    pub fn new(entries: usize, advise: Option<Advise>) -> Dfc {
+        Dfc { places: Table::new(entries.clamp(1, ENTRIES).next_power_of_two(), NONE, advise) }
+    }
+
+    #[inline(always)]
+    fn at(&self, hash: u32) -> usize {
+        hash as usize & (self.places.len() - 1)
+    }
+}
+
+impl FlowCache for Dfc {
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        prefetch_read(&self.places[self.at(hash)]);
+    }
+
+    #[inline(always)]
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        let place = self.places[self.at(hash)];
+        (place != NONE).then_some(place as u32)
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        resolve(Entry::Megaflow(self.candidate(hash)?))
+    }
+
+    fn insert(&mut self, learned: Learned) {
+        let at = self.at(learned.hash);
+        self.places[at] = u64::from(learned.megaflow);
+    }
+
+    fn clear(&mut self) {
+        self.places.fill(NONE);
+    }
+
+    fn capacity(&self) -> usize {
+        self.places.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.place().1
+    }
+
+    fn place(&self) -> (usize, usize) {
+        self.places.place()
+    }
+}

@@ -1,0 +1,101 @@
+//! EMC: the exact match cache of Open vSwitch, in two sizes and with one or two places for a flow.
+//!
+//! The peer's entry holds a packet's whole key (600 bytes) and is compared with it; here it is the 32-bit hash and the
+//! index of the megaflow, which is compared instead. What is the same is which flows find a place: 8,192 entries, two
+//! places from two slices of the hash, one new flow in `inv_prob` is let in, and where both places are taken the entry with
+//! the lower hash goes. So its miss ratios are those of the peer, and its cost per hit is lower.
+
+use crate::dice::Dice;
+use crate::{Entry, FlowCache, Learned};
+use cpu::{Advise, Table, prefetch_read};
+
+/// An index is kept plus one: zero is "empty".
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Place {
+    hash: u32,
+    index: u32,
+}
+
+/// See the module.
+pub struct Emc {
+    places: Table<Place>,
+    bits: u32,
+    ways: usize,
+    /// A roll above it keeps a flow out.
+    threshold: u32,
+    dice: Dice,
+}
+
+impl Emc {
+    /// `1 << bits` entries, `ways` (1 or 2) places for a flow; one new flow in `inv_prob` is let in, none if that is zero.
+    pub fn new(bits: u32, ways: usize, inv_prob: u32, advise: Option<Advise>) -> Emc {
+        let bits = bits.clamp(1, 16);
+        let threshold = u32::MAX.checked_div(inv_prob).unwrap_or(0);
+        let places = Table::new(1 << bits, Place::default(), advise);
+        Emc { places, bits, ways: ways.clamp(1, 2), threshold, dice: Dice::new(0x5eed) }
+    }
+
+    #[inline(always)]
+    fn at(&self, hash: u32, way: usize) -> usize {
+        (hash >> (self.bits * way as u32)) as usize & (self.places.len() - 1)
+    }
+
+    /// The chances of a flow to be let in are those of the dice.
+    #[inline]
+    pub fn insert_by_chance(&mut self, learned: Learned) {
+        if self.threshold != 0 && self.dice.roll() <= self.threshold {
+            self.insert(learned);
+        }
+    }
+}
+
+impl FlowCache for Emc {
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        for way in 0..self.ways {
+            prefetch_read(&self.places[self.at(hash, way)]);
+        }
+    }
+
+    #[inline(always)]
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        let mut places = (0..self.ways).map(|way| self.places[self.at(hash, way)]);
+        Some(places.find(|p| p.hash == hash && p.index != 0)?.index - 1)
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        (0..self.ways).find_map(|way| {
+            let place = self.places[self.at(hash, way)];
+            let known = place.hash == hash && place.index != 0;
+            if known { resolve(Entry::Megaflow(place.index - 1)) } else { None }
+        })
+    }
+
+    fn insert(&mut self, learned: Learned) {
+        let Some(index) = learned.megaflow.checked_add(1) else { return };
+        let places = [self.at(learned.hash, 0), self.at(learned.hash, self.ways - 1)];
+        let same = |&at: &usize| self.places[at].index != 0 && self.places[at].hash == learned.hash;
+        let free = |&at: &usize| self.places[at].index == 0;
+        let at = places.iter().copied().find(same).or_else(|| places.iter().copied().find(free));
+        let lower = if self.places[places[1]].hash < self.places[places[0]].hash { 1 } else { 0 };
+        self.places[at.unwrap_or(places[lower])] = Place { hash: learned.hash, index };
+    }
+
+    fn clear(&mut self) {
+        self.places.fill(Place::default());
+    }
+
+    fn capacity(&self) -> usize {
+        self.places.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.place().1
+    }
+
+    fn place(&self) -> (usize, usize) {
+        self.places.place()
+    }
+}

@@ -1,0 +1,115 @@
+//! A cache with an EMC in front of it, as Open vSwitch asks EMC first, then SMC: what the second finds may enter the first.
+
+use crate::{Emc, Entry, FlowCache, Learned};
+
+/// No cache at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl FlowCache for Nothing {
+    #[inline(always)]
+    fn prefetch(&self, _: u32) {}
+
+    #[inline(always)]
+    fn candidate(&self, _: u32) -> Option<u32> {
+        None
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, _: u32, _: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        None
+    }
+
+    fn insert(&mut self, _: Learned) {}
+
+    fn clear(&mut self) {}
+
+    fn capacity(&self) -> usize {
+        0
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn place(&self) -> (usize, usize) {
+        (0, 0)
+    }
+}
+
+/// See the module.
+pub struct Front<C> {
+    emc: Option<Emc>,
+    hits: u64,
+    back: C,
+}
+
+impl<C: FlowCache> Front<C> {
+    /// `back` behind `emc`, if there is one.
+    pub fn new(emc: Option<Emc>, back: C) -> Front<C> {
+        Front { emc, hits: 0, back }
+    }
+}
+
+impl<C: FlowCache> FlowCache for Front<C> {
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        if let Some(emc) = &self.emc {
+            emc.prefetch(hash);
+        }
+        self.back.prefetch(hash);
+    }
+
+    #[inline(always)]
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        self.emc.as_ref().and_then(|emc| emc.candidate(hash)).or_else(|| self.back.candidate(hash))
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        let Some(emc) = &mut self.emc else { return self.back.lookup(hash, resolve) };
+        if let Some(megaflow) = emc.lookup(hash, &mut resolve) {
+            self.hits += 1;
+            return Some(megaflow);
+        }
+        let megaflow = self.back.lookup(hash, resolve)?;
+        // An EMC knows neither subtables nor ports.
+        emc.insert_by_chance(Learned { hash, megaflow, subtable: 0, port: 0 });
+        Some(megaflow)
+    }
+
+    fn insert(&mut self, learned: Learned) {
+        self.back.insert(learned);
+        if let Some(emc) = &mut self.emc {
+            emc.insert_by_chance(learned);
+        }
+    }
+
+    fn account(&mut self, port: u32, lookups: u32, hits: u32) {
+        self.back.account(port, lookups, hits);
+    }
+
+    fn front_hits(&self) -> u64 {
+        self.hits
+    }
+
+    fn clear(&mut self) {
+        self.back.clear();
+        if let Some(emc) = &mut self.emc {
+            emc.clear();
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        self.back.capacity() + self.emc.as_ref().map_or(0, Emc::capacity)
+    }
+
+    fn bytes(&self) -> usize {
+        self.back.bytes() + self.emc.as_ref().map_or(0, Emc::bytes)
+    }
+
+    fn place(&self) -> (usize, usize) {
+        let front = self.emc.as_ref().map_or((0, 0), Emc::place);
+        if front.1 > self.back.place().1 { front } else { self.back.place() }
+    }
+}

@@ -1,0 +1,97 @@
+//! SMC: the signature match cache of Open vSwitch. A million entries, four to a bucket, one bucket for a hash, 16-bit
+//! signatures, indices below 65,535; the first entry of the signature is the only one asked, and a full bucket loses one by
+//! chance. The bucket comes from bits 0 to 17 of the hash and the signature from bits 16 to 31: two bits serve twice.
+
+use crate::dice::Dice;
+use crate::{Entry, FlowCache, Learned};
+use cpu::{Advise, Table, prefetch_read};
+
+const WAYS: usize = 4;
+/// No index is this: the way is empty.
+const NONE: u16 = u16::MAX;
+
+/// Buckets of the peer's.
+pub const BUCKETS: usize = 1 << 18;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(16))]
+struct Bucket {
+    signature: [u16; WAYS],
+    index: [u16; WAYS],
+}
+
+const NEW: Bucket = Bucket { signature: [0; WAYS], index: [NONE; WAYS] };
+
+/// See the module.
+pub struct Smc {
+    buckets: Table<Bucket>,
+    dice: Dice,
+}
+
+impl Smc {
+    /// Of so many buckets, rounded up to a power of two.
+    pub fn new(buckets: usize, advise: Option<Advise>) -> Smc {
+        let n = buckets.clamp(1, BUCKETS).next_power_of_two();
+        Smc { buckets: Table::new(n, NEW, advise), dice: Dice::new(0x5eed) }
+    }
+
+    #[inline(always)]
+    fn bucket(&self, hash: u32) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: u32) -> Option<u32> {
+        let bucket = &self.buckets[self.bucket(hash)];
+        let signature = (hash >> 16) as u16;
+        let way = (0..WAYS).find(|&w| bucket.signature[w] == signature && bucket.index[w] != NONE)?;
+        Some(u32::from(bucket.index[way]))
+    }
+}
+
+impl FlowCache for Smc {
+    #[inline(always)]
+    fn prefetch(&self, hash: u32) {
+        prefetch_read(&self.buckets[self.bucket(hash)]);
+    }
+
+    #[inline(always)]
+    fn candidate(&self, hash: u32) -> Option<u32> {
+        self.find(hash)
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+        resolve(Entry::Megaflow(self.find(hash)?))
+    }
+
+    fn insert(&mut self, learned: Learned) {
+        let Ok(index) = u16::try_from(learned.megaflow) else { return };
+        if index == NONE {
+            return;
+        }
+        let signature = (learned.hash >> 16) as u16;
+        let at = self.bucket(learned.hash);
+        let bucket = &mut self.buckets[at];
+        let same = (0..WAYS).find(|&w| bucket.signature[w] == signature);
+        let free = || bucket.index.iter().position(|&i| i == NONE);
+        let way = same.or_else(free).unwrap_or_else(|| self.dice.roll() as usize % WAYS);
+        (bucket.signature[way], bucket.index[way]) = (signature, index);
+    }
+
+    fn clear(&mut self) {
+        self.buckets.fill(NEW);
+    }
+
+    fn capacity(&self) -> usize {
+        self.buckets.len() * WAYS
+    }
+
+    fn bytes(&self) -> usize {
+        self.place().1
+    }
+
+    fn place(&self) -> (usize, usize) {
+        self.buckets.place()
+    }
+}
