@@ -206,12 +206,18 @@ impl FramePool {
         Some(frame)
     }
 
-    /// A frame with the bytes of `frame` and its note of work left undone, in a buffer from where that one came from.
+    /// A frame with the bytes of `frame` and its note of work left undone, in a buffer from where that one came from; in
+    /// one of the switch's own where those are too short.
     pub fn copy_of(&mut self, frame: &Frame) -> Option<Frame> {
-        let mut copy = match frame.source() {
+        let (start, len) = (frame.start as usize, frame.len());
+        let another = match frame.source() {
+            None => None,
+            Some(_) => Some(frame.buffer.another()?).filter(|b| start + len <= b.size()),
+        };
+        let mut copy = match another {
             None => self.frame_of(frame.bytes())?,
-            Some(_) => {
-                let mut copy = Frame::in_buffer(frame.buffer.another()?, frame.start as usize, frame.len())?;
+            Some(buffer) => {
+                let mut copy = Frame::in_buffer(buffer, start, len)?;
                 copy.bytes_mut().copy_from_slice(frame.bytes());
                 copy
             }

@@ -15,6 +15,7 @@ pub mod offload;
 pub mod queue;
 pub mod segment;
 mod view;
+pub mod vnet;
 
 pub use ether::{Arp, Ethernet, ethertype};
 pub use ip::{Ipv4, Ipv6, ipproto};

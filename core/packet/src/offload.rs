@@ -6,7 +6,8 @@
 //!
 //! Invariants that whoever changes a frame keeps: bytes added or removed in front of the transport header are told
 //! by [`Offload::shift`]; while `csum` is set, the checksum field holds the sum of the pseudo header, **not**
-//! complemented, so a change of IP addresses adds to it accordingly, and a change of ports does not touch it.
+//! complemented, so a change of IP addresses adds to it accordingly, and a change of ports does not touch it; what is
+//! to be cut has such a checksum.
 
 use crate::segment;
 
@@ -20,6 +21,14 @@ pub enum GsoKind {
     /// UDP, each segment a datagram.
     Udp,
 }
+
+/// So many segments come of one frame at most: 64 KB in pieces smaller than any TCP makes. Who asks for more wants to keep
+/// the switch busy with thousands of packets for each of his own.
+pub const SEGMENTS_MAX: usize = 2048;
+
+const TCP_DATA_OFFSET: usize = 12;
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
 
 /// A checksum of which only the pseudo header is in its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +112,48 @@ impl Offload {
         }
     }
 
+    /// What the note says lies within `frame`, and is a thing that senders ask for. To be asked of notes from outside.
+    pub fn fits(&self, frame: &[u8]) -> bool {
+        let Some(csum) = self.csum else { return self.gso.is_none() };
+        if usize::from(csum.start) + usize::from(csum.offset) + 2 > frame.len() {
+            return false;
+        }
+        let Some(gso) = self.gso else { return true };
+        let payload = self.headers(frame).and_then(|headers| frame.len().checked_sub(headers));
+        payload.is_some_and(|payload| payload <= SEGMENTS_MAX * usize::from(gso.size))
+    }
+
+    /// Bytes in front of the payload of a frame that is to be cut: each segment has them. `None`: its transport header
+    /// is cut off or says nonsense.
+    pub fn headers(&self, frame: &[u8]) -> Option<usize> {
+        let start = usize::from(self.csum?.start);
+        match self.gso?.kind {
+            GsoKind::Udp => Some(start + UDP_HEADER),
+            GsoKind::Tcp4 | GsoKind::Tcp6 => {
+                let header = usize::from(frame.get(start + TCP_DATA_OFFSET)? >> 4) * 4;
+                (header >= TCP_HEADER).then_some(start + header)
+            }
+        }
+    }
+
+    /// The length of the longest packet that comes of `frame`: what an MTU is about.
+    pub fn longest(&self, frame: &[u8]) -> usize {
+        match (self.gso, self.headers(frame)) {
+            (Some(gso), Some(headers)) => frame.len().min(headers + usize::from(gso.size)),
+            _ => frame.len(),
+        }
+    }
+
     /// Does the work on `frame` and hands the packet, or each of the packets, to `emit`. `None`: the note does not
     /// fit the frame, and nothing was emitted.
     pub fn finish(&self, frame: &mut [u8], mut emit: impl FnMut(&[u8])) -> Option<usize> {
         if let Some(gso) = self.gso {
-            return segment::segment(frame, gso.size, emit);
+            let layout = segment::layout(frame)?;
+            // What is inside of a tunnel is not cut here: the headers outside would have to be, too.
+            if layout.kind()? != gso.kind || self.csum.is_some_and(|c| usize::from(c.start) != layout.l4) {
+                return None;
+            }
+            return segment::segment(frame, &layout, gso.size, emit);
         }
         if let Some(csum) = self.csum {
             segment::complete(frame, csum.start, csum.offset)?;
@@ -146,6 +192,35 @@ mod tests {
                 assert_eq!(Note::new(offload).offload(), offload);
                 assert_eq!(Note::new(offload).is_some(), offload.is_some());
             }
+        }
+    }
+
+    #[test]
+    fn notes_from_outside_are_checked() {
+        let mut frame = [0u8; 100];
+        frame[34 + TCP_DATA_OFFSET] = 0x80;
+        let csum = |start, offset| Some(PartialChecksum { start, offset });
+        let note = |csum, kind, size| Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
+        let good = note(csum(34, 16), GsoKind::Tcp4, 32);
+        assert!(good.fits(&frame) && Offload::default().fits(&[]));
+        let mut long = vec![0; 66 + 31 * SEGMENTS_MAX + 1];
+        long[34 + TCP_DATA_OFFSET] = 0x80;
+        assert!(good.fits(&long) && !note(csum(34, 16), GsoKind::Tcp4, 31).fits(&long));
+        assert_eq!((good.headers(&frame), good.longest(&frame)), (Some(66), 98));
+        assert_eq!(note(csum(34, 16), GsoKind::Tcp4, 1400).longest(&frame), 100);
+        assert_eq!(note(csum(34, 6), GsoKind::Udp, 40).longest(&frame), 82);
+        assert!(!note(None, GsoKind::Tcp4, 1400).fits(&frame));
+        assert!(!note(csum(34, 16), GsoKind::Tcp4, 0).fits(&frame));
+        for (start, offset) in [(99, 0), (34, 65), (65535, 65535)] {
+            assert!(!Offload { csum: csum(start, offset), gso: None }.fits(&frame));
+        }
+        // A header of no length, one that ends beyond the frame, one that begins there.
+        for (start, words) in [(34, 4), (50, 15), (98, 5)] {
+            let mut frame = [0u8; 100];
+            if let Some(byte) = frame.get_mut(start + TCP_DATA_OFFSET) {
+                *byte = words << 4;
+            }
+            assert!(!note(csum(start as u16, 0), GsoKind::Tcp4, 100).fits(&frame));
         }
     }
 

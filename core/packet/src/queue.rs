@@ -6,7 +6,7 @@
 use crate::frame::{FrameBatch, FramePool};
 
 /// How many frames one `rx` call may bring.
-pub const RX_BURST: usize = 32;
+pub const RX_BURST: usize = 64;
 
 /// What a receive brought beside the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,11 @@ pub trait RxQueue: Send {
     /// How many packets of a guest wait in it; `None` for a queue that is no guest's. Asked by who measures.
     fn waiting(&mut self) -> Option<u32> {
         None
+    }
+    /// Asks the device to tell when frames come (`on`), or no more; how it tells is between it and who owns its
+    /// descriptor. False: it cannot. What came before it was asked is to be looked for afterwards.
+    fn arm(&mut self, _on: bool) -> bool {
+        false
     }
 }
 

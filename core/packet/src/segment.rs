@@ -5,11 +5,14 @@
 //! with `None`, and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; the
 //! meaning of the metadata is that of [`crate::offload`].
 
+use crate::offload::GsoKind;
+
 const ETHERNET: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
+const SCTP_CHECKSUM: u16 = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 const MAX_FRAME: usize = 1 << 17;
@@ -37,11 +40,18 @@ fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// Finishes a checksum of which the pseudo header is already in its field.
+/// Finishes a checksum of which the pseudo header is already in its field. That of SCTP, known by where its field is, is
+/// a CRC (RFC 9260 6.8) of which nothing is there.
 pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     let start = usize::from(start);
     let at = start.checked_add(usize::from(offset))?;
     frame.get(at..at + 2)?;
+    if offset == SCTP_CHECKSUM {
+        frame.get_mut(at..at + 4)?.fill(0);
+        let crc = cpu::crc32c(frame.get(start..)?);
+        frame.get_mut(at..at + 4)?.copy_from_slice(&crc.to_le_bytes());
+        return Some(());
+    }
     let mut checksum = !fold(sum(frame.get(start..)?, 0));
     // To UDP 0 means "no checksum"; to TCP both zeros are the same number.
     if checksum == 0 {
@@ -62,6 +72,27 @@ pub struct Layout {
     pub l4: usize,
     /// Its protocol number.
     pub protocol: u8,
+}
+
+impl Layout {
+    /// What such a packet is as one that is to be cut.
+    pub fn kind(&self) -> Option<GsoKind> {
+        match (self.protocol, self.v6) {
+            (IPPROTO_TCP, false) => Some(GsoKind::Tcp4),
+            (IPPROTO_TCP, true) => Some(GsoKind::Tcp6),
+            (IPPROTO_UDP, _) => Some(GsoKind::Udp),
+            _ => None,
+        }
+    }
+
+    /// Where, from the start of the transport header, its checksum is.
+    pub fn checksum(&self) -> Option<u16> {
+        match self.protocol {
+            IPPROTO_TCP => Some(16),
+            IPPROTO_UDP => Some(6),
+            _ => None,
+        }
+    }
 }
 
 /// Finds the headers of an unfragmented TCP or UDP packet, VLAN tags skipped.
@@ -115,25 +146,16 @@ fn pseudo_header(frame: &[u8], l: &Layout, l4_len: usize) -> Option<u64> {
     Some(sum(addresses, u64::from(l.protocol) + l4_len as u64))
 }
 
-/// The offset of the checksum in a transport header.
-fn checksum_offset(protocol: u8) -> Option<usize> {
-    match protocol {
-        IPPROTO_TCP => Some(16),
-        IPPROTO_UDP => Some(6),
-        _ => None,
-    }
-}
-
 /// Turns a packet with a finished checksum into one with only the pseudo header's sum in its field.
 /// Gives start and offset. A merged packet that came from a wire is made so, because only such a
 /// packet can be handed on to be cut again.
 pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
-    let offset = checksum_offset(l.protocol)?;
+    let offset = l.checksum()?;
     let len = frame.len().checked_sub(l.l4)?;
     let pseudo = fold(pseudo_header(frame, &l, len)?);
-    frame.get_mut(l.l4 + offset..l.l4 + offset + 2)?.copy_from_slice(&pseudo.to_be_bytes());
-    Some((u16::try_from(l.l4).ok()?, offset as u16))
+    put16(frame, l.l4 + usize::from(offset), pseudo)?;
+    Some((u16::try_from(l.l4).ok()?, offset))
 }
 
 /// Finds out that the sender left the checksum to a device that could not say so: the field holds the pseudo header's
@@ -141,7 +163,7 @@ pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
 /// gives the same number, so that mistake changes nothing.
 pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     let l = layout(frame)?;
-    let offset = checksum_offset(l.protocol)?;
+    let offset = l.checksum()?;
     let ip_len = match l.v6 {
         false => usize::from(be16(frame, l.l3 + 2)?),
         true => usize::from(be16(frame, l.l3 + 4)?) + 40,
@@ -152,13 +174,12 @@ pub fn find_partial(frame: &[u8]) -> Option<(u16, u16)> {
     }
     let len = frame.len().checked_sub(l.l4)?;
     let pseudo = fold(pseudo_header(frame, &l, len)?);
-    (be16(frame, l.l4 + offset)? == pseudo).then_some((u16::try_from(l.l4).ok()?, offset as u16))
+    (be16(frame, l.l4 + usize::from(offset))? == pseudo).then_some((u16::try_from(l.l4).ok()?, offset))
 }
 
 /// Cuts a packet into segments of `mss` bytes of payload, each complete with lengths and checksums,
-/// and hands them to `emit` one after another. `None`: it is not such a packet; nothing was emitted.
-pub fn segment(frame: &[u8], mss: u16, mut emit: impl FnMut(&[u8])) -> Option<usize> {
-    let l = layout(frame)?;
+/// and hands them to `emit` one after another. `l` is its layout. `None`: it is not such a packet; nothing was emitted.
+pub fn segment(frame: &[u8], l: &Layout, mss: u16, mut emit: impl FnMut(&[u8])) -> Option<usize> {
     let header = match l.protocol {
         IPPROTO_TCP => l.l4 + usize::from(*frame.get(l.l4 + 12)? >> 4) * 4,
         IPPROTO_UDP => l.l4 + 8,
@@ -178,8 +199,8 @@ pub fn segment(frame: &[u8], mss: u16, mut emit: impl FnMut(&[u8])) -> Option<us
         out.clear();
         out.extend_from_slice(frame.get(..header)?);
         out.extend_from_slice(part);
-        fix_ip(&mut out, &l, i)?;
-        fix_transport(&mut out, &l, i * mss, i == 0, i + 1 == count)?;
+        fix_ip(&mut out, l, i)?;
+        fix_transport(&mut out, l, i * mss, i == 0, i + 1 == count)?;
         emit(&out);
     }
     Some(count)
@@ -218,100 +239,11 @@ fn fix_transport(out: &mut [u8], l: &Layout, done: usize, first: bool, last: boo
     } else {
         put16(out, l.l4 + 4, u16::try_from(len).ok()?)?;
     }
-    let offset = checksum_offset(l.protocol)?;
+    let offset = l.checksum()?;
     let pseudo = fold(pseudo_header(out, l, len)?);
-    put16(out, l.l4 + offset, pseudo)?;
-    complete(out, l.l4 as u16, offset as u16)
+    put16(out, l.l4 + usize::from(offset), pseudo)?;
+    complete(out, l.l4 as u16, offset)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Ethernet, one VLAN tag if asked, IPv4, TCP, `payload` bytes.
-    fn tcp(tagged: bool, payload: usize) -> Vec<u8> {
-        let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-        if tagged {
-            f.extend([0x81, 0, 0, 9]);
-        }
-        f.extend([8, 0]);
-        f.extend([0x45, 0]);
-        f.extend(((40 + payload).min(65535) as u16).to_be_bytes());
-        f.extend([0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        f.extend([0, 80, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x50, 0x99, 1, 0, 0, 0, 0, 0]);
-        f.extend((0..payload).map(|i| i as u8));
-        f
-    }
-
-    fn checksums_hold(f: &[u8]) {
-        let l = layout(f).unwrap();
-        assert_eq!(fold(sum(&f[l.l3..l.l4], 0)), 0xffff, "ip");
-        let total = pseudo_header(f, &l, f.len() - l.l4).unwrap();
-        assert_eq!(fold(sum(&f[l.l4..], total)), 0xffff, "tcp");
-        assert_eq!(usize::from(be16(f, l.l3 + 2).unwrap()), f.len() - l.l3);
-    }
-
-    #[test]
-    fn segments_are_whole_packets() {
-        for tagged in [false, true] {
-            let frame = tcp(tagged, 2501);
-            let mut parts = Vec::new();
-            assert_eq!(segment(&frame, 1000, |s| parts.push(s.to_vec())), Some(3));
-            let l4 = layout(&frame).unwrap().l4;
-            let mut payload: Vec<u8> = Vec::new();
-            for (i, part) in parts.iter().enumerate() {
-                checksums_hold(part);
-                assert_eq!(part[l4 + 6..l4 + 8], ((0x100 + 1000 * i as u16).to_be_bytes()));
-                payload.extend(&part[l4 + 20..]);
-            }
-            assert_eq!(payload, frame[l4 + 20..]);
-            let flags: Vec<u8> = parts.iter().map(|p| p[l4 + 13]).collect();
-            assert_eq!(flags, [0x90, 0x10, 0x19]);
-        }
-    }
-
-    #[test]
-    fn partial_then_complete_is_right() {
-        let mut frame = tcp(false, 77);
-        let (start, offset) = make_partial(&mut frame).unwrap();
-        assert_eq!((start, offset), (34, 16));
-        complete(&mut frame, start, offset).unwrap();
-        let l = layout(&frame).unwrap();
-        let total = pseudo_header(&frame, &l, frame.len() - l.l4).unwrap();
-        assert_eq!(fold(sum(&frame[l.l4..], total)), 0xffff);
-    }
-
-    #[test]
-    fn a_partial_checksum_is_found_by_its_value() {
-        for tagged in [false, true] {
-            let mut frame = tcp(tagged, 77);
-            let note = make_partial(&mut frame).unwrap();
-            assert_eq!(find_partial(&frame), Some(note));
-            let mut padded = frame.clone();
-            padded.push(1);
-            assert_eq!(find_partial(&padded), None);
-            complete(&mut frame, note.0, note.1).unwrap();
-            assert_eq!(find_partial(&frame), None);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_frame_is_survived(mut f in proptest::collection::vec(any::<u8>(), 0..120), a: u16, b: u16, mss in 0u16..90) {
-            let _ = segment(&f, mss, |_| {});
-            let _ = find_partial(&f);
-            let _ = make_partial(&mut f);
-            let _ = complete(&mut f, a, b);
-        }
-
-        #[test]
-        fn damaged_tcp_is_survived(payload in 0usize..90, at in 0usize..60, byte: u8, mss in 1u16..50) {
-            let mut f = tcp(true, payload);
-            let len = f.len();
-            f[at % len] = byte;
-            let _ = segment(&f, mss, |_| {});
-            let _ = make_partial(&mut f);
-        }
-    }
-}
+mod tests;

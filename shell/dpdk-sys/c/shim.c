@@ -15,6 +15,11 @@ uint16_t sluice_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs,
     return rte_eth_tx_burst(port, queue, mbufs, n);
 }
 
+uint16_t sluice_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+    return rte_eth_tx_prepare(port, queue, mbufs, n);
+}
+
 int sluice_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n)
 {
     return rte_pktmbuf_alloc_bulk(pool, mbufs, n);

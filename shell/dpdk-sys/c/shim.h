@@ -7,6 +7,8 @@ struct rte_mempool;
 
 uint16_t sluice_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n);
 uint16_t sluice_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n);
+/* How many of the first the driver can send as they are left undone; their checksums are as it wants them. */
+uint16_t sluice_tx_prepare(uint16_t port, uint16_t queue, struct rte_mbuf **mbufs, uint16_t n);
 /* 0, or a negative error number: all or none. */
 int sluice_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigned n);
 /* NULL where there is none. */

@@ -5231,6 +5231,9 @@ unsafe extern "C" {
     pub fn sluice_tx_burst(port: u16, queue: u16, mbufs: *mut *mut rte_mbuf, n: u16) -> u16;
 }
 unsafe extern "C" {
+    pub fn sluice_tx_prepare(port: u16, queue: u16, mbufs: *mut *mut rte_mbuf, n: u16) -> u16;
+}
+unsafe extern "C" {
     pub fn sluice_alloc_bulk(
         pool: *mut rte_mempool,
         mbufs: *mut *mut rte_mbuf,
@@ -5264,6 +5267,7 @@ pub const SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS: u64 = 32768;
 pub const SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM: u64 = 8;
 pub const SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO: u64 = 32;
 pub const SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM: u64 = 4;
+pub const SLUICE_RTE_MBUF_F_TX_IP_CKSUM: u64 = 18014398509481984;
 pub const SLUICE_RTE_MBUF_F_TX_IPV4: u64 = 36028797018963968;
 pub const SLUICE_RTE_MBUF_F_TX_IPV6: u64 = 72057594037927936;
 pub const SLUICE_RTE_MBUF_F_TX_L4_MASK: u64 = 13510798882111488;

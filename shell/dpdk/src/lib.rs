@@ -16,6 +16,7 @@ mod memstream;
 pub mod rehearsal;
 pub mod settings;
 pub mod thread;
+mod undone;
 pub mod vhost;
 
 pub use settings::{Settings, settings};

@@ -6,17 +6,19 @@
 //!
 //! # Invariants
 //!
-//! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool.
-//!   [`is_whole`] says which are, and nobody else has the pointer afterwards.
+//! * A handle of [`SOURCE`] points to a packet that is whole: one reference, one segment, its bytes those of its pool or
+//!   memory that was taken for it alone. [`is_whole`] says which are, and nobody else has the pointer afterwards.
 //!
 //! Runs on whatever thread polls the queue.
 
 use crate::mempool::{HEADROOM, Mempool};
+use crate::undone::Undone;
 use buffer::{Buffer, Handle, Memory, Source};
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::RX_BURST;
 use std::ptr::NonNull;
+use std::vec::Drain;
 
 /// A packet of DPDK that is ours.
 pub(crate) type Mbuf = NonNull<sys::rte_mbuf>;
@@ -27,7 +29,9 @@ pub(crate) static SOURCE: Source = Source { name: "dpdk", free, another };
 /// How many segments a packet that is sent may have.
 const SEGMENTS_MAX: usize = 64;
 /// Flags of a packet whose bytes are not its own.
-const FOREIGN: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
+const FOREIGN: u64 = EXTERNAL | sys::SLUICE_RTE_MBUF_F_INDIRECT;
+/// Flag of a packet whose bytes are not those of its pool: it is freed in another way.
+const EXTERNAL: u64 = sys::SLUICE_RTE_MBUF_F_EXTERNAL;
 /// Reference count and number of segments of a packet that is whole.
 const WHOLE: u32 = 0x0001_0001;
 
@@ -59,28 +63,27 @@ unsafe fn memory_of(mbuf: Mbuf) -> Memory {
     }
 }
 
-/// The packet is whole, and its bytes lie within its buffer.
+/// The packet is whole, and its bytes lie within its buffer. None of the `foreign` flags may be set.
 ///
 /// # Safety
 ///
 /// `mbuf` is a packet as a driver gives it, and the caller's.
 #[inline(always)]
-unsafe fn is_whole(mbuf: Mbuf) -> bool {
+unsafe fn is_whole(mbuf: Mbuf, foreign: u64) -> bool {
     let m = mbuf.as_ptr();
     // SAFETY: the caller's promise. The two numbers are beside each other (asserted below); who holds a clone may change
     // the first, and then what is read is not `WHOLE` either.
     unsafe {
         let whole = (&raw const (*m).refcnt).cast::<u32>().read_unaligned() == WHOLE;
         let fits = u32::from((*m).data_off) + u32::from((*m).data_len) <= u32::from((*m).buf_len);
-        whole & fits & ((*m).ol_flags & FOREIGN == 0)
+        whole & fits & ((*m).ol_flags & foreign == 0)
     }
 }
 
 /// Appends the frames of received packets to `out`. Gives how many made no frame: they make no sense or are longer than any
 /// packet, and were freed.
 ///
-/// First all packets are looked at, then all frames made: a frame that may not come to be is put together elsewhere and
-/// moved, which costs as much again.
+/// Frames are made of all packets on the chance that all are whole, and are there only if that held.
 ///
 /// # Safety
 ///
@@ -93,19 +96,27 @@ pub(crate) unsafe fn append(
 ) -> usize {
     // SAFETY: the caller's promise.
     let packets = mbufs.iter().map(|&m| unsafe { NonNull::new_unchecked(m) });
-    // SAFETY: the caller's promise.
-    if !packets.clone().all(|m| unsafe { is_whole(m) }) {
-        // SAFETY: the caller's promise.
-        return packets.filter(|&m| unsafe { !append_any(m, pool, out) }).count();
+    out.reserve(mbufs.len());
+    let mut whole = true;
+    for (slot, m) in out.spare_capacity_mut().iter_mut().zip(packets.clone()) {
+        // SAFETY: the caller's promise. What was made of a packet that is not whole is forgotten below, unused.
+        unsafe {
+            whole &= is_whole(m, FOREIGN);
+            slot.write(frame_of(m));
+        }
     }
-    // SAFETY: they are whole, and forgotten.
-    out.extend(packets.map(|m| unsafe { frame_of(m) }));
+    if !whole {
+        // SAFETY: the caller's promise.
+        return packets.filter(|&m| unsafe { !append_any(m, FOREIGN, pool, out) }).count();
+    }
+    // SAFETY: so many more were written, of whole packets that nobody else has.
+    unsafe { out.set_len(out.len() + mbufs.len()) };
     0
 }
 
 /// # Safety
 ///
-/// `mbuf` is whole and the caller's, who forgets it.
+/// `mbuf` is a packet as a driver gives it. The frame may be used only if it is whole and the caller's, who forgets it.
 #[inline(always)]
 unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     // SAFETY: the caller's promise.
@@ -116,15 +127,29 @@ unsafe fn frame_of(mbuf: Mbuf) -> Frame {
     }
 }
 
+/// Appends the frame of one packet whose memory, its pool's or not, is nobody else's. `true`: it makes none, and was freed.
+///
+/// # Safety
+///
+/// As for [`append`], and memory that is not its pool's was taken for it alone.
+pub(crate) unsafe fn append_alone(
+    mbuf: *mut sys::rte_mbuf,
+    pool: &mut FramePool,
+    out: &mut FrameBatch,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { !append_any(NonNull::new_unchecked(mbuf), FOREIGN & !EXTERNAL, pool, out) }
+}
+
 /// Appends the frame of one packet, a copy if it is not whole; `false` if it makes none.
 ///
 /// # Safety
 ///
-/// As for [`append`].
+/// As for [`append`]; without the flag of memory outside its pool among the `foreign` ones, as for [`append_alone`].
 #[cold]
-unsafe fn append_any(mbuf: Mbuf, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
+unsafe fn append_any(mbuf: Mbuf, foreign: u64, pool: &mut FramePool, out: &mut FrameBatch) -> bool {
     // SAFETY: the caller's promise.
-    let frame = unsafe { if is_whole(mbuf) { Some(frame_of(mbuf)) } else { joined(mbuf, pool) } };
+    let frame = unsafe { if is_whole(mbuf, foreign) { Some(frame_of(mbuf)) } else { joined(mbuf, pool) } };
     let made = frame.is_some();
     out.extend(frame);
     made
@@ -195,6 +220,34 @@ impl Burst {
         self.len += 1;
     }
 
+    /// Puts frames that lie in packets of DPDK, are not longer than `longest` and have nothing left undone at the end: as
+    /// many as there is room for, up to one that is none of these, which comes back. Also gives the sum of their bytes.
+    ///
+    /// Numbers are kept apart from the burst until the end: in it, each packet would wait for the one before.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, frames: &mut Drain<'_, Frame>, longest: usize) -> (u64, Option<Frame>) {
+        let (mut n, mut bytes, mut odd) = (0, 0, None);
+        for slot in &mut self.mbufs[self.len..] {
+            let Some(frame) = frames.next() else { break };
+            let len = frame.len();
+            if frame.is_undone() | (len > longest) {
+                odd = Some(frame);
+                break;
+            }
+            match in_place(frame) {
+                Ok(mbuf) => *slot = mbuf.as_ptr(),
+                Err(frame) => {
+                    odd = Some(frame);
+                    break;
+                }
+            }
+            n += 1;
+            bytes += len as u64;
+        }
+        self.len += n;
+        (bytes, odd)
+    }
+
     /// Has `receive` write up to `max` pointers and say how many it wrote, then appends their frames to `out`. Gives how
     /// many there were, and how many made no frame. The burst must be empty, and is.
     ///
@@ -212,6 +265,30 @@ impl Burst {
         let n = usize::from(receive(self.mbufs.as_mut_ptr(), max.min(RX_BURST) as u16)).min(RX_BURST);
         // SAFETY: the caller's promise: pointers to packets, which are never null.
         (n, unsafe { append(&self.mbufs[..n], pool, out) })
+    }
+
+    /// Frees each packet that `look` does not like: it says how many of the first it does. Gives how many bytes those had.
+    ///
+    /// # Safety
+    ///
+    /// `look` keeps nothing, and the packets stay whole.
+    pub(crate) unsafe fn keep(&mut self, look: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> u64 {
+        let (mut good, mut freed) = (0, 0);
+        while good < self.len {
+            let rest = &mut self.mbufs[good..self.len];
+            good += usize::from(look(rest.as_mut_ptr(), rest.len() as u16)).min(rest.len());
+            if good == self.len {
+                break;
+            }
+            // SAFETY: it is ours, and forgotten: those behind it move up.
+            unsafe {
+                freed += u64::from((*self.mbufs[good]).pkt_len);
+                sys::sluice_free_bulk(&raw mut self.mbufs[good], 1);
+            }
+            self.mbufs.copy_within(good + 1..self.len, good);
+            self.len -= 1;
+        }
+        freed
     }
 
     /// Has `send` take the packets (it says how many of the first), again and again while it takes some, and frees the
@@ -276,9 +353,20 @@ pub(crate) fn in_place(frame: Frame) -> Result<Mbuf, Frame> {
         (*m).data_off = start as u16;
         (*m).data_len = len as u16;
         (*m).pkt_len = len as u32;
-        (*m).ol_flags = 0;
+        (*m).ol_flags &= EXTERNAL;
     }
     Ok(mbuf)
+}
+
+/// Notes on a packet what is left to do on it. `true`: something is.
+pub(crate) fn leave(mbuf: Mbuf, undone: &Undone) -> bool {
+    // SAFETY: a packet that is ours. Both words are numbers.
+    unsafe {
+        let m = mbuf.as_ptr();
+        (*m).ol_flags |= undone.flags;
+        (*m).__bindgen_anon_3.tx_offload = undone.lengths;
+    }
+    undone.flags != 0
 }
 
 /// A packet with these bytes, in as many segments as it takes. `None`: the pool has no more, or there are too many bytes.

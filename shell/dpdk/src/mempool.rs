@@ -26,6 +26,8 @@ use units::NumaId;
 const MAX_MBUFS: u32 = 4096 * 64;
 /// The smallest pool there is, and what one of a port has beyond the port's queues.
 const MIN_MBUFS: u32 = 4096 * 4;
+/// The most packets of one pool: more digits its name has no room for, and no machine has memory for so many.
+const MBUFS_MAX: u32 = 9_999_999;
 /// Packets a lcore keeps to itself: more than a burst, few enough to stay in its cache.
 const CACHE: u32 = 256;
 /// Room in front of a packet, as drivers expect it.
@@ -67,23 +69,32 @@ pub struct MempoolError {
     pub mtu: u32,
     /// Node asked for.
     pub numa: NumaId,
-    /// What DPDK said.
-    pub errno: i32,
+    /// What is wrong.
+    pub why: String,
 }
 
 impl MempoolError {
-    fn new(wish: &MempoolWish, errno: i32) -> MempoolError {
-        MempoolError { port: wish.port.clone(), mtu: wish.mtu, numa: wish.numa, errno }
+    fn new(wish: &MempoolWish, why: String) -> MempoolError {
+        MempoolError { port: wish.port.clone(), mtu: wish.mtu, numa: wish.numa, why }
+    }
+
+    /// The port's queues ask for more packets than a pool can have.
+    fn too_many(wish: &MempoolWish, n: u32) -> MempoolError {
+        let queues = |n: u32, desc: u32| format!("{n} of {desc}");
+        let (rx, tx) = (queues(wish.n_rxq, wish.n_rxq_desc), queues(wish.n_txq, wish.n_txq_desc));
+        let text = format!(
+            "receive queues ({rx}) and transmit queues ({tx}) ask for {n} packets, a pool has {MBUFS_MAX}"
+        );
+        MempoolError::new(wish, text)
     }
 }
 
 impl fmt::Display for MempoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let why = log::error_text(self.errno);
         write!(
             f,
             "Failed to create memory pool for netdev {}, with MTU {} on socket {}: {}",
-            self.port, self.mtu, self.numa.0, why
+            self.port, self.mtu, self.numa.0, self.why
         )
     }
 }
@@ -121,13 +132,17 @@ impl Mempool {
     /// The pool for such a port, by the settings in force.
     pub fn request(wish: &MempoolWish) -> Result<Mempool, MempoolError> {
         if !eal::initialized() {
-            return Err(MempoolError::new(wish, libc::ENODEV));
+            return Err(MempoolError::new(wish, log::error_text(libc::ENODEV)));
         }
         let settings = settings();
         let size = buffer_size(wish, settings);
         // The owner's name, where it is not shared.
         let owner = settings.per_port_memory.then(|| wish.port.clone());
-        let key = Key { size, numa: wish.numa, owner, n: n_mbufs(wish, size, settings) };
+        let n = n_mbufs(wish, size, settings);
+        if n > MBUFS_MAX {
+            return Err(MempoolError::too_many(wish, n));
+        }
+        let key = Key { size, numa: wish.numa, owner, n };
         let mut list = list();
         if let Some(found) = list.find(&key) {
             return Ok(found);
@@ -281,7 +296,7 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
         let errno = unsafe { sys::sluice_errno() };
         n /= 2;
         if ![libc::ENOMEM, libc::ENOBUFS].contains(&errno) || n < MIN_MBUFS {
-            return Err(MempoolError::new(wish, errno));
+            return Err(MempoolError::new(wish, log::error_text(errno)));
         }
     }
 }
@@ -320,10 +335,30 @@ mod tests {
     }
 
     #[test]
+    fn too_many_queues_are_told_as_that() {
+        let own = Settings { per_port_memory: true, ..Settings::default() };
+        let most = MempoolWish {
+            n_rxq: 65_535,
+            n_rxq_desc: 32_768,
+            n_txq: 65_535,
+            n_txq_desc: 32_768,
+            ..wish(1500)
+        };
+        let n = n_mbufs(&most, 2176, &own);
+        assert!(n > MBUFS_MAX);
+        assert_eq!(
+            MempoolError::too_many(&most, n).to_string(),
+            "Failed to create memory pool for netdev p0, with MTU 1500 on socket 0: receive queues (65535 of 32768) and \
+             transmit queues (65535 of 32768) ask for 4294922240 packets, a pool has 9999999"
+        );
+    }
+
+    #[test]
     fn names_fit() {
         let key = Key { size: 64_640, numa: NumaId(3), owner: None, n: MAX_MBUFS };
         let name = name_of(&key, "a port with a long name", MAX_MBUFS);
         assert_eq!(name.as_bytes().len(), 25);
         assert!(name.to_str().unwrap().ends_with("03646220262144"));
+        assert_eq!(name_of(&key, "p0", MBUFS_MAX).as_bytes().len(), 25);
     }
 }

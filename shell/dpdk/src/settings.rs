@@ -4,7 +4,8 @@
 
 use crate::log::{Level, Note};
 use config::settings::root::{
-    PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, VHOST_IOMMU_SUPPORT, VHOST_POSTCOPY_SUPPORT, VHOST_SOCK_DIR,
+    PER_PORT_MEMORY, SHARED_MEMPOOL_CONFIG, USERSPACE_TSO_ENABLE, VHOST_IOMMU_SUPPORT,
+    VHOST_POSTCOPY_SUPPORT, VHOST_SOCK_DIR,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,9 @@ pub struct Settings {
     pub vhost_postcopy: bool,
     /// `per-port-memory`
     pub per_port_memory: bool,
+    /// Not `userspace-tso-enable`: devices are not asked to cut TCP into segments, as their drivers may send small packets
+    /// faster then.
+    pub segment_in_software: bool,
     /// `shared-mempool-config`, in the order given.
     pub shared_pools: Vec<SharedPool>,
 }
@@ -81,7 +85,19 @@ impl Settings {
             let text = format!("User configured shared mempool set for: MTU {}, NUMA {numa}.", pool.mtu);
             note(Level::Info, text);
         }
-        (Settings { vhost_sock_dir, vhost_iommu, vhost_postcopy, per_port_memory, shared_pools }, notes)
+        let segment_in_software = !USERSPACE_TSO_ENABLE.flag_of(config);
+        if segment_in_software {
+            note(Level::Info, "TCP is not segmented by DPDK devices.".to_owned());
+        }
+        let settings = Settings {
+            vhost_sock_dir,
+            vhost_iommu,
+            vhost_postcopy,
+            per_port_memory,
+            segment_in_software,
+            shared_pools,
+        };
+        (settings, notes)
     }
 }
 
@@ -142,6 +158,12 @@ mod tests {
         let (s, notes) = read(&[]);
         assert_eq!(s, Settings { vhost_sock_dir: "/run/x".into(), ..Settings::default() });
         assert!(notes.iter().all(|n| n.level == Level::Info));
+    }
+
+    #[test]
+    fn devices_segment_unless_told_otherwise() {
+        let told = |value| read(&[("userspace-tso-enable", value)]).0.segment_in_software;
+        assert_eq!([told("true"), told("nonsense"), told("false")], [false, false, true]);
     }
 
     #[test]

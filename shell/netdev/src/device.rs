@@ -36,6 +36,44 @@ pub struct LinkModes {
     pub supported: u32,
 }
 
+/// What work on a packet may be left to a port that sends it; the rest is done before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxWork {
+    /// The checksum of an IPv4 header.
+    pub ip_checksum: bool,
+    /// The checksums of TCP and UDP.
+    pub checksum: bool,
+    /// That of SCTP.
+    pub sctp_checksum: bool,
+    /// Cutting TCP into segments.
+    pub segmentation: bool,
+}
+
+impl TxWork {
+    /// Of the kernel's devices: what the device cannot do, the kernel does.
+    pub const KERNEL: TxWork =
+        TxWork { ip_checksum: false, checksum: true, sctp_checksum: true, segmentation: true };
+
+    /// Its part of the `status` column. Packets in tunnels are left to nobody.
+    pub fn status(self) -> BTreeMap<String, String> {
+        [
+            ("ip_csum", self.ip_checksum),
+            ("tcp_csum", self.checksum),
+            ("udp_csum", self.checksum),
+            ("sctp_csum", self.sctp_checksum),
+            ("tcp_seg", self.segmentation),
+            ("vxlan_tso", false),
+            ("gre_tso", false),
+            ("geneve_tso", false),
+            ("out_ip_csum", false),
+            ("out_udp_csum", false),
+        ]
+        .into_iter()
+        .map(|(name, does)| (format!("tx_{name}_offload"), does.to_string()))
+        .collect()
+    }
+}
+
 /// The present state of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -53,7 +91,9 @@ pub struct Facts {
     pub link_resets: u64,
     /// The link's speed and modes.
     pub modes: LinkModes,
-    /// The `status` column: driver and versions.
+    /// What may be left to it.
+    pub tx_work: TxWork,
+    /// The `status` column, apart from that: driver and versions.
     pub status: BTreeMap<String, String>,
 }
 

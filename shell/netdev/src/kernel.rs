@@ -3,7 +3,7 @@
 //! The device is known by its number. Requests that go by name look the number up first, so that a
 //! device that was replaced by a namesake is reported as gone, not confused with it.
 
-use crate::device::{Facts, LinkModes};
+use crate::device::{Facts, LinkModes, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::ethtool;
 use crate::linux::ifreq;
@@ -64,6 +64,7 @@ impl KernelDevice {
             link_resets: u64::from(link.carrier_changes.wrapping_sub(self.carrier_changes_at_open)),
             modes: ifreq::ethtool_settings(&link.name)
                 .map_or_else(|_| LinkModes::default(), |s| ethtool::modes(&s)),
+            tx_work: TxWork::KERNEL,
             status: ifreq::ethtool_driver(&link.name)
                 .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),
         })

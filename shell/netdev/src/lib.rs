@@ -25,3 +25,5 @@ pub mod stats;
 mod system;
 mod tap;
 mod vhost;
+
+pub use linux::pages::advise_huge;

@@ -50,9 +50,12 @@ impl Posted {
         true
     }
 
-    /// Lends the first `n` (at most 32) to `receive`, each with its spare.
-    pub fn with_buffers(&mut self, n: usize, receive: impl FnOnce(&mut [[&mut [u8]; 2]]) -> usize) -> usize {
-        const MOST: usize = crate::linux::mmsg::BATCH;
+    /// Lends the first `n` (at most `MOST`) to `receive`, each with its spare.
+    pub fn with_buffers<const MOST: usize>(
+        &mut self,
+        n: usize,
+        receive: impl FnOnce(&mut [[&mut [u8]; 2]]) -> usize,
+    ) -> usize {
         let mut buffers: [[&mut [u8]; 2]; MOST] = std::array::from_fn(|_| [&mut [][..], &mut [][..]]);
         let n = n.min(MOST);
         let spares = self.spare.chunks_mut(FRAME_MAX);
@@ -103,7 +106,7 @@ mod tests {
 
     fn burst(posted: &mut Posted, pool: &mut FramePool, len: usize) -> Vec<u8> {
         assert!(posted.fill(pool, 2));
-        let n = posted.with_buffers(2, |buffers| {
+        let n = posted.with_buffers::<2>(2, |buffers| {
             let [first, second] = &mut buffers[0];
             let mut i = 0;
             for b in first.iter_mut().chain(second.iter_mut()).take(len) {

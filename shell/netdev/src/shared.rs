@@ -1,11 +1,17 @@
 //! What a port's `Netdev` and its queues share: what was dropped on it, and mostly a descriptor.
 
 use crate::stats::Stats;
+use packet::frame::Frame;
 use packet::queue::TxResult;
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Ethernet's header: addresses and type.
+pub const ETHERNET_HEADER: usize = 14;
+const VLAN_BYTES: usize = 4;
+const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 
 /// The books of a port. The counters are statistics: no order among them is promised.
 #[derive(Default)]
@@ -19,10 +25,11 @@ pub struct Books {
     tx_dropped: AtomicU64,
 }
 
-/// One descriptor and its books.
+/// One descriptor and its books, of a device of the kernel.
 pub struct Shared {
     fd: Arc<OwnedFd>,
     books: Books,
+    mtu: AtomicU32,
 }
 
 impl Deref for Shared {
@@ -36,13 +43,35 @@ impl Deref for Shared {
 impl Shared {
     /// Takes the descriptor.
     pub fn new(fd: OwnedFd) -> Arc<Shared> {
-        Arc::new(Shared { fd: Arc::new(fd), books: Books::default() })
+        Arc::new(Shared { fd: Arc::new(fd), books: Books::default(), mtu: AtomicU32::new(u32::MAX) })
+    }
+
+    /// What the device's MTU was found to be.
+    pub fn set_mtu(&self, mtu: u32) {
+        self.mtu.store(mtu, Ordering::Relaxed);
+    }
+
+    /// The frame would be cut into packets that are longer than the MTU. The kernel looks at the length of what it need
+    /// not cut only; such packets it would pass on.
+    pub fn cuts_too_long(&self, frame: &Frame) -> bool {
+        if !frame.is_undone() {
+            return false;
+        }
+        let (offload, bytes) = (frame.offload(), frame.bytes());
+        offload.gso.is_some()
+            && offload.longest(bytes) > longest(bytes, self.mtu.load(Ordering::Relaxed) as usize)
     }
 
     /// The descriptor.
     pub fn fd(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }
+}
+
+/// The longest frame of this kind that the MTU allows: a tag does not count.
+pub fn longest(frame: &[u8], mtu: usize) -> usize {
+    let tag = if frame.get(12..14) == Some(&ETHERTYPE_VLAN) { VLAN_BYTES } else { 0 };
+    mtu.saturating_add(ETHERNET_HEADER + tag)
 }
 
 impl Books {

@@ -8,12 +8,13 @@ use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::{BATCH, Mmsg, Received};
-use crate::linux::{packet_socket, vnet};
+use crate::linux::packet_socket;
 use crate::posted::Posted;
 use crate::shared::Shared;
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
+use packet::vnet;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -66,7 +67,9 @@ impl Netdev for System {
         Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new() })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        self.device.facts()
+        let facts = self.device.facts()?;
+        self.shared.set_mtu(facts.mtu);
+        Ok(facts)
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;
@@ -107,7 +110,8 @@ impl RxQueue for SystemRx {
         let mmsg = &mut self.mmsg;
         // An error is about the device (it is down, it is gone): the main thread hears of that by
         // netlink; to the worker it is an empty queue.
-        let received = self.posted.with_buffers(want, |buffers| mmsg.receive(&fd, buffers).unwrap_or(0));
+        let received =
+            self.posted.with_buffers::<BATCH>(want, |buffers| mmsg.receive(&fd, buffers).unwrap_or(0));
         for i in 0..received {
             let meta = self.mmsg.received(i);
             let frame = if meta.outgoing { continue } else { self.posted.take(pool, i, meta.len) };
@@ -162,10 +166,16 @@ impl TxQueue for SystemTx {
 impl SystemTx {
     fn send(&mut self, fd: &OwnedFd, frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
-        for (slot, frame) in slots.iter_mut().zip(frames) {
-            *slot = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
+        let mut given = 0;
+        for frame in frames {
+            if self.shared.cuts_too_long(frame) {
+                result.too_long += 1;
+                continue;
+            }
+            slots[given] = (vnet::encode(&frame.offload(), frame.bytes()), frame.bytes());
+            given += 1;
         }
-        let mut rest = &slots[..frames.len()];
+        let mut rest = &slots[..given];
         while !rest.is_empty() && !self.shared.ended() {
             match self.mmsg.send(fd, rest) {
                 Ok(n) if n > 0 => {

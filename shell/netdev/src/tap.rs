@@ -11,13 +11,14 @@ use crate::device::{Facts, Netdev, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::BATCH;
-use crate::linux::{tun, vnet};
+use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rtnl;
 use crate::shared::Shared;
 use crate::stats::Stats;
 use packet::frame::{FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
+use packet::vnet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -82,6 +83,7 @@ impl Netdev for Tap {
                 Ok(self.last_facts.clone())
             }
             Ok(facts) => {
+                self.shared.set_mtu(facts.mtu);
                 self.last_facts = facts.clone();
                 Ok(facts)
             }
@@ -128,7 +130,7 @@ impl RxQueue for TapRx {
             }
             let mut header = [0; vnet::LEN];
             let mut len = None;
-            self.posted.with_buffers(1, |buffers| {
+            self.posted.with_buffers::<1>(1, |buffers| {
                 len = tun::read(&fd, &mut header, &mut buffers[0]).ok();
                 usize::from(len.is_some())
             });
@@ -164,6 +166,10 @@ impl TxQueue for TapTx {
         let mut result = TxResult::default();
         let fd = self.shared.fd();
         for frame in frames.iter() {
+            if self.shared.cuts_too_long(frame) {
+                result.too_long += 1;
+                continue;
+            }
             let header = vnet::encode(&frame.offload(), frame.bytes());
             match tun::write(&fd, &header, frame.bytes()) {
                 Ok(()) => {

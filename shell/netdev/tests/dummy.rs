@@ -64,6 +64,28 @@ fn sent_frames_go_to_the_file_and_work_left_undone_is_done() {
     assert_eq!(file[40..46], [2, 0, 0, 0, 0, 1]);
 }
 
+#[test]
+fn a_dummy_with_a_segment_size_receives_and_sends_long_pieces() {
+    let mut port = dummy("dummy", &[("ol_tso_segsz", "500")]);
+    let mut rx = port.take_rx_queues().pop().unwrap();
+    let handle = port.dummy().unwrap().clone();
+    for payload in [1400, 500] {
+        handle.inject(&tcp_packet(payload), 0).unwrap();
+    }
+    let (mut pool, mut batch) = (FramePool::new(8), Vec::new());
+    rx.queue.rx(&mut pool, &mut batch, 32);
+    let gso = batch[0].offload().gso;
+    assert_eq!(gso, Some(Gso { kind: GsoKind::Tcp4, size: 500, ecn: false }));
+    assert!(!batch[1].is_undone() && batch[1].bytes() == tcp_packet(500));
+    assert!(port.facts().unwrap().tx_work.segmentation);
+    for pieces in [1, 3] {
+        let before = port.stats().unwrap().tx_packets;
+        port.tx_queue().tx(&mut batch[..1].iter().map(|f| pool.copy_of(f).unwrap()).collect());
+        assert_eq!(port.stats().unwrap().tx_packets, before.map(|n| n + pieces));
+        port.set_options(&options(&[])).unwrap();
+    }
+}
+
 fn tcp_packet(payload: usize) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
     f.extend((40 + payload as u16).to_be_bytes());

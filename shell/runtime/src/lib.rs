@@ -11,6 +11,7 @@ pub mod dirs;
 pub mod log;
 pub mod memory;
 pub mod poll_loop;
+pub mod program;
 pub mod signals;
 
 pub use clock::{Clock, Warp};

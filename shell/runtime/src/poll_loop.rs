@@ -63,6 +63,11 @@ impl<'fd> WaitSet<'fd> {
         Token(self.fds.len() - 1)
     }
 
+    /// What the next registration will be called.
+    pub fn next_token(&self) -> Token {
+        Token(self.fds.len())
+    }
+
     /// Waits no longer than until `when`.
     pub fn deadline(&mut self, when: Millis) {
         self.deadline = Some(self.deadline.map_or(when, |d| d.min(when)));
@@ -82,6 +87,11 @@ impl Ready {
     /// Whether this registration's descriptor had an event.
     pub fn contains(&self, token: Token) -> bool {
         self.0.get(token.0).copied().unwrap_or(false)
+    }
+
+    /// Whether one of the registrations from `first` to before `end` had an event.
+    pub fn contains_any(&self, first: Token, end: Token) -> bool {
+        self.0.get(first.0..end.0).is_some_and(|ready| ready.contains(&true))
     }
 }
 

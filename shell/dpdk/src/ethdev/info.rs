@@ -1,6 +1,6 @@
 //! What a device is and what state it is in; the settings that need no restart.
 
-use super::{DeviceError, Ethdev, check};
+use super::{DeviceError, Ethdev, TxWork, check};
 use dpdk_sys as sys;
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::Ordering;
@@ -36,6 +36,8 @@ pub struct Info {
     pub has_link_interrupt: bool,
     /// It checks the checksums of received packets.
     pub has_rx_checksum: bool,
+    /// What it does on packets that it sends; while it does not run, what it can.
+    pub tx_work: TxWork,
 }
 
 /// State of a link.
@@ -85,6 +87,18 @@ pub(super) fn raw(port: u16) -> Result<sys::rte_eth_dev_info, DeviceError> {
     }
 }
 
+/// Drivers that say they cut TCP and do not cut what comes of an MTU: this one counts its Ethernet header, too.
+const CANNOT_SEGMENT: [&str; 1] = ["net_tap"];
+
+/// What it can do on packets that it sends.
+pub(super) fn tx_work(raw: &sys::rte_eth_dev_info) -> TxWork {
+    let mut work = TxWork::of(raw.tx_offload_capa);
+    // SAFETY: the driver's name lives as long as the driver.
+    let driver = unsafe { text(raw.driver_name) };
+    work.segmentation &= !driver.is_some_and(|name| CANNOT_SEGMENT.contains(&name.as_str()));
+    work
+}
+
 /// The port's address; zeros where the driver tells none.
 pub(super) fn mac(port: u16) -> [u8; 6] {
     let mut mac = sys::rte_ether_addr { addr_bytes: [0; 6] };
@@ -124,6 +138,7 @@ impl Ethdev {
             has_link_interrupt: u64::from(flags) & sys::SLUICE_RTE_ETH_DEV_INTR_LSC != 0,
             has_rx_checksum: raw.rx_offload_capa & sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM
                 == sys::SLUICE_RTE_ETH_RX_OFFLOAD_CHECKSUM,
+            tx_work: self.running.as_ref().map_or_else(|| tx_work(&raw), |r| r.work),
         })
     }
 

@@ -19,7 +19,7 @@ mod stats;
 
 pub use info::{FlowControl, Info, Limits, Link};
 pub use queue::{EthRx, EthTx};
-pub use run::Config;
+pub use run::{Config, TxWork};
 pub use stats::Counters;
 
 use crate::log::Level;

@@ -4,12 +4,14 @@
 
 use super::run::Running;
 use crate::mbuf::{self, Burst, Mbuf};
+use crate::undone::Undone;
 use dpdk_sys as sys;
 use packet::frame::{Frame, FrameBatch, FramePool};
-use packet::offload::Offload;
+use packet::offload::{GsoKind, Offload};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
 use packet::segment;
 use std::sync::{Arc, PoisonError};
+use std::vec::Drain;
 
 /// A receive queue.
 pub struct EthRx {
@@ -49,16 +51,17 @@ pub struct EthTx {
     burst: Burst,
     /// Bytes in `burst`.
     bytes: u64,
+    /// The driver has to look at the burst first: something is left to do on a packet of it.
+    undone: bool,
     given: FrameBatch,
 }
 
 impl EthTx {
     pub(super) fn new(running: Arc<Running>, queue: u16) -> EthTx {
-        EthTx { running, queue, burst: Burst::new(), bytes: 0, given: FrameBatch::new() }
+        EthTx { running, queue, burst: Burst::new(), bytes: 0, undone: false, given: FrameBatch::new() }
     }
 
     /// Puts a packet into the burst, which is sent when it is full.
-    #[inline]
     fn put(&mut self, mbuf: Mbuf, len: usize, result: &mut TxResult) {
         self.bytes += len as u64;
         self.burst.push(mbuf);
@@ -67,18 +70,52 @@ impl EthTx {
         }
     }
 
+    /// Puts packets that are sent as they are into the burst, which is sent when it is full, up to one that is not.
+    #[inline]
+    fn put_all(&mut self, frames: &mut Drain<'_, Frame>, result: &mut TxResult) -> Option<Frame> {
+        loop {
+            let (bytes, odd) = self.burst.fill(frames, self.running.max_len);
+            self.bytes += bytes;
+            if !self.burst.is_full() {
+                return odd;
+            }
+            self.send(result);
+        }
+    }
+
     /// Sends the burst; what the device does not take is freed.
     fn send(&mut self, result: &mut TxResult) {
-        let (n, bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
+        let (given, mut bytes) = (self.burst.len(), std::mem::take(&mut self.bytes));
         let (port, queue) = (self.running.plug.port, self.queue);
         let alone = self.running.txq(queue).lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut self.undone) {
+            // SAFETY: as below; the driver writes headers of packets that are ours.
+            bytes -= unsafe { self.burst.keep(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
+        }
         // SAFETY: the device runs as long as `running` is held, and the lock keeps others off the queue.
         let (sent, unsent_bytes) =
             unsafe { self.burst.send(|mbufs, n| sys::sluice_tx_burst(port, queue, mbufs, n)) };
         drop(alone);
         result.sent += sent as u32;
         result.sent_bytes += bytes - unsent_bytes;
-        result.dropped += (n - sent) as u32;
+        result.dropped += (given - sent) as u32;
+    }
+
+    /// How to leave to the device what is left to do; `None`: it does no such work.
+    fn leave(&self, frame: &Frame) -> Option<Undone> {
+        let work = self.running.work;
+        let mut undone = Undone::of(frame.bytes(), &frame.offload()).filter(|_| work.checksum)?;
+        if undone.cut.is_some() {
+            if !work.segmentation {
+                return None;
+            }
+            // Each segment has a length of its own in its IP header. A device that does not sum that header here is one
+            // behind which somebody else cuts.
+            if work.ip_checksum && undone.cut == Some(GsoKind::Tcp4) {
+                undone.flags |= sys::SLUICE_RTE_MBUF_F_TX_IP_CKSUM;
+            }
+        }
+        Some(undone)
     }
 
     /// Does what the frame's sender left undone, and puts what comes of it.
@@ -110,32 +147,37 @@ fn completed(frame: &mut Frame) -> bool {
 }
 
 impl EthTx {
-    /// Any frames, one by one: those that need work, a copy, or are too long among them.
-    fn each(&mut self, frames: &mut FrameBatch, result: &mut TxResult) {
-        let mut given = std::mem::take(&mut self.given);
-        std::mem::swap(&mut given, frames);
-        for mut frame in given.drain(..) {
-            let len = frame.len();
-            if frame.is_undone() && !completed(&mut frame) {
-                self.finish(&mut frame, result);
-            } else if len > self.running.max_len {
-                result.too_long += 1;
-            } else {
-                match mbuf::in_place(frame) {
-                    Ok(mbuf) => {
-                        self.put(mbuf, len, result);
-                        continue;
-                    }
-                    Err(copied) => frame = copied,
-                }
-                match mbuf::copied(frame.bytes(), &self.running.mempool) {
-                    Some(mbuf) => self.put(mbuf, len, result),
-                    None => result.dropped += 1,
+    /// Any frame: one that needs work or a copy, or is too long, among them. What is not kept of it is given back.
+    #[cold]
+    fn put_odd(&mut self, mut frame: Frame, result: &mut TxResult) -> Option<Frame> {
+        let len = frame.len();
+        if frame.offload().longest(frame.bytes()) > self.running.max_len {
+            result.too_long += 1;
+            return Some(frame);
+        }
+        let mut left = Undone::default();
+        if frame.is_undone() {
+            match self.leave(&frame) {
+                Some(undone) => left = undone,
+                None if completed(&mut frame) => {}
+                None => {
+                    self.finish(&mut frame, result);
+                    return Some(frame);
                 }
             }
-            frames.push(frame);
         }
-        self.given = given;
+        let (mbuf, back) = match mbuf::in_place(frame) {
+            Ok(mbuf) => (Some(mbuf), None),
+            Err(frame) => (mbuf::copied(frame.bytes(), &self.running.mempool), Some(frame)),
+        };
+        match mbuf {
+            Some(mbuf) => {
+                self.undone |= mbuf::leave(mbuf, &left);
+                self.put(mbuf, len, result);
+            }
+            None => result.dropped += 1,
+        }
+        back
     }
 }
 
@@ -147,18 +189,13 @@ impl TxQueue for EthTx {
             self.running.plug.counters.count_tx_lost(&result);
             return result;
         }
-        let longest = self.running.max_len;
-        let simple = |f: &Frame| mbuf::is_ours(f) && !f.is_undone() && f.len() <= longest;
-        if frames.iter().all(simple) {
-            for frame in frames.drain(..) {
-                let len = frame.len();
-                if let Ok(mbuf) = mbuf::in_place(frame) {
-                    self.put(mbuf, len, &mut result);
-                }
-            }
-        } else {
-            self.each(frames, &mut result);
+        let mut given = std::mem::replace(frames, std::mem::take(&mut self.given));
+        let mut rest = given.drain(..);
+        while let Some(odd) = self.put_all(&mut rest, &mut result) {
+            frames.extend(self.put_odd(odd, &mut result));
         }
+        drop(rest);
+        self.given = given;
         if self.burst.len() > 0 {
             self.send(&mut result);
         }

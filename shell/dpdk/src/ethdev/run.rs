@@ -31,6 +31,49 @@ pub struct Config {
     pub numa: NumaId,
     /// Where received packets lie.
     pub mempool: Mempool,
+    /// It is to cut what is to be cut, if it can.
+    pub segmentation: bool,
+}
+
+/// What work on a packet that it sends a device does itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxWork {
+    /// The checksum of an IPv4 header.
+    pub ip_checksum: bool,
+    /// The checksums of TCP and UDP.
+    pub checksum: bool,
+    /// Cutting TCP into segments.
+    pub segmentation: bool,
+}
+
+impl TxWork {
+    /// What these capabilities are good for.
+    pub(super) fn of(capabilities: u64) -> TxWork {
+        let has = |flags: u64| capabilities & flags == flags;
+        let checksum =
+            has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
+        TxWork {
+            ip_checksum: has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM),
+            checksum,
+            // What is to be cut lies in many buffers.
+            segmentation: checksum
+                && has(sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
+        }
+    }
+
+    /// In DPDK's flags.
+    fn offloads(self) -> u64 {
+        let of = |on, flags| if on { flags } else { 0 };
+        of(self.ip_checksum, sys::SLUICE_RTE_ETH_TX_OFFLOAD_IPV4_CKSUM)
+            | of(
+                self.checksum,
+                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_CKSUM | sys::SLUICE_RTE_ETH_TX_OFFLOAD_UDP_CKSUM,
+            )
+            | of(
+                self.segmentation,
+                sys::SLUICE_RTE_ETH_TX_OFFLOAD_TCP_TSO | sys::SLUICE_RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
+            )
+    }
 }
 
 /// What the queues of a started device have in common.
@@ -39,6 +82,8 @@ pub(crate) struct Running {
     pub(crate) mempool: Mempool,
     /// The longest packet that it sends.
     pub(crate) max_len: usize,
+    /// What it does on packets that it sends.
+    pub(crate) work: TxWork,
     n_rxq: u16,
     /// For each transmit queue: several senders may have the same.
     txqs: Vec<Mutex<()>>,
@@ -51,7 +96,11 @@ impl Running {
         let info = info::raw(port)?;
         let n_rxq = config.n_rxq.min(info.max_rx_queues).max(1);
         let n_txq = config.n_txq.min(info.max_tx_queues).max(1);
-        let (n_rxq, n_txq) = configure(port, config, &info, n_rxq, n_txq)?;
+        let mut work = info::tx_work(&info);
+        work.segmentation &= config.segmentation;
+        let mut conf = device_conf(config, &info);
+        conf.txmode.offloads = work.offloads();
+        let (n_rxq, n_txq) = configure(port, config, &conf, n_rxq, n_txq)?;
         // SAFETY: the port is ours and configured.
         unsafe {
             check("start error", sys::rte_eth_dev_start(port))?;
@@ -63,6 +112,7 @@ impl Running {
             plug,
             mempool: config.mempool.clone(),
             max_len: usize::from(config.mtu) + ETHER,
+            work,
             n_rxq,
             txqs: (0..n_txq).map(|_| Mutex::new(())).collect(),
             rx_given: AtomicBool::new(false),
@@ -98,15 +148,14 @@ impl Drop for Running {
 fn configure(
     port: u16,
     config: &Config,
-    info: &sys::rte_eth_dev_info,
+    conf: &sys::rte_eth_conf,
     mut n_rxq: u16,
     mut n_txq: u16,
 ) -> Result<(u16, u16), DeviceError> {
-    let conf = device_conf(config, info);
     let socket = config.numa.0;
     loop {
         // SAFETY: the port is ours and stopped; `conf` outlives the call.
-        let code = unsafe { sys::rte_eth_dev_configure(port, n_rxq, n_txq, &raw const conf) };
+        let code = unsafe { sys::rte_eth_dev_configure(port, n_rxq, n_txq, conf) };
         if code < 0 && n_rxq != n_txq {
             // Some (tap) want as many of the one as of the other. Senders can share.
             (n_rxq, n_txq) = (n_rxq.min(n_txq), n_rxq.min(n_txq));

@@ -3,13 +3,15 @@
 //! The callbacks run on the library's threads (`vhost-events`, `vhost_reconn`), and on the main thread while it takes a
 //! socket back. They find the [`Link`] by the socket's path, set atomics, and log a line. None of
 //! them may panic; `ring_state` runs under the library's locks of the rings and must not wait for a worker
-//! (see [`super::gate`]).
+//! (see [`super::gate`]). `interrupted` runs on the thread that serves the ring, in the middle of a burst, and counts for
+//! that thread alone.
 
 use super::guard;
 use super::link::Link;
 use super::lost_memory;
 use crate::log::{Level, say};
 use dpdk_sys as sys;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::Ordering;
@@ -36,9 +38,25 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
     features_changed: None,
     new_connection: Some(connected),
     destroy_connection: Some(disconnected),
-    guest_notified: None,
+    guest_notified: Some(interrupted),
     reserved: [std::ptr::null_mut()],
 });
+
+thread_local! {
+    /// Interrupts that this thread gave guests and nobody has counted yet.
+    static INTERRUPTS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The guest was told of what a burst did to its ring.
+unsafe extern "C" fn interrupted(_vid: c_int) {
+    INTERRUPTS.set(INTERRUPTS.get() + 1);
+}
+
+/// How many interrupts this thread gave since it last asked.
+#[inline]
+pub(super) fn take_interrupts() -> u64 {
+    INTERRUPTS.take()
+}
 
 fn links() -> MutexGuard<'static, BTreeMap<String, Arc<Link>>> {
     LINKS.lock().unwrap_or_else(PoisonError::into_inner)

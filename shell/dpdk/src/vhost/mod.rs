@@ -8,10 +8,12 @@
 //!
 //! # What is negotiated
 //!
-//! Checksums, not segmentation: a guest may leave a TCP or UDP checksum to us (it is carried in `Offload::csum`), and is
-//! left one where its feature bits allow. It is not offered to send packets of 64 KB: they would need buffers of that
-//! size on receive; one that sends such a note all the same has its packet dropped. It is not sent such packets either:
-//! the library would write a pseudo header's sum without the length, and a guest that forwards them would spoil them.
+//! Checksums and the segmentation of TCP, both ways, as far as the guest's driver can: it may leave both to us, and is
+//! left both where its feature bits allow. So TCP crosses in pieces of 64 KB. No setting is needed for that, and no restart
+//! of a guest: one that came before with fewer features keeps those, one that comes anew is offered all.
+//!
+//! A piece that does not fit a packet buffer comes in memory that the library takes for it alone, at most 64 KB: chains
+//! of buffers would be as long as a guest likes to make them.
 //!
 //! # Threads
 //!
@@ -25,6 +27,7 @@ mod callbacks;
 mod from_guest;
 mod gate;
 mod guard;
+mod kick;
 mod link;
 mod lost_memory;
 mod notify;
@@ -37,10 +40,13 @@ pub use notify::Notify;
 pub use socket::{Guest, Role, Socket, SocketError};
 pub use to_guest::{Sending, ToGuest};
 
+/// The library moves at most so many packets in a call, and does not say so.
+const BURST: usize = 32;
+
 /// The feature bits that matter here (virtio 1.1, 5.1.3).
 mod feature {
     pub const GUEST_CSUM: u64 = 1 << 1;
-    pub const HOST_TSO4: u64 = 1 << 11;
-    pub const HOST_TSO6: u64 = 1 << 12;
+    pub const GUEST_TSO4: u64 = 1 << 7;
+    pub const GUEST_TSO6: u64 = 1 << 8;
     pub const HOST_UFO: u64 = 1 << 14;
 }

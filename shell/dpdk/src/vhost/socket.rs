@@ -108,7 +108,7 @@ impl Socket {
         }
         // From here on, dropping it undoes the registration.
         let socket = Socket { pass: link.door.pass(), link, path: c_path };
-        let unwanted = feature::HOST_TSO4 | feature::HOST_TSO6 | feature::HOST_UFO;
+        let unwanted = feature::HOST_UFO;
         // SAFETY: the path is registered; the table of callbacks lives for ever.
         unsafe {
             let path = socket.path.as_ptr();
@@ -223,9 +223,11 @@ fn deprecate() {
 
 fn flags(role: Role) -> u64 {
     let settings = crate::settings();
-    // A packet is one piece of memory to the rest of the switch. Notes of work left undone are wanted as a NIC's are.
-    let mut flags =
-        sys::SLUICE_RTE_VHOST_USER_LINEARBUF_SUPPORT | sys::SLUICE_RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS;
+    // A packet is one piece of memory to the rest of the switch, also one that no buffer has room for. Notes of work left
+    // undone are wanted as a NIC's are.
+    let mut flags = sys::SLUICE_RTE_VHOST_USER_LINEARBUF_SUPPORT
+        | sys::SLUICE_RTE_VHOST_USER_EXTBUF_SUPPORT
+        | sys::SLUICE_RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS;
     if role == Role::Client {
         flags |= sys::SLUICE_RTE_VHOST_USER_CLIENT;
         if settings.vhost_iommu {

@@ -5,25 +5,25 @@
 //! frame's bytes. The descriptors of a sender are used over and over and stay in its core's cache; those of the packets
 //! received are not touched, and frames of kernel ports are copied once, not twice.
 
+use super::callbacks::take_interrupts;
 use super::feature;
 use super::gate::{Inside, Pass};
 use super::link::Link;
+use crate::undone::Undone;
 use dpdk_sys as sys;
-use packet::offload::PartialChecksum;
-use packet::queue::RX_BURST;
-use packet::segment;
+use packet::offload::{GsoKind, Offload};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The library takes so many at a time.
-const BURST: usize = RX_BURST;
-const IPPROTO_TCP: u8 = 6;
-const IPPROTO_UDP: u8 = 17;
+/// What is offered beyond what the library takes at a time would look as if the ring were full.
+const BURST: usize = super::BURST;
 
 /// Descriptors that point at frames, and the list of them that the library wants.
 struct Descriptors {
     mbufs: [sys::rte_mbuf; BURST],
+    /// What follows the first part of a packet that is described in two.
+    tails: [sys::rte_mbuf; BURST],
     list: [*mut sys::rte_mbuf; BURST],
 }
 
@@ -35,8 +35,10 @@ impl Descriptors {
         // SAFETY: all zeros are valid for these structures: numbers and pointers, none of them a reference.
         let mut new: Box<Descriptors> = unsafe { Box::new(std::mem::zeroed()) };
         for mbuf in &mut new.mbufs {
-            mbuf.nb_segs = 1;
             mbuf.refcnt = 1;
+        }
+        for tail in &mut new.tails {
+            (tail.nb_segs, tail.refcnt) = (1, 1);
         }
         new
     }
@@ -61,11 +63,11 @@ impl ToGuest {
     pub fn begin<'q, 'f>(&'q mut self, retries: u32) -> Option<Sending<'q, 'f>> {
         let ring = self.link.ring_of(self.slot)? * 2;
         let inside = self.link.door.enter(&mut self.pass)?;
-        let takes_csum = self.link.features.load(Ordering::Relaxed) & feature::GUEST_CSUM != 0;
+        let features = self.link.features.load(Ordering::Relaxed);
         Some(Sending {
             inside,
             ring,
-            takes_csum,
+            features,
             descriptors: &mut self.descriptors,
             len: 0,
             retries_left: retries,
@@ -80,7 +82,7 @@ impl ToGuest {
 pub struct Sending<'q, 'f> {
     inside: Inside<'q>,
     ring: u16,
-    takes_csum: bool,
+    features: u64,
     descriptors: &'q mut Descriptors,
     len: usize,
     retries_left: u32,
@@ -102,53 +104,58 @@ impl<'f> Sending<'_, 'f> {
         usize::from(self.ring / 2)
     }
 
-    /// Whether the guest finishes such a checksum.
-    pub fn takes(&self, bytes: &[u8], csum: PartialChecksum) -> bool {
-        self.partial(bytes, csum).is_some()
+    /// Whether the guest does what is left to do on such a packet.
+    pub fn takes(&self, bytes: &[u8], offload: &Offload) -> bool {
+        self.undone(bytes, offload).is_some()
     }
 
     /// Appends a packet; `false`: no room, or too long for any ring.
     #[inline]
     pub fn push(&mut self, bytes: &'f [u8]) -> bool {
-        self.put(bytes.as_ptr().cast_mut(), bytes.len(), 0, 0)
+        self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default())
     }
 
-    /// Appends a packet whose checksum the guest is to finish. `false`: no room, or the guest cannot.
-    pub fn push_partial(&mut self, bytes: &'f mut [u8], csum: PartialChecksum) -> bool {
-        let Some((flags, lengths)) = self.partial(bytes, csum) else { return false };
+    /// Appends a packet of which the guest is to do the rest. `false`: no room, or the guest cannot.
+    pub fn push_undone(&mut self, bytes: &'f mut [u8], offload: &Offload) -> bool {
+        let Some(undone) = self.undone(bytes, offload) else { return false };
         // The library writes the sum of the pseudo header, which is there already, once more: hence `mut`.
-        self.put(bytes.as_mut_ptr(), bytes.len(), flags, lengths)
+        self.put(bytes.as_mut_ptr(), bytes.len(), &undone)
     }
 
-    /// How DPDK says it: flags, and the lengths of the headers.
-    fn partial(&self, bytes: &[u8], csum: PartialChecksum) -> Option<(u64, u64)> {
-        let layout = segment::layout(bytes).filter(|_| self.takes_csum)?;
-        let (l2, l3) = (layout.l3 as u64, (layout.l4 - layout.l3) as u64);
-        let (kind, offset, header) = match layout.protocol {
-            IPPROTO_TCP => (sys::SLUICE_RTE_MBUF_F_TX_TCP_CKSUM, 16, 20),
-            IPPROTO_UDP => (sys::SLUICE_RTE_MBUF_F_TX_UDP_CKSUM, 6, 8),
-            _ => return None,
-        };
-        let fits = l2 < 1 << 7
-            && l3 < 1 << 9
-            && layout.l4 + header <= bytes.len()
-            && bytes.len() <= usize::from(u16::MAX);
-        let same = usize::from(csum.start) == layout.l4 && csum.offset == offset;
-        let version = if layout.v6 { sys::SLUICE_RTE_MBUF_F_TX_IPV6 } else { sys::SLUICE_RTE_MBUF_F_TX_IPV4 };
-        // rte_mbuf.h: 7 bits of l2_len, 9 of l3_len, 8 of l4_len.
-        (fits && same).then_some((kind | version, l2 | l3 << 7 | (header as u64) << 16))
+    /// How DPDK says what the guest is to do; `None`: it cannot.
+    fn undone(&self, bytes: &[u8], offload: &Offload) -> Option<Undone> {
+        let undone = Undone::of(bytes, offload)?;
+        let wants = feature::GUEST_CSUM
+            | match undone.cut {
+                None => 0,
+                Some(GsoKind::Tcp4) => feature::GUEST_TSO4,
+                Some(GsoKind::Tcp6) => feature::GUEST_TSO6,
+                Some(GsoKind::Udp) => return None,
+            };
+        (self.features & wants == wants).then_some(undone)
     }
 
     #[inline]
-    fn put(&mut self, data: *mut u8, len: usize, flags: u64, lengths: u64) -> bool {
-        let Ok(short) = u16::try_from(len) else { return false };
+    fn put(&mut self, data: *mut u8, len: usize, undone: &Undone) -> bool {
+        // Of a packet to be cut the library would write the sum of a pseudo header without the length, as NICs want it;
+        // guests want it with the length, as it is here. It leaves headers alone that are not in one piece.
+        let first = if undone.cut.is_some() { undone.l4 } else { len };
+        let (Ok(first), Ok(rest)) = (u16::try_from(first), u16::try_from(len - first)) else { return false };
         let Some(mbuf) = self.descriptors.mbufs.get_mut(self.len) else { return false };
         mbuf.buf_addr = data.cast();
-        mbuf.data_len = short;
-        mbuf.buf_len = short;
+        mbuf.data_len = first;
+        mbuf.buf_len = first;
         mbuf.pkt_len = len as u32;
-        mbuf.ol_flags = flags;
-        mbuf.__bindgen_anon_3.tx_offload = lengths;
+        mbuf.ol_flags = undone.flags;
+        mbuf.__bindgen_anon_3.tx_offload = undone.lengths;
+        (mbuf.nb_segs, mbuf.next) = (1, std::ptr::null_mut());
+        if rest > 0 {
+            let tail = &mut self.descriptors.tails[self.len];
+            tail.buf_addr = data.wrapping_add(usize::from(first)).cast();
+            tail.data_len = rest;
+            tail.buf_len = rest;
+            (mbuf.nb_segs, mbuf.next) = (2, tail);
+        }
         self.descriptors.list[self.len] = mbuf;
         self.len += 1;
         true
@@ -158,7 +165,7 @@ impl<'f> Sending<'_, 'f> {
     /// not sent.
     pub fn send_now(&mut self, bytes: &[u8], mut sent: impl FnMut(&[u8])) -> usize {
         let before = self.flush(&mut sent);
-        if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), 0, 0) {
+        if !self.put(bytes.as_ptr().cast_mut(), bytes.len(), &Undone::default()) {
             return before + 1;
         }
         before + self.flush(&mut sent)
@@ -186,8 +193,8 @@ impl<'f> Sending<'_, 'f> {
             };
             let k = usize::from(k).min(n - at);
             for mbuf in &self.descriptors.mbufs[at..at + k] {
-                // SAFETY: as above: the packet is borrowed and that long.
-                sent(unsafe { std::slice::from_raw_parts(mbuf.buf_addr.cast(), usize::from(mbuf.data_len)) });
+                // SAFETY: as above: the packet is borrowed, in one piece and that long.
+                sent(unsafe { std::slice::from_raw_parts(mbuf.buf_addr.cast(), mbuf.pkt_len as usize) });
             }
             at += k;
             if at < n {
@@ -201,6 +208,12 @@ impl<'f> Sending<'_, 'f> {
             }
         }
         n - at
+    }
+
+    /// Interrupts that told the guest of packets since this was last asked.
+    #[inline]
+    pub fn interrupts(&mut self) -> u64 {
+        take_interrupts()
     }
 
     /// How often a burst was offered again.

@@ -3,7 +3,7 @@
 use super::options::Options;
 use super::queue::{AfxdpRx, AfxdpTx, Port, Sender};
 use super::sockets::{self, Sockets};
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::KernelDevice;
 use crate::linux::bpf::Redirect;
@@ -45,6 +45,8 @@ struct Running {
     fds: Vec<Arc<OwnedFd>>,
     receivers: Vec<AfxdpRx>,
     senders: Vec<Arc<Mutex<Sender>>>,
+    /// The kernel completes checksums of what is sent.
+    checksums: bool,
     /// The next caller of `tx_queue` gets this one.
     next_sender: AtomicUsize,
 }
@@ -59,6 +61,7 @@ impl Running {
             fds: Vec::new(),
             receivers: Vec::new(),
             senders: Vec::new(),
+            checksums: false,
             next_sender: AtomicUsize::new(0),
         }
     }
@@ -73,6 +76,7 @@ impl Running {
         (running.program, running.mode) = (Some(program), mode.name());
         for socket in sockets {
             running.fds.push(Arc::clone(&socket.fd));
+            running.checksums = socket.tx.checksums;
             running.senders.push(Arc::new(Mutex::new(Sender::new(Arc::clone(&socket.fd), socket.tx))));
             let port = Arc::clone(&running.port);
             running.receivers.push(AfxdpRx { port, fd: socket.fd, half: socket.rx, partial_checksums });
@@ -189,6 +193,8 @@ impl Netdev for Afxdp {
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let mut facts = self.device.facts()?;
         self.running.port.mtu.store(facts.mtu, Ordering::Relaxed);
+        let checksum = self.running.checksums;
+        facts.tx_work = TxWork { checksum, ..TxWork::default() };
         facts.status.insert("xdp-mode".to_owned(), self.running.mode.to_owned());
         Ok(facts)
     }

@@ -40,6 +40,11 @@ pub struct AfxdpRx {
 }
 
 impl RxQueue for AfxdpRx {
+    /// Its socket is readable whenever frames wait.
+    fn arm(&mut self, _on: bool) -> bool {
+        true
+    }
+
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let mut result = RxResult::default();
         if self.port.books.ended() {

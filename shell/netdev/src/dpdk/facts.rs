@@ -1,8 +1,8 @@
 //! What a `dpdk` port shows of its device: the link's modes and the `status` column.
 
 use super::options::Settings;
-use crate::device::LinkModes;
-use dpdk::ethdev::{Ethdev, Info, Link};
+use crate::device::{LinkModes, TxWork};
+use dpdk::ethdev::{self, Ethdev, Info, Link};
 use std::collections::BTreeMap;
 
 /// Ethernet's header and check sequence.
@@ -57,7 +57,17 @@ pub(super) fn ifindex(name: &str) -> u32 {
     (hash ^ hash >> 16) % 0x00ff_fffe + 1
 }
 
-/// The `status` column.
+/// What may be left to the device.
+pub(super) fn tx_work(work: ethdev::TxWork) -> TxWork {
+    TxWork {
+        ip_checksum: work.ip_checksum,
+        checksum: work.checksum,
+        sctp_checksum: false,
+        segmentation: work.segmentation,
+    }
+}
+
+/// The `status` column, apart from what may be left to the device.
 pub(super) fn status(device: &Ethdev, info: &Info, live: &Settings, link: Link) -> BTreeMap<String, String> {
     let (n_rxq, n_txq) = device.queues();
     let speed = SPEEDS.iter().find(|(mbps, ..)| Some(*mbps) == link.speed_mbps).map(|(_, text, ..)| *text);

@@ -207,6 +207,7 @@ impl Netdev for Dpdk {
             link_interrupt: wish.link_interrupt,
             numa,
             mempool: mempool.map_err(|e| self.failed(&e))?,
+            segmentation: !dpdk::settings().segment_in_software,
         };
         let started = self.device.as_mut().map_or(Ok(()), |d| d.start(&config));
         started.map_err(|e| self.failed(&e))?;
@@ -238,6 +239,7 @@ impl Netdev for Dpdk {
             link_up: link.up,
             link_resets: self.link_resets + u64::from(link.up != self.link.up),
             modes: facts::modes(link),
+            tx_work: facts::tx_work(info.tx_work),
             status: facts::status(device, &info, live, link),
         };
         self.link_resets = facts.link_resets;

@@ -4,12 +4,13 @@ use super::pcap::Pcap;
 use super::queue::{DummyRx, DummyTx};
 use super::state::{Count, DummyHandle, Queue, State, Totals};
 use super::stream::Streams;
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::stats::Stats;
 use config::settings::Setting;
 use config::settings::options::{
-    DUMMY_IFINDEX, DUMMY_N_RXQ, DUMMY_N_TXQ, DUMMY_NUMA_ID, DUMMY_PCAP, DUMMY_RXQ_PCAP, DUMMY_TX_PCAP,
+    DUMMY_IFINDEX, DUMMY_N_RXQ, DUMMY_N_TXQ, DUMMY_NUMA_ID, DUMMY_OL_TSO_SEGSZ, DUMMY_PCAP, DUMMY_RXQ_PCAP,
+    DUMMY_TX_PCAP,
 };
 use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ impl Dummy {
             up: true,
             ifindex: None,
             numa_id: 0,
+            segment_size: 0,
             rxqs: vec![queue],
             txqs: vec![Count::default()],
             totals: Totals::default(),
@@ -129,6 +131,7 @@ impl Netdev for Dummy {
             mtu: state.mtu,
             admin_up: state.up,
             link_up: true,
+            tx_work: TxWork { segmentation: state.segment_size > 0, ..TxWork::default() },
             ..Facts::default()
         })
     }
@@ -166,6 +169,7 @@ impl Netdev for Dummy {
         let (n_rxq, n_txq) = (queues(DUMMY_N_RXQ), queues(DUMMY_N_TXQ));
         let mut state = self.handle.lock();
         state.ifindex = DUMMY_IFINDEX.opt_number(options).map(|n| n as u32);
+        state.segment_size = DUMMY_OL_TSO_SEGSZ.opt_number(options).map_or(0, |n| n as u16);
         state.streams.configure(options);
         let failure = open_pcaps(&mut state, options);
         state.seq += 1;
@@ -188,6 +192,9 @@ impl Netdev for Dummy {
         let mut put = |key: &str, value: String| options.insert(key.to_owned(), value);
         if let Some(ifindex) = state.ifindex {
             put("ifindex", ifindex.to_string());
+        }
+        if state.segment_size > 0 {
+            put("ol_tso_segsz", state.segment_size.to_string());
         }
         if self.pmd {
             put("n_rxq", state.rxqs.len().to_string());

@@ -1,12 +1,11 @@
 //! The queues of a dummy.
 
 use super::state::DummyHandle;
-use packet::frame::{FrameBatch, FramePool};
+use crate::shared::{ETHERNET_HEADER, longest};
+use packet::frame::{Frame, FrameBatch, FramePool};
+use packet::offload::{Gso, GsoKind, Offload, PartialChecksum};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
-
-const ETHERNET_HEADER: usize = 14;
-const VLAN_BYTES: usize = 4;
-const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
+use packet::segment;
 
 pub(super) struct DummyRx {
     pub device: DummyHandle,
@@ -28,12 +27,28 @@ impl RxQueue for DummyRx {
             state.totals.rx.add(bytes.len());
             queue.count.add(bytes.len());
             match pool.frame_of(&bytes) {
-                Some(frame) => out.push(frame),
+                Some(mut frame) => {
+                    to_be_cut(&mut frame, state.segment_size);
+                    out.push(frame);
+                }
                 None => result.dropped += 1,
             }
         }
         result.more = queue.waiting() > 0;
         result
+    }
+}
+
+/// Leaves on TCP with more payload than `size` what a kernel would leave on it; on nothing if that is 0.
+fn to_be_cut(frame: &mut Frame, size: u16) {
+    let layout = segment::layout(frame.bytes()).filter(|_| size > 0);
+    let Some((layout, kind)) = layout.and_then(|layout| Some((layout, layout.kind()?))) else { return };
+    let (Ok(start), Some(offset)) = (u16::try_from(layout.l4), layout.checksum()) else { return };
+    let csum = Some(PartialChecksum { start, offset });
+    let note = Offload { csum, gso: Some(Gso { kind, size, ecn: false }) };
+    let is_long = note.fits(frame.bytes()) && note.longest(frame.bytes()) < frame.len();
+    if kind != GsoKind::Udp && is_long && segment::make_partial(frame.bytes_mut()).is_some() {
+        frame.set_offload(note);
     }
 }
 
@@ -53,11 +68,14 @@ impl TxQueue for DummyTx {
                 continue;
             }
             let bytes = frame.len() as u64;
-            if frame.offload().gso.is_none() && frame.len() > longest(frame.bytes(), mtu) {
+            let mut offload = frame.offload();
+            if offload.longest(frame.bytes()) > longest(frame.bytes(), mtu) {
                 result.too_long += 1;
                 continue;
             }
-            let offload = frame.offload();
+            if state.segment_size > 0 {
+                offload.gso = None;
+            }
             match offload.finish(frame.bytes_mut(), |packet| state.sent(packet, self.qid)) {
                 Some(_) => {
                     result.sent += 1;
@@ -68,10 +86,4 @@ impl TxQueue for DummyTx {
         }
         result
     }
-}
-
-/// The longest frame of this kind that the MTU allows.
-fn longest(frame: &[u8], mtu: usize) -> usize {
-    let tag = if frame.get(12..14) == Some(&ETHERTYPE_VLAN) { VLAN_BYTES } else { 0 };
-    mtu + ETHERNET_HEADER + tag
 }

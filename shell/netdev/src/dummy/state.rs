@@ -74,6 +74,8 @@ pub(super) struct State {
     pub up: bool,
     pub ifindex: Option<u32>,
     pub numa_id: u32,
+    /// Payload of a segment of the TCP that it receives; 0: it receives packets, and cuts what it sends.
+    pub segment_size: u16,
     pub rxqs: Vec<Queue>,
     pub txqs: Vec<Count>,
     pub totals: Totals,

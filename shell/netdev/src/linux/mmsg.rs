@@ -4,7 +4,7 @@
 //! call in progress and to their own neighbours in the same allocation: every pointer is written anew
 //! before each call and never followed by us, so the arena may move between threads.
 
-use super::vnet;
+use packet::vnet;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 

@@ -8,8 +8,8 @@ pub mod bpf;
 pub mod ifreq;
 pub mod mmsg;
 pub mod packet_socket;
+pub mod pages;
 pub mod tun;
-pub mod vnet;
 pub mod xsk;
 pub mod xsk_ring;
 

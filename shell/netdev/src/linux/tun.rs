@@ -5,6 +5,7 @@
 
 use super::check;
 use super::ifreq::{IfReq, PlainRequest};
+use packet::vnet;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -41,16 +42,16 @@ fn set(fd: &OwnedFd, request: libc::c_ulong, value: libc::c_ulong) -> io::Result
 /// Reads one frame: the vnet header apart, the frame into the two buffers. Gives the frame's length.
 pub fn read(
     fd: &OwnedFd,
-    vnet: &mut [u8; super::vnet::LEN],
+    vnet: &mut [u8; vnet::LEN],
     [first, second]: &mut [&mut [u8]; 2],
 ) -> io::Result<usize> {
     let vectors = &mut [IoSliceMut::new(vnet), IoSliceMut::new(first), IoSliceMut::new(second)];
     let n = rustix::io::readv(fd, vectors)?;
-    n.checked_sub(super::vnet::LEN).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+    n.checked_sub(vnet::LEN).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 /// Writes one frame.
-pub fn write(fd: &OwnedFd, vnet: &[u8; super::vnet::LEN], frame: &[u8]) -> io::Result<()> {
+pub fn write(fd: &OwnedFd, vnet: &[u8; vnet::LEN], frame: &[u8]) -> io::Result<()> {
     rustix::io::writev(fd, &[IoSlice::new(vnet), IoSlice::new(frame)])?;
     Ok(())
 }

@@ -47,6 +47,8 @@ pub(super) struct Counters {
     pub dropped: Count,
     /// Bursts that were offered again.
     pub retries: Count,
+    /// Times that the guest was interrupted.
+    pub interrupts: Count,
     /// Not sent since the ring was full.
     pub full: Count,
     /// Not sent since they were longer than the MTU.
@@ -110,6 +112,7 @@ pub(super) struct Totals {
     pub broadcast: u64,
     pub dropped: u64,
     pub retries: u64,
+    pub interrupts: u64,
     pub full: u64,
     pub too_long: u64,
     pub bad_note: u64,
@@ -127,6 +130,7 @@ impl Totals {
         self.broadcast += c.broadcast.get();
         self.dropped += c.dropped.get();
         self.retries += c.retries.get();
+        self.interrupts += c.interrupts.get();
         self.full += c.full.get();
         self.too_long += c.too_long.get();
         self.bad_note += c.bad_note.get();
@@ -139,6 +143,7 @@ impl Totals {
         self.broadcast += other.broadcast;
         self.dropped += other.dropped;
         self.retries += other.retries;
+        self.interrupts += other.interrupts;
         self.full += other.full;
         self.too_long += other.too_long;
         self.bad_note += other.bad_note;

@@ -225,10 +225,11 @@ impl Netdev for Vhost {
         let give = |pair| {
             let source = self.socket.as_ref().zip(self.pool.clone());
             let source = source.map(|(socket, pool)| socket.receiver(pair, pool));
+            let poll_fd = source.as_ref().and_then(dpdk::vhost::FromGuest::kick_fd);
             let counters = self.setting.rx_books.open(pair);
             let queue: Box<dyn RxQueue> =
                 Box::new(VhostRx { source, setting: self.setting.clone(), counters });
-            RxHandle { queue, poll_fd: None }
+            RxHandle { queue, poll_fd }
         };
         (0..self.shape.pairs).map(give).collect()
     }
@@ -251,6 +252,7 @@ impl Netdev for Vhost {
             admin_up: self.setting.up.load(Ordering::Relaxed),
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, Socket::changes),
+            tx_work: report::tx_work(guest.as_ref()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
             ..Facts::default()
         })

@@ -39,6 +39,7 @@ impl RxQueue for VhostRx {
             let mut run = Run::default();
             out[before..].iter().for_each(|frame| run.packet(frame.bytes(), &self.counters));
             run.end(&self.counters);
+            self.counters.interrupts.add(got.interrupts);
         }
         if got.refused > 0 {
             self.counters.dropped.add(got.refused as u64);
@@ -49,6 +50,10 @@ impl RxQueue for VhostRx {
 
     fn waiting(&mut self) -> Option<u32> {
         Some(self.source.as_mut().map_or(0, FromGuest::waiting))
+    }
+
+    fn arm(&mut self, on: bool) -> bool {
+        self.source.as_mut().is_none_or(|source| source.arm(on))
     }
 }
 
@@ -78,6 +83,7 @@ impl TxQueue for VhostTx {
         }
         burst.flush(&mut sending);
         burst.counters.retries.add(u64::from(sending.retries()));
+        burst.counters.interrupts.add(sending.interrupts());
         burst.result
     }
 }
@@ -109,11 +115,8 @@ impl Burst<'_> {
     #[cold]
     fn undone<'f>(&mut self, sending: &mut Sending<'_, 'f>, frame: &'f mut Frame) {
         let offload = frame.offload();
-        if let (Some(csum), None) = (offload.csum, offload.gso)
-            && frame.len() <= self.longest
-            && sending.takes(frame.bytes(), csum)
-        {
-            sending.push_partial(frame.bytes_mut(), csum);
+        if offload.longest(frame.bytes()) <= self.longest && sending.takes(frame.bytes(), &offload) {
+            sending.push_undone(frame.bytes_mut(), &offload);
             return;
         }
         // What was pushed goes first, and is counted.

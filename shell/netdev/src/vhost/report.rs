@@ -1,6 +1,7 @@
 //! The status and the statistics of a guest's port, with Open vSwitch's keys.
 
 use super::counters::{CLASSES, Totals};
+use crate::device::TxWork;
 use crate::stats::Stats;
 use dpdk::vhost::Guest;
 use std::collections::BTreeMap;
@@ -20,7 +21,21 @@ const QUEUE_SIZES: [&str; CLASSES] = [
     "size_1519_max",
 ];
 
-/// Column `status`.
+/// What may be left to the guest, by its features (virtio 1.1, 5.1.3).
+pub(super) fn tx_work(guest: Option<&Guest>) -> TxWork {
+    const GUEST_CSUM: u64 = 1 << 1;
+    const GUEST_TSO: u64 = 1 << 7 | 1 << 8;
+    let features = guest.map_or(0, |guest| guest.features);
+    let has = |bits| features & bits == bits;
+    TxWork {
+        ip_checksum: false,
+        checksum: has(GUEST_CSUM),
+        sctp_checksum: false,
+        segmentation: has(GUEST_CSUM | GUEST_TSO),
+    }
+}
+
+/// Column `status`, apart from what may be left to the guest.
 pub(super) fn status(
     client: bool,
     socket: Option<&str>,
@@ -89,6 +104,10 @@ pub(super) fn stats(connected: bool, rx: &[Totals], tx: &[Totals]) -> Stats {
             for (size, n) in QUEUE_SIZES.iter().zip(pair.classes) {
                 put(&format!("{size}_packets"), n);
             }
+            put("guest_notifications", pair.interrupts);
+            // Nothing is ever copied beside the burst that it is in.
+            put("inflight_submitted", 0);
+            put("inflight_completed", 0);
         }
     }
     Stats {
@@ -118,6 +137,9 @@ mod tests {
             "features=0x0000000150448000 mode=client n_rxq=1 n_txq=1 num_of_vrings=2 numa=0 socket=/s \
              status=connected vring_0_size=256 vring_1_size=256"
         );
+        let work = |features| tx_work(Some(&Guest { features, ..guest.clone() }));
+        assert_eq!(tx_work(None), TxWork::default());
+        assert!(work(2).checksum && !work(0x82).segmentation && work(0x182).segmentation);
         let none = status(false, None, None, 1);
         assert_eq!(none.get("status").map(String::as_str), Some("disconnected"));
         assert_eq!(none.get("mode").map(String::as_str), Some("server"));
@@ -125,7 +147,7 @@ mod tests {
 
     #[test]
     fn sizes_and_queues_are_shown() {
-        let mut one = Totals { bytes: 124, ..Totals::default() };
+        let mut one = Totals { bytes: 124, interrupts: 3, ..Totals::default() };
         one.classes[0] = 1;
         one.classes[1] = 1;
         let pairs = stats(true, &[one.clone()], &[one]).pairs();
@@ -134,6 +156,7 @@ mod tests {
         assert_eq!(get("tx_q0_size_64_packets"), Some(1));
         assert_eq!(get("rx_packets"), Some(2));
         assert_eq!(get("ovs_tx_retries"), Some(0));
+        assert_eq!([get("rx_q0_guest_notifications"), get("tx_q0_guest_notifications")], [Some(3), Some(3)]);
         assert_eq!(stats(false, &[], &[]).pairs().len(), 6);
     }
 }

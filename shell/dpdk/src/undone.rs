@@ -1,0 +1,110 @@
+//! What is left to do on a packet, in DPDK's words: flags and header lengths of an `rte_mbuf`.
+//!
+//! Who sends such a packet asks first whether who gets it (a device, a guest) does that kind of work.
+//!
+//! Source: rte_mbuf_core.h.
+
+use dpdk_sys as sys;
+use packet::offload::{GsoKind, Offload};
+use packet::segment;
+
+/// Where `tso_segsz`, of 16 bits, is in the word of lengths: behind 7 bits of `l2_len`, 9 of `l3_len`, 8 of `l4_len`.
+pub(crate) const SEGMENT_SIZE_SHIFT: u32 = 24;
+
+/// The least that a header of the kind has.
+const TCP_HEADER: usize = 20;
+const UDP_HEADER: usize = 8;
+
+/// See the module. The default: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Undone {
+    /// Of the packet.
+    pub(crate) flags: u64,
+    /// Of its headers, and of the payload of its segments.
+    pub(crate) lengths: u64,
+    /// Where the transport header starts.
+    pub(crate) l4: usize,
+    /// What is to be cut.
+    pub(crate) cut: Option<GsoKind>,
+}
+
+impl Undone {
+    /// Of a packet with this note. `None`: DPDK has no words for it, or the note does not fit.
+    pub(crate) fn of(bytes: &[u8], offload: &Offload) -> Option<Undone> {
+        let (csum, layout) = (offload.csum?, segment::layout(bytes)?);
+        let kind = layout.kind()?;
+        if usize::from(csum.start) != layout.l4 || Some(csum.offset) != layout.checksum() {
+            return None;
+        }
+        let (checksum, least) = match kind {
+            GsoKind::Udp => (sys::SLUICE_RTE_MBUF_F_TX_UDP_CKSUM, UDP_HEADER),
+            GsoKind::Tcp4 | GsoKind::Tcp6 => (sys::SLUICE_RTE_MBUF_F_TX_TCP_CKSUM, TCP_HEADER),
+        };
+        let version = if layout.v6 { sys::SLUICE_RTE_MBUF_F_TX_IPV6 } else { sys::SLUICE_RTE_MBUF_F_TX_IPV4 };
+        let (header, size, cut) = match offload.gso {
+            None => (least, 0, 0),
+            Some(gso) if gso.kind != kind || kind == GsoKind::Udp => return None,
+            Some(gso) => {
+                (offload.headers(bytes)? - layout.l4, u64::from(gso.size), sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG)
+            }
+        };
+        let (l2, l3) = (layout.l3, layout.l4 - layout.l3);
+        let fits = l2 < 1 << 7 && l3 < 1 << 9 && header < 1 << 8 && layout.l4 + header <= bytes.len();
+        fits.then_some(Undone {
+            flags: checksum | version | cut,
+            lengths: l2 as u64 | (l3 as u64) << 7 | (header as u64) << 16 | size << SEGMENT_SIZE_SHIFT,
+            l4: layout.l4,
+            cut: offload.gso.map(|gso| gso.kind),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::offload::{Gso, PartialChecksum};
+
+    /// A tagged TCP packet over IPv4 with 12 bytes of options and some payload.
+    fn packet() -> Vec<u8> {
+        let mut packet = vec![0; 400];
+        packet[12..14].copy_from_slice(&[0x81, 0]);
+        packet[16..18].copy_from_slice(&[8, 0]);
+        (packet[18], packet[27], packet[38 + 12]) = (0x45, 6, 0x80);
+        packet
+    }
+
+    #[test]
+    fn lengths_are_where_dpdk_reads_them() {
+        let csum = Some(PartialChecksum { start: 38, offset: 16 });
+        let gso = Some(Gso { kind: GsoKind::Tcp4, size: 0x1234, ecn: false });
+        let undone = Undone::of(&packet(), &Offload { csum, gso }).unwrap();
+        // SAFETY: all zeros are valid for this structure of numbers and pointers.
+        let mut mbuf: sys::rte_mbuf = unsafe { std::mem::zeroed() };
+        mbuf.__bindgen_anon_3.tx_offload = undone.lengths;
+        // SAFETY: both members of the union are numbers.
+        let read = unsafe { mbuf.__bindgen_anon_3.__bindgen_anon_1 };
+        assert_eq!([read.l2_len(), read.l3_len(), read.l4_len(), read.tso_segsz()], [18, 20, 32, 0x1234]);
+        assert_eq!((undone.l4, undone.cut), (38, Some(GsoKind::Tcp4)));
+        let csum_only = Undone::of(&packet(), &Offload { csum, gso: None }).unwrap();
+        assert_eq!(csum_only.flags & sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, 0);
+        assert_ne!(undone.flags & sys::SLUICE_RTE_MBUF_F_TX_TCP_SEG, 0);
+    }
+
+    #[test]
+    fn notes_that_do_not_fit_have_no_words() {
+        let of = |start, offset, kind| {
+            let gso = Some(Gso { kind, size: 100, ecn: false });
+            Undone::of(&packet(), &Offload { csum: Some(PartialChecksum { start, offset }), gso })
+        };
+        assert!(of(38, 16, GsoKind::Tcp4).is_some());
+        for (start, offset, kind) in
+            [(34, 16, GsoKind::Tcp4), (38, 6, GsoKind::Tcp4), (38, 16, GsoKind::Tcp6), (38, 16, GsoKind::Udp)]
+        {
+            assert_eq!(of(start, offset, kind), None);
+        }
+        let cut_off = &packet()[..60];
+        let csum = Some(PartialChecksum { start: 38, offset: 16 });
+        let gso = Some(Gso { kind: GsoKind::Tcp4, size: 100, ecn: false });
+        assert_eq!(Undone::of(cut_off, &Offload { csum, gso }), None);
+    }
+}
