@@ -18,8 +18,13 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))
     };
     let polling: BTreeSet<u32> = wanted.cores.iter().map(|c| c.id.0).collect();
+    // A mask that names no core leaves none to poll: what stands in for it is what no mask would.
+    let usable = match polling.is_empty() {
+        true => pmd::cores::wanted(&topology, None).cores.iter().map(|c| c.id.0).collect(),
+        false => polling.clone(),
+    };
     for warning in wanted.warnings {
-        found.push(Finding::new(Level::Warning, "pmd-cpu-mask", warning, set(&polling)));
+        found.push(Finding::new(Level::Warning, "pmd-cpu-mask", warning, set(&usable)));
     }
     let all: BTreeSet<u32> = facts.cores.online.keys().copied().collect();
     if polling == all {

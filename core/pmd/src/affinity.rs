@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 use units::{CoreId, QueueId};
 
-/// The pairs; `None` where the text is not a list of them. A queue that is named twice is where it is named last.
+/// The pairs; `None` where the text is not a list of them. A queue that is named twice is where it is named last. What is
+/// a number and no port's queue says nothing; what is a number and no machine's core is a core that nobody has.
 pub fn parse(text: &str) -> Option<BTreeMap<QueueId, CoreId>> {
-    let pair = |item: &str| {
+    let mut pairs = BTreeMap::new();
+    for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|item| !item.is_empty()) {
         let (queue, core) = item.split_once([':', '='])?;
-        Some((QueueId(number(queue)?), CoreId(number(core)?)))
-    };
-    text.split([',', ' ', '\t', '\r', '\n']).filter(|item| !item.is_empty()).map(pair).collect()
+        let (queue, core) = (number(queue)?, number(core)?);
+        if let Ok(queue) = u16::try_from(queue) {
+            pairs.insert(QueueId(queue), CoreId(core));
+        }
+    }
+    Some(pairs)
 }
 
-fn number<T: TryFrom<u32>>(text: &str) -> Option<T> {
-    let value = match text.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-        None => text.parse().ok()?,
+/// As C reads it: hexadecimal after `0x`, octal after `0`. It is no more than an `int` has room for.
+fn number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
     };
-    T::try_from(value).ok()
+    u32::from_str_radix(digits, radix).ok().filter(|n| i32::try_from(*n).is_ok())
 }
 
 #[cfg(test)]
@@ -30,7 +37,8 @@ mod tests {
         assert_eq!(of("0:3,1:7,3:8"), Some(vec![(0, 3), (1, 7), (3, 8)]));
         assert_eq!(of(""), Some(vec![]));
         assert_eq!(of("0:3, 0:4"), Some(vec![(0, 4)]));
-        for bad in ["0", "0:", ":1", "a:b", "0:-1", "70000:1"] {
+        assert_eq!(of("0x1:010,70000:1,2=99999999"), Some(vec![(1, 8), (2, 99_999_999)]));
+        for bad in ["0", "0:", ":1", "a:b", "0:-1", "0:08", "0:0x", "0:2147483648"] {
             assert_eq!(of(bad), None, "{bad}");
         }
     }

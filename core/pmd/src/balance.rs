@@ -7,6 +7,7 @@
 use crate::assign::{Algorithm, Rxq, assign};
 use crate::cores::Core;
 use crate::load::{INTERVALS, variance};
+use crate::predictive::{HOT, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, Millis, NumaId};
 
@@ -23,11 +24,15 @@ pub struct Settings {
     pub improvement: u8,
     /// `pmd-auto-lb-rebal-interval`: minutes between two looks.
     pub minutes: u64,
+    /// `pmd-auto-lb-policy`, where it is given.
+    pub policy: Option<Policy>,
+    /// What the other policy calls too much: the load threshold where it is given, else its own.
+    pub hot: u8,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { on: false, load: 95, improvement: 25, minutes: 1 }
+        Settings { on: false, load: 95, improvement: 25, minutes: 1, policy: None, hot: HOT }
     }
 }
 
@@ -245,7 +250,7 @@ mod tests {
         assert_eq!((lines.len(), lines.last().unwrap().as_str()), (4, "PMD auto load balance is disabled."));
         assert!(balancer.configure(Settings::default()).is_empty());
         assert_eq!(
-            balancer.configure(Settings { on: true, load: 80, improvement: 50, minutes: 1 }),
+            balancer.configure(Settings { on: true, load: 80, improvement: 50, ..Settings::default() }),
             [
                 "PMD auto load balance improvement threshold set to 50%",
                 "PMD auto load balance load threshold set to 80%",

@@ -22,11 +22,14 @@ pub struct Core {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     cores: BTreeMap<CoreId, NumaId>,
+    /// The other hyperthread of each, where it has one.
+    siblings: BTreeMap<CoreId, CoreId>,
 }
 
 impl FromIterator<Core> for Topology {
     fn from_iter<I: IntoIterator<Item = Core>>(cores: I) -> Topology {
-        Topology { cores: cores.into_iter().map(|c| (c.id, c.numa)).collect() }
+        let cores = cores.into_iter().map(|c| (c.id, c.numa)).collect();
+        Topology { cores, siblings: BTreeMap::new() }
     }
 }
 
@@ -36,6 +39,17 @@ impl Topology {
         let node =
             |(i, text): (usize, &str)| Some(Core { id: CoreId(i as u32), numa: NumaId(text.parse().ok()?) });
         text.split(',').filter(|t| !t.is_empty()).enumerate().map(node).collect()
+    }
+
+    /// Of these pairs each is the other's hyperthread.
+    pub fn with_siblings(mut self, pairs: impl IntoIterator<Item = (CoreId, CoreId)>) -> Topology {
+        self.siblings = pairs.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        self
+    }
+
+    /// The other hyperthread of a core's processor core.
+    pub fn sibling(&self, core: CoreId) -> Option<CoreId> {
+        self.siblings.get(&core).copied()
     }
 
     /// All cores, by number.
@@ -65,8 +79,9 @@ pub struct Wanted {
     pub warnings: Vec<String>,
 }
 
-/// The cores that `pmd-cpu-mask` asks for: hexadecimal, as long as one likes, `0x` in front or not. Without a mask, or
-/// where it names no core that there is, one on each node.
+/// The cores that `pmd-cpu-mask` asks for: hexadecimal, as long as one likes, `0x` in front or not. Without a mask, one on
+/// each node. Where it names no core that there is, nothing polls, as with Open vSwitch: cores that nobody offered are not
+/// taken.
 pub fn wanted(topology: &Topology, mask: Option<&str>) -> Wanted {
     let mut warnings = Vec::new();
     let Some(mask) = mask.filter(|m| !m.is_empty()) else {
@@ -75,9 +90,7 @@ pub fn wanted(topology: &Topology, mask: Option<&str>) -> Wanted {
     let named = bits(mask, &mut warnings);
     let cores: Vec<Core> = topology.cores().filter(|c| named.contains(&c.id.0)).collect();
     if cores.is_empty() {
-        warnings
-            .push(format!("pmd-cpu-mask '{mask}' names no core of this machine: using one per NUMA node"));
-        return Wanted { cores: default(topology), warnings };
+        warnings.push(format!("pmd-cpu-mask '{mask}' names no core of this machine: no port is polled"));
     }
     Wanted { cores, warnings }
 }
@@ -132,11 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_without_a_usable_core_is_told_and_not_obeyed() {
+    fn with_a_mask_without_a_usable_core_nothing_polls_and_that_is_told() {
         let topology = Topology::parse("0,0").unwrap();
         for mask in ["0", "f0", "zz"] {
             let wanted = wanted(&topology, Some(mask));
-            assert_eq!(wanted.cores.len(), 1);
+            assert_eq!(wanted.cores, []);
             assert!(wanted.warnings.last().unwrap().contains("names no core"), "{wanted:?}");
         }
         assert_eq!(wanted(&topology, Some("z1")).warnings, ["Invalid cpu mask: z"]);

@@ -1,0 +1,146 @@
+//! A poll thread in virtual time: packets come at a rate, sleeps end late, and cost something.
+
+use super::*;
+
+/// A cycle is a nanosecond here.
+const US: u64 = 1000;
+const EMPTY_TURN: u64 = 200;
+const PACKET: u64 = 100;
+
+/// How a machine sleeps.
+#[derive(Clone, Copy)]
+struct Machine {
+    /// Sleeps end so late, give or take.
+    late: u64,
+    /// A sleep takes so much of the processor.
+    cost: u64,
+    can_arm: bool,
+    can_pause: bool,
+}
+
+const QUICK: Machine = Machine { late: 8 * US, cost: US, can_arm: false, can_pause: false };
+
+struct Seen {
+    /// Of 100 the processor was used.
+    used: u64,
+    p99: u64,
+    timers: u64,
+    armed: u64,
+    pauses: u64,
+}
+
+/// Packets every `gap` in groups of `group`, for `time`.
+fn run(target: u64, machine: Machine, gap: u64, group: u64, time: u64) -> Seen {
+    let mut napper = Napper::default();
+    napper.set_target(target, US, machine.can_pause);
+    napper.set_can_arm(machine.can_arm);
+    let (mut now, mut used, mut next, mut random) = (0, 0, gap, 1u64);
+    let mut waits = Vec::new();
+    let mut seen = Seen { used: 0, p99: 0, timers: 0, armed: 0, pauses: 0 };
+    while now < time {
+        let (mut packets, start) = (0, now);
+        while next <= start && packets + group <= 32 {
+            packets += group;
+            waits.push(start - next);
+            next += gap * group;
+        }
+        let turn = EMPTY_TURN + packets * PACKET;
+        now += turn;
+        used += turn;
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let late = machine.late / 2 + (random >> 33) % machine.late.max(1);
+        match napper.after_turn(Cycles(now), packets, packets) {
+            Nap::None => {}
+            Nap::Pause(time) => {
+                now += time;
+                seen.pauses += 1;
+            }
+            Nap::Timer(asked) => {
+                now += asked + late;
+                used += machine.cost;
+                napper.cost(machine.cost);
+                napper.slept(Cycles(now), asked, asked + late);
+                seen.timers += 1;
+            }
+            Nap::Armed(most) => {
+                now = (now + most).min(next.max(now) + late);
+                used += machine.cost;
+                seen.armed += 1;
+            }
+        }
+    }
+    waits.sort_unstable();
+    seen.used = 100 * used / now;
+    seen.p99 = waits.get(waits.len() * 99 / 100).copied().unwrap_or(0);
+    seen
+}
+
+#[test]
+fn no_target_no_sleep() {
+    let seen = run(0, QUICK, 1000 * US, 1, 100_000 * US);
+    assert_eq!((seen.used, seen.timers, seen.armed), (100, 0, 0));
+}
+
+#[test]
+fn every_rate_is_in_time_and_slow_ones_cost_little() {
+    for (gap, most) in [(1000 * US, 4), (100 * US, 4), (10 * US, 8), (US, 100)] {
+        for target in [50, 100] {
+            let seen = run(target, QUICK, gap, 1, 200_000 * US);
+            assert!(seen.p99 <= target * US, "{gap} {target}: p99 {}", seen.p99);
+            assert!(seen.used <= most, "{gap} {target}: used {}", seen.used);
+            assert_eq!(seen.armed, 0);
+        }
+    }
+}
+
+#[test]
+fn who_can_be_woken_is_not_woken_in_vain() {
+    let machine = Machine { can_arm: true, ..QUICK };
+    let idle = run(100, machine, u64::MAX / 2, 1, 200_000 * US);
+    assert!(idle.used == 0 && idle.timers < 20, "{}", idle.timers);
+    let slow = run(100, machine, 1000 * US, 1, 200_000 * US);
+    assert!(slow.armed > 180 && slow.p99 <= 100 * US && slow.used <= 1, "{} {}", slow.armed, slow.p99);
+    // Several packets come within the target: each would wake us.
+    let fast = run(100, machine, 10 * US, 1, 200_000 * US);
+    assert!(fast.timers > 1000 && fast.armed < fast.timers / 100);
+}
+
+#[test]
+fn a_sleep_that_costs_more_than_it_saves_is_none() {
+    let dear = Machine { late: 4 * US, cost: 60 * US, ..QUICK };
+    let seen = run(100, dear, 10 * US, 1, 200_000 * US);
+    assert!(seen.timers < 1000, "{}", seen.timers);
+    assert!(seen.p99 <= 2 * US, "{}", seen.p99);
+    // A million packets a second on a machine whose sleeps are slow.
+    let slow = Machine { late: 40 * US, cost: 20 * US, ..QUICK };
+    let seen = run(50, slow, US, 1, 200_000 * US);
+    assert!(seen.timers * 100 * US < 200_000 * US, "{}", seen.timers);
+}
+
+#[test]
+fn a_machine_that_wakes_too_late_is_asked_rarely() {
+    let busy = Machine { late: 300 * US, cost: 2 * US, ..QUICK };
+    let seen = run(100, busy, 20 * US, 1, 2_000_000 * US);
+    // One probe each 20 ms, and those that taught it.
+    assert!(seen.timers < 200, "{}", seen.timers);
+}
+
+#[test]
+fn short_waits_are_the_processors() {
+    let machine = Machine { late: 40 * US, cost: 20 * US, can_pause: true, ..QUICK };
+    let seen = run(20, machine, US / 2, 1, 100_000 * US);
+    assert!(seen.pauses > 1000 && seen.p99 <= 20 * US, "{} {}", seen.pauses, seen.p99);
+}
+
+#[test]
+fn a_burst_is_followed_by_polling() {
+    let mut napper = Napper::default();
+    napper.set_target(100, US, false);
+    napper.set_can_arm(false);
+    assert!(matches!(napper.after_turn(Cycles(1_000_000), 0, 0), Nap::Timer(_)));
+    for turn in 0..100 {
+        assert_eq!(napper.after_turn(Cycles(1_000_000 + turn * 3400), 32, 32), Nap::None);
+    }
+    // The gap is a packet's now: an empty turn between two bursts is no reason to sleep.
+    assert_eq!(napper.after_turn(Cycles(1_000_000 + 99 * 3400 + 200), 0, 0), Nap::None);
+}
