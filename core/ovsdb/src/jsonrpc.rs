@@ -50,6 +50,11 @@ impl Message {
         Message::Notify { method: method.to_owned(), params }
     }
 
+    /// The text of a good answer, where that of the result is there already.
+    pub fn reply_text(result: &str, id: &Json) -> String {
+        format!("{{\"error\":null,\"id\":{id},\"result\":{result}}}")
+    }
+
     /// Takes a message apart; the error says what is wrong with its form.
     pub fn from_json(json: Json) -> Result<Message, &'static str> {
         let Json::Object(mut object) = json else { return Err("message is not a JSON object") };
@@ -98,7 +103,11 @@ impl Message {
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.to_json())
+        match self {
+            // Results can be long: no tree is built of them once more.
+            Message::Reply { result, id } => f.write_str(&Message::reply_text(&result.to_string(), id)),
+            _ => write!(f, "{}", self.to_json()),
+        }
     }
 }
 
@@ -116,6 +125,7 @@ mod tests {
         ];
         for message in messages {
             assert_eq!(Message::from_json(message.to_json()).as_ref(), Ok(&message));
+            assert_eq!(message.to_string(), message.to_json().to_string());
         }
     }
 

@@ -7,15 +7,15 @@
 //!
 //! A crash can leave the last record incomplete, and bytes can come to stand behind it; [`read`] then says where the good
 //! part ends and what is wrong with the rest. Damage before a record is an error: going on would drop transactions
-//! that were answered.
+//! that were answered. Blocks of zeros are no damage but what a loss of power leaves of writes that no sync followed.
 
-use crate::database::{Changes, Commit, Database, Row};
+use crate::database::{Change, Changes, Commit, Database, Row};
 use crate::integrity::{Draft, Touched};
 use crate::json::parse_uuid;
-use crate::schema::{FIRST_COLUMN, Schema};
+use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::Datum;
+use crate::value::text::{push_list, push_string, push_uuid};
 use crate::{Error, Json, Uuid};
-use serde_json::Map;
 use sha1::{Digest, Sha1};
 use std::sync::Arc;
 
@@ -58,14 +58,18 @@ pub struct Records {
 
 /// One record, ready to be appended.
 pub fn record(json: &Json) -> Vec<u8> {
-    let data = format!("{json}\n");
-    let mut out = format!("{MAGIC}{} {}\n", data.len(), hash(data.as_bytes())).into_bytes();
-    out.extend_from_slice(data.as_bytes());
-    out
+    record_of(&json.to_string())
+}
+
+/// The same of a body that is text already.
+pub fn record_of(body: &str) -> Vec<u8> {
+    let data = format!("{body}\n");
+    format!("{MAGIC}{} {}\n{data}", data.len(), hash(data.as_bytes())).into_bytes()
 }
 
 fn hash(data: &[u8]) -> String {
-    Sha1::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    Sha1::digest(data).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Reads all records of a file.
@@ -88,8 +92,12 @@ pub fn read(file: &[u8]) -> Result<Records, LogError> {
                 offset += len;
             }
             Err(Fault::Incomplete) => break,
-            // A block that the file system had allotted but not written reads as zeros.
             Err(Fault::Wrong(_)) if rest.ends_with(&[0]) => break,
+            // No sync came after the record was written, so nothing behind it was promised to be on the disk.
+            Err(Fault::Unwritten) => {
+                rest_is = Some(format!("bytes that were never written at offset {offset}"));
+                break;
+            }
             Err(Fault::Wrong(cause)) if offset > 0 && !record_follows(rest) => {
                 rest_is = Some(format!("{cause} at offset {offset}{}", in_header(rest)));
                 break;
@@ -115,12 +123,18 @@ fn in_header(rest: &[u8]) -> String {
 
 enum Fault {
     Incomplete,
+    /// It holds zeros, as a block does that the file system had allotted but not written when the power went. No record does.
+    Unwritten,
     Wrong(String),
 }
 
 fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
-    let wrong = |text: &str| Fault::Wrong(text.to_owned());
     let window = &rest[..rest.len().min(MAX_HEADER)];
+    let line = window.split(|b| *b == b'\n').next().unwrap_or_default();
+    let wrong = |text: &str| match line.contains(&0) {
+        true => Fault::Unwritten,
+        false => Fault::Wrong(text.to_owned()),
+    };
     let Some(end) = window.iter().position(|b| *b == b'\n') else {
         let cut_short = window.len() < MAX_HEADER
             && MAGIC.as_bytes().starts_with(&window[..window.len().min(MAGIC.len())]);
@@ -142,6 +156,9 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     };
     let actual = hash(data);
     if actual != sha1 {
+        if data.contains(&0) {
+            return Err(Fault::Unwritten);
+        }
         return Err(Fault::Wrong(format!("its {len} bytes have SHA-1 hash {actual} but should have {sha1}")));
     }
     let json: Json =
@@ -149,56 +166,71 @@ fn read_one(rest: &[u8]) -> Result<(Json, usize), Fault> {
     if json.is_object() { Ok((json, stop)) } else { Err(wrong("not a JSON object")) }
 }
 
-/// The record body for a commit, or `None` when nothing persistent changed.
-pub fn transaction_json(schema: &Schema, changes: &Changes, date_ms: i64, comment: &str) -> Option<Json> {
-    let mut body: Map<String, Json> = Map::new();
+/// The record body for a commit, or `None` when nothing persistent changed. `changes` are sorted by table.
+pub fn transaction_text(schema: &Schema, changes: &Changes, date_ms: i64, comment: &str) -> Option<String> {
+    let mut out = String::from("{");
+    let mut current = None;
     for change in changes {
-        let table = &schema.tables[change.table];
-        let mut columns = Map::new();
-        for (place, column) in
-            table.columns.iter().enumerate().skip(FIRST_COLUMN).filter(|(_, c)| c.persistent)
-        {
-            let Some(new) = change.new.as_ref().map(|row| row.field(place)) else { break };
-            let value = match change.old.as_ref().map(|row| row.field(place)) {
-                Some(old) if old == new => continue,
-                Some(old) => new.diff_from(old, &column.ty),
-                None if new.is_default(&column.ty) => continue,
-                None => new.clone(),
-            };
-            columns.insert(column.name.clone(), value.to_json());
+        let before = out.len();
+        if current == Some(change.table) {
+            out.push(',');
+        } else {
+            out.push_str(if current.is_some() { "}," } else { "" });
+            push_string(&mut out, &schema.tables[change.table].name);
+            out.push_str(":{");
         }
-        let row = match (&change.old, &change.new) {
-            (_, None) => Json::Null,
-            (Some(_), Some(_)) if columns.is_empty() => continue,
-            _ => Json::Object(columns),
-        };
-        let rows = body.entry(table.name.clone()).or_insert_with(|| Json::Object(Map::new()));
-        if let Json::Object(rows) = rows {
-            rows.insert(change.uuid.to_string(), row);
+        push_uuid(&mut out, change.uuid);
+        out.push(':');
+        match push_row(&mut out, &schema.tables[change.table], change) {
+            true => current = Some(change.table),
+            false => out.truncate(before),
         }
     }
-    if body.is_empty() {
-        return None;
-    }
-    body.insert("_is_diff".into(), true.into());
-    body.insert("_date".into(), date_ms.into());
+    current?;
+    out.push_str(&format!("}},\"_is_diff\":true,\"_date\":{date_ms}"));
     if !comment.is_empty() {
-        body.insert("_comment".into(), comment.into());
+        out.push_str(",\"_comment\":");
+        push_string(&mut out, comment);
     }
-    Some(Json::Object(body))
+    out.push('}');
+    Some(out)
+}
+
+/// What a record says of one row; false when there is nothing to say.
+fn push_row(out: &mut String, table: &TableSchema, change: &Change) -> bool {
+    let Some(new) = &change.new else {
+        out.push_str("null");
+        return true;
+    };
+    let old = change.old.as_ref();
+    let persistent = table.columns.iter().enumerate().skip(FIRST_COLUMN).filter(|(_, c)| c.persistent);
+    let changed = persistent.filter(|(place, column)| match old.map(|row| row.field(*place)) {
+        Some(old) => old != new.field(*place),
+        None => !new.field(*place).is_default(&column.ty),
+    });
+    let mut count = 0;
+    push_list(out, ['{', '}'], changed, |out, (place, column)| {
+        count += 1;
+        push_string(out, &column.name);
+        out.push(':');
+        match old.map(|row| row.field(place)) {
+            Some(old) => new.field(place).diff_from(old, &column.ty).push_text(out),
+            None => new.field(place).push_text(out),
+        }
+    });
+    count > 0 || old.is_none()
 }
 
 /// A whole database as the two records of a fresh file.
 pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     let mut out = record(&db.schema().to_json());
     let rows = |(table, t): (usize, &crate::database::Table)| {
-        let insert =
-            |row: &Arc<Row>| crate::Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
+        let insert = |row: &Arc<Row>| Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
         t.rows().values().map(insert).collect::<Vec<_>>()
     };
     let changes: Changes = db.tables().iter().enumerate().flat_map(rows).collect();
-    if let Some(json) = transaction_json(db.schema(), &changes, date_ms, "compacting database online") {
-        out.extend(record(&json));
+    if let Some(body) = transaction_text(db.schema(), &changes, date_ms, "compacting database online") {
+        out.extend(record_of(&body));
     }
     out
 }

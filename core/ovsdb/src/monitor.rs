@@ -8,13 +8,14 @@ use crate::condition::Condition;
 use crate::database::{Change, Changes, Database, Row};
 use crate::json::{Kinds, Members, parse_uuid};
 use crate::schema::{Schema, TableSchema, UUID_COLUMN};
-use crate::{Error, Json, Message, Uuid};
-use serde_json::Map;
+use crate::{Error, Json, Uuid};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod compose;
+
+use compose::Updates;
 
 /// Which of the three methods made a monitor: they differ in how updates look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +102,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Makes a monitor from the request's `params`; `(monitor, result)` on success.
-    pub fn create(db: &Database, version: Version, params: &Json) -> Result<(Monitor, Json), Error> {
+    /// Makes a monitor from the request's `params`; with it comes the text of the result.
+    pub fn create(db: &Database, version: Version, params: &Json) -> Result<(Monitor, String), Error> {
         let items = params.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = match version {
             Version::Plain => items.len() >= 3,
@@ -132,11 +133,9 @@ impl Monitor {
             Some(changes) => monitor.updates(db.schema(), &changes),
             None => monitor.initial(db),
         };
-        let updates = Json::Object(updates);
+        let updates = updates.unwrap_or_else(|| "{}".to_owned());
         let result = match version {
-            Version::Since => {
-                Json::Array(vec![found.into(), db.last_transaction().to_string().into(), updates])
-            }
+            Version::Since => format!("[{found},\"{}\",{updates}]", db.last_transaction()),
             _ => updates,
         };
         Ok((monitor, result))
@@ -190,12 +189,6 @@ impl Monitor {
         &self.database
     }
 
-    /// The notification for one commit, applied as transaction `id`.
-    pub fn notify(&self, schema: &Schema, changes: &Changes, id: Uuid) -> Option<Message> {
-        let updates = self.updates(schema, changes);
-        (!updates.is_empty()).then(|| self.message(updates, id))
-    }
-
     /// What it has in common with all monitors that are told the same, if that is known.
     pub fn kind(&self) -> Option<u128> {
         self.kind
@@ -204,33 +197,24 @@ impl Monitor {
     /// The part of the notification that all monitors of the kind have in common; to be completed by
     /// [`Monitor::notification`].
     pub fn shared_part(&self, schema: &Schema, changes: &Changes) -> Option<String> {
-        let updates = self.updates(schema, changes);
-        (!updates.is_empty()).then(|| Json::Object(updates).to_string())
+        self.updates(schema, changes)
     }
 
-    /// The text of the notification.
+    /// The text of the notification for one commit, applied as transaction `id`.
     pub fn notification(&self, shared_part: &str, id: Uuid) -> String {
         let method = self.version.notification();
         let since = if self.version == Version::Since { format!("\"{id}\",") } else { String::new() };
         format!("{{\"id\":null,\"method\":\"{method}\",\"params\":[{},{since}{shared_part}]}}", self.id)
     }
 
-    fn message(&self, updates: Map<String, Json>, id: Uuid) -> Message {
-        let mut params = vec![self.id.clone(), Json::Object(updates)];
-        if self.version == Version::Since {
-            params.insert(1, id.to_string().into());
-        }
-        Message::notify(self.version.notification(), Json::Array(params))
-    }
-
     /// Carries out `monitor_cond_change`; `taken` says whether the session has a monitor of
-    /// that ID. The answer is the notification about rows that came into or left view.
+    /// that ID. The answer is the text of the notification about rows that came into or left view.
     pub fn change_conditions(
         &mut self,
         db: &Database,
         params: &Json,
         taken: impl Fn(&Json) -> bool,
-    ) -> Result<Option<Message>, Error> {
+    ) -> Result<Option<String>, Error> {
         let Some([_, new_id, requests]) = params.as_array().map(Vec::as_slice) else {
             return Err(Error::syntax(params, "invalid parameters"));
         };
@@ -256,66 +240,57 @@ impl Monitor {
         self.kind = None;
         let updates = self.switch_conditions(db, conditions);
         self.id = new_id.clone();
-        Ok((!updates.is_empty()).then(|| self.message(updates, db.last_transaction())))
+        Ok(updates.map(|updates| self.notification(&updates, db.last_transaction())))
     }
 
-    fn switch_conditions(
-        &mut self,
-        db: &Database,
-        conditions: BTreeMap<usize, Condition>,
-    ) -> Map<String, Json> {
-        let mut updates = Map::new();
+    fn switch_conditions(&mut self, db: &Database, conditions: BTreeMap<usize, Condition>) -> Option<String> {
+        let mut updates = Updates::default();
         for (table, condition) in conditions {
             let Some(watch) = self.tables.get_mut(&table) else { continue };
             let old = std::mem::replace(&mut watch.condition, condition);
             let schema = &db.schema().tables[table];
-            let mut rows = Map::new();
             for row in db.tables()[table].rows().values() {
                 let update = match (old.any(row), watch.condition.any(row)) {
                     (false, true) => watch.compose(self.version, schema, None, Some(row), false),
                     (true, false) => watch.compose(self.version, schema, Some(row), None, false),
                     _ => None,
                 };
-                rows.extend(update.map(|update| (row.uuid().to_string(), update)));
-            }
-            if !rows.is_empty() {
-                updates.insert(schema.name.clone(), Json::Object(rows));
+                if let Some(update) = update {
+                    updates.add(table, &schema.name, row.uuid(), &update);
+                }
             }
         }
-        updates
+        updates.finish()
     }
 
-    fn initial(&self, db: &Database) -> Map<String, Json> {
-        let mut updates = Map::new();
+    fn initial(&self, db: &Database) -> Option<String> {
+        let mut updates = Updates::default();
         for (&table, watch) in &self.tables {
             let schema = &db.schema().tables[table];
-            let mut rows = Map::new();
             for row in db.tables()[table].rows().values().filter(|row| watch.condition.any(row)) {
-                let update = watch.compose(self.version, schema, None, Some(row), true);
-                rows.extend(update.map(|update| (row.uuid().to_string(), update)));
-            }
-            if !rows.is_empty() {
-                updates.insert(schema.name.clone(), Json::Object(rows));
+                if let Some(update) = watch.compose(self.version, schema, None, Some(row), true) {
+                    updates.add(table, &schema.name, row.uuid(), &update);
+                }
             }
         }
-        updates
+        updates.finish()
     }
 
-    fn updates(&self, schema: &Schema, changes: &[Change]) -> Map<String, Json> {
-        let mut updates = Map::new();
+    /// `changes` are sorted by table.
+    fn updates(&self, schema: &Schema, changes: &[Change]) -> Option<String> {
+        let mut updates = Updates::default();
         for change in changes {
             let Some(watch) = self.tables.get(&change.table) else { continue };
-            let visible = |row: &Option<Arc<Row>>| row.clone().filter(|row| watch.condition.any(row));
-            let (old, new) = (visible(&change.old), visible(&change.new));
+            fn visible<'r>(row: &'r Option<Arc<Row>>, watch: &Watch) -> Option<&'r Row> {
+                row.as_deref().filter(|row| watch.condition.any(row))
+            }
+            let (old, new) = (visible(&change.old, watch), visible(&change.new, watch));
             let table = &schema.tables[change.table];
-            let update = watch.compose(self.version, table, old.as_deref(), new.as_deref(), false);
-            let Some(update) = update else { continue };
-            let rows = updates.entry(table.name.clone()).or_insert_with(|| Json::Object(Map::new()));
-            if let Json::Object(rows) = rows {
-                rows.insert(change.uuid.to_string(), update);
+            if let Some(update) = watch.compose(self.version, table, old, new, false) {
+                updates.add(change.table, &table.name, change.uuid, &update);
             }
         }
-        updates
+        updates.finish()
     }
 }
 

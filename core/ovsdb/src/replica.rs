@@ -16,10 +16,12 @@ use crate::monitor::Version;
 use crate::operation::Operation;
 use crate::schema::Schema;
 use crate::{Error, Json, Message, Uuid};
+use role::ROLE;
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+mod role;
 mod row;
 mod update;
 
@@ -34,19 +36,21 @@ pub struct Config {
     pub tables: Vec<(String, Option<Vec<String>>)>,
     /// A lock to hold while connected.
     pub lock: Option<String>,
+    /// Of a cluster only the leader will do, and one that has lost the others will not: locks hold with one server only.
+    pub leader_only: bool,
 }
 
 impl Config {
     /// All columns of all tables of a database.
     pub fn whole(schema: &Schema) -> Config {
         let tables = schema.tables.iter().map(|t| (t.name.clone(), None)).collect();
-        Config { database: schema.name.clone(), tables, lock: None }
+        Config { database: schema.name.clone(), tables, ..Config::default() }
     }
 
     /// Some tables of the Open_vSwitch database, with all their columns.
     pub fn open_vswitch(tables: &[&str]) -> Config {
         let tables = tables.iter().map(|t| ((*t).to_owned(), None)).collect();
-        Config { database: "Open_vSwitch".into(), tables, lock: None }
+        Config { database: "Open_vSwitch".into(), tables, ..Config::default() }
     }
 }
 
@@ -88,6 +92,7 @@ impl TransactionResult {
 
 /// What an answer is awaited for.
 enum Asked {
+    Role,
     Schema,
     Monitor(Version),
     Lock,
@@ -138,6 +143,13 @@ impl Replica {
     pub fn connected(&mut self) {
         self.disconnected();
         self.connected = true;
+        match self.config.leader_only {
+            true => self.ask_role(),
+            false => self.ask_schema(),
+        }
+    }
+
+    fn ask_schema(&mut self) {
         let database = self.config.database.clone();
         self.ask(Asked::Schema, "get_schema", json!([database]));
     }
@@ -189,6 +201,7 @@ impl Replica {
             self.config.lock.is_some() && params.get(0).and_then(Json::as_str) == self.config.lock.as_deref()
         };
         match method {
+            "update" if params.get(0).and_then(Json::as_str) == Some(ROLE) => self.check_role(params.get(1)),
             "update" => self.update(params.get(1), Version::Plain),
             "update2" => self.update(params.get(1), Version::Conditional),
             "update3" => {
@@ -210,6 +223,12 @@ impl Replica {
             return Ok(());
         };
         match (asked, answer) {
+            (Asked::Role, answer) => {
+                // A server that cannot tell is not of a cluster.
+                self.check_role(answer.ok().as_ref())?;
+                self.ask_schema();
+                Ok(())
+            }
             (Asked::Schema, Ok(json)) => self.got_schema(&json),
             (Asked::Schema, Err(error)) => {
                 Err(ProtocolError(format!("the server refuses its schema: {error}")))

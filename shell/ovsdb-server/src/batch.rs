@@ -5,6 +5,7 @@
 //! shown to monitors. When storing fails, memory goes back to where the batch began.
 
 use crate::file::{DatabaseFile, now_ms};
+use crate::identity;
 use crate::session::SessionId;
 use ovsdb::{
     Changes, Commit, Database, Error, Json, Operation, Prepared, Schema, Uuid, convert, log, transaction,
@@ -23,6 +24,15 @@ pub struct Pending {
     pub changes: Option<(Uuid, Arc<Changes>)>,
 }
 
+/// What became of a wish to compact the file.
+#[derive(Default)]
+enum Compacted {
+    #[default]
+    NotAsked,
+    Awaited,
+    Done(io::Result<()>),
+}
+
 /// A database, its file, and the batch in hand.
 pub struct Served {
     pub db: Database,
@@ -33,6 +43,7 @@ pub struct Served {
     /// Whether a transaction of the batch asked to be on disk when it is answered.
     durable: bool,
     pending: Vec<Pending>,
+    compacted: Compacted,
     /// Counts stored changes, so that waiting transactions know when to look again.
     pub generation: u64,
 }
@@ -47,6 +58,7 @@ impl Served {
             records: Vec::new(),
             durable: false,
             pending: Vec::new(),
+            compacted: Compacted::NotAsked,
             generation: 0,
         }
     }
@@ -61,14 +73,50 @@ impl Served {
         self.file.as_ref().map(DatabaseFile::path)
     }
 
-    /// Rewrites the file now. Nothing may be pending.
-    pub fn compact(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| file.rewrite(&self.db))
+    /// Begins to rewrite the file; [`Served::take_compacted`] tells the end. Nothing may be pending.
+    pub fn compact(&mut self) {
+        let begun = self.file.as_mut().map_or(Ok(()), |file| file.begin_rewriting(&self.db));
+        let Err(error) = begun else {
+            self.compacted = if self.is_compacting() { Compacted::Awaited } else { Compacted::Done(Ok(())) };
+            return;
+        };
+        self.compacted = Compacted::Done(Err(error));
+    }
+
+    /// Whether the file is being rewritten.
+    pub fn is_compacting(&self) -> bool {
+        self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
+    }
+
+    /// Takes over the new file when it is complete.
+    pub fn progress(&mut self) {
+        if let Some(done) = self.file.as_mut().and_then(DatabaseFile::progress)
+            && matches!(self.compacted, Compacted::Awaited)
+        {
+            self.compacted = Compacted::Done(done);
+        }
+    }
+
+    /// How the compaction that was asked for went; told once.
+    pub fn take_compacted(&mut self) -> Option<io::Result<()>> {
+        // A conversion writes the file anew, too.
+        if matches!(self.compacted, Compacted::Awaited) && !self.is_compacting() {
+            self.compacted = Compacted::Done(Ok(()));
+        }
+        match std::mem::take(&mut self.compacted) {
+            Compacted::Done(result) => Some(result),
+            // Somebody else who asked for the same has been told.
+            Compacted::NotAsked => Some(Ok(())),
+            Compacted::Awaited => {
+                self.compacted = Compacted::Awaited;
+                None
+            }
+        }
     }
 
     /// Gives the database another schema, in the file as in memory, or leaves both as they are. Nothing may be pending.
     pub fn convert(&mut self, schema: Arc<Schema>) -> Result<(), Error> {
-        let converted = convert::convert(&self.db, schema, &mut Uuid::new_v4)?;
+        let converted = convert::convert(&self.db, schema, &mut identity::fresh)?;
         if let Some(file) = &mut self.file {
             file.rewrite(&converted)
                 .map_err(|cause| Error::io("schema could not be stored", runtime::error_text(&cause)))?;
@@ -95,7 +143,7 @@ impl Served {
 
     /// Adds a transaction of the server itself. An error is one of the program.
     pub fn add_own(&mut self, operations: &[Operation]) -> Result<(), Error> {
-        let commit = transaction::apply_own(&self.db, operations, &mut Uuid::new_v4)?;
+        let commit = transaction::apply_own(&self.db, operations, &mut identity::fresh)?;
         if !commit.changes.is_empty() {
             self.execute(None, Vec::new(), commit, "");
         }
@@ -110,11 +158,11 @@ impl Served {
         comment: &str,
     ) {
         let changes = commit.changes.clone();
-        if let Some(json) = log::transaction_json(self.db.schema(), &changes, now_ms(), comment) {
-            self.records.extend(log::record(&json));
+        if let Some(body) = log::transaction_text(self.db.schema(), &changes, now_ms(), comment) {
+            self.records.extend(log::record_of(&body));
         }
-        self.before_batch.get_or_insert_with(|| self.db.clone());
-        let transaction = Uuid::new_v4();
+        self.before_batch.get_or_insert_with(|| self.db.mark());
+        let transaction = identity::fresh();
         self.db.apply(commit, transaction);
         self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
     }
@@ -134,6 +182,7 @@ impl Served {
         match stored {
             Ok(()) if before.is_some() => {
                 self.generation += 1;
+                self.progress();
                 if let Some(file) = &mut self.file {
                     // The long file serves as well; the next commit tries again.
                     _ = file.compact_if_long(&self.db);
@@ -142,7 +191,7 @@ impl Served {
             Ok(()) => {}
             Err(cause) => {
                 if let Some(before) = before {
-                    self.db = before;
+                    self.db.go_back_to(before);
                 }
                 let error =
                     Error::io("transaction could not be stored", runtime::error_text(&cause)).to_json();

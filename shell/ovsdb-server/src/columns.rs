@@ -8,7 +8,7 @@ use ovsdb::{Atom, Database, Datum, Operation, Row, Schema};
 use runtime::Module;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use transport::tls::{self, Files};
+use transport::tls::{self, Files, Names};
 use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
@@ -17,23 +17,7 @@ static LOG: Module = Module::new("ovsdb_server");
 const STATUS_INTERVAL_MS: u64 = 2_500;
 
 /// File names and choices, or the columns that hold them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsNames {
-    /// `--private-key`
-    pub private_key: String,
-    /// `--certificate`
-    pub certificate: String,
-    /// `--ca-cert`
-    pub ca_cert: String,
-    /// `--bootstrap-ca-cert`
-    pub bootstrap: bool,
-    /// `--ssl-protocols`
-    pub protocols: String,
-    /// `--ssl-ciphers`
-    pub ciphers: String,
-    /// `--ssl-ciphersuites`
-    pub ciphersuites: String,
-}
+pub type TlsNames = Names<String>;
 
 /// A column of a database.
 pub(crate) struct Place<'a> {
@@ -98,6 +82,14 @@ impl Server {
     pub fn set_tls(&mut self, names: TlsNames) {
         self.tls = names;
         _ = self.remotes_mut();
+    }
+
+    /// Whether settings are kept in columns.
+    pub(crate) fn reads_settings(&self) -> bool {
+        let files = [&self.tls.private_key, &self.tls.certificate, &self.tls.ca_cert];
+        let choices = [&self.tls.protocols, &self.tls.ciphers, &self.tls.ciphersuites];
+        let names = files.into_iter().chain(choices).chain(self.remotes.wanted.keys());
+        names.into_iter().any(|name| name.starts_with("db:"))
     }
 
     /// The targets that are wanted now, and what is wrong with the names. TLS is set up on the way.

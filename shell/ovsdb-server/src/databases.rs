@@ -79,10 +79,21 @@ impl Server {
         self.databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
     }
 
-    /// Rewrites the file of a database; `None` if there is none of the name.
-    pub fn compact(&mut self, name: &str) -> Option<std::io::Result<()>> {
+    /// Begins to rewrite the file of a database; [`Server::take_compacted`] tells the end.
+    pub fn compact(&mut self, name: &str) {
         self.answer();
-        self.databases.get_mut(name).map(Served::compact)
+        if let Some(served) = self.databases.get_mut(name) {
+            served.compact();
+        }
+    }
+
+    /// How the compaction of a database went that was asked for, once it has ended.
+    pub fn take_compacted(&mut self, name: &str) -> Option<std::io::Result<()>> {
+        match self.databases.get_mut(name) {
+            Some(served) => served.take_compacted(),
+            // It went meanwhile.
+            None => Some(Ok(())),
+        }
     }
 
     /// `convert`: the database takes the schema in the request.

@@ -7,24 +7,25 @@
 //! A file that has grown long is rewritten beside itself by a thread of its own, from a snapshot; what is appended meanwhile
 //! goes to both. Until the new file takes the place of the old one, the old one is the database.
 
+use crate::disk::{Disk, DiskFile, HostDisk, Work};
 use crate::lockfile::LockFile;
-use crate::syncer::Syncer;
+use crate::syncer::{Later, Syncer};
 use ovsdb::{Database, Error, Schema, Uuid, log};
 use runtime::Module;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 static LOG: Module = Module::new("ovsdb_file");
 
-/// A smaller file is never rewritten.
+/// A smaller file is not rewritten of itself.
 const COMPACT_MIN_LEN: u64 = 10 << 20;
 /// Rewritten when it is so many times as long as it was after the last rewriting.
 const COMPACT_GROWTH: u64 = 4;
+/// After a rewriting that failed, the next begins when the file is longer by one part in so many.
+const COMPACT_AGAIN: u64 = 4;
 
 /// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +63,17 @@ pub enum OpenError {
 
 /// An open database file.
 pub struct DatabaseFile {
+    disk: Arc<dyn Disk>,
     path: PathBuf,
-    file: Arc<File>,
-    syncer: Syncer,
+    file: Arc<dyn DiskFile>,
+    later: Box<dyn Later>,
     /// The file must be written anew before anything is added.
     doubtful: bool,
     good_len: u64,
-    compact_len: u64,
+    /// A smaller file is not rewritten of itself.
+    compact_min_len: u64,
+    /// The length at which the next rewriting begins.
+    compact_at: u64,
     /// Whether the file is certain to bear its name after a crash.
     folder_synced: bool,
     /// Whether bytes of a failed append may follow the good part.
@@ -79,7 +84,8 @@ pub struct DatabaseFile {
 
 /// A new file in the making.
 struct Rewriting {
-    thread: JoinHandle<io::Result<(File, u64)>>,
+    work: Box<dyn Work>,
+    written: Receiver<io::Result<(Arc<dyn DiskFile>, u64)>>,
     temporary: PathBuf,
     /// What was appended since the snapshot.
     tail: Vec<u8>,
@@ -88,36 +94,53 @@ struct Rewriting {
 impl DatabaseFile {
     /// Opens the database at `path`, creating it with `schema` if there is none.
     pub fn open(path: &Path, schema: Option<&Schema>) -> Result<(DatabaseFile, Database), OpenError> {
+        let later = Syncer::start().map_err(|cause| OpenError::Io { path: path.to_owned(), cause })?;
+        Self::open_on(Arc::new(HostDisk), Box::new(later), path, schema, COMPACT_MIN_LEN)
+    }
+
+    /// The same on another disk, with what syncs it later.
+    pub(crate) fn open_on(
+        disk: Arc<dyn Disk>,
+        later: Box<dyn Later>,
+        path: &Path,
+        schema: Option<&Schema>,
+        compact_min_len: u64,
+    ) -> Result<(DatabaseFile, Database), OpenError> {
         let io_error = |cause| OpenError::Io { path: path.to_owned(), cause };
         let lock = LockFile::take(path).map_err(io_error)?;
-        if let (Some(schema), false) = (schema, path.exists()) {
-            create(path, &log::record(&schema.to_json())).map_err(io_error)?;
+        if let (Some(schema), false) = (schema, disk.exists(path)) {
+            create(disk.as_ref(), path, &log::record(&schema.to_json())).map_err(io_error)?;
         }
-        let bytes = std::fs::read(path).map_err(io_error)?;
+        let bytes = disk.read(path).map_err(io_error)?;
         let records = log::read(&bytes).map_err(|cause| OpenError::Log { path: path.to_owned(), cause })?;
         if let Some(what) = &records.rest_is {
             runtime::warn!(LOG, "syntax error: {}: {what}", path.display());
         }
-        let file = File::options().read(true).write(true).open(path).map_err(io_error)?;
+        let file = disk.open(path).map_err(io_error)?;
         let (db, good_len) = load(path, &records)?;
         if good_len < bytes.len() {
             // What its writer never confirmed, or what cannot be understood and nothing follows.
-            file.set_len(good_len as u64).and_then(|()| file.sync_data()).map_err(io_error)?;
+            file.set_len(good_len as u64).and_then(|()| file.sync()).map_err(io_error)?;
         }
         let mut this = DatabaseFile {
+            disk,
             path: std::path::absolute(path).map_err(io_error)?,
-            file: Arc::new(file),
-            syncer: Syncer::start().map_err(io_error)?,
+            file,
+            later,
             doubtful: false,
             good_len: good_len as u64,
-            compact_len: log::snapshot(&db, 0).len() as u64,
-            folder_synced: true,
+            compact_min_len,
+            compact_at: 0,
+            // Who wrote the file may not have lived to see to that.
+            folder_synced: false,
             tail_dirty: false,
             rewriting: None,
             _lock: lock,
         };
-        if this.is_long() {
-            this.rewrite(&db).map_err(io_error)?;
+        this.expect_growth(log::snapshot(&db, 0).len() as u64);
+        if this.good_len >= this.compact_at {
+            // The long file serves as well.
+            _ = this.rewrite(&db).inspect_err(|e| this.complain("compaction failed", e));
         }
         Ok((this, db))
     }
@@ -127,28 +150,31 @@ impl DatabaseFile {
         &self.path
     }
 
+    fn complain(&self, what: &str, error: &io::Error) {
+        runtime::warn!(LOG, "{}: {what} ({})", self.path.display(), runtime::error_text(error));
+    }
+
     /// Appends records that lead from `before` to the present; on return they are in the file, and on disk if `durable`, or
     /// the file is as it was.
     pub fn append(&mut self, records: &[u8], durable: bool, before: &Database) -> io::Result<()> {
-        self.doubtful |= self.syncer.take_failure();
+        self.doubtful |= self.later.take_failure();
         if self.doubtful {
             runtime::err!(LOG, "{}: writing to disk failed, writing the file anew", self.path.display());
             self.rewrite(before)?;
-            self.doubtful = false;
         }
         if !self.folder_synced {
-            sync_folder(&self.path)?;
+            self.disk.sync_folder(&self.path)?;
             self.folder_synced = true;
         }
         if self.tail_dirty {
             self.file.set_len(self.good_len)?;
             self.tail_dirty = false;
         }
-        let written = self.file.write_all_at(records, self.good_len);
+        let written = self.file.write_at(records, self.good_len);
         let synced = written.and_then(|()| match durable {
-            true => self.file.sync_data().inspect_err(|_| self.doubtful = true),
+            true => self.file.sync().inspect_err(|_| self.doubtful = true),
             false => {
-                self.syncer.soon(&self.file);
+                self.later.soon(&self.file);
                 Ok(())
             }
         });
@@ -165,67 +191,91 @@ impl DatabaseFile {
         Ok(())
     }
 
-    fn is_long(&self) -> bool {
-        self.good_len >= COMPACT_MIN_LEN && self.good_len / COMPACT_GROWTH >= self.compact_len
+    /// The file has as many bytes as its content needs.
+    fn expect_growth(&mut self, compact_len: u64) {
+        self.compact_at = self.compact_min_len.max(compact_len.saturating_mul(COMPACT_GROWTH));
     }
 
-    /// Sees to it that the file is rewritten when it has grown much longer than its content.
+    /// Begins to rewrite the file when it has grown much longer than its content.
     pub fn compact_if_long(&mut self, db: &Database) -> io::Result<()> {
-        match &self.rewriting {
-            Some(rewriting) if rewriting.thread.is_finished() => self.finish_rewriting(),
-            None if self.is_long() => self.start_rewriting(db),
-            _ => Ok(()),
-        }
+        if self.good_len >= self.compact_at { self.begin_rewriting(db) } else { Ok(()) }
+    }
+
+    /// Begins to rewrite the file, unless that is under way.
+    pub fn begin_rewriting(&mut self, db: &Database) -> io::Result<()> {
+        if self.rewriting.is_some() { Ok(()) } else { self.start_rewriting(db) }
+    }
+
+    /// Whether a new file is in the making.
+    pub fn is_rewriting(&self) -> bool {
+        self.rewriting.is_some()
+    }
+
+    /// Puts the new file in the place of the old one when it is complete; then the answer says how that went.
+    pub fn progress(&mut self) -> Option<io::Result<()>> {
+        let done = self.rewriting.as_ref()?.work.is_finished();
+        done.then(|| self.finish_rewriting())
     }
 
     /// Rewrites the file now.
     pub fn rewrite(&mut self, db: &Database) -> io::Result<()> {
         // One under way may have begun long ago, or from another schema.
         if let Some(rewriting) = self.rewriting.take() {
-            _ = rewriting.thread.join();
+            rewriting.work.wait();
         }
         self.start_rewriting(db)?;
         self.finish_rewriting()?;
         // Where that fails, the next append tries again.
-        self.folder_synced = sync_folder(&self.path).is_ok();
+        self.folder_synced = self.disk.sync_folder(&self.path).is_ok();
         Ok(())
     }
 
     fn start_rewriting(&mut self, db: &Database) -> io::Result<()> {
-        let temporary = temporary_name(&self.path);
-        let (db, path) = (db.clone(), temporary.clone());
-        let thread = std::thread::Builder::new().name("compact".into()).spawn(move || {
+        let temporary = temporary_name(&self.disk.real_path(&self.path));
+        let (db, path, disk) = (db.clone(), temporary.clone(), Arc::clone(&self.disk));
+        let (tell, written) = channel();
+        let work = self.disk.beside(Box::new(move || {
             let bytes = log::snapshot(&db, now_ms());
-            write_new(&path, &bytes).map(|file| (file, bytes.len() as u64))
-        })?;
-        self.rewriting = Some(Rewriting { thread, temporary, tail: Vec::new() });
+            let new = write_new(disk.as_ref(), &path, &bytes).map(|file| (file, bytes.len() as u64));
+            // Nobody hears it where the file was closed meanwhile.
+            _ = tell.send(new);
+        }))?;
+        self.rewriting = Some(Rewriting { work, written, temporary, tail: Vec::new() });
         Ok(())
     }
 
     fn finish_rewriting(&mut self) -> io::Result<()> {
-        let Some(Rewriting { thread, temporary, tail }) = self.rewriting.take() else { return Ok(()) };
-        let written = thread.join().unwrap_or_else(|_| Err(io::Error::other("compaction failed")));
+        let Some(Rewriting { work, written, temporary, tail }) = self.rewriting.take() else { return Ok(()) };
+        work.wait();
+        let written = written.try_recv().unwrap_or_else(|_| Err(io::Error::other("compaction failed")));
         let placed = written.and_then(|(file, len)| {
-            file.write_all_at(&tail, len)?;
-            file.sync_data()?;
-            std::fs::rename(&temporary, self.path.canonicalize()?)?;
+            if !tail.is_empty() {
+                file.write_at(&tail, len)?;
+                file.sync()?;
+            }
+            self.disk.rename(&temporary, &self.disk.real_path(&self.path))?;
             Ok((file, len))
         });
-        let (file, len) = placed.inspect_err(|_| _ = std::fs::remove_file(&temporary))?;
-        self.file = Arc::new(file);
+        let (file, len) = placed.inspect_err(|_| {
+            self.compact_at = self.good_len + self.good_len / COMPACT_AGAIN;
+            _ = self.disk.remove(&temporary);
+        })?;
+        self.file = file;
         self.folder_synced = false;
         self.tail_dirty = false;
+        // All of the new file is on the disk; what the old one's syncs came to is of no interest.
+        self.doubtful = false;
         self.good_len = len + tail.len() as u64;
-        self.compact_len = len;
+        self.expect_growth(len);
         Ok(())
     }
 }
 
 impl Drop for DatabaseFile {
     fn drop(&mut self) {
-        if let Some(Rewriting { thread, temporary, .. }) = self.rewriting.take() {
-            _ = thread.join();
-            _ = std::fs::remove_file(temporary);
+        if let Some(Rewriting { work, temporary, .. }) = self.rewriting.take() {
+            work.wait();
+            _ = self.disk.remove(&temporary);
         }
     }
 }
@@ -262,34 +312,25 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
 
 /// Where the successor of the file is written.
 fn temporary_name(path: &Path) -> PathBuf {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     path.with_file_name(name)
 }
 
 /// A file with `bytes` that are on disk, or none.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    // Like the other database tools: others may not read it, it can hold keys.
-    let file = File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?;
-    let filled = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
-    filled.inspect_err(|_| _ = std::fs::remove_file(path))?;
+fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<Arc<dyn DiskFile>> {
+    let file = disk.create(path)?;
+    let filled = file.write_at(bytes, 0).and_then(|()| file.sync());
+    filled.inspect_err(|_| _ = disk.remove(path))?;
     Ok(file)
 }
 
 /// Puts a file with `bytes` in its place in one step.
-fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = temporary_name(path);
-    write_new(&temporary, bytes)?;
-    std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary))?;
-    sync_folder(path)
-}
-
-/// Makes a rename in the folder of `path` last.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+fn create(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_name(&disk.real_path(path));
+    write_new(disk, &temporary, bytes)?;
+    disk.rename(&temporary, path).inspect_err(|_| _ = disk.remove(&temporary))?;
+    disk.sync_folder(path)
 }
 
 /// Milliseconds since the epoch, for the `_date` of records.

@@ -12,7 +12,11 @@
 mod batch;
 mod columns;
 mod databases;
+mod disk;
+#[cfg(test)]
+mod faults;
 mod file;
+mod identity;
 mod lockfile;
 pub mod program;
 mod remotes;

@@ -8,7 +8,7 @@ use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
-use ovsdb::{Error, Json, Message, Monitor, Uuid};
+use ovsdb::{Error, Json, Message, Monitor};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
@@ -29,8 +29,13 @@ impl Server {
             Message::Request { method, params, id } => {
                 // Everything else sees only what is stored.
                 self.answer();
-                let answer = self.request(session, &method, &params);
-                self.reply(session, id, answer);
+                match Version::from_method(&method) {
+                    Some(version) => self.monitor(session, version, (&method, &params), id),
+                    None => {
+                        let answer = self.request(session, &method, &params);
+                        self.reply(session, id, answer);
+                    }
+                }
             }
             Message::Notify { method, params } if method == "cancel" => {
                 let id = params.get(0).cloned().unwrap_or_default();
@@ -51,14 +56,19 @@ impl Server {
     }
 
     fn reply(&mut self, session: SessionId, id: Json, answer: Answer) {
+        let message = match answer {
+            Ok(result) => Message::Reply { result, id },
+            Err(error) => Message::Error { error, id },
+        };
+        self.reply_text(session, &message.to_string());
+    }
+
+    fn reply_text(&mut self, session: SessionId, message: &str) {
         if let Some(session) = self.sessions.get_mut(&session) {
             let databases = &self.databases;
             // An answer does not overtake what the client is to know before it.
             session.release(|name| databases.get(name).map(|served| served.db.schema().as_ref()));
-            session.send(&match answer {
-                Ok(result) => Message::Reply { result, id },
-                Err(error) => Message::Error { error, id },
-            });
+            session.send_text(message);
         }
     }
 
@@ -87,7 +97,7 @@ impl Server {
             asker.map(|s| Client { role: &s.options.role, id: s.stream.peer_id() }).unwrap_or_default();
         let read_only = asker.is_some_and(|s| s.options.read_only);
         let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only, client };
-        match transaction::execute(&served.db, &params, &context, &mut Uuid::new_v4) {
+        match transaction::execute(&served.db, &params, &context, &mut crate::identity::fresh) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_failed(session, id, results),
             Outcome::Blocked { timeout_ms } => {
@@ -132,7 +142,6 @@ impl Server {
                 Ok(self.databases.get(&name).map_or(Json::Null, |served| served.db.schema().to_json()))
             }
             "get_server_id" => Ok(self.id.to_string().into()),
-            "monitor" | "monitor_cond" | "monitor_cond_since" => self.monitor(session, method, params),
             "monitor_cond_change" => self.monitor_change(session, params),
             "monitor_cancel" => self.monitor_cancel(session, params),
             "lock" | "steal" => self.lock(session, method, params),
@@ -157,11 +166,24 @@ impl Server {
         }
     }
 
-    fn monitor(&mut self, session: SessionId, method: &str, params: &Json) -> Answer {
+    fn monitor(&mut self, session: SessionId, version: Version, request: (&str, &Json), id: Json) {
+        match self.add_monitor(session, version, request) {
+            Ok(result) => self.reply_text(session, &Message::reply_text(&result, &id)),
+            Err(error) => self.reply(session, id, Err(error)),
+        }
+    }
+
+    /// The answer is a text that may be as long as the database.
+    fn add_monitor(
+        &mut self,
+        session: SessionId,
+        version: Version,
+        (method, params): (&str, &Json),
+    ) -> Result<String, Json> {
         let name = self.database(method, params)?;
         let (Some(served), Some(session)) = (self.databases.get(&name), self.sessions.get_mut(&session))
         else {
-            return Ok(Json::Null);
+            return Ok("null".to_owned());
         };
         let id = params.get(1).unwrap_or(&Json::Null);
         if session.monitors.iter().any(|m| m.id() == id) {
@@ -170,7 +192,6 @@ impl Server {
         if session.monitors.len() >= MAX_MONITORS {
             return Err(Error::new("resources exhausted", "too many monitors in one session").to_json());
         }
-        let version = Version::from_method(method).unwrap_or(Version::Plain);
         let (monitor, result) = Monitor::create(&served.db, version, params).map_err(|e| e.to_json())?;
         session.monitors.push(monitor);
         Ok(result)
@@ -198,7 +219,7 @@ impl Server {
         session.monitors.push(monitor);
         // The rows that came or went are told before the answer.
         if let Some(update) = changed.map_err(|e| e.to_json())? {
-            session.send(&update);
+            session.send_text(&update);
         }
         Ok(json!({}))
     }

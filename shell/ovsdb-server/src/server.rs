@@ -17,6 +17,9 @@ use units::Millis;
 /// Most clients at a time; further ones wait in the listener's queue.
 const MAX_SESSIONS: usize = 4096;
 
+/// How often a compaction under way is looked at.
+const COMPACTION_POLL_MS: u64 = 10;
+
 /// How long nobody is let in after that failed.
 const ACCEPT_PAUSE_MS: u64 = 200;
 
@@ -125,6 +128,7 @@ impl Server {
         }
         self.write_status(now);
         self.answer();
+        self.databases.values_mut().for_each(Served::progress);
         self.retry_blocked();
         self.sessions.values_mut().for_each(|session| session.probe(now));
         self.flush();
@@ -133,7 +137,7 @@ impl Server {
 
     /// Opens and closes sockets as wished, by the user and by columns.
     fn configure(&mut self, now: Millis) {
-        let generation = self.generation();
+        let generation = self.settings_generation();
         let retry = self.remotes.deadline(now).is_some_and(|at| at <= now);
         if self.resolved_at == Some(generation) && !retry {
             return;
@@ -158,6 +162,11 @@ impl Server {
 
     fn generation(&self) -> u64 {
         self.databases.values().map(|served| served.generation).sum()
+    }
+
+    /// Changes with what remotes and TLS may depend on.
+    fn settings_generation(&self) -> u64 {
+        if self.reads_settings() { self.generation() } else { 0 }
     }
 
     /// Sleeps, in the caller's loop, until something happens.
@@ -185,9 +194,12 @@ impl Server {
             let left = at.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
             set.deadline(Millis(now.0 + u64::try_from(left.as_millis()).unwrap_or(u64::MAX / 2)));
         }
+        if self.databases.values().any(Served::is_compacting) {
+            set.deadline(Millis(now.0 + COMPACTION_POLL_MS));
+        }
         let others = [self.accept_again, self.remotes.deadline(now), self.status_due];
         others.into_iter().flatten().for_each(|at| set.deadline(at));
-        if self.resolved_at != Some(self.generation()) {
+        if self.resolved_at != Some(self.settings_generation()) {
             set.wake_now();
         }
         waits

@@ -117,7 +117,8 @@ impl Session {
         self.send_text(&message.to_string());
     }
 
-    fn send_text(&mut self, message: &str) {
+    /// Queues a message that is text already.
+    pub fn send_text(&mut self, message: &str) {
         self.outbox.push(message.as_bytes());
         if self.outbox.len() > MAX_BACKLOG_LEN {
             runtime::warn_rl!(JSONRPC, LIMIT, "{}: too much unread, disconnecting", self.stream.name());

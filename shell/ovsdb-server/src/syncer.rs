@@ -4,7 +4,7 @@
 //! they are written, which no end of this process can undo; a thread of its own then syncs the file, so that what a loss of
 //! power can take is a fraction of a second. One thread per file, at most so many syncs a second: they slow writers down.
 
-use std::fs::File;
+use crate::disk::DiskFile;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -14,6 +14,14 @@ use std::time::Duration;
 
 /// Between two syncs.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Who syncs files that nobody waits for.
+pub trait Later: Send {
+    /// Has the file synced soon.
+    fn soon(&self, file: &Arc<dyn DiskFile>);
+    /// Whether a sync failed since the last call: then nobody knows what of the file is on the disk.
+    fn take_failure(&self) -> bool;
+}
 
 /// The thread and what is asked of it.
 pub struct Syncer {
@@ -25,7 +33,7 @@ pub struct Syncer {
 
 #[derive(Default)]
 struct Shared {
-    file: Mutex<Option<Arc<File>>>,
+    file: Mutex<Option<Arc<dyn DiskFile>>>,
     failed: AtomicBool,
 }
 
@@ -40,9 +48,10 @@ impl Syncer {
             std::thread::Builder::new().name("sync".into()).spawn(move || of_thread.serve(&asked))?;
         Ok(Syncer { ask: Some(ask), shared, thread: Some(thread) })
     }
+}
 
-    /// Has the file synced soon.
-    pub fn soon(&self, file: &Arc<File>) {
+impl Later for Syncer {
+    fn soon(&self, file: &Arc<dyn DiskFile>) {
         *self.shared.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(file));
         match self.ask.as_ref().map(|ask| ask.try_send(())) {
             Some(Err(TrySendError::Disconnected(()))) | None => {
@@ -52,8 +61,7 @@ impl Syncer {
         }
     }
 
-    /// Whether a sync failed since the last call: then nobody knows what of the file is on the disk.
-    pub fn take_failure(&self) -> bool {
+    fn take_failure(&self) -> bool {
         self.shared.failed.swap(false, Ordering::AcqRel)
     }
 }
@@ -63,7 +71,7 @@ impl Shared {
         // What was asked for before the end is still done.
         while asked.recv().is_ok() {
             let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if file.is_some_and(|file| file.sync_data().is_err()) {
+            if file.is_some_and(|file| file.sync().is_err()) {
                 self.failed.store(true, Ordering::Release);
             }
             std::thread::sleep(PAUSE);

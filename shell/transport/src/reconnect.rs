@@ -310,6 +310,11 @@ impl Reconnect {
         }
     }
 
+    /// Calls the connection so from now on, as where it goes to another place next.
+    pub fn set_name(&mut self, name: &str) {
+        self.name = name.to_owned();
+    }
+
     /// The connection's name.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,10 +1,51 @@
-//! One row's part of an update: `<row-update>` and `<row-update2>`.
+//! The text of updates: `<table-updates>`, `<table-updates2>` and what they hold of each row.
 
 use super::{Select, Version, Watch};
 use crate::database::Row;
 use crate::schema::TableSchema;
-use crate::{Error, Json};
-use serde_json::Map;
+use crate::value::text::{push_list, push_string, push_uuid};
+use crate::{Error, Json, Uuid};
+
+/// Updates in the making: an object with tables that hold rows.
+#[derive(Default)]
+pub(super) struct Updates {
+    text: String,
+    table: Option<usize>,
+}
+
+impl Updates {
+    /// Adds a row's update. All rows of a table come one after another.
+    pub fn add(&mut self, table: usize, name: &str, uuid: Uuid, update: &RowUpdate) {
+        if self.table == Some(table) {
+            self.text.push(',');
+        } else {
+            self.text.push_str(if self.table.is_some() { "}," } else { "{" });
+            push_string(&mut self.text, name);
+            self.text.push_str(":{");
+            self.table = Some(table);
+        }
+        push_uuid(&mut self.text, uuid);
+        self.text.push(':');
+        update.push_text(&mut self.text);
+    }
+
+    /// The object, or nothing where no row was added.
+    pub fn finish(mut self) -> Option<String> {
+        self.table?;
+        self.text.push_str("}}");
+        Some(self.text)
+    }
+}
+
+/// What to tell about a row that was `old` and is `new`, as far as the client sees it.
+pub(super) struct RowUpdate<'a> {
+    version: Version,
+    schema: &'a TableSchema,
+    columns: Vec<usize>,
+    old: Option<&'a Row>,
+    new: Option<&'a Row>,
+    initial: bool,
+}
 
 impl Watch {
     pub(super) fn watch_column(
@@ -22,15 +63,15 @@ impl Watch {
         Ok(())
     }
 
-    /// What to tell about a row that was `old` and is `new`, as far as the client sees it.
-    pub(super) fn compose(
+    /// What to tell about a row, if anything.
+    pub(super) fn compose<'a>(
         &self,
         version: Version,
-        table: &TableSchema,
-        old: Option<&Row>,
-        new: Option<&Row>,
+        schema: &'a TableSchema,
+        old: Option<&'a Row>,
+        new: Option<&'a Row>,
         initial: bool,
-    ) -> Option<Json> {
+    ) -> Option<RowUpdate<'a>> {
         let kind = match (old, new) {
             (None, None) => return None,
             (None, Some(_)) if initial => Select::INITIAL,
@@ -45,57 +86,66 @@ impl Watch {
         if old.zip(new).is_some_and(same) {
             return None;
         }
-        let columns = self.columns.iter().filter(|(_, select)| select.has(kind)).map(|(c, _)| *c);
-        let columns: Vec<usize> = columns.collect();
-        Some(match version {
-            Version::Plain => compose_plain(&columns, table, old, new),
-            _ => compose_difference(&columns, table, old, new, initial),
-        })
+        let columns = self.columns.iter().filter(|(_, select)| select.has(kind)).map(|(c, _)| *c).collect();
+        Some(RowUpdate { version, schema, columns, old, new, initial })
     }
 }
 
-/// `{"old": ..., "new": ...}`: of an old row that lives on only the columns that changed.
-fn compose_plain(columns: &[usize], table: &TableSchema, old: Option<&Row>, new: Option<&Row>) -> Json {
-    let mut update = Map::new();
-    if let Some(old) = old {
-        let told = |c: usize| new.is_none_or(|new| new.field(c) != old.field(c));
-        update.insert("old".into(), pick(columns.iter().copied().filter(|&c| told(c)), table, old));
-    }
-    if let Some(new) = new {
-        update.insert("new".into(), pick(columns.iter().copied(), table, new));
-    }
-    Json::Object(update)
-}
-
-/// `{"insert": ...}` without defaults, `{"modify": ...}` with differences, `{"delete": null}`.
-fn compose_difference(
-    columns: &[usize],
-    table: &TableSchema,
-    old: Option<&Row>,
-    new: Option<&Row>,
-    initial: bool,
-) -> Json {
-    let (name, value) = match (old, new) {
-        (Some(old), Some(new)) => {
-            let changed = columns.iter().filter(|&&c| old.field(c) != new.field(c));
-            let difference = |&c: &usize| {
-                let column = &table.columns[c];
-                (column.name.clone(), new.field(c).diff_from(old.field(c), &column.ty).to_json())
-            };
-            ("modify", Json::Object(changed.map(difference).collect()))
+impl RowUpdate<'_> {
+    fn push_text(&self, out: &mut String) {
+        match self.version {
+            Version::Plain => self.push_plain(out),
+            _ => self.push_difference(out),
         }
-        (None, Some(new)) => {
-            let told = |&c: &usize| !new.field(c).is_default(&table.columns[c].ty);
-            let name = if initial { "initial" } else { "insert" };
-            (name, pick(columns.iter().copied().filter(told), table, new))
-        }
-        _ => ("delete", Json::Null),
-    };
-    let mut update = Map::new();
-    update.insert(name.into(), value);
-    Json::Object(update)
-}
+    }
 
-fn pick(columns: impl Iterator<Item = usize>, table: &TableSchema, row: &Row) -> Json {
-    Json::Object(columns.map(|c| (table.columns[c].name.clone(), row.field(c).to_json())).collect())
+    /// `{"old": ..., "new": ...}`: of an old row that lives on only the columns that changed.
+    fn push_plain(&self, out: &mut String) {
+        out.push('{');
+        if let Some(old) = self.old {
+            let told = |c: &usize| self.new.is_none_or(|new| new.field(*c) != old.field(*c));
+            self.push_row(out, "old", old, told);
+        }
+        if let Some(new) = self.new {
+            if self.old.is_some() {
+                out.push(',');
+            }
+            self.push_row(out, "new", new, |_| true);
+        }
+        out.push('}');
+    }
+
+    /// `{"insert": ...}` without defaults, `{"modify": ...}` with differences, `{"delete": null}`.
+    fn push_difference(&self, out: &mut String) {
+        out.push('{');
+        match (self.old, self.new) {
+            (Some(old), Some(new)) => {
+                push_string(out, "modify");
+                out.push(':');
+                let changed = self.columns.iter().filter(|&&c| old.field(c) != new.field(c));
+                push_list(out, ['{', '}'], changed, |out, &c| {
+                    let column = &self.schema.columns[c];
+                    push_string(out, &column.name);
+                    out.push(':');
+                    new.field(c).diff_from(old.field(c), &column.ty).push_text(out);
+                });
+            }
+            (None, Some(new)) => {
+                let told = |c: &usize| !new.field(*c).is_default(&self.schema.columns[*c].ty);
+                self.push_row(out, if self.initial { "initial" } else { "insert" }, new, told);
+            }
+            _ => out.push_str("\"delete\":null"),
+        }
+        out.push('}');
+    }
+
+    fn push_row(&self, out: &mut String, name: &str, row: &Row, told: impl Fn(&usize) -> bool) {
+        push_string(out, name);
+        out.push(':');
+        push_list(out, ['{', '}'], self.columns.iter().filter(|c| told(c)), |out, &c| {
+            push_string(out, &self.schema.columns[c].name);
+            out.push(':');
+            row.field(c).push_text(out);
+        });
+    }
 }

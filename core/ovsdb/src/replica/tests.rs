@@ -35,7 +35,7 @@ impl Peer {
                     Some(version) => {
                         let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
                         self.monitor = Some(monitor);
-                        Ok(result)
+                        Ok(serde_json::from_str(&result).unwrap())
                     }
                 },
             };
@@ -59,8 +59,10 @@ impl Peer {
             Outcome::Ready(prepared) => {
                 let (changes, id) = (prepared.commit.changes.clone(), fresh());
                 self.db.apply(prepared.commit, id);
-                let update = self.monitor.as_ref().and_then(|m| m.notify(self.db.schema(), &changes, id));
-                if let Some(update) = update.filter(|_| replica.connected) {
+                let told =
+                    |m: &Monitor| Some(m.notification(&m.shared_part(self.db.schema(), &changes)?, id));
+                if let Some(update) = self.monitor.as_ref().and_then(told).filter(|_| replica.connected) {
+                    let update = Message::from_json(serde_json::from_str(&update).unwrap()).unwrap();
                     replica.receive(update).unwrap();
                 }
                 Json::Array(prepared.results)
@@ -198,4 +200,32 @@ proptest! {
             same(&peer, &replica);
         }
     }
+}
+
+#[test]
+fn of_a_cluster_only_the_leader_will_do() {
+    let row = |model: &str, connected: bool, leader: bool| {
+        json!({"Database": {"4aa6d4bf-a9b5-4c1a-8b5a-1b2c3d4e5f60": {"new":
+            {"name": "Open_vSwitch", "model": model, "connected": connected, "leader": leader}}}})
+    };
+    let mut replica = Replica::new(Config { leader_only: true, ..Config::whole(&open_vswitch()) });
+    let mut ask = |answer: Result<Json, Json>| {
+        replica.connected();
+        let Some(Message::Request { method, params, id }) = replica.poll_send() else {
+            panic!("asks nothing")
+        };
+        assert_eq!((method.as_str(), &params[0]), ("monitor", &json!("_Server")));
+        let answer = match answer {
+            Ok(result) => Message::Reply { result, id },
+            Err(error) => Message::Error { error, id },
+        };
+        replica.receive(answer).map(|()| replica.poll_send().is_some())
+    };
+    assert!(ask(Ok(row("clustered", true, false))).is_err());
+    assert!(ask(Ok(row("clustered", false, true))).is_err());
+    assert_eq!(ask(Ok(row("standalone", true, true))), Ok(true));
+    assert_eq!(ask(Err(json!("unknown database"))), Ok(true));
+    assert_eq!(ask(Ok(row("clustered", true, true))), Ok(true));
+    let told = Message::notify("update", json!(["role", row("clustered", true, false)]));
+    assert!(replica.receive(told).is_err());
 }

@@ -8,6 +8,7 @@ mod atom;
 mod datum;
 mod notation;
 mod symbols;
+pub(crate) mod text;
 
 pub(crate) use atom::general;
 pub use atom::{Atom, Real};

@@ -102,3 +102,17 @@ proptest! {
         prop_assert!(both.is_disjoint_from(&b) && both.is_subset_of(&a));
     }
 }
+
+proptest! {
+    #[test]
+    fn text_says_what_the_json_says(strings in proptest::collection::vec(".{0,9}", 0..4), n in any::<i64>(), real in any::<f64>()) {
+        let atoms = strings.iter().map(|s| Atom::from(s.as_str()));
+        let pairs = strings.iter().map(|s| (s.as_str(), uuid::Uuid::from_u128(n as u128)));
+        let number = Real::new(real).map_or(Atom::Integer(n), Atom::Real);
+        for datum in [Datum::set(atoms), Datum::map(pairs), Datum::scalar(n), Datum::scalar(n > 0), Datum::scalar(number)] {
+            let mut text = String::new();
+            datum.push_text(&mut text);
+            prop_assert_eq!(text, datum.to_json().to_string());
+        }
+    }
+}

@@ -8,7 +8,7 @@ use runtime::daemon::DaemonArgs;
 use runtime::{Dirs, Module, WaitSet};
 use std::collections::BTreeMap;
 use std::path::Path;
-use unixctl::Reply;
+use unixctl::{Reply, RequestId};
 
 static LOG: Module = Module::new("ovsdb_server");
 
@@ -55,6 +55,15 @@ const COMMANDS: [&str; 31] = [
 pub struct Control {
     socket: unixctl::Server,
     wanted: Wanted,
+    compactions: Vec<Compaction>,
+}
+
+/// A compaction that somebody waits for.
+struct Compaction {
+    asked: RequestId,
+    /// The databases that are not done.
+    names: Vec<String>,
+    complaints: String,
 }
 
 impl Control {
@@ -73,7 +82,7 @@ impl Control {
                 format!("could not listen for control connections on {}: {why}", path.display())
             })?,
         };
-        Ok(Control { socket, wanted })
+        Ok(Control { socket, wanted, compactions: Vec::new() })
     }
 
     /// Carries out what was asked; true when the program is to end.
@@ -83,10 +92,39 @@ impl Control {
                 self.socket.reply(request.id, Ok(Reply::Text(String::new())));
                 return true;
             }
+            if request.method == "ovsdb-server/compact" {
+                match begin_compaction(server, request.args.first().map(String::as_str)) {
+                    Ok(names) => self.compactions.push(Compaction {
+                        asked: request.id,
+                        names,
+                        complaints: String::new(),
+                    }),
+                    Err(text) => self.socket.reply(request.id, Err(text)),
+                }
+                continue;
+            }
             let answer = self.execute(server, &request.method, &request.args);
             self.socket.reply(request.id, answer.map(Reply::Text));
         }
         false
+    }
+
+    /// Answers those who wait for what goes on beside.
+    pub fn settle(&mut self, server: &mut Server) {
+        for compaction in &mut self.compactions {
+            compaction.names.retain(|name| match server.take_compacted(name) {
+                None => return true,
+                Some(Ok(())) => false,
+                Some(Err(error)) => {
+                    compaction.complaints += &format!("{name}: {}\n", runtime::error_text(&error));
+                    false
+                }
+            });
+        }
+        for done in self.compactions.extract_if(.., |c| c.names.is_empty()) {
+            let answer = if done.complaints.is_empty() { Ok(String::new()) } else { Err(done.complaints) };
+            self.socket.reply(done.asked, answer.map(Reply::Text));
+        }
     }
 
     /// Waits for commands.
@@ -112,7 +150,6 @@ impl Control {
                     server.reconnect();
                     Ok(String::new())
                 }
-                "compact" => compact(server, argument),
                 "perf-counters-show" => {
                     Ok("Not supported: the processor's counters are not read by this version of Sluice\n"
                         .to_owned())
@@ -172,7 +209,8 @@ impl Control {
     }
 }
 
-fn compact(server: &mut Server, name: Option<&str>) -> Result<String, String> {
+/// Begins to compact one database or all; the answer names them.
+fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<String>, String> {
     if name.is_some_and(|name| name.starts_with('_')) {
         return Err("cannot compact built-in databases".to_owned());
     }
@@ -181,14 +219,11 @@ fn compact(server: &mut Server, name: Option<&str>) -> Result<String, String> {
     if names.is_empty() {
         return Err("no database by that name".to_owned());
     }
-    let mut complaints = String::new();
-    for name in names {
+    for name in &names {
         runtime::info!(LOG, "compacting {name} database by user request");
-        if let Some(Err(error)) = server.compact(&name) {
-            complaints += &format!("{name}: {}\n", runtime::error_text(&error));
-        }
+        server.compact(name);
     }
-    if complaints.is_empty() { Ok(String::new()) } else { Err(complaints) }
+    Ok(names)
 }
 
 /// How many there are of what.

@@ -11,53 +11,39 @@ use crate::server::{Heard, Server};
 use config::Wanted;
 use control::Control;
 use options::Options;
-use runtime::daemon::{self, DaemonArgs};
 use runtime::memory::MemoryMonitor;
-use runtime::signals::Signals;
-use runtime::{Clock, Dirs, Module, PollLoop, WaitSet, Waker};
+use runtime::program::{self, Program, Texts};
+use runtime::{Dirs, Module, WaitSet, Waker};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
+use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
+/// Commands are looked for at least this often while there is other work.
+const CONTROL_INTERVAL_MS: u64 = 50;
+
 /// Runs the program to its end.
 pub fn main(argv: &[String], dirs: &Dirs) -> ExitCode {
-    match run(argv, dirs) {
-        Ok(code) => code,
-        Err(text) => {
-            eprintln!("{}: {text}", dirs.progname);
-            ExitCode::FAILURE
-        }
-    }
+    program::end(dirs, run(argv, dirs))
 }
 
 fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
-    let daemon_args = DaemonArgs::parse(argv.get(1..).unwrap_or_default(), dirs)?;
-    if daemon_args.help {
-        print!("{}", options::usage(dirs));
+    let texts = Texts { usage: options::usage, version: |dirs| runtime::version_text(&dirs.progname) };
+    let started = program::start(argv, dirs, texts, |rest| Options::parse(rest, dirs))?;
+    let Some(Program { args, options, clock, mut daemon, signals, poll }) = started else {
         return Ok(ExitCode::SUCCESS);
-    }
-    if daemon_args.version {
-        println!("{}", runtime::version_text(&dirs.progname));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let options = Options::parse(&daemon_args.rest, dirs)?;
-    let clock = Clock::new();
-    runtime::log::init(&dirs.progname, &clock);
-    daemon_args.apply_log()?;
-    let mut daemon = daemon::start(&daemon_args)?;
-    let signals = Signals::install().map_err(|e| runtime::error_text(&e))?;
-    let poll = PollLoop::new(clock.clone()).map_err(|e| runtime::error_text(&e))?;
+    };
 
     let mut server = Server::new(&dirs.run);
     server.set_tls(options.tls.clone());
-    let mut wanted = Wanted::first(&options, daemon.state(), daemon_args.detach && !daemon_args.no_chdir)?;
+    let mut wanted = Wanted::first(&options, daemon.state(), args.detach && !args.no_chdir)?;
     if let Err(text) = wanted.apply(&mut server) {
         runtime::debug!(LOG, "{text}");
         return Err("server configuration failed".to_owned());
     }
     server.run(&Heard::default(), clock.now());
-    let mut control = Control::open(&daemon_args, dirs, wanted)?;
+    let mut control = Control::open(&args, dirs, wanted)?;
     let child = options.run.as_deref().map(|command| start_child(command, poll.waker())).transpose()?;
     daemon.ready();
     if child.is_none() {
@@ -65,6 +51,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     }
 
     let mut heard = Heard::default();
+    let mut control_due = clock.now();
     let mut memory = MemoryMonitor::new(&clock);
     loop {
         let now = clock.now();
@@ -73,10 +60,15 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
             runtime::info!(LOG, "{report}");
         }
         runtime::coverage::run(now);
-        if control.run(&mut server) {
-            return Ok(ExitCode::SUCCESS);
+        // To look for commands costs the system a socket; a busy server does so when it is told, or now and then.
+        if control_due <= now {
+            control_due = Millis(now.0 + CONTROL_INTERVAL_MS);
+            if control.run(&mut server) {
+                return Ok(ExitCode::SUCCESS);
+            }
         }
         server.run(&heard, now);
+        control.settle(&mut server);
         if let Some(status) = child.as_ref().and_then(|ended| ended.try_recv().ok()) {
             return end_of_child(options.run.as_deref().unwrap_or_default(), status);
         }
@@ -86,10 +78,16 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         }
         let mut set = WaitSet::new();
         let waits = server.wait(&mut set, now);
+        let of_control = set.next_token();
         control.wait(&mut set);
+        let end_of_control = set.next_token();
         signals.wait(&mut set);
         set.deadline(memory.deadline());
-        heard = waits.heard(&poll.block(set));
+        let ready = poll.block(set);
+        if ready.contains_any(of_control, end_of_control) {
+            control_due = now;
+        }
+        heard = waits.heard(&ready);
     }
 }
 

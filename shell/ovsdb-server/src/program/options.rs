@@ -5,6 +5,7 @@ use crate::remotes::{RemoteNames, RemoteOptions};
 use runtime::Dirs;
 use runtime::daemon::DaemonArgs;
 use std::path::PathBuf;
+use transport::tls;
 
 /// What the command line says.
 #[derive(Debug, Default)]
@@ -21,23 +22,9 @@ pub struct Options {
     pub tls: TlsNames,
 }
 
-/// Options with an argument: short and long name.
-const WITH_ARGUMENT: [(&str, &str); 14] = [
-    ("", "--remote"),
-    ("", "--run"),
-    ("-p", "--private-key"),
-    ("-c", "--certificate"),
-    ("-C", "--ca-cert"),
-    ("", "--bootstrap-ca-cert"),
-    ("", "--peer-ca-cert"),
-    ("", "--ssl-protocols"),
-    ("", "--ssl-ciphers"),
-    ("", "--ssl-ciphersuites"),
-    ("", "--ssl-server-name"),
-    ("", "--sync-from"),
-    ("", "--sync-exclude-tables"),
-    ("", "--config-file"),
-];
+/// Options with an argument, beside those about TLS.
+const WITH_ARGUMENT: [&str; 5] =
+    ["--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
 
 impl Options {
     /// Reads what `DaemonArgs` left.
@@ -56,10 +43,8 @@ impl Options {
                 None => (arg.as_str(), None),
             };
             let glued = arg.get(..2).filter(|_| !arg.starts_with("--"));
-            let known = |name: &str| {
-                let found = WITH_ARGUMENT.iter().find(|(short, long)| name == *long || name == *short);
-                found.map(|(_, long)| *long)
-            };
+            let known =
+                |name: &str| tls::option(name).or_else(|| WITH_ARGUMENT.into_iter().find(|o| *o == name));
             if let Some(long) = known(name).or_else(|| known(glued?)) {
                 let rest_of_short = arg.get(2..).filter(|rest| glued.is_some() && !rest.is_empty());
                 let value = rest_of_short.or(value).or_else(|| args.next().map(String::as_str));
@@ -99,17 +84,10 @@ impl Options {
                 let absolute = std::path::absolute(value).map_err(|e| runtime::error_text(&e))?;
                 self.config_file = Some(absolute);
             }
-            "--private-key" => self.tls.private_key = value.to_owned(),
-            "--certificate" => self.tls.certificate = value.to_owned(),
-            "--ca-cert" => self.tls.ca_cert = value.to_owned(),
-            "--bootstrap-ca-cert" => (self.tls.ca_cert, self.tls.bootstrap) = (value.to_owned(), true),
-            "--ssl-protocols" => self.tls.protocols = value.to_owned(),
-            "--ssl-ciphers" => self.tls.ciphers = value.to_owned(),
-            "--ssl-ciphersuites" => self.tls.ciphersuites = value.to_owned(),
             "--sync-from" | "--sync-exclude-tables" => {
                 return Err(format!("{name}: {}", super::control::NO_REPLICATION));
             }
-            // A chain is sent as it is in the file, and the peer is known by its address.
+            _ if self.tls.set(name, value) => {}
             _ => eprintln!("{name} has no effect in this version of Sluice"),
         }
         Ok(())

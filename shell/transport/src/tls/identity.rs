@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Where the identity is, all in PEM. Empty paths: not configured.
+/// Where the identity is, all in PEM: paths, or what leads to them. Empty ones: not configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct Names<P> {
     /// `--private-key`, column `private_key`.
-    pub private_key: PathBuf,
+    pub private_key: P,
     /// `--certificate`, column `certificate`; may hold a chain.
-    pub certificate: PathBuf,
+    pub certificate: P,
     /// `--ca-cert`, column `ca_cert`: who is trusted.
-    pub ca_cert: PathBuf,
+    pub ca_cert: P,
     /// `--bootstrap-ca-cert`, column `bootstrap_ca_cert`: a missing `ca_cert` is taken from the first peer that
     /// connects, and believed from then on.
     pub bootstrap: bool,
@@ -35,6 +35,9 @@ pub struct Files {
     /// `--ssl-ciphersuites`, column `ssl_ciphersuites`: for TLS 1.3.
     pub ciphersuites: String,
 }
+
+/// Where the files themselves are.
+pub type Files = Names<PathBuf>;
 
 /// When each file was last changed: what tells that it must be read again.
 type Stamps = [Option<SystemTime>; 3];

@@ -5,14 +5,17 @@
 //! certificate does not hold. TLS 1.2 and 1.3.
 //!
 //! * [`identity`]: files to configuration, read anew when they change; bootstrap of the authority's certificate.
+//! * `options`: what the command lines of all programs have for it.
 //! * `choice`: versions and ciphers.
 //! * `subject`: the name in a certificate.
 //! * [`session`]: one connection: handshake, reading, writing, all without waiting.
 
 mod choice;
 pub mod identity;
+mod options;
 pub(crate) mod session;
 mod subject;
 mod trust;
 
-pub use identity::{Files, configure};
+pub use identity::{Files, Names, configure};
+pub use options::option;

@@ -1,0 +1,120 @@
+//! What a database file asks of a disk, and the disk of this host.
+//!
+//! [`crate::file`] does everything through [`Disk`], so that its tests can put a disk in this place that fails where they want
+//! it to: at any byte, sync or rename, with what a loss of power leaves afterwards.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// An open file.
+pub trait DiskFile: Send + Sync {
+    /// Writes all of `bytes` at `offset`; where that fails, any part of them may be there.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Returns when the content is on the disk. After a failure nobody knows what of it is.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Work that goes on beside the server.
+pub trait Work: Send {
+    /// Whether it is done.
+    fn is_finished(&self) -> bool;
+    /// Waits for its end.
+    fn wait(self: Box<Self>);
+}
+
+/// Files by name.
+pub trait Disk: Send + Sync {
+    /// Whether there is one.
+    fn exists(&self, path: &Path) -> bool;
+    /// All that is in one.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Opens one for writing.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes an empty one, or empties what there is.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+    /// Gives one the name of another, in one step.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes renames in the folder of `path` last.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+    /// The file itself, behind symbolic links.
+    fn real_path(&self, path: &Path) -> PathBuf;
+    /// Has work done beside.
+    fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>>;
+}
+
+/// The files of this host.
+pub struct HostDisk;
+
+impl DiskFile for File {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl Work for JoinHandle<()> {
+    fn is_finished(&self) -> bool {
+        JoinHandle::is_finished(self)
+    }
+
+    fn wait(self: Box<Self>) {
+        // Work that panicked leaves no result, which is its failure.
+        _ = self.join();
+    }
+}
+
+impl Disk for HostDisk {
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        std::fs::read(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(File::options().read(true).write(true).open(path)?))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        // Like the other database tools: others may not read it, it can hold keys.
+        Ok(Arc::new(File::options().write(true).create(true).truncate(true).mode(0o640).open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        let path = self.real_path(path);
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()
+    }
+
+    fn real_path(&self, path: &Path) -> PathBuf {
+        path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    }
+
+    fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
+        Ok(Box::new(std::thread::Builder::new().name("compact".into()).spawn(work)?))
+    }
+}

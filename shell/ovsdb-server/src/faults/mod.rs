@@ -1,0 +1,288 @@
+//! Whatever the disk does, what is served is what was answered.
+//!
+//! Random transactions, compactions and conversions go to a database on a [`FaultyDisk`] beside a model: the states that the
+//! database went through. Where a call fails the client must have been told so and memory be as before; after a kill the
+//! database must be in its last state, after a loss of power in one not older than the last that was answered with `durable`.
+//! A transaction that was refused may be there after all when the process ended before its record could be cut off, whole and
+//! at the end. One seed is one course of events.
+
+mod disk;
+
+use crate::batch::Served;
+use crate::file::DatabaseFile;
+use differential::rng::Rng;
+use disk::{FaultyDisk, ManualSyncer};
+use ovsdb::transaction::{self, Context, Outcome};
+use ovsdb::{Database, Json, Schema, Uuid};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Everything in a database, its schema's version included.
+type Content = BTreeMap<String, Vec<Json>>;
+
+const SESSION: u64 = 1;
+/// Small enough for compactions of the server's own accord.
+const COMPACT_MIN_LEN: u64 = 3000;
+
+fn schema(version: u64) -> Schema {
+    let mut columns = json!({"name": {"type": "string"},
+        "set": {"type": {"key": "integer", "min": 0, "max": "unlimited"}},
+        "map": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}}});
+    if version % 2 == 1 {
+        columns["more"] = json!({"type": "integer"});
+    }
+    let tables = json!({"T": {"columns": columns, "isRoot": true}});
+    Schema::from_json(&json!({"name": "D", "version": format!("1.{version}.0"), "tables": tables})).unwrap()
+}
+
+fn content(db: &Database) -> Content {
+    let mut all = Content::from([("version".into(), vec![db.schema().version.as_str().into()])]);
+    for (table, schema) in db.tables().iter().zip(&db.schema().tables) {
+        for row in table.rows().values() {
+            let fields = (2..schema.columns.len()).map(|column| row.field(column).to_json()).collect();
+            all.insert(row.uuid().to_string(), fields);
+        }
+    }
+    all
+}
+
+/// The states that may be found again.
+struct Model {
+    /// The last is the present.
+    states: Vec<Content>,
+    /// No older one is found after a loss of power.
+    durable: usize,
+    /// States with transactions that were refused, since the last that is durable.
+    refused: Vec<Content>,
+    /// How many of these may still follow the present state in the file: those since it was answered.
+    trailing: usize,
+}
+
+impl Model {
+    fn present(&self) -> &Content {
+        self.states.last().unwrap()
+    }
+
+    fn answered(&mut self, states: Vec<Content>, durable: bool) {
+        self.states.extend(states);
+        self.trailing = 0;
+        if durable {
+            self.durable = self.states.len() - 1;
+            self.refused.clear();
+        }
+    }
+
+    fn was_refused(&mut self, states: Vec<Content>) {
+        self.trailing += states.len();
+        self.refused.extend(states);
+    }
+
+    /// Takes over what was found after a restart.
+    fn found(&mut self, found: Content, power_was_lost: bool) -> Result<(), String> {
+        let trailing = self.refused.iter().rev().take(self.trailing);
+        let ok = match power_was_lost {
+            true => self.states[self.durable..].iter().chain(&self.refused).any(|s| *s == found),
+            false => self.states.last().into_iter().chain(trailing).any(|s| *s == found),
+        };
+        if !ok {
+            let (states, from) = (&self.states, self.durable);
+            return Err(format!(
+                "power lost: {power_was_lost}, found {found:?}\nafter {states:?}\nof them durable: {from}"
+            ));
+        }
+        if power_was_lost {
+            *self = Model { states: vec![found], durable: 0, refused: Vec::new(), trailing: 0 };
+        } else {
+            self.answered(vec![found], false);
+        }
+        Ok(())
+    }
+}
+
+struct Run {
+    rng: Rng,
+    disk: FaultyDisk,
+    syncer: ManualSyncer,
+    path: PathBuf,
+    served: Served,
+    model: Model,
+    version: u64,
+    next_id: u64,
+}
+
+fn open(disk: &FaultyDisk, syncer: &ManualSyncer, path: &Path, schema: Option<&Schema>) -> Option<Served> {
+    let (disk, syncer) = (Arc::new(disk.clone()), Box::new(syncer.clone()));
+    let (file, db) = DatabaseFile::open_on(disk, syncer, path, schema, COMPACT_MIN_LEN).ok()?;
+    Some(Served::new(db, Some(file)))
+}
+
+impl Run {
+    fn new(seed: u64, folder: &Path) -> Run {
+        let (disk, syncer) = (FaultyDisk::new(seed), ManualSyncer::default());
+        let path = folder.join("x.db");
+        let served = open(&disk, &syncer, &path, Some(&schema(0))).unwrap();
+        let model = Model { states: vec![content(&served.db)], durable: 0, refused: Vec::new(), trailing: 0 };
+        Run { rng: Rng::new(!seed), disk, syncer, path, served, model, version: 0, next_id: 0 }
+    }
+
+    fn operation(&mut self) -> Json {
+        let (n, other) = (self.rng.below(6), self.rng.below(6));
+        let name = format!("row{n}");
+        let key = format!("k{other}");
+        let text = "x".repeat(self.rng.below(900) as usize);
+        match self.rng.below(5) {
+            0 | 1 => json!({"op": "insert", "table": "T", "row": {"name": name, "set": ["set", [n, n + 1]]}}),
+            2 => json!({"op": "mutate", "table": "T", "where": [["name", "==", name]],
+                "mutations": [["set", "insert", ["set", [other]]], ["set", "delete", n], ["map", "delete", key],
+                    ["map", "insert", ["map", [[key, text]]]]]}),
+            3 => {
+                json!({"op": "update", "table": "T", "where": [["name", "==", name]], "row": {"set": other}})
+            }
+            _ => json!({"op": "delete", "table": "T", "where": [["name", "==", name]]}),
+        }
+    }
+
+    fn fresh_uuid(&mut self) -> Uuid {
+        self.next_id += 1;
+        Uuid::from_u128(u128::from(self.next_id))
+    }
+
+    /// Some transactions in one batch.
+    fn transact(&mut self, durable: bool) {
+        let before = self.model.present().clone();
+        assert_eq!(content(&self.served.db), before);
+        let mut states = Vec::new();
+        for _ in 0..self.rng.between(1, 3) {
+            let mut params = vec![json!("D")];
+            params.extend((0..self.rng.between(1, 4)).map(|_| self.operation()).collect::<Vec<_>>());
+            if durable {
+                params.push(json!({"op": "commit", "durable": true}));
+            }
+            let context = Context {
+                elapsed_ms: 0,
+                owns_lock: &|_| false,
+                read_only: false,
+                client: Default::default(),
+            };
+            let outcome =
+                transaction::execute(&self.served.db.clone(), &params.into(), &context, &mut || {
+                    self.fresh_uuid()
+                });
+            let Outcome::Ready(prepared) = outcome else { panic!("does not fit the schema") };
+            self.served.add(SESSION, Json::Null, *prepared);
+            states.push(content(&self.served.db));
+        }
+        let pending = self.served.store();
+        let refused = |results: &[Json]| results.last().is_some_and(|r| r["error"] == "I/O error");
+        let count = pending.iter().filter(|p| refused(&p.results)).count();
+        if count == 0 {
+            // Where nothing is written nothing is synced either.
+            let changed = pending.iter().any(|p| p.changes.is_some());
+            return self.model.answered(states, durable && changed);
+        }
+        assert_eq!(count, pending.len(), "a batch is stored as a whole");
+        assert_eq!(content(&self.served.db), before, "what was refused is not served");
+        self.model.was_refused(states);
+    }
+
+    fn convert(&mut self) {
+        self.version += 1;
+        if self.served.convert(Arc::new(schema(self.version))).is_ok() {
+            self.model.answered(vec![content(&self.served.db)], false);
+        }
+    }
+
+    /// The process ends and the next one opens the file.
+    fn restart(&mut self, power_is_lost: bool) -> Result<(), String> {
+        // Who starts next cannot know that a sync failed; only a file written anew mends that.
+        let power_is_lost = power_is_lost || self.disk.shows_what_is_lost(&self.path);
+        self.disk.kill();
+        self.served = Served::new(Database::new(Arc::new(schema(0)), Uuid::nil()), None);
+        self.syncer = ManualSyncer::default();
+        self.disk.revive(power_is_lost);
+        let opened = open(&self.disk, &self.syncer, &self.path, None).or_else(|| {
+            self.disk.fail(0);
+            self.disk.set_capacity(usize::MAX);
+            open(&self.disk, &self.syncer, &self.path, None)
+        });
+        self.served = opened.ok_or("cannot be opened")?;
+        self.model.found(content(&self.served.db), power_is_lost)
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        match self.rng.below(20) {
+            0..14 => {
+                let durable = self.rng.chance(30);
+                self.transact(durable);
+            }
+            14 | 15 => self.served.compact(),
+            16 => self.convert(),
+            17 => {
+                let percent = self.rng.pick(&[0, 0, 3, 20, 50]);
+                self.disk.fail(percent);
+                let room = self.rng.below(20_000) as usize;
+                self.disk.set_capacity(if self.rng.chance(20) { room } else { usize::MAX });
+            }
+            18 => self.restart(false)?,
+            _ => self.restart(true)?,
+        }
+        if self.rng.chance(40) {
+            self.syncer.turn();
+        }
+        self.served.progress();
+        Ok(())
+    }
+
+    /// Without faults everything works again.
+    fn end(&mut self) -> Result<(), String> {
+        self.disk.fail(0);
+        self.disk.set_capacity(usize::MAX);
+        let before = self.model.states.len();
+        self.transact(true);
+        if self.model.states.len() == before {
+            return Err("refused without a fault".to_owned());
+        }
+        self.restart(true)
+    }
+}
+
+/// A folder for the lock file; what the server logs of thousands of faults is of no interest.
+fn scratch() -> PathBuf {
+    _ = runtime::log::command("vlog/set", &["off".to_owned()]);
+    let folder = std::env::temp_dir().join(format!("ovsdb-faults-{}-{}", std::process::id(), Uuid::new_v4()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn faults_lose_nothing_that_was_answered() {
+    let folder = scratch();
+    let long = std::env::var_os("TEST_LONG").is_some();
+    for seed in 0..if long { 10_000 } else { 40 } {
+        let mut run = Run::new(seed, &folder);
+        for step in 0..120 {
+            run.step().unwrap_or_else(|why| panic!("seed {seed}, step {step}: {why}"));
+        }
+        run.end().unwrap_or_else(|why| panic!("seed {seed}, end: {why}"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_disk_may_be_full_at_any_byte() {
+    let folder = scratch();
+    let long = std::env::var_os("TEST_LONG").is_some();
+    for room in (0..2500).step_by(if long { 1 } else { 17 }) {
+        let mut run = Run::new(7, &folder);
+        run.disk.set_capacity(room);
+        for turn in 0..4 {
+            run.transact(turn % 2 == 0);
+        }
+        run.restart(room % 2 == 0)
+            .and_then(|()| run.end())
+            .unwrap_or_else(|why| panic!("{room} bytes: {why}"));
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

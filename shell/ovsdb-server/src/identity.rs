@@ -1,0 +1,58 @@
+//! Fresh UUIDs (version 4). The system is asked for randomness for many at once: a transaction needs three.
+
+use ovsdb::Uuid;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read};
+
+const LEN: usize = 16;
+const POOL_LEN: usize = 64 * LEN;
+
+/// Random bytes that nobody has seen.
+#[derive(Default)]
+struct Pool {
+    source: Option<File>,
+    bytes: Vec<u8>,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = RefCell::default();
+}
+
+impl Pool {
+    fn take(&mut self) -> io::Result<[u8; LEN]> {
+        if self.bytes.is_empty() {
+            let source = match &mut self.source {
+                Some(source) => source,
+                none => none.insert(File::open("/dev/urandom")?),
+            };
+            let mut bytes = vec![0; POOL_LEN];
+            source.read_exact(&mut bytes)?;
+            self.bytes = bytes;
+        }
+        let mut taken = [0; LEN];
+        taken.copy_from_slice(&self.bytes[self.bytes.len() - LEN..]);
+        self.bytes.truncate(self.bytes.len() - LEN);
+        Ok(taken)
+    }
+}
+
+/// One that never was.
+pub fn fresh() -> Uuid {
+    let bytes = POOL.with_borrow_mut(Pool::take);
+    // Where there is no such device the system is asked for each.
+    bytes.map_or_else(|_| Uuid::new_v4(), |bytes| uuid::Builder::from_random_bytes(bytes).into_uuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn all_are_random_and_different() {
+        let all: BTreeSet<Uuid> = (0..1000).map(|_| fresh()).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(all.iter().all(|uuid| uuid.get_version_num() == 4));
+    }
+}

@@ -1,0 +1,66 @@
+//! The options of every program that name its identity.
+
+use super::Names;
+
+/// Short and long. Each takes an argument.
+const OPTIONS: [(Option<&str>, &str); 9] = [
+    (Some("-p"), "--private-key"),
+    (Some("-c"), "--certificate"),
+    (Some("-C"), "--ca-cert"),
+    (None, "--bootstrap-ca-cert"),
+    (None, "--peer-ca-cert"),
+    (None, "--ssl-protocols"),
+    (None, "--ssl-ciphers"),
+    (None, "--ssl-ciphersuites"),
+    (None, "--ssl-server-name"),
+];
+
+/// The long name of an option about TLS.
+pub fn option(name: &str) -> Option<&'static str> {
+    OPTIONS.iter().find(|(short, long)| name == *long || Some(name) == *short).map(|(_, long)| *long)
+}
+
+impl<P: for<'a> From<&'a str>> Names<P> {
+    /// Takes one of the options, by its long name. `false`: it changes nothing here. A chain is sent as it is in the
+    /// file, so there is no authority to tell peers of besides; and a peer is known by its address.
+    pub fn set(&mut self, option: &str, value: &str) -> bool {
+        match option {
+            "--private-key" => self.private_key = value.into(),
+            "--certificate" => self.certificate = value.into(),
+            "--ca-cert" => (self.ca_cert, self.bootstrap) = (value.into(), false),
+            "--bootstrap-ca-cert" => (self.ca_cert, self.bootstrap) = (value.into(), true),
+            "--ssl-protocols" => self.protocols = value.to_owned(),
+            "--ssl-ciphers" => self.ciphers = value.to_owned(),
+            "--ssl-ciphersuites" => self.ciphersuites = value.to_owned(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_by_both_names() {
+        let mut names = Names::<String>::default();
+        for (name, value, has_effect) in [
+            ("-p", "key", true),
+            ("--certificate", "cert", true),
+            ("--bootstrap-ca-cert", "ca", true),
+            ("--peer-ca-cert", "x", false),
+        ] {
+            assert_eq!(names.set(option(name).unwrap(), value), has_effect, "{name}");
+        }
+        let wanted = Names {
+            private_key: "key".to_owned(),
+            certificate: "cert".into(),
+            ca_cert: "ca".into(),
+            bootstrap: true,
+            ..Names::default()
+        };
+        assert_eq!(names, wanted);
+        assert_eq!([option(""), option("-x"), option("private-key")], [None; 3]);
+    }
+}
