@@ -5,13 +5,16 @@
 
 use crate::effects::Effects;
 use crate::flow_mod::{Changing, RuleIds};
+use crate::meter::Provider;
 use crate::ofproto::Ofproto;
 use crate::request::Request;
 use crate::state::State;
 use crate::tables::{InternalRules, Tables};
+use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::FlowMod;
 use openflow::group::GroupMod;
+use openflow::meter::MeterMod;
 use std::sync::Arc;
 use units::Millis;
 
@@ -22,6 +25,7 @@ pub struct Bundle {
     ids: RuleIds,
     effects: Effects,
     internal: InternalRules,
+    meters: Option<Provider>,
     version: u64,
     /// Which state it began with.
     base: u64,
@@ -41,9 +45,18 @@ impl Bundle {
         Ok(())
     }
 
-    /// The group is there after the changes before.
-    pub fn has_group(&self, id: u32) -> bool {
-        self.state.groups.contains_key(&id)
+    /// Executes a meter mod after the changes before.
+    pub fn meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<(), OfError> {
+        let meters = self.meters.clone();
+        let mut changing = self.changing(now);
+        changing.meter_mod(mm, meters.as_ref().map(Provider::get))?;
+        changing.forget_learned();
+        Ok(())
+    }
+
+    /// All that these actions name is there after the changes before.
+    pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
+        self.state.check_actions(actions)
     }
 
     /// What a packet sees that is sent after the changes before.
@@ -64,6 +77,7 @@ impl Ofproto {
             ids: self.ids.clone(),
             effects: Effects::default(),
             internal: self.internal.clone(),
+            meters: self.meters.clone(),
             version: self.next_version(),
             base: self.generation,
         }
@@ -73,13 +87,14 @@ impl Ofproto {
     ///
     /// # Errors
     /// The state has changed since `begin`: what was tried may not hold any more.
-    pub fn commit(&mut self, bundle: Bundle) -> Result<Effects, OfError> {
+    pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<Effects, OfError> {
         if bundle.base != self.generation {
             return Err(OfError::BfcMsgConflict);
         }
         self.state = bundle.state;
         self.ids = bundle.ids;
         self.generation += 1;
+        self.configure_meters(&bundle.effects, now);
         Ok(bundle.effects)
     }
 }

@@ -7,11 +7,10 @@ use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
 use crate::evict;
 use crate::request::Request;
-use crate::rule::{Rule, RuleStats, conjunctions, for_each_action};
+use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::state::State;
 use crate::tables::{N_TABLES, TABLE_ALL};
 use flow::Match;
-use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, NO_BUFFER, RemovedReason};
 use std::sync::Arc;
@@ -71,7 +70,7 @@ impl Changing<'_> {
                 let table = check_new_flow(self.state, r)?;
                 let rules = Criteria::of_request(r).select_to_change(self.state)?;
                 if !rules.is_empty() {
-                    self.check_actions(&r.actions)?;
+                    self.state.check_actions(&r.actions)?;
                     rules.into_iter().for_each(|old| self.modify(r, old));
                     Ok(())
                 } else if r.may_add() {
@@ -91,34 +90,18 @@ impl Changing<'_> {
     /// Takes a flow out.
     pub(crate) fn remove(&mut self, rule: Arc<Rule>, reason: RemovedReason) {
         if self.state.remove(&rule) {
-            self.effects.flows.push(Change::Removed { rule, reason });
+            self.effects.push(Change::Removed { rule, reason });
         }
     }
 
     /// Takes out flows that are all there.
     pub(crate) fn remove_all(&mut self, rules: Vec<Arc<Rule>>, reason: RemovedReason) {
         self.state.remove_many(&rules);
-        self.effects.flows.extend(rules.into_iter().map(|rule| Change::Removed { rule, reason }));
-    }
-
-    /// What the actions name exists.
-    fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
-        let mut result = Ok(());
-        for_each_action(actions, &mut |a| {
-            match a {
-                Action::Group(id) if !self.state.groups.contains_key(id) => {
-                    result = Err(OfError::BacBadOutGroup)
-                }
-                // There are no meters (see `meter`), so none that a flow could name.
-                Action::Meter(_) => result = Err(OfError::MmfcInvalidMeter),
-                _ => {}
-            }
-        });
-        result
+        rules.into_iter().for_each(|rule| self.effects.push(Change::Removed { rule, reason }));
     }
 
     fn add(&mut self, r: &Request<'_>, table: u8) -> Result<(), OfError> {
-        self.check_actions(&r.actions)?;
+        self.state.check_actions(&r.actions)?;
         let t = &self.state.tables[usize::from(table)];
         let old = t.classifier.find_exact(&r.matching, r.priority).cloned();
         if old.is_none() {
@@ -186,7 +169,7 @@ impl Changing<'_> {
     fn put(&mut self, rule: Rule, added: bool) {
         let new = Arc::new(rule);
         self.state.watch_timeouts(&new);
-        self.effects.flows.push(match self.state.insert(Arc::clone(&new)) {
+        self.effects.push(match self.state.insert(Arc::clone(&new)) {
             Some(old) => Change::Replaced { old, new, added },
             None => Change::Added(new),
         });

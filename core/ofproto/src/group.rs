@@ -6,13 +6,14 @@
 use crate::flow_mod::Changing;
 use crate::query::duration;
 use crate::rule::for_each_action;
-use openflow::action::Action;
+use crate::state::Named;
 use openflow::error::OfError;
 use openflow::flow_mod::{GROUP_ANY, RemovedReason};
 use openflow::group::{
     BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BUCKET_MAX, Bucket, GROUP_ALL, GROUP_MAX, GroupCommand, GroupDesc,
     GroupMod, GroupStats, GroupType, Selection,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Millis, OfPort};
@@ -140,20 +141,24 @@ impl Changing<'_> {
             self.state.groups.remove_mut(id);
             self.effects.groups.push(*id);
         }
-        if gone.iter().all(|id| self.state.group_users(*id) == 0) {
+        self.remove_users(gone.into_iter().map(Named::Group), RemovedReason::GroupDelete);
+    }
+
+    /// Takes out the flows that name any of these.
+    pub(crate) fn remove_users(&mut self, gone: impl Iterator<Item = Named>, reason: RemovedReason) {
+        let gone: BTreeSet<Named> = gone.filter(|what| self.state.users(*what) != 0).collect();
+        if gone.is_empty() {
             return;
         }
         let mut users = Vec::new();
         for rule in self.state.tables.iter().flat_map(|t| t.classifier.iter()) {
             let mut uses = false;
-            for_each_action(&rule.actions, &mut |a| {
-                uses |= matches!(a, Action::Group(g) if gone.contains(g))
-            });
+            for_each_action(&rule.actions, &mut |a| uses |= Named::by(a).is_some_and(|n| gone.contains(&n)));
             if uses {
                 users.push(Arc::clone(rule));
             }
         }
-        self.remove_all(users, RemovedReason::GroupDelete);
+        self.remove_all(users, reason);
     }
 }
 

@@ -41,6 +41,10 @@ impl Ofproto {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Learned::default());
         }
+        // Who is asked later may have been asked for by an earlier packet: the last packet decides.
+        if self.state.twin(fm).is_some_and(|rule| rule.modified() > used) {
+            return Ok(Learned::default());
+        }
         if !self.state.has_room(fm, limit)? {
             return Ok(Learned { limit_reached: true, ..Learned::default() });
         }
@@ -70,10 +74,15 @@ impl State {
         Ok(limit == 0 || criteria.select(self)?.len() < limit as usize)
     }
 
+    /// The flow with the match and priority of this flow mod.
+    fn twin(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
+        let table = self.tables.get(usize::from(fm.table))?;
+        table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())
+    }
+
     /// The flow that this flow mod would make, where there is one and it would not change.
     fn learned(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
-        let table = self.tables.get(usize::from(fm.table))?;
-        let rule = table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())?;
+        let rule = self.twin(fm)?;
         let same = rule.idle_timeout() == fm.idle_timeout
             && rule.hard_timeout() == fm.hard_timeout
             && rule.importance == fm.importance

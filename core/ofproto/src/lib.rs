@@ -1,6 +1,6 @@
 //! OpenFlow tables, groups, bundles and expiry, with versioned snapshots.
 //!
-//! [`Ofproto`] is the owner: it executes flow and group mods, alone or in bundles, lets flows expire, and answers statistics
+//! [`Ofproto`] is the owner: it executes flow, group and meter mods, alone or in bundles, lets flows expire, and answers statistics
 //! requests. [`Tables`] is what it publishes: an immutable version that translators look packets up in.
 //! All state is persistent (shared until written), so that a snapshot and the trial of a bundle are cheap.
 //! Sources: OpenFlow 1.0.2 §4.6, 1.3.5 §6, 1.4.1 §6.9 (bundles).
@@ -35,6 +35,7 @@ pub use effects::{Change, Effects};
 pub use group::Group;
 pub use internal::REASON_IMPLICIT_MISS;
 pub use learn::Learned;
+pub use meter::Meter;
 pub use monitor::FlowMonitors;
 pub use ofproto::Ofproto;
 pub use query::duration;

@@ -8,14 +8,17 @@ use crate::effects::Effects;
 use crate::flow_mod::{Changing, RuleIds, check_new_flow};
 use crate::group::Group;
 use crate::internal;
+use crate::meter::Provider;
 use crate::request::Request;
 use crate::rule::Rule;
-use crate::state::State;
+use crate::state::{Named, State};
 use crate::table::Table;
 use crate::tables::{InternalRules, Tables};
+use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::group::{GROUP_ALL, GROUP_MAX, GroupDesc, GroupFeatures, GroupMod, GroupStats};
+use openflow::meter::{METER_ALL, MeterCommand, MeterConfig, MeterMod};
 use openflow::stats::{AggregateStats, FlowStats};
 use std::sync::Arc;
 use units::Millis;
@@ -28,6 +31,7 @@ pub struct Ofproto {
     /// Grows with every change.
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
+    pub(crate) meters: Option<Provider>,
     published: Arc<Tables>,
     published_generation: u64,
 }
@@ -39,7 +43,7 @@ impl Ofproto {
         let mut ids = RuleIds::default();
         let internal = internal::install(&mut state, &mut ids, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
-        Ofproto { state, ids, generation: 0, internal, published, published_generation: 0 }
+        Ofproto { state, ids, generation: 0, internal, meters: None, published, published_generation: 0 }
     }
 
     /// The newest version that readers may see. A new one is made if there were changes.
@@ -71,6 +75,11 @@ impl Ofproto {
         }
     }
 
+    /// All that these actions name is there.
+    pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
+        self.state.check_actions(actions)
+    }
+
     /// Executes a group mod. An error means that nothing has changed.
     pub fn handle_group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<Effects, OfError> {
         self.change(now, |c| c.group_mod(gm))
@@ -91,7 +100,8 @@ impl Ofproto {
         self.change(now, |c| c.flow_mod(&request))
     }
 
-    /// Deletes every flow and group but the switch's own, as when the last controller is gone in standalone mode.
+    /// Deletes every flow but the switch's own, and every group and meter, as when the last controller is gone in
+    /// standalone mode.
     pub fn flush(&mut self, now: Millis) -> Effects {
         let flows = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
         let groups = GroupMod {
@@ -99,10 +109,13 @@ impl Ofproto {
             group: GROUP_ALL,
             ..GroupMod::default()
         };
+        let config = MeterConfig { meter: METER_ALL, ..MeterConfig::default() };
+        let meters = MeterMod { command: MeterCommand::Delete, config };
         let request = Request::new(&flows);
         self.change(now, |c| {
             c.flow_mod(&request)?;
-            c.group_mod(&groups)
+            c.group_mod(&groups)?;
+            c.meter_mod(&meters, None)
         })
         .unwrap_or_default()
     }
@@ -119,6 +132,7 @@ impl Ofproto {
         changing.forget_learned();
         if !effects.is_empty() {
             self.generation += 1;
+            self.configure_meters(&effects, now);
         }
         Ok(effects)
     }
@@ -160,7 +174,7 @@ impl Ofproto {
 
     /// Counters of one group or, for `GROUP_ALL`, of all by number.
     pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
-        self.select_groups(id).iter().map(|g| g.stats(self.state.group_users(g.id), now)).collect()
+        self.select_groups(id).iter().map(|g| g.stats(self.state.users(Named::Group(g.id)), now)).collect()
     }
 
     /// `OFPMP_GROUP_FEATURES`; which actions buckets may have is left to the codec's user.

@@ -1,25 +1,46 @@
 //! The OpenFlow state itself: persistent, so that a copy costs a few pointers and a bundle can be tried on one.
 
 use crate::group::Group;
+use crate::meter::Meter;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::tables::N_TABLES;
 use classifier::of::Classifier;
 use openflow::action::Action;
+use openflow::error::OfError;
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Everything that flow and group mods change.
+/// What actions of a rule may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Named {
+    Group(u32),
+    Meter(u32),
+}
+
+impl Named {
+    /// What an action names, itself.
+    pub(crate) fn by(action: &Action) -> Option<Named> {
+        match *action {
+            Action::Group(id) => Some(Named::Group(id)),
+            Action::Meter(id) => Some(Named::Meter(id)),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that flow, group and meter mods change.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) groups: HashTrieMapSync<u32, Arc<Group>>,
     /// The rules with a timeout, by id.
     pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
-    /// How many rules name a group.
-    group_users: HashTrieMapSync<u32, u32>,
+    pub(crate) meters: HashTrieMapSync<u32, Arc<Meter>>,
+    /// How many rules name a group or a meter.
+    users: HashTrieMapSync<Named, u32>,
     /// How many rules learn flows with this cookie into this table, which are to go with the last of them.
     teachers: HashTrieMapSync<(u64, u8), u32>,
     /// Cookies and tables that have just lost their last teacher.
@@ -32,7 +53,8 @@ impl State {
             tables: (0..N_TABLES).map(|_| Arc::default()).collect(),
             groups: HashTrieMapSync::new_sync(),
             expirable: HashTrieMapSync::new_sync(),
-            group_users: HashTrieMapSync::new_sync(),
+            meters: HashTrieMapSync::new_sync(),
+            users: HashTrieMapSync::new_sync(),
             teachers: HashTrieMapSync::new_sync(),
             orphans: Vec::new(),
         }
@@ -82,23 +104,35 @@ impl State {
         }
     }
 
-    /// How many rules name this group.
-    pub(crate) fn group_users(&self, id: u32) -> u32 {
-        self.group_users.get(&id).copied().unwrap_or(0)
+    /// What the actions name exists.
+    pub(crate) fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
+        let mut result = Ok(());
+        for_each_action(actions, &mut |a| match Named::by(a) {
+            Some(Named::Group(id)) if !self.groups.contains_key(&id) => result = Err(OfError::BacBadOutGroup),
+            Some(Named::Meter(id)) if !self.meters.contains_key(&id) => {
+                result = Err(OfError::MmfcInvalidMeter);
+            }
+            _ => {}
+        });
+        result
+    }
+
+    /// How many rules name this.
+    pub(crate) fn users(&self, what: Named) -> u32 {
+        self.users.get(&what).copied().unwrap_or(0)
     }
 
     fn index(&mut self, rule: &Rule, came: bool) {
         if !came {
             self.expirable.remove_mut(&rule.id);
         }
-        let (mut groups, mut taught) = (BTreeSet::new(), Vec::new());
+        let (mut named, mut taught) = (BTreeSet::new(), Vec::new());
         for_each_action(&rule.actions, &mut |a| match a {
-            Action::Group(id) => drop(groups.insert(*id)),
             Action::Learn(l) if l.delete_learned => taught.push((l.cookie, l.table)),
-            _ => {}
+            other => named.extend(Named::by(other)),
         });
-        for id in groups {
-            step(&mut self.group_users, id, came);
+        for what in named {
+            step(&mut self.users, what, came);
         }
         for pupil in taught {
             if step(&mut self.teachers, pupil, came) == 0 {

@@ -3,11 +3,13 @@
 //! The owner (`Ofproto`) publishes a new one after each change that readers are to see. Readers keep the `Arc` for as long as they
 //! like; a megaflow remembers the version that it was made from.
 
+use crate::criteria::Criteria;
 use crate::group::Group;
 use crate::rule::Rule;
 use crate::state::State;
 use crate::table::Table;
 use flow::Flow;
+use openflow::error::OfError;
 use std::sync::Arc;
 
 /// How many tables a bridge has.
@@ -51,6 +53,11 @@ impl Tables {
     /// A table.
     pub fn table(&self, table: u8) -> Option<&Arc<Table>> {
         self.state.tables.get(usize::from(table))
+    }
+
+    /// The flows that a request means, table by table in the order in which they were added.
+    pub fn rules(&self, criteria: &Criteria) -> Result<Vec<Arc<Rule>>, OfError> {
+        Ok(criteria.select(&self.state)?.into_iter().cloned().collect())
     }
 
     /// A group.

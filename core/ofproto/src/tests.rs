@@ -301,7 +301,9 @@ fn learned_flows_are_refreshed() {
     assert!(o.learn(&learn, 0, Millis(8000), Millis(8000)).unwrap().effects.is_empty());
     assert!(o.expire(Millis(12_000)).is_empty());
     let moved = FlowMod { actions: out(3), ..learn.clone() };
-    assert!(matches!(&o.learn(&moved, 0, T0, T0).unwrap().effects.flows[..], [Change::Replaced { .. }]));
+    let late = Millis(8000);
+    assert!(o.learn(&moved, 0, T0, late).unwrap().effects.is_empty(), "a packet from before the last one");
+    assert!(matches!(&o.learn(&moved, 0, late, late).unwrap().effects.flows[..], [Change::Replaced { .. }]));
     assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
 }
 
@@ -391,7 +393,7 @@ fn a_bundle_is_all_or_nothing() {
     b.flow_mod(&fm(FlowCommand::Delete, Match::CATCHALL, 0), T0).unwrap();
     b.group_mod(&GroupMod { group: 9, ..GroupMod::default() }, T0).unwrap();
     b.flow_mod(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }, T0).unwrap();
-    let effects = o.commit(b).unwrap();
+    let effects = o.commit(b, T0).unwrap();
     assert_eq!((effects.flows.len(), &effects.groups[..]), (2, &[9][..]));
     assert_eq!(dump(&o), [(0, 5, 0, vec![Action::Group(9)])]);
     assert!(before.lookup(0, &Flow { in_port: 1, ..Flow::ZERO }, None).is_some());
@@ -402,7 +404,7 @@ fn a_bundle_does_not_undo_what_came_between() {
     let mut o = Ofproto::new(T0);
     let b = o.begin();
     o.handle_flow_mod(&add(in_port(1), 2), T0).unwrap();
-    assert_eq!(o.commit(b).unwrap_err(), OfError::BfcMsgConflict);
+    assert_eq!(o.commit(b, T0).unwrap_err(), OfError::BfcMsgConflict);
     assert_eq!(dump(&o).len(), 1);
 }
 
@@ -502,7 +504,7 @@ fn many_flows() {
     for i in 0..20_000 {
         b.flow_mod(&add(ip_dst(i, 32), 1), T0).unwrap();
     }
-    o.commit(b).unwrap();
+    o.commit(b, T0).unwrap();
     let tables = o.publish();
     for i in 0..1000 {
         o.handle_flow_mod(&fm(FlowCommand::DeleteStrict, ip_dst(i, 32), 0), T0).unwrap();
@@ -517,9 +519,9 @@ fn no_meters() {
     use openflow::meter::{MeterCommand, MeterMod};
     let mut o = Ofproto::new(T0);
     assert_eq!(o.meter_features().max_meters, 0);
-    assert_eq!(o.handle_meter_mod(&MeterMod::default()), Err(OfError::MmfcInvalidMeter));
+    assert_eq!(o.handle_meter_mod(&MeterMod::default(), T0).unwrap_err(), OfError::MmfcInvalidMeter);
     let delete = MeterMod { command: MeterCommand::Delete, ..MeterMod::default() };
-    assert_eq!(o.handle_meter_mod(&delete), Ok(()));
+    assert!(o.handle_meter_mod(&delete, T0).unwrap().is_empty());
     let metered = FlowMod { actions: vec![Action::Meter(1)], ..add(in_port(1), 0) };
     assert_eq!(o.handle_flow_mod(&metered, T0).unwrap_err(), OfError::MmfcInvalidMeter);
 }

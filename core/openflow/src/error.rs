@@ -70,7 +70,7 @@ impl OfError {
         let (kind, code) = (word(0)?, word(2)?);
         let long = |at| Some(u32::from(word(at)?) << 16 | u32::from(word(at + 2)?));
         let (code, used) = match kind {
-            NX_TYPE_OLD if version <= Version::V11 => {
+            NX_TYPE_OLD if version <= Version::V11 && code == 0 => {
                 (Code { vendor: long(4)?, kind: word(8)?, code: word(10)? }, 12)
             }
             EXPERIMENTER_TYPE if version > Version::V11 => {
@@ -78,7 +78,12 @@ impl OfError {
             }
             _ => (Code { vendor: 0, kind, code }, 4),
         };
-        Some((OfError::from_code(version, code), body.get(used..)?))
+        // No vendor is the standard. Of an error that is not known nothing is taken apart.
+        let known = OfError::from_code(version, code).filter(|_| code.vendor != 0 || used == 4);
+        Some(match known {
+            Some(error) => (Some(error), body.get(used..)?),
+            None => (None, body.get(4..)?),
+        })
     }
 }
 
@@ -110,6 +115,13 @@ mod tests {
                 assert!(back == e || back.code(v) == e.code(v), "{e} in {v}");
             }
         }
+    }
+
+    #[test]
+    fn an_unknown_error_is_left_whole() {
+        let body = [0xff, 0xff, 0, 1, 0, 0x12, 0x34, 0x56, 7];
+        assert_eq!(OfError::decode(Version::V13, &body), Some((None, &body[4..])));
+        assert_eq!(OfError::decode(Version::V13, &[0xff, 0xff, 0, 0, 0, 0, 0, 0]), Some((None, &[0; 4][..])));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use openflow::session::Role;
 use openflow::{Message, VersionSet};
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::BTreeMap;
+use std::collections::btree_map::RangeMut;
 use std::path::PathBuf;
 use units::Millis;
 
@@ -282,16 +283,16 @@ impl ConnManager {
     /// The next request. `None` ends the turn.
     pub fn next_request(&mut self, now: Millis) -> Option<Request> {
         let from = self.next_turn;
-        let order: Vec<ConnId> =
-            self.conns.range(from..).chain(self.conns.range(..from)).map(|(id, _)| *id).collect();
-        for id in order {
-            let found = self.conns.get_mut(&id).and_then(|c| c.next_message(now));
-            if let Some((message, raw)) = found {
-                self.next_turn = ConnId(id.0 + 1);
-                return Some(Request { conn: id, message, raw });
+        let mut next = |conns: RangeMut<'_, ConnId, Conn>| {
+            for (&conn, c) in conns {
+                if let Some((message, raw)) = c.next_message(now) {
+                    self.next_turn = ConnId(conn.0 + 1);
+                    return Some(Request { conn, message, raw });
+                }
             }
-        }
-        None
+            None
+        };
+        next(self.conns.range_mut(from..)).or_else(|| next(self.conns.range_mut(..from)))
     }
 
     /// Ends a turn: writes answers, forgets those who are gone.
@@ -333,6 +334,16 @@ impl ConnManager {
     /// All sessions that are up.
     pub fn sessions(&mut self) -> impl Iterator<Item = (ConnId, &mut Session)> {
         self.conns.iter_mut().filter_map(|(id, c)| Some((*id, c.open_session()?)))
+    }
+
+    /// While they are held, connections get answers to their probes only.
+    pub fn hold(&mut self, held: impl Fn(ConnId) -> bool) {
+        self.sessions().for_each(|(id, session)| session.busy = held(id));
+    }
+
+    /// What waits to be written to a connection, in bytes.
+    pub fn output_len(&self, id: ConnId) -> usize {
+        self.conns.get(&id).and_then(|c| c.session.as_ref()).map_or(0, Session::output_len)
     }
 
     /// The name of its bridge.

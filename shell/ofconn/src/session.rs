@@ -9,6 +9,7 @@ use crate::trace::{self, FlowModCounts};
 use openflow::flow_mod::FlowCommand;
 use openflow::message::{ErrorBody, Hello};
 use openflow::packet_io::PacketInFormat;
+use openflow::port::PortMod;
 use openflow::session::{Role, SwitchConfig, negotiate};
 use openflow::table::TableFeatures;
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
@@ -35,8 +36,10 @@ pub struct OpenBundle {
     pub flags: u16,
     /// No more messages.
     pub closed: bool,
-    /// Its messages, each with the bytes of the request that added it.
-    pub messages: Vec<(Message, Vec<u8>)>,
+    /// The requests that added its messages, as bytes: what they say takes ten times as much.
+    pub requests: Vec<Box<[u8]>>,
+    /// The changes of ports among them, by their place.
+    pub ports: Vec<(usize, PortMod)>,
     /// When it was last used.
     pub used: Millis,
     /// The request that opened it.
@@ -68,6 +71,8 @@ pub struct Session {
     pub bundle_idle: Millis,
     /// Bundles by number.
     pub bundles: BTreeMap<u32, OpenBundle>,
+    /// Its next request waits: something that came before takes long. Probes are answered all the same.
+    pub busy: bool,
     /// The first parts of a request to set table features.
     pub table_features: Vec<TableFeatures>,
     /// OpenFlow 1.0 with Nicira's flow format.
@@ -81,6 +86,8 @@ pub struct Session {
     version: Version,
     offered: VersionSet,
     input: Vec<u8>,
+    /// The request that waits.
+    held: Option<(Message, Vec<u8>)>,
     /// So much of the input is dealt with.
     consumed: usize,
     output: Outbox,
@@ -122,6 +129,8 @@ impl Session {
             state: SessionState::Hello,
             version: newest,
             offered,
+            busy: false,
+            held: None,
             input: Vec::new(),
             consumed: 0,
             output: Outbox::new(),
@@ -238,6 +247,13 @@ impl Session {
 
     /// The next message that is the caller's to answer, with its bytes.
     pub fn next_message(&mut self) -> Option<(Message, Vec<u8>)> {
+        if self.held.is_none() {
+            self.held = self.read_message();
+        }
+        if self.busy { None } else { self.held.take() }
+    }
+
+    fn read_message(&mut self) -> Option<(Message, Vec<u8>)> {
         while self.state != SessionState::Closing {
             let rest = self.input.get(self.consumed..).unwrap_or_default();
             let frame = match openflow::next_frame(rest) {

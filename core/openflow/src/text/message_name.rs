@@ -58,9 +58,8 @@ fn prefix(m: &Message) -> &'static str {
         | Body::GroupStatsRequest(_)
         | Body::GroupStatsReply(_)
         | Body::GroupDescRequest(_)
-        | Body::GroupDescReply(_)
-        | Body::GroupFeaturesRequest
-        | Body::GroupFeaturesReply(_) => since(Version::V11, false),
+        | Body::GroupDescReply(_) => since(Version::V11, false),
+        Body::GroupFeaturesRequest | Body::GroupFeaturesReply(_) => since(Version::V12, false),
         Body::PacketIn(_, crate::packet_io::PacketInFormat::Standard) => "OFP",
         Body::PacketIn(..) => "NX",
         Body::RoleRequest(_) | Body::RoleReply(_) => {

@@ -16,12 +16,14 @@ mod learn_in;
 mod learn_out;
 mod message_name;
 mod message_out;
+mod meter_in;
 mod meter_out;
 mod monitor_out;
 mod packet_in;
 mod packet_out;
 mod port_out;
 mod protocol;
+mod session_in;
 mod session_out;
 mod table_out;
 mod type_name;
@@ -33,9 +35,11 @@ pub use flow_out::{flow_mod_text, flow_stats_text, flow_stats_text_short, match_
 pub use group_in::{parse_group_line, parse_group_mod};
 pub use hex::{hex_bytes, hex_dump};
 pub use message_out::{message_text, packet_in_format_name};
+pub use meter_in::parse_meter_mod;
 pub use packet_in::{parse_packet, parse_packet_out};
 pub use packet_out::packet_text;
 pub use protocol::Protocols;
+pub use session_in::{parse_ct_flush, parse_tlv_maps};
 pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
 

@@ -85,11 +85,18 @@ impl<'a> Reader<'a> {
         Ok(self.take(n)?.iter().fold(0, |v, &b| v << 8 | u128::from(b)))
     }
 
-    /// A text in `n` bytes that ends at the first zero.
+    /// A text of at most `n` bytes that ends at the first zero. Of what is no UTF-8 each byte is a `?`, so that the text
+    /// fits where it was.
+    pub fn label(&mut self, n: usize) -> Result<String, OfError> {
+        let bytes = self.take(n)?.split(|&b| b == 0).next().unwrap_or_default();
+        let ascii = |b: &u8| if b.is_ascii() { char::from(*b) } else { '?' };
+        Ok(std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(ascii).collect(), str::to_owned))
+    }
+
+    /// The same in `n` bytes of which the last is a zero, whatever it was.
     pub fn text(&mut self, n: usize) -> Result<String, OfError> {
-        let bytes = self.take(n)?;
-        let end = bytes.iter().position(|&b| b == 0).unwrap_or(n);
-        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        let text = self.label(n.saturating_sub(1));
+        self.skip(1).and(text)
     }
 }
 

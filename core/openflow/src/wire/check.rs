@@ -125,11 +125,11 @@ fn written(sf: Subfield, m: &Match) -> Result<(), OfError> {
 }
 
 fn is_ip(m: &Match) -> bool {
-    m.flow.is_ip() && m.mask.dl_type != 0
+    matches!(m.flow.network_type(), 0x0800 | 0x86dd) && m.mask.dl_type | m.mask.packet_type as u16 != 0
 }
 
 fn is_mpls(m: &Match) -> bool {
-    matches!(m.flow.dl_type, 0x8847 | 0x8848)
+    matches!(m.flow.network_type(), 0x8847 | 0x8848)
 }
 
 fn tagged(m: &Match) -> bool {
@@ -178,7 +178,7 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             set_tag(m);
             Ok(())
         }
-        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => needs(m.flow.dl_type == 0x0800, cx),
+        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => needs(m.flow.network_type() == 0x0800, cx),
         Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) | Action::DecTtl { .. } => {
             needs(is_ip(m), cx)
         }

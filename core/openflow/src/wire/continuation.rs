@@ -17,6 +17,8 @@ pub struct Continuation {
     pub bridge: u128,
     /// What `push` has pushed, the top last: value and bytes.
     pub stack: Vec<(u128, u8)>,
+    /// The mirrors that have the packet, a bit each.
+    pub mirrors: u32,
     /// The packet went through connection tracking.
     pub conntracked: bool,
     /// What is left to do, each list with the table and cookie of its rule.
@@ -55,6 +57,9 @@ impl Continuation {
             let mut item = Vec::new();
             item.number(*value, usize::from(*bytes));
             put(&mut out, kind::STACK, &item);
+        }
+        if self.mirrors != 0 {
+            put(&mut out, kind::MIRRORS, &self.mirrors.to_be_bytes());
         }
         if self.conntracked {
             put(&mut out, kind::CONNTRACKED, &[]);
@@ -97,9 +102,7 @@ impl Continuation {
                     let width = u8::try_from(bytes).ok().filter(|n| *n <= 16).ok_or(OfError::BpcBadLen)?;
                     out.stack.push((p.number(bytes)?, width));
                 }
-                kind::MIRRORS => {
-                    p.u32()?;
-                }
+                kind::MIRRORS => out.mirrors = p.u32()?,
                 kind::CONNTRACKED => out.conntracked = true,
                 kind::TABLE_ID => table = p.u8()?,
                 kind::COOKIE => cookie = u64(&mut p)?,
@@ -127,6 +130,7 @@ mod tests {
         let c = Continuation {
             bridge: 7,
             stack: vec![(1, 4), (0x1234, 2)],
+            mirrors: 5,
             conntracked: true,
             actions: vec![(0, 0, output(1)), (3, 0x99, output(2)), (3, 0x99, output(3))],
             action_set: output(4),

@@ -228,16 +228,20 @@ fn rarer(body: &Body, m: &Message, dialect: Dialect, out: &mut Vec<u8>) -> Resul
     })
 }
 
+/// Nicira has two forms: one with the three kinds of message of OpenFlow 1.3, all told, and one like that of 1.4.
 fn asynchronous(a: &crate::session::AsyncConfig, m: &Message, out: &mut Vec<u8>) -> Result<u8, OfError> {
     let get = matches!(m.body, Body::GetAsyncReply(_));
-    let kind = match (m.version, get) {
-        (v, false) if v < Version::V13 || m.extended && v == Version::V13 => nicira(out, 19),
-        (v, true) => since(v, Version::V13, 27)?,
-        _ => 28,
+    let nx = !get && (m.version < Version::V13 || m.extended && m.version == Version::V13);
+    let properties = m.version > Version::V13 || nx && !session::is_async_13(a);
+    let kind = match (nx, get) {
+        (true, _) => nicira(out, if properties { 27 } else { 19 }),
+        (false, true) => since(m.version, Version::V13, 27)?,
+        (false, false) => 28,
     };
-    match m.version {
-        Version::V14 | Version::V15 => session::encode_async_14(out, a),
-        _ => session::encode_async_13(out, a),
+    if properties {
+        session::encode_async_14(out, a);
+    } else {
+        session::encode_async_13(out, a);
     }
     Ok(kind)
 }

@@ -195,7 +195,7 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
         m.set(F::EthType, u128::from(dl_type));
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
-    let (ip, arp) = (dl_type == 0x0800 || dl_type == 0x86dd, dl_type == 0x0806);
+    let (ip, arp) = (dl_type == 0x0800 || dl_type == 0x86dd, dl_type == 0x0806 || dl_type == 0x8035);
     let typed = k.dl_type != 0;
     if typed && ip && exact(w11::NW_TOS) {
         if tos & !0x3f != 0 {
@@ -207,6 +207,8 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
         if exact(w11::NW_PROTO) {
             (f.nw_proto, k.nw_proto) = (proto, u8::MAX);
         }
+    }
+    if typed && (dl_type == 0x0800 || arp) {
         (f.nw_src, k.nw_src) = (nw_src & !nw_src_wild, !nw_src_wild);
         (f.nw_dst, k.nw_dst) = (nw_dst & !nw_dst_wild, !nw_dst_wild);
     }
@@ -240,8 +242,8 @@ fn ports_11(m: &mut Match, wild: u32, ports: (u16, u16)) -> Result<(), OfError> 
             }
         }
         (6 | 17 | 132, _) => {}
-        _ if src || dst => return Err(OfError::BmcBadField),
-        _ => {}
+        // "Ignored", says the standard (OpenFlow 1.1.0 A.2.3).
+        _ => return Ok(()),
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
     if src {

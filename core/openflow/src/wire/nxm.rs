@@ -274,7 +274,7 @@ const CT: [FieldId; 12] = [
 
 /// Fields of the packet from IP up that a match of this flow can have, in the order of Open vSwitch.
 fn ip_fields(m: &Match, oxm: bool) -> Vec<FieldId> {
-    let v6 = m.flow.dl_type == 0x86dd;
+    let v6 = m.flow.network_type() == 0x86dd;
     let mut list = if v6 { vec![F::Ipv6Src, F::Ipv6Dst] } else { vec![F::Ipv4Src, F::Ipv4Dst] };
     let dscp = if oxm { F::IpDscpShifted } else { F::IpDscp };
     list.extend([F::IpFrag, dscp, F::IpEcn, F::IpTtl]);
@@ -315,7 +315,7 @@ fn fields(m: &Match, version: u8) -> Vec<FieldId> {
     } else {
         list.push(F::VlanTci);
     }
-    match m.flow.dl_type {
+    match m.flow.network_type() {
         0x8847 | 0x8848 => list.extend(MPLS),
         0x0800 | 0x86dd => list.extend(ip_fields(m, oxm)),
         0x0806 | 0x8035 => list.extend(ARP),

@@ -345,7 +345,7 @@ fn intel(s: &mut PortStats, p: &mut Reader) -> Result<(), OfError> {
             let n = p.u16()?;
             for _ in 0..n {
                 let len = usize::from(p.u8()?);
-                s.custom.push((p.text(len)?, p.u64()?));
+                s.custom.push((p.label(len)?, p.u64()?));
             }
         }
         _ => {}

@@ -28,9 +28,7 @@ pub(super) fn decode_hello(r: &mut Reader, header_version: u8) -> Result<Hello, 
 }
 
 pub(super) fn encode_hello(out: &mut Vec<u8>, hello: &Hello) {
-    let newest = hello.versions.newest().unwrap_or_default();
-    let implied = VersionSet::up_to(newest.wire());
-    if hello.versions != implied {
+    if hello.versions != VersionSet::up_to(hello.header_version) {
         out.u16(BITMAP).u16(8).u32(hello.versions.0);
     }
 }
@@ -187,6 +185,14 @@ pub(super) fn decode_async_13(r: &mut Reader) -> Result<AsyncConfig, OfError> {
         **pair = [Some(r.u32()?), Some(r.u32()?)];
     }
     Ok(a)
+}
+
+/// It says all that the form of OpenFlow 1.3 says, and no more.
+pub(super) fn is_async_13(a: &AsyncConfig) -> bool {
+    let mut a = *a;
+    let [told @ .., role, table, forward] = masks(&mut a);
+    told.into_iter().flatten().all(|m| m.is_some())
+        && [role, table, forward].into_iter().flatten().all(|m| m.is_none())
 }
 
 pub(super) fn encode_async_13(out: &mut Vec<u8>, a: &AsyncConfig) {
