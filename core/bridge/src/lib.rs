@@ -4,9 +4,11 @@
 //! tests and the traces. Owned by the control half; the packet path never sees it.
 
 pub mod mac;
+pub mod tunnel;
 pub mod vlan;
 
 pub use mac::{LearnNeed, MacEntry, MacRead, MacStats, MacTable};
+pub use tunnel::TunnelConfig;
 pub use vlan::{PriorityTags, Refusal, VlanConfig, VlanMode, VlanSet, VlanTags};
 
 /// A port of a bridge as the database knows it: one interface, or a bond of several (Open vSwitch: a bundle).

@@ -1,6 +1,7 @@
 //! One `Bridge` row with all that hangs on it.
 
 use crate::controller::ControllerConfig;
+use crate::mirror::MirrorConfig;
 use crate::port::PortConfig;
 use crate::row::Row;
 use crate::settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
@@ -63,6 +64,8 @@ pub struct BridgeConfig {
     pub forward_bpdu: bool,
     /// Per OpenFlow table.
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
+    /// Mirrors, in the order of their rows.
+    pub mirrors: Vec<MirrorConfig>,
     /// Text for the description statistics.
     pub other_config: BTreeMap<String, String>,
 }
@@ -125,6 +128,7 @@ impl BridgeConfig {
             mac_table_size: MAC_TABLE_SIZE.number(&other_config) as u32,
             forward_bpdu: FORWARD_BPDU.flag_of(&other_config),
             flow_tables,
+            mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
             other_config,
         }
     }

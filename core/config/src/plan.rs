@@ -152,6 +152,7 @@ mod tests {
             mac_aging_secs: 300,
             mac_table_size: 8192,
             forward_bpdu: false,
+            mirrors: Vec::new(),
             flow_tables: BTreeMap::new(),
             other_config: BTreeMap::new(),
         }

@@ -14,7 +14,6 @@ pub struct Capabilities {
     pub check_pkt_len: bool,
     pub explicit_drop: bool,
     pub ct: bool,
-    pub meters: bool,
     pub tunnels: bool,
     pub lb_output: bool,
     /// Highest hash algorithm of `hash`: 0 is L4, 1 is symmetric L4.
@@ -34,7 +33,6 @@ impl Capabilities {
         check_pkt_len: true,
         explicit_drop: true,
         ct: false,
-        meters: false,
         tunnels: false,
         lb_output: false,
         max_hash_alg: 1,

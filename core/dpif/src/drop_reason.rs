@@ -88,8 +88,6 @@ reasons! {
     MalformedForAction = "datapath_drop_action_not_applicable",
     /// Connection tracking is not built in.
     CtUnsupported = "datapath_drop_ct_unsupported",
-    /// Meters are not built in.
-    MeterUnsupported = "datapath_drop_meter_unsupported",
     /// Tunnels are not built in.
     TunnelUnsupported = "datapath_drop_tunnel_unsupported",
     /// The queue that received it, or its port, went away.

@@ -7,6 +7,7 @@
 pub mod action;
 pub mod capability;
 pub mod drop_reason;
+pub mod meter;
 pub mod set_field;
 pub mod stats;
 pub mod text;
@@ -19,6 +20,7 @@ pub use action::{
 };
 pub use capability::Capabilities;
 pub use drop_reason::DropReason;
+pub use meter::{MeterCounts, MeterSlot, MeterSpec, Meters};
 pub use set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, TunnelSet,
 };

@@ -57,6 +57,9 @@ pub trait UpcallHandler: Send + Sync {
     /// Takes a packet from a `userspace` action. It may call `Datapath::execute`.
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace);
 
+    /// Compares: `packet` would be translated to what `megaflow`, which answered it, says. Called by a worker, which waits.
+    fn shadow(&self, _packet: &[u8], _flow: &Flow, _megaflow: &DpFlow) {}
+
     /// Whether it wants to be told of new megaflows just now. The datapath asks under the publisher's lock.
     fn hears_of_flows(&self) -> bool {
         false

@@ -285,6 +285,15 @@ impl Flow {
         self.words().iter().zip(other.words()).zip(mask.words()).all(|((a, b), m)| (a ^ b) & m == 0)
     }
 
+    /// The type of the network header, which a packet without an Ethernet header has in its packet type; 0: none.
+    pub fn network_type(&self) -> u16 {
+        match (self.packet_type, self.packet_type >> 16) {
+            (0, _) => self.dl_type,
+            (kind, 1) => kind as u16,
+            _ => 0,
+        }
+    }
+
     /// An IPv4 or IPv6 packet.
     pub fn is_ip(&self) -> bool {
         self.dl_type == 0x0800 || self.dl_type == 0x86dd

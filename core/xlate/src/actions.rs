@@ -9,6 +9,7 @@ use crate::outcome::{Credit, Effect, Failure, FinTimeout};
 use crate::trace::Kind;
 use crate::walk::{Walk, report};
 use crate::{hash, header};
+use dpif::DpAction;
 use flow::{FieldId, Mac, VLAN_CFI};
 use openflow::action::{Action, Bundle, BundleAlgorithm, Multipath, MultipathAlgorithm};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ impl Walk<'_> {
                 }
                 return true;
             }
+            self.forget_mirrored(action);
             self.report_actions(Kind::Action, "", std::slice::from_ref(action));
             if let Action::CheckPktLarger { len, dst } = action {
                 if self.check_pkt_larger(*len, *dst, &actions[i + 1..]) {
@@ -114,6 +116,7 @@ impl Walk<'_> {
                 return self.after_table();
             }
             Action::Clone(list) => self.isolated(list, last),
+            Action::Ct(ct) => self.conntrack(ct, last),
             Action::DecTtl { ids, .. } => {
                 self.mask.nw_ttl = u8::MAX;
                 self.mask.nw_proto = u8::MAX;
@@ -196,15 +199,19 @@ impl Walk<'_> {
                 self.report_action_set("is");
             }
             Action::Conjunction { .. } => self.error(format_args!("executing no-op conjunction action")),
+            // A meter that is gone lets everything pass until its flows have gone too.
+            Action::Meter(id) => self.out.actions.extend(self.meter(*id).map(DpAction::Meter)),
             Action::Note(_) => {}
             Action::DebugSlow => self.out.slow |= dpif::SlowReason::ACTION,
             Action::CtClear if !self.conntracked => {}
-            // Without connection tracking, translation of addresses and collectors there is nothing to do them with.
-            Action::Ct(_) => self.not_supported("ct"),
-            Action::CtClear => self.not_supported("ct_clear"),
-            Action::Nat(_) => self.not_supported("nat"),
+            // Without collectors there is nothing to do them with.
+            Action::CtClear => {
+                self.clear_conntrack();
+                self.out.actions.push(dpif::DpAction::CtClear);
+            }
+            // `ct` itself takes it along.
+            Action::Nat(_) => {}
             Action::Sample(_) => self.not_supported("sample"),
-            Action::Meter(_) => self.not_supported("meter"),
             Action::Encap(_) => self.not_supported("encap"),
             Action::Decap { .. } => self.not_supported("decap"),
             Action::DecNshTtl => self.not_supported("dec_nsh_ttl"),

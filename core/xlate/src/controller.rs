@@ -2,8 +2,9 @@
 
 use crate::walk::Walk;
 use classifier::of::Classified;
-use dpif::{DpAction, Userspace, UserspaceCookie};
+use dpif::{DpAction, Sample, Userspace, UserspaceCookie};
 use openflow::action::{Action, Controller};
+use openflow::meter::METER_CONTROLLER;
 
 /// `OFPR_*` (OpenFlow 1.5.1 §7.4.1); the last two are internal and become "action" or "no match" on the wire.
 mod reason {
@@ -64,6 +65,21 @@ impl Walk<'_> {
             controller_id: c.controller_id,
             max_len: c.max_len,
         };
-        self.out.actions.push(DpAction::Userspace(Box::new(Userspace::new(cookie))));
+        let send = DpAction::Userspace(Box::new(Userspace::new(cookie)));
+        let own = (c.meter != 0).then(|| self.meter(c.meter)).flatten();
+        self.out.actions.push(match own.or_else(|| self.meter(METER_CONTROLLER)) {
+            Some(meter) => metered(meter, send),
+            None => send,
+        });
     }
+
+    /// The datapath's number of a meter.
+    pub(crate) fn meter(&self, id: u32) -> Option<u32> {
+        self.bridge.tables.meter(id).map(|m| m.datapath_id())
+    }
+}
+
+/// A copy of the packet through a meter, then what a packet does to the control half.
+pub(crate) fn metered(meter: u32, send: DpAction) -> DpAction {
+    DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![DpAction::Meter(meter), send] }))
 }

@@ -76,6 +76,8 @@ pub struct Frozen {
     pub stack: Vec<(u128, u8)>,
     /// The packet went through connection tracking.
     pub conntracked: bool,
+    /// The mirrors that have the packet as it is, a bit each.
+    pub mirrored: u32,
     /// What is left to do.
     pub steps: Vec<Step>,
     /// The action set.
@@ -104,7 +106,7 @@ pub struct RecircTable {
 
 fn hash_of(state: &Frozen) -> u64 {
     let mut h = DefaultHasher::new();
-    (state.bridge, state.table_id, &state.stack, state.conntracked).hash(&mut h);
+    (state.bridge, state.table_id, &state.stack, state.conntracked, state.mirrored).hash(&mut h);
     (state.metadata.metadata, state.metadata.regs, state.metadata.in_port).hash(&mut h);
     (state.metadata.tunnel.tun_id, state.metadata.tunnel.ip_src, state.metadata.tunnel.ip_dst).hash(&mut h);
     (state.steps.len(), state.action_set.len(), &state.userdata).hash(&mut h);
@@ -195,6 +197,7 @@ mod tests {
             metadata: FrozenMetadata::of(&Flow { metadata, ..Flow::ZERO }),
             stack: Vec::new(),
             conntracked: false,
+            mirrored: 0,
             steps: Vec::new(),
             action_set: Vec::new(),
             userdata: Vec::new(),

@@ -11,6 +11,7 @@
 mod action_set;
 mod actions;
 mod commit;
+mod conntrack;
 mod controller;
 mod fields;
 mod frozen;
@@ -19,6 +20,7 @@ mod hash;
 mod header;
 mod learn;
 mod lookup;
+mod mirror;
 mod normal;
 mod outcome;
 mod packet_len;
@@ -26,15 +28,18 @@ mod ports;
 mod report;
 mod snapshot;
 mod trace;
+mod tunnel;
 mod walk;
 
 pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
 pub use groups::select_slots;
+pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
 pub use normal::is_reserved;
-pub use outcome::{Credit, Effect, Failure, FinTimeout, LearnedFlow, Level, LogLine, Output};
+pub use outcome::{Credit, Effect, Failure, FinTimeout, Fork, LearnedFlow, Level, LogLine, Output};
 pub use report::trace_report;
 pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub use trace::{Kind, Trace};
+pub use tunnel::TunnelPort;
 pub use walk::{Input, Start, Text, translate};
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Rule(Arc::clone(&rule)));
         let shown = self.table_id;
         self.report_rule(&rule, shown);
-        if self.may_receive_initial() {
+        if self.may_begin() {
+            self.mirror_arrival();
             self.rule_cookie = rule.cookie;
             self.rule = Some(Arc::clone(&rule));
             self.actions(&rule.actions, true, false);

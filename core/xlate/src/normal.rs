@@ -95,6 +95,16 @@ impl<'a> Walk<'a> {
             report!(self, Warn, "partial VLAN tag, dropping");
             return;
         }
+        if let Some(bundle) = ingress.bundle.filter(|b| self.is_mirror_port(b.id)) {
+            if self.input.packet.is_some() {
+                self.error(format_args!(
+                    "dropping packet received on port {}, which is reserved exclusively for mirroring",
+                    bundle.name
+                ));
+            }
+            report!(self, Warn, "input port is mirror output port, dropping");
+            return;
+        }
         let wire = VlanTags::of(&self.flow);
         if !self.admits(&ingress, wire.vid()) {
             report!(self, Warn, "disallowed VLAN VID for this input port, dropping");
@@ -168,6 +178,9 @@ impl<'a> Walk<'a> {
         };
         match self.bridge.bundle(to) {
             None => report!(self, Warn, "learned port is unknown, dropping"),
+            Some(_) if self.is_mirror_port(to) => {
+                report!(self, Warn, "learned port is a mirror port, dropping")
+            }
             Some(_) if ingress.id() == Some(to) => {
                 report!(self, Detail, "learned port is input port, dropping")
             }
@@ -180,14 +193,15 @@ impl<'a> Walk<'a> {
 
     fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
         for bundle in &self.bridge.bundles {
-            if ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags) {
+            let wanted = ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags);
+            if wanted && !self.is_mirror_port(bundle.id) {
                 self.normal_output(bundle, tags);
             }
         }
     }
 
     /// Sends out of a bundle with the tags that belong there.
-    fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
+    pub(crate) fn normal_output(&mut self, bundle: &'a Bundle, tags: &VlanTags) {
         let vlan: &VlanConfig = &bundle.vlan;
         if vlan.reads_cvlan() {
             self.mask.vlans[1].tci = u16::MAX;

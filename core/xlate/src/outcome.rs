@@ -4,12 +4,15 @@
 //! every packet that the resulting megaflow forwards.
 
 use crate::BridgeId;
+use crate::controller::metered;
+use crate::mirror::MirrorTally;
 use crate::trace::Trace;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
 use flow::{Flow, VLAN_CFI};
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
+use openflow::action::Nat;
 use std::sync::Arc;
 use thiserror::Error;
 use units::OfPort;
@@ -135,6 +138,15 @@ pub enum Credit {
         /// Received by this one.
         rx: (BridgeId, OfPort),
     },
+    /// It went into a tunnel, or came out of one.
+    Tunnel {
+        /// By this port.
+        at: (BridgeId, OfPort),
+        /// Into it.
+        out: bool,
+    },
+    /// A mirror copied it.
+    Mirror(Arc<MirrorTally>),
     /// A station is alive.
     Mac {
         /// In the learning table of this bridge.
@@ -146,6 +158,15 @@ pub enum Credit {
     Learn(Arc<LearnedFlow>),
     /// Where packets had FIN or RST: a connection ends.
     FinTimeout(FinTimeout),
+}
+
+/// A copy of the packet that comes back from connection tracking.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// As it comes back, but for what is known of its connection then.
+    pub flow: Flow,
+    /// The translation of addresses that it asked for.
+    pub nat: Option<Nat>,
 }
 
 /// How loud a log line is.
@@ -185,10 +206,14 @@ pub struct Output {
     pub effects: Vec<Effect>,
     /// To be told of every packet.
     pub credits: Vec<Credit>,
+    /// Copies that connection tracking sends back.
+    pub forks: Vec<Fork>,
     /// Recirculation ids that the actions name; each holds a reference that goes with the megaflow.
     pub recircs: Vec<u32>,
     /// Not empty: packets must be translated and executed one by one.
     pub slow: SlowReason,
+    /// The datapath's meter that such packets pass.
+    pub slow_meter: Option<u32>,
     /// The result depends on something that is not in the mask: do not make a megaflow.
     pub avoid_caching: bool,
     /// The packet is dropped because of this.
@@ -225,7 +250,11 @@ impl Output {
         if self.slow.is_empty() {
             self.actions.clone()
         } else {
-            vec![DpAction::Userspace(Box::new(Userspace::slow_path(self.slow)))]
+            let send = DpAction::Userspace(Box::new(Userspace::slow_path(self.slow)));
+            vec![match self.slow_meter {
+                Some(meter) => metered(meter, send),
+                None => send,
+            }]
         }
     }
 
@@ -238,8 +267,10 @@ impl Output {
             initial,
             effects: Vec::new(),
             credits: Vec::new(),
+            forks: Vec::new(),
             recircs: Vec::new(),
             slow: SlowReason::empty(),
+            slow_meter: None,
             avoid_caching: false,
             error: None,
             log: Vec::new(),

@@ -8,7 +8,7 @@ use crate::{BridgeId, Start};
 use dpif::DpAction;
 use flow::{Flow, Mac};
 use openflow::action::Action;
-use units::OfPort;
+use units::{OfPort, PortNo};
 
 /// A spanning tree packet.
 fn is_stp(flow: &Flow) -> bool {
@@ -26,10 +26,25 @@ impl<'a> Walk<'a> {
         !port.flags.contains(no)
     }
 
-    /// As above, for the port that the packet came in by; no port is no obstacle.
-    pub(crate) fn may_receive_initial(&mut self) -> bool {
+    /// The port that the packet came in by lets it in; no port is no obstacle.
+    pub(crate) fn may_begin(&mut self) -> bool {
+        if !self.receive_congestion() {
+            return false;
+        }
         let bridge = self.bridge;
-        bridge.port(OfPort(self.flow.in_port as u16)).is_none_or(|p| self.may_receive(p))
+        let Some(port) = bridge.port(OfPort(self.flow.in_port as u16)) else { return true };
+        if port.tunnel.is_some() && self.out.initial.recirc_id == 0 {
+            self.out.credits.push(Credit::Tunnel { at: (bridge.id, port.ofport), out: false });
+        }
+        if let Some(bundle) = port.bundle.filter(|b| self.is_mirror_port(*b)).and_then(|id| bridge.bundle(id))
+        {
+            self.error(format_args!(
+                "dropping packet received on port {}, which is reserved exclusively for mirroring",
+                bundle.name
+            ));
+            return false;
+        }
+        self.may_receive(port)
     }
 
     /// `output`
@@ -107,6 +122,10 @@ impl<'a> Walk<'a> {
             report!(self, Detail, "OFPPC_NO_FWD set, skipping output");
             return;
         }
+        if self.snaplen != 0 && !matches!(port.attachment, Attachment::Datapath(_)) {
+            report!(self, Warn, "Mirror truncate to ODPP_NONE, skipping output");
+            return;
+        }
         if self.is_between_protected(port) {
             report!(self, Warn, "Flow is between protected ports, skipping output.");
             return;
@@ -129,12 +148,25 @@ impl<'a> Walk<'a> {
             Attachment::Datapath(no) => {
                 let tos = self.flow.nw_tos;
                 self.mark_dscp(port);
-                self.commit();
-                self.out.actions.push(DpAction::Output(no));
+                if let Some(config) = &port.tunnel {
+                    self.output_tunnel(port, no, config);
+                } else {
+                    self.commit();
+                    self.push_output(no);
+                }
+                self.mirror_departure(port);
                 self.flow.nw_tos = tos;
             }
-            Attachment::None => {}
+            Attachment::None => self.mirror_departure(port),
         }
+    }
+
+    /// The output itself, cut if it is a mirror's copy.
+    pub(crate) fn push_output(&mut self, number: PortNo) {
+        if !matches!(self.snaplen, 0 | u16::MAX) {
+            self.out.actions.push(DpAction::Trunc(u32::from(self.snaplen)));
+        }
+        self.out.actions.push(DpAction::Output(number));
     }
 
     /// Queues of a port may mark their packets.
@@ -158,6 +190,11 @@ impl<'a> Walk<'a> {
         let saved = Box::new((self.flow, self.mask.tunnel));
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        // Another bridge has mirrors of its own.
+        let mirrored = self.mirrored;
+        if to != home.id {
+            self.mirrored = 0;
+        }
 
         self.flow.in_port = u32::from(peer.0);
         self.flow.metadata = 0;
@@ -179,6 +216,9 @@ impl<'a> Walk<'a> {
             }
         }
         self.unnest(back);
+        if to != home.id {
+            self.mirrored = mirrored;
+        }
         self.bridge = home;
         (self.flow, self.mask.tunnel) = *saved;
         (self.stack, self.action_set) = (stack, action_set);

@@ -3,8 +3,10 @@
 //! The switch builds a new one for each change and publishes it; a translation holds one from its beginning to its
 //! end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
 
+use crate::mirror::Mirror;
+use crate::tunnel::TunnelPort;
 use bitflags::bitflags;
-use bridge::{BundleId, MacRead, VlanConfig};
+use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig};
 use dpif::Capabilities;
 use flow::Flow;
 use ofproto::Tables;
@@ -63,6 +65,8 @@ pub struct Port {
     pub flags: PortFlags,
     /// It is up, as far as groups and `bundle` actions care.
     pub may_enable: bool,
+    /// It is a tunnel.
+    pub tunnel: Option<Arc<TunnelConfig>>,
     /// DSCP to mark packets of a queue with: queue priority, DSCP in its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
@@ -77,6 +81,7 @@ impl Port {
             attachment,
             flags: PortFlags::empty(),
             may_enable: true,
+            tunnel: None,
             queue_dscp: Vec::new(),
         }
     }
@@ -126,6 +131,8 @@ pub struct Bridge {
     pub ports: BTreeMap<OfPort, Port>,
     /// Its ports, in the order in which NORMAL floods.
     pub bundles: Vec<Bundle>,
+    /// Its mirrors.
+    pub mirrors: Vec<Mirror>,
     /// Frames to reserved multicast addresses are forwarded.
     pub forward_bpdu: bool,
     /// What look-ups do with fragments.
@@ -163,13 +170,20 @@ pub struct Snapshot {
     pub bridges: HashMap<BridgeId, Arc<Bridge>>,
     /// Whose port a datapath port is.
     pub ingress: HashMap<PortNo, (BridgeId, OfPort)>,
+    /// Tunnel ports.
+    pub tunnels: Vec<TunnelPort>,
     /// What the datapath can do.
     pub capabilities: Capabilities,
 }
 
 impl Default for Snapshot {
     fn default() -> Snapshot {
-        Snapshot { bridges: HashMap::new(), ingress: HashMap::new(), capabilities: Capabilities::USERSPACE }
+        Snapshot {
+            bridges: HashMap::new(),
+            ingress: HashMap::new(),
+            tunnels: Vec::new(),
+            capabilities: Capabilities::USERSPACE,
+        }
     }
 }
 
@@ -187,7 +201,11 @@ impl Snapshot {
     /// Turns a datapath flow into one of OpenFlow: in which bridge it is, and the flow with its OpenFlow port.
     /// `None` if no bridge has the port.
     pub fn receive(&self, datapath_flow: &Flow) -> Option<(BridgeId, Flow)> {
-        let (bridge, port) = self.ingress.get(&PortNo(datapath_flow.in_port)).copied()?;
+        let (bridge, port) = if bridge::tunnel::is_tunnelled(&datapath_flow.tunnel) {
+            self.tunnel_port(datapath_flow)?
+        } else {
+            self.ingress.get(&PortNo(datapath_flow.in_port)).copied()?
+        };
         Some((bridge, Flow { in_port: u32::from(port.0), ..*datapath_flow }))
     }
 }

@@ -18,6 +18,7 @@ use flow::text::NoNames;
 use flow::{FieldId, Flow, Match, VLAN_CFI, Vlan};
 use ofproto::Rule;
 use openflow::action::{Action, Controller};
+use openflow::meter::METER_SLOWPATH;
 use std::fmt::Arguments;
 use std::sync::Arc;
 use units::OfPort;
@@ -83,6 +84,19 @@ pub(crate) const MAX_DEPTH: u32 = 64;
 /// How many look-ups there may be.
 pub(crate) const MAX_RESUBMITS: u32 = 64 * 64;
 
+/// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
+/// least. Packets with more are translated one by one.
+const ACTIONS_MAX: usize = 65_535 / 8;
+
+fn count(actions: &[DpAction]) -> usize {
+    let inside = |a: &DpAction| match a {
+        DpAction::Clone(list) => count(list),
+        DpAction::CheckPktLen(c) => count(&c.greater) + count(&c.less_equal),
+        _ => 0,
+    };
+    actions.len() + actions.iter().map(inside).sum::<usize>()
+}
+
 /// The state of a translation. See the module.
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
@@ -112,6 +126,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) recirc_hash: Option<(HashAlg, u32)>,
     pub(crate) was_mpls: bool,
     pub(crate) conntracked: bool,
+    /// The mirrors that have the packet as it is.
+    pub(crate) mirrored: u32,
+    /// A mirror's copy is being sent, cut to so much; 0: whole, or no copy.
+    pub(crate) snaplen: u16,
 }
 
 /// Translates a packet.
@@ -147,7 +165,10 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
         recirc_hash: None,
         was_mpls: false,
         conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+        mirrored: 0,
+        snaplen: 0,
     };
+    walk.out.slow_meter = walk.meter(METER_SLOWPATH);
     walk.enter_bridge();
     walk.run();
     walk.finish()
@@ -155,14 +176,16 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
 
 /// What is always matched.
 fn first_mask(flow: &Flow) -> Flow {
-    Flow {
+    let mut mask = Flow {
         packet_type: u32::MAX,
         in_port: u32::MAX,
         dl_type: u16::MAX,
         recirc_id: u32::MAX,
         nw_frag: if flow.is_ip() { frag::ANY | frag::LATER } else { 0 },
         ..Flow::ZERO
-    }
+    };
+    crate::tunnel::first_mask(flow, &mut mask);
+    mask
 }
 
 impl Walk<'_> {
@@ -170,7 +193,8 @@ impl Walk<'_> {
         match self.input.start {
             _ if self.flow.recirc_id != 0 => self.thaw(),
             Start::Actions(actions) => {
-                if self.may_receive_initial() {
+                if self.may_begin() {
+                    self.mirror_arrival();
                     self.actions(actions, true, false);
                     self.finish_actions();
                 }
@@ -217,7 +241,8 @@ impl Walk<'_> {
         self.unnest(back);
         if state.steps.is_empty() {
             self.first_table();
-        } else if self.may_receive_initial() {
+        } else if self.may_begin() {
+            self.mirror_arrival();
             self.steps(&state.steps);
             self.finish_actions();
         }
@@ -227,6 +252,7 @@ impl Walk<'_> {
         self.table_id = state.table_id;
         report!(self, Thaw, "Resuming from table {}", self.table_id);
         self.conntracked = state.conntracked;
+        self.mirrored = state.mirrored;
         if !state.conntracked {
             self.clear_conntrack();
         }
@@ -324,6 +350,7 @@ impl Walk<'_> {
             metadata: FrozenMetadata::of(&self.flow),
             stack: self.stack.clone(),
             conntracked: self.conntracked,
+            mirrored: self.mirrored,
             steps,
             action_set,
             userdata,
@@ -362,6 +389,10 @@ impl Walk<'_> {
     }
 
     fn finish(mut self) -> Output {
+        if count(&self.out.actions) > ACTIONS_MAX {
+            self.error(format_args!("resubmits yielded over 64 kB of actions"));
+            self.out.slow |= SlowReason::ACTION;
+        }
         self.finish_mask();
         self.out.mask = self.mask;
         self.out.flow = self.flow;
@@ -456,6 +487,11 @@ impl Walk<'_> {
     /// Something is wrong, worth the log even without a trace.
     pub(crate) fn error(&mut self, text: Arguments<'_>) {
         self.say(Kind::Error, Level::Warn, text);
+    }
+
+    /// Something is wrong, worth the log alone: a trace does not show it.
+    pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
+        self.out.log.push(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
     }
 
     /// Something has no effect.

@@ -40,7 +40,7 @@ settings! {
 
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
-    column("mirrors").rows("Mirror").none("mirroring is not built yet").doc("Where copies of packets go."),
+    column("mirrors").rows("Mirror").doc("Where copies of packets go."),
     column("netflow").rows("NetFlow").none("NetFlow is not built yet").doc("Reports of flows as NetFlow."),
     column("sflow").rows("sFlow").none("sFlow is not built yet").doc("Reports of samples as sFlow."),
     column("ipfix").rows("IPFIX").none("IPFIX is not built yet").doc("Reports of flows as IPFIX."),

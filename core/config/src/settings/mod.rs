@@ -22,6 +22,8 @@ pub mod state;
 pub mod tables;
 pub mod text;
 
+pub use value::Fault;
+
 #[cfg(test)]
 mod tests;
 

@@ -51,6 +51,8 @@ settings! {
     DUMMY_N_TXQ = opt("n_txq", DUMMY).held(1, 1024, 1).doc("Send queues of a dummy (tests).");
     DUMMY_IFINDEX = opt("ifindex", DUMMY).opt_int(0, I32).doc("The index of a dummy (tests).");
     DUMMY_NUMA_ID = opt("numa_id", DUMMY).int(0, I32, 0).doc("The NUMA node of a dummy (tests).");
+    DUMMY_OL_TSO_SEGSZ = opt("ol_tso_segsz", DUMMY).opt_int(0, 65_535)
+        .doc("The segments of TCP that a dummy receives in one piece; it sends such pieces as they are (tests).");
     DUMMY_STREAM = opt("stream", DUMMY).text("a target").doc("Where a dummy connects to (tests).");
     DUMMY_PSTREAM = opt("pstream", DUMMY).text("a target").doc("Where a dummy listens (tests).");
     DUMMY_PCAP = opt("pcap", DUMMY).text("a file").doc("A capture of all packets of a dummy (tests).");
@@ -114,5 +116,4 @@ pub const OTHERS: &[Setting] = &[
     dummy("ol_out_ip_tx_csum_disabled").flag(false).doc("It does not."),
     dummy("ol_out_udp_tx_csum").flag(false).doc("It makes outer UDP checksums."),
     dummy("ol_out_udp_tx_csum_disabled").flag(false).doc("It does not."),
-    dummy("ol_tso_segsz").opt_int(0, I32).doc("The segment size that it gives packets."),
 ];

@@ -27,6 +27,9 @@ settings! {
         .doc("Milliseconds without a packet after which a datapath flow is removed.");
     VLAN_LIMIT = oc("vlan-limit").held(0, I32, 1)
         .doc("The VLAN tags behind which the type of a packet is looked for; 0 is as many as there can be.");
+    FLOW_RESTORE_WAIT = oc("flow-restore-wait").flag(false)
+        .doc("From the start until it is false for the first time packets without a datapath flow are dropped, and no \
+              controller is connected to: flows are restored first.");
     BUNDLE_IDLE_TIMEOUT = oc("bundle-idle-timeout").opt_int(1, U32)
         .doc("Seconds without a message after which an open OpenFlow bundle is discarded; 10 if not set.");
     N_HANDLER_THREADS = oc("n-handler-threads").opt_int(1, U32)
@@ -53,6 +56,8 @@ settings! {
         .doc("Lets guests with vhost-user client ports migrate by post-copy.");
     PER_PORT_MEMORY = oc("per-port-memory").flag(false).restart()
         .doc("Gives each DPDK port a memory pool of its own instead of sharing by MTU.");
+    USERSPACE_TSO_ENABLE = oc("userspace-tso-enable").flag(true).restart()
+        .doc("Leaves cutting TCP into segments to DPDK devices that can; guests and kernel devices do it in any case.");
     SHARED_MEMPOOL_CONFIG = oc("shared-mempool-config").text("MTU[:NODE], with commas").restart()
         .doc("The sizes of shared memory pools, so that ports of near MTUs share one.");
     PMD_CPU_MASK = oc("pmd-cpu-mask").text("a hexadecimal mask of cores")
@@ -63,15 +68,28 @@ settings! {
         .doc("Whether a core to which a queue is pinned gets no other queue; false needs pmd-rxq-assign=group.");
     PMD_SLEEP_MAX = oc("pmd-sleep-max").text_or("microseconds 0 to 10000, or CORE:MICROSECONDS with commas", "0")
         .doc("The longest sleep of a poll thread with little to do.");
+    PMD_LATENCY_TARGET = oc("pmd-latency-target").text_or("microseconds 0 to 10000, or CORE:MICROSECONDS with commas", "0")
+        .doc("How long a packet may wait for a sleeping poll thread; it sleeps as this allows, whatever pmd-sleep-max says.");
     PMD_AUTO_LB = oc("pmd-auto-lb").flag(false)
         .doc("Gives receive queues out anew when a poll thread has too much to do.");
+    PMD_AUTO_LB_POLICY = oc("pmd-auto-lb-policy").choice(&["predictive", "variance"], "predictive")
+        .doc("What pmd-auto-lb decides by: a forecast each second and as few moves as possible, or what Open vSwitch does.");
     PMD_AUTO_LB_REBAL_INTERVAL = oc("pmd-auto-lb-rebal-interval").int(0, 20_000, 1)
-        .doc("Minutes between two looks at that; 0 is 1.");
+        .doc("Minutes between two looks of policy variance; 0 is 1.");
     PMD_AUTO_LB_LOAD_THRESHOLD = oc("pmd-auto-lb-load-threshold").int(0, 100, 95)
-        .doc("Percent of its time for which a poll thread has to be busy.");
+        .doc("Percent of its time for which a poll thread has to be busy; 85 where policy predictive is not told.");
     PMD_AUTO_LB_IMPROVEMENT_THRESHOLD = oc("pmd-auto-lb-improvement-threshold").int(0, 100, 25)
-        .doc("Percent of variance of the loads that has to be gained.");
+        .doc("Percent of variance of the loads that policy variance wants to gain.");
     PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");
+    SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
+        .doc("Of so many packets that a megaflow answers one is translated again and compared (dpif/show-shadow); 0: none.");
+    FLOW_CACHE = oc("flow-cache")
+        .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
+        .doc("The cache in front of the classifier: Sluice's own, that of Open vSwitch, or one to compare with.");
+    EMC_INSERT_INV_PROB = oc("emc-insert-inv-prob").int(0, U32, 100)
+        .doc("One in so many flows enters the exact match cache, where flow-cache asks for one; 0: there is none.");
+    SMC_ENABLE = oc("smc-enable").flag(false)
+        .doc("Whether there is a signature match cache, where flow-cache is ovs.");
     PMD_MAXSLEEP = oc("pmd-maxsleep").text("microseconds 0 to 10000")
         .doc("The old name of pmd-sleep-max.");
 }
@@ -79,10 +97,6 @@ settings! {
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
     column("datapaths").none("datapaths have no settings here").rows("Datapath").doc("Datapaths by type."),
-    oc("flow-restore-wait")
-        .flag(false)
-        .none("flows are forwarded as soon as a bridge is there")
-        .doc("Holds all packets back until flows have been restored."),
     oc("max-revalidator")
         .int(100, U32, 500)
         .none(NO_REVALIDATORS)
@@ -112,19 +126,6 @@ pub const OTHERS: &[Setting] = &[
         .int(0, 1_000_000, 0)
         .none("each burst is sent when it has been handled")
         .doc("Microseconds that packets to send are gathered."),
-    oc("smc-enable")
-        .flag(false)
-        .none("the flow cache here is another one and always on")
-        .doc("The signature match cache of Open vSwitch."),
-    oc("emc-insert-inv-prob")
-        .int(0, U32, 100)
-        .none("the flow cache here is another one and decides by itself")
-        .doc("One in so many flows enters the exact match cache of Open vSwitch."),
-    oc("userspace-tso-enable")
-        .flag(false)
-        .restart()
-        .none("segmentation offload needs no setting where a port has it")
-        .doc("Segmentation offload between guests and ports."),
     oc("explicit-sampled-drops")
         .flag(false)
         .none("dropped packets are not sampled")

@@ -86,7 +86,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
         &[("is_connected", Switch), ("role", Switch), ("status", Switch), ("external_ids", Others)],
     ),
     ("Manager", &[("is_connected", Others), ("status", Others), ("external_ids", Others)]),
-    ("Mirror", &[("statistics", Nobody("mirroring is not built yet")), ("external_ids", Others)]),
+    ("Mirror", &[("statistics", Switch), ("external_ids", Others)]),
     (
         "Datapath",
         &[

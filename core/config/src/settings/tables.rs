@@ -15,7 +15,7 @@ const fn queue(key: &'static str) -> Setting {
 }
 
 const fn mirror(name: &'static str) -> Setting {
-    Setting::new("Mirror", name, "").none("mirroring is not built yet")
+    Setting::new("Mirror", name, "")
 }
 
 const fn timeout(key: &'static str) -> Setting {

@@ -74,16 +74,19 @@ fn texts(table: &str, columns: &[(&str, Datum)]) -> Vec<String> {
 
 #[test]
 fn findings_name_key_value_range_and_what_is_used() {
-    let config =
-        Datum::map([("flow-limit", "many"), ("max-idle", "3"), ("nonsense", "1"), ("smc-enable", "true")]);
+    let config = Datum::map([
+        ("flow-limit", "many"),
+        ("max-idle", "3"),
+        ("nonsense", "1"),
+        ("offload-rebalance", "true"),
+    ]);
     assert_eq!(
         texts("Open_vSwitch", &[("other_config", config)]),
         [
             "other_config:flow-limit=many is no value that it takes (0 to 4294967295); 200000 is used",
             "other_config:max-idle=3 is outside of 500 to 4294967295; 500 is used",
             "other_config:nonsense is not known and has no effect",
-            "other_config:smc-enable has no effect in this version of Sluice: the flow cache here is another one and \
-             always on",
+            "other_config:offload-rebalance has no effect in this version of Sluice: flows are not offloaded to hardware",
         ]
     );
     let bridge = [("name", Datum::scalar("br0")), ("stp_enable", Datum::scalar(true))];
@@ -92,8 +95,9 @@ fn findings_name_key_value_range_and_what_is_used() {
         ["Bridge br0: stp_enable has no effect in this version of Sluice: spanning tree is not built yet"]
     );
     assert!(texts("Bridge", &[("stp_enable", Datum::scalar(false))]).is_empty());
-    assert!(texts("Open_vSwitch", &[("other_config", Datum::map([("smc-enable", "false")]))]).is_empty());
-    assert!(!Checker::of_all_tables().iter().any(|c| c.table() == "Mirror"));
+    assert!(
+        texts("Open_vSwitch", &[("other_config", Datum::map([("offload-rebalance", "false")]))]).is_empty()
+    );
     let set = [("id", Datum::scalar(1)), ("bridge", Datum::scalar("b"))];
     assert_eq!(texts("Flow_Sample_Collector_Set", &set).len(), 1);
     assert!(texts("Port", &[("lacp", Datum::scalar("off"))]).is_empty());

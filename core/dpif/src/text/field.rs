@@ -57,6 +57,10 @@ impl Fields {
         self.put(name, hex(value.into()), mask.into(), 0xffff);
     }
 
+    pub(super) fn hex32(&mut self, name: &str, (value, mask): Pair<u32>) {
+        self.put(name, hex(value.into()), mask.into(), 0xffff_ffff);
+    }
+
     pub(super) fn label(&mut self, name: &str, (value, mask): Pair<u32>) {
         let full = if mask & 0xf_ffff == 0xf_ffff { mask } else { 0xf_ffff };
         self.put(name, hex(value.into()), mask.into(), full.into());

@@ -333,6 +333,8 @@ pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()>
                     let gbp = items(inside).ok()?;
                     gbp_fields(gbp.first().filter(|g| g.name == "gbp")?.inside?, key, mask)?;
                 }
+                "erspan" => erspan_fields(inside, key, mask)?,
+                "gtpu" => gtpu_fields(inside, key, mask)?,
                 _ => return None,
             }
             continue;
@@ -363,6 +365,32 @@ fn gbp_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
         match item.name {
             "id" => put((&mut key.gbp_id, &mut mask.gbp_id), masked(item.value?, 0xffff)?),
             "flags" => put((&mut key.gbp_flags, &mut mask.gbp_flags), masked(item.value?, 0xff)?),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+fn erspan_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
+    for item in items(s).ok()? {
+        let v = item.value?;
+        match item.name {
+            "ver" => put((&mut key.erspan_ver, &mut mask.erspan_ver), masked(v, 0xff)?),
+            "idx" => put((&mut key.erspan_idx, &mut mask.erspan_idx), masked(v, 0x000f_ffff)?),
+            "dir" => put((&mut key.erspan_dir, &mut mask.erspan_dir), masked(v, 0xff)?),
+            "hwid" => put((&mut key.erspan_hwid, &mut mask.erspan_hwid), masked(v, 0xff)?),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+fn gtpu_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
+    for item in items(s).ok()? {
+        let v = item.value?;
+        match item.name {
+            "flags" => put((&mut key.gtpu_flags, &mut mask.gtpu_flags), masked(v, 0xff)?),
+            "msgtype" => put((&mut key.gtpu_msgtype, &mut mask.gtpu_msgtype), masked(v, 0xff)?),
             _ => return None,
         }
     }

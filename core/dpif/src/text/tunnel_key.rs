@@ -49,6 +49,15 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, geneve_options: &[u8],
     if !geneve_options.is_empty() {
         out.push(format!("geneve({})", geneve_text(geneve_options)));
     }
+    if matches!(key.erspan_ver, 1 | 2) {
+        out.push(format!("erspan({})", erspan(key, m, verbose, mask.is_some())));
+    }
+    if key.gtpu_flags != 0 || key.gtpu_msgtype != 0 {
+        let mut gtpu = Fields::new(verbose, mask.is_some());
+        gtpu.hex8("flags", (key.gtpu_flags, m.gtpu_flags));
+        gtpu.dec8("msgtype", (key.gtpu_msgtype, m.gtpu_msgtype));
+        out.push(format!("gtpu({})", gtpu.finish()));
+    }
     let shown = OAM | DF | CSUM;
     let value = key.flags & shown | if has_id { KEY } else { 0 };
     let id_mask = if has_id { KEY } else { 0 };
@@ -59,6 +68,18 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, geneve_options: &[u8],
             let text = flags::format_masked(flags::tunnel, value.into(), bits.into(), 0xf);
             out.push(format!("flags({text})"));
         }
+    }
+    out.finish()
+}
+
+fn erspan(key: &Tunnel, m: &Tunnel, verbose: bool, masked: bool) -> String {
+    let mut out = Fields::new(verbose, masked);
+    out.dec8("ver", (key.erspan_ver, m.erspan_ver));
+    if key.erspan_ver == 1 {
+        out.hex32("idx", (key.erspan_idx, m.erspan_idx));
+    } else {
+        out.dec8("dir", (key.erspan_dir, m.erspan_dir));
+        out.hex8("hwid", (key.erspan_hwid, m.erspan_hwid));
     }
     out.finish()
 }

@@ -18,6 +18,7 @@ pub use table::Id as FieldId;
 
 use crate::flow::{Flow, VLAN_CFI};
 use place::Place;
+use std::sync::LazyLock;
 use units::OfPort;
 
 /// The VID that means "no tag" to `dl_vlan`.
@@ -68,8 +69,17 @@ impl FieldId {
 
     /// By a header, whose has-mask bit and length are not looked at: a masked header is twice as long.
     pub fn from_nxm_header(header: u64) -> Option<FieldId> {
+        static SORTED: LazyLock<Vec<(u64, FieldId)>> = LazyLock::new(|| {
+            let of = |f: &'static FieldInfo| f.headers.iter().map(|h| (h.bits & TYPE, f.id));
+            let mut all: Vec<_> = table::FIELDS.iter().flat_map(of).collect();
+            // Of fields that share a header the first is meant.
+            all.sort_by_key(|(bits, _)| *bits);
+            all.dedup_by_key(|(bits, _)| *bits);
+            all
+        });
         const TYPE: u64 = !0x1ff;
-        table::FIELDS.iter().find(|f| f.headers.iter().any(|h| (h.bits ^ header) & TYPE == 0)).map(|f| f.id)
+        let at = SORTED.binary_search_by_key(&(header & TYPE), |(bits, _)| *bits).ok()?;
+        Some(SORTED[at].1)
     }
 
     /// By the name of a header, as in `NXM_OF_IN_PORT`.

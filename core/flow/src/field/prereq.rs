@@ -8,11 +8,11 @@ const ARP: [u16; 2] = [0x0806, 0x8035];
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
 fn is_l4(flow: &Flow, proto: u8) -> bool {
-    flow.is_ip() && flow.nw_proto == proto
+    matches!(flow.network_type(), 0x0800 | 0x86dd) && flow.nw_proto == proto
 }
 
 fn is_nd(flow: &Flow, types: &[u16]) -> bool {
-    flow.dl_type == 0x86dd && flow.nw_proto == 58 && flow.tp_dst == 0 && types.contains(&flow.tp_src)
+    flow.network_type() == 0x86dd && flow.nw_proto == 58 && flow.tp_dst == 0 && types.contains(&flow.tp_src)
 }
 
 impl FieldId {
@@ -32,7 +32,7 @@ impl FieldId {
     }
 
     fn prereq_holds(self, f: &Flow, ct_valid: bool) -> bool {
-        let dl_type = if f.packet_type >> 16 == 1 { f.packet_type as u16 } else { f.dl_type };
+        let dl_type = f.network_type();
         match self.info().prereq {
             Prereq::None => true,
             Prereq::Ethernet => f.packet_type == 0,
@@ -46,8 +46,8 @@ impl FieldId {
             Prereq::Tcp => is_l4(f, 6) && f.nw_frag & frag::LATER == 0,
             Prereq::Udp => is_l4(f, 17) && f.nw_frag & frag::LATER == 0,
             Prereq::Sctp => is_l4(f, 132) && f.nw_frag & frag::LATER == 0,
-            Prereq::Icmpv4 => f.dl_type == 0x0800 && f.nw_proto == 1,
-            Prereq::Icmpv6 => f.dl_type == 0x86dd && f.nw_proto == 58,
+            Prereq::Icmpv4 => dl_type == 0x0800 && f.nw_proto == 1,
+            Prereq::Icmpv6 => dl_type == 0x86dd && f.nw_proto == 58,
             Prereq::Nd => is_nd(f, &[135, 136]),
             Prereq::NdSolicit => is_nd(f, &[135]),
             Prereq::NdAdvert => is_nd(f, &[136]),

@@ -1,5 +1,6 @@
 //! Small switches built by hand.
 
+mod mirror;
 mod normal;
 mod pipeline;
 mod property;
@@ -61,6 +62,7 @@ pub(super) struct LabBridge {
     pub(super) macs: MacTable,
     pub(super) ports: BTreeMap<OfPort, Port>,
     pub(super) bundles: Vec<Bundle>,
+    pub(super) mirrors: Vec<Mirror>,
 }
 
 impl LabBridge {
@@ -71,6 +73,7 @@ impl LabBridge {
             macs: MacTable::new(),
             ports: BTreeMap::new(),
             bundles: Vec::new(),
+            mirrors: Vec::new(),
         }
     }
 
@@ -125,6 +128,7 @@ impl LabBridge {
             macs: Arc::new(self.macs.clone()),
             ports: self.ports.clone(),
             bundles: self.bundles.clone(),
+            mirrors: self.mirrors.clone(),
             forward_bpdu: false,
             fragments: Fragments::Normal,
             packet_in_on_miss: false,

@@ -197,9 +197,9 @@ fn learn_asks_for_a_flow() {
 #[test]
 fn an_action_that_is_not_there_drops_the_packet() {
     let mut b = LabBridge::with_ports(BR0, 2, 0);
-    b.flow(0, 1, &[], vec![Action::Ct(Box::default()), out(2)]);
+    b.flow(0, 1, &[], vec![Action::DecNshTtl, out(2)]);
     let o = run(&switch(&mut [b]), &tcp(1));
-    assert_eq!(o.error, Some(Failure::NotSupported("ct")));
+    assert_eq!(o.error, Some(Failure::NotSupported("dec_nsh_ttl")));
     assert_eq!(outputs(&o), [0u32; 0]);
 }
 

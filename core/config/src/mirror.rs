@@ -1,0 +1,50 @@
+//! One `Mirror` row.
+
+use crate::row::Row;
+use ovsdb::Uuid;
+
+/// What is wanted of one mirror.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorConfig {
+    /// Its row.
+    pub uuid: Uuid,
+    /// Its name.
+    pub name: String,
+    /// All ports, both ways.
+    pub select_all: bool,
+    /// What comes in by these ports.
+    pub from: Vec<String>,
+    /// What leaves by these ports.
+    pub to: Vec<String>,
+    /// Only of these VLANs; all where empty.
+    pub vlans: Vec<u16>,
+    /// Only what matches this flow.
+    pub filter: Option<String>,
+    /// The port for copies.
+    pub output_port: Option<String>,
+    /// The VLAN for copies.
+    pub output_vlan: Option<u16>,
+    /// Bytes of a copy at most; 0: all.
+    pub snaplen: u16,
+}
+
+impl MirrorConfig {
+    /// Reads a row.
+    pub fn read(row: &Row<'_>) -> MirrorConfig {
+        let ports =
+            |column| row.references(column, "Port").iter().map(|p| p.str("name").to_owned()).collect();
+        let number = |column| row.opt_int(column).and_then(|v| u16::try_from(v).ok());
+        MirrorConfig {
+            uuid: row.uuid,
+            name: row.str("name").to_owned(),
+            select_all: row.bool("select_all"),
+            from: ports("select_src_port"),
+            to: ports("select_dst_port"),
+            vlans: row.ints("select_vlan").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
+            filter: row.opt_str("filter").filter(|f| !f.is_empty()).map(str::to_owned),
+            output_port: row.references("output_port", "Port").first().map(|p| p.str("name").to_owned()),
+            output_vlan: number("output_vlan"),
+            snaplen: number("snaplen").unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `ct`: the packet goes to connection tracking, and a copy may come back with what is known of its connection.
+//!
+//! What comes back goes on in another table; what follows `ct` in the list is done to the packet as it was, which knows
+//! nothing of its connection. A datapath that does not track drops the packet there and counts it; the log says so.
+
+use crate::outcome::Fork;
+use crate::walk::{Walk, report};
+use dpif::{CtNat, DpAction};
+use openflow::action::{Action, Ct, Nat, NatRange, NumberOrField};
+use std::net::IpAddr;
+
+impl Walk<'_> {
+    /// Does `ct`.
+    pub(crate) fn conntrack(&mut self, ct: &Ct, last: bool) {
+        if !self.snapshot.capabilities.ct && self.out.trace.is_none() {
+            self.error(format_args!("ct is not supported by this switch, dropping"));
+        }
+        let zone = match ct.zone {
+            NumberOrField::Number(n) => n as u16,
+            NumberOrField::Field(src) => {
+                src.unwildcard(&mut self.mask);
+                src.get(&self.flow) as u16
+            }
+        };
+        self.commit();
+        // What the nested actions write shows in an empty mask.
+        let seen = (self.mask.ct_mark, self.mask.ct_label);
+        (self.mask.ct_mark, self.mask.ct_label) = (0, [0; 2]);
+        self.actions(&ct.actions, last, false);
+        let (mark, label) = (self.mask.ct_mark, self.mask.ct_label);
+        (self.mask.ct_mark, self.mask.ct_label) = seen;
+        let nat = ct.actions.iter().rev().find_map(|a| match a {
+            Action::Nat(nat) => Some(**nat),
+            _ => None,
+        });
+        let [high, low] = self.flow.ct_label;
+        let helper = self.helper(ct.alg);
+        self.out.actions.push(DpAction::Ct(Box::new(dpif::Ct {
+            commit: ct.commit,
+            force: ct.force,
+            zone,
+            mark: (mark != 0).then_some((self.flow.ct_mark & mark, mark)),
+            label: (label != [0; 2]).then_some(([high & label[0], low & label[1]], label)),
+            helper,
+            timeout: None,
+            nat: nat.as_ref().map(datapath_nat),
+        })));
+        if let Some(table) = ct.recirc_table {
+            self.conntracked = true;
+            self.fork(table, zone, nat);
+        }
+        self.clear_conntrack();
+        report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
+    }
+
+    fn helper(&mut self, alg: u16) -> Option<String> {
+        match alg {
+            0 => None,
+            21 => Some("ftp".to_owned()),
+            69 => Some("tftp".to_owned()),
+            _ => {
+                self.error(format_args!("cannot serialize ct_helper {alg}"));
+                None
+            }
+        }
+    }
+
+    /// A copy comes back in `table`; this walk goes on.
+    fn fork(&mut self, table: u8, zone: u16, nat: Option<Nat>) {
+        let state = self.frozen_state(Vec::new(), self.action_set.clone(), Vec::new());
+        let state = crate::Frozen { table_id: table, ..state };
+        let Some(id) = self.put_aside(state) else { return };
+        self.out.actions.push(DpAction::Recirc(id));
+        let flow = flow::Flow { recirc_id: id, ct_zone: zone, ..self.flow };
+        self.out.forks.push(Fork { flow, nat });
+        report!(
+            self,
+            Detail,
+            "A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table {table}."
+        );
+    }
+}
+
+fn datapath_nat(nat: &Nat) -> CtNat {
+    if !nat.src && !nat.dst {
+        return CtNat::default();
+    }
+    let addresses = match nat.range {
+        NatRange::None => None,
+        NatRange::V4(min, max) => Some((IpAddr::V4(min), IpAddr::V4(max.max(min)))),
+        NatRange::V6(min, max) => Some((IpAddr::V6(min), IpAddr::V6(max.max(min)))),
+    };
+    let (low, high) = nat.ports;
+    CtNat {
+        snat: Some(nat.src),
+        addresses,
+        ports: (addresses.is_some() && low != 0).then_some((low, high.max(low))),
+        persistent: nat.persistent,
+        hash: nat.hash,
+        random: nat.random && !nat.hash,
+    }
+}

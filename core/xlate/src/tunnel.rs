@@ -1,0 +1,182 @@
+//! Tunnel ports in a translation: whose a packet is that came out of a tunnel, and what goes around one that leaves.
+//!
+//! The datapath keeps the outer header beside the packet: what came is in the flow, what shall go is set before the
+//! output. The datapath's port is shared by all tunnels of a kind.
+
+use crate::BridgeId;
+use crate::outcome::Credit;
+use crate::snapshot::{Port, Snapshot};
+use crate::walk::{Walk, report};
+use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
+use dpif::{DpAction, SetField, TunnelSet};
+use flow::{Flow, Tunnel};
+use std::sync::Arc;
+use units::{OfPort, PortNo};
+
+/// Bits of [`Tunnel::flags`].
+const DF: u16 = 2;
+const CSUM: u16 = 4;
+const KEY: u16 = 8;
+/// Those that actions set: the others follow from the port.
+const PUBLIC: u16 = 1;
+
+const ECN: u8 = 3;
+const ECN_CE: u8 = 3;
+const ECN_ECT_0: u8 = 2;
+
+/// A tunnel port, as look-ups of what came out of one need it.
+#[derive(Clone, Debug)]
+pub struct TunnelPort {
+    /// The datapath's port.
+    pub number: PortNo,
+    /// Whose packet it is.
+    pub at: (BridgeId, OfPort),
+    /// What fits it.
+    pub config: Arc<TunnelConfig>,
+}
+
+impl Snapshot {
+    /// The tunnel port of a packet that came out of a tunnel.
+    pub(crate) fn tunnel_port(&self, datapath_flow: &Flow) -> Option<(BridgeId, OfPort)> {
+        let here = |t: &&TunnelPort| t.number.0 == datapath_flow.in_port;
+        let fit = |t: &TunnelPort| Some((t.config.fits(&datapath_flow.tunnel)?, t.at));
+        self.tunnels.iter().filter(here).filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
+    }
+}
+
+/// What is always matched of the outer header.
+pub(crate) fn first_mask(flow: &Flow, mask: &mut Flow) {
+    if !tunnel::is_tunnelled(&flow.tunnel) {
+        return;
+    }
+    let m = &mut mask.tunnel;
+    (m.tun_id, m.flags, m.ip_tos) = (u64::MAX, KEY, u8::MAX);
+    if flow.tunnel.ip_dst != 0 {
+        (m.ip_src, m.ip_dst) = (u32::MAX, u32::MAX);
+    } else {
+        (m.ipv6_src, m.ipv6_dst) = ([0xff; 16], [0xff; 16]);
+    }
+    if flow.is_ip() && flow.tunnel.ip_tos & ECN == ECN_CE {
+        mask.nw_tos |= ECN;
+    }
+}
+
+impl Walk<'_> {
+    /// Congestion that the outer header tells of becomes the packet's (RFC 6040 §4.2). False: the packet cannot say so,
+    /// and is dropped.
+    pub(crate) fn receive_congestion(&mut self) -> bool {
+        let outer = &self.flow.tunnel;
+        if !tunnel::is_tunnelled(outer) || !self.flow.is_ip() || outer.ip_tos & ECN != ECN_CE {
+            return true;
+        }
+        if self.flow.nw_tos & ECN == 0 {
+            self.quiet_error(format_args!("dropping tunnel packet marked ECN CE but is not ECN capable"));
+            return false;
+        }
+        self.flow.nw_tos |= ECN_CE;
+        true
+    }
+
+    /// Sends into a tunnel.
+    pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig) {
+        let kept = self.flow.tunnel;
+        self.wrap(config);
+        let to = tunnel::destination(&self.flow.tunnel);
+        if to == tunnel::destination(&self.out.initial.tunnel) {
+            report!(self, Warn, "Not tunneling to our own address");
+            self.flow.tunnel = kept;
+            return;
+        }
+        let at = (self.bridge.id, port.ofport);
+        self.out.credits.push(Credit::Tunnel { at, out: true });
+        report!(self, Detail, "output to kernel tunnel");
+        let outer = self.flow.tunnel;
+        if tunnel::is_tunnelled(&outer) && outer != self.base.tunnel {
+            self.base.tunnel = outer;
+            let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: Vec::new() };
+            self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
+        }
+        self.flow.tunnel = kept;
+        self.commit();
+        self.push_output(number);
+    }
+
+    /// What the port's configuration makes of the outer header.
+    fn wrap(&mut self, config: &TunnelConfig) {
+        let is_ip = self.flow.is_ip();
+        let (nw_tos, nw_ttl) = (self.flow.nw_tos, self.flow.nw_ttl);
+        let t = &mut self.flow.tunnel;
+        if config.local != Choice::Flow {
+            (t.ip_src, t.ipv6_src) = split(config.local.value());
+        }
+        if config.remote != Choice::Flow {
+            (t.ip_dst, t.ipv6_dst) = split(config.remote.value());
+        }
+        (t.tp_src, t.tp_dst) = (0, config.dst_port);
+        if config.out_key != Choice::Flow {
+            t.tun_id = config.out_key.value();
+        }
+        t.ip_ttl = match config.ttl {
+            Inherit::Inner if is_ip => {
+                self.mask.nw_ttl = u8::MAX;
+                nw_ttl
+            }
+            Inherit::Inner => tunnel::DEFAULT_TTL,
+            Inherit::Fixed(ttl) => ttl,
+        };
+        t.ip_tos = match config.tos {
+            Inherit::Inner if is_ip => {
+                self.mask.nw_tos |= !ECN;
+                nw_tos & !ECN
+            }
+            Inherit::Inner => 0,
+            Inherit::Fixed(tos) => tos,
+        };
+        if is_ip {
+            self.mask.nw_tos |= ECN;
+            t.ip_tos |= if nw_tos & ECN == ECN_CE { ECN_ECT_0 } else { nw_tos & ECN };
+        }
+        t.flags &= PUBLIC;
+        t.flags |= if config.dont_fragment { DF } else { 0 };
+        t.flags |= if config.out_key != Choice::Unset { KEY } else { 0 };
+        if config.has_checksum(t.ip_dst != 0) {
+            t.flags |= CSUM;
+        }
+        let e = &config.erspan;
+        fix(&mut t.erspan_ver, e.version);
+        fix(&mut t.erspan_idx, e.index);
+        fix(&mut t.erspan_dir, e.direction);
+        fix(&mut t.erspan_hwid, e.hardware);
+        if let Some(mark) = config.egress_mark {
+            self.flow.pkt_mark = mark;
+            self.mask.pkt_mark = u32::MAX;
+        }
+    }
+}
+
+fn fix<T: Copy + Default>(field: &mut T, choice: Choice<T>) {
+    if !matches!(choice, Choice::Flow) {
+        *field = choice.value();
+    }
+}
+
+/// As the two fields of a [`Tunnel`].
+fn split(a: tunnel::Address) -> (u32, [u8; 16]) {
+    match tunnel::as_ipv4(a) {
+        Some(v4) => (v4, [0; 16]),
+        None => (0, a),
+    }
+}
+
+/// The fields that a header of this kind has.
+fn shown(outer: Tunnel, kind: &str) -> Tunnel {
+    let mut t = outer;
+    if kind != "vxlan" {
+        (t.gbp_id, t.gbp_flags) = (0, 0);
+    }
+    if !matches!(kind, "erspan" | "ip6erspan") {
+        (t.erspan_ver, t.erspan_idx, t.erspan_dir, t.erspan_hwid) = (0, 0, 0, 0);
+    }
+    (t.gtpu_flags, t.gtpu_msgtype) = (0, 0);
+    t
+}
