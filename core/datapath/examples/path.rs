@@ -94,7 +94,7 @@ fn udp(n: u32) -> Flow {
 }
 
 fn bed((_, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
-    let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42 });
+    let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42, advise: None });
     let mut worker = datapath.worker(WorkerId(0), 0);
     datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
     datapath.add_port(PortNo(2), vec![Box::new(Sink)]).unwrap();

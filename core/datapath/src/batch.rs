@@ -27,6 +27,8 @@ pub struct Miss {
 pub struct Batch {
     /// The packets.
     pub frames: FrameBatch,
+    /// The sum of their lengths.
+    pub bytes: u64,
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
     /// Metadata of packets that have been through the path before: none, or one for each frame.
@@ -54,6 +56,7 @@ impl Default for Batch {
     fn default() -> Batch {
         Batch {
             frames: Vec::with_capacity(BATCH),
+            bytes: 0,
             common: Meta::default(),
             own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
@@ -82,6 +85,7 @@ impl Batch {
 
     /// Adds a packet that has been through the path before. All of a batch have, or none.
     pub(crate) fn push(&mut self, packet: Packet) {
+        self.bytes += packet.frame.len() as u64;
         self.frames.push(packet.frame);
         self.own.push(packet.meta);
     }

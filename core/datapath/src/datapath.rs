@@ -2,19 +2,24 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Birth, Credits, Flows, Published, credit};
+use crate::flows::{Birth, Credits, Flows, Published, SPARE, credit};
+use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
 use crate::server::UpcallServer;
 use crate::steering::TxQueues;
-use crate::tally::{Event, SharedTally, Tally};
+use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
 use classifier::megaflow::{Key, MegaflowTable};
-use dpif::{DpAction, DpFlow, DpStats, DropReason, FlowOwner, PortStats, Translation, UpcallHandler};
+use dpif::{
+    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Translation,
+    UpcallHandler,
+};
 use flow::Flow;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use flowcache::Choice;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
@@ -31,11 +36,13 @@ pub struct Config {
     pub max_masks: usize,
     /// Random, and new at each start.
     pub seed: u64,
+    /// Told of tables of huge pages before they are used.
+    pub advise: Option<cpu::Advise>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { max_flows: 200_000, max_masks: 64, seed: 0 }
+        Config { max_flows: 200_000, max_masks: 64, seed: 0, advise: None }
     }
 }
 
@@ -57,7 +64,13 @@ pub(crate) struct Shared {
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) vlan_limit: AtomicU8,
-    /// Raised after each change of `ports`, `handler` and `vlan_limit`.
+    /// One packet of so many is shown to the control half; 0: none.
+    pub(crate) shadow_check: AtomicU32,
+    pub(crate) meters: Bank,
+    /// Which flow cache workers use.
+    pub(crate) flow_cache: Snapshot<Choice>,
+    pub(crate) advise: Option<cpu::Advise>,
+    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check` and `flow_cache`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
     flows: Mutex<Flows>,
@@ -94,11 +107,16 @@ impl Shared {
         handler: &dyn UpcallHandler,
         birth: Birth,
     ) -> Option<Published> {
+        let mut credits = Vec::new();
         let mut flows = self.flows();
         if !handler.is_current(translation.version) {
             return None;
         }
-        flows.publish(flow, key, translation, birth, handler.hears_of_flows())
+        flows.make_room(birth.at, &mut credits);
+        let published = flows.publish(flow, key, translation, birth, handler.hears_of_flows());
+        drop(flows);
+        credit(credits);
+        published
     }
 
     pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
@@ -126,13 +144,17 @@ impl Datapath {
     /// An empty datapath.
     pub fn new(config: &Config) -> Arc<Datapath> {
         let seed = config.seed as u32 ^ (config.seed >> 32) as u32;
-        let (table, publisher) = MegaflowTable::new(config.max_flows, config.max_masks, seed);
+        let (table, publisher) = MegaflowTable::new(config.max_flows + SPARE, config.max_masks, seed);
         let shared = Shared {
             table,
             seed: seed.rotate_left(16) ^ 0x9e37_79b9,
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
+            meters: Bank::default(),
+            shadow_check: AtomicU32::new(0),
+            flow_cache: Snapshot::default(),
+            advise: config.advise,
             version: AtomicU64::new(1),
             upcalls: Upcalls::default(),
             flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
@@ -296,7 +318,7 @@ impl Datapath {
     /// Removes a flow; what it had counted.
     pub fn flow_del(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
         self.with_credits(|flows, credits| {
-            *credits = flows.fold(now);
+            flows.fold_one(ufid, now, credits);
             flows.remove(ufid)
         })
     }
@@ -312,7 +334,7 @@ impl Datapath {
     /// One flow, its statistics up to date.
     pub fn flow_get(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
         self.with_credits(|flows, credits| {
-            *credits = flows.fold(now);
+            flows.fold_one(ufid, now, credits);
             flows.get(ufid)
         })
     }
@@ -333,7 +355,8 @@ impl Datapath {
         })
     }
 
-    /// At most this many flows from now on; those that are there stay.
+    /// At most this many flows from now on; those that are there stay. Where there is no room for a new one, one that was
+    /// not used for long goes.
     pub fn set_flow_limit(&self, limit: usize) {
         self.shared.flows().set_limit(limit);
     }
@@ -343,6 +366,32 @@ impl Datapath {
     pub fn set_vlan_limit(&self, limit: u8) {
         self.shared.vlan_limit.store(limit, Ordering::Relaxed);
         self.shared.changed();
+    }
+
+    /// Of packets that megaflows answer, one of so many is shown to the control half from now on; 0: none.
+    pub fn set_shadow_check(&self, every: u32) {
+        if self.shared.shadow_check.swap(every, Ordering::Relaxed) != every {
+            self.shared.changed();
+        }
+    }
+
+    /// Workers use this cache from now on; each begins with an empty one, unless it has that kind already.
+    pub fn set_flow_cache(&self, choice: Choice) {
+        if **self.shared.flow_cache.load() != choice {
+            self.shared.flow_cache.store(Arc::new(choice));
+            self.shared.changed();
+        }
+    }
+
+    /// Which cache workers use.
+    pub fn flow_cache(&self) -> Choice {
+        **self.shared.flow_cache.load()
+    }
+
+    /// The cache of one worker; all zero if the worker is not there, or has not looked yet.
+    pub fn worker_cache(&self, id: WorkerId) -> CacheView {
+        let tallies = lock(&self.shared.tallies);
+        tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.cache()).unwrap_or_default()
     }
 
     /// Number of flows.
@@ -411,5 +460,25 @@ impl Datapath {
     pub fn drops(&self) -> Vec<(DropReason, u64)> {
         let tally = self.tally();
         DropReason::ALL.iter().map(|&r| (r, tally.dropped(r))).filter(|(_, n)| *n != 0).collect()
+    }
+}
+
+impl Meters for Datapath {
+    fn allocate(&self) -> Option<u32> {
+        self.shared.meters.allocate()
+    }
+
+    fn set(&self, id: u32, spec: &MeterSpec, now: Millis) {
+        self.shared.meters.put(id, spec, now);
+        self.shared.changed();
+    }
+
+    fn counts(&self, id: u32) -> MeterCounts {
+        self.shared.meters.counts(id)
+    }
+
+    fn release(&self, id: u32) {
+        self.shared.meters.release(id);
+        self.shared.changed();
     }
 }

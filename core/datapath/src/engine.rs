@@ -1,17 +1,20 @@
 //! What the stages of a worker share: buffers, batch, queues, counters. One thread's own.
 
 use crate::batch::Batch;
+use crate::meter::{FineClock, Meters};
 use crate::packet::Packet;
 use crate::path::group::Groups;
+use crate::path::meter::Scratch;
 use crate::path::park::Parking;
 use crate::path::recent::{Recent, RecentByPort};
+use crate::path::shadow::Shadow;
 use crate::path::transmit::{self, TX_BURST};
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::steering::Taken;
 use crate::tally::Tally;
 use dpif::{DropReason, UpcallHandler};
-use flowcache::Unified;
+use flowcache::{Cache, Choice};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sync::Lane;
@@ -27,7 +30,9 @@ const KEEP_BUFFERS: usize = 2048;
 pub(crate) struct Engine {
     pub(crate) id: WorkerId,
     pub(crate) batch: Batch,
-    pub(crate) cache: Unified,
+    pub(crate) cache: Cache,
+    /// What it was made by.
+    pub(crate) choice: Choice,
     /// What the last packet of each port was found to be.
     pub(crate) recent: RecentByPort,
     /// In its place between batches.
@@ -49,11 +54,16 @@ pub(crate) struct Engine {
     pub(crate) parts: Vec<FrameBatch>,
     /// The present turn.
     pub(crate) now: Millis,
-    /// Ports and control half, as they were when the poll began.
+    /// Ports, control half and meters, as they were when the poll began.
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) metering: Scratch,
+    /// What meters go by.
+    pub(crate) fine: FineClock,
     /// `Meta::vlan_limit` of packets that come in.
     pub(crate) vlan_limit: u8,
+    pub(crate) shadow: Shadow,
     /// Empty lists of packets, whose memory was used before.
     pub(crate) lists: Vec<Vec<Packet>>,
     /// For misses that leave the worker; `None`: it translates all of them.
@@ -68,7 +78,8 @@ impl Engine {
         Engine {
             id,
             batch: Batch::default(),
-            cache: Unified::default(),
+            cache: Cache::default(),
+            choice: Choice::default(),
             recent: [Recent::default(); 64],
             groups: None,
             lane,
@@ -83,7 +94,11 @@ impl Engine {
             now: Millis(0),
             ports: Arc::default(),
             handler: Arc::new(None),
+            meters: Arc::new(Meters::new_sync()),
+            metering: Scratch::default(),
+            fine: FineClock::default(),
             vlan_limit: 0,
+            shadow: Shadow::default(),
             parking: None,
             counter: || Cycles(0),
             lists: Vec::new(),

@@ -15,6 +15,10 @@ use std::sync::Arc;
 use sync::{Lane, LaneCount, Lanes};
 use units::{Millis, Ufid, WorkerId};
 
+mod room;
+
+pub(crate) use room::SPARE;
+
 /// What owners are to be told.
 pub(crate) type Credits = Vec<(Arc<dyn FlowOwner>, FlowStats)>;
 
@@ -79,6 +83,8 @@ pub(crate) struct Flows {
     limit: usize,
     ufid_seed: u64,
     serial: u64,
+    /// Where the search for an unused flow goes on.
+    hand: u32,
 }
 
 impl Flows {
@@ -93,6 +99,7 @@ impl Flows {
             limit: capacity,
             ufid_seed,
             serial: 0,
+            hand: 0,
         }
     }
 
@@ -103,7 +110,7 @@ impl Flows {
 
     /// A lane for a new worker, and its slot.
     pub(crate) fn add_lane(&mut self, worker: WorkerId) -> (usize, Lane) {
-        let (lane, lanes) = Lane::new(self.capacity);
+        let (lane, lanes) = Lane::new(self.capacity + SPARE);
         let slot = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
             self.lanes.push(None);
             self.lanes.len() - 1
@@ -269,6 +276,15 @@ impl Flows {
         }
     }
 
+    /// Brings the totals of one flow up to date.
+    pub(crate) fn fold_one(&mut self, ufid: Ufid, now: Millis, credits: &mut Credits) {
+        if let Some(index) = self.by_ufid.get(&ufid)
+            && let Some(entry) = self.entries.get_mut(index)
+        {
+            fold_entry(&self.lanes, *index, entry, now, credits);
+        }
+    }
+
     /// Brings the totals up to date.
     pub(crate) fn fold(&mut self, now: Millis) -> Credits {
         let mut credits = Vec::new();
@@ -297,6 +313,12 @@ impl Flows {
     /// One flow with its totals.
     pub(crate) fn get(&self, ufid: Ufid) -> Option<DpFlow> {
         let entry = self.entries.get(self.by_ufid.get(&ufid)?)?;
+        Some(show(entry, entry.total, None))
+    }
+
+    /// The flow at an index, if it came of a translation.
+    pub(crate) fn translated(&self, index: u32) -> Option<DpFlow> {
+        let entry = self.entries.get(&index).filter(|e| e.birth.is_some())?;
         Some(show(entry, entry.total, None))
     }
 

@@ -11,19 +11,34 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
     let ip =
         |nw_frag, port| (Flow { in_port: 1, dl_type: 0x0800, nw_frag, ..Flow::ZERO }, kind, vec![out(port)]);
     let arp = (Flow { in_port: 1, dl_type: 0x0806, ..Flow::ZERO }, kind, vec![out(4)]);
-    let mut bed = Bed::new(vec![ip(0, 2), ip(1, 3), arp]);
+    let llc = (Flow { in_port: 1, dl_type: 0x05ff, ..Flow::ZERO }, kind, vec![out(2)]);
+    let mut bed = Bed::new(vec![ip(0, 2), ip(1, 3), arp, llc]);
     let whole = |src, nw_proto| compose(&Flow { nw_proto, ..tcp(src, 80) }, b"whole");
     let plain = [whole(1, 6), whole(2, 17), whole(3, 6), whole(4, 1)];
     let mut fragment = plain[1].clone();
     fragment[20] |= 0x20;
     let arp = compose(&Flow { dl_type: 0x0806, nw_proto: 1, ..Flow::ZERO }, b"");
-    for batch in [vec![0, 1, 2, 3], vec![0, 4, 1, 5, 2], vec![5, 0, 4], vec![3, 2]] {
+    let tagged = [&arp[..12], &[0x81, 0, 0, 5], &arp[12..]].concat();
+    let llc = [0; 60];
+    for batch in [
+        vec![0, 1, 2, 3],
+        vec![0, 4, 1, 5, 2],
+        vec![5, 0, 4],
+        vec![3, 2],
+        vec![5, 5],
+        vec![5, 6, 5],
+        vec![6, 5],
+        vec![5, 7, 0],
+        vec![7, 7],
+    ] {
         let mut expected = [0; 3];
         for which in batch {
             let (bytes, port) = match which {
-                4 => (&fragment, 3),
-                5 => (&arp, 4),
-                _ => (&plain[which], 2),
+                4 => (&fragment[..], 3),
+                5 => (&arp[..], 4),
+                6 => (&tagged[..], 4),
+                7 => (&llc[..], 2),
+                _ => (&plain[which][..], 2),
             };
             bed.rx[0].put(bytes);
             expected[port - 2] += 1;
@@ -33,5 +48,5 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
     }
     bed.datapath.maintain(Millis(bed.now));
     let flags: Vec<u16> = bed.datapath.flow_dump(Millis(bed.now)).iter().map(|f| f.stats.tcp_flags).collect();
-    assert_eq!((flags.len(), flags.contains(&0x10)), (3, true));
+    assert_eq!((flags.len(), flags.contains(&0x10)), (4, true));
 }

@@ -13,6 +13,7 @@
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
 //!             park.rs, tuple.rs, budget.rs  what waits for answers, by flow, and what to do when there is no room
+//!             meter.rs    token buckets, and the bank that numbers them
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
@@ -48,6 +49,7 @@ mod engine;
 mod fair;
 mod flows;
 pub mod layout;
+mod meter;
 pub mod packet;
 pub mod park;
 pub mod path;
@@ -65,7 +67,7 @@ pub mod worker;
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
-pub use crate::tally::{Event, Tally};
+pub use crate::tally::{CacheView, Event, Tally};
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
@@ -74,6 +76,10 @@ mod kind_tests;
 #[cfg(test)]
 mod park_tests;
 #[cfg(test)]
+mod room_tests;
+#[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod undone_tests;

@@ -72,6 +72,8 @@ pub enum Op {
         basis: u32,
     },
     CtClear,
+    /// Some packets may end here. Last, it is followed by a drop of the others.
+    Meter(u32),
     Trunc(u32),
 }
 
@@ -130,8 +132,9 @@ fn compile(actions: &[DpAction], rest: &[DpAction], nesting: usize) -> Program {
             break;
         }
     }
-    ops.truncate(ops.iter().rposition(Op::consumes).map_or(0, |last| last + 1));
-    if ops.is_empty() {
+    let matters = |op: &Op| op.consumes() || matches!(op, Op::Meter(_));
+    ops.truncate(ops.iter().rposition(matters).map_or(0, |last| last + 1));
+    if !ops.last().is_some_and(Op::consumes) {
         ops.push(Op::Drop(DropReason::NoOutput));
     }
     Program::new(ops)
@@ -156,7 +159,7 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         &DpAction::Trunc(max) => Op::Trunc(max),
         &DpAction::Drop(reason) => Op::Drop(reason),
         DpAction::Ct(_) => Op::Drop(DropReason::CtUnsupported),
-        DpAction::Meter(_) => Op::Drop(DropReason::MeterUnsupported),
+        &DpAction::Meter(id) => Op::Meter(id),
         DpAction::TunnelPush(_) | DpAction::TunnelPop(_) => Op::Drop(DropReason::TunnelUnsupported),
         DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
         // The caller compiles branches, which need what follows them.
@@ -179,6 +182,8 @@ mod tests {
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
+        let metered = Program::compile(&[OUT, DpAction::Meter(3), DpAction::PopVlan]);
+        assert_eq!(metered.ops, [Op::Output(1), Op::Meter(3), Op::Drop(DropReason::NoOutput)]);
     }
 
     #[test]

@@ -1,25 +1,53 @@
 //! An rx queue as workers pass it on: the device's object, and what was counted of it, which goes along.
 
-use crate::port::RxQueue;
+use crate::port::{RX_BURST, RxQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Cycles, PortNo, QueueId};
 
-/// Cycles that a queue's packets took, ever. Written by the one worker that has the queue, read by all.
+/// What a queue brought and what that took, ever. Written by the one worker that has the queue, read by all.
 #[derive(Debug, Default)]
 pub struct RxqLoad {
     cycles: AtomicU64,
+    packets: AtomicU64,
+    bursts: AtomicU64,
+    full: AtomicU64,
+}
+
+/// Adds where there is one writer: no read-modify-write is needed.
+#[inline]
+fn add(sum: &AtomicU64, n: u64) {
+    sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl RxqLoad {
+    /// So many packets came at once, which took so many cycles up to their sending.
     #[inline]
-    pub(crate) fn add(&self, cycles: Cycles) {
-        // There is one writer: no read-modify-write is needed.
-        let sum = self.cycles.load(Ordering::Relaxed).wrapping_add(cycles.0);
-        self.cycles.store(sum, Ordering::Relaxed);
+    pub(crate) fn burst(&self, packets: u64, cycles: Cycles) {
+        self.add(cycles);
+        add(&self.packets, packets);
+        add(&self.bursts, 1);
+        if packets >= RX_BURST as u64 {
+            add(&self.full, 1);
+        }
     }
 
-    /// The sum.
+    #[inline]
+    pub(crate) fn add(&self, cycles: Cycles) {
+        add(&self.cycles, cycles.0);
+    }
+
+    /// Packets.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+
+    /// Turns that brought packets, and those of them that brought as many as one can.
+    pub fn bursts(&self) -> (u64, u64) {
+        (self.bursts.load(Ordering::Relaxed), self.full.load(Ordering::Relaxed))
+    }
+
+    /// Cycles.
     pub fn cycles(&self) -> Cycles {
         Cycles(self.cycles.load(Ordering::Relaxed))
     }

@@ -27,6 +27,8 @@ pub enum Event {
     Recirculated,
     /// Passes that the cache answered.
     CacheHit,
+    /// Those of them that the smaller cache in front answered, of caches that have one.
+    FrontHit,
     /// Passes that the megaflow table answered.
     MegaflowHit,
     /// Subtables visited for those.
@@ -143,6 +145,20 @@ impl Tally {
 pub struct SharedTally {
     events: [AtomicU64; EVENTS],
     drops: [AtomicU64; DropReason::COUNT],
+    cache: [AtomicU64; 4],
+}
+
+/// The flow cache of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheView {
+    /// How many entries it has room for.
+    pub entries: u64,
+    /// Its memory.
+    pub bytes: u64,
+    /// The address of its largest table.
+    pub address: u64,
+    /// The bytes of that.
+    pub table: u64,
 }
 
 impl Default for SharedTally {
@@ -150,6 +166,7 @@ impl Default for SharedTally {
         SharedTally {
             events: [const { AtomicU64::new(0) }; EVENTS],
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
+            cache: [const { AtomicU64::new(0) }; 4],
         }
     }
 }
@@ -159,6 +176,21 @@ impl SharedTally {
     pub fn store(&self, tally: &Tally) {
         self.events.iter().zip(tally.events).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
         self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+    }
+
+    /// Publishes what is to be known of the worker's cache.
+    pub(crate) fn store_cache(&self, view: CacheView) {
+        let CacheView { entries, bytes, address, table } = view;
+        self.cache
+            .iter()
+            .zip([entries, bytes, address, table])
+            .for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+    }
+
+    /// The worker's cache, as it was published last.
+    pub fn cache(&self) -> CacheView {
+        let [entries, bytes, address, table] = std::array::from_fn(|i| self.cache[i].load(Ordering::Relaxed));
+        CacheView { entries, bytes, address, table }
     }
 
     /// A copy.

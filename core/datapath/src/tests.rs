@@ -9,6 +9,7 @@ use classifier::megaflow::convert::line_of;
 use dpif::*;
 use flow::compose::compose;
 use flow::{Flow, Mac, Vlan};
+use flowcache::{Choice, Kind};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +65,7 @@ pub(crate) struct Control {
     pub(crate) rules: Mutex<Vec<Rule>>,
     pub(crate) version: AtomicU64,
     pub(crate) credited: Arc<Credited>,
-    delivered: Mutex<Vec<(Vec<u8>, Flow)>>,
+    pub(crate) delivered: Mutex<Vec<(Vec<u8>, Flow)>>,
 }
 
 #[derive(Default)]
@@ -125,7 +126,7 @@ pub(crate) struct Bed {
 impl Bed {
     /// Four ports, 1 to 4.
     pub(crate) fn new(rules: Vec<Rule>) -> Bed {
-        let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42 });
+        let datapath = Datapath::new(&Config { max_flows: 5000, max_masks: 8, seed: 42, advise: None });
         let control = Arc::new(Control { rules: Mutex::new(rules), ..Control::default() });
         datapath.set_handler(control.clone());
         let mut worker = datapath.worker(WorkerId(0), 0);
@@ -508,11 +509,13 @@ proptest! {
         prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
     }
 
-    /// Whatever the rules and the order of the packets, each packet leaves by the port that a scan of the rules says.
+    /// Whatever the rules, the caches and the order of the packets, each packet leaves by the port that a scan of the
+    /// rules says.
     #[test]
     fn as_a_scan_of_the_rules(
         rules in prop::collection::vec((any_flow(), any_mask(), 2..5u32), 0..12),
         flows in prop::collection::vec(any_flow(), 1..80),
+        (_, kind) in prop::sample::select(&Kind::ALL[..]),
     ) {
         let rules: Vec<Rule> = rules.into_iter().map(|(k, m, port)| {
             let key = flow::extract::extract_from(&compose(&k, b"data"), 0);
@@ -520,6 +523,9 @@ proptest! {
         }).collect();
         let mut bed = Bed::new(rules);
         for round in 0..3 {
+            if round == 1 {
+                bed.datapath.set_flow_cache(Choice { kind, emc_insert_inv_prob: 1, smc: true });
+            }
             let mut expected: [Vec<Vec<u8>>; 5] = Default::default();
             for f in &flows {
                 let bytes = compose(f, b"data");

@@ -18,12 +18,12 @@ use crate::port::RxQueue;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::rxq::Rxq;
-use crate::tally::{Event, SharedTally, Tally};
+use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
 use flow::Flow;
-use flowcache::FlowCache;
+use flowcache::Cache;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sync::Reader;
@@ -51,7 +51,7 @@ pub struct Worker {
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, id: WorkerId, tx_queue: usize, seed: u64) -> Worker {
         let (lane_slot, lane) = shared.flows().add_lane(id);
-        Worker {
+        let worker = Worker {
             reader: shared.table.reader(),
             contexts: shared.table.contexts(),
             engine: Engine::new(id, lane, tx_queue, seed),
@@ -62,7 +62,9 @@ impl Worker {
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
             shared,
-        }
+        };
+        worker.show_cache();
+        worker
     }
 
     /// Who it is.
@@ -104,6 +106,11 @@ impl Worker {
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
+    /// So many cycles of the counter that `poll_with` reads make a millisecond: meters know the time to a microsecond.
+    pub fn set_tick(&mut self, cycles_per_ms: u64) {
+        self.engine.fine.per_ms = cycles_per_ms;
+    }
+
     /// Nothing that this port's queues brought is parked afterwards: it is translated here and now, and sent. To be
     /// called between turns, before one of them is handed over.
     pub fn settle(&mut self, port: PortNo, now: Millis) {
@@ -136,6 +143,7 @@ impl Worker {
     pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
         let start = counter();
+        self.engine.fine.turn(now, start);
         if let Some((before, busy)) = self.last {
             let event = if busy { Event::BusyCycles } else { Event::IdleCycles };
             let passed = (start - before).0;
@@ -159,7 +167,7 @@ impl Worker {
                 run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
                 drop(guard);
                 let end = counter();
-                q.load.add(end - at);
+                q.load.burst(q.in_turn, end - at);
                 at = end;
             } else {
                 at = counter();
@@ -172,7 +180,8 @@ impl Worker {
         }
         self.engine.tally.add(Event::Iterations, 1);
         if self.engine.tally.get(Event::Iterations).is_multiple_of(CACHE_CHECK) {
-            self.engine.cache.maintain();
+            self.engine.cache.maintain(now);
+            self.show_cache();
         }
         let busy = packets != 0 || answered;
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
@@ -184,6 +193,16 @@ impl Worker {
     /// The most packets that a queue brought in the last turn.
     pub fn most_in_turn(&self) -> u64 {
         self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0)
+    }
+
+    /// Packets that the last turn brought.
+    pub fn packets_in_turn(&self) -> u64 {
+        self.rxqs.iter().map(|q| q.in_turn).sum()
+    }
+
+    /// Asks all devices to tell when frames come (`on`), or no more. False: not all can.
+    pub fn arm(&mut self, on: bool) -> bool {
+        self.rxqs.iter_mut().fold(true, |all, q| q.queue.arm(on) && all)
     }
 
     /// What each queue brought in the last turn, of those that brought anything: packets, and how many more of a guest
@@ -241,7 +260,26 @@ impl Worker {
         self.seen = version;
         self.engine.ports = self.shared.ports.load_full();
         self.engine.handler = self.shared.handler.load_full();
+        self.engine.meters = self.shared.meters.load();
         self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
+        self.engine.shadow.set(self.shared.shadow_check.load(Ordering::Relaxed));
+        let choice = *self.shared.flow_cache.load_full();
+        if choice != self.engine.choice {
+            self.engine.choice = choice;
+            self.engine.cache = Cache::new(&choice, self.shared.advise);
+            self.show_cache();
+        }
+    }
+
+    fn show_cache(&self) {
+        let cache = &self.engine.cache;
+        let (address, table) = cache.place();
+        self.published.store_cache(CacheView {
+            entries: cache.capacity() as u64,
+            bytes: cache.bytes() as u64,
+            address: address as u64,
+            table: table as u64,
+        });
     }
 
     /// Lets go of ports and control half until the next turn. To be called between turns: by a worker that is going to

@@ -46,14 +46,11 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     }
 
     fn publish(&self, in_port: u32, subtables: Vec<Arc<Subtable>>) {
-        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
-        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind());
         let mut all = Vec::clone(&self.contexts.load());
         if all.len() <= in_port as usize {
             all.resize(in_port as usize + 1, None);
         }
-        all[in_port as usize] =
-            (!subtables.is_empty()).then(|| Arc::new(Context { subtables, depth, by_kind }));
+        all[in_port as usize] = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables)));
         self.contexts.store(Arc::new(all));
     }
 
@@ -61,8 +58,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     /// has as many masks as it may have.
     pub fn bounded_mask(&self, in_port: u32, mask: KeyMask) -> KeyMask {
         let Some(context) = self.context(in_port) else { return mask };
-        let known = context.subtables.iter().any(|t| *t.mask() == mask);
-        if known || context.subtables.len() < self.max_masks {
+        let known = context.subtables().iter().any(|t| *t.mask() == mask);
+        if known || context.subtables().len() < self.max_masks {
             return mask;
         }
         KeyMask::exact(!mask.ext.is_empty())
@@ -74,9 +71,11 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
             return Found::Full;
         }
         let context = self.context(in_port);
-        let known = context.as_ref().and_then(|c| c.subtables.iter().find(|t| t.mask() == mask).cloned());
+        let known = context.as_ref().and_then(|c| c.subtables().iter().find(|t| t.mask() == mask).cloned());
         let is_new = known.is_none();
-        let table = known.unwrap_or_else(|| Arc::new(Subtable::new(mask.clone(), self.seed)));
+        let table = known.unwrap_or_else(|| {
+            Arc::new(Subtable::new(mask.clone(), self.seed, free_number(context.as_deref())))
+        });
         let hash = mask.hash(&key.line, &key.ext, self.seed);
         let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, Depth::Wide));
         if let Some(index) = table.find(hash, same) {
@@ -92,7 +91,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         let Ok(index) = self.arena.insert(record) else { return Found::Full };
         table.insert(hash, index);
         if is_new {
-            let mut subtables = context.map(|c| c.subtables.clone()).unwrap_or_default();
+            let mut subtables = context.map(|c| c.subtables().to_vec()).unwrap_or_default();
             subtables.push(table);
             self.publish(in_port, subtables);
         }
@@ -101,7 +100,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
 
     /// A live megaflow that a packet of this fully parsed key belongs to.
     pub fn find(&self, in_port: u32, key: &Key) -> Option<u32> {
-        self.context(in_port)?.subtables.iter().find_map(|t| {
+        self.context(in_port)?.subtables().iter().find_map(|t| {
             let hash = t.mask().hash(&key.line, &key.ext, t.seed());
             t.find(hash, |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, key.depth)))
         })
@@ -117,7 +116,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         let Some((in_port, table, hash)) = self.locate(index) else { return false };
         table.remove(hash, index);
         if table.is_empty() {
-            let rest = self.context(in_port).map(|c| c.subtables.clone()).unwrap_or_default();
+            let rest = self.context(in_port).map(|c| c.subtables().to_vec()).unwrap_or_default();
             self.publish(in_port, rest.into_iter().filter(|t| !Arc::ptr_eq(t, &table)).collect());
         }
         self.arena.remove(index)
@@ -148,7 +147,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
                 && a.len() == b.len()
                 && a.iter().zip(b.iter()).all(|(a, b)| (a.at, a.mask) == (b.at, b.mask))
         };
-        let table = context.subtables.iter().find(same_mask)?;
+        let table = context.subtables().iter().find(same_mask)?;
         let mut ext = [0; super::EXT_WORDS];
         for w in &record.ext {
             ext[usize::from(w.at) % super::EXT_WORDS] = w.value;
@@ -165,19 +164,25 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     pub fn rank(&mut self) {
         let all = self.contexts.load_full();
         for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {
-            let hits: Vec<u64> = context.subtables.iter().map(|t| t.hits()).collect();
+            let hits: Vec<u64> = context.subtables().iter().map(|t| t.hits()).collect();
             if !hits.is_sorted_by(|a, b| a >= b) {
                 let mut order: Vec<usize> = (0..hits.len()).collect();
                 order.sort_by_key(|&i| std::cmp::Reverse(hits[i]));
-                let sorted = order.into_iter().map(|i| Arc::clone(&context.subtables[i])).collect();
+                let sorted = order.into_iter().map(|i| Arc::clone(&context.subtables()[i])).collect();
                 self.publish(port as u32, sorted);
             }
-            context.subtables.iter().for_each(|t| t.age_hits());
+            context.subtables().iter().for_each(|t| t.age_hits());
         }
     }
 
     /// How many masks the contexts have, summed.
     pub fn mask_count(&self) -> usize {
-        self.contexts.load().iter().flatten().map(|c| c.subtables.len()).sum()
+        self.contexts.load().iter().flatten().map(|c| c.subtables().len()).sum()
     }
+}
+
+/// The least number that no subtable of the port has.
+fn free_number(context: Option<&Context>) -> u16 {
+    let taken: Vec<u16> = context.map_or(&[][..], Context::subtables).iter().map(|t| t.number()).collect();
+    (0..u16::MAX).find(|n| !taken.contains(n)).unwrap_or(u16::MAX - 1)
 }

@@ -18,6 +18,7 @@ pub struct Subtable {
     mask: KeyMask,
     depth: Depth,
     seed: u32,
+    number: u16,
     slots: Snapshot<Box<[AtomicU64]>>,
     live: AtomicUsize,
     used: AtomicUsize,
@@ -29,12 +30,13 @@ fn empty_slots(n: usize) -> Arc<Box<[AtomicU64]>> {
 }
 
 impl Subtable {
-    pub(super) fn new(mask: KeyMask, seed: u32) -> Subtable {
+    pub(super) fn new(mask: KeyMask, seed: u32, number: u16) -> Subtable {
         let depth = mask.depth();
         Subtable {
             mask,
             depth,
             seed,
+            number,
             slots: Snapshot::new(empty_slots(MIN_SLOTS)),
             live: AtomicUsize::new(0),
             used: AtomicUsize::new(0),
@@ -50,6 +52,11 @@ impl Subtable {
     /// How deep a packet must be parsed to be looked up here.
     pub fn depth(&self) -> Depth {
         self.depth
+    }
+
+    /// Its number among the subtables of its port, as long as it lives.
+    pub fn number(&self) -> u16 {
+        self.number
     }
 
     /// Seed of the hash.

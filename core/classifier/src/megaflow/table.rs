@@ -42,12 +42,25 @@ impl<P> Megaflow<P> {
 /// The megaflows of one ingress port.
 #[derive(Default)]
 pub struct Context {
-    pub(super) subtables: Vec<Arc<Subtable>>,
-    pub(super) depth: Depth,
-    pub(super) by_kind: bool,
+    subtables: Vec<Arc<Subtable>>,
+    depth: Depth,
+    by_kind: bool,
+    /// The place of each subtable by its number.
+    places: Vec<u16>,
 }
 
 impl Context {
+    pub(super) fn new(subtables: Vec<Arc<Subtable>>) -> Context {
+        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
+        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind());
+        let numbers = subtables.iter().map(|t| usize::from(t.number()) + 1).max().unwrap_or(0);
+        let mut places = vec![u16::MAX; numbers];
+        for (place, table) in subtables.iter().enumerate() {
+            places[usize::from(table.number())] = place as u16;
+        }
+        Context { subtables, depth, by_kind, places }
+    }
+
     /// How deep packets of this port must be parsed.
     pub fn depth(&self) -> Depth {
         self.depth
@@ -62,6 +75,20 @@ impl Context {
     /// The subtables, the one with most hits first.
     pub fn subtables(&self) -> &[Arc<Subtable>] {
         &self.subtables
+    }
+
+    /// The megaflow of a packet, if it is in the subtable of this number.
+    #[inline]
+    pub fn lookup_in<P>(
+        &self,
+        number: u16,
+        guard: &Guard<'_, Megaflow<P>>,
+        (line, ext, depth): (&Line, &Ext, Depth),
+    ) -> Option<u32> {
+        let place = *self.places.get(usize::from(number))?;
+        let table = self.subtables.get(usize::from(place))?;
+        let hash = table.mask().hash(line, ext, table.seed());
+        table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, ext, depth)))
     }
 
     /// All megaflows share one mask: a cache in front would be as long a way.
@@ -84,14 +111,15 @@ impl Context {
         (None, visited)
     }
 
-    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found. All were
-    /// parsed to `depth`. Returns how many subtables were visited, summed over the packets *found*.
+    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found, and `found` is
+    /// told of the packet, the megaflow and its subtable. All packets were parsed to `depth`. Returns how many subtables
+    /// were visited, summed over the packets *found*.
     pub fn lookup_batch<P>(
         &self,
         guard: &Guard<'_, Megaflow<P>>,
         (lines, exts, depth): (&[Line], &[Ext], Depth),
         pending: &mut u64,
-        found: &mut [u32],
+        mut found: impl FnMut(usize, u32, &Subtable),
     ) -> u64 {
         const NO_EXT: Ext = [0; super::EXT_WORDS];
         let (mut visits, mut visited) = (0, 0);
@@ -115,7 +143,7 @@ impl Context {
                 let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
                 let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], ext, depth));
                 if let Some(index) = view.find(mask.hash_ext(hash, ext), verify) {
-                    found[i] = index;
+                    found(i, index, table);
                     *pending &= !(1 << i);
                 }
             }

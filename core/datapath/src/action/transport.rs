@@ -39,7 +39,8 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
     if layout.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
-    let unfinished = p.frame.offload().csum.is_some();
+    // That of a packet inside of this one does not count: it covers nothing that changes here.
+    let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == layout.l4);
     if unfinished && !in_pseudo_header {
         return;
     }

@@ -3,6 +3,7 @@
 //! An operation that ends a packet's way (output, userspace, recirculation, clone, sample) takes the packet itself if
 //! it is the last of the program, and a copy otherwise.
 
+use super::meter;
 use crate::action::{ether, hash, mpls, set_field, vlan};
 use crate::engine::Engine;
 use crate::packet::Packet;
@@ -45,6 +46,7 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
                     rare.ct_label = [0; 2];
                 }
             }),
+            &Op::Meter(id) => meter::run(engine, id, group),
             &Op::Trunc(max) => group.iter_mut().for_each(|p| p.meta.trunc = max),
         }
     }
@@ -174,7 +176,7 @@ fn branch(
 fn split(engine: &mut Engine, max: usize, longer: &Program, rest: &Program, group: &mut Vec<Packet>) {
     let (mut long, mut short) = (engine.list(), engine.list());
     for p in group.drain(..) {
-        if p.frame.len() > max { long.push(p) } else { short.push(p) }
+        if longest(&p) > max { long.push(p) } else { short.push(p) }
     }
     for (program, mut side) in [(longer, long), (rest, short)] {
         if !side.is_empty() {
@@ -182,6 +184,11 @@ fn split(engine: &mut Engine, max: usize, longer: &Program, rest: &Program, grou
         }
         engine.give_back(side);
     }
+}
+
+/// The longest packet that comes of it.
+fn longest(p: &Packet) -> usize {
+    if p.frame.is_undone() { p.frame.offload().longest(p.frame.bytes()) } else { p.frame.len() }
 }
 
 /// An operation that may lack room in front of a packet, which is then dropped.

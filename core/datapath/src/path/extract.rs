@@ -27,11 +27,13 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
         return;
     }
     batch.frames.iter().take(AHEAD).for_each(prefetch);
-    if by_kind && depth >= Depth::L3 && batch.own.is_empty() && one_kind(batch) {
+    if by_kind && depth >= Depth::L3 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
         let (base, tags) = (metadata(&batch.common), batch.common.tags());
         fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
-        batch.alike = true;
-        return;
+        if one_kind(batch) {
+            batch.alike = true;
+            return;
+        }
     }
     match depth {
         Depth::Wide => {
@@ -53,8 +55,18 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     }
 }
 
-/// All packets are of the kind that most are (see [`Plain`]); then their TCP flags are filled.
+/// All packets are of the kind of the first, whose line is filled; then their TCP flags are filled. `false`: they are
+/// not, or it would take longer to find out than to parse them.
 fn one_kind(batch: &mut Batch) -> bool {
+    match batch.lines[0][1] as u16 {
+        ethertype::IPV4 => all_plain(batch),
+        ethertype::IPV6 => false,
+        _ => all_of_one_type(batch),
+    }
+}
+
+/// All are of the kind that most are (see [`Plain`]).
+fn all_plain(batch: &mut Batch) -> bool {
     let frames = batch.frames.iter().take(BATCH).zip(&mut batch.tcp_flags).enumerate();
     for (i, (frame, tcp_flags)) in frames {
         batch.frames.get(i + AHEAD).into_iter().for_each(prefetch);
@@ -66,6 +78,28 @@ fn one_kind(batch: &mut Batch) -> bool {
     }
     true
 }
+
+/// All have no VLAN tag and the Ethernet type or LLC header of the first, which is not that of IP.
+fn all_of_one_type(batch: &mut Batch) -> bool {
+    let Some(first) = batch.frames[0].bytes().get(TYPE) else { return false };
+    let type_field = u16::from_be_bytes([first[0], first[1]]);
+    if ethertype::is_vlan(type_field) {
+        return false;
+    }
+    let same = if type_field >= ethertype::MIN { 2 } else { TYPE.len() };
+    let rest = batch.frames.iter().enumerate().skip(1);
+    for (i, frame) in rest {
+        batch.frames.get(i + AHEAD).into_iter().for_each(prefetch);
+        if frame.bytes().get(TYPE).is_none_or(|t| t[..same] != first[..same]) {
+            return false;
+        }
+    }
+    batch.tcp_flags.fill(0);
+    true
+}
+
+/// The Ethernet type, or the length and what says the type then: LLC and SNAP headers.
+const TYPE: std::ops::Range<usize> = 12..22;
 
 fn prefetch(frame: &Frame) {
     if let Some(first) = frame.bytes().first() {

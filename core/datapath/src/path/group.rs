@@ -126,9 +126,9 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         && first != NONE
         && let Some(megaflow) = guard.get(first)
     {
-        let bytes = batch.frames.iter().map(|f| f.len() as u64).sum();
+        debug_assert_eq!(batch.bytes, batch.frames.iter().map(|f| f.len() as u64).sum::<u64>());
         let tcp_flags = batch.tcp_flags[..n].iter().fold(0, |a, b| a | b);
-        engine.lane.count(first, n as u32, bytes, now.0 as u32, tcp_flags);
+        engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
         recent::remember(engine, first);
         whole(engine, &megaflow.payload);
     } else {
@@ -137,6 +137,7 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         engine.groups = Some(groups);
     }
     engine.batch.own.clear();
+    engine.batch.bytes = 0;
 }
 
 /// All packets of the batch go through one program.

@@ -6,9 +6,11 @@ pub mod classify;
 pub mod execute;
 pub mod extract;
 pub mod group;
+pub(crate) mod meter;
 pub(crate) mod park;
 pub mod receive;
 pub mod recent;
+pub(crate) mod shadow;
 pub mod transmit;
 pub mod upcall;
 
@@ -47,16 +49,18 @@ pub(crate) fn run(
     if let Some(context) = context {
         recent::stage(context, guard, engine, &mut pending);
         if pending != 0 {
-            if !context.is_single() {
-                cache::stage(guard, engine, shared.seed, &mut pending);
-                cached = !pending;
+            if context.is_single() {
+                let Engine { batch, tally, .. } = &mut *engine;
+                classify::stage(context, guard, (batch, tally), &mut pending, |_, _, _| ());
+            } else {
+                cached = cache::stage(context, guard, engine, shared.seed, &mut pending);
             }
-            classify::stage(context, guard, engine, &mut pending);
         }
     }
     if pending != 0 {
         park::hold_back(engine, shared.seed, cached, &mut pending);
     }
+    shadow::stage(shared, engine);
     group::stage(guard, engine, pending, now);
     upcall::stage(shared, guard, engine, now);
 }

@@ -172,6 +172,7 @@ fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: 
             engine.batch.own.extend(meta);
         }
     }
+    engine.batch.bytes = engine.batch.frames.iter().map(|f| f.len() as u64).sum();
 }
 
 /// Adds a packet to a flow that waits.

@@ -23,6 +23,7 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
         bytes += frame.len() as u64;
         shortest = shortest.min(frame.len());
     }
+    engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
     engine.tally.drop(DropReason::RxInvalidPacket, lost);
     if shortest < SHORTEST {
@@ -42,6 +43,7 @@ fn drop_short(engine: &mut Engine) {
     let Engine { batch, pool, tally, .. } = engine;
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
         tally.drop(DropReason::RxInvalidPacket, 1);
+        batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }
 }

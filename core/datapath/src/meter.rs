@@ -1,0 +1,301 @@
+//! Meters: token buckets, and the bank that numbers them.
+//!
+//! A bucket holds millionths of a packet, or thousandths of a bit: so much of them flows in per microsecond as the rate
+//! is packets, or kilobits, per second. Nothing is rounded, whatever the sizes of packets.
+//!
+//! **Any worker may run any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by one exchange
+//! if there are enough. Who moves a meter's clock forward pours in what has flowed since.
+//! Sources: OpenFlow 1.3.5 §5.7; which band fires is as in Open vSwitch: of those exceeded the one with the highest rate.
+
+use dpif::meter::{Band, Count, MAX_METERS, MeterCounts, MeterSpec};
+use rpds::HashTrieMapSync;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use sync::Snapshot;
+use units::{Cycles, Micros, Millis};
+
+/// No band.
+pub(crate) const NO_BAND: u8 = u8::MAX;
+/// Tokens of a packet, and of a byte.
+const PACKET: u64 = 1_000_000;
+const BYTE: u64 = 8_000;
+/// Tokens of one unit of a burst: a packet, or a kilobit.
+const BURST: u64 = 1_000_000;
+
+/// Packets and bytes.
+#[derive(Debug, Default)]
+struct Counter {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    fn add(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    fn get(&self) -> Count {
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+}
+
+/// A band and its tokens.
+#[derive(Debug)]
+struct Bucket {
+    band: Band,
+    tokens: AtomicU64,
+    met: Counter,
+}
+
+impl Bucket {
+    fn new(band: Band) -> Bucket {
+        let full = u64::from(band.burst) * BURST;
+        Bucket { band, tokens: AtomicU64::new(full), met: Counter::default() }
+    }
+
+    fn pour(&self, passed: Micros) {
+        let full = u64::from(self.band.burst) * BURST;
+        // More than fills it is not worth multiplying.
+        let enough = full / u64::from(self.band.rate.max(1)) + 1;
+        let more = passed.0.min(enough) * u64::from(self.band.rate);
+        let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some((t + more).min(full)));
+    }
+
+    fn take(&self, cost: u64) -> bool {
+        self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
+    }
+}
+
+/// One meter.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    packets: bool,
+    clock: AtomicU64,
+    total: Counter,
+    buckets: Box<[Bucket]>,
+}
+
+impl Meter {
+    fn new(spec: &MeterSpec, now: Micros) -> Meter {
+        Meter {
+            packets: spec.packets,
+            clock: AtomicU64::new(now.0),
+            total: Counter::default(),
+            buckets: spec.bands.iter().copied().map(Bucket::new).collect(),
+        }
+    }
+
+    fn cost(&self, len: u32) -> u64 {
+        if self.packets { PACKET } else { u64::from(len) * BYTE }
+    }
+
+    /// Packets of these lengths come, all at once. False: none exceeds any band. Else `verdicts` says of each which band
+    /// fires, or [`NO_BAND`].
+    pub(crate) fn judge(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
+        let before = self.clock.fetch_max(now.0, Relaxed);
+        if before < now.0 {
+            self.buckets.iter().for_each(|b| b.pour(Micros(now.0 - before)));
+        }
+        self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
+        let cost = lens.iter().map(|l| self.cost(*l)).sum();
+        verdicts.clear();
+        for (i, bucket) in self.buckets.iter().enumerate() {
+            if bucket.take(cost) {
+                continue;
+            }
+            verdicts.resize(lens.len(), NO_BAND);
+            for (len, verdict) in lens.iter().zip(verdicts.iter_mut()) {
+                if !bucket.take(self.cost(*len)) && bucket.band.rate > self.rate_of(*verdict) {
+                    *verdict = i as u8;
+                }
+            }
+        }
+        for (len, verdict) in lens.iter().zip(verdicts.iter()) {
+            if let Some(bucket) = self.buckets.get(usize::from(*verdict)) {
+                bucket.met.add(1, u64::from(*len));
+            }
+        }
+        verdicts.iter().any(|v| *v != NO_BAND)
+    }
+
+    /// What a band does with the packets that exceed it: see [`Band::remark`].
+    pub(crate) fn remark(&self, band: u8) -> Option<u8> {
+        self.buckets.get(usize::from(band))?.band.remark
+    }
+
+    fn rate_of(&self, band: u8) -> u32 {
+        self.buckets.get(usize::from(band)).map_or(0, |b| b.band.rate)
+    }
+
+    fn counts(&self) -> MeterCounts {
+        MeterCounts { total: self.total.get(), bands: self.buckets.iter().map(|b| b.met.get()).collect() }
+    }
+}
+
+/// The meters of a datapath as workers see them.
+pub(crate) type Meters = HashTrieMapSync<u32, Arc<Meter>>;
+
+/// See the module.
+pub(crate) struct Bank {
+    set: Snapshot<Meters>,
+    numbers: Mutex<Numbers>,
+}
+
+/// Which numbers are free: those given back, and all from `next` on.
+#[derive(Default)]
+struct Numbers {
+    returned: BTreeSet<u32>,
+    next: u32,
+}
+
+impl Default for Bank {
+    fn default() -> Bank {
+        Bank { set: Snapshot::from_pointee(Meters::new_sync()), numbers: Mutex::default() }
+    }
+}
+
+impl Bank {
+    pub(crate) fn load(&self) -> Arc<Meters> {
+        self.set.load_full()
+    }
+
+    pub(crate) fn allocate(&self) -> Option<u32> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = numbers.returned.pop_first() {
+            return Some(id);
+        }
+        let id = numbers.next;
+        (id < MAX_METERS).then(|| numbers.next += 1).map(|()| id)
+    }
+
+    pub(crate) fn put(&self, id: u32, spec: &MeterSpec, now: Millis) {
+        let _one_at_a_time = self.numbers.lock();
+        let meter = Arc::new(Meter::new(spec, micros(now)));
+        self.set.store(Arc::new(self.set.load().insert(id, meter)));
+    }
+
+    pub(crate) fn release(&self, id: u32) {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set.store(Arc::new(self.set.load().remove(&id)));
+        numbers.returned.insert(id);
+    }
+
+    pub(crate) fn counts(&self, id: u32) -> MeterCounts {
+        self.set.load().get(&id).map(|m| m.counts()).unwrap_or_default()
+    }
+}
+
+/// The same instant.
+fn micros(now: Millis) -> Micros {
+    Micros(now.0.saturating_mul(1000))
+}
+
+/// The time to a microsecond: so many cycles after a millisecond began. Buckets that hold less than flows in during a
+/// millisecond need it.
+#[derive(Debug, Default)]
+pub(crate) struct FineClock {
+    /// Cycles in a millisecond; 0: not known, and no time passes within one.
+    pub(crate) per_ms: u64,
+    now: Millis,
+    began: Cycles,
+    at: Cycles,
+}
+
+impl FineClock {
+    /// A turn begins.
+    #[inline]
+    pub(crate) fn turn(&mut self, now: Millis, at: Cycles) {
+        if self.now != now {
+            (self.now, self.began) = (now, at);
+        }
+        self.at = at;
+    }
+
+    /// The time of the present turn, which began in this millisecond. It never goes back.
+    pub(crate) fn read(&self, now: Millis) -> Micros {
+        let passed = (self.at - self.began).0.saturating_mul(1000).checked_div(self.per_ms).unwrap_or(0);
+        Micros(micros(now).0 + if now == self.now { passed.min(999) } else { 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter(packets: bool, bands: &[(u32, u32)]) -> Meter {
+        let bands = bands.iter().map(|&(rate, burst)| Band { rate, burst, remark: None }).collect();
+        Meter::new(&MeterSpec { packets, bands }, Micros(0))
+    }
+
+    /// How many of these packets pass.
+    fn pass(meter: &Meter, lens: &[u32], now: u64) -> usize {
+        let mut verdicts = Vec::new();
+        let exceeded = meter.judge(lens, Micros(now), &mut verdicts);
+        if exceeded { verdicts.iter().filter(|v| **v == NO_BAND).count() } else { lens.len() }
+    }
+
+    #[test]
+    fn a_rate_holds_for_every_size_of_packet() {
+        for len in [58, 60, 64, 100, 333, 1500, 9000, 65_000] {
+            let meter = meter(false, &[(10_000, 1000)]);
+            let second: usize = (0..10_000_000 / 500).map(|i| pass(&meter, &[len; 32], i * 500)).sum();
+            // Ten seconds at 10 Mbit/s and the burst.
+            let expected = 101_000_000.0 / (f64::from(len) * 8.0);
+            let error = (second as f64 - expected).abs() / expected;
+            assert!(error < 0.02, "{len}: {second} packets, {expected} expected");
+        }
+    }
+
+    #[test]
+    fn what_comes_in_odd_intervals_is_not_rounded() {
+        let meter = meter(true, &[(3, 1)]);
+        let passed: usize = (0..30_000).map(|i| pass(&meter, &[60], i * 1111)).sum();
+        assert!((99..=101).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn the_exceeded_band_with_the_highest_rate_fires() {
+        let meter = meter(true, &[(1, 1), (5, 5), (3, 3)]);
+        assert_eq!(pass(&meter, &[100; 10], 0), 1);
+        let bands: Vec<u64> = meter.counts().bands.iter().map(|c| c.0).collect();
+        assert_eq!((bands, meter.counts().total), (vec![2, 5, 2], (10, 1000)));
+    }
+
+    #[test]
+    fn a_bucket_never_holds_more_than_its_burst() {
+        let meter = meter(true, &[(u32::MAX, 2)]);
+        assert_eq!(pass(&meter, &[60; 5], u64::MAX / 2), 2);
+        assert_eq!(pass(&meter, &[60; 5], 0), 0);
+    }
+
+    #[test]
+    fn time_passes_within_a_millisecond() {
+        let mut clock = FineClock { per_ms: 2_000_000, ..FineClock::default() };
+        let mut read = |ms, at| {
+            clock.turn(Millis(ms), Cycles(at));
+            clock.read(Millis(ms)).0
+        };
+        assert_eq!(
+            [read(7, 100), read(7, 2_100), read(7, 1_000_100), read(7, 9_000_100)],
+            [7000, 7001, 7500, 7999]
+        );
+        assert_eq!(read(8, 9_000_200), 8000);
+        let mut coarse = FineClock::default();
+        coarse.turn(Millis(3), Cycles(5));
+        coarse.turn(Millis(3), Cycles(5_000));
+        assert_eq!((coarse.read(Millis(3)).0, coarse.read(Millis(4)).0), (3000, 4000));
+    }
+
+    #[test]
+    fn numbers_come_back() {
+        let bank = Bank::default();
+        assert_eq!([bank.allocate(), bank.allocate(), bank.allocate()], [Some(0), Some(1), Some(2)]);
+        bank.put(1, &MeterSpec::default(), Millis(0));
+        assert!(bank.load().contains_key(&1));
+        bank.release(1);
+        assert!(!bank.load().contains_key(&1));
+        assert_eq!([bank.allocate(), bank.allocate()], [Some(1), Some(3)]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Shadow: now and then a packet that a megaflow answered is shown to the control half, which translates it again and
+//! compares (`other_config:shadow-check`).
+//!
+//! It tells faults of the whole short way, from parsing over caches and masks to revalidation, while traffic runs. A
+//! batch pays one subtraction.
+
+use crate::batch::NONE;
+use crate::datapath::Shared;
+use crate::engine::Engine;
+
+/// When the next packet is to be shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shadow {
+    /// One packet of so many; 0: none.
+    every: u32,
+    left: u32,
+}
+
+impl Shadow {
+    /// One packet of so many from now on; 0: none.
+    pub(crate) fn set(&mut self, every: u32) {
+        if self.every != every {
+            *self = Shadow { every, left: every };
+        }
+    }
+
+    /// One of these `n` packets is to be shown.
+    #[inline]
+    fn due(&mut self, n: usize) -> bool {
+        self.left = self.left.saturating_sub(n as u32);
+        self.every != 0 && self.left == 0
+    }
+}
+
+/// Before the batch is executed, and so as it came.
+#[inline]
+pub(crate) fn stage(shared: &Shared, engine: &mut Engine) {
+    if engine.shadow.due(engine.batch.len()) {
+        show(shared, engine);
+    }
+}
+
+#[cold]
+fn show(shared: &Shared, engine: &mut Engine) {
+    let (which, batch) = (engine.random() as usize % engine.batch.len().max(1), &engine.batch);
+    let index = batch.found[if batch.alike { 0 } else { which }];
+    let (Some(frame), Some(handler)) = (batch.frames.get(which), &*engine.handler) else { return };
+    if index == NONE {
+        return;
+    }
+    engine.shadow.left = engine.shadow.every;
+    let meta = batch.meta(which);
+    let mut flow = meta.to_flow();
+    flow::extract::extract(frame.bytes(), meta.tags(), &mut flow);
+    if let Some(megaflow) = shared.flows().translated(index) {
+        handler.shadow(frame.bytes(), &flow, &megaflow);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shadow;
+
+    #[test]
+    fn one_of_so_many() {
+        let mut shadow = Shadow::default();
+        assert!((0..100).all(|_| !shadow.due(64)));
+        shadow.set(100);
+        let mut shown = 0;
+        for _ in 0..1000 {
+            if shadow.due(50) {
+                shown += 1;
+                shadow.left = shadow.every;
+            }
+            shadow.set(100);
+        }
+        assert_eq!(shown, 500);
+    }
+}
