@@ -5,9 +5,9 @@ mod embedded;
 mod options;
 
 use options::Arguments;
-use runtime::daemon::{self, DaemonArgs};
-use runtime::signals::Signals;
-use runtime::{Clock, Dirs, Module, PollLoop, WaitSet};
+use runtime::daemon::DaemonArgs;
+use runtime::program::{self, Program, Texts};
+use runtime::{Dirs, Module, WaitSet};
 use std::process::ExitCode;
 use switch::Switch;
 use switch::commands::{all_offered, take_exits};
@@ -24,40 +24,23 @@ fn main() -> ExitCode {
     if dirs.progname == "ovsdb-server" {
         return ovsdb_server::program::main(&argv, &dirs);
     }
-    match run(&argv, &dirs) {
-        Ok(code) => code,
-        Err(text) => {
-            eprintln!("{}: {text}", dirs.progname);
-            ExitCode::FAILURE
-        }
-    }
+    program::end(&dirs, run(&argv, &dirs))
 }
 
 fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
-    let daemon_args = DaemonArgs::parse(argv.get(1..).unwrap_or_default(), dirs)?;
-    if daemon_args.help {
-        print!("{}", options::usage(dirs));
+    let texts = Texts { usage: options::usage, version: options::version };
+    let Some(mut program) = program::start(argv, dirs, texts, |rest| Arguments::parse(rest, dirs))? else {
         return Ok(ExitCode::SUCCESS);
-    }
-    if daemon_args.version {
-        println!("{}", options::version(dirs));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let arguments = Arguments::parse(&daemon_args.rest, dirs)?;
-    let clock = Clock::new();
-    runtime::log::init(&dirs.progname, &clock);
-    daemon_args.apply_log()?;
-    let mut daemon = daemon::start(&daemon_args)?;
-    let signals = Signals::install().map_err(|e| runtime::error_text(&e))?;
+    };
     // The database outlives the switch: what it writes last is stored.
-    let database = match arguments.embedded {
+    let database = match program.options.embedded {
         true => Some(embedded::start(dirs)?),
         false => None,
     };
-    let control = control_socket(&daemon_args, dirs, arguments.options.dummy_mode())?;
-    let poll = PollLoop::new(clock.clone()).map_err(|e| runtime::error_text(&e))?;
-    let switch = Switch::new(arguments.options, clock, poll.waker())?;
-    let code = serve(switch, control, &poll, &signals, &mut daemon);
+    let options = std::mem::take(&mut program.options.options);
+    let control = control_socket(&program.args, dirs, options.dummy_mode())?;
+    let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
+    let code = serve(switch, control, &mut program);
     if let Some(database) = database {
         database.stop();
     }
@@ -78,19 +61,13 @@ fn control_socket(args: &DaemonArgs, dirs: &Dirs, dummies: bool) -> Result<Serve
     })
 }
 
-fn serve(
-    mut switch: Switch,
-    mut control: Server,
-    poll: &PollLoop,
-    signals: &Signals,
-    daemon: &mut daemon::Daemon,
-) -> ExitCode {
+fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Arguments>) -> ExitCode {
     let mut announced = false;
     loop {
         switch.run(&mut control);
         if !announced && switch.is_up() {
             announced = true;
-            daemon.ready();
+            program.daemon.ready();
         }
         if let Some(cleanup) = switch.exiting {
             switch.close(cleanup);
@@ -99,7 +76,7 @@ fn serve(
             }
             return ExitCode::SUCCESS;
         }
-        if let Some(signal) = signals.received() {
+        if let Some(signal) = program.signals.received() {
             runtime::info!(LOG, "ending on signal {signal}");
             switch.close(false);
             return ExitCode::SUCCESS;
@@ -107,7 +84,7 @@ fn serve(
         let mut set = WaitSet::new();
         switch.wait(&mut set);
         control.wait(&mut set);
-        signals.wait(&mut set);
-        poll.block(set);
+        program.signals.wait(&mut set);
+        program.poll.block(set);
     }
 }

@@ -6,7 +6,7 @@ use runtime::daemon::DaemonArgs;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use switch::Options;
-use transport::tls::Files;
+use transport::tls;
 
 /// What the command line says.
 pub struct Arguments {
@@ -46,10 +46,12 @@ impl Arguments {
                     let bad = || format!("--dummy-numa: '{text}' is not a list of NUMA nodes");
                     options.topology = Some(switch::options::topology(text).ok_or_else(bad)?);
                 }
-                (name, value) if tls_option(name).is_some() => {
+                (name, value) if let Some(long) = tls::option(name) => {
                     let value = value.or_else(|| args.next().map(String::as_str));
                     let value = value.ok_or_else(|| format!("option '{name}' requires an argument"))?;
-                    set_tls(&mut options.tls, name, value);
+                    if !options.tls.set(long, value) {
+                        eprintln!("{long} has no effect in this version of Sluice");
+                    }
                 }
                 ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
                 (name, _) if name.starts_with('-') && name.len() > 1 => {
@@ -62,36 +64,6 @@ impl Arguments {
         let embedded = is_ours && remote.is_none();
         options.database = remote.unwrap_or(socket);
         Ok(Arguments { options, embedded })
-    }
-}
-
-/// The long name of an option about TLS.
-fn tls_option(name: &str) -> Option<&'static str> {
-    const OPTIONS: [(&str, &str); 8] = [
-        ("-p", "--private-key"),
-        ("-c", "--certificate"),
-        ("-C", "--ca-cert"),
-        ("", "--bootstrap-ca-cert"),
-        ("", "--peer-ca-cert"),
-        ("", "--ssl-protocols"),
-        ("", "--ssl-ciphers"),
-        ("", "--ssl-ciphersuites"),
-    ];
-    OPTIONS.iter().find(|(short, long)| name == *long || name == *short).map(|(_, long)| *long)
-}
-
-/// An authority that peers are told of besides their chain is not needed.
-fn set_tls(files: &mut Files, name: &str, value: &str) {
-    match tls_option(name) {
-        Some("--private-key") => files.private_key = value.into(),
-        Some("--certificate") => files.certificate = value.into(),
-        Some("--ca-cert") => files.ca_cert = value.into(),
-        Some("--bootstrap-ca-cert") => (files.ca_cert, files.bootstrap) = (value.into(), true),
-        Some("--ssl-protocols") => files.protocols = value.to_owned(),
-        Some("--ssl-ciphers") => files.ciphers = value.to_owned(),
-        Some("--ssl-ciphersuites") => files.ciphersuites = value.to_owned(),
-        Some(other) => eprintln!("{other} has no effect in this version of Sluice"),
-        None => {}
     }
 }
 

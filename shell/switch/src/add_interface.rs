@@ -5,6 +5,7 @@ use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
+use crate::tunnels;
 use config::settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
 use config::settings::options::PEER;
 use config::{BridgeConfig, Desired, InterfaceConfig};
@@ -13,8 +14,7 @@ use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
 use openflow::port::PortReason;
 use runtime::Module;
-use std::collections::BTreeMap;
-use units::{CoreId, PortNo, QueueId};
+use units::PortNo;
 
 static DPIF: Module = Module::new("dpif_netdev");
 
@@ -75,6 +75,8 @@ fn open(
     let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
     let (backing, facts, warning) = if interface.kind == "patch" {
         (Backing::Patch { peer: peer(interface)? }, None, None)
+    } else if tunnels::is_kind(device_kind) {
+        (tunnels::open(switch, &kind, interface)?, None, None)
     } else {
         if let Some(built) = not_built(device_kind) {
             return Err(format!("could not open network device {name} ({built})"));
@@ -87,8 +89,12 @@ fn open(
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, interface.ofport_request, now) else {
-        if let (Backing::Device { number, .. }, Some(backer)) = (&backing, switch.backers.get_mut(&kind)) {
-            backer.remove_port(*number);
+        if let Some(backer) = switch.backers.get_mut(&kind) {
+            match &backing {
+                Backing::Device { number, .. } => backer.remove_port(*number),
+                Backing::Tunnel { number, .. } => backer.leave_tunnel(*number),
+                Backing::Patch { .. } => {}
+            }
         }
         return Err(format!("could not add network device {name} to ofproto (No space left on device)"));
     };
@@ -148,7 +154,7 @@ fn join(
         }
         AddError::Device(e) => e.to_string(),
     })?;
-    backer.workers.pin(number, affinity(interface));
+    pin(backer, number, interface);
     steer(backer, number, interface);
     Ok(())
 }
@@ -163,19 +169,7 @@ fn told(error: &NetdevError) -> String {
 
 /// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
 fn not_built(kind: &str) -> Option<&'static str> {
-    const LATER: &[&str] = &[
-        "vxlan",
-        "geneve",
-        "gre",
-        "ip6gre",
-        "erspan",
-        "ip6erspan",
-        "gtpu",
-        "srv6",
-        "bareudp",
-        "lisp",
-        "stt",
-    ];
+    const LATER: &[&str] = &["gtpu", "srv6", "bareudp", "lisp", "stt"];
     LATER.contains(&kind).then_some("type not built yet in this version of Sluice")
 }
 
@@ -205,13 +199,13 @@ fn request_mac(netdev: &mut dyn Netdev, interface: &InterfaceConfig, is_local: b
     }
 }
 
-/// The queues of a poll-mode port that are pinned. A text that is no list of them pins none.
-fn affinity(interface: &InterfaceConfig) -> BTreeMap<QueueId, CoreId> {
-    let Some(text) = PMD_RXQ_AFFINITY.get(&interface.other_config) else { return BTreeMap::new() };
-    pmd::affinity::parse(text).unwrap_or_else(|| {
-        runtime::warn!(LOG, "interface {}: invalid pmd-rxq-affinity '{text}'", interface.name);
-        BTreeMap::new()
-    })
+/// `pmd-rxq-affinity`: which queues of a poll-mode port are pinned. A text that is no list of them changes nothing.
+fn pin(backer: &mut Backer, number: PortNo, interface: &InterfaceConfig) {
+    let text = PMD_RXQ_AFFINITY.get(&interface.other_config).unwrap_or_default();
+    match pmd::affinity::parse(text) {
+        Some(affinity) => backer.workers.pin(number, affinity),
+        None => runtime::warn!(LOG, "interface {}: invalid pmd-rxq-affinity '{text}'", interface.name),
+    }
 }
 
 /// `tx-steering`: by which tx queues packets go.
@@ -240,6 +234,12 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
         return add(switch, desired, bridge, name);
     }
     let (row, interface) = (row.to_owned(), interface.clone());
+    if tunnels::is_kind(&interface.kind) {
+        if let Err(text) = tunnels::change(switch, bridge, &row, &interface) {
+            give_up(switch, bridge, name, text);
+        }
+        return;
+    }
     if let Err(text) = apply(switch, bridge, &row, &interface) {
         give_up(switch, bridge, name, text);
     }
@@ -299,6 +299,8 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
     port.port_row = row.to_owned();
     match &mut port.backing {
         Backing::Patch { peer: known } => *known = peer(interface)?,
+        // They are changed elsewhere.
+        Backing::Tunnel { .. } => {}
         Backing::Device { netdev, number } => {
             let mut warning = None;
             match netdev.set_options(&interface.options) {
@@ -311,7 +313,7 @@ fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
                 Err(e) => warning = Some(told(&e)),
             }
             if let Some(backer) = backer {
-                backer.workers.pin(*number, affinity(interface));
+                pin(backer, *number, interface);
                 steer(backer, *number, interface);
                 backer.workers.set_numa(*number, netdev.numa_id());
             }

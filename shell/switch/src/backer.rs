@@ -21,6 +21,8 @@ pub struct PortInfo {
     pub name: String,
     /// The type that the datapath shows: `internal` is `tap` or `dummy-internal` there.
     pub kind: String,
+    /// So many tunnels share it; 0: it is a device's.
+    pub tunnels: u32,
 }
 
 /// See the module.
@@ -79,7 +81,11 @@ impl Backer {
         waker: Waker,
         seed: u64,
     ) -> std::io::Result<Backer> {
-        let datapath = Datapath::new(&datapath::Config { seed, ..datapath::Config::default() });
+        let datapath = Datapath::new(&datapath::Config {
+            seed,
+            advise: Some(netdev::advise_huge),
+            ..datapath::Config::default()
+        });
         let control = Arc::new(Control::new(waker));
         let patches = Arc::new(PatchCounters::default());
         let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches)));
@@ -90,7 +96,7 @@ impl Backer {
         };
         let kind = kind.to_owned();
         let dp_name = format!("ovs-{kind}");
-        let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned() };
+        let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned(), tunnels: 0 };
         Ok(Backer {
             dp_name,
             datapath,
@@ -160,7 +166,7 @@ impl Backer {
             netdev.restart().map_err(AddError::Device)?;
         }
         self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
-        let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned() };
+        let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
         self.ports.insert(number, info);
         self.give_queues(number, netdev);
         self.dirty = true;
@@ -171,6 +177,30 @@ impl Backer {
         let port =
             PolledPort { name: netdev.name().to_owned(), numa: netdev.numa_id(), is_pmd: netdev.is_pmd() };
         self.workers.add(number, port, netdev.take_rx_queues());
+    }
+
+    /// A share in the datapath's port of a kind of tunnel, which is made for the first that wants one. Nothing is behind
+    /// it yet that puts outer headers on: what is sent there is dropped and counted.
+    pub fn share_tunnel(&mut self, name: &str, kind: &str) -> PortNo {
+        self.dirty = true;
+        if let Some((number, info)) = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name) {
+            info.tunnels += 1;
+            return *number;
+        }
+        let number = self.free_number(name);
+        let info = PortInfo { name: name.to_owned(), kind: kind.to_owned(), tunnels: 1 };
+        self.ports.insert(number, info);
+        number
+    }
+
+    /// Gives such a share back.
+    pub fn leave_tunnel(&mut self, number: PortNo) {
+        let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
+        info.tunnels -= 1;
+        if info.tunnels == 0 {
+            self.ports.remove(&number);
+        }
+        self.dirty = true;
     }
 
     /// Takes a port away; the device may be closed afterwards.

@@ -2,7 +2,10 @@
 //!
 //! **Threads**: the main loop only. What other threads need of it is in the published snapshot.
 
+use crate::control::Deed;
 use crate::macs::SharedMacs;
+use crate::mirrors::BridgeMirror;
+use crate::openflow::{Commit, Dump};
 use crate::port::BridgePort;
 use bridge::BundleId;
 use config::BridgeConfig;
@@ -53,8 +56,16 @@ pub struct Bridge {
     pub alive: bool,
     /// The MTU that its internal ports were brought to last.
     pub mtu: Option<u32>,
+    /// Its mirrors.
+    pub mirrors: Vec<BridgeMirror>,
     /// It was configured once.
     pub configured: bool,
+    /// The commit of a bundle that takes several turns.
+    pub commit: Option<Commit>,
+    /// What packets asked for meanwhile.
+    pub deferred: Vec<Deed>,
+    /// Dumps of flows that take several turns.
+    pub dumps: BTreeMap<ConnId, Dump>,
     bundles: HashMap<String, BundleId>,
     /// When a port number was given up: it is used again only when no other is free.
     retired: HashMap<OfPort, Millis>,
@@ -90,11 +101,25 @@ impl Bridge {
             packet_in_on_miss: false,
             alive: false,
             mtu: None,
+            mirrors: Vec::new(),
             configured: false,
+            commit: None,
+            deferred: Vec::new(),
+            dumps: BTreeMap::new(),
             bundles: HashMap::new(),
             retired: HashMap::new(),
             next_port: 0,
         }
+    }
+
+    /// Something takes several turns.
+    pub fn is_at_work(&self) -> bool {
+        self.commit.is_some() || !self.dumps.is_empty()
+    }
+
+    /// Something that takes several turns can go on.
+    pub fn can_go_on(&self) -> bool {
+        self.dumps.iter().any(|(conn, dump)| dump.is_ready() && self.conns.output_len(*conn) == 0)
     }
 
     /// A port by the name of its device.
@@ -185,6 +210,7 @@ mod tests {
             mac_table_size: 8192,
             forward_bpdu: false,
             flow_tables: BTreeMap::new(),
+            mirrors: Vec::new(),
             other_config: BTreeMap::new(),
         };
         Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0))

@@ -26,14 +26,31 @@ pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
 }
 
 /// Applies the configuration of a bridge.
-pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Options, now: Millis) {
+pub(crate) fn configure(
+    bridge: &mut Bridge,
+    config: &BridgeConfig,
+    options: &Options,
+    restoring: bool,
+    now: Millis,
+) {
     let datapath_type = bridge.config.datapath_type.clone();
     let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
     learning(bridge);
     vlans(bridge, &old);
+    connect(bridge, options, restoring, now);
+    crate::mirrors::configure(bridge, &old);
+    tables(bridge, &old, now);
+    default_flow(bridge, &old, now);
+    bridge.configured = true;
+}
+
+/// Sees to the bridge's connections. While flows are restored there are none to controllers.
+pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, now: Millis) {
+    let config = &bridge.config;
     let (refused, allowed): (Vec<_>, Vec<_>) = config
         .controllers
         .iter()
+        .filter(|_| !restoring)
         .map(|c| (c, controller_paths::refused(&bridge.name, &c.target, &options.rundir)))
         .partition(|(_, refused)| refused.is_some());
     for why in refused.into_iter().filter_map(|(_, why)| why) {
@@ -50,9 +67,6 @@ pub(crate) fn configure(bridge: &mut Bridge, config: &BridgeConfig, options: &Op
     for text in bridge.conns.configure(&manager, now) {
         runtime::err!(LOG, "bridge {}: {text}", bridge.name);
     }
-    tables(bridge, &old, now);
-    default_flow(bridge, &old, now);
-    bridge.configured = true;
 }
 
 fn target(c: &config::ControllerConfig) -> ControllerTarget {

@@ -6,11 +6,13 @@
 
 use crate::macs::SharedMacs;
 use crate::packet_in::PacketInParts;
+use crate::shadow::Suspect;
 use arc_swap::ArcSwap;
 use runtime::Waker;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Millis;
 use xlate::{BridgeId, FinTimeout, Frozen, LearnedFlow, Recirc, RecircTable, Snapshot};
 
 /// A snapshot with its number and with the learning tables behind it.
@@ -25,12 +27,14 @@ pub struct Published {
 
 /// Something for the main loop, caused by a packet.
 pub enum Deed {
-    /// Put the flow that a `learn` action made.
-    Learn(Arc<LearnedFlow>),
+    /// Put the flow that a `learn` action made, of a packet of this time.
+    Learn(Arc<LearnedFlow>, Millis),
     /// Shorten a rule's timeouts.
     FinTimeout(FinTimeout),
     /// Send a packet to controllers.
     PacketIn(Box<PacketInParts>),
+    /// Look whether a megaflow is wrong.
+    Suspect(Box<Suspect>),
 }
 
 /// How many deeds may wait. Beyond that packets cause no more of them: they are lost, and counted.
@@ -103,6 +107,11 @@ impl Control {
     /// Whether a station was new or moved since the last call.
     pub fn take_relearned(&self) -> bool {
         self.relearned.swap(false, Ordering::AcqRel)
+    }
+
+    /// A station was new or moved, and nobody has heard of it yet.
+    pub fn is_relearned(&self) -> bool {
+        self.relearned.load(Ordering::Acquire)
     }
 
     /// Deeds that were lost since the last call.

@@ -26,10 +26,25 @@ fn discover(system: &Path) -> Topology {
         ids.map(|id| Core { id: CoreId(id), numa: NumaId(numa) }).collect()
     };
     let nodes = system.join("node");
-    if !nodes.exists() {
-        return cores(&system.join("cpu"), 0).into_iter().collect();
-    }
-    numbers(&nodes, "node").into_iter().flat_map(|n| cores(&nodes.join(format!("node{n}")), n)).collect()
+    let all: Topology = match nodes.exists() {
+        false => cores(&system.join("cpu"), 0).into_iter().collect(),
+        true => numbers(&nodes, "node")
+            .into_iter()
+            .flat_map(|n| cores(&nodes.join(format!("node{n}")), n))
+            .collect(),
+    };
+    let threads = |core: Core| {
+        let list = system.join(format!("cpu/cpu{}/topology/thread_siblings_list", core.id.0));
+        pair(&std::fs::read_to_string(list).ok()?)
+    };
+    let pairs: Vec<(CoreId, CoreId)> = all.cores().filter_map(threads).collect();
+    all.with_siblings(pairs)
+}
+
+/// The two hyperthreads that a list names, as in `2,34` and `2-3`.
+fn pair(list: &str) -> Option<(CoreId, CoreId)> {
+    let (a, b) = list.trim().split_once([',', '-'])?;
+    Some((CoreId(a.parse().ok()?), CoreId(b.parse().ok()?)))
 }
 
 /// The cores that there are, told in the log. `described`: the nodes of cores that are to be believed in instead.
@@ -53,6 +68,15 @@ mod tests {
         assert_eq!(
             (number("cpu12", "cpu"), number("cpufreq", "cpu"), number("node1", "node")),
             (Some(12), None, Some(1))
+        );
+    }
+
+    #[test]
+    fn hyperthreads() {
+        let pair = |list| pair(list).map(|(a, b)| (a.0, b.0));
+        assert_eq!(
+            (pair("2,34\n"), pair("2-3"), pair("7"), pair("0-3,8")),
+            (Some((2, 34)), Some((2, 3)), None, None)
         );
     }
 

@@ -50,7 +50,10 @@ const READ_MAX: usize = 1 << 20;
 pub struct DbClient {
     /// The copy.
     pub replica: Replica,
-    target: Target,
+    /// Where the database is: one server, or those of a cluster.
+    places: Vec<(String, Target)>,
+    /// The next of them to try.
+    next: usize,
     reconnect: Reconnect,
     connection: Option<Connection>,
     in_flight: Option<TransactionId>,
@@ -67,18 +70,28 @@ struct Connection {
 }
 
 impl DbClient {
-    /// A client of `remote` (`unix:…`, `tcp:…`).
+    /// A client of `remote` (`unix:…`, `tcp:…`), or of the servers of a cluster with commas between.
     pub fn new(remote: &str, now: Millis) -> Result<DbClient, String> {
-        let target = Target::parse(remote, PORT).map_err(|e| e.to_string())?;
-        let config = Config { lock: Some(DAEMON_LOCK.to_owned()), ..Config::open_vswitch(&TABLES) };
-        let mut reconnect = Reconnect::new(remote, Wording::Ovsdb, now);
-        if matches!(target, Target::Unix(_)) {
+        let place = |text: &str| Target::parse(text, PORT).map(|target| (text.to_owned(), target));
+        let names = remote.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let places: Vec<_> = names.map(place).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+        let (first, _) = places.first().ok_or_else(|| format!("{remote}: no server is named"))?;
+        let several = places.len() > 1;
+        let lock = Some(DAEMON_LOCK.to_owned());
+        let config = Config { lock, leader_only: several, ..Config::open_vswitch(&TABLES) };
+        let mut reconnect = Reconnect::new(first, Wording::Ovsdb, now);
+        if places.iter().all(|(_, target)| matches!(target, Target::Unix(_))) {
             // The kernel tells when the other end is gone.
             reconnect.set_probe_interval(0);
         }
+        if several {
+            // That one server will not do says nothing about the next.
+            reconnect.set_max_backoff(0);
+        }
         Ok(DbClient {
             replica: Replica::new(config),
-            target,
+            places,
+            next: 0,
             reconnect,
             connection: None,
             in_flight: None,
@@ -107,18 +120,28 @@ impl DbClient {
     }
 
     fn connect(&mut self, now: Millis) {
-        match Stream::connect(&self.target) {
+        let Some((_, target)) = self.places.get(self.next) else { return };
+        match Stream::connect(target) {
             Ok(stream) => {
                 let splitter = Splitter::new(MESSAGE_MAX);
                 self.connection = Some(Connection { stream, splitter, out: Outbox::new(), up: false });
             }
-            Err(e) => self.reconnect.connect_failed(now, &e),
+            Err(e) => {
+                self.reconnect.connect_failed(now, &e);
+                self.drop_connection();
+            }
         }
     }
 
+    /// The next attempt goes to the next place.
     fn drop_connection(&mut self) {
         self.connection = None;
         self.replica.disconnected();
+        self.reconnect.log_to(&LOG);
+        self.next = (self.next + 1) % self.places.len();
+        if let Some((name, _)) = self.places.get(self.next).filter(|_| self.places.len() > 1) {
+            self.reconnect.set_name(name);
+        }
     }
 
     fn exchange(&mut self, now: Millis) -> Result<(), Loss> {
@@ -133,7 +156,7 @@ impl DbClient {
                 }
                 Err(e) => {
                     self.reconnect.connect_failed(now, &e);
-                    self.connection = None;
+                    self.drop_connection();
                     return Ok(());
                 }
             }

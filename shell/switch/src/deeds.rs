@@ -37,33 +37,52 @@ impl Switch {
             }
             for deed in backer.control.take_deeds() {
                 any = true;
-                self.do_deed(deed);
+                self.do_deed(&kind, deed);
             }
         }
         any
     }
 
-    fn do_deed(&mut self, deed: Deed) {
+    fn do_deed(&mut self, kind: &str, deed: Deed) {
         let now = self.clock.now();
         match deed {
-            Deed::Learn(flow) => self.learn(&flow, now),
+            Deed::Learn(flow, used) => match self.bridge_by_id(flow.bridge) {
+                Some(bridge) if bridge.commit.is_some() => bridge.deferred.push(Deed::Learn(flow, used)),
+                _ => self.learn(&flow, used, now),
+            },
             Deed::FinTimeout(fin) => {
                 // The rule knows its timeouts; only the bridge that has it takes note.
                 for bridge in self.bridges.values_mut() {
-                    bridge.ofproto.reduce_timeouts(&fin.rule, fin.idle, fin.hard);
+                    if bridge.commit.is_some() {
+                        bridge.deferred.push(Deed::FinTimeout(fin.clone()));
+                    } else {
+                        bridge.ofproto.reduce_timeouts(&fin.rule, fin.idle, fin.hard);
+                    }
                 }
             }
             Deed::PacketIn(parts) => self.packet_in(*parts),
+            Deed::Suspect(suspect) => {
+                if let Some(backer) = self.backers.get(kind) {
+                    crate::shadow::confirm(backer, &suspect, now);
+                }
+            }
         }
+    }
+
+    /// Does what packets asked a bridge for while its tables could not be changed.
+    pub(crate) fn do_deferred(&mut self, name: &str) {
+        let Some(bridge) = self.bridges.get_mut(name).filter(|b| b.commit.is_none()) else { return };
+        let (kind, deferred) = (bridge.config.datapath_type.clone(), std::mem::take(&mut bridge.deferred));
+        deferred.into_iter().for_each(|deed| self.do_deed(&kind, deed));
     }
 
     fn bridge_by_id(&mut self, id: BridgeId) -> Option<&mut Bridge> {
         self.bridges.values_mut().find(|b| b.id == id)
     }
 
-    fn learn(&mut self, flow: &LearnedFlow, now: Millis) {
+    fn learn(&mut self, flow: &LearnedFlow, used: Millis, now: Millis) {
         let Some(bridge) = self.bridge_by_id(flow.bridge) else { return };
-        let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, now, now) {
+        let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
             Ok(learned) => learned,
             Err(e) => {
                 runtime::warn_rl!(

@@ -19,7 +19,8 @@ impl HandMade {
     pub fn new(mut backer: Backer, name: &str) -> HandMade {
         name.clone_into(&mut backer.dp_name);
         let kind = backer.open_kind("internal").to_owned();
-        backer.ports = BTreeMap::from([(PortNo::LOCAL, PortInfo { name: name.to_owned(), kind })]);
+        backer.ports =
+            BTreeMap::from([(PortNo::LOCAL, PortInfo { name: name.to_owned(), kind, tunnels: 0 })]);
         // There is no control half: what no flow matches is lost.
         backer.datapath.clear_handler();
         HandMade { backer, devices: BTreeMap::new() }

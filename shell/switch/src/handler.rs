@@ -8,6 +8,7 @@ use crate::control::{Control, Deed, Published};
 use crate::owner::Owner;
 use crate::packet_in::PacketInParts;
 use crate::patch::PatchCounters;
+use crate::shadow::Verdicts;
 use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
 use flow::Flow;
 use runtime::{Module, RateLimit};
@@ -30,12 +31,20 @@ pub struct Handler {
     pub knobs: Knobs,
     /// The datapath's name, for the log.
     pub name: String,
+    /// What came of packets that workers showed.
+    pub verdicts: Verdicts,
 }
 
 impl Handler {
     /// A handler that shares these.
     pub fn new(kind: &str, control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
-        Handler { control, patches, knobs: Knobs::default(), name: format!("ovs-{kind}") }
+        Handler {
+            control,
+            patches,
+            knobs: Knobs::default(),
+            name: format!("ovs-{kind}"),
+            verdicts: Verdicts::default(),
+        }
     }
 
     fn translate(
@@ -70,7 +79,7 @@ impl Handler {
                         self.control.note_relearned();
                     }
                 }
-                Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow)),
+                Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow, now)),
                 Effect::FinTimeout(fin) => self.control.enqueue(Deed::FinTimeout(fin)),
             }
         }
@@ -128,8 +137,9 @@ impl Handler {
         mask.in_port = u32::MAX;
         let install = output.slow.is_empty() && !output.avoid_caching;
         let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, fresh);
+        let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
-            actions: output.actions.into(),
+            actions: slow_meter.into_iter().chain(output.actions).collect(),
             mask,
             install,
             version: published.version,
@@ -216,6 +226,10 @@ impl UpcallHandler for Handler {
                 PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
             self.control.enqueue(Deed::PacketIn(Box::new(parts)));
         }
+    }
+
+    fn shadow(&self, packet: &[u8], flow: &Flow, megaflow: &dpif::DpFlow) {
+        self.look_again(packet, flow, megaflow);
     }
 
     fn is_current(&self, version: u64) -> bool {

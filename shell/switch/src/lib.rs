@@ -8,6 +8,7 @@
 
 mod add_interface;
 pub mod backer;
+mod background;
 pub mod bridge;
 pub mod commands;
 mod configure_bridge;
@@ -27,6 +28,7 @@ mod handlers;
 mod identity;
 mod limits;
 pub mod macs;
+mod mirrors;
 mod mtu;
 pub mod openflow;
 pub mod options;
@@ -41,8 +43,10 @@ pub mod revalidate;
 mod run;
 mod serve;
 mod settings;
+mod shadow;
 mod status;
 pub mod switch;
+mod tunnels;
 pub mod workers;
 
 pub use options::Options;

@@ -2,7 +2,11 @@
 
 use crate::switch::Switch;
 use config::Desired;
-use config::settings::root::{BUNDLE_IDLE_TIMEOUT, FLOW_LIMIT, MAX_IDLE, VLAN_LIMIT};
+use config::settings::root::{
+    BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, SHADOW_CHECK, SMC_ENABLE,
+    VLAN_LIMIT,
+};
+use flowcache::{Choice, Kind};
 use std::collections::BTreeMap;
 use units::Millis;
 
@@ -12,6 +16,19 @@ pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
     Some(Millis::from_secs(secs as u64))
 }
 
+/// `flow-cache`, and those knobs of the peer's caches that it heeds: others may change without a new cache.
+fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
+    let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
+    match kind {
+        Kind::Unified => Choice::default(),
+        _ => Choice {
+            kind,
+            emc_insert_inv_prob: EMC_INSERT_INV_PROB.number(config) as u32,
+            smc: kind == Kind::Ovs && SMC_ENABLE.flag_of(config),
+        },
+    }
+}
+
 impl Switch {
     /// Applies what changed in `other_config`.
     pub(crate) fn configure_limits(&mut self, desired: &Desired) {
@@ -19,10 +36,14 @@ impl Switch {
         let limit = FLOW_LIMIT.number(config);
         self.limits.idle = Millis(MAX_IDLE.number(config) as u64);
         self.limits.flows = limit as usize;
+        self.limits.cache = flow_cache(config);
+        self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
         self.configure_vlans(config);
         self.configure_polling(config);
         for backer in self.backers.values() {
             backer.datapath.set_flow_limit(limit as usize);
+            backer.datapath.set_flow_cache(self.limits.cache);
+            backer.datapath.set_shadow_check(self.limits.shadow_check);
         }
     }
 

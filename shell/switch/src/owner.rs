@@ -48,6 +48,8 @@ impl Owner {
             }
             Credit::Group { group, bucket } => group.credit(*bucket, delta.packets, delta.bytes),
             Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
+            Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
+            Credit::Mirror(tally) => tally.credit(delta.packets, delta.bytes),
             // The first packet's own effects did it.
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
@@ -57,7 +59,7 @@ impl Owner {
                     self.control.note_relearned();
                 }
             }
-            Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow))),
+            Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow), used)),
             Credit::FinTimeout(fin) if delta.tcp_flags & (FIN | RST) != 0 => {
                 self.control.enqueue(Deed::FinTimeout(fin.clone()));
             }

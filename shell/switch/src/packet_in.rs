@@ -37,6 +37,7 @@ pub fn metadata(flow: &Flow) -> Match {
     let mut m = Match::CATCHALL;
     m.set(FieldId::InPort, u128::from(flow.in_port));
     let fields = [
+        FieldId::PacketType,
         FieldId::Metadata,
         FieldId::TunId,
         FieldId::TunSrc,
@@ -76,6 +77,7 @@ fn continuation(state: &Frozen, port: PortNo) -> Continuation {
     Continuation {
         bridge: u128::from(state.bridge.0),
         stack: state.stack.clone(),
+        mirrors: state.mirrored,
         conntracked: state.conntracked,
         actions,
         action_set: state.action_set.clone(),
@@ -101,6 +103,7 @@ pub fn thawed(pin: &PacketIn, c: Continuation) -> Result<Frozen, OfError> {
         metadata: FrozenMetadata::of(&pin.metadata.flow),
         stack: c.stack,
         conntracked: c.conntracked,
+        mirrored: c.mirrors,
         steps,
         action_set: c.action_set,
         userdata: Vec::new(),
@@ -149,6 +152,7 @@ mod tests {
             metadata: FrozenMetadata::of(&flow),
             stack: vec![(9, 4)],
             conntracked: false,
+            mirrored: 2,
             steps: vec![Step::Unroll { table: 1, cookie: 5 }, output(1), output(2)],
             action_set: vec![Action::output(OfPort(4))],
             userdata: Vec::new(),

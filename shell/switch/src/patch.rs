@@ -1,4 +1,4 @@
-//! Counters of patch ports: packets cross them inside a translation, so the megaflows' statistics are credited here.
+//! Counters of patch ports and tunnels: packets cross them inside a translation, so the megaflows' statistics are credited here.
 
 use dpif::FlowStats;
 use std::collections::HashMap;
@@ -33,6 +33,18 @@ impl PatchCounters {
         let receiver = all.entry(rx).or_default();
         receiver.rx_packets += delta.packets;
         receiver.rx_bytes += delta.bytes;
+    }
+
+    /// Packets went into a tunnel by a port (`out`), or came out of it.
+    pub fn credit_one(&self, at: (BridgeId, OfPort), out: bool, delta: &FlowStats) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = all.entry(at).or_default();
+        let (packets, bytes) = match out {
+            true => (&mut port.tx_packets, &mut port.tx_bytes),
+            false => (&mut port.rx_packets, &mut port.rx_bytes),
+        };
+        *packets += delta.packets;
+        *bytes += delta.bytes;
     }
 
     /// The counters of a port.

@@ -9,12 +9,14 @@ use crate::reconfigure::LOG;
 use crate::switch::Switch;
 use crate::workers::Polling;
 use config::settings::root::{
-    PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_REBAL_INTERVAL,
-    PMD_CPU_MASK, PMD_MAXSLEEP, PMD_PERF_METRICS, PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
+    PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_POLICY,
+    PMD_AUTO_LB_REBAL_INTERVAL, PMD_CPU_MASK, PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_PERF_METRICS,
+    PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
 };
 use netdev::device::Netdev;
 use pmd::balance::Settings;
-use pmd::{Algorithm, SleepMax};
+use pmd::predictive::HOT;
+use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
 use runtime::Module;
 use std::collections::BTreeMap;
 use units::{Millis, PortNo};
@@ -49,9 +51,13 @@ fn read(config: &BTreeMap<String, String>) -> Polling {
 }
 
 fn read_balance(config: &BTreeMap<String, String>) -> Settings {
+    let load = PMD_AUTO_LB_LOAD_THRESHOLD.number(config) as u8;
+    let given = PMD_AUTO_LB_LOAD_THRESHOLD.get(config).is_some();
     Settings {
         on: PMD_AUTO_LB.flag_of(config),
-        load: PMD_AUTO_LB_LOAD_THRESHOLD.number(config) as u8,
+        load,
+        hot: if given { load } else { HOT },
+        policy: PMD_AUTO_LB_POLICY.get(config).map(|word| Policy::parse(word).unwrap_or(Policy::Predictive)),
         improvement: PMD_AUTO_LB_IMPROVEMENT_THRESHOLD.number(config) as u8,
         // 0 is the default, too.
         minutes: PMD_AUTO_LB_REBAL_INTERVAL.number(config).max(1) as u64,
@@ -93,6 +99,11 @@ impl Switch {
             self.backers.values_mut().for_each(|b| b.workers.set_sleep(&sleep));
             self.sleep = sleep;
         }
+        let target = PMD_LATENCY_TARGET.get(config).map(LatencyTarget::parse).unwrap_or_default();
+        if target != self.latency {
+            self.backers.values_mut().for_each(|b| b.workers.set_latency(&target));
+            self.latency = target;
+        }
     }
 
     /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.
@@ -102,6 +113,10 @@ impl Switch {
             let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
             for port in bridge.ports.values_mut() {
                 let Backing::Device { netdev, number } = &mut port.backing else { continue };
+                if netdev.is_pmd() && backer.workers.forecast_due(now) {
+                    let missed = netdev.stats().ok().and_then(|s| s.rx_missed_errors);
+                    missed.into_iter().for_each(|missed| backer.workers.missed(*number, missed));
+                }
                 if let Some(result) = restart(backer, *number, &mut **netdev, now) {
                     port.warning = result.err();
                     self.status_due = true;
@@ -172,11 +187,17 @@ mod tests {
             ("pmd-auto-lb-improvement-threshold", "100"),
             ("pmd-auto-lb-rebal-interval", "20000"),
         ]);
-        assert_eq!(all.balance, Settings { on: true, load: 0, improvement: 100, minutes: 20_000 });
+        assert_eq!(
+            all.balance,
+            Settings { on: true, load: 0, improvement: 100, minutes: 20_000, policy: None, hot: 0 }
+        );
         for bad in ["101", "-1", "x"] {
             let bad = of(&[("pmd-auto-lb-load-threshold", bad), ("pmd-auto-lb-improvement-threshold", bad)]);
-            assert_eq!(bad.balance, Settings::default());
+            assert_eq!(bad.balance, Settings { hot: 95, ..Settings::default() });
         }
+        let policy = |word| of(&[("pmd-auto-lb-policy", word)]).balance.policy;
+        assert_eq!(policy("variance"), Some(Policy::Variance));
+        assert_eq!(policy("what"), Some(Policy::Predictive));
         assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "0")]).balance.minutes, 1);
         assert_eq!(of(&[("pmd-auto-lb-rebal-interval", "20001")]).balance.minutes, 1);
     }

@@ -1,9 +1,11 @@
 //! A port of a bridge at run time.
 
+use bridge::TunnelConfig;
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
 use openflow::port::{Port, PortConfig};
 use ovsdb::Uuid;
+use std::sync::Arc;
 use units::{Millis, OfPort, PortNo};
 
 /// What is behind a port.
@@ -13,6 +15,13 @@ pub enum Backing {
         /// The device.
         netdev: Box<dyn Netdev>,
         /// Its number in the datapath.
+        number: PortNo,
+    },
+    /// A tunnel: a share in the datapath's port of its kind.
+    Tunnel {
+        /// What its options say.
+        config: Arc<TunnelConfig>,
+        /// The number of that port in the datapath.
         number: PortNo,
     },
     /// A patch port: the name of its peer.
@@ -57,7 +66,7 @@ impl BridgePort {
     /// Its number in the datapath.
     pub fn number(&self) -> Option<PortNo> {
         match self.backing {
-            Backing::Device { number, .. } => Some(number),
+            Backing::Device { number, .. } | Backing::Tunnel { number, .. } => Some(number),
             Backing::Patch { .. } => None,
         }
     }
@@ -66,7 +75,7 @@ impl BridgePort {
     pub fn netdev(&mut self) -> Option<&mut Box<dyn Netdev>> {
         match &mut self.backing {
             Backing::Device { netdev, .. } => Some(netdev),
-            Backing::Patch { .. } => None,
+            Backing::Patch { .. } | Backing::Tunnel { .. } => None,
         }
     }
 
@@ -74,7 +83,15 @@ impl BridgePort {
     pub fn peer(&self) -> Option<&str> {
         match &self.backing {
             Backing::Patch { peer } => Some(peer),
-            Backing::Device { .. } => None,
+            Backing::Device { .. } | Backing::Tunnel { .. } => None,
+        }
+    }
+
+    /// What its options say, if it is a tunnel.
+    pub fn tunnel(&self) -> Option<&Arc<TunnelConfig>> {
+        match &self.backing {
+            Backing::Tunnel { config, .. } => Some(config),
+            Backing::Device { .. } | Backing::Patch { .. } => None,
         }
     }
 

@@ -8,7 +8,7 @@ use openflow::session::FragMode;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use units::OfPort;
-use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
+use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, TunnelPort};
 
 /// Publishes the state of a datapath's bridges.
 pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
@@ -19,8 +19,13 @@ pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
     for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
         for port in bridge.ports.values() {
-            if let Some(number) = port.number() {
-                snapshot.ingress.insert(number, (bridge.id, port.ofport));
+            let at = (bridge.id, port.ofport);
+            match (port.number(), port.tunnel()) {
+                (Some(number), Some(config)) => {
+                    snapshot.tunnels.push(TunnelPort { number, at, config: Arc::clone(config) });
+                }
+                (Some(number), None) => drop(snapshot.ingress.insert(number, at)),
+                (None, _) => {}
             }
         }
         let view = view(bridge, &peers);
@@ -70,6 +75,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
                 let mut view = Port::new(*ofport, &port.name, id, attachment);
                 view.flags = flags(port);
                 view.may_enable = port.is_up();
+                view.tunnel = port.tunnel().cloned();
                 ports.insert(*ofport, view);
             }
         }
@@ -84,6 +90,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
             protected: row.protected,
         });
     }
+    let mirrors = crate::mirrors::view(bridge);
     // Floods go out in the order in which the ports came.
     bundles.sort_by_key(|b| b.id);
     xlate::Bridge {
@@ -93,6 +100,7 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
         macs: Arc::clone(&bridge.macs) as Arc<dyn bridge::MacRead + Send + Sync>,
         ports,
         bundles,
+        mirrors,
         forward_bpdu: bridge.config.forward_bpdu,
         packet_in_on_miss: bridge.packet_in_on_miss,
         alive: bridge.alive || bridge.config.fail_mode == FailMode::Standalone,
@@ -119,7 +127,7 @@ fn number_bundles(bridge: &mut Bridge) {
 
 fn attachment(bridge: BridgeId, port: &BridgePort, peers: &Peers) -> Attachment {
     match &port.backing {
-        Backing::Device { number, .. } => Attachment::Datapath(*number),
+        Backing::Device { number, .. } | Backing::Tunnel { number, .. } => Attachment::Datapath(*number),
         Backing::Patch { .. } => match peers.get(&(bridge, port.ofport)) {
             Some(&(peer, at)) => Attachment::Patch(peer, at),
             None => Attachment::None,

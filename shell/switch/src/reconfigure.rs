@@ -8,9 +8,11 @@ use crate::bridge::Bridge;
 use crate::configure_bridge;
 use crate::limits;
 use crate::switch::Switch;
+use config::settings::root::FLOW_RESTORE_WAIT;
 use config::{Desired, Step, plan};
 use openflow::port::PortReason;
 use runtime::Module;
+use std::sync::Arc;
 use units::OfPort;
 use xlate::BridgeId;
 
@@ -19,6 +21,8 @@ pub(crate) static LOG: Module = Module::new("bridge");
 impl Switch {
     /// Brings the switch to what the database wants now. `true`: DPDK has come up.
     pub fn reconfigure(&mut self) -> bool {
+        // What is tried for a bundle holds only while nothing else changes.
+        self.bridges.keys().cloned().collect::<Vec<_>>().iter().for_each(|name| self.go_on(name, true));
         let desired = Desired::read(&self.db.replica);
         let steps = plan(&self.applied, &desired);
         self.configure_identity(&desired);
@@ -27,11 +31,16 @@ impl Switch {
             self.greeted = true;
         }
         self.tell_settings();
+        let restored = self.restoring && !FLOW_RESTORE_WAIT.flag_of(&desired.other_config);
+        self.restoring &= !restored;
         // Before any port or datapath: what they are made of depends on it.
         let came_up = self.start_dpdk(&desired);
         let wanted = &desired;
         for step in &steps {
             self.carry_out(step, wanted);
+        }
+        if restored {
+            self.begin_to_forward();
         }
         self.renumber(wanted);
         self.drop_unused_datapaths();
@@ -86,6 +95,17 @@ impl Switch {
         }
     }
 
+    /// Flows have been restored.
+    fn begin_to_forward(&mut self) {
+        for backer in self.backers.values() {
+            backer.datapath.set_handler(Arc::clone(&backer.handler) as Arc<dyn dpif::UpcallHandler>);
+        }
+        let now = self.clock.now();
+        for bridge in self.bridges.values_mut() {
+            configure_bridge::connect(bridge, &self.options, false, now);
+        }
+    }
+
     /// A datapath lives as long as a bridge of its type.
     fn drop_unused_datapaths(&mut self) {
         let bridges = &self.bridges;
@@ -113,7 +133,7 @@ impl Switch {
                     (self.bridges.get_mut(bridge), desired.bridges.get(bridge))
                 {
                     let now = self.clock.now();
-                    configure_bridge::configure(running, config, &self.options, now);
+                    configure_bridge::configure(running, config, &self.options, self.restoring, now);
                 }
             }
         }
@@ -141,6 +161,9 @@ impl Switch {
         let conns = configure_bridge::connections(name, &self.options);
         let mut bridge = Bridge::new(id, config.clone(), conns, now);
         bridge.config.datapath_type = kind.to_owned();
+        if let Some(backer) = self.backers.get(kind) {
+            bridge.ofproto.set_meters(Arc::clone(&backer.datapath) as Arc<dyn dpif::Meters>);
+        }
         self.bridges.insert(name.to_owned(), bridge);
     }
 
@@ -163,8 +186,10 @@ impl Switch {
         }
         if let Some(backer) = self.backers.get_mut(&running.config.datapath_type) {
             backer.patches.forget(running.id, ofport);
-            if let Some(number) = port.number() {
-                backer.remove_port(number);
+            match (port.number(), port.tunnel()) {
+                (Some(number), Some(_)) => backer.leave_tunnel(number),
+                (Some(number), None) => backer.remove_port(number),
+                (None, _) => {}
             }
             backer.dirty = true;
         }

@@ -7,6 +7,7 @@ use crate::backer::Backer;
 use classifier::megaflow::KeyMask;
 use dpif::DpFlow;
 use flow::Flow;
+use flowcache::Choice;
 use units::Millis;
 
 /// What is known of the limits of megaflows (`upcall/show`).
@@ -18,11 +19,15 @@ pub struct Limits {
     pub flows: usize,
     /// This many VLAN tags of a packet are looked at.
     pub vlans: u8,
+    /// The cache that workers use.
+    pub cache: Choice,
+    /// Of so many packets one is translated again and compared; 0: none.
+    pub shadow_check: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { idle: Millis(10_000), flows: 200_000, vlans: 1 }
+        Limits { idle: Millis(10_000), flows: 200_000, vlans: 1, cache: Choice::default(), shadow_check: 0 }
     }
 }
 
@@ -58,7 +63,7 @@ fn check(backer: &Backer, published: &crate::control::Published, flow: &DpFlow, 
 
 /// Every bit that `wanted` matches, of those that a megaflow can match, is matched by `installed`, which may match more:
 /// the datapath narrows megaflows when there are too many masks.
-fn covers(installed: &Flow, wanted: &Flow) -> bool {
+pub(crate) fn covers(installed: &Flow, wanted: &Flow) -> bool {
     let wanted = KeyMask::from_flow(wanted).to_flow();
     wanted.words().iter().zip(installed.words()).all(|(w, i)| w & !i == 0)
 }

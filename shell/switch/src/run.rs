@@ -152,7 +152,7 @@ impl Switch {
         }
         let changed = |p: &crate::port::BridgePort| match &p.backing {
             crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,
-            crate::port::Backing::Patch { .. } => false,
+            crate::port::Backing::Patch { .. } | crate::port::Backing::Tunnel { .. } => false,
         };
         let names: Vec<String> = self
             .bridges
@@ -214,9 +214,8 @@ impl Switch {
         for name in names {
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
             bridge.conns.run(now);
-            while let Some(bridge) = self.bridges.get_mut(&name) {
-                let Some(request) = bridge.conns.next_request(now) else { break };
-                self.serve(&name, &request);
+            self.go_on(&name, false);
+            while self.serve(&name, now) {
                 self.run_port_news();
                 self.run_packets();
             }
@@ -229,6 +228,9 @@ impl Switch {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
             let alive = bridge.conns.any_connected();
+            if bridge.commit.is_some() {
+                continue;
+            }
             let changed =
                 fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
             (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
@@ -253,7 +255,7 @@ impl Switch {
         self.last.expiry = now;
         self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
         self.backers.values().for_each(|b| b.control.expire_frozen());
-        for bridge in self.bridges.values_mut() {
+        for bridge in self.bridges.values_mut().filter(|b| b.commit.is_none()) {
             let before = bridge.macs.lock().generation();
             bridge.macs.lock().run(now);
             let aged = bridge.macs.lock().generation() != before;
@@ -293,6 +295,9 @@ impl Switch {
         self.backers.values().for_each(|b| b.workers.wait(set));
         self.hand_made.values().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
+            if bridge.can_go_on() {
+                set.wake_now();
+            }
             bridge.conns.wait(set, now);
             if let Some(deadline) = fail_open::deadline(bridge) {
                 set.deadline(deadline);

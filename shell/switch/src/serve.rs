@@ -3,6 +3,7 @@
 //! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, since they go
 //! through the published state of all bridges; their effects still come before the next request of any connection.
 
+use crate::bridge::Bridge;
 use crate::openflow::{self as service, Host};
 use crate::owner::Owner;
 use crate::port::{Backing, BridgePort};
@@ -10,12 +11,12 @@ use crate::switch::Switch;
 use dpif::{FlowOwner, FlowStats};
 use flow::Flow;
 use flow::extract::extract;
-use ofconn::Request;
 use ofproto::Tables;
 use openflow::OfError;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
 use openflow::stats::PortStats;
+use runtime::Waker;
 use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen, Input, Recirc, Snapshot, Start, translate};
@@ -28,12 +29,40 @@ struct Rest<'a> {
 }
 
 impl Switch {
-    /// Serves one request of a connection of a bridge.
-    pub(crate) fn serve(&mut self, name: &str, request: &Request) {
-        let Some(mut bridge) = self.bridges.remove(name) else { return };
+    /// Serves requests of a bridge's connections, up to one that caused something outside of the bridge; in dummy mode
+    /// one. False: there are no more in this turn.
+    pub(crate) fn serve(&mut self, name: &str, now: Millis) -> bool {
+        let one_by_one = self.options.dummy_mode();
+        let more = self.with_service(name, |bridge, rest| {
+            while let Some(request) = bridge.conns.next_request(now) {
+                service::handle(bridge, rest, &request);
+                if one_by_one || bridge.port_news || !rest.packet_outs.is_empty() || !rest.resumes.is_empty()
+                {
+                    return true;
+                }
+            }
+            false
+        });
+        more.unwrap_or(false)
+    }
+
+    /// Goes on with what takes a bridge several turns; `wait`: a commit is brought to its end.
+    pub(crate) fn go_on(&mut self, name: &str, wait: bool) {
+        if self.bridges.get(name).is_some_and(Bridge::is_at_work) {
+            self.with_service(name, |bridge, host| service::go_on(bridge, host, wait));
+            self.do_deferred(name);
+        }
+    }
+
+    fn with_service<T>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(&mut Bridge, &mut Rest<'_>) -> T,
+    ) -> Option<T> {
+        let mut bridge = self.bridges.remove(name)?;
         let kind = bridge.config.datapath_type.clone();
         let mut rest = Rest { switch: self, kind, packet_outs: Vec::new(), resumes: Vec::new() };
-        service::handle(&mut bridge, &mut rest, request);
+        let done = work(&mut bridge, &mut rest);
         let (packet_outs, resumes) = (rest.packet_outs, rest.resumes);
         let kind = rest.kind;
         let id = bridge.id;
@@ -44,6 +73,7 @@ impl Switch {
         for (packet, state, port) in resumes {
             self.resume(&kind, &packet, state, port);
         }
+        Some(done)
     }
 
     fn packet_out(&mut self, bridge: BridgeId, packet_out: &PacketOut, tables: Option<Arc<Tables>>) {
@@ -123,6 +153,11 @@ impl Host for Rest<'_> {
         self.switch.clock.now()
     }
 
+    fn waker(&self) -> Option<Waker> {
+        // In dummy mode all that a request causes has happened when it is answered.
+        (!self.switch.options.dummy_mode()).then(|| self.switch.waker.clone())
+    }
+
     fn fold_statistics(&mut self) {
         if let Some(backer) = self.switch.backers.get(&self.kind) {
             backer.datapath.maintain(self.switch.clock.now());
@@ -139,7 +174,7 @@ impl Host for Rest<'_> {
                 Ok(s) => device_stats(known, &s),
                 Err(_) => known,
             },
-            Backing::Patch { .. } => match self.switch.backers.get(&self.kind) {
+            Backing::Patch { .. } | Backing::Tunnel { .. } => match self.switch.backers.get(&self.kind) {
                 Some(backer) => {
                     let s = backer.patches.get(bridge, port.ofport);
                     PortStats {

@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 use units::{Millis, OfPort};
 
 /// A row and the columns that are to have these values.
-struct Wanted {
+pub(crate) struct Wanted {
     table: &'static str,
     row: Uuid,
     columns: Vec<(&'static str, Datum)>,
 }
 
 impl Wanted {
-    fn new(table: &'static str, row: Uuid) -> Wanted {
+    pub(crate) fn new(table: &'static str, row: Uuid) -> Wanted {
         Wanted { table, row, columns: Vec::new() }
     }
 
-    fn set(&mut self, column: &'static str, value: Datum) {
+    pub(crate) fn set(&mut self, column: &'static str, value: Datum) {
         self.columns.push((column, value));
     }
 
@@ -113,6 +113,9 @@ impl Switch {
         for backer in self.backers.values().filter(|_| all) {
             backer.datapath.maintain(self.clock.now());
         }
+        for bridge in self.bridges.values().filter(|_| all) {
+            crate::mirrors::rows(bridge, wanted);
+        }
         for bridge in self.bridges.values_mut() {
             let patches = self.backers.get(&bridge.config.datapath_type).map(|b| b.patches.clone());
             let id = bridge.id;
@@ -120,7 +123,7 @@ impl Switch {
                 port.counted = true;
                 let pairs = match &mut port.backing {
                     Backing::Device { netdev, .. } => netdev.stats().map(|s| s.pairs()).unwrap_or_default(),
-                    Backing::Patch { .. } => {
+                    Backing::Patch { .. } | Backing::Tunnel { .. } => {
                         let s = patches.as_ref().map(|p| p.get(id, port.ofport)).unwrap_or_default();
                         let named = [
                             ("rx_packets", s.rx_packets),
@@ -210,7 +213,9 @@ fn interface_row(port: &BridgePort) -> Wanted {
             row.set("mtu", Datum::scalar(i64::from(f.mtu)));
             row.set("duplex", optional(f.modes.full_duplex.map(|full| if full { "full" } else { "half" })));
             row.set("link_speed", optional(f.modes.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000)));
-            row.strings("status", &f.status);
+            let mut status = f.tx_work.status();
+            status.extend(f.status.clone());
+            row.strings("status", &status);
         }
     }
     row

@@ -11,7 +11,7 @@ use crate::workers::Polling;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
-use pmd::{SleepMax, Topology};
+use pmd::{LatencyTarget, SleepMax, Topology};
 use runtime::{Clock, Waker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub struct Switch {
     pub polling: Polling,
     /// How long it lets poll threads sleep.
     pub sleep: SleepMax,
+    /// How long it lets packets wait for sleeping ones.
+    pub latency: LatencyTarget,
     /// Which of their turns are told to the log.
     pub perf_log: PerfLog,
     /// Opens devices.
@@ -67,6 +69,9 @@ pub struct Switch {
     pub statistics_due: bool,
     /// The first configuration has been read.
     pub greeted: bool,
+    /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers wait. Once it is over it
+    /// does not come back.
+    pub restoring: bool,
     /// What was said about settings.
     pub(crate) told: BTreeSet<config::settings::check::Finding>,
     /// What became of DPDK.
@@ -116,6 +121,7 @@ impl Switch {
             topology: Arc::new(crate::cpus::topology(options.topology.as_ref())),
             polling: Polling::default(),
             sleep: SleepMax::default(),
+            latency: LatencyTarget::default(),
             perf_log: PerfLog::default(),
             links,
             db,
@@ -129,6 +135,7 @@ impl Switch {
             status_due: false,
             statistics_due: false,
             greeted: false,
+            restoring: true,
             told: BTreeSet::new(),
             dpdk: Default::default(),
             cores: crate::handlers::allowed_cores(),
@@ -149,9 +156,15 @@ impl Switch {
                 Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;
             backer.workers.configure(&self.polling);
             backer.workers.set_sleep(&self.sleep);
+            backer.workers.set_latency(&self.latency);
             backer.workers.watch(self.perf_log.watch());
             backer.datapath.set_vlan_limit(self.limits.vlans);
             backer.datapath.set_flow_limit(self.limits.flows);
+            backer.datapath.set_flow_cache(self.limits.cache);
+            if self.restoring {
+                backer.datapath.clear_handler();
+            }
+            backer.datapath.set_shadow_check(self.limits.shadow_check);
             self.backers.insert(kind.to_owned(), backer);
         }
         self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())

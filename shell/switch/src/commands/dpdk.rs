@@ -97,7 +97,7 @@ fn devices(switch: &mut Switch) -> impl Iterator<Item = &mut dyn Netdev> {
     let ports = switch.bridges.values_mut().flat_map(|b| b.ports.values_mut());
     let of_bridges = ports.filter_map(|p| match &mut p.backing {
         Backing::Device { netdev, .. } => Some(&mut **netdev as &mut dyn Netdev),
-        Backing::Patch { .. } => None,
+        Backing::Patch { .. } | Backing::Tunnel { .. } => None,
     });
     let by_hand = switch.hand_made.values_mut().flat_map(|m| m.devices.values_mut());
     of_bridges.chain(by_hand.map(|d| &mut **d as &mut dyn Netdev))

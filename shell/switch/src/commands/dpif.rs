@@ -16,6 +16,8 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
     match name {
         "dpif/show" => show(switch, format).into(),
         "dpif/show-books" => super::books::show(switch, format).into(),
+        "dpif/show-shadow" => super::shadow::show(switch, format),
+        "dpif/show-caches" => super::caches::show(switch).into(),
         "dpif/dump-dps" => dump_dps(switch).into(),
         "dpif/dump-flows" => dump_flows(switch, args).into(),
         _ => unknown(name),
@@ -41,6 +43,7 @@ struct Shown {
 fn shown(port: &BridgePort) -> Shown {
     let (number, kind, config) = match &port.backing {
         Backing::Device { netdev, number } => (Some(number.0), netdev.kind().to_owned(), netdev.options()),
+        Backing::Tunnel { config, number } => (Some(number.0), config.kind.clone(), config.options()),
         Backing::Patch { peer } => {
             (None, "patch".to_owned(), BTreeMap::from([("peer".to_owned(), peer.clone())]))
         }

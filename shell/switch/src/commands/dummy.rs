@@ -7,8 +7,8 @@ use netdev::dummy::{ConnState, DummyHandle};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 const UNKNOWN: &str = "Unknown Dummy Interface";
-/// The shortest Ethernet frame (IEEE 802.3), with its check sequence.
-const SHORTEST: u16 = 64;
+/// The shortest Ethernet frame (IEEE 802.3), without its check sequence.
+const SHORTEST: u16 = 60;
 /// Payload of a packet whose size nobody asked for.
 const PAYLOAD: usize = 64;
 

@@ -7,6 +7,7 @@
 
 mod books;
 mod bridge;
+mod caches;
 mod counters;
 mod dpctl;
 mod dpctl_flows;
@@ -23,7 +24,9 @@ mod pmd;
 mod pmd_impl;
 mod pmd_perf;
 mod pmd_perf_log;
+mod pmd_state;
 mod pmd_txq;
+mod shadow;
 mod time;
 mod trace;
 mod trace_args;
@@ -105,9 +108,11 @@ const OFFERED: &[&str] = &[
     "dpif-netdev/miniflow-parser-set",
     "dpif-netdev/pmd-perf-log-set",
     "dpif-netdev/pmd-perf-show",
+    "dpif-netdev/pmd-plan",
     "dpif-netdev/pmd-rxq-rebalance",
     "dpif-netdev/pmd-rxq-show",
     "dpif-netdev/pmd-sleep-show",
+    "dpif-netdev/pmd-state",
     "dpif-netdev/pmd-stats-clear",
     "dpif-netdev/pmd-stats-show",
     "dpif-netdev/pmd-txq-show",
@@ -118,7 +123,9 @@ const OFFERED: &[&str] = &[
     "dpif/set-dp-features",
     "dpif/show",
     "dpif/show-books",
+    "dpif/show-caches",
     "dpif/show-dp-features",
+    "dpif/show-shadow",
     "exit",
     "fdb/add",
     "fdb/del",
@@ -180,7 +187,7 @@ pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format)
         ("dpdk" | "netdev-dpdk", _) => dpdk::execute(switch, name, args),
         ("dpif", "set-dp-features" | "show-dp-features") => features::execute(switch, name, args),
         ("dpif", _) => dpif::execute(switch, name, args, format),
-        ("dpif-netdev", _) => pmd::execute(switch, name, args),
+        ("dpif-netdev", _) => pmd::execute(switch, name, args, format),
         ("fdb", _) => fdb::execute(switch, name, args, format),
         ("netdev-dummy", _) => dummy::execute(switch, name, args),
         ("ofproto", "list") => bridge::execute(switch, name, args),

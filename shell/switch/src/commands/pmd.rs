@@ -11,6 +11,7 @@ use datapath::{Event, Tally};
 use pmd::load::intervals_of;
 use pmd::metrics::Watch;
 use units::{CoreId, Millis, PortNo, QueueId};
+use unixctl::Format;
 
 /// Over how many seconds the use of queues is measured.
 const SECONDS: u64 = 60;
@@ -24,7 +25,12 @@ struct Asked<'a> {
     seconds: u64,
 }
 
-pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
+    match name {
+        "dpif-netdev/pmd-state" => return super::pmd_state::state(switch).into(),
+        "dpif-netdev/pmd-plan" => return super::pmd_state::plan(switch, format).into(),
+        _ => {}
+    }
     let cores = || {
         let places = switch.backers.values().flat_map(|b| b.workers.places());
         places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
@@ -131,10 +137,14 @@ fn perf_show(asked: &Asked<'_>, wanted: &Wanted, now: Millis) -> String {
 
 fn sleep_show(asked: &Asked<'_>) -> String {
     let sleep = asked.backer.workers.sleep();
+    let latency = asked.backer.workers.latency();
     let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
     for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
         let (core, max) = (place.core.0, sleep.of(place.core).0);
         text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", place.numa);
+        if let target @ 1.. = latency.of(place.core).0 {
+            text += &format!("  latency target: {target:4} us\n");
+        }
     }
     text
 }
@@ -170,16 +180,17 @@ fn ratio(a: u64, b: u64) -> f64 {
 fn tally_text(tally: &Tally) -> String {
     let n = |event| tally.get(event);
     let received = n(Event::Received);
-    // Hits of the unified cache stand where those of a signature cache do.
+    // Hits of a cache stand where those of a signature cache do; an exact match cache may be in front of it.
     let passes = ratio(received + n(Event::Recirculated), received);
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
          avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
-         simple match hits: 0\n  emc hits: 0\n  smc hits: {}\n  megaflow hits: {}\n  \
+         simple match hits: 0\n  emc hits: {}\n  smc hits: {}\n  megaflow hits: {}\n  \
          avg. subtable lookups per megaflow hit: {:.2}\n  miss with success upcall: {}\n  \
          miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
         n(Event::Recirculated),
-        n(Event::CacheHit),
+        n(Event::FrontHit),
+        n(Event::CacheHit) - n(Event::FrontHit),
         n(Event::MegaflowHit),
         ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),
         n(Event::Missed),
@@ -256,7 +267,7 @@ fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
 }
 
 /// Whether the queue brings packets: a guest may have fewer in use than the device has.
-fn is_enabled(switch: &Switch, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
+pub(super) fn is_enabled(switch: &Switch, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
     let made = switch.hand_made.get(&backer.name()).and_then(|m| m.devices.get(&no));
     let of_bridges = || {
         let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);

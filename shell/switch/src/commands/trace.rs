@@ -10,7 +10,7 @@ use crate::publish;
 use crate::switch::Switch;
 use dpif::text::parse_key;
 use flow::text::{NoNames, parse_exact_flow};
-use flow::{Flow, Match};
+use flow::{Flow, Mac, Match, Vlan};
 use openflow::Version;
 use openflow::action::Action;
 use openflow::wire::check::{Limits, consistency};
@@ -82,7 +82,8 @@ fn traced(
         None => parse_key(text, &dpif::text::NoNames),
     };
     let (backer, published, bridge, flow) = match (key, name) {
-        (Ok((key, _)), _) => {
+        (Ok((mut key, _)), _) => {
+            limit_tags(&mut key, switch.limits.vlans);
             let backer = default.ok_or("Cannot find the datapath")?;
             let published = backer.control.published();
             let (bridge, flow) = received(backer, &published, &key)?;
@@ -96,6 +97,26 @@ fn traced(
     Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
 }
 
+/// A text may tell of more tags than are looked behind: what is below is not seen.
+fn limit_tags(key: &mut Flow, limit: u8) {
+    let seen = usize::from(limit);
+    let Some(next) = key.vlans.get(seen).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else { return };
+    let kept = Flow { dl_type: next.tpid, ..*key };
+    let l2 = Flow {
+        dl_src: Mac::BROADCAST,
+        dl_dst: Mac::BROADCAST,
+        dl_type: u16::MAX,
+        vlans: std::array::from_fn(|i| {
+            if i < seen { Vlan { tpid: u16::MAX, tci: u16::MAX } } else { Vlan::default() }
+        }),
+        ..Flow::ZERO
+    };
+    let mut mask = flow::text::exact_mask(&Flow { dl_type: 0, ..kept });
+    mask.or_assign(&l2);
+    mask.vlans = l2.vlans;
+    *key = kept.masked(&mask);
+}
+
 /// A datapath flow as OpenFlow sees it.
 fn received(backer: &Backer, published: &Published, key: &Flow) -> Result<(BridgeId, Flow), String> {
     use xlate::Recirc;
@@ -107,9 +128,11 @@ fn received(backer: &Backer, published: &Published, key: &Flow) -> Result<(Bridg
         state.metadata.restore(&mut flow);
         return Ok((state.bridge, flow));
     }
-    let port = PortNo(key.in_port);
     let found = published.snapshot.receive(key);
-    found.ok_or_else(|| format!("no OpenFlow port for datapath port {}", port.0))
+    found.ok_or_else(|| match bridge::tunnel::is_tunnelled(&key.tunnel) {
+        true => "no OpenFlow tunnel port for this packet".to_owned(),
+        false => format!("no OpenFlow port for datapath port {}", PortNo(key.in_port).0),
+    })
 }
 
 type Found<'a> = (&'a Backer, Arc<Published>, BridgeId, Flow);

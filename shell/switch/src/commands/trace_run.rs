@@ -8,11 +8,12 @@ use dpif::text::DpPortNames;
 use flow::flow::ct_state;
 use flow::text::{NoNames, PortNames, flags};
 use flow::{Flow, Match};
-use openflow::action::Action;
+use openflow::action::{Action, Nat, NatRange};
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use units::{Millis, OfPort, PortNo};
-use xlate::{BridgeId, Input, Output, Start, Text, trace_report};
+use xlate::{BridgeId, Fork, Input, Output, Start, Text, trace_report};
 
 /// A trace ends after so many recirculations.
 const MAX_RECIRCULATIONS: usize = 4096;
@@ -54,13 +55,6 @@ impl Text for Words {
     }
 }
 
-/// A packet that comes back.
-struct Again {
-    flow: Flow,
-    /// From connection tracking.
-    tracked: bool,
-}
-
 /// The whole text.
 pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> String {
     let mut ct_next = VecDeque::from(traced.ct_next.clone());
@@ -79,7 +73,10 @@ pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> String {
             break;
         }
         recirculations += 1;
-        let why = if again.tracked { resume(&mut again.flow, ct_next.pop_front()) } else { String::new() };
+        let mut why = resume(&mut again.flow, ct_next.pop_front());
+        if let Some(nat) = &again.nat {
+            why += &translated(&mut again.flow, nat);
+        }
         text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
         text += &one(backer, &traced, &again.flow, now, &mut queue, &mut held);
     }
@@ -104,7 +101,7 @@ fn one(
     traced: &Traced,
     flow: &Flow,
     now: Millis,
-    queue: &mut VecDeque<Again>,
+    queue: &mut VecDeque<Fork>,
     held: &mut Vec<u32>,
 ) -> String {
     let snapshot = &traced.published.snapshot;
@@ -130,7 +127,7 @@ fn one(
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
         deliver(backer, traced, packet, &output, now);
     }
-    returns(&output.actions, &output.flow, false, queue);
+    queue.extend(output.forks.drain(..));
     held.append(&mut output.recircs);
     text
 }
@@ -164,18 +161,41 @@ fn has_userspace(actions: &[DpAction]) -> bool {
     })
 }
 
-/// Finds where connection tracking sends the packet back: that is followed, since what it will say of the packet can be
-/// told. A hash of the datapath cannot, so that other returns end the trace.
-fn returns(actions: &[DpAction], flow: &Flow, tracked: bool, queue: &mut VecDeque<Again>) {
-    let mut tracked = tracked;
-    for action in actions {
-        match action {
-            DpAction::Ct(_) => tracked = true,
-            DpAction::Clone(list) => returns(list, flow, tracked, queue),
-            DpAction::Recirc(id) if tracked => {
-                queue.push_back(Again { flow: Flow { recirc_id: *id, ..*flow }, tracked });
-            }
-            _ => {}
+/// The packet with the first addresses and ports that it may get: as good a guess as any.
+fn translated(flow: &mut Flow, nat: &Nat) -> String {
+    let before = addresses(flow, nat.range);
+    let (low, _) = nat.ports;
+    match nat.range {
+        NatRange::None => {}
+        NatRange::V4(min, _) if nat.src => flow.nw_src = min.into(),
+        NatRange::V4(min, _) if nat.dst => flow.nw_dst = min.into(),
+        NatRange::V6(min, _) if nat.src => flow.ipv6_src = min.octets(),
+        NatRange::V6(min, _) if nat.dst => flow.ipv6_dst = min.octets(),
+        NatRange::V4(..) | NatRange::V6(..) => {}
+    }
+    if nat.range != NatRange::None && low != 0 {
+        match nat.src {
+            true => flow.tp_src = low,
+            false if nat.dst => flow.tp_dst = low,
+            false => {}
+        }
+    }
+    let after = addresses(flow, nat.range);
+    format!("\nReplacing src/dst IP/ports to simulate NAT:\n Initial flow: {before}\n Modified flow: {after}")
+}
+
+fn addresses(flow: &Flow, range: NatRange) -> String {
+    let (sport, dport) = (flow.tp_src, flow.tp_dst);
+    match range {
+        NatRange::None => String::new(),
+        NatRange::V4(..) => {
+            let (from, to) = (Ipv4Addr::from(flow.nw_src), Ipv4Addr::from(flow.nw_dst));
+            format!("nw_src={from},tp_src={sport},nw_dst={to},tp_dst={dport}")
+        }
+        NatRange::V6(..) => {
+            let text = |a: [u8; 16]| flow::text::address::ipv6_addr(u128::from_be_bytes(a));
+            let (from, to) = (text(flow.ipv6_src), text(flow.ipv6_dst));
+            format!("ipv6_src=[{from}],tp_src={sport},ipv6_dst=[{to}],tp_dst={dport}")
         }
     }
 }
@@ -185,15 +205,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_that_come_back_are_found() {
-        let mut queue = VecDeque::new();
-        let actions =
-            [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1)), DpAction::Recirc(4)];
-        returns(&actions, &Flow::ZERO, false, &mut queue);
-        assert!(queue.is_empty(), "nobody knows the hash that they come back with");
-        returns(&actions, &Flow::ZERO, true, &mut queue);
-        let ids: Vec<u32> = queue.iter().map(|a| a.flow.recirc_id).collect();
-        assert_eq!(ids, [3, 4]);
+    fn the_first_address_and_port_stand_for_all() {
+        let mut flow = Flow { nw_src: 0x0101_0101, nw_dst: 0x0202_0202, tp_src: 7, tp_dst: 8, ..Flow::ZERO };
+        let range = NatRange::V4([10, 0, 0, 1].into(), [10, 0, 0, 9].into());
+        let text = translated(&mut flow, &Nat { src: true, range, ports: (1000, 1001), ..Nat::default() });
+        assert_eq!((flow.nw_src, flow.tp_src), (0x0a00_0001, 1000));
+        assert!(
+            text.ends_with(" Modified flow: nw_src=10.0.0.1,tp_src=1000,nw_dst=2.2.2.2,tp_dst=8"),
+            "{text}"
+        );
+        let actions = [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1))];
         assert_eq!(without_outputs(&actions), [DpAction::Clone(Vec::new())]);
     }
 

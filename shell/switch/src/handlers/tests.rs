@@ -65,11 +65,21 @@ impl TxQueue for Wire {
 }
 
 /// A megaflow for each source, to port 2, after a while.
-struct Slow(Duration);
+#[derive(Default)]
+struct Slow {
+    takes: Duration,
+    served: AtomicU64,
+    /// How many had been served when a packet of port 3 was; 0: none was.
+    served_before_port_3: AtomicU64,
+}
 
 impl UpcallHandler for Slow {
-    fn miss(&self, _: Upcall<'_>) -> Translation {
-        std::thread::sleep(self.0);
+    fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        std::thread::sleep(self.takes);
+        let before = self.served.fetch_add(1, Ordering::Relaxed);
+        if upcall.flow.in_port == 3 {
+            self.served_before_port_3.store(before, Ordering::Relaxed);
+        }
         Translation {
             actions: Arc::new([DpAction::Output(PortNo(2))]),
             mask: Flow { nw_src: u32::MAX, ..Flow::ZERO },
@@ -101,7 +111,7 @@ fn parking(datapath: &Arc<Datapath>) -> Worker {
 #[test]
 fn a_port_that_goes_takes_its_parked_packets_with_it() {
     let datapath = Datapath::new(&Config::default());
-    datapath.set_handler(Arc::new(Slow(Duration::from_micros(50))));
+    datapath.set_handler(Arc::new(Slow { takes: Duration::from_micros(50), ..Slow::default() }));
     let mut handlers = Handlers::default();
     handlers.set(&datapath, &Plan { threads: 2, cores: allowed_cores() });
     let (rx, tx) = (Wire::default(), Wire::default());
@@ -137,11 +147,12 @@ fn a_port_that_goes_takes_its_parked_packets_with_it() {
 }
 
 /// A storm of new flows at one port, served slowly: what is established at that port, and a new flow at another one,
-/// hardly notice.
+/// hardly notice. What is asserted are numbers of packets and translations: how fast they go is the machine's affair.
 #[test]
 fn a_storm_leaves_the_others_alone() {
     let datapath = Datapath::new(&Config::default());
-    datapath.set_handler(Arc::new(Slow(Duration::from_millis(1))));
+    let slow = Arc::new(Slow { takes: Duration::from_millis(1), ..Slow::default() });
+    datapath.set_handler(slow.clone());
     let mut handlers = Handlers::default();
     handlers.set(&datapath, &Plan { threads: 1, cores: allowed_cores() });
     let (storm, calm, tx) = (Wire::default(), Wire::default(), Wire::default());
@@ -155,27 +166,29 @@ fn a_storm_leaves_the_others_alone() {
         worker.poll_with(Millis(start.elapsed().as_millis() as u64), crate::cycles::now);
     };
     let sent = || tx.1.load(Ordering::Relaxed);
+    let served = || slow.served.load(Ordering::Relaxed);
+    let served_before_calm = || slow.served_before_port_3.load(Ordering::Relaxed);
     storm.0.lock().unwrap().push_back(packet(0));
     while sent() < 1 {
         turn(&mut worker);
     }
-    let (mut src, mut others, mut waited) = (0, 0, None);
-    while start.elapsed() < Duration::from_millis(300) {
+    let (mut src, mut others, mut asked) = (0, 0, None);
+    while src <= 3000 || served_before_calm() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(30), "the calm port waits for the storm");
         for _ in 0..16 {
             src += 1;
             storm.0.lock().unwrap().extend([packet(src), packet(0)]);
         }
-        if waited.is_none() && start.elapsed() > Duration::from_millis(100) {
+        if asked.is_none() && src > 1000 {
             calm.0.lock().unwrap().push_back(packet(u32::MAX));
-            waited = Some(Instant::now());
+            asked = Some(served());
         }
         turn(&mut worker);
         others += 16;
         assert!(sent() > others, "an established packet was kept");
     }
-    // Translating by itself, a worker would have got through 300 new flows.
-    assert!(src > 3000, "{src} new flows");
-    let found = datapath.flow_dump(Millis(0)).into_iter().find(|f| f.key.in_port == 3);
-    assert!(found.is_some_and(|f| f.key.nw_src == u32::MAX), "the calm port waits for the storm");
+    assert!(u64::from(src) > 4 * served(), "{src} new flows came while {} were translated", served());
+    let waited = served_before_calm() - asked.unwrap();
+    assert!(waited < 64, "{waited} flows of the storm went first");
     assert_eq!(datapath.tally().balance(), 0);
 }

@@ -1,16 +1,14 @@
 //! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests as one.
 //!
 //! Requests are checked when they are added as far as nothing needs to change for that, and tried all together on a copy of
-//! the tables at the commit. Packets go out after the commit, each on the tables as they were at its place in the bundle.
+//! the tables at the commit (`commit`).
 
 use super::flow_mod::check_flow_mod;
-use super::packet_out::{check_packet_out, check_targets};
+use super::packet_out::check_packet_out;
 use super::{Answer, Service};
 use ofconn::OpenBundle;
-use ofproto::Tables;
-use openflow::session::{BundleAdd, BundleControl, BundleControlType, bundle_flags};
+use openflow::session::{BundleAdd, BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version, Xid};
-use std::sync::Arc;
 
 /// Bundles of one connection at a time.
 const BUNDLES_MAX: usize = 1024;
@@ -18,12 +16,12 @@ const BUNDLES_MAX: usize = 1024;
 const MESSAGES_MAX: usize = 4 << 20;
 
 impl Service<'_> {
-    pub(super) fn bundle_control(&mut self, control: &BundleControl, raw: &[u8]) -> Answer {
+    pub(super) fn bundle_control(&mut self, control: &BundleControl, outer: &Message, raw: &[u8]) -> Answer {
         use BundleControlType::*;
         let kind = match control.kind {
             OpenRequest => self.open(control, raw).map(|()| OpenReply),
             CloseRequest => self.close(control).map(|()| CloseReply),
-            CommitRequest => self.commit(control).map(|()| CommitReply),
+            CommitRequest => return self.commit(control, outer, raw),
             DiscardRequest => {
                 let known = self.session()?.bundles.remove(&control.bundle);
                 known.map(|_| DiscardReply).ok_or(OfError::BfcBadId)
@@ -34,7 +32,14 @@ impl Service<'_> {
     }
 
     fn new_bundle(&self, flags: u16, raw: &[u8]) -> OpenBundle {
-        OpenBundle { flags, closed: false, messages: Vec::new(), used: self.now, request: raw.to_vec() }
+        OpenBundle {
+            flags,
+            closed: false,
+            requests: Vec::new(),
+            ports: Vec::new(),
+            used: self.now,
+            request: raw.to_vec(),
+        }
     }
 
     fn open(&mut self, control: &BundleControl, raw: &[u8]) -> Result<(), OfError> {
@@ -90,66 +95,18 @@ impl Service<'_> {
         let error = match bundle {
             b if b.closed => OfError::BfcBundleClosed,
             b if b.flags != add.flags => OfError::BfcBadFlags,
-            b if b.messages.len() >= MESSAGES_MAX => OfError::BfcMsgTooMany,
+            b if b.requests.len() >= MESSAGES_MAX => OfError::BfcMsgTooMany,
             b => {
                 b.used = now;
-                b.messages.push((inner, raw.to_vec()));
+                if let Body::PortMod(pm) = inner.body {
+                    b.ports.push((b.requests.len(), pm));
+                }
+                b.requests.push(raw.into());
                 return Ok(None);
             }
         };
         bundles.remove(&add.bundle);
         Err(error)
-    }
-
-    /// A bundle is gone after its commit, however that ends.
-    fn commit(&mut self, control: &BundleControl) -> Result<(), OfError> {
-        let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
-        if bundle.flags != control.flags {
-            return Err(OfError::BfcBadFlags);
-        }
-        let moments = match self.try_all(&bundle) {
-            Ok(moments) => moments,
-            Err((error, request)) => {
-                self.session()?.send_error(error, &request);
-                return Err(OfError::BfcMsgFailed);
-            }
-        };
-        let now = self.now;
-        let mut moments = moments.into_iter();
-        for (message, _) in &bundle.messages {
-            match &message.body {
-                Body::PortMod(pm) => self.apply_port_mod(pm),
-                Body::FlowMod(fm) => self.session()?.count_flow_mod(fm.command, now),
-                Body::PacketOut(po) => self.host.packet_out(po, moments.next()),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes all changes of tables or none; the error comes with the request that it is about. The tables are those that
-    /// each packet-out sees.
-    fn try_all(&mut self, bundle: &OpenBundle) -> Result<Vec<Arc<Tables>>, (OfError, Vec<u8>)> {
-        let mut trial = self.bridge.ofproto.begin();
-        let mut moments = Vec::new();
-        for (message, request) in &bundle.messages {
-            let result = match &message.body {
-                Body::FlowMod(fm) => trial.flow_mod(fm, self.now),
-                Body::GroupMod(gm) => trial.group_mod(gm, self.now),
-                // Ports cannot be changed back as if nothing had been.
-                Body::PortMod(_) if bundle.flags & bundle_flags::ATOMIC != 0 => Err(OfError::BfcMsgFailed),
-                Body::PortMod(pm) => self.check_port_mod(pm),
-                Body::PacketOut(po) => {
-                    moments.push(trial.tables());
-                    check_targets(&po.actions, &|id| trial.has_group(id))
-                }
-                _ => Ok(()),
-            };
-            result.map_err(|e| (e, request.clone()))?;
-        }
-        let effects = self.bridge.ofproto.commit(trial).map_err(|e| (e, bundle.request.clone()))?;
-        self.after(&effects);
-        Ok(moments)
     }
 }
 
@@ -166,7 +123,7 @@ fn check_message(body: &Body, version: Version) -> Result<(), OfError> {
     match body {
         Body::FlowMod(fm) => check_flow_mod(fm, version),
         Body::PacketOut(po) => check_packet_out(po, version),
-        Body::GroupMod(_) | Body::PortMod(_) => Ok(()),
+        Body::GroupMod(_) | Body::MeterMod(_) | Body::PortMod(_) => Ok(()),
         _ => Err(OfError::BfcMsgUnsup),
     }
 }

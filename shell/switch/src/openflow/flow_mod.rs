@@ -2,7 +2,7 @@
 
 use super::{Answer, Service};
 use flow::Match;
-use ofproto::{Change, Effects, N_TABLES};
+use ofproto::{Effects, N_TABLES};
 use openflow::flow_mod::FlowMod;
 use openflow::wire::check::{Limits, consistency};
 use openflow::{Action, OfError, Version};
@@ -20,8 +20,7 @@ impl Service<'_> {
 
     /// Tells controllers of flows that they watch and that went, with counters that are true, and translators that tables changed.
     pub(super) fn after(&mut self, effects: &Effects) {
-        let told = |c: &Change| matches!(c, Change::Removed { rule, .. } if rule.flags.send_flow_rem);
-        if effects.flows.iter().any(told) {
+        if effects.tells() {
             self.host.fold_statistics();
         }
         crate::deeds::announce(self.bridge, effects, Some((self.conn, self.xid)), self.now);

@@ -22,7 +22,8 @@ impl Service<'_> {
     }
 
     pub(super) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> Answer {
-        self.bridge.ofproto.handle_meter_mod(mm)?;
+        let effects = self.bridge.ofproto.handle_meter_mod(mm, self.now)?;
+        self.after(&effects);
         self.forward(message, METERS);
         Ok(None)
     }

@@ -7,7 +7,9 @@
 //! that it causes are queued, before its reply is queued: a barrier needs no more than that.
 
 mod bundle;
+mod commit;
 mod config;
+mod dump;
 mod features;
 mod flow_mod;
 mod groups;
@@ -22,6 +24,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use commit::Commit;
+pub use dump::Dump;
 pub use features::port_message;
 pub use monitor::{report as report_to_monitors, run as run_monitors};
 pub use table::report_vacancy;
@@ -29,11 +33,12 @@ pub use table::report_vacancy;
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use ofconn::{ConnId, Request, Session};
-use ofproto::Tables;
+use ofproto::{Criteria, Tables};
 use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
 use openflow::{Body, Message, OfError, Xid};
+use runtime::Waker;
 use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
@@ -42,6 +47,8 @@ use xlate::{BridgeId, Frozen};
 pub trait Host {
     /// The time.
     fn now(&self) -> Millis;
+    /// What ends the main loop's sleep when another thread has done something for it; `None`: no other thread is to.
+    fn waker(&self) -> Option<Waker>;
     /// Credits the datapath's counters to rules, groups and ports.
     fn fold_statistics(&mut self);
     /// The counters of a port.
@@ -61,12 +68,28 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     let now = host.now();
     let mut service = Service { bridge, host, conn: request.conn, xid: request.message.xid, now };
     let answer = service.dispatch(&request.message, &request.raw);
-    let Some(session) = service.bridge.conns.session(request.conn) else { return };
-    match answer {
-        Ok(Some(body)) => session.send(&request.message.reply(body)),
-        Ok(None) => {}
-        Err(error) => session.send_error(error, &request.raw),
+    service.answer(answer, &request.message, &request.raw);
+    if bridge.is_at_work() {
+        hold(bridge);
     }
+}
+
+/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, and dumps of
+/// flows. What connections ask meanwhile waits.
+pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
+    let now = host.now();
+    if let Some(commit) = bridge.commit.take() {
+        let (conn, xid) = (commit.conn, commit.message.xid);
+        commit::go_on(&mut Service { bridge, host, conn, xid, now }, commit, wait);
+    }
+    dump::run(bridge, now);
+    hold(bridge);
+}
+
+/// Connections wait for what takes several turns: all for a commit, each for its own dump.
+fn hold(bridge: &mut Bridge) {
+    let Bridge { conns, commit, dumps, .. } = bridge;
+    conns.hold(|id| commit.is_some() || dumps.contains_key(&id));
 }
 
 /// A reply, or none because none is due.
@@ -82,6 +105,16 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
+    /// Queues what there is to say to the connection.
+    fn answer(&mut self, answer: Answer, message: &Message, raw: &[u8]) {
+        let Some(session) = self.bridge.conns.session(self.conn) else { return };
+        match answer {
+            Ok(Some(body)) => session.send(&message.reply(body)),
+            Ok(None) => {}
+            Err(error) => session.send_error(error, raw),
+        }
+    }
+
     fn dispatch(&mut self, message: &Message, raw: &[u8]) -> Answer {
         if changes_the_switch(&message.body) {
             self.refuse_secondary()?;
@@ -103,7 +136,7 @@ impl Service<'_> {
             Body::RoleRequest(request) => self.role(request),
             Body::GetAsyncRequest => self.get_async(),
             Body::SetAsync(config) => self.set_async(config),
-            Body::BundleControl(control) => self.bundle_control(control, raw),
+            Body::BundleControl(control) => self.bundle_control(control, message, raw),
             Body::BundleAdd(add) => self.bundle_add(add, message, raw),
             Body::SetFlowFormat(_)
             | Body::FlowModTableId(_)
@@ -115,6 +148,7 @@ impl Service<'_> {
             | Body::TlvTableRequest
             | Body::FlowMonitorCancel(_)
             | Body::CtFlush(_) => self.nicira(&message.body),
+            Body::FlowStatsRequest(request) => self.flow_stats(Criteria::from(&**request), message, raw),
             _ => self.multipart(message),
         }
     }

@@ -5,7 +5,6 @@ use super::{Answer, Service};
 use crate::port::{Backing, BridgePort};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
-use openflow::meter::METER_ALL;
 use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
 use openflow::{Body, Message, OfError, Version};
 use std::collections::BTreeMap;
@@ -19,10 +18,6 @@ impl Service<'_> {
         let ofproto = &self.bridge.ofproto;
         let reply = match &message.body {
             Body::DescRequest => Body::DescReply(self.desc()),
-            Body::FlowStatsRequest(request) => {
-                self.host.fold_statistics();
-                Body::FlowStatsReply(ofproto.flow_stats(&Criteria::from(&**request), self.now)?)
-            }
             Body::AggregateRequest(request) => {
                 self.host.fold_statistics();
                 Body::AggregateReply(ofproto.aggregate(&Criteria::from(&**request))?)
@@ -58,11 +53,8 @@ impl Service<'_> {
                 features.actions = [bits; 4];
                 Body::GroupFeaturesReply(features)
             }
-            Body::MeterStatsRequest(METER_ALL) => Body::MeterStatsReply(Vec::new()),
-            Body::MeterConfigRequest(METER_ALL) => Body::MeterConfigReply(Vec::new()),
-            Body::MeterStatsRequest(_) | Body::MeterConfigRequest(_) => {
-                return Err(OfError::MmfcUnknownMeter);
-            }
+            Body::MeterStatsRequest(meter) => Body::MeterStatsReply(ofproto.meter_stats(*meter, self.now)?),
+            Body::MeterConfigRequest(meter) => Body::MeterConfigReply(ofproto.meter_configs(*meter)?),
             Body::MeterFeaturesRequest => Body::MeterFeaturesReply(ofproto.meter_features()),
             Body::TableFeaturesRequest(features) => return self.table_features(features, message.more),
             Body::TableDescRequest => Body::TableDescReply(self.table_desc()),

@@ -1,6 +1,6 @@
 //! Requests and what comes back, over a real socket, with a host that does nothing.
 
-use super::{Host, handle};
+use super::{Host, go_on, handle};
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use flow::{FieldId, Match};
@@ -28,11 +28,15 @@ struct Idle {
     folded: usize,
     changed: usize,
     sent: Vec<PacketOut>,
+    waker: Option<runtime::Waker>,
 }
 
 impl Host for Idle {
     fn now(&self) -> Millis {
         NOW
+    }
+    fn waker(&self) -> Option<runtime::Waker> {
+        self.waker.clone()
     }
     fn fold_statistics(&mut self) {
         self.folded += 1;
@@ -60,6 +64,7 @@ struct Rig {
     bridge: Bridge,
     host: Idle,
     stream: Stream,
+    input: Vec<u8>,
     version: Version,
     next: u32,
 }
@@ -79,6 +84,7 @@ fn config() -> config::BridgeConfig {
         mac_aging_secs: 300,
         mac_table_size: 8192,
         forward_bpdu: false,
+        mirrors: Vec::new(),
         flow_tables: Default::default(),
         other_config: Default::default(),
     }
@@ -117,7 +123,7 @@ impl Rig {
         };
         assert!(bridge.conns.configure(&manager, NOW).is_empty());
         let stream = Stream::connect(&Target::Unix(dir.join("br0.mgmt"))).unwrap();
-        let mut rig = Rig { dir, bridge, host: Idle::default(), stream, version, next: 1 };
+        let mut rig = Rig { dir, bridge, host: Idle::default(), stream, input: Vec::new(), version, next: 1 };
         let hello = Hello { versions: VersionSet::only(version), header_version: version.wire() };
         rig.ask(Body::Hello(hello));
         rig
@@ -137,18 +143,41 @@ impl Rig {
         self.replies()
     }
 
+    /// A turn of the main loop without a new request; a commit is brought to its end.
+    fn turn(&mut self) -> Vec<Body> {
+        self.bridge.conns.run(NOW);
+        go_on(&mut self.bridge, &mut self.host, true);
+        while let Some(request) = self.bridge.conns.next_request(NOW) {
+            handle(&mut self.bridge, &mut self.host, &request);
+        }
+        self.bridge.conns.flush(NOW);
+        self.replies()
+    }
+
+    /// A bundle of so many flows that is not committed yet.
+    fn fill(&mut self, flows: u32) {
+        self.bundle(BundleControlType::OpenRequest);
+        for i in 0..flows {
+            let mut fm = flow(1, Vec::new());
+            fm.matching.set(FieldId::Metadata, i.into());
+            assert!(self.add(mod_(fm)).is_empty());
+        }
+    }
+
     fn replies(&mut self) -> Vec<Body> {
-        let (mut input, mut buffer) = (Vec::new(), [0; 4096]);
+        let mut buffer = [0; 4096];
         loop {
             match self.stream.read(&mut buffer) {
-                Ok(n) if n > 0 => input.extend_from_slice(&buffer[..n]),
+                Ok(n) if n > 0 => self.input.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 _ => break,
             }
         }
         let mut out = Vec::new();
-        while let Ok(Some(len)) = openflow::next_frame(&input) {
-            let frame: Vec<u8> = input.drain(..len).collect();
+        while let Ok(Some(len)) = openflow::next_frame(&self.input)
+            && len <= self.input.len()
+        {
+            let frame: Vec<u8> = self.input.drain(..len).collect();
             out.push(openflow::decode(&frame, Dialect::default()).unwrap().body);
         }
         out
@@ -303,4 +332,59 @@ fn packets_go_out_once_checked() {
     let group = PacketOut { actions: vec![Action::Group(3)], ..po };
     assert_eq!(errors(&rig.ask(Body::PacketOut(Box::new(group)))), [OfError::BacBadOutGroup]);
     assert_eq!(rig.host.sent.len(), 1);
+}
+
+#[test]
+fn probes_are_answered_while_a_long_bundle_commits() {
+    let mut rig = Rig::new("long", Version::V14);
+    let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
+    rig.host.waker = Some(poll.waker());
+    rig.fill(600);
+    assert!(rig.bundle(BundleControlType::CommitRequest).is_empty());
+    assert_eq!(rig.ask(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
+    // A request waits its turn: it sees what was committed.
+    assert!(rig.ask(Body::FlowStatsRequest(Box::default())).is_empty());
+    assert_eq!(rig.ask(Body::EchoRequest(vec![8])), []);
+    let told = rig.turn();
+    let [Body::BundleControl(c), Body::FlowStatsReply(flows), .., Body::EchoReply(_)] = told.as_slice()
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!((c.kind, flows.is_empty()), (BundleControlType::CommitReply, false));
+    assert_eq!((rig.flows(), rig.host.changed), (600, 1));
+}
+
+#[test]
+fn a_long_bundle_that_fails_changes_nothing() {
+    let mut rig = Rig::new("long-failure", Version::V14);
+    let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
+    rig.host.waker = Some(poll.waker());
+    rig.fill(600);
+    rig.add(mod_(flow(2, vec![Action::Group(9)])));
+    rig.bundle(BundleControlType::CommitRequest);
+    assert_eq!(errors(&rig.turn()), [OfError::BacBadOutGroup, OfError::BfcMsgFailed]);
+    assert_eq!(rig.flows(), 0);
+}
+
+#[test]
+fn a_long_dump_comes_in_parts() {
+    let mut rig = Rig::new("dump", Version::V14);
+    rig.fill(5000);
+    rig.bundle(BundleControlType::CommitRequest);
+    let poll = runtime::PollLoop::new(runtime::Clock::new()).unwrap();
+    rig.host.waker = Some(poll.waker());
+    assert!(rig.ask(Body::FlowStatsRequest(Box::default())).is_empty());
+    assert!(rig.ask(Body::BarrierRequest).is_empty());
+    let mut parts = Vec::new();
+    while parts.last() != Some(&Body::BarrierReply) {
+        parts.extend(rig.turn());
+        let waiting = rig.bridge.conns.sessions().map(|(_, s)| s.output_len()).sum::<usize>();
+        assert!(waiting < 1 << 20, "{waiting} bytes wait");
+    }
+    let seen: Vec<u128> = parts
+        .iter()
+        .filter_map(|p| if let Body::FlowStatsReply(flows) = p { Some(flows) } else { None })
+        .flat_map(|flows| flows.iter().map(|f| FieldId::Metadata.get(&f.matching.flow)))
+        .collect();
+    assert_eq!(seen, (0..5000).collect::<Vec<u128>>());
 }

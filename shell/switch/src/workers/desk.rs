@@ -5,10 +5,11 @@
 //! queue does; it is then kept until the queue has come. Thus each queue sees its orders in the order in which they were
 //! given, however many hands it goes through.
 
+use crate::cycles;
 use crate::workers::mailbox::Mailbox;
 use crate::workers::metrics::{self, SharedRecorder};
 use datapath::{Rxq, Worker};
-use pmd::Sleeper;
+use pmd::{Napper, Sleeper};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -42,6 +43,8 @@ pub(super) enum Order {
     TxQueue(usize),
     /// Sleep at most so long when there is nothing to do.
     SleepMax(Micros),
+    /// Sleep so that no packet waits longer; 0: only as `SleepMax` says.
+    LatencyTarget(Micros),
     /// Record every turn from now on, or no more.
     Record(Option<SharedRecorder>),
     /// End, when the last queue has gone.
@@ -57,6 +60,7 @@ impl fmt::Debug for Order {
             Order::Settle(_) => f.write_str("Settle"),
             Order::TxQueue(n) => write!(f, "TxQueue({n})"),
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
+            Order::LatencyTarget(target) => write!(f, "LatencyTarget({})", target.0),
             Order::Record(recorder) => write!(f, "Record({})", recorder.is_some()),
             Order::Stop => f.write_str("Stop"),
         }
@@ -73,6 +77,7 @@ pub(super) struct Desk {
     /// Orders about queues that have not come yet.
     early: Vec<(Key, Order)>,
     pub(super) sleeper: Sleeper,
+    pub(super) napper: Napper,
     recorder: Option<SharedRecorder>,
     stopping: bool,
     now: Millis,
@@ -87,6 +92,7 @@ impl Desk {
             fds: BTreeMap::new(),
             early: Vec::new(),
             sleeper: Sleeper::default(),
+            napper: Napper::default(),
             recorder: None,
             stopping: false,
             now: Millis(0),
@@ -148,6 +154,11 @@ impl Desk {
             }
             Order::TxQueue(n) => self.worker.set_tx_queue(n),
             Order::SleepMax(max) => self.sleeper.set_max(max),
+            Order::LatencyTarget(target) => {
+                // Asking for the length of a cycle takes a moment at a start, which who has no target is spared.
+                let per_us = if target.0 == 0 { 0 } else { cycles::per_second() / 1_000_000 };
+                self.napper.set_target(target.0, per_us, cpu::pause::can_pause());
+            }
             Order::Record(recorder) => self.recorder = recorder,
             Order::Stop => self.stopping = true,
         }
@@ -155,6 +166,7 @@ impl Desk {
 
     fn take(&mut self, t: Travelling) {
         let key = (t.rxq.port, t.rxq.id);
+        self.napper.set_can_arm(true);
         if let Some(fd) = t.fd {
             self.fds.insert(key, fd);
         }
@@ -171,6 +183,7 @@ impl Desk {
     }
 
     fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
+        self.napper.set_can_arm(true);
         let (port, id) = key;
         let kept = self.shelf.iter().position(|q| (q.port, q.id) == key).map(|at| self.shelf.remove(at));
         let rxq = kept.or_else(|| self.worker.remove_rxq(port, id))?;

@@ -3,7 +3,7 @@
 use crate::workers::desk::Order;
 use runtime::Waker;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
@@ -14,8 +14,15 @@ pub(super) enum Bell {
     None,
     /// It sleeps in `poll(2)`.
     Waker(Waker),
-    /// It is parked while it has no queue.
-    Thread(OnceLock<Thread>),
+    /// It polls. It is parked while it has no queue or sleeps by the clock, and while devices are to wake it (`armed`) it
+    /// sleeps in `poll(2)`.
+    Poller { thread: OnceLock<Thread>, waker: Waker, armed: AtomicBool },
+}
+
+impl Bell {
+    pub(super) fn poller(waker: Waker) -> Bell {
+        Bell::Poller { thread: OnceLock::new(), waker, armed: AtomicBool::new(false) }
+    }
 }
 
 /// See the module.
@@ -49,7 +56,22 @@ impl Mailbox {
         match &self.bell {
             Bell::None => {}
             Bell::Waker(waker) => waker.wake(),
-            Bell::Thread(thread) => thread.get().into_iter().for_each(Thread::unpark),
+            Bell::Poller { thread, waker, armed } => {
+                // What was posted before is seen by a worker that we do not see armed: it looks after it armed.
+                fence(Ordering::SeqCst);
+                match armed.load(Ordering::Relaxed) {
+                    true => waker.wake(),
+                    false => thread.get().into_iter().for_each(Thread::unpark),
+                }
+            }
+        }
+    }
+
+    /// The worker is about to sleep in `poll(2)`, or does so no more. It must look for work between this and its sleep.
+    pub(super) fn arm(&self, on: bool) {
+        if let Bell::Poller { armed, .. } = &self.bell {
+            armed.store(on, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
         }
     }
 
@@ -74,7 +96,7 @@ impl Mailbox {
 
     /// The thread that reads this box is the one that calls.
     pub(super) fn read_here(&self) {
-        if let Bell::Thread(thread) = &self.bell {
+        if let Bell::Poller { thread, .. } = &self.bell {
             let _ = thread.set(std::thread::current());
         }
     }

@@ -5,9 +5,11 @@
 //! Workers (here, main thread)   seats and ports; reconfigure() says who polls what (core/pmd decides)
 //!   ├ ports.rs     the ports and their queues, as the main thread knows them
 //!   ├ balance.rs   queues are given out anew when a core has too much to do
+//!   ├ predict.rs   the same by forecast, each second
 //!   ├ mailbox.rs   orders to a worker; one relaxed load tells that there are none
 //!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
 //!   ├ metrics.rs   what every turn was like, while somebody wants to know
+//!   ├ naps.rs      sleeping by a latency target
 //!   └ threads.rs   the loops: polling, sleeping
 //! ```
 //!
@@ -21,10 +23,13 @@ mod balance;
 mod desk;
 mod mailbox;
 mod metrics;
+mod naps;
 mod ports;
+mod predict;
 mod threads;
 
 pub use ports::{PolledPort, RxqView};
+pub use predict::Planned;
 
 use crate::cycles;
 use datapath::{Datapath, Worker};
@@ -35,7 +40,7 @@ use netdev::device::RxHandle;
 use pmd::balance::{Balancer, Overload, Settings};
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
-use pmd::{Algorithm, Core, History, SleepMax, Topology};
+use pmd::{Algorithm, Core, History, LatencyTarget, Policy, SleepMax, Topology};
 use ports::{Home, Ports};
 use runtime::poll_loop::Interest;
 use runtime::{Clock, Module, PollLoop, WaitSet};
@@ -142,6 +147,7 @@ impl SeatLoad {
 fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let bell = Arc::clone(mailbox);
     worker.park_misses(datapath::park::Limits::default(), Arc::new(move || bell.ring()), cycles::now);
+    worker.set_tick(cycles::per_second() / 1000);
     worker
 }
 
@@ -151,6 +157,7 @@ pub struct Workers {
     topology: Arc<Topology>,
     polling: Polling,
     sleep: SleepMax,
+    latency: LatencyTarget,
     /// By identity: the one of kernel ports first, then by core.
     seats: BTreeMap<WorkerId, Seat>,
     metrics: Metrics,
@@ -159,6 +166,7 @@ pub struct Workers {
     due: bool,
     ticker: Ticker,
     balancer: Balancer,
+    predict: predict::Loop,
     /// As of the last `tick`.
     now: Millis,
 }
@@ -189,6 +197,7 @@ impl Workers {
             topology: Arc::clone(topology),
             polling: Polling::default(),
             sleep: SleepMax::default(),
+            latency: LatencyTarget::default(),
             seats: BTreeMap::from([(
                 MAIN,
                 Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None },
@@ -198,6 +207,7 @@ impl Workers {
             due: false,
             ticker: Ticker::default(),
             balancer: Balancer::default(),
+            predict: predict::Loop::default(),
             now: Millis(0),
         }
     }
@@ -221,6 +231,24 @@ impl Workers {
         self.deliver();
     }
 
+    /// How long packets may wait for a poll thread that sleeps; tells the log.
+    pub fn set_latency(&mut self, target: &LatencyTarget) {
+        if *target == self.latency {
+            return;
+        }
+        self.latency = target.clone();
+        runtime::info!(LOG, "Default PMD thread latency target: {:4} us.", target.default.0);
+        for seat in self.seats.values().filter(|s| s.place.id != MAIN) {
+            seat.mailbox.post(Order::LatencyTarget(target.of(seat.place.core)));
+        }
+        self.deliver();
+    }
+
+    /// How long packets may wait for a poll thread that sleeps.
+    pub fn latency(&self) -> &LatencyTarget {
+        &self.latency
+    }
+
     fn tell_sleep(&self, seat: &Seat) {
         let WorkerPlace { core, numa, .. } = seat.place;
         let max = self.sleep.of(core);
@@ -231,6 +259,12 @@ impl Workers {
             max.0
         );
         seat.mailbox.post(Order::SleepMax(max));
+        seat.mailbox.post(Order::LatencyTarget(self.latency.of(core)));
+    }
+
+    /// What the database says of poll threads.
+    pub fn polling(&self) -> &Polling {
+        &self.polling
     }
 
     /// How long poll threads may sleep.
@@ -378,16 +412,17 @@ impl Workers {
     }
 
     fn seat(&self, place: WorkerPlace, worker: Worker) -> std::io::Result<Seat> {
-        let bell = match self.mode {
-            Mode::Inline => Bell::None,
-            Mode::Threads(_) => Bell::Thread(Default::default()),
-        };
-        let mailbox = Arc::new(Mailbox::new(bell));
-        let runner = match &self.mode {
-            Mode::Inline => Runner::Inline(Box::new(Desk::new(worker, Arc::clone(&mailbox)))),
+        let (mailbox, runner) = match &self.mode {
+            Mode::Inline => {
+                let mailbox = Arc::new(Mailbox::new(Bell::None));
+                let desk = Desk::new(worker, Arc::clone(&mailbox));
+                (mailbox, Runner::Inline(Box::new(desk)))
+            }
             Mode::Threads(clock) => {
+                let poll = PollLoop::new(clock.clone())?;
+                let mailbox = Arc::new(Mailbox::new(Bell::poller(poll.waker())));
                 let desk = Desk::new(parking(worker, &mailbox), Arc::clone(&mailbox));
-                Runner::Thread(threads::polling(desk, clock.clone(), place.core)?)
+                (mailbox, Runner::Thread(threads::polling(desk, poll, place.core)?))
             }
         };
         let mut seat = Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None };
@@ -468,8 +503,9 @@ impl Workers {
         busy
     }
 
-    /// In dummy mode the main loop sleeps on the queues, too.
+    /// What the main loop wakes for: the next forecast; in dummy mode the queues, too.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        self.next_forecast().into_iter().for_each(|at| set.deadline(at));
         for seat in self.seats.values() {
             if let Runner::Inline(desk) = &seat.runner {
                 desk.fds().for_each(|fd| {
@@ -490,7 +526,10 @@ impl Workers {
         if self.ticker.due(now) {
             self.sample(datapath);
         }
-        self.balance(now);
+        if self.policy() == Policy::Variance {
+            self.balance(now);
+        }
+        self.predict(datapath, now);
     }
 
     /// How busy a worker was.

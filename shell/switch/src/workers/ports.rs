@@ -4,6 +4,7 @@ use crate::workers::desk::{Key, Travelling};
 use datapath::{Rxq, RxqLoad};
 use netdev::device::RxHandle;
 use pmd::History;
+use pmd::forecast::{Counted, Forecast};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{CoreId, NumaId, PortNo, QueueId, WorkerId};
@@ -31,12 +32,15 @@ struct Queue {
     home: Home,
     load: Arc<RxqLoad>,
     history: History,
+    forecast: Forecast,
 }
 
 struct Port {
     about: PolledPort,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
+    /// Packets that its device dropped since nobody took them.
+    missed: u64,
 }
 
 /// A queue, for tables.
@@ -50,6 +54,23 @@ pub struct RxqView<'a> {
     pub queue: QueueId,
     /// Cycles that its packets took.
     pub history: &'a History,
+    /// What was counted of it, ever.
+    pub load: &'a RxqLoad,
+    /// What it is forecast to want.
+    pub forecast: &'a Forecast,
+}
+
+/// What a queue is forecast to want.
+pub(super) struct Forecasted<'a> {
+    pub(super) key: Key,
+    /// Name of its port.
+    pub(super) port: &'a str,
+    /// How many queues the port has.
+    pub(super) queues: usize,
+    /// An administrator said which core polls it.
+    pub(super) pinned: bool,
+    pub(super) owner: Option<WorkerId>,
+    pub(super) forecast: &'a Forecast,
 }
 
 /// See the module.
@@ -68,12 +89,12 @@ impl Ports {
             let rxq = Rxq::new(no, number(i), handle.queue);
             let load = rxq.load();
             let home = Home::Here(Box::new(Travelling { rxq, fd: handle.poll_fd, polled: true }));
-            Queue { home, load, history: History::default() }
+            Queue { home, load, history: History::default(), forecast: Forecast::default() }
         };
         let queues = handles.into_iter().enumerate().map(queue).collect();
         // Pinned queues stay pinned when a port's queues are renewed.
         let affinity = self.by_no.remove(&no).map(|p| p.affinity).unwrap_or_default();
-        self.by_no.insert(no, Port { about, affinity, queues });
+        self.by_no.insert(no, Port { about, affinity, queues, missed: 0 });
     }
 
     /// Whether that changed anything.
@@ -168,6 +189,48 @@ impl Ports {
                 port: &port.about.name,
                 queue: number(i),
                 history: &q.history,
+                load: &q.load,
+                forecast: &q.forecast,
+            })
+        })
+    }
+
+    /// So many packets has its device ever dropped since nobody took them.
+    pub(super) fn missed(&mut self, no: PortNo, missed: u64) {
+        self.by_no.get_mut(&no).into_iter().for_each(|p| p.missed = missed);
+    }
+
+    /// A second ended, which had so many cycles. `saturated`: the worker was never idle in it.
+    pub(super) fn second(&mut self, elapsed: u64, saturated: impl Fn(WorkerId) -> bool) {
+        for port in self.by_no.values_mut().filter(|p| p.about.is_pmd) {
+            let all: u64 = port.queues.iter().map(|q| q.load.packets()).sum();
+            for queue in &mut port.queues {
+                let (bursts, full) = queue.load.bursts();
+                let packets = queue.load.packets();
+                // What a device dropped it counts for all queues together.
+                let share = u128::from(port.missed) * u128::from(packets) / u128::from(all.max(1));
+                let cycles = queue.load.cycles().0;
+                let counted = Counted { cycles, bursts, full, packets, dropped: share as u64 };
+                let saturated = matches!(queue.home, Home::At(worker) if saturated(worker));
+                queue.forecast.read(counted, elapsed, saturated);
+            }
+        }
+    }
+
+    /// What each queue of a poll-mode port is forecast to want in the next second.
+    pub(super) fn forecasts(&self) -> impl Iterator<Item = Forecasted<'_>> {
+        let ports = self.by_no.iter().filter(|(_, p)| p.about.is_pmd);
+        ports.flat_map(|(no, port)| {
+            port.queues.iter().enumerate().map(|(i, q)| Forecasted {
+                key: (*no, number(i)),
+                port: &port.about.name,
+                queues: port.queues.len(),
+                pinned: port.affinity.contains_key(&number(i)),
+                owner: match q.home {
+                    Home::Here(_) => None,
+                    Home::At(worker) => Some(worker),
+                },
+                forecast: &q.forecast,
             })
         })
     }

@@ -172,7 +172,8 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
         bed.workers.send((IN, QueueId(queue)), busy, true);
     }
     let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
-    let balance = Settings { on: true, load: 50, ..Settings::default() };
+    let policy = Some(Policy::Variance);
+    let balance = Settings { on: true, load: 50, policy, ..Settings::default() };
     let mut now = Millis(0);
     let mut minute = |bed: &mut Bed| {
         for _ in 0..12 {
@@ -188,6 +189,29 @@ fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
     bed.workers.configure(&Polling { balance, ..polling });
     assert_eq!(minute(&mut bed), 0);
     assert!((0..30).any(|_| minute(&mut bed) > 0));
+    bed.wait_for_packets(QUEUES);
+    bed.finish(QUEUES);
+}
+
+#[test]
+fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
+    let mut bed = bed(QUEUES);
+    let busy = worker_of(CoreId(1));
+    for queue in 0..QUEUES as u16 {
+        bed.workers.send((IN, QueueId(queue)), busy, true);
+    }
+    let balance = Settings { on: true, hot: 50, ..Settings::default() };
+    bed.workers.configure(&Polling { mask: Some("3".to_owned()), balance, ..Polling::default() });
+    assert_eq!(bed.workers.policy(), Policy::Predictive);
+    let second = |bed: &mut Bed, n: u64| {
+        bed.wait_for_packets(QUEUES);
+        bed.workers.tick(&bed.datapath, Millis::from_secs(n));
+        bed.workers.rxqs(busy).count()
+    };
+    // The first look only begins to count.
+    assert_eq!(second(&mut bed, 1), QUEUES);
+    assert!((2..60).any(|n| second(&mut bed, n) < QUEUES));
+    assert!(bed.workers.moves() >= 1 && !bed.workers.is_due());
     bed.wait_for_packets(QUEUES);
     bed.finish(QUEUES);
 }

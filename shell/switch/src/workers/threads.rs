@@ -2,9 +2,10 @@
 
 use crate::cycles;
 use crate::workers::desk::Desk;
+use crate::workers::naps::Napping;
 use dpdk::thread::Registration;
 use runtime::poll_loop::Interest;
-use runtime::{Clock, Module, PollLoop, WaitSet};
+use runtime::{Module, PollLoop, WaitSet};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHa
 }
 
 /// Starts a poll thread on a core of its own. Its name is that of Open vSwitch, which people look for in `top`.
-pub(super) fn polling(desk: Desk, clock: Clock, core: CoreId) -> std::io::Result<JoinHandle<()>> {
+pub(super) fn polling(desk: Desk, poll: PollLoop, core: CoreId) -> std::io::Result<JoinHandle<()>> {
     let name = format!("pmd-c{:02}/id:{}", core.0, NEXT_ID.fetch_add(1, Ordering::Relaxed));
     let short: String = name.chars().take(15).collect();
     std::thread::Builder::new().name(short).spawn(move || {
@@ -62,17 +63,20 @@ pub(super) fn polling(desk: Desk, clock: Clock, core: CoreId) -> std::io::Result
         desk.mailbox.read_here();
         pin(core);
         let _ = set_current_timer_slack(Some(TIMER_SLACK));
-        poll(desk, &clock);
+        turns(desk, poll);
     })
 }
 
-fn poll(mut desk: Desk, clock: &Clock) {
+fn turns(mut desk: Desk, poll: PollLoop) {
+    let clock = poll.clock().clone();
+    let mut napping = Napping::new(poll);
     let mailbox = Arc::clone(&desk.mailbox);
     let mut registration = Registration::new();
     let mut now = clock.now();
     let mut read_at = cycles::now();
     loop {
         if mailbox.has_mail() {
+            napping.disarm(&mut desk);
             if !desk.obey(clock.now()) {
                 return;
             }
@@ -91,8 +95,12 @@ fn poll(mut desk: Desk, clock: &Clock) {
         if at - read_at >= CLOCK_CYCLES {
             (now, read_at) = (clock.now(), at);
         }
-        desk.poll(now, cycles::now);
-        if desk.sleeper.may_sleep()
+        let busy = desk.poll(now, cycles::now);
+        if desk.napper.is_on() {
+            if napping.after_turn(&mut desk, busy) {
+                (now, read_at) = (clock.now(), cycles::now());
+            }
+        } else if desk.sleeper.may_sleep()
             && let Some(time) = desk.sleeper.after_turn(desk.worker.most_in_turn())
         {
             let asleep = cycles::now();

@@ -1,0 +1,79 @@
+//! Work that would hold up the main loop, on threads of its own.
+
+use runtime::Module;
+use std::sync::Arc;
+use std::time::Duration;
+
+static LOG: Module = Module::new("background");
+
+/// So many things take long to drop.
+const MANY: usize = 1000;
+/// How often, and how many times, it is looked whether all others have let go of something.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOKS: usize = 400;
+
+/// Runs a job. Where no thread can be had it is done here.
+pub fn run(job: impl FnOnce() + Send + 'static) {
+    // The job is lost with a builder that fails, so it is handed over when the thread is there.
+    let (give, take) = std::sync::mpsc::sync_channel::<Box<dyn FnOnce() + Send>>(1);
+    let thread = std::thread::Builder::new().name("background".to_owned());
+    let started = thread.spawn(move || take.recv().into_iter().for_each(|job| job()));
+    match started {
+        Ok(_) => drop(give.send(Box::new(job))),
+        Err(e) => {
+            runtime::warn!(LOG, "no thread: {}", runtime::error_text(&e));
+            job();
+        }
+    }
+}
+
+/// Drops what holds `n` things.
+pub fn let_go(n: usize, what: impl Send + 'static) {
+    if n >= MANY {
+        run(move || drop(what));
+    }
+}
+
+/// Lets go of what holds `n` things after all others have, so that none of them has to drop it; but does not wait for ever.
+pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
+    if n >= MANY {
+        run(move || {
+            for _ in 0..LOOKS {
+                if Arc::strong_count(&what) == 1 {
+                    break;
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread::ThreadId;
+
+    /// Tells who drops it.
+    struct Tell(Sender<ThreadId>);
+
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let _ = self.0.send(std::thread::current().id());
+        }
+    }
+
+    #[test]
+    fn what_is_large_is_dropped_elsewhere() {
+        let (give, told) = channel();
+        let here = std::thread::current().id();
+        let shared = Arc::new(Tell(give.clone()));
+        let_go_last(MANY, Arc::clone(&shared));
+        drop(shared);
+        assert_ne!(told.recv().unwrap(), here);
+        let_go(MANY, Tell(give.clone()));
+        assert_ne!(told.recv().unwrap(), here);
+        let_go(1, Tell(give));
+        assert_eq!(told.recv().unwrap(), here);
+    }
+}

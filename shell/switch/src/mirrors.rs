@@ -1,0 +1,134 @@
+//! Mirrors of a bridge: from rows to what translations see, and their counters back to the rows.
+//!
+//! A mirror keeps its counters as long as its row lives. **Threads**: the main loop; the counters are credited by who
+//! folds statistics.
+
+use crate::bridge::{Bridge, Names};
+use crate::reconfigure::LOG;
+use crate::status::Wanted;
+use bridge::VlanSet;
+use config::{BridgeConfig, MirrorConfig};
+use flow::Flow;
+use ovsdb::{Datum, Uuid};
+use std::sync::Arc;
+use xlate::{Mirror, MirrorTally, MirrorTo};
+
+/// A mirror at run time.
+pub struct BridgeMirror {
+    row: Uuid,
+    filter: Option<Arc<(Flow, Flow)>>,
+    tally: Arc<MirrorTally>,
+    /// Its configuration can be followed.
+    usable: bool,
+}
+
+/// Follows the mirrors of a bridge's row.
+pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
+    // A port may come or go: whether a mirror is usable is asked again then.
+    if bridge.configured
+        && old.mirrors == bridge.config.mirrors
+        && old.ports.keys().eq(bridge.config.ports.keys())
+    {
+        return;
+    }
+    let wanted = &bridge.config.mirrors;
+    if let Some(one) = wanted.get(xlate::MIRRORS_MAX) {
+        let max = xlate::MIRRORS_MAX;
+        runtime::warn!(LOG, "maximum of {max} port mirrors reached, cannot create {}", one.name);
+    }
+    let mut mirrors = Vec::new();
+    for config in wanted.iter().take(xlate::MIRRORS_MAX) {
+        let known = bridge.mirrors.iter().find(|m| m.row == config.uuid);
+        let tally = known.map(|m| Arc::clone(&m.tally)).unwrap_or_default();
+        let filter = filter(bridge, config);
+        if filter.is_err() {
+            runtime::err!(LOG, "bridge {}: mirror {} configuration is invalid", bridge.name, config.name);
+        }
+        let usable = has_output(bridge, config) && filter.is_ok();
+        mirrors.push(BridgeMirror { row: config.uuid, filter: filter.unwrap_or_default(), tally, usable });
+    }
+    bridge.mirrors = mirrors;
+}
+
+/// The mirror says where its copies go.
+fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
+    let (name, mirror) = (&bridge.name, &config.name);
+    match (&config.output_port, config.output_vlan) {
+        (None, None) => {
+            runtime::err!(LOG, "bridge {name}: mirror {mirror} does not specify output; ignoring");
+            false
+        }
+        (None, Some(_)) => true,
+        (Some(port), _) if !bridge.config.ports.contains_key(port) => {
+            runtime::err!(LOG, "bridge {name}: mirror {mirror} outputs to port not on bridge");
+            false
+        }
+        (Some(_), vlan) => {
+            if vlan.is_some() {
+                runtime::err!(
+                    LOG,
+                    "bridge {name}: mirror {mirror} specifies both output port and output vlan; ignoring output vlan"
+                );
+            }
+            true
+        }
+    }
+}
+
+/// The flow and the mask of column `filter`; an error after a line in the log.
+fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Flow)>>, ()> {
+    let Some(text) = &config.filter else { return Ok(None) };
+    match flow::text::parse_exact_flow(text, &Names(bridge)) {
+        Ok((_, mask)) if mask.in_port != 0 => {
+            runtime::warn!(LOG, "filter is invalid due to in_port field.");
+            Err(())
+        }
+        Ok((flow, mask)) => Ok(Some(Arc::new((flow, mask)))),
+        Err(e) => {
+            runtime::warn!(LOG, "filter is invalid: {e}");
+            Err(())
+        }
+    }
+}
+
+/// The mirrors as translations see them.
+pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
+    let all: Vec<String> = bridge.config.ports.keys().cloned().collect();
+    let configs = bridge.config.mirrors.clone();
+    let mut out = Vec::new();
+    for config in &configs {
+        let Some(mirror) = bridge.mirrors.iter().find(|m| m.row == config.uuid && m.usable) else { continue };
+        let (filter, tally) = (mirror.filter.clone(), Arc::clone(&mirror.tally));
+        let to = match (&config.output_port, config.output_vlan) {
+            (Some(port), _) => MirrorTo::Port(bridge.bundle_id(port)),
+            (None, Some(vlan)) => MirrorTo::Vlan(vlan),
+            (None, None) => continue,
+        };
+        let mut ids = |some: &[String]| {
+            let names = if config.select_all { &all } else { some };
+            names.iter().map(|name| bridge.bundle_id(name)).collect()
+        };
+        out.push(Mirror {
+            from: ids(&config.from),
+            to: ids(&config.to),
+            vlans: (!config.vlans.is_empty()).then(|| config.vlans.iter().copied().collect::<VlanSet>()),
+            filter,
+            out: to,
+            snaplen: config.snaplen,
+            tally,
+        });
+    }
+    out
+}
+
+/// The counters, for column `statistics`.
+pub(crate) fn rows(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+    for mirror in &bridge.mirrors {
+        let mut row = Wanted::new("Mirror", mirror.row);
+        let (packets, bytes) = mirror.tally.get();
+        let pairs =
+            if mirror.usable { vec![("tx_bytes", bytes), ("tx_packets", packets)] } else { Vec::new() };
+        row.set("statistics", Datum::map(pairs.into_iter().map(|(k, v)| (k, v as i64))));
+        wanted.push(row);
+    }
+}

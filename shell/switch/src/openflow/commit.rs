@@ -1,0 +1,189 @@
+//! The commit of a bundle.
+//!
+//! All that it changes is tried on a copy of the tables, by a thread of its own where there is much of it: meanwhile the
+//! main loop answers probes and serves other bridges, but nothing else changes the tables. Then they are exchanged at
+//! once. Packets go out after that, each on the tables as they were at its place in the bundle.
+
+use super::{Answer, Service};
+use crate::background;
+use ofconn::{ConnId, OpenBundle};
+use ofproto::{Bundle, Tables};
+use openflow::flow_mod::FlowCommand;
+use openflow::packet_io::PacketOut;
+use openflow::port::PortMod;
+use openflow::session::{BundleControl, BundleControlType, bundle_flags};
+use openflow::{Body, Dialect, Message, OfError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use units::Millis;
+
+/// A bundle of fewer messages is tried where it is committed.
+const LONG: usize = 500;
+
+/// What is done once the tables are exchanged, in order.
+enum Later {
+    Count(FlowCommand),
+    Port(Box<PortMod>),
+    Packet(Box<PacketOut>, Arc<Tables>),
+}
+
+/// What came of a trial: the error comes with the request that it is about.
+type Tried = Result<(Bundle, Vec<Later>), (OfError, Vec<u8>)>;
+
+/// A commit on its way.
+#[derive(Debug)]
+pub struct Commit {
+    pub(super) conn: ConnId,
+    pub(super) message: Message,
+    request: Request,
+    tried: Receiver<Tried>,
+}
+
+/// The requests that errors are about.
+#[derive(Debug)]
+struct Request {
+    bundle: u32,
+    committed: Vec<u8>,
+    opened: Vec<u8>,
+}
+
+/// All that a trial needs.
+struct Trial {
+    bundle: Bundle,
+    requests: Vec<Box<[u8]>>,
+    dialect: Dialect,
+    /// The messages about ports that are refused.
+    refused: BTreeMap<usize, OfError>,
+    now: Millis,
+}
+
+impl Trial {
+    /// Tries all messages in order; the first that is refused ends it.
+    fn run(mut self) -> Tried {
+        let mut later = Vec::new();
+        for (i, request) in std::mem::take(&mut self.requests).iter().enumerate() {
+            let message = inner(request, self.dialect);
+            message.and_then(|m| self.step(i, &m, &mut later)).map_err(|e| (e, request.to_vec()))?;
+        }
+        Ok((self.bundle, later))
+    }
+
+    fn step(&mut self, i: usize, message: &Message, later: &mut Vec<Later>) -> Result<(), OfError> {
+        match &message.body {
+            Body::FlowMod(fm) => {
+                self.bundle.flow_mod(fm, self.now)?;
+                later.push(Later::Count(fm.command));
+            }
+            Body::GroupMod(gm) => self.bundle.group_mod(gm, self.now)?,
+            Body::MeterMod(mm) => self.bundle.meter_mod(mm, self.now)?,
+            Body::PortMod(pm) => {
+                self.refused.remove(&i).map_or(Ok(()), Err)?;
+                later.push(Later::Port(Box::new(*pm)));
+            }
+            Body::PacketOut(po) => {
+                self.bundle.check_actions(&po.actions)?;
+                later.push(Later::Packet(po.clone(), self.bundle.tables()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The message that a request adds. It was read before, when it was added.
+fn inner(request: &[u8], dialect: Dialect) -> Result<Message, OfError> {
+    match openflow::decode(request, dialect)?.body {
+        Body::BundleAdd(add) => openflow::decode(&add.message, dialect),
+        _ => Err(OfError::BfcMsgUnsup),
+    }
+}
+
+impl Service<'_> {
+    /// A bundle is gone after its commit, however that ends.
+    pub(super) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> Answer {
+        let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
+        if bundle.flags != control.flags {
+            return Err(OfError::BfcBadFlags);
+        }
+        let request =
+            Request { bundle: control.bundle, committed: raw.to_vec(), opened: bundle.request.clone() };
+        let waker = self.host.waker().filter(|_| bundle.requests.len() >= LONG);
+        let trial = self.trial(bundle)?;
+        let Some(waker) = waker else {
+            return self.finish(trial.run(), &request);
+        };
+        let (give, tried) = sync_channel(1);
+        background::run(move || {
+            // Should the bridge be gone, nobody wants to know.
+            let _ = give.send(trial.run());
+            waker.wake();
+        });
+        self.bridge.commit = Some(Commit { conn: self.conn, message: message.clone(), request, tried });
+        Ok(None)
+    }
+
+    fn trial(&mut self, bundle: OpenBundle) -> Result<Trial, OfError> {
+        let dialect = self.session()?.dialect;
+        let atomic = bundle.flags & bundle_flags::ATOMIC != 0;
+        let refused = bundle.ports.iter().filter_map(|(i, pm)| match atomic {
+            // Ports cannot be changed back as if nothing had been.
+            true => Some((*i, OfError::BfcMsgFailed)),
+            false => Some((*i, self.check_port_mod(pm).err()?)),
+        });
+        let (refused, now) = (refused.collect(), self.now);
+        Ok(Trial { bundle: self.bridge.ofproto.begin(), requests: bundle.requests, dialect, refused, now })
+    }
+
+    /// Makes what was tried real, if it can be.
+    fn finish(&mut self, tried: Tried, request: &Request) -> Answer {
+        let before = self.bridge.ofproto.publish();
+        let tried = tried.and_then(|(bundle, later)| {
+            let effects = self.bridge.ofproto.commit(bundle, self.now);
+            Ok((effects.map_err(|e| (e, request.opened.clone()))?, later))
+        });
+        let (effects, later) = match tried {
+            Ok(done) => done,
+            Err((error, about)) => {
+                self.session()?.send_error(error, &about);
+                return Err(OfError::BfcMsgFailed);
+            }
+        };
+        self.after(&effects);
+        let n = effects.flows.len();
+        background::let_go(n, effects);
+        background::let_go_last(n, before);
+        let now = self.now;
+        for step in later {
+            match step {
+                Later::Count(command) => {
+                    self.bridge
+                        .conns
+                        .session(self.conn)
+                        .into_iter()
+                        .for_each(|s| s.count_flow_mod(command, now));
+                }
+                Later::Port(pm) => self.apply_port_mod(&pm),
+                Later::Packet(po, tables) => self.host.packet_out(&po, Some(tables)),
+            }
+        }
+        let kind = BundleControlType::CommitReply;
+        Ok(Some(Body::BundleControl(BundleControl { bundle: request.bundle, kind, flags: 0 })))
+    }
+}
+
+/// Goes on with a commit that takes several turns, if its trial is done, or once it is. False: it is not.
+pub(super) fn go_on(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
+    let tried = match if wait { commit.tried.recv().map_err(Into::into) } else { commit.tried.try_recv() } {
+        Ok(tried) => tried,
+        Err(TryRecvError::Empty) => {
+            service.bridge.commit = Some(commit);
+            return false;
+        }
+        // The thread has failed; nothing has changed.
+        Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.request.opened.clone())),
+    };
+    let answer = service.finish(tried, &commit.request);
+    service.answer(answer, &commit.message, &commit.request.committed);
+    true
+}

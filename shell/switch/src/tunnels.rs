@@ -1,0 +1,93 @@
+//! Tunnel ports: made, changed, told apart.
+//!
+//! Translation treats them whole (whose packet came out of which tunnel, the outer header of one that leaves), but the
+//! packet path does not put outer headers on or take them off yet. So only the dummy datapath takes them, where
+//! translation is all that there is to see; elsewhere their type is refused as not built. **Threads**: the main loop.
+
+use crate::port::Backing;
+use crate::reconfigure::LOG;
+use crate::switch::Switch;
+use bridge::TunnelConfig;
+use config::InterfaceConfig;
+use std::sync::Arc;
+use units::OfPort;
+
+/// The type is one of a tunnel that can be translated.
+pub(crate) fn is_kind(kind: &str) -> bool {
+    bridge::tunnel::KINDS.contains(&kind)
+}
+
+/// The configuration of a row; the text is the row's error.
+fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, String> {
+    let name = &interface.name;
+    if kind != "dummy" {
+        let why = "type not built yet in this version of Sluice";
+        return Err(format!("could not open network device {name} ({why})"));
+    }
+    let refused = |why: String, errno: &str| {
+        runtime::warn!(LOG, "{name}: could not set configuration ({errno})");
+        why
+    };
+    let parsed = TunnelConfig::parse(&interface.kind, name, &interface.options);
+    let (config, complaints) = parsed.map_err(|e| refused(e.0, "Invalid argument"))?;
+    complaints.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
+    let others = || {
+        let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
+        bridges
+            .flat_map(|b| b.ports.values())
+            .filter(|p| p.name != *name)
+            .filter_map(|p| Some((p, p.tunnel()?)))
+    };
+    let mixes = |o: &TunnelConfig| o.kind == "vxlan" && o.dst_port == config.dst_port && o.gbp != config.gbp;
+    if config.kind == "vxlan" && others().any(|(_, o)| mixes(o)) {
+        let why =
+            format!("{name}: VXLAN-GBP, and non-VXLAN-GBP tunnels can't be configured on the same dst_port");
+        return Err(refused(why, "File exists"));
+    }
+    if let Some((other, _)) = others().find(|(_, o)| o.collides(&config)) {
+        let other = &other.name;
+        runtime::warn!(LOG, "{name}: attempting to add tunnel port with same config as port '{other}'");
+        return Err(format!("could not add network device {name} to ofproto (File exists)"));
+    }
+    Ok(config)
+}
+
+/// A tunnel in a datapath of this type.
+pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, String> {
+    let config = read(switch, kind, interface)?;
+    let backer = switch.backers.get_mut(kind).ok_or("no datapath")?;
+    let number = backer.share_tunnel(&config.datapath_name(), &config.kind);
+    Ok(Backing::Tunnel { config: Arc::new(config), number })
+}
+
+/// Follows a row of a tunnel that is there.
+pub(crate) fn change(
+    switch: &mut Switch,
+    bridge: &str,
+    row: &str,
+    interface: &InterfaceConfig,
+) -> Result<(), String> {
+    let Some(running) = switch.bridges.get(bridge) else { return Ok(()) };
+    let kind = running.config.datapath_type.clone();
+    let Some(ofport) = running.port_named(&interface.name).map(|p| p.ofport) else { return Ok(()) };
+    let new = read(switch, &kind, interface)?;
+    replace(switch, (bridge, ofport), &kind, new);
+    if let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) {
+        port.port_row = row.to_owned();
+    }
+    Ok(())
+}
+
+/// Puts a configuration in force; another kind or UDP port is another port of the datapath.
+fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
+    let Some(backer) = switch.backers.get_mut(kind) else { return };
+    let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };
+    let Backing::Tunnel { config, number } = &mut port.backing else { return };
+    if config.datapath_name() != new.datapath_name() {
+        let old = *number;
+        *number = backer.share_tunnel(&new.datapath_name(), &new.kind);
+        backer.leave_tunnel(old);
+    }
+    *config = Arc::new(new);
+    backer.dirty = true;
+}
