@@ -155,19 +155,62 @@ pub fn ask(
     perform(&job, call, dirs)
 }
 
-fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
-    let (target, path) = locate(job.target.as_deref(), call, dirs).map_err(Failure::Fatal)?;
-    let mut client = Client::connect(&path, job.timeout).map_err(|e| {
-        let why = runtime::error_text(&e);
-        match e.kind() {
-            ErrorKind::TimedOut => Failure::TimeOut,
-            _ => Failure::Fatal(format!("cannot connect to \"{}\" ({why})", path.display())),
-        }
-    })?;
-    if job.format == Format::Json {
-        transact(&mut client, &target, "set-options", &["--format".into(), "json".into()])?;
+/// A connection to the daemon, for tools that ask more than once.
+pub struct Asking {
+    client: Client,
+    target: String,
+    format: Format,
+}
+
+impl Asking {
+    /// Connects to the daemon that is meant.
+    pub fn new(call: &Call, target: Option<&str>) -> Result<Asking, Failure> {
+        Asking::within(call, target, &Dirs::from_env(&call.argv0), None)
     }
-    let answer = transact(&mut client, &target, &job.command, &job.args)?;
+
+    fn within(
+        call: &Call,
+        target: Option<&str>,
+        dirs: &Dirs,
+        timeout: Option<Duration>,
+    ) -> Result<Asking, Failure> {
+        let (target, path) = locate(target, call, dirs).map_err(Failure::Fatal)?;
+        let client = Client::connect(&path, timeout).map_err(|e| {
+            let why = runtime::error_text(&e);
+            match e.kind() {
+                ErrorKind::TimedOut => Failure::TimeOut,
+                _ => Failure::Fatal(format!("cannot connect to \"{}\" ({why})", path.display())),
+            }
+        })?;
+        Ok(Asking { client, target, format: Format::Text })
+    }
+
+    /// The answer to a command without arguments, as JSON.
+    pub fn ask(&mut self, command: &str) -> Result<Json, Failure> {
+        self.transact(Format::Json, command, &[])
+    }
+
+    /// The same as text.
+    pub fn ask_text(&mut self, command: &str) -> Result<String, Failure> {
+        match self.transact(Format::Text, command, &[])? {
+            Json::String(text) => Ok(ended(text)),
+            other => Err(odd(&other)),
+        }
+    }
+
+    fn transact(&mut self, format: Format, command: &str, args: &[String]) -> Result<Json, Failure> {
+        if self.format != format {
+            let name = if format == Format::Json { "json" } else { "text" };
+            transact(&mut self.client, &self.target, "set-options", &["--format".into(), name.into()])?;
+            self.format = format;
+        }
+        transact(&mut self.client, &self.target, command, args)
+    }
+}
+
+fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
+    let mut asking = Asking::within(call, job.target.as_deref(), dirs, job.timeout)?;
+    let answer = asking.transact(job.format, &job.command, &job.args)?;
     render(answer, job).map(ended)
 }
 

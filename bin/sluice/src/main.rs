@@ -4,6 +4,7 @@
 
 mod alarm;
 mod appctl;
+mod bench;
 mod completion;
 mod db;
 mod doctor;
@@ -12,9 +13,11 @@ mod getopt;
 mod notation;
 mod ofctl;
 mod page;
+mod pmd;
 mod remote;
 mod settings;
 mod table;
+mod top;
 mod vsctl;
 
 use page::{Line, Page};
@@ -40,7 +43,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 10] = [
     Tool { run: vsctl::main, page: vsctl::page },
     Tool { run: ofctl::main, page: ofctl::page },
     Tool { run: appctl::main, page: appctl::page },
@@ -48,6 +51,9 @@ const TOOLS: [Tool; 7] = [
     Tool { run: db::main, page: db::page },
     Tool { run: settings::main, page: settings::page },
     Tool { run: doctor::main, page: doctor::page },
+    Tool { run: bench::main, page: bench::page },
+    Tool { run: top::main, page: top::page },
+    Tool { run: pmd::main, page: pmd::page },
 ];
 
 /// The pages of all tools.

@@ -40,20 +40,12 @@ pub struct Identity(Files);
 impl Identity {
     /// Takes one of the `TLS` options; false if it is none.
     pub fn take(&mut self, name: &str, value: Option<&str>) -> bool {
-        let file = value.unwrap_or_default().into();
-        match name {
-            "private-key" => self.0.private_key = file,
-            "certificate" => self.0.certificate = file,
-            "ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, false),
-            "bootstrap-ca-cert" => (self.0.ca_cert, self.0.bootstrap) = (file, true),
-            "ssl-protocols" => self.0.protocols = value.unwrap_or_default().to_owned(),
-            "ssl-ciphers" => self.0.ciphers = value.unwrap_or_default().to_owned(),
-            "ssl-ciphersuites" => self.0.ciphersuites = value.unwrap_or_default().to_owned(),
+        if name == "ssl-server-name" {
             // Certificates are checked for their chain, whatever name they bear.
-            "ssl-server-name" => runtime::warn!(STREAM_SSL, "--{name} has no effect"),
-            _ => return false,
+            runtime::warn!(STREAM_SSL, "--{name} has no effect");
+            return true;
         }
-        true
+        self.0.set(&format!("--{name}"), value.unwrap_or_default())
     }
 
     /// Makes it the program's; to be done once, when all options are read.

@@ -194,10 +194,10 @@ pub fn transact(cx: &Context, args: &[String]) -> Done {
         Outcome::Ready(prepared) => prepared,
         other => return answer(cx, &db, &request, other),
     };
-    if let Some(json) =
-        log::transaction_json(db.schema(), &prepared.commit.changes, now_ms(), &prepared.comment)
+    if let Some(body) =
+        log::transaction_text(db.schema(), &prepared.commit.changes, now_ms(), &prepared.comment)
     {
-        file.append(&log::record(&json), true, &db).map_err(|e| {
+        file.append(&log::record_of(&body), true, &db).map_err(|e| {
             format!("I/O error: {}: write failed ({})", path.display(), runtime::error_text(&e))
         })?;
     }

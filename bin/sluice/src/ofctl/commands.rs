@@ -1,7 +1,7 @@
 //! The commands: names, arguments, who carries them out.
 
 use super::context::{Context, Fail, fail, print};
-use super::{change, diff, groups, monitor, parse, ports, query, tables};
+use super::{change, diff, extensions, groups, meters, monitor, parse, ports, query, recorded, tables};
 
 type Run = fn(&mut Context, &[String]) -> Result<(), Fail>;
 
@@ -51,9 +51,14 @@ pub const COMMANDS: &[Command] = &[
     changes("del-flows", "switch [flow]", (1, 2), change::del_flows),
     changes("replace-flows", "switch file", (2, 2), diff::replace),
     changes("diff-flows", "source1 source2", (2, 2), diff::diff),
-    reads("dump-meters", "switch", (1, 2), query::meters),
-    reads("meter-stats", "switch [meter]", (1, 2), query::meter_stats),
-    reads("meter-features", "switch", (1, 1), query::meter_features),
+    changes("add-meter", "switch meter", (2, 2), meters::add),
+    changes("mod-meter", "switch meter", (2, 2), meters::modify),
+    changes("del-meter", "switch meter", (1, 2), meters::delete),
+    changes("del-meters", "switch [meter]", (1, 2), meters::delete),
+    reads("dump-meter", "switch meter", (1, 2), meters::dump),
+    reads("dump-meters", "switch", (1, 2), meters::dump),
+    reads("meter-stats", "switch [meter]", (1, 2), meters::stats),
+    reads("meter-features", "switch", (1, 1), meters::features),
     changes(
         "packet-out",
         "switch \"in_port=<port> packet=<hex data> actions=...\"",
@@ -78,7 +83,21 @@ pub const COMMANDS: &[Command] = &[
     reads("dump-group-stats", "switch [group]", (1, 2), groups::stats),
     reads("dump-group-features", "switch", (1, 1), groups::features),
     changes("bundle", "switch file", (2, 2), groups::bundle),
-    reads("dump-tlv-map", "switch", (1, 1), query::tlv_map),
+    changes("add-tlv-map", "switch map", (2, 2), extensions::add_tlv),
+    changes("del-tlv-map", "switch [map]", (1, 2), extensions::delete_tlv),
+    reads("dump-tlv-map", "switch", (1, 1), extensions::dump_tlv),
+    changes("ct-flush-zone", "switch zone", (2, 2), extensions::ct_flush_zone),
+    changes(
+        "ct-flush",
+        "switch [zone=N] [mark=M] [labels=L] [ct_orig_tuple [ct_reply_tuple]]",
+        (1, 6),
+        extensions::ct_flush,
+    ),
+    reads("dump-ipfix-bridge", "switch", (1, 1), extensions::ipfix_bridge),
+    reads("dump-ipfix-flow", "switch", (1, 1), extensions::ipfix_flow),
+    reads("benchmark", "target n count", (3, 3), query::benchmark),
+    reads("ofp-parse", "file", (1, 1), recorded::messages),
+    reads("ofp-parse-pcap", "pcap [port...]", (1, ANY), recorded::capture),
     reads("help", "", (0, ANY), help),
     reads("list-commands", "", (0, ANY), list),
     changes("parse-flow", "", (1, 1), parse::flow),

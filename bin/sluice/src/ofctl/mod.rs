@@ -7,14 +7,17 @@ mod commands;
 mod conn;
 mod context;
 mod diff;
+mod extensions;
 mod groups;
 mod json;
+mod meters;
 mod monitor;
 mod options;
 mod page;
 mod parse;
 mod ports;
 mod query;
+mod recorded;
 mod tables;
 
 pub use page::page;

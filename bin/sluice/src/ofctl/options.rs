@@ -92,6 +92,9 @@ pub fn parse(call: &Call) -> Result<Parsed, String> {
     getopt::parse(&all(), Order::Anywhere, &call.args)
 }
 
+/// When to use colours; without a word, if the output is a terminal.
+const COLOR: [&str; 10] = ["", "always", "yes", "force", "never", "no", "none", "auto", "tty", "if-tty"];
+
 /// What the options say, and the arguments.
 pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), Fail> {
     let mut s = Settings {
@@ -138,7 +141,10 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "packet-in-format" => s.packet_in_format = Some(packet_in_format(text)?),
             "sort" | "rsort" => s.criteria.push(criterion(value.as_deref(), name == "rsort")?),
             "protocols" => s.versions = versions(text)?,
-            // Nothing is coloured.
+            // Nothing is coloured, whoever asks for it.
+            "color" if !COLOR.contains(&text.to_ascii_lowercase().as_str()) => {
+                return fail(format!("incorrect value `{text}' for --color"));
+            }
             "color" => {}
             _ if identity.take(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,

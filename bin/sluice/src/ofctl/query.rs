@@ -213,49 +213,6 @@ pub fn queue_config(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     Ok(())
 }
 
-fn meter_number(args: &[String]) -> Result<u32, Fail> {
-    let text = args.get(1).map_or("all", |t| t.strip_prefix("meter=").unwrap_or(t));
-    match text {
-        "" | "all" => Ok(openflow::meter::METER_ALL),
-        "controller" => Ok(openflow::meter::METER_CONTROLLER),
-        "slowpath" => Ok(openflow::meter::METER_SLOWPATH),
-        n => n.parse().map_err(|_| Fail::Says(format!("invalid numeric format {n}"))),
-    }
-}
-
-fn ask_13(cx: &mut Context, args: &[String], body: Body) -> Result<(), Fail> {
-    if Protocols::OF13_UP.versions().and(cx.settings.versions).newest().is_none() {
-        let usable = Protocols::OF13_UP;
-        return fail(format!(
-            "none of the usable flow formats ({usable}) is among the allowed flow formats ({})",
-            cx.settings.protocols
-        ));
-    }
-    ask(cx, &args[0], body)
-}
-
-/// `dump-meters`
-pub fn meters(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let meter = meter_number(args)?;
-    ask_13(cx, args, Body::MeterConfigRequest(meter))
-}
-
-/// `meter-stats`
-pub fn meter_stats(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let meter = meter_number(args)?;
-    ask_13(cx, args, Body::MeterStatsRequest(meter))
-}
-
-/// `meter-features`
-pub fn meter_features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask_13(cx, args, Body::MeterFeaturesRequest)
-}
-
-/// `dump-tlv-map`
-pub fn tlv_map(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    ask(cx, &args[0], Body::TlvTableRequest)
-}
-
 /// `probe`
 pub fn probe(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let mut conn = Conn::open(cx, &args[0])?;
@@ -292,4 +249,31 @@ pub fn ping(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         print(&format!("{len} bytes from {}: xid={:08x} time={ms:.1} ms\n", args[0], request.xid.0))?;
     }
     Ok(())
+}
+
+/// `benchmark`
+pub fn benchmark(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    let max = 65535 - openflow::wire::HEADER;
+    let number = |at: usize| args.get(at).and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
+    let (size, count) = (number(1), number(2));
+    if size > max {
+        return fail(format!("payload must be between 0 and {max} bytes"));
+    }
+    let length = size + openflow::wire::HEADER;
+    let total = count * length;
+    print(&format!("Sending {count} packets * {length} bytes (with header) = {total} bytes total\n"))?;
+    let mut conn = Conn::open(cx, &args[0])?;
+    let start = Instant::now();
+    for _ in 0..count {
+        let request = cx.message(conn.version, Body::EchoRequest(vec![0; size]));
+        conn.transact(&request)?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let rate = |n: usize| n as f64 / seconds;
+    print(&format!(
+        "Finished in {:.1} ms ({:.0} packets/s) ({:.0} bytes/s)\n",
+        seconds * 1000.0,
+        rate(count),
+        rate(total)
+    ))
 }

@@ -113,7 +113,8 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     for now in present.into_iter().filter(|t| table == 0xff || t.table == table) {
         let mut next = now;
         if wanted.eviction.is_some() {
-            next.eviction = wanted.eviction;
+            // Open vSwitch takes flags for the setting itself, so they are not sent along.
+            (next.eviction, next.eviction_flags) = (wanted.eviction, None);
         } else {
             (next.vacancy_events, next.vacancy) = (wanted.vacancy_events, wanted.vacancy);
         }

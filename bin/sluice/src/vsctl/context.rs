@@ -31,7 +31,7 @@ impl Needs {
     pub fn config(self) -> Config {
         let columns = |c: BTreeSet<&str>| Some(c.into_iter().map(str::to_owned).collect());
         let tables = self.0.into_iter().map(|(table, c)| (table.to_owned(), columns(c))).collect();
-        Config { database: ROOT.to_owned(), tables, lock: None }
+        Config { database: ROOT.to_owned(), tables, ..Config::default() }
     }
 }
 

@@ -1,0 +1,166 @@
+//! `sluice top`: what poll threads and rx queues do, live.
+//!
+//! Each second the daemon is asked for its counters (`dpif-netdev/pmd-state`); rates are differences of two answers, so
+//! the daemon keeps nothing for it.
+//!
+//! * [`sample`]: the differences.  * [`view`]: their lines, and JSON.  * [`screen`]: the terminal.
+
+mod sample;
+mod screen;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Call;
+use crate::appctl::{Asking, Failure, complain};
+use crate::getopt::{self, Opt, Order, Takes, opt};
+use crate::page::Page;
+use ovsdb::Json;
+use sample::Datapath;
+use screen::{Key, Screen};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use view::{Sort, View};
+
+const OPTIONS: [Opt; 5] = [
+    opt("target", Some('t'), Takes::Value)
+        .says("TARGET", "name of the daemon, or absolute path of its socket"),
+    opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and ends"),
+    opt("json", None, Takes::Nothing).says("", "prints JSON: once, numbers instead of lines"),
+    opt("interval", Some('i'), Takes::Value).says("SECONDS", "time between two looks (default: 1)"),
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+];
+const COMMAND: &str = "dpif-netdev/pmd-state";
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    Page {
+        tool: "top",
+        peers: &[],
+        title: "shows what poll threads and receive queues do, live",
+        synopsis: "[--once] [--json] [--interval SECONDS]",
+        commands: Vec::new(),
+        options: OPTIONS.to_vec(),
+        notes: vec![(
+            "Keys",
+            "l, p and n sort queues by load, packets and name; up and down mark a queue; Enter looks inside its port, and back; \
+             q ends."
+                .into(),
+        )],
+    }
+}
+
+struct Wish {
+    target: Option<String>,
+    once: bool,
+    json: bool,
+    interval: Duration,
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let parsed = match getopt::parse(&OPTIONS, Order::First, &call.args) {
+        Ok(parsed) => parsed,
+        Err(e) => return refuse(call, &e.to_string()),
+    };
+    let mut wish = Wish { target: None, once: false, json: false, interval: Duration::from_secs(1) };
+    for (name, value) in parsed.options {
+        let seconds = || value.as_ref()?.parse::<f64>().ok().filter(|n| (0.1..=3600.0).contains(n));
+        match name {
+            "target" => wish.target = value,
+            "once" => wish.once = true,
+            "json" => (wish.json, wish.once) = (true, true),
+            "interval" => match seconds() {
+                Some(n) => wish.interval = Duration::from_secs_f64(n),
+                None => return refuse(call, "--interval takes 0.1 to 3600 seconds"),
+            },
+            _ => {
+                print!("{}", page().help(&call.name));
+                return ExitCode::SUCCESS;
+            }
+        }
+    }
+    if let Some(word) = parsed.rest.first() {
+        return refuse(call, &format!("no such argument \"{word}\" (use --help for help)"));
+    }
+    let asking = match Asking::new(call, wish.target.as_deref()) {
+        Ok(asking) => asking,
+        Err(failure) => return complain(&call.name, failure),
+    };
+    match if wish.once { once(asking, &wish) } else { live(asking, &wish) } {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => complain(&call.name, failure),
+    }
+}
+
+fn refuse(call: &Call, text: &str) -> ExitCode {
+    eprintln!("{}: {text}", call.argv0);
+    ExitCode::FAILURE
+}
+
+fn once(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {
+    let before = asking.ask(COMMAND)?;
+    std::thread::sleep(wish.interval);
+    let datapaths = sample::between(&before, &asking.ask(COMMAND)?);
+    let text = match wish.json {
+        true => format!("{}\n", Json::Array(datapaths.iter().map(view::object).collect())),
+        false => screen_lines(&datapaths, &View::default(), false).join("\n") + "\n",
+    };
+    // Who closes the pipe has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn screen_lines(datapaths: &[Datapath], view: &View, mark: bool) -> Vec<String> {
+    if datapaths.is_empty() {
+        return vec!["There is no datapath.".to_owned()];
+    }
+    datapaths.iter().map(|d| view::lines(d, view, mark)).collect::<Vec<_>>().join(&String::new())
+}
+
+fn live(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {
+    let fatal = |e: std::io::Error| Failure::Fatal(format!("the terminal: {}", runtime::error_text(&e)));
+    let screen = Screen::open().map_err(fatal)?;
+    let mut view = View::default();
+    let mut before = asking.ask(COMMAND)?;
+    let mut shown: Vec<Datapath> = Vec::new();
+    let mut next = Instant::now() + wish.interval;
+    loop {
+        screen.show(&screen_lines(&shown, &view, true)).map_err(fatal)?;
+        let left = next.saturating_duration_since(Instant::now());
+        if let Some(key) = screen.key(left).map_err(fatal)? {
+            if key == Key::Char('q') {
+                return Ok(());
+            }
+            obey(key, &mut view, shown.first());
+        }
+        if Instant::now() >= next {
+            let now = asking.ask(COMMAND)?;
+            shown = sample::between(&before, &now);
+            before = now;
+            next = Instant::now() + wish.interval;
+        }
+    }
+}
+
+fn obey(key: Key, view: &mut View, datapath: Option<&Datapath>) {
+    let queues = datapath.map_or(Vec::new(), |d| view.queues(d));
+    let last = queues.len().saturating_sub(1);
+    match key {
+        Key::Up => view.marked = view.marked.min(last).saturating_sub(1),
+        Key::Down => view.marked = (view.marked + 1).min(last),
+        Key::Enter => {
+            view.port = match view.port {
+                Some(_) => None,
+                None => queues.get(view.marked).map(|q| q.port.clone()),
+            };
+            view.marked = 0;
+        }
+        Key::Char('l') => view.sort = Sort::Load,
+        Key::Char('p') => view.sort = Sort::Packets,
+        Key::Char('n') => view.sort = Sort::Name,
+        Key::Char(_) => {}
+    }
+}
