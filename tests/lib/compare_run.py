@@ -117,6 +117,8 @@ class Call:
         if "?" in self.options:
             return lines
         lines += self.select(normalise(self.rewrite(out), switch))
+        # Complaints about options name the program as it was called.
+        err = err.replace(switch.tools + "/", "") if switch.tools else err
         lines += ["stderr: " + line for line in normalise(self.rewrite(err), switch).splitlines()]
         return lines
 

@@ -17,6 +17,8 @@ from lib import lab
 STOCK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 LONG = bool(os.environ.get("TEST_LONG"))
 HUGE = "--no-pci --in-memory --no-telemetry"
+# Slots of a guest's ring.
+RING = 256
 EAL = "--no-pci --no-huge --legacy-mem --no-shconf -m %d --no-telemetry"
 
 
@@ -182,7 +184,10 @@ class Testpmd:
                 "--single-file-segments", "-m", str(megabytes), "--no-telemetry"]
         for i, port in enumerate(ports):
             argv += ["--vdev", "net_virtio_user%d,%s" % (i, port)]
-        argv += ["--", "-i", "--rxq=%d" % queues, "--txq=%d" % queues, "--total-num-mbufs=%d" % (40_000 if mbuf_size < 4096 else 6000), "--mbuf-size=%d" % mbuf_size,
+        # A packed ring keeps what it sent until a slot is wanted again: five buffers in each for the longest chains of these
+        # tests. With fewer buffers than that and the receive rings take, testpmd comes to have none to send.
+        buffers = len(ports) * queues * RING * (1 + 5) + 2048
+        argv += ["--", "-i", "--rxq=%d" % queues, "--txq=%d" % queues, "--total-num-mbufs=%d" % buffers, "--mbuf-size=%d" % mbuf_size,
                  "--no-lsc-interrupt", *args]
         self.text = ""
         self.process = lab.spawn(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -234,9 +239,9 @@ class Testpmd:
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(10 * lab.PATIENCE)
 
     def quit(self):
         self.process.stdin.write(b"stop\nquit\n")
         self.process.stdin.flush()
-        self.process.wait(20)
+        self.process.wait(20 * lab.PATIENCE)

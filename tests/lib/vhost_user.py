@@ -18,6 +18,8 @@ SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR = 12, 13, 14
 GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, GET_QUEUE_NUM, SET_VRING_ENABLE = 15, 16, 17, 18
 VERSION, REPLY, NEED_REPLY = 1, 4, 8
 
+# The guest leaves checksums and segmentation to the switch (HOST), or takes what was left undone (GUEST).
+F_CSUM, F_GUEST_CSUM, F_GUEST_TSO4, F_GUEST_TSO6, F_HOST_TSO4, F_HOST_TSO6 = (1 << n for n in (0, 1, 7, 8, 11, 12))
 F_MRG_RXBUF, F_PROTOCOL, F_VERSION_1 = 1 << 15, 1 << 30, 1 << 32
 MEMORY = 4 << 20
 PHYSICAL, VIRTUAL = 0x40000000, 0x7f0000000000
@@ -52,6 +54,7 @@ class Guest:
         self.words = memoryview(self.memory).cast("H")
         self.events = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(4 * self.pairs)]
         self.sent, self.posted, self.taken = [0] * self.pairs, [0] * self.pairs, [0] * self.pairs
+        self.slots = [0] * self.pairs
 
     def close_memory(self):
         for fd in getattr(self, "events", []):
@@ -195,24 +198,39 @@ class Guest:
         self.offer(2 * pair, self.posted[pair], slot)
         self.posted[pair] += 1
 
-    def send(self, packet, pair=0):
-        ring, slot = 2 * pair + 1, self.sent[pair] % SIZE
-        at = self.buffer(ring, slot)
-        self.memory[at:at + HEADER + len(packet)] = bytes(HEADER) + packet
-        self.descriptor(ring, slot, PHYSICAL + at, HEADER + len(packet))
-        self.offer(ring, self.sent[pair], slot)
+    def send(self, packet, pair=0, header=bytes(HEADER)):
+        """In as many buffers as it takes; the chain's first stands for it."""
+        ring, data, first = 2 * pair + 1, header + packet, self.slots[pair] % SIZE
+        for start in range(0, len(data), BUFFER):
+            slot, part = self.slots[pair] % SIZE, data[start:start + BUFFER]
+            self.slots[pair] += 1
+            at = self.buffer(ring, slot)
+            self.memory[at:at + len(part)] = part
+            more = NEXT if start + BUFFER < len(data) else 0
+            self.descriptor(ring, slot, PHYSICAL + at, len(part), more, self.slots[pair] % SIZE)
+        self.offer(ring, self.sent[pair], first)
         self.sent[pair] += 1
 
     def received(self):
         """The packets that came since the last call, their buffers posted anew."""
-        packets = []
+        return [data[HEADER:] for data in self.arrivals()]
+
+    def arrivals(self):
+        """The same, each with its header; one may lie in several buffers."""
+        packets, more = [], 0
         for pair in range(self.pairs):
             ring = 2 * pair
             while self.taken[pair] & 0xffff != self.used(ring):
                 at = ring * RING + 0x2000 + 4 + 8 * (self.taken[pair] % SIZE)
                 slot, length = struct.unpack_from("<II", self.memory, at)
                 start = self.buffer(ring, slot)
-                packets.append(bytes(self.memory[start + HEADER:start + length]))
+                part = bytes(self.memory[start:start + length])
+                if more:
+                    packets[-1] += part
+                    more -= 1
+                else:
+                    packets.append(part)
+                    more = max(struct.unpack_from("<H", part, HEADER - 2)[0], 1) - 1
                 self.taken[pair] += 1
                 self.post(pair, slot)
         return packets

@@ -1,23 +1,8 @@
 """A real controller framework (os-ken) drives the switch."""
 import os
-import subprocess
-import sys
 
 from lib import lab
-
-
-def os_ken():
-    """A Python that has os-ken, in an environment of our own below target/."""
-    venv = os.path.join(lab.ROOT, "target", "osken")
-    python = os.path.join(venv, "bin", "python3")
-    try:
-        if not os.access(python, os.X_OK):
-            lab.sh(sys.executable, "-m", "venv", venv)
-        if subprocess.run([python, "-c", "import os_ken"], stderr=subprocess.DEVNULL).returncode:
-            lab.sh(python, "-m", "pip", "install", "-q", "os-ken", "setuptools", timeout=300)
-    except (AssertionError, subprocess.TimeoutExpired) as e:
-        raise lab.Skip("os-ken cannot be installed from PyPI: %s" % str(e)[:200])
-    return python
+from lib.osken import os_ken
 
 
 def learning_switch(version, header_version, tls):

@@ -1,9 +1,12 @@
 """The database server alone (`ovsdb-server`), and the one in the daemon: stock clients, stock switch, stock files."""
 import os
+import re
+import resource
 import socket
 import subprocess
+import time
 
-from lib import lab
+from lib import cluster, kills, lab, ovn, ovsdb
 
 
 class Database:
@@ -43,9 +46,7 @@ def create(database):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return cluster.free_ports(1)[0]
 
 
 def test_stock_switch():
@@ -67,6 +68,63 @@ def test_stock_switch():
     database.stop()
 
 
+def test_ovn():
+    """OVN's northd, nbctl, sbctl and controller and the stock switch on our server: a logical switch passes, an ACL bites."""
+    host = ovn.Host().start()
+    lab.need("ethtool")
+    a, b = (lab.Namespace("10.77.0.%d/24" % n, mac="02:00:00:00:0a:0%d" % n) for n in (1, 2))
+    host.nbctl("ls-add", "sw0")
+    host.attach(a, "lpa")
+    host.attach(b, "lpb")
+    host.nbctl("--wait=hv", "sync")
+    for port in ("lpa", "lpb"):
+        lab.wait_until(lambda: "up" in host.nbctl("lsp-get-up", port), port + " is up", 20)
+
+    def pings():
+        return subprocess.run(["ip", "netns", "exec", a.name, "ping", "-q", "-c", "2", "-i", "0.2", "-W", "1", "10.77.0.2"],
+                              capture_output=True, timeout=20).returncode == 0
+
+    assert pings()
+    host.nbctl("--wait=hv", "acl-add", "sw0", "to-lport", "1000", 'outport=="lpb" && ip4', "drop")
+    assert not pings()
+    host.server.ask("ovsdb-server/compact")
+    host.nbctl("--wait=hv", "acl-del", "sw0")
+    assert pings()
+
+
+def test_cluster():
+    """The database is a cluster of three: the switch forwards on when its leader dies, and follows the next one."""
+    lab.need_root()
+    members = cluster.Cluster()
+    switch = lab.Switch(args=[members.address()])
+
+    def vsctl(*args):
+        # Where one of the three is dead the tool needs more than one attempt.
+        return lab.sh("ovs-vsctl", "--timeout=30", "--retry", "--db=" + members.address(), *args, env=switch.env)
+
+    vsctl("--no-wait", "init")
+    switch.start_daemon()
+    a, b = lab.Namespace("10.78.0.1/24"), lab.Namespace("10.78.0.2/24")
+    vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev")
+    vsctl("add-port", "br0", a.port, "--", "add-port", "br0", b.port)
+    a.run("ping", "-c", "2", "-i", "0.2", "10.78.0.2")
+    pings = a.spawn("ping", "-q", "-c", "40", "-i", "0.1", "10.78.0.2", stdout=subprocess.PIPE, text=True)
+    for turn in range(3 if os.environ.get("TEST_LONG") else 1):
+        leader = members.leader()
+        members.kill(leader)
+        # Without --no-wait the tool returns when the switch has answered in the database.
+        vsctl("add-port", "br0", "d%d" % turn, "--", "set", "Interface", "d%d" % turn, "type=internal")
+        assert int(vsctl("get", "Interface", "d%d" % turn, "ofport")) > 0
+        members.servers[leader] = members.start(leader)
+    out, _ = pings.communicate(timeout=30)
+    assert " 0% packet loss" in out, out
+    # What belongs to a cluster is nothing for a server that stands alone.
+    members.kill(0)
+    alone = subprocess.run([os.path.join(lab.COMPAT, "ovsdb-server"), members.file(0), "--unixctl=none"],
+                           capture_output=True, text=True, timeout=20)
+    assert alone.returncode and "clustered database" in alone.stderr, alone.stderr
+
+
 def test_files_are_interchangeable():
     """What our server writes the stock server and tool read, and the other way round, compacted or not."""
     database = Database()
@@ -80,6 +138,14 @@ def test_files_are_interchangeable():
         database.stop()
         query = '["Open_vSwitch",{"op":"select","table":"Bridge","where":[],"columns":["name"]}]'
         assert lab.sh("ovsdb-tool", "query", database.file, query).count('"name"') == 2 * n + 2
+
+
+def test_kills():
+    """Killed at any point of a mixed workload the server has all that it answered and nothing by halves, for stock tools too."""
+    lab.need("ovsdb-tool")
+    times = 1000 if os.environ.get("TEST_LONG") else 15
+    seed = int(os.environ.get("TEST_SEED", "1"))
+    print(kills.Kills(seed).run(times), flush=True)
 
 
 def test_managers():
@@ -119,3 +185,105 @@ def test_tls_from_the_database():
                               "list-br"], capture_output=True, timeout=20)
     assert refused.returncode != 0
     database.stop()
+
+
+def small_server():
+    """A server of a database with one table, empty."""
+    directory = lab.scratch()
+    with open(directory + "/schema", "w") as f:
+        f.write('{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":true,"columns":{"name":{"type":"string"},'
+                '"n":{"type":"integer"}}}}}')
+    lab.sh("ovsdb-tool", "create", directory + "/d.db", directory + "/schema")
+    return ovsdb.Server(directory, [directory + "/d.db"]).start()
+
+
+def memory_mb(server, what="VmRSS"):
+    with open("/proc/%d/status" % server.process.pid) as f:
+        return int(re.search(what + r":\s+(\d+)", f.read()).group(1)) / 1024
+
+
+def is_cut_off(sock):
+    try:
+        return not sock.recv(1 << 16)
+    except ConnectionError:
+        return True
+
+
+def test_hostile_clients():
+    """Messages without end, nesting without end, noise and a crowd cost their senders the connection and others nothing."""
+    lab.need("ovsdb-tool")
+    server = small_server()
+    good = server.client()
+    attacks = [b'{"method":"echo","id":1,"params":["' + b"x" * (70 << 20), b"[" * 5000, b"\xff\x00" * 1000, b"}",
+               b'{"method":"transact","id":1,"params":' + b"[" * 99 + b"]" * 99 + b"}", b'{"id":[],"result":1}']
+    for attack in attacks:
+        bad = server.client(timeout=120)
+        try:
+            bad.socket.sendall(attack)
+        except ConnectionError:
+            pass
+        if attack != attacks[4]:
+            assert is_cut_off(bad.socket), attack[:40]
+        bad.close()
+        assert good.call("list_dbs")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    crowd = []
+    try:
+        for _ in range(min(10000, hard - 100)):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.setblocking(False)
+            crowd.append(sock)
+            # Some are let in, the others wait or are turned away by the system.
+            sock.connect_ex(server.sock)
+        assert good.call("echo", 1) == [1]
+    finally:
+        for sock in crowd:
+            sock.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with server.client() as late:
+        assert late.call("list_dbs")
+    peak = memory_mb(server, "VmHWM")
+    assert peak < 400, "the server used %d MB" % peak
+
+
+def test_slow_client():
+    """A client that does not read is told of all changes in one when it reads on, and costs no more memory than the rows."""
+    lab.need("ovsdb-tool")
+    server = small_server()
+    slow, writer = server.client(), server.client()
+    slow.call("monitor", "D", None, {"T": {}})
+    name = "x" * 10000
+    writer.transact("D", *[{"op": "insert", "table": "T", "row": {"name": name + str(n)}} for n in range(20)])
+    before = memory_mb(server)
+    for turn in range(1, 2001):
+        writer.transact("D", {"op": "update", "table": "T", "where": [], "row": {"n": turn}})
+    grown = memory_mb(server) - before
+    assert grown < 50, "%d MB for one client that does not read" % grown
+    updates, last = 0, 0
+    while last < 2000:
+        message = slow.receive()
+        updates += 1
+        for row in message["params"][1]["T"].values():
+            last = max(last, row["new"]["n"])
+    assert updates < 1000, updates
+
+
+def test_compaction_keeps_nobody_waiting():
+    """While a large file is rewritten clients are answered."""
+    lab.need("ovsdb-tool")
+    rows = 200000 if os.environ.get("TEST_LONG") else 20000
+    server = small_server()
+    with server.client(timeout=120) as client:
+        for _ in range(0, rows, 5000):
+            client.transact("D", *[{"op": "insert", "table": "T", "row": {"name": "x" * 100}} for _ in range(5000)])
+        asked = subprocess.Popen(["ovs-appctl", "-T", "60", "-t", server.control, "ovsdb-server/compact"])
+        longest, turns = 0, 0
+        while asked.poll() is None:
+            started = time.time()
+            client.transact("D", {"op": "insert", "table": "T", "row": {"name": "y"}})
+            longest, turns = max(longest, time.time() - started), turns + 1
+        assert asked.returncode == 0
+    print("    %d rows: %d transactions during the compaction, the slowest took %.0f ms" % (rows, turns, longest * 1000))
+    assert turns > 3, "nobody was answered"
+    server.stop()

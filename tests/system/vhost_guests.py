@@ -6,8 +6,8 @@ from lib import dpdk, lab
 
 
 def listening(path, ring, mergeable, queues):
-    return "path=%s,server=1,queues=%d,packed_vq=%d,mrg_rxbuf=%d,queue_size=256" % (
-        path, queues, ring == "packed", mergeable)
+    return "path=%s,server=1,queues=%d,packed_vq=%d,mrg_rxbuf=%d,queue_size=%d" % (
+        path, queues, ring == "packed", mergeable, dpdk.RING)
 
 
 def segments(size, room=2000):
@@ -25,7 +25,11 @@ def balance(switch, guest, before, what):
                        "%s: the switch has received what the guest sent by %s: %s" % (what, port, sent))
     # What waits for the control half is on its way still.
     for out, back in (("v0", "v1"), ("v1", "v0")):
-        lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
+        try:
+            lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
+        except AssertionError as e:
+            moved = [switch.moved("br0", p, before[p]) for p in (out, back)]
+            raise AssertionError("%s\n%s\n%s" % (e, moved, switch.ours and switch.appctl("dpif/show-books"))) from None
     sent, pairs = guest.drain(), []
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
         a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
@@ -47,7 +51,7 @@ def left(switch, before, out, back):
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
     """Forwards until both ports have got more than before, on a busy machine more than once; the books as of then."""
-    for _ in range(4):
+    for _ in range(int(4 * lab.PATIENCE)):
         guest.burst(mode, 0.15, first)
         moved = balance(switch, guest, before, what)
         if all(now[1] > then[1] + 32 for now, then in zip(moved, since)):

@@ -1,6 +1,7 @@
 """Hostile vhost-user front-ends: whatever one does to its port, the switch lives, the other ports forward, and the port
 serves the next guest that behaves."""
 import os
+import select
 import struct
 import time
 
@@ -299,3 +300,26 @@ def test_a_silent_peer_stops_nobody():
     bad.write(struct.pack("<III", vu.SET_FEATURES, 1, 8))
     ground.switch.vsctl("del-port", "br0", "bad")
     ground.others()
+
+
+def test_interrupts_are_counted():
+    """What a guest's port says of interrupts is what the guest got, of packets that came and of packets that were taken."""
+    ground = Ground()
+    guest = ground.guests["good1"]
+    # Ring 0 is filled by the switch, ring 1 emptied: its tx and its rx.
+    calls, names = [guest.events[0], guest.events[2]], ["tx_q0_guest_notifications", "rx_q0_guest_notifications"]
+
+    def got():
+        ready = select.select(calls, [], [], 0)[0]
+        return [struct.unpack("<Q", os.read(call, 8))[0] if call in ready else 0 for call in calls]
+
+    def told():
+        values = (ground.switch.vsctl("--if-exists", "get", "interface", "good1", "statistics:" + name) for name in names)
+        return [int(value.strip() or -1) for value in values]
+
+    # Setting rings up may call, too.
+    got()
+    ground.others()
+    interrupts = got()
+    assert min(interrupts) > 0, interrupts
+    lab.wait_until(lambda: told() == interrupts, "the interrupts %s are told" % interrupts)

@@ -1,0 +1,87 @@
+"""os-ken, a controller framework in Python, and the runs of its switch tester."""
+import os
+import re
+import subprocess
+import sys
+
+from lib import lab
+
+VERDICT = re.compile(r"^ {4}(\S.*?) +(OK|ERROR)$")
+
+
+def os_ken():
+    """A Python that has os-ken, in an environment of our own below target/."""
+    venv = os.path.join(lab.ROOT, "target", "osken")
+    python = os.path.join(venv, "bin", "python3")
+    try:
+        if not os.access(python, os.X_OK):
+            lab.sh(sys.executable, "-m", "venv", venv)
+        if subprocess.run([python, "-c", "import os_ken, eventlet"], stderr=subprocess.DEVNULL).returncode:
+            lab.sh(python, "-m", "pip", "install", "-q", "os-ken", "eventlet", "setuptools", timeout=300)
+    except (AssertionError, subprocess.TimeoutExpired) as e:
+        raise lab.Skip("os-ken cannot be installed from PyPI: %s" % str(e)[:200])
+    return python
+
+
+def tester_files(python):
+    """The directory of os-ken's test files."""
+    folder = lab.sh(python, "-c", "import os_ken.tests.switch as s; print(list(s.__path__)[0])").strip()
+    if not os.path.isdir(os.path.join(folder, "of13")):
+        raise lab.Skip("this os-ken brings no files for its switch tester")
+    return folder
+
+
+class Tester:
+    """One run over the files of a directory, which goes on until it is asked for its results."""
+
+    def __init__(self, python, switch, version, files, port):
+        self.links = []
+        switch.start()
+        ends = [(lab.unique("slt"), lab.unique("slt")) for _ in range(3)]
+        for target, tester in ends:
+            lab.sh("ip", "link", "add", target, "type", "veth", "peer", "name", tester)
+            self.links.append(target)
+            for end in (target, tester):
+                # Nothing but the tester's packets may come.
+                lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % end)
+                lab.sh("ip", "link", "set", end, "up")
+        protocols = version.replace("openflow", "OpenFlow")
+        for i, name in enumerate(("target", "tester")):
+            switch.add_bridge(name)
+            switch.vsctl("set", "bridge", name, "fail_mode=secure", "protocols=" + protocols,
+                         "other_config:datapath-id=%016x" % (i + 1), "other_config:disable-in-band=true")
+            for n, pair in enumerate(ends):
+                switch.vsctl("add-port", name, pair[i], "--", "set", "interface", pair[i], "ofport_request=%d" % (n + 1))
+        self.out = os.path.join(switch.dir, "tester.log")
+        app = os.path.join(lab.ROOT, "tests", "apps", "switch_tester.py")
+        with open(self.out, "w") as log:
+            self.process = lab.spawn([python, app, str(port), version, files], stdout=log, stderr=log)
+        for name in ("target", "tester"):
+            switch.vsctl("set-controller", name, "tcp:127.0.0.1:%d" % port)
+
+    def results(self, seconds):
+        """What was passed, and what was not and why, by name: of the file and of the test in it."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            for link in self.links:
+                subprocess.run(["ip", "link", "del", link], stderr=subprocess.DEVNULL)
+        passed, failed, file, last = set(), {}, "", None
+        with open(self.out, errors="replace") as f:
+            lines = f.read().splitlines()
+        for line in lines:
+            verdict = VERDICT.match(line)
+            if verdict:
+                last = (file, verdict[1])
+                if verdict[2] == "OK":
+                    passed.add(last)
+                else:
+                    failed[last] = ""
+            elif line.startswith(" " * 8) and last in failed:
+                failed[last] = failed[last] or line.strip()
+            elif line.strip(".") and not line.startswith(" "):
+                file = line
+        assert any("Test end" in line for line in lines), "the tester did not finish:\n" + "\n".join(lines[-20:])
+        return passed, failed

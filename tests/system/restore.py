@@ -1,0 +1,67 @@
+"""Flows are saved before a restart and restored after it, as ovs-ctl(8) does it."""
+import os
+import subprocess
+
+from lib import lab
+
+SAVE = "/usr/share/openvswitch/scripts/ovs-save"
+GROUPS = ["group_id=1,type=all,bucket=output:1,bucket=output:2",
+          "group_id=2,type=select,bucket=weight:3,output:1,bucket=weight:1,watch_port:2,output:2"]
+FLOWS = ["table=0,priority=100,cookie=0x5,tcp,nw_src=10.0.0.0/8,tp_dst=80,actions=group:2",
+         "table=0,priority=90,icmp6,icmp_type=135,nd_target=fe80::1,actions=group:1,output:1",
+         "table=0,priority=80,ip,nw_proto=2,actions=CONTROLLER:128",
+         "table=0,priority=70,idle_timeout=3600,reg3=7/0xff,actions=load:0x5->NXM_NX_REG1[0..15],resubmit(,7)",
+         "table=7,priority=5,in_port=1,actions=learn(table=8,idle_timeout=9,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],"
+         "output:NXM_OF_IN_PORT[]),NORMAL"]
+
+
+def dump(s):
+    flows = s.ofctl("-O", "OpenFlow14", "dump-flows", "--no-names", "--no-stats", "br0")
+    groups = s.ofctl("-O", "OpenFlow14", "dump-groups", "br0")
+    return [sorted(line for line in text.splitlines() if "reply" not in line) for text in (flows, groups)]
+
+
+def test_flows_are_saved_and_restored():
+    """What ovs-save writes brings flows and groups back; until then nothing is forwarded, afterwards all is."""
+    lab.need_root()
+    if not os.path.exists(SAVE):
+        raise lab.Skip("needs ovs-save (openvswitch-common)")
+    s = lab.Switch().start()
+    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+    s.add_bridge("br0", a.port, b.port)
+    s.vsctl("set", "bridge", "br0", "fail_mode=standalone", "protocols=OpenFlow10,OpenFlow13,OpenFlow14")
+    for group in GROUPS:
+        s.ofctl("-O", "OpenFlow14", "add-group", "br0", group)
+    for flow in FLOWS:
+        s.ofctl("-O", "OpenFlow14", "add-flow", "br0", flow)
+    before = dump(s)
+    assert len(before[0]) == len(FLOWS) + 1 and len(before[1]) == len(GROUPS), before
+    script = lab.sh("sh", SAVE, "save-flows", "br0", env=s.env)
+
+    s.vsctl("set", "open_vswitch", ".", "other_config:flow-restore-wait=true")
+    s.kill_daemon()
+    s.start_daemon()
+    lab.wait_until(lambda: "actions=NORMAL" in s.ofctl("dump-flows", "br0", check=False), "the bridge is back")
+    ping = ["ping", "-c", "1", "-W", "1", "10.1.1.2"]
+    assert "100% packet loss" in a.run(*ping, check=False), "it forwards before flows are restored"
+    subprocess.run(["sh"], input=script, text=True, env=s.env, timeout=60, stderr=subprocess.DEVNULL)
+    assert dump(s) == before
+    s.vsctl("remove", "open_vswitch", ".", "other_config", "flow-restore-wait")
+    lab.wait_until(lambda: " 0% packet loss" in a.run(*ping, check=False), "it forwards")
+    # Once over, it is over.
+    s.vsctl("set", "open_vswitch", ".", "other_config:flow-restore-wait=true")
+    assert " 0% packet loss" in a.run(*ping, check=False)
+
+
+def test_the_log_is_reopened():
+    """After vlog/reopen the log is written under its name again, and the old file gets no more."""
+    s = lab.Switch().start()
+    path = s.dir + "/ovs-vswitchd.log"
+    os.rename(path, path + ".1")
+    s.vsctl("add-br", "br-before", "--", "set", "bridge", "br-before", "datapath_type=netdev")
+    lab.wait_until(lambda: "br-before" in open(path + ".1").read(), "the old file gets the message")
+    assert not os.path.exists(path)
+    s.appctl("vlog/reopen")
+    s.vsctl("add-br", "br-after", "--", "set", "bridge", "br-after", "datapath_type=netdev")
+    lab.wait_until(lambda: "br-after" in s.log(), "the new file gets the message")
+    assert "br-after" not in open(path + ".1").read()
