@@ -8,7 +8,9 @@ use netdev::open::{DummyLevel, Netdevs};
 use packet::frame::{Frame, FramePool};
 use packet::offload::{Offload, PartialChecksum};
 use packet::queue::RxQueue;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::process::Command;
 
 fn options(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -175,6 +177,31 @@ fn a_device_with_two_queues_has_two_sockets() {
     let too_many = open_with(&b, &[("n_rxq", "5")]).err().unwrap();
     assert_eq!(too_many, format!("{b}: AF_XDP sockets could not be opened (Invalid argument)"));
     assert!(!program_on(&b));
+}
+
+#[test]
+fn a_copy_of_the_link_keeps_no_program() {
+    if !can_make_devices() {
+        return;
+    }
+    let (name, peer, _veth) = veth("k");
+    let device = open_with(&name, &[("xdp-mode", "native")]).unwrap();
+    let copies = copies_of_bpf_links();
+    assert!(!copies.is_empty());
+    drop(device);
+    assert!(!program_on(&name));
+    open_with(&name, &[("xdp-mode", "generic")]).unwrap();
+    drop((peer, copies));
+}
+
+/// What a process that another thread starts has between its `fork` and its `exec`.
+fn copies_of_bpf_links() -> Vec<OwnedFd> {
+    let me = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter(|entry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().contains("bpf_link"))
+    });
+    let numbers = links.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter_map(|fd| pidfd_getfd(&me, fd, PidfdGetfdFlags::empty()).ok()).collect()
 }
 
 #[test]

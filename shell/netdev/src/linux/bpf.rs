@@ -15,6 +15,7 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
 const PROG_LOAD: libc::c_int = 5;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_DETACH: libc::c_int = 34;
 
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
@@ -80,7 +81,7 @@ struct LinkCreate {
 /// A program on a device, and the sockets by queue that it hands packets to. Dropping it detaches it.
 pub struct Redirect {
     sockets: OwnedFd,
-    _link: OwnedFd,
+    link: OwnedFd,
 }
 
 impl Redirect {
@@ -96,7 +97,7 @@ impl Redirect {
             LinkCreate { prog_fd: program.as_raw_fd() as u32, ifindex, attach_type: ATTACH_XDP, flags };
         // SAFETY: the struct is a prefix of the union for this command and holds no pointer.
         let link = unsafe { descriptor(LINK_CREATE, &attr) }?;
-        Ok(Redirect { sockets, _link: link })
+        Ok(Redirect { sockets, link })
     }
 
     /// Packets of `queue` go to this socket from now on, until it is closed.
@@ -112,6 +113,16 @@ impl Redirect {
         // SAFETY: key and value are four bytes each, as the map was created, and live across the call.
         unsafe { bpf(MAP_UPDATE_ELEM, &attr) }?;
         Ok(())
+    }
+}
+
+impl Drop for Redirect {
+    /// A process that another thread starts at this moment holds a copy of the descriptor until it runs its program, and
+    /// the device would keep ours that long: the next attachment, in the other mode, would find it (`EEXIST`).
+    fn drop(&mut self) {
+        let link = self.link.as_raw_fd() as u32;
+        // SAFETY: the command's struct is this number alone. A refusal (Linux before 5.11) leaves the work to the closing.
+        let _ = unsafe { bpf(LINK_DETACH, &link) };
     }
 }
 
