@@ -122,6 +122,11 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
+    /// Packets wait for an answer.
+    pub fn has_parked(&self) -> bool {
+        self.engine.parking.as_ref().is_some_and(|p| !p.park.is_empty())
+    }
+
     /// The queues it polls.
     pub fn rxqs(&self) -> impl Iterator<Item = (PortNo, QueueId)> {
         self.rxqs.iter().map(|q| (q.port, q.id))

@@ -5,11 +5,13 @@
 
 use crate::BridgeId;
 use crate::controller::metered;
+use crate::header;
 use crate::mirror::MirrorTally;
 use crate::trace::Trace;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
-use flow::{Flow, VLAN_CFI};
+use flow::flow::frag;
+use flow::{Flow, VLAN_CFI, Vlan};
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
 use openflow::action::Nat;
@@ -196,7 +198,7 @@ pub struct LogLine {
 pub struct Output {
     /// What the datapath shall do.
     pub actions: Vec<DpAction>,
-    /// The bits that were looked at.
+    /// The bits that were looked at; where the packet could not be translated, with those that no megaflow matches.
     pub mask: Flow,
     /// The flow as the pipeline left it, with its OpenFlow port.
     pub flow: Flow,
@@ -229,7 +231,7 @@ impl Output {
     /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
     /// with one of the same VLAN.
     pub fn megaflow_mask(&self) -> Flow {
-        let mut mask = self.mask;
+        let mut mask = self.matchable_mask();
         let tagged = self.initial.vlan_vid().is_some();
         let [outer, inner] = &mut mask.vlans;
         outer.tpid = u16::MAX;
@@ -241,6 +243,38 @@ impl Output {
             if inner.tci == 0 {
                 inner.tci = VLAN_CFI | 0xfff;
             }
+        }
+        mask
+    }
+
+    /// The mask without what a megaflow cannot or need not match.
+    pub(crate) fn matchable_mask(&self) -> Flow {
+        let (mut mask, initial) = (self.mask, &self.initial);
+        (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
+        if initial.packet_type != 0 {
+            (mask.dl_src, mask.dl_dst) = Default::default();
+        }
+        if matches!((self.flow.dl_type, self.flow.nw_proto), (0x0800, 1) | (0x86dd, 58)) {
+            mask.tp_src &= 0xff;
+            mask.tp_dst &= 0xff;
+        }
+        for (m, f) in mask.vlans.iter_mut().zip(&initial.vlans) {
+            if m.tci != 0 {
+                m.tci |= VLAN_CFI;
+            }
+            if !matches!(f.tpid, 0x8100 | 0x88a8) {
+                *m = Vlan::default();
+            }
+        }
+        if self.flow.nw_frag & frag::LATER != 0 {
+            (mask.tp_src, mask.tp_dst) = (0, 0);
+        }
+        if !header::is_mpls(initial.dl_type) {
+            mask.mpls_lse = Default::default();
+        }
+        let tunnel = &initial.tunnel;
+        if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
+            mask.tunnel = Default::default();
         }
         mask
     }

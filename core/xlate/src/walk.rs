@@ -6,16 +6,16 @@
 //!
 //! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
 
+use crate::BridgeId;
 use crate::commit::commit;
 use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
 use crate::outcome::{Failure, Level, LogLine, Output};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::{Kind, Trace};
-use crate::{BridgeId, header};
 use dpif::{DpAction, DropReason, HashAlg, SlowReason};
 use flow::flow::frag;
 use flow::text::NoNames;
-use flow::{FieldId, Flow, Match, VLAN_CFI, Vlan};
+use flow::{FieldId, Flow, Match};
 use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_SLOWPATH;
@@ -393,13 +393,15 @@ impl Walk<'_> {
             self.error(format_args!("resubmits yielded over 64 kB of actions"));
             self.out.slow |= SlowReason::ACTION;
         }
-        self.finish_mask();
         self.out.mask = self.mask;
         self.out.flow = self.flow;
-        if self.out.error.is_some() {
+        if self.out.error.is_none() {
+            self.out.mask = self.out.matchable_mask();
+        } else {
             self.out.slow = SlowReason::empty();
             self.out.actions.clear();
-        } else if let Some(DpAction::Clone(_)) = self.out.actions.last() {
+        }
+        if let Some(DpAction::Clone(_)) = self.out.actions.last() {
             // Nothing follows that could see the copy's changes.
             if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
                 self.out.actions.extend(list);
@@ -410,37 +412,6 @@ impl Walk<'_> {
             self.out.actions.push(DpAction::Drop(reason));
         }
         self.out
-    }
-
-    /// Takes out of the mask what a megaflow cannot or need not match.
-    fn finish_mask(&mut self) {
-        let (mask, initial) = (&mut self.mask, &self.out.initial);
-        (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
-        if initial.packet_type != 0 {
-            (mask.dl_src, mask.dl_dst) = Default::default();
-        }
-        if matches!((self.flow.dl_type, self.flow.nw_proto), (0x0800, 1) | (0x86dd, 58)) {
-            mask.tp_src &= 0xff;
-            mask.tp_dst &= 0xff;
-        }
-        for (m, f) in mask.vlans.iter_mut().zip(&initial.vlans) {
-            if m.tci != 0 {
-                m.tci |= VLAN_CFI;
-            }
-            if !matches!(f.tpid, 0x8100 | 0x88a8) {
-                *m = Vlan::default();
-            }
-        }
-        if self.flow.nw_frag & frag::LATER != 0 {
-            (mask.tp_src, mask.tp_dst) = (0, 0);
-        }
-        if !header::is_mpls(initial.dl_type) {
-            mask.mpls_lse = Default::default();
-        }
-        let tunnel = &initial.tunnel;
-        if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
-            mask.tunnel = Default::default();
-        }
     }
 
     /// A line below which the next ones go; returns where to go back to.

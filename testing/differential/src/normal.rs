@@ -22,9 +22,13 @@ pub fn sorted_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// An error of a client: the answers of two daemons differ in the transaction's number and the bytes that are quoted.
+/// An error of a client: the answers of two daemons differ in the transaction's number, and its log lines in their time.
 pub fn error(text: &str) -> String {
-    hide(text, "xid=")
+    let timeless = |l: &str| match l.split_once("Z|") {
+        Some((time, rest)) if time.starts_with("20") && !time.contains(' ') => format!("{rest}\n"),
+        _ => format!("{l}\n"),
+    };
+    hide(&text.lines().map(timeless).collect::<String>(), "xid=")
 }
 
 /// The text of a trace.
@@ -120,7 +124,8 @@ pub fn fdb(text: &str) -> String {
 pub fn datapath_flows(text: &str) -> String {
     let text =
         ["used:", "recirc_id=", "recirc_id(", "recirc("].iter().fold(text.to_owned(), |t, key| hide(&t, key));
-    let lines = text.lines().map(|l| {
+    // The stock switch removes the megaflow of a frame that ends in its tag at every sweep, as wider than it should be.
+    let lines = text.lines().filter(|l| !l.contains("vlan(vid=0,cfi=0)")).map(|l| {
         let mut l = l.replace("used:never", "used:<n>s");
         // In neighbour discovery the stock switch keeps the type of an option where TCP has its flags, and shows it as such.
         if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
@@ -174,5 +179,9 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             "    1     0  50:54:00:00:00:01\n port  VLAN  MAC"
         );
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
+        assert_eq!(
+            error("2026-01-02T03:04:05Z|00001|ofp_actions|WARN|no\nxid=0x4: Z|"),
+            "00001|ofp_actions|WARN|no\nxid=<n>: Z|\n"
+        );
     }
 }

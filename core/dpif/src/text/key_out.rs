@@ -172,13 +172,20 @@ impl<'a> KeyWriter<'a> {
 
     /// A VLAN tag holds all that follows it.
     fn tag(&mut self, i: usize) {
-        let Some(&tag) = self.key.vlans.get(i).filter(|t| t.tci != 0) else { return self.ethertype_and_up() };
-        self.parts.push(format!("eth_type({:#06x})", tag.tpid));
+        let tag = self.key.vlans.get(i).filter(|t| t.tci != 0);
+        // A tag that the frame ends in is no tag, but its type is there.
+        let truncated = i == 0 && tag.is_none() && matches!(self.key.dl_type, 0x8100 | 0x88a8);
+        let Some(tpid) = tag.map(|t| t.tpid).or(truncated.then_some(self.key.dl_type)) else {
+            return self.ethertype_and_up();
+        };
+        self.parts.push(format!("eth_type({tpid:#06x})"));
         let tci = self.pair(|f| f.vlans[i].tci);
         let text = vlan_text(tci, self.verbose);
         self.part("vlan", tci.1 == 0, text);
         let mut inner = KeyWriter::new(self.key, self.mask, self.verbose, self.names);
-        inner.tag(i + 1);
+        if !truncated {
+            inner.tag(i + 1);
+        }
         self.parts.push(format!("encap({})", inner.parts.join(",")));
     }
 
