@@ -40,6 +40,7 @@ impl Arguments {
                 ("--disable-system", None) => options.disable_system = true,
                 // There is no routing table of the system to read yet, so there is nothing to disable.
                 ("--disable-system-route", None) => {}
+                ("--dummy-handlers", None) => options.dummy_handlers = true,
                 ("--dummy-numa", value) => {
                     let list = value.or_else(|| args.next().map(String::as_str));
                     let text = list.ok_or("option '--dummy-numa' requires an argument")?;
@@ -109,6 +110,7 @@ pub fn usage(dirs: &Dirs) -> String {
          --disable-system        no devices of the kernel\n  \
          --disable-system-route  ignored: the system's routes are not read yet\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
+         --dummy-handlers        dummies' misses are translated by threads, too\n  \
          -p, --private-key=FILE  file with private key\n  \
          -c, --certificate=FILE  file with certificate for private key\n  \
          -C, --ca-cert=FILE      file with peer CA certificate\n  \

@@ -65,8 +65,10 @@ const SWEEP_SHARE: u64 = 3;
 /// Whether workers are threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// The main loop polls: dummy mode.
+    /// The main loop polls and translates: dummy mode.
     None,
+    /// The main loop polls, and handler threads translate.
+    Handlers,
     /// They are.
     Real,
 }
@@ -91,7 +93,8 @@ impl Backer {
         let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches)));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
-            Threads::None => Workers::inline(&datapath, topology),
+            Threads::None => Workers::inline(&datapath, topology, false),
+            Threads::Handlers => Workers::inline(&datapath, topology, true),
             Threads::Real => Workers::threads(&datapath, topology, clock)?,
         };
         let kind = kind.to_owned();

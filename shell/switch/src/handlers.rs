@@ -1,12 +1,14 @@
 //! The threads that translate misses, so that the workers need not: how many there are, on which cores, and their sleep.
 //!
 //! They run where no poll thread does; if every core polls there are none, and the workers translate by themselves. In
-//! dummy mode, where scheduling must not show, there are none either. A change of their number or of the cores ends all
+//! dummy mode, where scheduling must not show, there are none unless they are asked for (`--dummy-handlers`); commands then
+//! wait for what they translate. A change of their number or of the cores ends all
 //! of them and starts others; what waits meanwhile goes back to the workers.
 //!
 //! A thread that finds nothing to do parks. Who queues something wakes one, by a load if none sleeps; one that wakes to
 //! more than it can do alone wakes the next.
 
+use crate::backer::Threads;
 use crate::switch::Switch;
 use config::settings::root::N_HANDLER_THREADS;
 use datapath::{Datapath, UpcallServer};
@@ -177,12 +179,15 @@ pub(crate) fn allowed_cores() -> BTreeSet<u32> {
 impl Switch {
     /// Brings the threads to what the database and the poll threads leave room for. To be called after these changed.
     pub(crate) fn run_handlers(&mut self) {
-        if self.options.dummy_mode() {
+        let threads = self.options.threads();
+        if threads == Threads::None {
             return;
         }
         let made = self.hand_made.values().map(|m| &m.backer);
         let places = self.backers.values().chain(made).flat_map(|b| b.workers.places());
-        let polled = places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect();
+        // Who is polled by the main loop has a core in name only.
+        let pinned = |core: &CoreId| *core != CoreId::UNPINNED && threads == Threads::Real;
+        let polled = places.map(|p| p.core).filter(pinned).map(|core| core.0).collect();
         let plan = Plan::new(Plan::asked(&self.applied.other_config), &self.cores, &polled);
         let made = self.hand_made.values_mut().map(|m| &mut m.backer);
         for backer in self.backers.values_mut().chain(made) {

@@ -1,5 +1,6 @@
 //! What the command line says.
 
+use crate::backer::Threads;
 use netdev::open::DummyLevel;
 use pmd::Topology;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Options {
     pub disable_system: bool,
     /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
     pub own_versions: bool,
+    /// `--dummy-handlers`: misses leave the workers in dummy mode, too, so that tests of all kinds see what follows.
+    pub dummy_handlers: bool,
     /// `--dummy-numa=…`: the cores to believe in.
     pub topology: Option<Topology>,
     /// Random, and new at each start.
@@ -37,6 +40,15 @@ impl Options {
     /// Time is virtual and workers run in the main loop.
     pub fn dummy_mode(&self) -> bool {
         self.dummy != DummyLevel::Off
+    }
+
+    /// Who polls and who translates.
+    pub fn threads(&self) -> Threads {
+        match (self.dummy_mode(), self.dummy_handlers) {
+            (false, _) => Threads::Real,
+            (true, false) => Threads::None,
+            (true, true) => Threads::Handlers,
+        }
     }
 
     /// The datapath type that a bridge's type means: with `--enable-dummy=override` every one is a dummy.

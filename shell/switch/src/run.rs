@@ -77,17 +77,21 @@ impl Switch {
             self.do_deeds();
             return;
         }
-        for _ in 0..INLINE_POLLS {
+        let mut polls = 0;
+        while polls < INLINE_POLLS {
             self.publish_changes();
-            let mut busy = false;
-            for backer in self.backers.values_mut() {
+            let (mut busy, mut waiting) = (false, false);
+            let made = self.hand_made.values_mut().map(|m| &mut m.backer);
+            for backer in self.backers.values_mut().chain(made) {
                 busy |= backer.workers.poll_inline(&self.clock);
-            }
-            for made in self.hand_made.values_mut() {
-                busy |= made.backer.workers.poll_inline(&self.clock);
+                waiting |= backer.workers.await_answers();
             }
             busy |= self.do_deeds();
-            if !busy && self.backers.values().all(|b| !b.dirty) {
+            if busy || self.backers.values().any(|b| b.dirty) {
+                polls += 1;
+            } else if waiting {
+                std::thread::yield_now();
+            } else {
                 return;
             }
         }

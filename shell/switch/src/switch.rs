@@ -1,6 +1,6 @@
 //! The switch: owns everything, and takes its turns in the main loop.
 
-use crate::backer::{Backer, Threads};
+use crate::backer::Backer;
 use crate::bridge::Bridge;
 use crate::commands::{Pending, PerfLog};
 use crate::database::DbClient;
@@ -150,7 +150,7 @@ impl Switch {
     /// The datapath of a type, made when it is first asked for.
     pub fn backer(&mut self, kind: &str) -> std::io::Result<&mut Backer> {
         if !self.backers.contains_key(kind) {
-            let threads = if self.options.dummy_mode() { Threads::None } else { Threads::Real };
+            let threads = self.options.threads();
             let seed = self.options.seed;
             let mut backer =
                 Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;

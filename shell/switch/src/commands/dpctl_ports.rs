@@ -1,7 +1,7 @@
 //! `dpctl/{add,del}-dp` and `dpctl/{add,set,del}-if`: datapaths and their ports by hand.
 
 use super::dpctl::{Call, EINVAL, Failed, find, full_name};
-use crate::backer::{Backer, Threads};
+use crate::backer::Backer;
 use crate::hand_made::HandMade;
 use crate::port::Backing;
 use crate::switch::Switch;
@@ -28,7 +28,7 @@ pub(super) fn add_dp(switch: &mut Switch, call: &mut Call, args: &[String]) -> R
     // The kernel's datapath module is not ours.
     let kind = switch.options.datapath_type(kind).filter(|k| *k != "system");
     let kind = kind.ok_or_else(|| call.error("add_dp", Some(&strerror(97))))?;
-    let threads = if switch.options.dummy_mode() { Threads::None } else { Threads::Real };
+    let threads = switch.options.threads();
     let backer = Backer::new(
         kind,
         threads,

@@ -104,7 +104,8 @@ impl Default for Polling {
 
 /// How workers run.
 enum Mode {
-    Inline,
+    /// In the main loop; whether misses leave them.
+    Inline(bool),
     Threads(Clock),
 }
 
@@ -143,12 +144,23 @@ impl SeatLoad {
     }
 }
 
-/// A worker on a thread of its own lets handler threads translate for it.
+/// A worker that lets handler threads translate for it.
 fn parking(mut worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
     let bell = Arc::clone(mailbox);
     worker.park_misses(datapath::park::Limits::default(), Arc::new(move || bell.ring()), cycles::now);
+    worker
+}
+
+/// A worker on a thread of its own.
+fn threaded(worker: Worker, mailbox: &Arc<Mailbox>) -> Worker {
+    let mut worker = parking(worker, mailbox);
     worker.set_tick(cycles::per_second() / 1000);
     worker
+}
+
+/// A worker of the main loop, where time is virtual and misses leave it or do not.
+fn inline(worker: Worker, mailbox: &Arc<Mailbox>, park: bool) -> Worker {
+    if park { parking(worker, mailbox) } else { worker }
 }
 
 /// All workers of one datapath.
@@ -172,18 +184,18 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// The workers run in the main loop.
-    pub fn inline(datapath: &Datapath, topology: &Arc<Topology>) -> Workers {
+    /// The workers run in the main loop; `park`: handler threads translate for them.
+    pub fn inline(datapath: &Datapath, topology: &Arc<Topology>, park: bool) -> Workers {
         let mailbox = Arc::new(Mailbox::new(Bell::None));
-        let desk = Desk::new(datapath.worker(MAIN, 0), Arc::clone(&mailbox));
-        Workers::new(Mode::Inline, topology, mailbox, Runner::Inline(Box::new(desk)))
+        let desk = Desk::new(inline(datapath.worker(MAIN, 0), &mailbox, park), Arc::clone(&mailbox));
+        Workers::new(Mode::Inline(park), topology, mailbox, Runner::Inline(Box::new(desk)))
     }
 
     /// Threads of their own.
     pub fn threads(datapath: &Datapath, topology: &Arc<Topology>, clock: &Clock) -> std::io::Result<Workers> {
         let poll = PollLoop::new(clock.clone())?;
         let mailbox = Arc::new(Mailbox::new(Bell::Waker(poll.waker())));
-        let worker = parking(datapath.worker(MAIN, 0), &mailbox);
+        let worker = threaded(datapath.worker(MAIN, 0), &mailbox);
         let desk = Desk::new(worker, Arc::clone(&mailbox));
         let thread = threads::sleeping(desk, poll)?;
         Ok(Workers::new(Mode::Threads(clock.clone()), topology, mailbox, Runner::Thread(thread)))
@@ -413,15 +425,15 @@ impl Workers {
 
     fn seat(&self, place: WorkerPlace, worker: Worker) -> std::io::Result<Seat> {
         let (mailbox, runner) = match &self.mode {
-            Mode::Inline => {
+            Mode::Inline(park) => {
                 let mailbox = Arc::new(Mailbox::new(Bell::None));
-                let desk = Desk::new(worker, Arc::clone(&mailbox));
+                let desk = Desk::new(inline(worker, &mailbox, *park), Arc::clone(&mailbox));
                 (mailbox, Runner::Inline(Box::new(desk)))
             }
             Mode::Threads(clock) => {
                 let poll = PollLoop::new(clock.clone())?;
                 let mailbox = Arc::new(Mailbox::new(Bell::poller(poll.waker())));
-                let desk = Desk::new(parking(worker, &mailbox), Arc::clone(&mailbox));
+                let desk = Desk::new(threaded(worker, &mailbox), Arc::clone(&mailbox));
                 (mailbox, Runner::Thread(threads::polling(desk, poll, place.core)?))
             }
         };
@@ -501,6 +513,14 @@ impl Workers {
             }
         }
         busy
+    }
+
+    /// In dummy mode: packets of some worker wait for an answer.
+    pub fn await_answers(&self) -> bool {
+        self.seats.values().any(|s| match &s.runner {
+            Runner::Inline(desk) => desk.worker.has_parked(),
+            Runner::Thread(_) => false,
+        })
     }
 
     /// What the main loop wakes for: the next forecast; in dummy mode the queues, too.

@@ -49,7 +49,7 @@ impl Workers {
     /// The policy in force.
     pub fn policy(&self) -> Policy {
         let by_itself = match self.mode {
-            Mode::Inline => Policy::Variance,
+            Mode::Inline(_) => Policy::Variance,
             Mode::Threads(_) => Policy::Predictive,
         };
         self.balancer.settings().policy.unwrap_or(by_itself)
