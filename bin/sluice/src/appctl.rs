@@ -337,6 +337,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ("list-commands", "lists the commands of the daemon"),
     ("memory/show", "prints what takes memory"),
     ("ofproto/list", "lists the bridges"),
+    ("ofproto/detrace", "prints the OpenFlow flows and groups behind a flow of the datapath"),
     ("ofproto/trace", "follows a packet through the flow tables, and explains"),
     ("upcall/show", "prints the state of flow revalidation"),
     ("version", "prints the daemon's version"),
@@ -358,11 +359,23 @@ pub fn page() -> Page {
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: SENTENCES.iter().map(line).collect(),
         options: OPTIONS.into_iter().chain(LOGGING).collect(),
-        notes: vec![(
-            "Commands",
-            "These are the ones most used; list-commands prints all that the daemon has. Options stand before the command: what \
-             follows it is the command's own."
-                .into(),
-        )],
+        notes: vec![
+            (
+                "Commands",
+                "These are the ones most used; list-commands prints all that the daemon has. Options stand before the \
+                 command: what follows it is the command's own."
+                    .into(),
+            ),
+            (
+                "Why was it dropped?",
+                "ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]] [--names] takes the packet that was dropped last of \
+                 those that came in by the port, or by any port of the bridge or datapath. It prints when it was \
+                 dropped and as what it was counted, and follows it through the tables as they are now, without any \
+                 effect; the last line names the flow that has the last word. The packet is as it was when it was \
+                 dropped: what had been changed in it shows. One that the device of another port did not take is not \
+                 remembered. dpif/show-books counts all drops by reason."
+                    .into(),
+            ),
+        ],
     }
 }

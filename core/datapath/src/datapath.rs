@@ -3,6 +3,7 @@
 //! Any thread may call it; no call waits for a worker.
 
 use crate::flows::{Birth, Credits, Flows, Published, SPARE, credit};
+use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
@@ -220,7 +221,9 @@ impl Datapath {
     /// Removes a port. Its rx queues must have been taken from their workers before. Its tx queues are dropped when
     /// the last worker has taken another turn, or rests.
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
-        self.replace_port(no, |_| None)
+        self.replace_port(no, |_| None)?;
+        lock(&self.shared.tallies).there.iter().for_each(|(_, t)| t.last_drops.forget(no.0));
+        Ok(())
     }
 
     /// Gives a port other tx queues; its counters stay. The old ones are dropped as by `del_port`.
@@ -454,6 +457,13 @@ impl Datapath {
         let tallies = lock(&self.shared.tallies);
         tallies.there.iter().filter(|(w, _)| *w == id).for_each(|(_, t)| sum.merge(&t.load()));
         sum
+    }
+
+    /// The packet that was dropped last of those that came in by a port, and got as far as the tables; not one that the
+    /// device of another port did not take. Workers that are gone have forgotten theirs.
+    pub fn last_drop(&self, port: PortNo) -> Option<LastDrop> {
+        let tallies = lock(&self.shared.tallies);
+        tallies.there.iter().filter_map(|(_, t)| t.last_drops.of(port.0)).max_by_key(|last| last.at)
     }
 
     /// Dropped packets by reason; reasons without a drop are left out.

@@ -12,7 +12,7 @@ use crate::path::transmit::{self, TX_BURST};
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::steering::Taken;
-use crate::tally::Tally;
+use crate::tally::{SharedTally, Tally};
 use dpif::{DropReason, UpcallHandler};
 use flowcache::{Cache, Choice};
 use std::collections::VecDeque;
@@ -40,6 +40,10 @@ pub(crate) struct Engine {
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
+    /// The packet that was dropped last in this turn.
+    dropped: Option<(Packet, DropReason)>,
+    /// As others see its counters, and its last drops.
+    pub(crate) published: Arc<SharedTally>,
     /// Packets to go through the path again.
     pub(crate) recirculated: VecDeque<Packet>,
     /// Frames to be sent, by port number.
@@ -74,7 +78,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(id: WorkerId, lane: Lane, tx_queue: usize, seed: u64) -> Engine {
+    pub(crate) fn new(
+        id: WorkerId,
+        lane: Lane,
+        published: Arc<SharedTally>,
+        tx_queue: usize,
+        seed: u64,
+    ) -> Engine {
         Engine {
             id,
             batch: Batch::default(),
@@ -85,6 +95,8 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
+            dropped: None,
+            published,
             recirculated: VecDeque::new(),
             outputs: Vec::new(),
             waiting: Vec::new(),
@@ -117,9 +129,30 @@ impl Engine {
         self.lists.push(list);
     }
 
-    /// The packet ends here, for a reason that is counted.
+    /// The packet ends here, for a reason that is counted and remembered.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
-        self.drop_frame(packet.frame, reason);
+        self.tally.drop(reason, 1);
+        let port = packet.meta.in_port;
+        if let Some((before, why)) = self.dropped.replace((packet, reason)) {
+            if before.meta.in_port != port {
+                self.remember(&before, why);
+            }
+            self.pool.free(before.frame);
+        }
+    }
+
+    #[cold]
+    fn remember(&self, packet: &Packet, reason: DropReason) {
+        self.published.last_drops.write(packet, reason, self.id, self.now);
+    }
+
+    /// The turn ends, and with it the packet that was dropped last.
+    #[inline]
+    pub(crate) fn end_drops(&mut self) {
+        if let Some((packet, reason)) = self.dropped.take() {
+            self.remember(&packet, reason);
+            self.pool.free(packet.frame);
+        }
     }
 
     /// The frame ends here, for a reason that is counted.

@@ -48,6 +48,7 @@ pub mod datapath;
 mod engine;
 mod fair;
 mod flows;
+pub mod last_drop;
 pub mod layout;
 mod meter;
 pub mod packet;

@@ -7,6 +7,7 @@
 //! packets that the control half sent, "delivered" those a `userspace` action consumed, "parked" those whose upcall was
 //! not answered yet, and "waiting" what is in the recirculation queue and in output batches (nothing between polls).
 
+use crate::last_drop::LastDrops;
 use dpif::DropReason;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -146,6 +147,8 @@ pub struct SharedTally {
     events: [AtomicU64; EVENTS],
     drops: [AtomicU64; DropReason::COUNT],
     cache: [AtomicU64; 4],
+    /// The packets that it dropped last.
+    pub(crate) last_drops: LastDrops,
 }
 
 /// The flow cache of a worker.
@@ -167,6 +170,7 @@ impl Default for SharedTally {
             events: [const { AtomicU64::new(0) }; EVENTS],
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
             cache: [const { AtomicU64::new(0) }; 4],
+            last_drops: LastDrops::default(),
         }
     }
 }

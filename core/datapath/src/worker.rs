@@ -51,12 +51,13 @@ pub struct Worker {
 impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, id: WorkerId, tx_queue: usize, seed: u64) -> Worker {
         let (lane_slot, lane) = shared.flows().add_lane(id);
+        let published = shared.add_tally(id);
         let worker = Worker {
             reader: shared.table.reader(),
             contexts: shared.table.contexts(),
-            engine: Engine::new(id, lane, tx_queue, seed),
+            engine: Engine::new(id, lane, Arc::clone(&published), tx_queue, seed),
             rxqs: Vec::new(),
-            published: shared.add_tally(id),
+            published,
             lane_slot,
             last: None,
             seen: 0,
@@ -307,6 +308,7 @@ impl Worker {
             run(&self.shared, &guard, self.contexts.of(in_port), &mut self.engine, now);
         }
         transmit::flush(&mut self.engine);
+        self.engine.end_drops();
         self.engine.pool.flush();
     }
 }

@@ -36,6 +36,11 @@ impl Owner {
         }
     }
 
+    /// Whom it credits.
+    pub fn credits(&self) -> &[Credit] {
+        &self.credits
+    }
+
     fn credit_one(&self, credit: &Credit, delta: &FlowStats, used: Millis, fresh: bool) {
         match credit {
             Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),

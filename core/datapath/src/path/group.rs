@@ -146,7 +146,9 @@ fn whole(engine: &mut Engine, program: &Program) {
     match Way::of(program, 0, engine.batch.own.is_empty()) {
         Way::Send(port) => engine.send_all(port, &mut frames),
         Way::Drop(reason) => {
-            engine.tally.drop(reason, frames.len() as u64);
+            engine.tally.drop(reason, frames.len() as u64 - 1);
+            let last = frames.pop().map(|frame| engine.batch.packet(frames.len(), frame));
+            last.into_iter().for_each(|packet| engine.drop_packet(packet, reason));
             engine.pool.free_all(&mut frames);
         }
         Way::Gather(_) => {
@@ -224,7 +226,10 @@ fn scatter(groups: &mut Groups, engine: &mut Engine, pending: u64, frames: impl 
     for (i, frame) in frames.enumerate() {
         match groups.way.get(usize::from(groups.of[i % BATCH])) {
             Some(&Way::Send(port)) => engine.send(port, frame),
-            Some(&Way::Drop(reason)) => engine.drop_frame(frame, reason),
+            Some(&Way::Drop(reason)) => {
+                let packet = engine.batch.packet(i, frame);
+                engine.drop_packet(packet, reason);
+            }
             Some(&Way::Gather(list)) => groups.gathered[list].1.push(engine.batch.packet(i, frame)),
             None => {
                 let miss = Miss { packet: engine.batch.packet(i, frame), answered: pending >> i & 1 == 0 };

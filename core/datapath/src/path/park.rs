@@ -279,6 +279,6 @@ pub(crate) fn abandon(engine: &mut Engine, port: Option<u32>) {
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        packets.into_iter().for_each(|p| engine.drop_packet(p, DropReason::PortRemoved));
+        packets.into_iter().for_each(|p| engine.drop_frame(p.frame, DropReason::PortRemoved));
     }
 }

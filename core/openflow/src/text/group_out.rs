@@ -92,7 +92,8 @@ fn body_text(
     text.trim_end_matches(',').to_owned()
 }
 
-pub(super) fn group_desc_text(g: &GroupDesc, version: Version, names: &dyn PortNames) -> String {
+/// A group as its description shows it.
+pub fn group_desc_text(g: &GroupDesc, version: Version, names: &dyn PortNames) -> String {
     let head = format!("group_id={},type={}", g.group, type_name(g.kind));
     body_text(head, (g.kind, &g.buckets, &g.selection), version, names)
 }

@@ -29,7 +29,7 @@ fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
 }
 
 /// A flow of a table, hidden ones too: these have priorities that no message can carry.
-fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
+pub(super) fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
     let mut line = String::new();
     if rule.cookie != 0 {
         line += &format!("cookie={:#x}, ", rule.cookie);

@@ -139,7 +139,7 @@ fn passes(flow: &DpFlow, (wanted, mask): &(Flow, Flow)) -> bool {
 }
 
 /// `ufid:...` in front of a text, and the rest. An error: it is none.
-fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
+pub(super) fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
     let Some(after) = text.strip_prefix("ufid:") else { return Ok((None, text)) };
     let (ufid, rest) = after.split_at_checked(36).ok_or(())?;
     let uuid = ovsdb::json::parse_uuid(ufid).ok_or(())?;

@@ -9,6 +9,7 @@ mod books;
 mod bridge;
 mod caches;
 mod counters;
+mod detrace;
 mod dpctl;
 mod dpctl_flows;
 mod dpctl_ports;
@@ -19,6 +20,7 @@ mod fdb;
 mod features;
 pub(crate) mod flow_text;
 mod knobs;
+mod last_drop;
 mod names;
 mod pmd;
 mod pmd_impl;
@@ -139,6 +141,7 @@ const OFFERED: &[&str] = &[
     "netdev-dummy/ip6addr",
     "netdev-dummy/receive",
     "netdev-dummy/set-admin-state",
+    "ofproto/detrace",
     "ofproto/list",
     "ofproto/trace",
     "ofproto/trace-packet-out",
@@ -190,6 +193,7 @@ pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format)
         ("dpif-netdev", _) => pmd::execute(switch, name, args, format),
         ("fdb", _) => fdb::execute(switch, name, args, format),
         ("netdev-dummy", _) => dummy::execute(switch, name, args),
+        ("ofproto", "detrace") => detrace::execute(switch, args).into(),
         ("ofproto", "list") => bridge::execute(switch, name, args),
         ("ofproto", _) => trace::execute(switch, name, args),
         ("exit" | "time", _) | ("revalidator", "wait") => time::execute(switch, name, args),

@@ -3,7 +3,7 @@
 use super::names::{DatapathNames, ViewNames};
 use super::trace_args::{Args, Data};
 use super::trace_run::{Traced, run};
-use super::{Answer, unknown};
+use super::{Answer, last_drop, unknown};
 use crate::backer::Backer;
 use crate::control::Published;
 use crate::publish;
@@ -31,9 +31,12 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
 }
 
 fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
+    if let Some(at) = args.iter().position(|a| a == "--last-drop") {
+        return last_drop::trace(switch, &[&args[..at], &args[at + 1..]].concat());
+    }
     let args = Args::parse(args, false)?;
     let (backer, traced) = traced(switch, args, None)?;
-    Ok(run(backer, traced, switch.clock.now()))
+    Ok(run(backer, traced, switch.clock.now()).text)
 }
 
 fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
@@ -43,7 +46,7 @@ fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
     let consistent = args.consistent;
     let (backer, traced) = traced(switch, args, Some(actions))?;
     check(&traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
-    Ok(run(backer, traced, switch.clock.now()))
+    Ok(run(backer, traced, switch.clock.now()).text)
 }
 
 /// The actions fit the packet and the switch.
@@ -118,7 +121,11 @@ fn limit_tags(key: &mut Flow, limit: u8) {
 }
 
 /// A datapath flow as OpenFlow sees it.
-fn received(backer: &Backer, published: &Published, key: &Flow) -> Result<(BridgeId, Flow), String> {
+pub(super) fn received(
+    backer: &Backer,
+    published: &Published,
+    key: &Flow,
+) -> Result<(BridgeId, Flow), String> {
     use xlate::Recirc;
     if key.recirc_id != 0 {
         let state = backer.control.thaw(key.recirc_id);

@@ -55,12 +55,20 @@ impl Text for Words {
     }
 }
 
-/// The whole text.
-pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> String {
+/// What a trace has found.
+pub(super) struct Told {
+    /// The whole text.
+    pub(super) text: String,
+    /// What came out each time; effects and forks are taken out.
+    pub(super) outputs: Vec<Output>,
+}
+
+/// Traces.
+pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
     let mut ct_next = VecDeque::from(traced.ct_next.clone());
     let mut queue = VecDeque::new();
-    let mut held = Vec::new();
-    let mut text = one(backer, &traced, &traced.flow, now, &mut queue, &mut held);
+    let (mut text, output) = one(backer, &traced, &traced.flow, now, &mut queue);
+    let mut outputs = vec![output];
     let mut recirculations = 0;
     while let Some(mut again) = queue.pop_front() {
         let line = "=".repeat(79);
@@ -78,10 +86,13 @@ pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> String {
             why += &translated(&mut again.flow, nat);
         }
         text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
-        text += &one(backer, &traced, &again.flow, now, &mut queue, &mut held);
+        let (more, output) = one(backer, &traced, &again.flow, now, &mut queue);
+        text += &more;
+        outputs.push(output);
     }
-    backer.control.release(&held);
-    text
+    // Each was held until the packet had come back.
+    outputs.iter().for_each(|o| backer.control.release(&o.recircs));
+    Told { text, outputs }
 }
 
 /// What connection tracking says of the packet.
@@ -102,8 +113,7 @@ fn one(
     flow: &Flow,
     now: Millis,
     queue: &mut VecDeque<Fork>,
-    held: &mut Vec<u32>,
-) -> String {
+) -> (String, Output) {
     let snapshot = &traced.published.snapshot;
     let words = Words { names: traced.names };
     let input = Input {
@@ -128,8 +138,7 @@ fn one(
         deliver(backer, traced, packet, &output, now);
     }
     queue.extend(output.forks.drain(..));
-    held.append(&mut output.recircs);
-    text
+    (text, output)
 }
 
 /// Does the actions, but for those that send the packet on: packet-ins and the like are left.

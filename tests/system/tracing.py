@@ -1,0 +1,94 @@
+"""Asking the switch why: ofproto/trace --last-drop and ofproto/detrace."""
+import re
+
+from lib import lab
+
+
+def switch_with_two_namespaces():
+    s = lab.Switch().start()
+    if not s.ours:
+        raise lab.Skip("asks our switch, and Debian's is older than these commands")
+    a, b = lab.Namespace("10.1.1.1/24", "02:00:00:00:00:01"), lab.Namespace("10.1.1.2/24", "02:00:00:00:00:02")
+    s.add_bridge("br0", a.port, b.port)
+    s.vsctl("set-fail-mode", "br0", "secure")
+    for number, ns in enumerate((a, b), 1):
+        s.vsctl("set", "interface", ns.port, "ofport_request=%d" % number)
+        # Nothing but what is sent on purpose may be the last.
+        ns.run("sysctl", "-q", "net.ipv6.conf.eth0.disable_ipv6=1")
+        lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % ns.port)
+    for here, there in ((a, b), (b, a)):
+        here.run("ip", "neigh", "add", there.address.split("/")[0], "lladdr", there.mac, "dev", "eth0")
+    return s, a, b
+
+
+def ping(ns, address, *options):
+    return " 0% packet loss" in ns.run("ping", "-c", "1", "-W", "1", *options, address, check=False)
+
+
+def test_why_the_last_packet_was_dropped():
+    """--last-drop names the reason, the packet and the rule with the last word, per port, and sees when it would pass now."""
+    s, a, b = switch_with_two_namespaces()
+    s.ofctl("del-flows", "br0")
+    s.ofctl("add-flow", "br0", "priority=5,arp,actions=NORMAL")
+    s.ofctl("add-flow", "br0", "priority=5,icmp,actions=resubmit(,4)")
+    s.ofctl("add-flow", "br0", "table=4,priority=6,icmp,icmp_type=0,actions=NORMAL")
+    s.ofctl("add-flow", "br0", "table=4,priority=7,icmp,nw_tos=32,cookie=0x77,actions=drop")
+
+    def asked(*words):
+        text = s.appctl("ofproto/trace", "--last-drop", *words)
+        assert re.match(r"Port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: drop_action_of_pipeline\n"
+                        r"Packet, \d+ bytes, as it was then: [0-9a-f]+\n\nFlow: " % (words[1] if len(words) > 1 else a.port), text), text
+        return text, text.splitlines()[-1]
+
+    assert not ping(a, "10.1.1.2")
+    text, word = asked("br0", a.port)
+    assert "Flow: icmp,in_port=1," in text and "icmp_type=8" in text, text
+    assert word == "Dropped by the tables as they are now. The last word, bridge br0: no flow of table 4 matches", word
+    assert not ping(a, "10.1.1.2", "-Q", "32")
+    for words in ((), ("br0",), ("ovs-netdev",), ("br0", a.port)):
+        text, word = asked(*words)
+        assert "nw_tos=32" in text and re.search(r"The last word, bridge br0: cookie=0x77, table_id=4, .*nw_tos=32,actions=drop$", word), text
+    # The first packet of a flow is dropped by an upcall, the next ones by the megaflow.
+    assert not ping(b, "10.1.1.1", "-Q", "32", "-c", "3", "-i", "0.2")
+    assert "nw_src=10.1.1.2" in asked("br0", b.port)[0]
+    assert "nw_src=10.1.1.1" in asked("br0", a.port)[0]
+    # Asking has no effect, and knows the tables of now.
+    before = s.ofctl("dump-flows", "br0", "table=4")
+    s.appctl("ofproto/trace", "--last-drop", "br0")
+    counts = re.compile(r"n_packets=\d+")
+    assert counts.findall(before) == counts.findall(s.ofctl("dump-flows", "br0", "table=4"))
+    s.ofctl("mod-flows", "br0", "table=4,icmp,nw_tos=32,actions=NORMAL")
+    text, word = asked("br0", a.port)
+    assert word.startswith("Not dropped by the tables as they are now. The last word, bridge br0: table_id=4"), text
+    assert ping(a, "10.1.1.2", "-Q", "32")
+
+
+def test_nothing_to_tell():
+    """--last-drop says so where nothing was dropped, and does not take what it does not know."""
+    s, a, _ = switch_with_two_namespaces()
+    for words, error in ((("br0", "nosuch"), "br0 has no port nosuch"), (("br9",), "br9: unknown bridge or datapath"),
+                         (("br0", "br0"), "no packet of port br0 of br0 was dropped"), (("br0", a.port, "x"), "too many arguments"),
+                         (("--generate",), "--generate: not an option of --last-drop")):
+        try:
+            raise SystemExit(s.appctl("ofproto/trace", "--last-drop", *words))
+        except AssertionError as e:
+            assert error in str(e), e
+
+
+def test_what_is_behind_a_datapath_flow():
+    """ofproto/detrace prints the rules and the group that a megaflow came from, with their counters."""
+    s, a, b = switch_with_two_namespaces()
+    s.ofctl("del-flows", "br0")
+    s.ofctl("-OOpenFlow13", "add-group", "br0", "group_id=1,type=all,bucket=output:2")
+    s.ofctl("add-flow", "br0", "cookie=0x12,priority=100,ip,in_port=1,actions=resubmit(,1)")
+    s.ofctl("-OOpenFlow13", "add-flow", "br0", "table=1,priority=200,ip,actions=group:1")
+    s.ofctl("add-flow", "br0", "in_port=2,actions=output:1")
+    assert ping(a, "10.1.1.2")
+    flows = s.appctl("dpctl/dump-flows", "-m", "--names").splitlines()
+    ufid = next(line.split(",")[0] for line in flows if "in_port(%s)" % a.port in line and "0x0800" in line)
+    lines = [re.sub(r"duration=\d+s, |n_offload_\w+=0, ", "", line) for line in s.appctl("ofproto/detrace", ufid).splitlines()]
+    assert lines == ["cookie=0x12, n_packets=1, n_bytes=98, priority=100,ip,in_port=1,actions=resubmit(,1)",
+                     "table_id=1, n_packets=1, n_bytes=98, priority=200,ip,actions=group:1",
+                     "group_id=1,type=all,bucket=bucket_id:0,actions=output:2"], lines
+    gone = ufid[:-4] + "0000"
+    assert s.appctl("ofproto/detrace", gone) == "UFID was not found for netdev@ovs-netdev\n"
