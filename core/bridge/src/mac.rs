@@ -318,8 +318,9 @@ impl MacTable {
         }
     }
 
-    /// Forgets what aged out and what exceeds the size.
-    pub fn run(&mut self, now: Millis) {
+    /// Forgets what aged out and what exceeds the size. Returns those stations.
+    pub fn run(&mut self, now: Millis) -> Vec<(u16, Mac)> {
+        let mut gone = Vec::new();
         while let Some(e) = self.oldest_learned() {
             let due = e.expires.is_some_and(|t| secs(now) >= t);
             if !due && self.entries.len() <= self.size {
@@ -327,7 +328,9 @@ impl MacTable {
             }
             self.stats.expired += 1;
             self.remove((e.vlan, e.mac));
+            gone.push((e.vlan, e.mac));
         }
+        gone
     }
 
     /// When [`run`](Self::run) has something to do next.

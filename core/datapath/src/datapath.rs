@@ -2,7 +2,7 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Birth, Credits, Flows, Published, SPARE, credit};
+use crate::flows::{Birth, Concerns, Credits, Deed, Flows, Published, Room, SPARE, credit};
 use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
@@ -20,6 +20,8 @@ use dpif::{
 };
 use flow::Flow;
 use flowcache::Choice;
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sync::Snapshot;
@@ -28,10 +30,15 @@ use units::{Millis, PortNo, Ufid, WorkerId};
 /// The worker that packets of the control half, and flows nobody has used, are shown under.
 pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
 
+/// Flows that are looked at in one go with the publisher's lock held.
+const STEP: u32 = 8192;
+/// What a megaflow is taken to cost where there is none.
+const TYPICAL_BYTES: usize = 800;
+
 /// What a datapath is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The most megaflows ever; `set_flow_limit` may ask for fewer.
+    /// The most megaflows that can have a number; what bounds them is `set_room`.
     pub max_flows: usize,
     /// The most masks of one ingress port.
     pub max_masks: usize,
@@ -43,7 +50,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { max_flows: 200_000, max_masks: 64, seed: 0, advise: None }
+        Config { max_flows: 1 << 22, max_masks: 64, seed: 0, advise: None }
     }
 }
 
@@ -294,7 +301,8 @@ impl Datapath {
     ) -> Result<Ufid, PutError> {
         let mut flows = self.shared.flows();
         let before = flows.len();
-        let index = flows.insert(key, &Key::from_flow(key), mask, &actions, &owner, None);
+        let deed = Deed { mask, actions: &actions, owner: &owner, trail: 0 };
+        let index = flows.insert(key, &Key::from_flow(key), &deed, None);
         let index = index.ok_or(PutError::NoRoom)?;
         if flows.len() == before {
             return Err(PutError::Exists);
@@ -302,18 +310,26 @@ impl Datapath {
         flows.ufid_at(index).ok_or(PutError::NoRoom)
     }
 
-    /// Gives a flow other actions (and another owner). No packet misses meanwhile.
+    /// Gives a flow other actions (and another owner, with what was consulted for it). No packet misses meanwhile.
     pub fn flow_modify(
         &self,
         ufid: Ufid,
         actions: Arc<[DpAction]>,
-        owner: Option<Arc<dyn FlowOwner>>,
+        owner: Option<(Arc<dyn FlowOwner>, u32)>,
+        now: Millis,
     ) -> Result<(), PutError> {
-        self.shared.flows().modify(ufid, actions, owner).then_some(()).ok_or(PutError::NotFound)
+        let found = self.with_credits(|flows, credits| flows.modify(ufid, actions, owner, now, credits));
+        found.then_some(()).ok_or(PutError::NotFound)
     }
 
-    /// Gives a flow another owner and leaves the rest of it as it is: no reader and no cache notices.
-    pub fn flow_set_owner(&self, ufid: Ufid, owner: Arc<dyn FlowOwner>, now: Millis) -> Result<(), PutError> {
+    /// Gives a flow another owner, with what was consulted for it, and leaves the rest as it is: no reader and no cache
+    /// notices.
+    pub fn flow_set_owner(
+        &self,
+        ufid: Ufid,
+        owner: (Arc<dyn FlowOwner>, u32),
+        now: Millis,
+    ) -> Result<(), PutError> {
         let found = self.with_credits(|flows, credits| flows.set_owner(ufid, owner, now, credits));
         found.then_some(()).ok_or(PutError::NotFound)
     }
@@ -358,10 +374,64 @@ impl Datapath {
         })
     }
 
-    /// At most this many flows from now on; those that are there stay. Where there is no room for a new one, one that was
-    /// not used for long goes.
-    pub fn set_flow_limit(&self, limit: usize) {
-        self.shared.flows().set_limit(limit);
+    /// Calls `f` for some indices of flows after others, until it has been called for all: nobody else waits for long.
+    fn in_steps<T>(&self, mut f: impl FnMut(&mut Flows, &mut Credits, Range<u32>) -> T) -> Vec<T> {
+        let (mut from, mut out) = (0, Vec::new());
+        while from < self.flow_end() {
+            let to = from + STEP;
+            out.push(self.with_credits(|flows, credits| f(flows, credits, from..to.min(flows.end()))));
+            from = to;
+        }
+        out
+    }
+
+    /// Indices of flows are below.
+    pub fn flow_end(&self) -> u32 {
+        self.shared.flows().end()
+    }
+
+    /// Flows that came of translations, of some indices, for a walk over all of them in steps.
+    pub fn flows_at(&self, range: Range<u32>) -> Vec<DpFlow> {
+        let flows = self.shared.flows();
+        flows.all_translated(range.start..range.end.min(flows.end()))
+    }
+
+    /// The flows that a change concerns, of some indices. A flow that is published meanwhile is not found, unless its translation was older.
+    pub fn flows_concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
+        let flows = self.shared.flows();
+        flows.concerned(concerns, range.start..range.end.min(flows.end()))
+    }
+
+    /// The trails that flows have (`Translation::trail`).
+    pub fn trails(&self) -> HashSet<u32> {
+        self.in_steps(|flows, _, range| flows.trails(range).collect::<HashSet<u32>>())
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Removes the flows that no packet has used since then; how many.
+    pub fn expire(&self, then: Millis, now: Millis) -> usize {
+        self.in_steps(|flows, credits, range| flows.expire(range, then, now, credits)).into_iter().sum()
+    }
+
+    /// At most this many flows, of so many bytes, from now on; those that are there stay. Where there is no room for a new
+    /// one, one that was not used for long goes.
+    pub fn set_room(&self, flows: usize, bytes: usize) {
+        self.shared.flows().set_room(Room { flows, bytes });
+    }
+
+    /// As many flows as there is room for, if they are like those that are there.
+    pub fn flow_room(&self) -> usize {
+        let flows = self.shared.flows();
+        let (room, n) = (flows.room(), flows.len());
+        let each = flows.bytes().checked_div(n).unwrap_or(TYPICAL_BYTES);
+        room.flows.min(room.bytes / each.max(1))
+    }
+
+    /// Bytes of memory that flows take, as near as can be told.
+    pub fn flow_bytes(&self) -> usize {
+        self.shared.flows().bytes()
     }
 
     /// How many VLAN tags of a packet are looked at from now on (0: as many as a flow has room for). Flows made under another
@@ -406,10 +476,15 @@ impl Datapath {
     /// and before a reply that shows what owners were credited with.
     pub fn maintain(&self, now: Millis) {
         self.with_credits(|flows, credits| {
-            *credits = flows.fold(now);
             flows.reclaim(now, credits);
             flows.rank();
         });
+        self.in_steps(|flows, credits, range| flows.fold_range(range, now, credits));
+    }
+
+    /// Frees what was removed. To be called after many removals; `maintain` does it, too.
+    pub fn reclaim(&self, now: Millis) {
+        self.with_credits(|flows, credits| flows.reclaim(now, credits));
     }
 
     fn with_credits<R>(&self, f: impl FnOnce(&mut Flows, &mut Credits) -> R) -> R {

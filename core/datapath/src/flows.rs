@@ -9,15 +9,24 @@
 use crate::program::Program;
 use classifier::megaflow::{Found, Key, KeyMask, MegaflowPublisher};
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
-use flow::Flow;
+use flow::{Flow, PackedFlow};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
-use sync::{Lane, LaneCount, Lanes};
+use sync::Lane;
 use units::{Millis, Ufid, WorkerId};
 
+mod concern;
+mod entries;
+mod entry;
+mod fold;
 mod room;
 
-pub(crate) use room::SPARE;
+pub use concern::Concerns;
+use entries::Entries;
+use entry::Entry;
+use fold::LaneSlot;
+pub(crate) use room::{Room, SPARE};
 
 /// What owners are to be told.
 pub(crate) type Credits = Vec<(Arc<dyn FlowOwner>, FlowStats)>;
@@ -27,32 +36,6 @@ pub(crate) fn credit(credits: Credits) {
     for (owner, delta) in credits {
         owner.credit(&delta);
     }
-}
-
-/// One lane of counters.
-struct LaneSlot {
-    worker: WorkerId,
-    lanes: Lanes,
-}
-
-/// What one lane has counted for one megaflow.
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    seen: LaneCount,
-    stats: FlowStats,
-}
-
-struct Entry {
-    ufid: Ufid,
-    key: Flow,
-    mask: Flow,
-    actions: Arc<[DpAction]>,
-    owner: Arc<dyn FlowOwner>,
-    total: FlowStats,
-    lanes: Vec<Counted>,
-    birth: Option<Birth>,
-    /// Dumps list flows in the order in which they came.
-    serial: u64,
 }
 
 /// Whose miss made a flow, and when.
@@ -70,17 +53,27 @@ pub(crate) enum Published {
     Known(u32),
 }
 
+/// What a flow does, for whom, and what was consulted for it.
+pub(crate) struct Deed<'a> {
+    pub(crate) mask: &'a Flow,
+    pub(crate) actions: &'a Arc<[DpAction]>,
+    pub(crate) owner: &'a Arc<dyn FlowOwner>,
+    pub(crate) trail: u32,
+}
+
 /// See the module.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
     by_ufid: HashMap<Ufid, u32>,
-    /// In boxes: a table that grows moves its entries, with the lock held.
-    entries: HashMap<u32, Box<Entry>>,
-    dying: HashMap<u32, Box<Entry>>,
+    entries: Entries,
+    /// Those that were removed and may still be counted for, by index.
+    dying: HashMap<u32, Arc<dyn FlowOwner>>,
     /// By slot; `None` once the worker is gone.
     lanes: Vec<Option<LaneSlot>>,
     capacity: usize,
-    limit: usize,
+    room: Room,
+    /// What all of them are taken to cost.
+    bytes: usize,
     ufid_seed: u64,
     serial: u64,
     /// Where the search for an unused flow goes on.
@@ -92,20 +85,25 @@ impl Flows {
         Flows {
             publisher,
             by_ufid: HashMap::new(),
-            entries: HashMap::new(),
+            entries: Entries::default(),
             dying: HashMap::new(),
             lanes: Vec::new(),
             capacity,
-            limit: capacity,
+            room: Room { flows: capacity, bytes: usize::MAX },
+            bytes: 0,
             ufid_seed,
             serial: 0,
             hand: 0,
         }
     }
 
-    /// At most this many megaflows from now on.
-    pub(crate) fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.min(self.capacity);
+    /// At most this many megaflows from now on, and of so many bytes.
+    pub(crate) fn set_room(&mut self, room: Room) {
+        self.room = Room { flows: room.flows.min(self.capacity), bytes: room.bytes };
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        self.room
     }
 
     /// A lane for a new worker, and its slot.
@@ -115,7 +113,7 @@ impl Flows {
             self.lanes.push(None);
             self.lanes.len() - 1
         });
-        self.lanes[slot] = Some(LaneSlot { worker, lanes });
+        self.lanes[slot] = Some(LaneSlot::new(worker, lanes));
         (slot, lane)
     }
 
@@ -125,9 +123,9 @@ impl Flows {
         if let Some(lane) = self.lanes.get_mut(slot) {
             *lane = None;
         }
-        for entry in self.entries.values_mut().chain(self.dying.values_mut()) {
+        for entry in self.entries.iter_mut() {
             if let Some(counted) = entry.lanes.get_mut(slot) {
-                *counted = Counted::default();
+                *counted = FlowStats::default();
             }
         }
         credits
@@ -135,6 +133,11 @@ impl Flows {
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// All indices are below.
+    pub(crate) fn end(&self) -> u32 {
+        self.entries.end()
     }
 
     pub(crate) fn mask_count(&self) -> usize {
@@ -148,7 +151,7 @@ impl Flows {
 
     /// The identifier of the flow at an index.
     pub(crate) fn ufid_at(&self, index: u32) -> Option<Ufid> {
-        self.entries.get(&index).map(|e| e.ufid)
+        self.entries.get(index).map(|e| e.ufid)
     }
 
     /// Publishes `key & mask`. If it is there already, nothing changes. `None`: no room.
@@ -165,13 +168,12 @@ impl Flows {
             return Some(Published::Known(index));
         }
         let before = self.entries.len();
-        let Translation { mask, actions, owner, .. } = translation;
-        let index = self.insert(flow, key, mask, actions, owner, Some(birth))?;
+        let Translation { mask, actions, owner, trail, .. } = translation;
+        let index = self.insert(flow, key, &Deed { mask, actions, owner, trail: *trail }, Some(birth))?;
         if self.entries.len() == before {
             return Some(Published::Known(index));
         }
-        let entry = self.entries.get(&index)?;
-        Some(Published::New(index, shown.then(|| Box::new(show(entry, entry.total, None)))))
+        Some(Published::New(index, shown.then(|| self.show(index).map(Box::new)).flatten()))
     }
 
     /// As `publish`, whether or not another megaflow covers the packet.
@@ -179,30 +181,34 @@ impl Flows {
         &mut self,
         flow: &Flow,
         key: &Key,
-        mask: &Flow,
-        actions: &Arc<[DpAction]>,
-        owner: &Arc<dyn FlowOwner>,
+        deed: &Deed<'_>,
         birth: Option<Birth>,
     ) -> Option<u32> {
-        if self.entries.len() >= self.limit {
+        if self.is_full() {
             return None;
         }
-        let mask = self.publisher.bounded_mask(flow.in_port, KeyMask::from_flow(mask));
-        let program = Program::compile(actions);
+        let mask = self.publisher.bounded_mask(flow.in_port, KeyMask::from_flow(deed.mask));
+        let program = Program::compile(deed.actions);
         match self.publisher.insert(flow.in_port, key, &mask, program) {
             Found::Full => None,
             Found::Same(index) => Some(index),
             Found::New(index) => {
-                let mask = mask.to_flow();
-                let ufid = self.ufid(flow, &mask);
-                let (actions, owner) = (Arc::clone(actions), Arc::clone(owner));
-                let total = FlowStats::default();
                 self.serial += 1;
-                let (key, serial) = (*flow, self.serial);
-                let entry =
-                    Entry { ufid, key, mask, actions, owner, total, lanes: Vec::new(), birth, serial };
-                self.by_ufid.insert(ufid, index);
-                self.entries.insert(index, Box::new(entry));
+                let mut entry = Box::new(Entry {
+                    ufid: self.ufid(flow, &mask.to_flow()),
+                    key: PackedFlow::from(flow),
+                    actions: Arc::clone(deed.actions),
+                    owner: Arc::clone(deed.owner),
+                    total: FlowStats::default(),
+                    lanes: Vec::new(),
+                    birth,
+                    serial: self.serial,
+                    bytes: 0,
+                });
+                entry.bytes = entry.footprint() as u32;
+                self.bytes += entry.bytes as usize;
+                self.by_ufid.insert(entry.ufid, index);
+                self.entries.insert(index, entry, birth.map_or(Millis::NEVER, |b| b.at), deed.trail);
                 Some(index)
             }
         }
@@ -213,30 +219,22 @@ impl Flows {
         &mut self,
         ufid: Ufid,
         actions: Arc<[DpAction]>,
-        owner: Option<Arc<dyn FlowOwner>>,
+        owner: Option<(Arc<dyn FlowOwner>, u32)>,
+        now: Millis,
+        credits: &mut Credits,
     ) -> bool {
         let Some(&old) = self.by_ufid.get(&ufid) else { return false };
+        self.fold_index(old, now, credits);
         let Some(new) = self.publisher.replace(old, Program::compile(&actions)) else { return false };
-        let Some(mut entry) = self.entries.remove(&old) else { return false };
+        let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
+        let Some(mut entry) = self.entries.remove(old) else { return false };
         // Packets counted under the old index until its readers are gone are credited to the old owner.
-        let rest = Entry {
-            ufid,
-            key: entry.key,
-            mask: entry.mask,
-            actions: Arc::clone(&entry.actions),
-            owner: Arc::clone(&entry.owner),
-            total: FlowStats::default(),
-            lanes: entry.lanes.clone(),
-            birth: entry.birth,
-            serial: entry.serial,
-        };
-        self.dying.insert(old, Box::new(rest));
-        entry.lanes.iter_mut().for_each(|c| c.seen = LaneCount::default());
+        self.dying.insert(old, Arc::clone(&entry.owner));
         entry.actions = actions;
-        if let Some(owner) = owner {
-            entry.owner = owner;
+        if let Some((owner, consulted)) = owner {
+            (entry.owner, trail) = (owner, consulted);
         }
-        self.entries.insert(new, entry);
+        self.entries.insert(new, entry, used, trail);
         self.by_ufid.insert(ufid, new);
         true
     }
@@ -245,64 +243,73 @@ impl Flows {
     pub(crate) fn set_owner(
         &mut self,
         ufid: Ufid,
-        owner: Arc<dyn FlowOwner>,
+        (owner, trail): (Arc<dyn FlowOwner>, u32),
         now: Millis,
         credits: &mut Credits,
     ) -> bool {
         let Some(&index) = self.by_ufid.get(&ufid) else { return false };
-        let Some(entry) = self.entries.get_mut(&index) else { return false };
-        fold_entry(&self.lanes, index, entry, now, credits);
+        self.fold_index(index, now, credits);
+        let Some(entry) = self.entries.get_mut(index) else { return false };
         entry.owner = owner;
+        self.entries.set_trail(index, trail);
         true
     }
 
     /// Removes a flow and tells what it had counted.
     pub(crate) fn remove(&mut self, ufid: Ufid) -> Option<DpFlow> {
-        let index = self.by_ufid.remove(&ufid)?;
+        let index = *self.by_ufid.get(&ufid)?;
+        let flow = self.show(index);
+        self.take_out(index);
+        flow
+    }
+
+    /// Takes a flow out of sight.
+    fn take_out(&mut self, index: u32) {
         self.publisher.remove(index);
-        let entry = self.entries.remove(&index)?;
-        let flow = show(&entry, entry.total, None);
-        self.dying.insert(index, entry);
-        Some(flow)
+        if let Some(entry) = self.entries.remove(index) {
+            self.by_ufid.remove(&entry.ufid);
+            self.bytes -= entry.bytes as usize;
+            self.dying.insert(index, entry.owner);
+        }
     }
 
     /// Removes all flows.
     pub(crate) fn flush(&mut self) {
         for index in std::mem::take(&mut self.by_ufid).into_values() {
-            self.publisher.remove(index);
-            if let Some(entry) = self.entries.remove(&index) {
-                self.dying.insert(index, entry);
-            }
+            self.take_out(index);
         }
+    }
+
+    /// Removes those of some indices that no packet has used since then, and says how many.
+    pub(crate) fn expire(
+        &mut self,
+        range: Range<u32>,
+        then: Millis,
+        now: Millis,
+        credits: &mut Credits,
+    ) -> usize {
+        self.fold_range(range.clone(), now, credits);
+        let unused: Vec<u32> = self.entries.unused_since(range, then).collect();
+        unused.iter().for_each(|index| self.take_out(*index));
+        unused.len()
     }
 
     /// Brings the totals of one flow up to date.
     pub(crate) fn fold_one(&mut self, ufid: Ufid, now: Millis, credits: &mut Credits) {
-        if let Some(index) = self.by_ufid.get(&ufid)
-            && let Some(entry) = self.entries.get_mut(index)
-        {
-            fold_entry(&self.lanes, *index, entry, now, credits);
+        if let Some(&index) = self.by_ufid.get(&ufid) {
+            self.fold_index(index, now, credits);
         }
-    }
-
-    /// Brings the totals up to date.
-    pub(crate) fn fold(&mut self, now: Millis) -> Credits {
-        let mut credits = Vec::new();
-        for (&index, entry) in self.entries.iter_mut().chain(&mut self.dying) {
-            fold_entry(&self.lanes, index, entry, now, &mut credits);
-        }
-        credits
     }
 
     /// Frees what no worker sees any more, after a last fold.
     pub(crate) fn reclaim(&mut self, now: Millis, credits: &mut Credits) {
-        let Flows { publisher, dying, lanes, .. } = self;
-        publisher.reclaim(|index| {
-            if let Some(mut entry) = dying.remove(&index) {
-                fold_entry(lanes, index, &mut entry, now, credits);
-            }
-            lanes.iter().flatten().for_each(|l| l.lanes.clear(index));
-        });
+        let mut freed = Vec::new();
+        self.publisher.reclaim(|index| freed.push(index));
+        for index in freed {
+            self.fold_index(index, now, credits);
+            self.dying.remove(&index);
+            self.lanes.iter_mut().flatten().for_each(|slot| slot.clear(index));
+        }
     }
 
     /// Puts the subtables that are hit most first.
@@ -312,87 +319,63 @@ impl Flows {
 
     /// One flow with its totals.
     pub(crate) fn get(&self, ufid: Ufid) -> Option<DpFlow> {
-        let entry = self.entries.get(self.by_ufid.get(&ufid)?)?;
-        Some(show(entry, entry.total, None))
+        self.show(*self.by_ufid.get(&ufid)?)
     }
 
     /// The flow at an index, if it came of a translation.
     pub(crate) fn translated(&self, index: u32) -> Option<DpFlow> {
-        let entry = self.entries.get(&index).filter(|e| e.birth.is_some())?;
-        Some(show(entry, entry.total, None))
+        self.entries.get(index)?.birth?;
+        self.show(index)
     }
 
-    fn in_order(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.entries.values().map(|e| &**e).collect();
-        entries.sort_unstable_by_key(|e| e.serial);
+    /// Those of some indices that came of a translation.
+    pub(crate) fn all_translated(&self, range: Range<u32>) -> Vec<DpFlow> {
+        self.entries.there(range).filter_map(|index| self.translated(index)).collect()
+    }
+
+    /// The trails that flows have.
+    pub(crate) fn trails(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
+        self.entries.there(range).map(|index| self.entries.trail(index))
+    }
+
+    fn show(&self, index: u32) -> Option<DpFlow> {
+        let entry = self.entries.get(index)?;
+        Some(entry.show(self.mask(index), entry.total, None))
+    }
+
+    fn mask(&self, index: u32) -> Flow {
+        self.publisher.get(index).map_or(Flow::ZERO, |m| m.mask())
+    }
+
+    fn in_order(&self) -> Vec<(u32, &Entry)> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|(_, e)| e.serial);
         entries
     }
 
     /// All flows with their totals.
     pub(crate) fn dump(&self) -> Vec<DpFlow> {
-        self.in_order().into_iter().map(|e| show(e, e.total, None)).collect()
+        self.in_order().into_iter().filter_map(|(index, _)| self.show(index)).collect()
     }
 
     /// Each flow under each worker whose lane counted a packet of it; where none did, under the worker whose packet
     /// made it, and those put by hand under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
-        for entry in self.in_order() {
-            let before = out.len();
+        for (index, entry) in self.in_order() {
+            let (before, mask) = (out.len(), self.mask(index));
             for (slot, counted) in self.lanes.iter().zip(&entry.lanes) {
                 if let Some(slot) = slot
-                    && counted.stats.packets != 0
+                    && counted.packets != 0
                 {
-                    out.push(show(entry, counted.stats, Some(slot.worker)));
+                    out.push(entry.show(mask, *counted, Some(slot.worker)));
                 }
             }
             if out.len() == before {
                 let worker = entry.birth.map_or(fallback, |b| b.worker);
-                out.push(show(entry, entry.total, Some(worker)));
+                out.push(entry.show(mask, entry.total, Some(worker)));
             }
         }
         out
-    }
-}
-
-fn show(entry: &Entry, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {
-    DpFlow {
-        key: entry.key,
-        mask: entry.mask,
-        actions: Arc::clone(&entry.actions),
-        stats,
-        ufid: entry.ufid,
-        created: entry.birth.map(|b| b.at),
-        worker,
-        owner: Arc::clone(&entry.owner),
-    }
-}
-
-fn fold_entry(lanes: &[Option<LaneSlot>], index: u32, entry: &mut Entry, now: Millis, credits: &mut Credits) {
-    entry.lanes.resize(lanes.len(), Counted::default());
-    let mut sum = FlowStats::default();
-    for (slot, counted) in lanes.iter().zip(&mut entry.lanes) {
-        let Some(slot) = slot else { continue };
-        let read = slot.lanes.read(index);
-        let packets = read.packets_since(&counted.seen);
-        if packets == 0 {
-            continue;
-        }
-        let ago = (now.0 as u32).wrapping_sub(read.used);
-        // A worker may be a little ahead of who folds.
-        let ago = if ago > u32::MAX / 2 { 0 } else { ago };
-        let delta = FlowStats {
-            packets,
-            bytes: read.bytes_since(&counted.seen),
-            used: Some(Millis(now.0.saturating_sub(u64::from(ago)))),
-            tcp_flags: read.tcp_flags,
-        };
-        counted.seen = read;
-        counted.stats.add(&delta);
-        sum.add(&delta);
-    }
-    if sum.packets != 0 {
-        entry.total.add(&sum);
-        credits.push((Arc::clone(&entry.owner), sum));
     }
 }

@@ -66,6 +66,7 @@ mod upcalls;
 pub mod worker;
 
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
+pub use crate::flows::Concerns;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};

@@ -17,7 +17,7 @@ fn bed() -> Bed {
 #[test]
 fn a_flood_of_new_flows_finds_room_and_those_in_use_stay() {
     let mut bed = bed();
-    bed.datapath.set_flow_limit(100);
+    bed.datapath.set_room(100, usize::MAX);
     let packets = |bed: &mut Bed, from: u32, n: u32| {
         (from..from + n).for_each(|i| bed.rx[0].put(&compose(&tcp(i + 1, 80), b"")));
         bed.run();

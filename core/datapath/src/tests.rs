@@ -101,6 +101,7 @@ impl UpcallHandler for Control {
             install: true,
             version: self.version.load(Ordering::Relaxed),
             owner: self.credited.clone(),
+            trail: 0,
             error: None,
         }
     }
@@ -243,7 +244,7 @@ fn a_modified_flow_keeps_its_statistics() {
     bed.send(1, &bytes);
     let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
     bed.send(1, &bytes);
-    bed.datapath.flow_modify(ufid, Arc::new([out(3)]), None).unwrap();
+    bed.datapath.flow_modify(ufid, Arc::new([out(3)]), None, Millis(bed.now)).unwrap();
     bed.send(1, &bytes);
     bed.datapath.maintain(Millis(bed.now));
     assert_eq!(bed.tx[2].take().len(), 1);
@@ -260,7 +261,7 @@ fn a_new_owner_is_credited_for_what_comes_after_it() {
     let ufid = bed.datapath.flow_dump(Millis(0))[0].ufid;
     bed.send(1, &bytes);
     let heir = Arc::new(Credited::default());
-    bed.datapath.flow_set_owner(ufid, heir.clone(), Millis(bed.now)).unwrap();
+    bed.datapath.flow_set_owner(ufid, (heir.clone(), 0), Millis(bed.now)).unwrap();
     bed.send(1, &bytes);
     bed.datapath.maintain(Millis(bed.now));
     assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
@@ -276,7 +277,7 @@ fn a_translation_that_is_no_longer_current_is_not_published() {
         fn miss(&self, _: Upcall<'_>) -> Translation {
             let actions: Arc<[DpAction]> = Arc::new([DpAction::Output(PortNo(2))]);
             let owner = self.0.clone();
-            Translation { actions, mask: Flow::ZERO, install: true, version: 1, owner, error: None }
+            Translation { actions, mask: Flow::ZERO, install: true, version: 1, owner, trail: 0, error: None }
         }
         fn userspace(&self, _: &[u8], _: &Flow, _: &Userspace) {}
         fn is_current(&self, _: u64) -> bool {
@@ -384,7 +385,7 @@ fn flows_put_by_hand() {
     assert_eq!(put(3), Err(crate::PutError::Exists));
     assert_eq!(bed.datapath.ufid(&key, &mask), ufid);
     assert_eq!(*bed.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
-    bed.datapath.set_flow_limit(1);
+    bed.datapath.set_room(1, usize::MAX);
     let other = Flow { nw_src: 7, ..key };
     let result = bed.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
     assert_eq!(result, Err(crate::PutError::NoRoom));

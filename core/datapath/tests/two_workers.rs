@@ -45,7 +45,7 @@ impl UpcallHandler for Control {
         // Three masks, so that the cache is used.
         let mask = Flow { nw_src: [0xff, 0x1ff, 0x3ff][upcall.flow.nw_src as usize % 3], ..Flow::ZERO };
         let actions: Arc<[DpAction]> = Arc::new([DpAction::Output(PortNo(3))]);
-        Translation { actions, mask, install: true, version: 0, owner: self.0.clone(), error: None }
+        Translation { actions, mask, install: true, version: 0, owner: self.0.clone(), trail: 0, error: None }
     }
 
     fn userspace(&self, _: &[u8], _: &Flow, _: &Userspace) {}

@@ -36,6 +36,11 @@ impl FlowStats {
 pub trait FlowOwner: Any + Send + Sync {
     /// The flow counted this much since the last call.
     fn credit(&self, delta: &FlowStats);
+
+    /// Bytes of memory that it takes, as near as can be told cheaply.
+    fn footprint(&self) -> usize {
+        size_of_val(self)
+    }
 }
 
 /// The owner of flows that were put by hand (`dpctl/add-flow`): nobody to credit.

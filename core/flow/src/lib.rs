@@ -6,8 +6,10 @@ pub mod field;
 pub mod flow;
 pub mod matching;
 mod normalize;
+mod packed;
 pub mod text;
 
 pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};
 pub use matching::{Match, MiniMatch};
+pub use packed::PackedFlow;

@@ -28,6 +28,7 @@ mod ports;
 mod report;
 mod snapshot;
 mod trace;
+mod trail;
 mod tunnel;
 mod walk;
 
@@ -39,6 +40,7 @@ pub use outcome::{Credit, Effect, Failure, FinTimeout, Fork, LearnedFlow, Level,
 pub use report::trace_report;
 pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub use trace::{Kind, Trace};
+pub use trail::{Change, Trail, Trails};
 pub use tunnel::TunnelPort;
 pub use walk::{Input, Start, Text, translate};
 

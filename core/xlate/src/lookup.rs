@@ -149,6 +149,7 @@ impl Walk<'_> {
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
             self.table_id = id;
+            self.asks_table(id, &key, search.with_ct);
             let found = self.best(id, &key);
             self.out.credits.push(Credit::Table {
                 bridge: self.bridge.id,

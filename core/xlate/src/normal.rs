@@ -115,6 +115,7 @@ impl<'a> Walk<'a> {
             report!(self, Detail, "packet has reserved destination MAC, dropping");
             return;
         }
+        self.asks_stations();
         self.learn_source(&ingress, tags.vid());
         self.forward(&ingress, &tags);
     }

@@ -8,6 +8,7 @@ use crate::controller::metered;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::trace::Trace;
+use crate::trail::Trail;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
 use flow::flow::frag;
@@ -222,6 +223,8 @@ pub struct Output {
     pub error: Option<Failure>,
     /// For the log.
     pub log: Vec<LogLine>,
+    /// What was consulted.
+    pub trail: Trail,
     /// How it went, if asked for.
     pub trace: Option<Trace>,
 }
@@ -308,6 +311,7 @@ impl Output {
             avoid_caching: false,
             error: None,
             log: Vec::new(),
+            trail: Trail::default(),
             trace,
         }
     }

@@ -1,9 +1,11 @@
 //! One datapath with what all bridges of its type share: ports by number, workers, the published snapshot.
 
+use crate::changes::Changes;
 use crate::control::Control;
 use crate::handler::Handler;
 use crate::handlers::Handlers;
 use crate::patch::PatchCounters;
+use crate::revalidate::Revalidator;
 use crate::workers::{PolledPort, Workers};
 use datapath::Datapath;
 use netdev::device::Netdev;
@@ -45,22 +47,15 @@ pub struct Backer {
     pub workers: Workers,
     /// Its ports.
     pub ports: BTreeMap<PortNo, PortInfo>,
-    /// Something changed that translations depend on: publish, and sweep.
-    pub dirty: bool,
-    /// Published since the last sweep: megaflows may be wrong.
-    pub stale: bool,
+    /// What changed that translations depend on, to be published and to be looked at in megaflows.
+    pub changes: Changes,
+    /// Who keeps megaflows right.
+    pub revalidator: Revalidator,
     /// Devices whose last restart failed: when the next may be tried, and the `change_seq` that it left.
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
-    /// Not before then.
-    pub next_sweep: Millis,
     /// Most megaflows ever seen.
     pub flows_max: u64,
-    /// How long the last sweep took, milliseconds.
-    pub sweep_ms: u64,
 }
-
-/// Between two sweeps at least this many times the length of the last one passes.
-const SWEEP_SHARE: u64 = 3;
 
 /// Whether workers are threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +94,13 @@ impl Backer {
         };
         let kind = kind.to_owned();
         let dp_name = format!("ovs-{kind}");
+        let name = format!("{kind}@{dp_name}");
+        let revalidator = match threads {
+            Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &control, &handler),
+            Threads::Real => Revalidator::threaded(&name, &datapath, &control, &handler, clock)?,
+        };
+        let mut changes = Changes::default();
+        changes.all();
         let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned(), tunnels: 0 };
         Ok(Backer {
             dp_name,
@@ -110,25 +112,17 @@ impl Backer {
             workers,
             // The datapath's own port: it has a name and a number, and no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
-            dirty: true,
-            stale: false,
+            changes,
+            revalidator,
             retry: BTreeMap::new(),
-            next_sweep: Millis(0),
             flows_max: 0,
-            sweep_ms: 0,
             kind,
         })
     }
 
-    /// It is time for a sweep, if one is due.
-    pub fn may_sweep(&self, now: Millis) -> bool {
-        now >= self.next_sweep
-    }
-
-    /// A sweep took this long. The next one waits, so that a stream of flow mods leaves the main loop time for others.
-    pub fn swept(&mut self, now: Millis, took_ms: u64) {
-        self.sweep_ms = took_ms;
-        self.next_sweep = now + Millis(took_ms * SWEEP_SHARE);
+    /// Everything that translations depend on may have changed.
+    pub fn changed(&mut self) {
+        self.changes.all();
     }
 
     /// `netdev@ovs-netdev`
@@ -172,7 +166,7 @@ impl Backer {
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
         self.ports.insert(number, info);
         self.give_queues(number, netdev);
-        self.dirty = true;
+        self.changed();
         Ok(())
     }
 
@@ -185,7 +179,7 @@ impl Backer {
     /// A share in the datapath's port of a kind of tunnel, which is made for the first that wants one. Nothing is behind
     /// it yet that puts outer headers on: what is sent there is dropped and counted.
     pub fn share_tunnel(&mut self, name: &str, kind: &str) -> PortNo {
-        self.dirty = true;
+        self.changed();
         if let Some((number, info)) = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name) {
             info.tunnels += 1;
             return *number;
@@ -203,7 +197,7 @@ impl Backer {
         if info.tunnels == 0 {
             self.ports.remove(&number);
         }
-        self.dirty = true;
+        self.changed();
     }
 
     /// Takes a port away; the device may be closed afterwards.
@@ -214,7 +208,7 @@ impl Backer {
         self.workers.settle();
         self.ports.remove(&number);
         self.retry.remove(&number);
-        self.dirty = true;
+        self.changed();
     }
 
     /// Its queues were replaced: workers take the new ones.

@@ -4,16 +4,17 @@
 //! **Threads**: workers and the main loop. Workers read the snapshot without a lock; the queue and the frozen states
 //! stand behind locks that are held for one operation.
 
+use crate::changes::Changes;
 use crate::macs::SharedMacs;
 use crate::packet_in::PacketInParts;
 use crate::shadow::Suspect;
 use arc_swap::ArcSwap;
 use runtime::Waker;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Millis;
-use xlate::{BridgeId, FinTimeout, Frozen, LearnedFlow, Recirc, RecircTable, Snapshot};
+use xlate::{BridgeId, FinTimeout, Frozen, LearnedFlow, Recirc, RecircTable, Snapshot, Trail, Trails};
 
 /// A snapshot with its number and with the learning tables behind it.
 pub struct Published {
@@ -46,7 +47,10 @@ pub struct Control {
     recirc: Mutex<RecircTable>,
     deeds: Mutex<Vec<Deed>>,
     lost: AtomicU64,
-    relearned: AtomicBool,
+    /// Stations that are new or moved.
+    relearned: Mutex<Changes>,
+    any_relearned: AtomicBool,
+    trails: Mutex<Trails>,
     waker: Waker,
 }
 
@@ -59,7 +63,9 @@ impl Control {
             recirc: Mutex::default(),
             deeds: Mutex::default(),
             lost: AtomicU64::new(0),
-            relearned: AtomicBool::new(false),
+            relearned: Mutex::default(),
+            any_relearned: AtomicBool::new(false),
+            trails: Mutex::default(),
             waker,
         }
     }
@@ -97,21 +103,48 @@ impl Control {
         std::mem::take(&mut *lock(&self.deeds))
     }
 
-    /// A station is new or moved: translations that asked for it are no longer right.
-    pub fn note_relearned(&self) {
-        if !self.relearned.swap(true, Ordering::AcqRel) {
+    /// Stations are new or moved: translations that asked for them are no longer right.
+    pub fn note_relearned(&self, stations: Changes) {
+        if stations.is_empty() {
+            return;
+        }
+        lock(&self.relearned).append(stations);
+        if !self.any_relearned.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
     }
 
-    /// Whether a station was new or moved since the last call.
-    pub fn take_relearned(&self) -> bool {
-        self.relearned.swap(false, Ordering::AcqRel)
+    /// The stations that were new or moved since the last call.
+    pub fn take_relearned(&self) -> Changes {
+        if !self.any_relearned.swap(false, Ordering::AcqRel) {
+            return Changes::default();
+        }
+        std::mem::take(&mut *lock(&self.relearned))
     }
 
     /// A station was new or moved, and nobody has heard of it yet.
     pub fn is_relearned(&self) -> bool {
-        self.relearned.load(Ordering::Acquire)
+        self.any_relearned.load(Ordering::Acquire)
+    }
+
+    /// The number of what a translation consulted.
+    pub fn number(&self, trail: &Trail) -> u32 {
+        lock(&self.trails).number(trail)
+    }
+
+    /// All trails that have numbers.
+    pub fn trails(&self) -> Vec<(u32, Arc<Trail>)> {
+        lock(&self.trails).all()
+    }
+
+    /// There is hardly room for other trails.
+    pub fn has_many_trails(&self) -> bool {
+        lock(&self.trails).is_crowded()
+    }
+
+    /// Forgets the trails that no megaflow has.
+    pub fn retain_trails(&self, used: &HashSet<u32>) {
+        lock(&self.trails).retain(used);
     }
 
     /// Deeds that were lost since the last call.
@@ -143,7 +176,7 @@ impl Recirc for Control {
     }
 }
 
-/// A panic of another holder leaves both lists usable: each operation on them is complete in itself.
+/// A panic of another holder leaves each of them usable: each operation on them is complete in itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -30,7 +30,7 @@ impl Switch {
         let mut any = false;
         for kind in kinds {
             let Some(backer) = self.backers.get_mut(&kind) else { continue };
-            backer.dirty |= backer.control.take_relearned();
+            backer.changes.append(backer.control.take_relearned());
             let lost = backer.control.take_lost();
             if lost > 0 {
                 runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");
@@ -95,11 +95,9 @@ impl Switch {
             }
         };
         announce(bridge, &learned.effects, None, now);
-        if !learned.effects.is_empty() {
-            let kind = bridge.config.datapath_type.clone();
-            if let Some(backer) = self.backers.get_mut(&kind) {
-                backer.dirty = true;
-            }
+        let (id, kind) = (bridge.id, bridge.config.datapath_type.clone());
+        if let Some(backer) = self.backers.get_mut(&kind) {
+            backer.changes.push_effects(id, &learned.effects);
         }
     }
 

@@ -4,6 +4,7 @@
 //! them. **Threads**: workers and the main loop.
 
 use crate::commands::flow_text::{Style, flow_line, key_only};
+use datapath::Datapath;
 use dpif::text::{NoNames, actions_text, ufid_text};
 use dpif::{DpAction, DpFlow};
 use flow::{Flow, Match};
@@ -57,13 +58,13 @@ pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
     });
 }
 
-/// Megaflows were read.
-pub fn dumped(datapath: &str, flows: &[DpFlow], now: Millis) {
+/// All megaflows, now and then.
+pub fn dumped(name: &str, datapath: &Datapath, now: Millis) {
     if DPIF.enabled(Level::Dbg) {
         let style = Style { verbose: true, names: None, after_ufid: " ", layer: "", now };
-        for flow in flows {
+        for flow in &datapath.flow_dump(now) {
             let line = flow_line(flow, style);
-            runtime::log_rl!(DPIF, DPIF_LIMIT, Level::Dbg, "{datapath}: flow_dump {line}");
+            runtime::log_rl!(DPIF, DPIF_LIMIT, Level::Dbg, "{name}: flow_dump {line}");
         }
     }
 }

@@ -73,10 +73,8 @@ impl Handler {
         for effect in effects {
             match effect {
                 Effect::MacLearn { bridge, need } => {
-                    if let Some(macs) = published.macs.get(&bridge)
-                        && macs.learn(&need, now)
-                    {
-                        self.control.note_relearned();
+                    if let Some(macs) = published.macs.get(&bridge) {
+                        self.control.note_relearned(macs.learn(bridge, &need, now));
                     }
                 }
                 Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow, now)),
@@ -136,6 +134,7 @@ impl Handler {
         let mut mask = if self.knobs.exact() { Flow::ONES } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         let install = output.slow.is_empty() && !output.avoid_caching;
+        let trail = self.control.number(&output.trail);
         let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, fresh);
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
@@ -144,6 +143,7 @@ impl Handler {
             install,
             version: published.version,
             owner: Arc::new(owner),
+            trail,
             error: None,
         }
     }
@@ -169,6 +169,7 @@ fn unassociated(published: &Published) -> Translation {
         install: true,
         version: published.version,
         owner: Arc::new(dpif::NoOwner),
+        trail: 0,
         error: None,
     }
 }

@@ -161,8 +161,8 @@ fn serve(house: &House, i: usize, datapath: &Datapath, mut server: UpcallServer)
     }
 }
 
-/// Keeps the calling thread off other cores.
-fn stay_on(cores: &BTreeSet<u32>) {
+/// Keeps the calling thread off other cores; also that of who keeps megaflows right.
+pub(crate) fn stay_on(cores: &BTreeSet<u32>) {
     let mut set = CpuSet::new();
     cores.iter().map(|&c| c as usize).filter(|&c| c < CpuSet::MAX_CPU).for_each(|c| set.set(c));
     if let Err(e) = sched_setaffinity(None, &set) {
@@ -192,6 +192,9 @@ impl Switch {
         let made = self.hand_made.values_mut().map(|m| &mut m.backer);
         for backer in self.backers.values_mut().chain(made) {
             backer.handlers.set(&backer.datapath, &plan);
+            if !plan.cores.is_empty() {
+                backer.revalidator.stay_on(&plan.cores);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod add_interface;
 pub mod backer;
 mod background;
 pub mod bridge;
+pub mod changes;
 pub mod commands;
 mod configure_bridge;
 pub mod control;

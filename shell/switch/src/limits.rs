@@ -1,10 +1,12 @@
 //! `Open_vSwitch.other_config` as far as it concerns megaflows.
 
+use crate::backer::Backer;
+use crate::revalidate::Limits;
 use crate::switch::Switch;
 use config::Desired;
 use config::settings::root::{
-    BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, SHADOW_CHECK, SMC_ENABLE,
-    VLAN_LIMIT,
+    BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
+    SHADOW_CHECK, SMC_ENABLE, VLAN_LIMIT,
 };
 use flowcache::{Choice, Kind};
 use std::collections::BTreeMap;
@@ -29,19 +31,27 @@ fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
     }
 }
 
+impl Limits {
+    /// Puts in force how many megaflows there may be, and for how long.
+    pub(crate) fn give_room(&self, backer: &Backer) {
+        backer.datapath.set_room(self.flows.unwrap_or(usize::MAX), self.bytes);
+        backer.revalidator.set_idle(self.idle);
+    }
+}
+
 impl Switch {
     /// Applies what changed in `other_config`.
     pub(crate) fn configure_limits(&mut self, desired: &Desired) {
         let config = &desired.other_config;
-        let limit = FLOW_LIMIT.number(config);
         self.limits.idle = Millis(MAX_IDLE.number(config) as u64);
-        self.limits.flows = limit as usize;
+        self.limits.flows = FLOW_LIMIT.opt_number(config).map(|n| n as usize);
+        self.limits.bytes = (MEGAFLOW_MEMORY.number(config) as usize) << 20;
         self.limits.cache = flow_cache(config);
         self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
         self.configure_vlans(config);
         self.configure_polling(config);
         for backer in self.backers.values() {
-            backer.datapath.set_flow_limit(limit as usize);
+            self.limits.give_room(backer);
             backer.datapath.set_flow_cache(self.limits.cache);
             backer.datapath.set_shadow_check(self.limits.shadow_check);
         }

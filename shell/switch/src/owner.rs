@@ -12,8 +12,8 @@ use xlate::Credit;
 pub struct Owner {
     control: Arc<Control>,
     patches: Arc<PatchCounters>,
-    credits: Vec<Credit>,
-    recircs: Vec<u32>,
+    credits: Box<[Credit]>,
+    recircs: Box<[u32]>,
     /// The packet that made the megaflow has learned already what a credit would teach.
     fresh: AtomicBool,
 }
@@ -30,8 +30,8 @@ impl Owner {
         Owner {
             control: Arc::clone(control),
             patches: Arc::clone(patches),
-            credits,
-            recircs,
+            credits: credits.into(),
+            recircs: recircs.into(),
             fresh: AtomicBool::new(fresh),
         }
     }
@@ -58,10 +58,8 @@ impl Owner {
             // The first packet's own effects did it.
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
-                if let Some(macs) = self.control.published().macs.get(bridge)
-                    && macs.learn(need, used)
-                {
-                    self.control.note_relearned();
+                if let Some(macs) = self.control.published().macs.get(bridge) {
+                    self.control.note_relearned(macs.learn(*bridge, need, used));
                 }
             }
             Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow), used)),
@@ -87,6 +85,10 @@ impl FlowOwner for Owner {
         for credit in &self.credits {
             self.credit_one(credit, delta, used, fresh);
         }
+    }
+
+    fn footprint(&self) -> usize {
+        size_of_val(self) + size_of_val(&*self.credits) + size_of_val(&*self.recircs)
     }
 }
 

@@ -114,7 +114,7 @@ impl Switch {
 
     /// Everything has to be published again.
     pub fn mark_all_dirty(&mut self) {
-        self.backers.values_mut().for_each(|b| b.dirty = true);
+        self.backers.values_mut().for_each(|b| b.changed());
     }
 
     fn carry_out(&mut self, step: &Step, desired: &Desired) {
@@ -191,7 +191,7 @@ impl Switch {
                 (Some(number), None) => backer.remove_port(number),
                 (None, _) => {}
             }
-            backer.dirty = true;
+            backer.changed();
         }
         // A machine that moves to another host leaves its addresses behind in all bridges that it was seen through.
         for other in self.bridges.values() {

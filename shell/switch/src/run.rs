@@ -1,7 +1,6 @@
 //! One turn of the main loop, and what it waits for afterwards.
 
 use crate::commands::{self, Answer, Pending};
-use crate::cycles;
 use crate::fail_open;
 use crate::publish::publish;
 use crate::revalidate;
@@ -14,6 +13,7 @@ use runtime::poll_loop::Interest;
 use runtime::{Module, WaitSet};
 use units::Millis;
 use unixctl::Server;
+use xlate::Change;
 
 static LOG: Module = Module::new("bridge");
 
@@ -87,7 +87,7 @@ impl Switch {
                 waiting |= backer.workers.await_answers();
             }
             busy |= self.do_deeds();
-            if busy || self.backers.values().any(|b| b.dirty) {
+            if busy || self.backers.values().any(|b| !b.changes.is_empty()) {
                 polls += 1;
             } else if waiting {
                 std::thread::yield_now();
@@ -99,22 +99,16 @@ impl Switch {
         self.waker.wake();
     }
 
-    /// Publishes what changed. Megaflows made from older state are swept at once in dummy mode, else when it is time.
+    /// Publishes what changed, and hands it to who keeps megaflows right; in dummy mode that is done at once.
     pub(crate) fn publish_changes(&mut self) {
         let now = self.clock.now();
-        let at_once = self.options.dummy_mode();
         for backer in self.backers.values_mut() {
-            if std::mem::take(&mut backer.dirty) {
+            let changes = std::mem::take(&mut backer.changes);
+            if !changes.is_empty() {
                 publish(backer, &mut self.bridges);
-                backer.stale = true;
+                backer.revalidator.take(changes, backer.control.version());
             }
-            if backer.stale && !self.paused && (at_once || backer.may_sweep(now)) {
-                backer.stale = false;
-                let started = cycles::now();
-                revalidate::sweep(backer, now);
-                let took = cycles::millis(cycles::now() - started);
-                backer.swept(now, took);
-            }
+            backer.revalidator.run(now);
         }
     }
 
@@ -207,7 +201,7 @@ impl Switch {
                 bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
                 self.status_due = true;
                 if let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
-                    backer.dirty = true;
+                    backer.changed();
                 }
             }
         }
@@ -240,7 +234,7 @@ impl Switch {
             (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
             self.status_due |= changed;
             if changed && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
-                backer.dirty = true;
+                backer.changed();
             }
         }
     }
@@ -250,7 +244,7 @@ impl Switch {
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
             for backer in self.backers.values_mut() {
-                revalidate::expire(backer, &self.limits, now);
+                revalidate::expire(backer, now);
             }
         }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
@@ -260,16 +254,18 @@ impl Switch {
         self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
         self.backers.values().for_each(|b| b.control.expire_frozen());
         for bridge in self.bridges.values_mut().filter(|b| b.commit.is_none()) {
-            let before = bridge.macs.lock().generation();
-            bridge.macs.lock().run(now);
-            let aged = bridge.macs.lock().generation() != before;
+            let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
+            if bridge.ofproto.has_timeouts() {
+                // Whether a flow is idle depends on what has been credited.
+                backer.datapath.maintain(now);
+            }
+            let id = bridge.id;
+            for (_, mac) in bridge.macs.lock().run(now) {
+                backer.changes.push(Change::Station { bridge: id, mac });
+            }
             let effects = bridge.ofproto.expire(now);
             crate::deeds::announce(bridge, &effects, None, now);
-            if (aged || !effects.is_empty())
-                && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type)
-            {
-                backer.dirty = true;
-            }
+            backer.changes.push_effects(id, &effects);
         }
     }
 
@@ -310,9 +306,6 @@ impl Switch {
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
             set.deadline(self.last.idle + IDLE_INTERVAL);
-        }
-        for backer in self.backers.values().filter(|b| b.stale && !self.paused) {
-            set.deadline(backer.next_sweep);
         }
         if !self.pending.is_empty() {
             set.wake_now();

@@ -11,7 +11,7 @@ use crate::switch::Switch;
 use dpif::{FlowOwner, FlowStats};
 use flow::Flow;
 use flow::extract::extract;
-use ofproto::Tables;
+use ofproto::{Effects, Tables};
 use openflow::OfError;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
@@ -204,7 +204,13 @@ impl Host for Rest<'_> {
 
     fn changed(&mut self) {
         if let Some(backer) = self.switch.backers.get_mut(&self.kind) {
-            backer.dirty = true;
+            backer.changed();
+        }
+    }
+
+    fn changed_by(&mut self, bridge: BridgeId, effects: &Effects) {
+        if let Some(backer) = self.switch.backers.get_mut(&self.kind) {
+            backer.changes.push_effects(bridge, effects);
         }
     }
 

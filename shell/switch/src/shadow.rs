@@ -88,7 +88,8 @@ impl Handler {
 pub(crate) fn confirm(backer: &Backer, suspect: &Suspect, now: Millis) {
     let handler = &backer.handler;
     let published = backer.control.published();
-    let changing = backer.dirty || backer.stale || backer.control.is_relearned();
+    let changing =
+        !backer.changes.is_empty() || backer.revalidator.is_behind() || backer.control.is_relearned();
     let settled = !changing && published.version == suspect.version;
     let megaflow = backer.datapath.flow_get(suspect.ufid, now).filter(|m| m.actions == suspect.actions);
     let Some(megaflow) = megaflow.filter(|_| settled) else {

@@ -159,7 +159,8 @@ impl Switch {
             backer.workers.set_latency(&self.latency);
             backer.workers.watch(self.perf_log.watch());
             backer.datapath.set_vlan_limit(self.limits.vlans);
-            backer.datapath.set_flow_limit(self.limits.flows);
+            self.limits.give_room(&backer);
+            backer.revalidator.pause(self.paused);
             backer.datapath.set_flow_cache(self.limits.cache);
             if self.restoring {
                 backer.datapath.clear_handler();

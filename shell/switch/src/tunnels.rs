@@ -89,5 +89,5 @@ fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, ne
         backer.leave_tunnel(old);
     }
     *config = Arc::new(new);
-    backer.dirty = true;
+    backer.changed();
 }

@@ -134,7 +134,7 @@ impl Bed {
         if let Some(ufid) = self.ufids[self.random.below(cell.megaflows)] {
             let actions = Arc::new([DpAction::Output(PortNo(2))]);
             // Without room nothing is replaced, which the shares would show.
-            let _ = self.datapath.flow_modify(ufid, actions, None);
+            let _ = self.datapath.flow_modify(ufid, actions, None, Millis(self.now));
         }
     }
 

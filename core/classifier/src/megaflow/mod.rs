@@ -15,11 +15,13 @@
 
 pub mod convert;
 pub mod key;
+mod pattern;
 pub mod publisher;
 pub mod subtable;
 pub mod table;
 
 pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask};
+pub use pattern::Pattern;
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;
 pub use table::{Context, Contexts, Megaflow, MegaflowTable};

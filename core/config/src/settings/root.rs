@@ -22,7 +22,8 @@ settings! {
         .doc("Counted up by tools at each change; cur_cfg follows it when the change is in force.");
     STATS_UPDATE_INTERVAL = oc("stats-update-interval").held(5000, I32, 5000)
         .doc("Milliseconds between two writings of port statistics to the database.");
-    FLOW_LIMIT = oc("flow-limit").int(0, U32, 200_000).doc("The most flows that a datapath holds.");
+    FLOW_LIMIT = oc("flow-limit").opt_int(0, U32)
+        .doc("The most flows that a datapath holds; if not set, megaflow-memory alone bounds them.");
     MAX_IDLE = oc("max-idle").held(500, U32, 10_000)
         .doc("Milliseconds without a packet after which a datapath flow is removed.");
     VLAN_LIMIT = oc("vlan-limit").held(0, I32, 1)
@@ -81,6 +82,8 @@ settings! {
     PMD_AUTO_LB_IMPROVEMENT_THRESHOLD = oc("pmd-auto-lb-improvement-threshold").int(0, 100, 25)
         .doc("Percent of variance of the loads that policy variance wants to gain.");
     PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");
+    MEGAFLOW_MEMORY = oc("megaflow-memory").int(1, 1 << 20, 1024)
+        .doc("Mebibytes that the flows of a datapath may take, some 700 bytes each; beyond that those unused for longest go.");
     SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
         .doc("Of so many packets that a megaflow answers one is translated again and compared (dpif/show-shadow); 0: none.");
     FLOW_CACHE = oc("flow-cache")

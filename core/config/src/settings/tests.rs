@@ -49,8 +49,8 @@ fn map(key: &str, value: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn values_are_read_as_the_entry_says() {
-    let limit = |v: &str| root::FLOW_LIMIT.number(&map("flow-limit", v));
-    assert_eq!(["7", "0x10", " 8 ", "-1", "x", ""].map(limit), [7, 16, 8, 200_000, 200_000, 200_000]);
+    let memory = |v: &str| root::MEGAFLOW_MEMORY.number(&map("megaflow-memory", v));
+    assert_eq!(["7", "0x10", " 8 ", "-1", "x", ""].map(memory), [7, 16, 8, 1024, 1024, 1024]);
     let aging = |v: &str| bridge::MAC_AGING_TIME.number(&map("mac-aging-time", v));
     assert_eq!(["5", "100", "99999", "x"].map(aging), [15, 100, 3600, 300]);
     let isolate = |v: &str| root::PMD_RXQ_ISOLATE.flag_of(&map("pmd-rxq-isolate", v));
@@ -75,7 +75,7 @@ fn texts(table: &str, columns: &[(&str, Datum)]) -> Vec<String> {
 #[test]
 fn findings_name_key_value_range_and_what_is_used() {
     let config = Datum::map([
-        ("flow-limit", "many"),
+        ("megaflow-memory", "much"),
         ("max-idle", "3"),
         ("nonsense", "1"),
         ("offload-rebalance", "true"),
@@ -83,8 +83,8 @@ fn findings_name_key_value_range_and_what_is_used() {
     assert_eq!(
         texts("Open_vSwitch", &[("other_config", config)]),
         [
-            "other_config:flow-limit=many is no value that it takes (0 to 4294967295); 200000 is used",
             "other_config:max-idle=3 is outside of 500 to 4294967295; 500 is used",
+            "other_config:megaflow-memory=much is no value that it takes (1 to 1048576); 1024 is used",
             "other_config:nonsense is not known and has no effect",
             "other_config:offload-rebalance has no effect in this version of Sluice: flows are not offloaded to hardware",
         ]

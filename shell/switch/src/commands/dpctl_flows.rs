@@ -156,10 +156,10 @@ pub(super) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: boo
     let (key, mask) = parsed.map_err(|e| call.error(&format!("parsing flow key ({e})"), Some(EINVAL)))?;
     let actions = parse_actions(actions, &NoNames);
     let actions: Arc<[_]> = actions.map_err(|_| call.error("parsing actions", Some(EINVAL)))?.into();
-    let datapath = &backer.datapath;
+    let (datapath, now) = (&backer.datapath, switch.clock.now());
     let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
-    let modified =
-        modify && datapath.flow_modify(known, Arc::clone(&actions), Some(Arc::new(NoOwner))).is_ok();
+    let modified = modify
+        && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
     // Every flow of a userspace datapath is one of a port.
     if PortNo(key.in_port) == PortNo::NONE {
         runtime::err!(LOG, "failed to put flow: in_port is not an exact match");

@@ -74,7 +74,7 @@ fn parse_mac(text: &str) -> Result<Mac, String> {
 /// What is known about a station has changed: translations have to be made again.
 fn touch(switch: &mut Switch, kind: &str) {
     if let Some(backer) = switch.backers.get_mut(kind) {
-        backer.dirty = true;
+        backer.changed();
     }
 }
 

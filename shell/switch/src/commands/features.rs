@@ -156,7 +156,7 @@ fn set(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     }
     knobs.set_capabilities(capabilities);
     backer.datapath.flow_flush(now);
-    backer.dirty = true;
+    backer.changed();
     Ok(String::new())
 }
 

@@ -4,8 +4,8 @@
 //! waited for, so that whoever asked finds all that follows from it done.
 
 use super::{Answer, unknown};
+use crate::revalidate;
 use crate::switch::Switch;
-use crate::{publish, revalidate};
 use runtime::clock::Warp;
 use unixctl::{Reply, RequestId};
 
@@ -86,25 +86,22 @@ fn step(switch: &mut Switch, wait: Wait) -> Result<&'static str, Wait> {
         Wait::Warp(warp) => Err(begin(switch, warp)),
         Wait::Warped => Ok("warped"),
         Wait::Revalidated { turned: false } => Err(Wait::Revalidated { turned: true }),
-        Wait::Revalidated { turned: true } => {
-            revalidate_all(switch);
-            Ok("")
-        }
+        Wait::Revalidated { turned: true } => match revalidate_all(switch) {
+            true => Ok(""),
+            false => Err(Wait::Revalidated { turned: true }),
+        },
         Wait::Exit => Err(Wait::Exit),
     }
 }
 
-/// Publishes, sweeps and expires now what otherwise would be done when it is due.
-fn revalidate_all(switch: &mut Switch) {
+/// Publishes, revalidates and expires now what otherwise would be done when it is due. False: that is still under way.
+fn revalidate_all(switch: &mut Switch) -> bool {
     let now = switch.clock.now();
-    let limits = switch.limits;
+    switch.publish_changes();
     for backer in switch.backers.values_mut() {
-        if std::mem::take(&mut backer.dirty) {
-            publish::publish(backer, &mut switch.bridges);
-            revalidate::sweep(backer, now);
-        }
-        revalidate::expire(backer, &limits, now);
+        revalidate::expire(backer, now);
     }
+    switch.paused || !switch.backers.values().any(|b| b.revalidator.is_behind())
 }
 
 /// Who called `exit`, to be answered when all is closed.

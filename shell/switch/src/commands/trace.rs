@@ -20,7 +20,7 @@ use xlate::BridgeId;
 
 pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     // A trace shows what is configured now, also what the next turn would publish only.
-    for backer in switch.backers.values().filter(|b| b.dirty) {
+    for backer in switch.backers.values().filter(|b| !b.changes.is_empty()) {
         publish::publish(backer, &mut switch.bridges);
     }
     match name {

@@ -9,11 +9,11 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
     let now = switch.clock.now();
     let backers = || switch.backers.values();
     match name {
-        "upcall/show" => backers().map(|b| show(b, switch.limits.flows as u64)).collect::<String>().into(),
+        "upcall/show" => backers().map(show).collect::<String>().into(),
         "upcall/set-flow-limit" => {
             let limit = number(args.first().map(String::as_str).unwrap_or_default());
-            backers().for_each(|b| b.datapath.set_flow_limit(limit as usize));
-            switch.limits.flows = limit as usize;
+            switch.limits.flows = Some(limit as usize);
+            switch.backers.values().for_each(|b| switch.limits.give_room(b));
             format!("set flow_limit to {limit}\n").into()
         }
         "upcall/disable-megaflows" | "upcall/enable-megaflows" => {
@@ -32,6 +32,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         }
         "revalidator/pause" | "revalidator/resume" => {
             switch.paused = name == "revalidator/pause";
+            switch.backers.values().for_each(|b| b.revalidator.pause(switch.paused));
             "".into()
         }
         "revalidator/purge" => {
@@ -52,12 +53,13 @@ fn flush(switch: &mut Switch, now: Millis) {
     switch.backers.values().for_each(|b| b.datapath.flow_flush(now));
 }
 
-fn show(backer: &Backer, limit: u64) -> String {
+fn show(backer: &Backer) -> String {
     let current = backer.datapath.flow_count() as u64;
     let max = backer.flows_max.max(current);
     let knobs = &backer.handler.knobs;
-    let sizes = (current, max, limit);
-    show_text(&backer.name(), sizes, backer.sweep_ms, knobs.ufid())
+    // Where memory is the bound this is an estimate.
+    let sizes = (current, max, backer.datapath.flow_room() as u64);
+    show_text(&backer.name(), sizes, backer.revalidator.took_ms(), knobs.ufid())
 }
 
 fn show_text(name: &str, (current, max, limit): (u64, u64, u64), sweep_ms: u64, ufid: bool) -> String {

@@ -86,6 +86,7 @@ impl UpcallHandler for Slow {
             install: true,
             version: 0,
             owner: Arc::new(NoOwner),
+            trail: 0,
             error: None,
         }
     }

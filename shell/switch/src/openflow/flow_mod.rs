@@ -24,9 +24,7 @@ impl Service<'_> {
             self.host.fold_statistics();
         }
         crate::deeds::announce(self.bridge, effects, Some((self.conn, self.xid)), self.now);
-        if !effects.is_empty() {
-            self.host.changed();
-        }
+        self.host.changed_by(self.bridge.id, effects);
     }
 }
 

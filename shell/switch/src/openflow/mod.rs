@@ -33,7 +33,7 @@ pub use table::report_vacancy;
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
 use ofconn::{ConnId, Request, Session};
-use ofproto::{Criteria, Tables};
+use ofproto::{Criteria, Effects, Tables};
 use openflow::packet_io::PacketOut;
 use openflow::session::Role;
 use openflow::stats::PortStats;
@@ -57,6 +57,8 @@ pub trait Host {
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
     /// Tables, groups or ports have changed in a way that translations depend on.
     fn changed(&mut self);
+    /// The tables of a bridge changed.
+    fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
     /// Sends a packet through a list of actions that has been checked, on these tables of the bridge or those of now.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
     /// Goes on with a packet where its translation was frozen; it came in by a datapath port.

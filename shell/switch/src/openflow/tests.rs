@@ -50,6 +50,9 @@ impl Host for Idle {
     fn changed(&mut self) {
         self.changed += 1;
     }
+    fn changed_by(&mut self, _: xlate::BridgeId, effects: &ofproto::Effects) {
+        self.changed += usize::from(!effects.is_empty());
+    }
     fn resume(&mut self, _: Vec<u8>, _: xlate::Frozen, _: units::PortNo) -> Result<(), OfError> {
         Err(OfError::NxrStale)
     }

@@ -1,0 +1,89 @@
+//! Which megaflows have a packet in common with a match: what a change of the tables asks of each of many.
+
+use super::convert::{ext_of, line_of};
+use super::key::{EXT_WORDS, KeyMask};
+use super::table::Megaflow;
+use flow::{Flow, Match};
+
+/// A match on packets, in the words of keys. What a key cannot hold is not asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    line: Box<[Word]>,
+    ext: Box<[Word]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    at: u8,
+    mask: u64,
+    value: u64,
+}
+
+impl From<&Match> for Pattern {
+    fn from(m: &Match) -> Pattern {
+        Pattern {
+            line: words(&line_of(&m.mask), &line_of(&m.flow)),
+            ext: words(&ext_of(&m.mask), &ext_of(&m.flow)),
+        }
+    }
+}
+
+fn words(masks: &[u64], values: &[u64]) -> Box<[Word]> {
+    let all = masks.iter().zip(values).enumerate().filter(|(_, (mask, _))| **mask != 0);
+    all.map(|(at, (&mask, &value))| Word { at: at as u8, mask, value: value & mask }).collect()
+}
+
+impl<P> Megaflow<P> {
+    /// Some packet may belong to both.
+    pub fn meets(&self, pattern: &Pattern) -> bool {
+        let line = |w: &Word| {
+            let at = usize::from(w.at) % self.line.len();
+            (self.line[at] ^ w.value) & self.mask[at] & w.mask == 0
+        };
+        let ext = |w: &Word| {
+            let own = self.ext.iter().find(|own| own.at == w.at);
+            own.is_none_or(|own| (own.value ^ w.value) & own.mask & w.mask == 0)
+        };
+        pattern.line.iter().all(line) && pattern.ext.iter().all(ext)
+    }
+
+    /// The bits that it matches.
+    pub fn mask(&self) -> Flow {
+        let mut ext = [0; EXT_WORDS];
+        for w in &self.ext {
+            ext[usize::from(w.at) % EXT_WORDS] = w.mask;
+        }
+        KeyMask::new(self.mask, &ext).to_flow()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Found, Key, MegaflowTable};
+    use super::*;
+
+    fn on(set: impl Fn(&mut Flow, &mut Flow)) -> Match {
+        let (mut value, mut mask) = (Flow::ZERO, Flow::ZERO);
+        set(&mut value, &mut mask);
+        Match::new(&value, &mask)
+    }
+
+    #[test]
+    fn only_bits_that_both_match_keep_them_apart() {
+        let (_table, mut publisher) = MegaflowTable::new(10, 10, 1);
+        let key =
+            Flow { in_port: 1, nw_dst: 0x0a00_0001, nw_src: 5, ipv6_label: 3, tp_dst: 80, ..Flow::ZERO };
+        let mask = Flow { nw_dst: 0xffff_ff00, ipv6_label: u32::MAX, tp_dst: 0xffff, ..Flow::ZERO };
+        let mask = KeyMask::from_flow(&mask);
+        let Found::New(index) = publisher.insert(1, &Key::from_flow(&key), &mask, ()) else { panic!() };
+        let megaflow = publisher.get(index).unwrap();
+        assert_eq!(megaflow.mask(), mask.to_flow());
+        let meets = |m: Match| megaflow.meets(&Pattern::from(&m));
+        assert!(meets(Match::CATCHALL));
+        assert!(meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0002, u32::MAX))));
+        assert!(!meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX))));
+        assert!(meets(on(|v, m| (v.nw_src, m.nw_src) = (6, u32::MAX))));
+        assert!(!meets(on(|v, m| (v.ipv6_label, m.ipv6_label) = (4, u32::MAX))));
+        assert!(!meets(on(|v, m| (v.tp_dst, m.tp_dst) = (81, u16::MAX))));
+    }
+}

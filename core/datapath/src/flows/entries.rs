@@ -1,0 +1,122 @@
+//! Entries by the index of their megaflow.
+//!
+//! In chunks, so that a table that grows moves none of them while the lock is held. What is asked of all of them, one after
+//! the other (when was it used, what was consulted for it), lies apart, side by side.
+
+use super::entry::Entry;
+use std::ops::Range;
+use units::Millis;
+
+pub(super) const CHUNK: usize = 1024;
+
+struct Chunk {
+    /// Last used, or made; `NEVER` for one put by hand that no packet has used.
+    used: Box<[Millis]>,
+    trails: Box<[u32]>,
+    entries: Box<[Option<Box<Entry>>]>,
+}
+
+impl Chunk {
+    fn new() -> Chunk {
+        Chunk {
+            used: vec![Millis::NEVER; CHUNK].into(),
+            trails: vec![0; CHUNK].into(),
+            entries: std::iter::repeat_with(|| None).take(CHUNK).collect(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Entries {
+    chunks: Vec<Chunk>,
+    len: usize,
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All indices are below.
+    pub(super) fn end(&self) -> u32 {
+        (self.chunks.len() * CHUNK) as u32
+    }
+
+    fn at(&self, index: u32) -> Option<(&Chunk, usize)> {
+        Some((self.chunks.get(index as usize / CHUNK)?, index as usize % CHUNK))
+    }
+
+    fn at_mut(&mut self, index: u32) -> Option<(&mut Chunk, usize)> {
+        Some((self.chunks.get_mut(index as usize / CHUNK)?, index as usize % CHUNK))
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&Entry> {
+        let (chunk, at) = self.at(index)?;
+        chunk.entries[at].as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        let (chunk, at) = self.at_mut(index)?;
+        chunk.entries[at].as_deref_mut()
+    }
+
+    /// When it was used last, as far as has been folded.
+    pub(super) fn used(&self, index: u32) -> Millis {
+        self.at(index).map_or(Millis::NEVER, |(chunk, at)| chunk.used[at])
+    }
+
+    pub(super) fn set_used(&mut self, index: u32, used: Millis) {
+        if let Some((chunk, at)) = self.at_mut(index) {
+            chunk.used[at] = used;
+        }
+    }
+
+    /// The number of what was consulted.
+    pub(super) fn trail(&self, index: u32) -> u32 {
+        self.at(index).map_or(0, |(chunk, at)| chunk.trails[at])
+    }
+
+    pub(super) fn set_trail(&mut self, index: u32, trail: u32) {
+        if let Some((chunk, at)) = self.at_mut(index) {
+            chunk.trails[at] = trail;
+        }
+    }
+
+    pub(super) fn insert(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32) {
+        while self.end() <= index {
+            self.chunks.push(Chunk::new());
+        }
+        if let Some((chunk, at)) = self.at_mut(index) {
+            (chunk.used[at], chunk.trails[at]) = (used, trail);
+            let old = chunk.entries[at].replace(entry);
+            self.len += usize::from(old.is_none());
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: u32) -> Option<Box<Entry>> {
+        let (chunk, at) = self.at_mut(index)?;
+        let entry = chunk.entries[at].take()?;
+        chunk.used[at] = Millis::NEVER;
+        self.len -= 1;
+        Some(entry)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        let all = self.chunks.iter().flat_map(|c| c.entries.iter());
+        all.enumerate().filter_map(|(i, e)| Some((i as u32, e.as_deref()?)))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.chunks.iter_mut().flat_map(|c| c.entries.iter_mut()).filter_map(|e| e.as_deref_mut())
+    }
+
+    /// The indices with an entry, of these.
+    pub(super) fn there(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
+        range.filter(|i| self.get(*i).is_some())
+    }
+
+    /// The indices of those that were last used before then, of these.
+    pub(super) fn unused_since(&self, range: Range<u32>, then: Millis) -> impl Iterator<Item = u32> {
+        range.filter(move |i| self.used(*i) < then)
+    }
+}

@@ -1,0 +1,244 @@
+//! What a translation consulted, so that a change finds the megaflows that it may concern.
+//!
+//! A [`Trail`] names the tables, groups and learning tables that a walk asked, and for each table which words of the packet
+//! were no longer what they were when it came in. Megaflows are many and trails are few: a megaflow keeps the number of its
+//! trail, which [`Trails`] gives out.
+//!
+//! **A change concerns a megaflow** if its walk looked into the table of the changed rule, and no bit that both the rule and the
+//! megaflow match differs. The rule's bits in words that the walk had changed by then say nothing about the packet as it came,
+//! and do not count. All packets of a megaflow take the same walk (see `walk`), so what is true of the packet that made it is
+//! true of the others. The answer may be yes too often, never no too often: whoever asks translates again.
+
+use crate::BridgeId;
+use crate::walk::Walk;
+use classifier::of::SparseMatch;
+use flow::{FLOW_WORDS, Flow, Mac, Match};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
+
+/// Something that a walk asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Asked {
+    /// A table, for a packet of this port and metadata. A bit of `changed` is a word of the flow that the walk had changed.
+    Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: u128 },
+    /// A group, or whether it is live.
+    Group { bridge: BridgeId, group: u32 },
+    /// The learning table, where the packet's addresses are.
+    Stations { bridge: BridgeId, changed: u128 },
+}
+
+/// All that a walk asked, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Trail(Vec<Asked>);
+
+/// Something changed that walks ask.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A rule with this match came, went, or does something else.
+    Rule {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// In this table.
+        table: u8,
+        /// What it matches.
+        matching: SparseMatch,
+    },
+    /// A group came, went or changed.
+    Group {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// Which one.
+        group: u32,
+    },
+    /// A station is at another port, or nowhere any more.
+    Station {
+        /// In the learning table of this bridge.
+        bridge: BridgeId,
+        /// Its address.
+        mac: Mac,
+    },
+}
+
+impl Trail {
+    /// The packets as they came in of which a change says something else than before, of all that took this trail: those
+    /// of any of these matches.
+    pub fn concerned_by(&self, change: &Change) -> Vec<Match> {
+        self.0.iter().flat_map(|asked| asked.concerned_by(change)).collect()
+    }
+
+    fn push(&mut self, asked: Asked) {
+        if self.0.last() != Some(&asked) {
+            self.0.push(asked);
+        }
+    }
+}
+
+impl Asked {
+    fn concerned_by(&self, change: &Change) -> Vec<Match> {
+        match (self, change) {
+            (
+                Asked::Table { bridge, table, in_port, metadata, changed },
+                Change::Rule { bridge: b, table: t, matching },
+            ) if (bridge, table) == (b, t) => {
+                let known = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
+                of_rule(matching, &known, *changed).into_iter().collect()
+            }
+            (Asked::Group { bridge, group }, Change::Group { bridge: b, group: g })
+                if (bridge, group) == (b, g) =>
+            {
+                vec![Match::CATCHALL]
+            }
+            (Asked::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
+                of_station(*mac, *changed).to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The rule's match on the packet as it came in; `None`: its port or metadata are others.
+fn of_rule(matching: &SparseMatch, known: &Flow, changed: u128) -> Option<Match> {
+    let mask = matching.mask().expand();
+    let known_mask = Flow { in_port: mask.in_port, metadata: mask.metadata, ..Flow::ZERO };
+    let value = matching.expand_flow();
+    if !value.equal_under(known, &known_mask) {
+        return None;
+    }
+    let mask = Flow { in_port: 0, metadata: 0, ..mask };
+    Some(Match::new(&value, &unchanged(&mask, changed)))
+}
+
+/// Packets from a station and packets to it.
+fn of_station(mac: Mac, changed: u128) -> [Match; 2] {
+    let to = (Flow { dl_dst: mac, ..Flow::ZERO }, Flow { dl_dst: Mac::BROADCAST, ..Flow::ZERO });
+    let from = (Flow { dl_src: mac, ..Flow::ZERO }, Flow { dl_src: Mac::BROADCAST, ..Flow::ZERO });
+    [to, from].map(|(value, mask)| Match::new(&value, &unchanged(&mask, changed)))
+}
+
+/// A mask without the words that were changed.
+fn unchanged(mask: &Flow, changed: u128) -> Flow {
+    let mut mask = *mask;
+    for (i, word) in mask.words_mut().iter_mut().enumerate() {
+        if changed >> i & 1 != 0 {
+            *word = 0;
+        }
+    }
+    mask
+}
+
+/// The words in which two flows differ.
+fn differences(a: &Flow, b: &Flow) -> u128 {
+    let words = a.words().iter().zip(b.words()).enumerate();
+    words.fold(0, |set, (i, (a, b))| set | u128::from(a != b) << i)
+}
+
+impl Walk<'_> {
+    /// The walk looks into a table. `swapped`: the addresses are those of the connection, so nothing is said of them.
+    pub(crate) fn asks_table(&mut self, table: u8, key: &Flow, swapped: bool) {
+        let mut changed = differences(&self.out.initial, key);
+        if swapped {
+            changed |= tuple_words();
+        }
+        let (bridge, in_port, metadata) = (self.bridge.id, key.in_port, key.metadata);
+        self.out.trail.push(Asked::Table { bridge, table, in_port, metadata, changed });
+    }
+
+    /// The walk looks at a group.
+    pub(crate) fn asks_group(&mut self, group: u32) {
+        let bridge = self.bridge.id;
+        self.out.trail.push(Asked::Group { bridge, group });
+    }
+
+    /// The walk asks where the packet's stations are.
+    pub(crate) fn asks_stations(&mut self) {
+        let changed = differences(&self.out.initial, &self.flow);
+        let bridge = self.bridge.id;
+        self.out.trail.push(Asked::Stations { bridge, changed });
+    }
+}
+
+/// The words of addresses, ports and protocol.
+fn tuple_words() -> u128 {
+    let ones = Flow {
+        nw_src: u32::MAX,
+        nw_dst: u32::MAX,
+        ipv6_src: [0xff; 16],
+        ipv6_dst: [0xff; 16],
+        nw_proto: u8::MAX,
+        tp_src: u16::MAX,
+        tp_dst: u16::MAX,
+        ct_nw_src: u32::MAX,
+        ct_nw_dst: u32::MAX,
+        ct_ipv6_src: [0xff; 16],
+        ct_ipv6_dst: [0xff; 16],
+        ct_nw_proto: u8::MAX,
+        ct_tp_src: u16::MAX,
+        ct_tp_dst: u16::MAX,
+        ..Flow::ZERO
+    };
+    differences(&ones, &Flow::ZERO)
+}
+
+/// So many trails are remembered; walks that take another get no number, and every change concerns them.
+const TRAILS_MAX: usize = 16 * 1024;
+
+/// Trails by number. A number is never given out twice; 0 is no trail's.
+#[derive(Debug, Default)]
+pub struct Trails {
+    numbers: HashMap<Arc<Trail>, u32>,
+    last: u32,
+}
+
+impl Trails {
+    /// The number of a trail; 0 if there is no room for it.
+    pub fn number(&mut self, trail: &Trail) -> u32 {
+        if let Some(number) = self.numbers.get(trail) {
+            return *number;
+        }
+        if self.numbers.len() >= TRAILS_MAX || self.last == u32::MAX {
+            return 0;
+        }
+        self.last += 1;
+        self.numbers.insert(Arc::new(trail.clone()), self.last);
+        self.last
+    }
+
+    /// All trails with their numbers.
+    pub fn all(&self) -> Vec<(u32, Arc<Trail>)> {
+        self.numbers.iter().map(|(trail, number)| (*number, Arc::clone(trail))).collect()
+    }
+
+    /// There is hardly room for more.
+    pub fn is_crowded(&self) -> bool {
+        self.numbers.len() > TRAILS_MAX / 4 * 3
+    }
+
+    /// Forgets the trails that no megaflow has. One that is on its way to become a megaflow's is unknown then, and treated
+    /// like a walk without a number.
+    pub fn retain(&mut self, used: &HashSet<u32>) {
+        self.numbers.retain(|_, number| used.contains(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_not_used_again() {
+        let mut trails = Trails::default();
+        let trail = |group| Trail(vec![Asked::Group { bridge: BridgeId(1), group }]);
+        let (a, b) = (trails.number(&trail(1)), trails.number(&trail(2)));
+        assert_eq!((a, b), (1, 2));
+        assert_eq!(trails.number(&trail(1)), a);
+        trails.retain(&HashSet::from([b]));
+        assert_eq!(trails.number(&trail(1)), 3);
+        for group in 0..TRAILS_MAX as u32 {
+            trails.number(&trail(group));
+        }
+        assert!(trails.is_crowded());
+        assert_eq!(trails.number(&trail(u32::MAX)), 0);
+    }
+}

@@ -1,0 +1,88 @@
+//! What changed that translations depend on, since megaflows were last brought in line with it.
+
+use ofproto::Effects;
+use xlate::{BridgeId, Change};
+
+/// More changes than so many concern everything: looking at megaflows for each of them would take longer.
+const MANY: usize = 64;
+
+/// A list of changes, or "everything".
+#[derive(Debug, Default)]
+pub struct Changes {
+    all: bool,
+    list: Vec<Change>,
+}
+
+impl Changes {
+    /// Nothing changed.
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.list.is_empty()
+    }
+
+    /// Every translation may be different now.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
+    /// The changes, unless everything changed.
+    pub fn list(&self) -> &[Change] {
+        &self.list
+    }
+
+    /// Everything changes.
+    pub fn all(&mut self) {
+        *self = Changes { all: true, list: Vec::new() };
+    }
+
+    /// One thing more.
+    pub fn push(&mut self, change: Change) {
+        if self.all {
+            return;
+        }
+        self.list.push(change);
+        if self.list.len() > MANY {
+            self.all();
+        }
+    }
+
+    /// All that has been collected elsewhere.
+    pub fn append(&mut self, other: Changes) {
+        if other.all {
+            self.all();
+        }
+        other.list.into_iter().for_each(|change| self.push(change));
+    }
+
+    /// What happened to the tables of a bridge.
+    pub fn push_effects(&mut self, bridge: BridgeId, effects: &Effects) {
+        if !effects.meters.is_empty() || effects.flows.len() + effects.groups.len() > MANY {
+            return self.all();
+        }
+        for change in &effects.flows {
+            let rule = change.rule();
+            let matching = classifier::of::Classified::matching(&**rule).clone();
+            self.push(Change::Rule { bridge, table: rule.table, matching });
+        }
+        effects.groups.iter().for_each(|&group| self.push(Change::Group { bridge, group }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_are_everything() {
+        let mut changes = Changes::default();
+        assert!(changes.is_empty());
+        let group = |group| Change::Group { bridge: BridgeId(1), group };
+        (0..MANY as u32).for_each(|i| changes.push(group(i)));
+        assert!(!changes.is_all() && changes.list().len() == MANY);
+        let mut other = Changes::default();
+        other.push(group(0));
+        changes.append(other);
+        assert!(changes.is_all() && changes.list().is_empty() && !changes.is_empty());
+        changes.push(group(1));
+        assert!(changes.list().is_empty());
+    }
+}

@@ -1,0 +1,187 @@
+//! Which megaflows are translated again.
+//!
+//! * **Of a change**: those that it may concern, at once. A change that turns out to concern very many is treated as one of
+//!   everything from there on, so that other changes are not held up.
+//! * **Of everything**: all of them, some at a time; changes come between.
+//! * **To be safe**: all of them, over and over, so slowly that it costs nothing. What is found wrong there has escaped the
+//!   above: it is mended, counted and logged, and should not happen.
+
+use super::check::{Verdict, check};
+use crate::changes::Changes;
+use crate::control::{Control, Published};
+use crate::handler::Handler;
+use datapath::{Concerns, Datapath};
+use runtime::coverage::Counter;
+use runtime::{Module, RateLimit};
+use std::sync::Arc;
+use units::{Millis, Ufid};
+
+static LOG: Module = Module::new("ofproto_dpif_upcall");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+/// Megaflows that were wrong although nothing had said so.
+static REPAIRED: Counter = Counter::new("revalidate_repaired");
+/// Megaflows that a change may have concerned.
+static CONCERNED: Counter = Counter::new("revalidate_concerned");
+
+/// Indices that are searched for concerned megaflows in one go.
+const SEARCH: u32 = 8192;
+/// A change that concerns more than so many megaflows is everything's.
+const VERY_MANY: usize = 4096;
+/// Megaflows translated in a step of a pass over all.
+const STEP: u32 = 256;
+/// The slow pass is once round after so many of its steps.
+const SAFETY_STEPS: u32 = 600;
+/// More pairs of a change and a trail than so many take longer than they save.
+const PAIRS: usize = 20_000;
+
+/// What is to be done, and how far it is.
+pub(super) struct Passes {
+    datapath: Arc<Datapath>,
+    control: Arc<Control>,
+    handler: Arc<Handler>,
+    name: String,
+    /// Indices that a pass over all has still to look at, and where it goes on.
+    left: u32,
+    next: u32,
+    /// Where the slow pass goes on, and which megaflows seemed wrong to it when all was settled.
+    safety: u32,
+    suspects: Vec<Ufid>,
+}
+
+impl Passes {
+    pub(super) fn new(
+        name: &str,
+        datapath: &Arc<Datapath>,
+        control: &Arc<Control>,
+        handler: &Arc<Handler>,
+    ) -> Passes {
+        Passes {
+            datapath: Arc::clone(datapath),
+            control: Arc::clone(control),
+            handler: Arc::clone(handler),
+            name: name.to_owned(),
+            left: 0,
+            next: 0,
+            safety: 0,
+            suspects: Vec::new(),
+        }
+    }
+
+    /// A pass over all has not come to its end.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.left != 0
+    }
+
+    /// Takes changes on that have been published.
+    pub(super) fn take(&mut self, changes: &Changes, now: Millis) {
+        if changes.is_empty() {
+            return;
+        }
+        match self.concerns(changes) {
+            Some(concerns) => self.look_at(&concerns, now),
+            None => self.begin(0),
+        }
+        self.datapath.reclaim(now);
+    }
+
+    /// All are to be looked at.
+    fn begin(&mut self, next: u32) {
+        (self.left, self.next) = (self.datapath.flow_end(), next);
+    }
+
+    /// Whom the changes concern; `None`: everybody.
+    fn concerns(&self, changes: &Changes) -> Option<Concerns> {
+        let trails = self.control.trails();
+        if changes.is_all() || changes.list().len() * trails.len() > PAIRS {
+            return None;
+        }
+        let mut concerns = Concerns::default();
+        for (number, trail) in trails {
+            let matches = changes.list().iter().flat_map(|change| trail.concerned_by(change));
+            concerns.add(number, &matches.collect::<Vec<_>>());
+        }
+        Some(concerns)
+    }
+
+    fn look_at(&mut self, concerns: &Concerns, now: Millis) {
+        let published = self.control.published();
+        let (mut from, mut found) = (0, 0);
+        while from < self.datapath.flow_end() {
+            for flow in self.datapath.flows_concerned(concerns, from..from + SEARCH) {
+                self.check(&published, &flow, now);
+                found += 1;
+            }
+            from += SEARCH;
+            if found > VERY_MANY {
+                return self.begin(from);
+            }
+        }
+        CONCERNED.add(found as u64);
+    }
+
+    fn check(&self, published: &Published, flow: &dpif::DpFlow, now: Millis) -> Verdict {
+        check(&self.datapath, &self.handler, &self.name, published, flow, now)
+    }
+
+    /// Some more of a pass over all.
+    pub(super) fn go_on(&mut self, now: Millis) {
+        let published = self.control.published();
+        let step = STEP.min(self.left);
+        for flow in self.datapath.flows_at(self.next..self.next + step) {
+            self.check(&published, &flow, now);
+        }
+        self.left -= step;
+        self.next = if self.next + step < self.datapath.flow_end() { self.next + step } else { 0 };
+        if self.left == 0 {
+            self.datapath.reclaim(now);
+            self.tidy();
+        }
+    }
+
+    /// A pass over all, to its end.
+    pub(super) fn finish(&mut self, now: Millis) {
+        while self.is_under_way() {
+            self.go_on(now);
+        }
+    }
+
+    /// Megaflows that no packet has used for this long go.
+    pub(super) fn expire(&self, idle: Millis, now: Millis) {
+        self.datapath.expire(now.since(idle), now);
+        self.datapath.maintain(now);
+    }
+
+    /// Forgets trails that no megaflow has, if there are many.
+    fn tidy(&self) {
+        if self.control.has_many_trails() {
+            self.control.retain_trails(&self.datapath.trails());
+        }
+    }
+
+    /// A step of the slow pass. `settled`: this version of the tables has been dealt with; nothing is said of another.
+    pub(super) fn be_safe(&mut self, settled: u64, now: Millis) {
+        let published = self.control.published();
+        let quiet = || published.version == settled && !self.control.is_relearned();
+        // A second look, so that what was just changing when the first one fell on it is not taken for a fault.
+        let suspects = std::mem::take(&mut self.suspects);
+        for flow in suspects.iter().filter_map(|ufid| self.datapath.flow_get(*ufid, now)) {
+            if quiet() && self.check(&published, &flow, now) == Verdict::Wrong && quiet() {
+                REPAIRED.hit();
+                let ufid = dpif::text::ufid_text(flow.ufid);
+                runtime::warn_rl!(LOG, LIMIT, "{}: megaflow {ufid} was wrong and is mended", self.name);
+            }
+        }
+        let end = self.datapath.flow_end();
+        let step = end.div_ceil(SAFETY_STEPS);
+        for flow in self.datapath.flows_at(self.safety..self.safety + step) {
+            let seems_wrong = match self.handler.retranslate(&published, &flow.key) {
+                Some(t) => *t.actions != *flow.actions,
+                None => true,
+            };
+            if seems_wrong && quiet() {
+                self.suspects.push(flow.ufid);
+            }
+        }
+        self.safety = if self.safety + step < end { self.safety + step } else { 0 };
+    }
+}

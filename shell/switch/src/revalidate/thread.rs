@@ -1,0 +1,244 @@
+//! The thread that revalidates, beside the main loop, which hands it the changes that it has published. In dummy mode, where
+//! scheduling must not show, there is none: the main loop does at once what there is to do.
+
+use super::passes::Passes;
+use crate::changes::Changes;
+use crate::control::Control;
+use crate::cycles;
+use crate::handler::Handler;
+use crate::handlers::stay_on;
+use datapath::Datapath;
+use runtime::{Clock, Module};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use units::{Cycles, Millis};
+
+static LOG: Module = Module::new("ofproto_dpif_upcall");
+
+/// With nothing else to do the thread looks at some megaflows this often, to be safe.
+const SAFETY_INTERVAL: Duration = Duration::from_millis(100);
+/// Megaflows are looked at for idleness this often.
+const IDLE_INTERVAL: Millis = Millis(500);
+
+/// What the main loop has for the thread.
+#[derive(Default)]
+struct Inbox {
+    changes: Changes,
+    /// The version that `changes` belong to.
+    version: u64,
+    paused: bool,
+    closing: bool,
+    /// Cores to be on, if they changed.
+    cores: Option<BTreeSet<u32>>,
+    idle: Millis,
+}
+
+#[derive(Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    bell: Condvar,
+    /// Something that was handed over is not done.
+    behind: AtomicBool,
+    /// How long the last pass over all took, milliseconds.
+    took_ms: AtomicU64,
+}
+
+impl Shared {
+    /// A panic elsewhere leaves the inbox usable: each change to it is complete in itself.
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See the module.
+pub struct Revalidator {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// Without a thread.
+    inline: Option<Passes>,
+    cores: BTreeSet<u32>,
+}
+
+impl Revalidator {
+    /// One that works when it is called.
+    pub fn inline(
+        name: &str,
+        datapath: &Arc<Datapath>,
+        control: &Arc<Control>,
+        handler: &Arc<Handler>,
+    ) -> Revalidator {
+        let inline = Some(Passes::new(name, datapath, control, handler));
+        Revalidator { shared: Arc::default(), thread: None, inline, cores: BTreeSet::new() }
+    }
+
+    /// One with a thread.
+    pub fn threaded(
+        name: &str,
+        datapath: &Arc<Datapath>,
+        control: &Arc<Control>,
+        handler: &Arc<Handler>,
+        clock: &Clock,
+    ) -> std::io::Result<Revalidator> {
+        let shared = Arc::<Shared>::default();
+        let passes = Passes::new(name, datapath, control, handler);
+        let (theirs, clock) = (Arc::clone(&shared), clock.clone());
+        let thread = std::thread::Builder::new().name("revalidator1".to_owned()).spawn(move || {
+            runtime::log::set_thread_name("revalidator1");
+            Worker { shared: theirs, clock, passes, settled: 0, began: None, idled: Millis(0) }.run();
+        })?;
+        Ok(Revalidator { shared, thread: Some(thread), inline: None, cores: BTreeSet::new() })
+    }
+
+    /// Takes on what was published as this version.
+    pub fn take(&mut self, changes: Changes, version: u64) {
+        let mut inbox = self.shared.inbox();
+        inbox.changes.append(changes);
+        inbox.version = version;
+        self.shared.behind.store(true, Ordering::SeqCst);
+        drop(inbox);
+        self.shared.bell.notify_one();
+    }
+
+    /// Without a thread: does what there is to do.
+    pub fn run(&mut self, now: Millis) {
+        let Some(passes) = &mut self.inline else { return };
+        let mut inbox = self.shared.inbox();
+        if inbox.paused {
+            return;
+        }
+        let changes = std::mem::take(&mut inbox.changes);
+        drop(inbox);
+        passes.take(&changes, now);
+        passes.finish(now);
+        self.shared.behind.store(false, Ordering::SeqCst);
+    }
+
+    /// Without a thread: removes idle megaflows.
+    pub fn expire(&self, now: Millis) {
+        let idle = self.shared.inbox().idle;
+        self.inline.iter().for_each(|passes| passes.expire(idle, now));
+    }
+
+    /// Leaves megaflows as they are, or goes on.
+    pub fn pause(&self, paused: bool) {
+        self.shared.inbox().paused = paused;
+        self.shared.bell.notify_one();
+    }
+
+    /// Megaflows that no packet has used for this long go.
+    pub fn set_idle(&self, idle: Millis) {
+        self.shared.inbox().idle = idle;
+    }
+
+    /// The thread stays on these cores.
+    pub fn stay_on(&mut self, cores: &BTreeSet<u32>) {
+        if self.cores != *cores {
+            self.cores = cores.clone();
+            self.shared.inbox().cores = Some(cores.clone());
+            self.shared.bell.notify_one();
+        }
+    }
+
+    /// Some megaflows may not be what the published tables say.
+    pub fn is_behind(&self) -> bool {
+        self.shared.behind.load(Ordering::SeqCst)
+    }
+
+    /// How long the last pass over all megaflows took, milliseconds.
+    pub fn took_ms(&self) -> u64 {
+        self.shared.took_ms.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Revalidator {
+    fn drop(&mut self) {
+        self.shared.inbox().closing = true;
+        self.shared.bell.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread.
+struct Worker {
+    shared: Arc<Shared>,
+    clock: Clock,
+    passes: Passes,
+    /// The version that has been dealt with.
+    settled: u64,
+    /// When a pass over all began.
+    began: Option<Cycles>,
+    /// When megaflows were last looked at for idleness.
+    idled: Millis,
+}
+
+impl Worker {
+    fn run(mut self) {
+        runtime::debug!(LOG, "revalidating beside the main loop");
+        while let Some((changes, version, paused)) = self.next() {
+            let now = self.clock.now();
+            if paused {
+                continue;
+            }
+            self.passes.take(&changes, now);
+            if self.passes.is_under_way() {
+                self.began.get_or_insert_with(cycles::now);
+                self.passes.go_on(now);
+            }
+            if !self.passes.is_under_way() {
+                self.finished(version);
+            }
+            self.expire(now);
+        }
+    }
+
+    /// What to do next; `None`: nothing any more. Waits if there is nothing.
+    fn next(&mut self) -> Option<(Changes, u64, bool)> {
+        let shared = Arc::clone(&self.shared);
+        let mut inbox = shared.inbox();
+        let busy = self.passes.is_under_way() && !inbox.paused;
+        if !busy && (inbox.changes.is_empty() || inbox.paused) && !inbox.closing {
+            let (waited, timeout) =
+                shared.bell.wait_timeout(inbox, SAFETY_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            inbox = waited;
+            if timeout.timed_out() && inbox.changes.is_empty() && !inbox.paused {
+                drop(inbox);
+                self.passes.be_safe(self.settled, self.clock.now());
+                inbox = shared.inbox();
+            }
+        }
+        if let Some(cores) = inbox.cores.take() {
+            stay_on(&cores);
+        }
+        if inbox.closing {
+            return None;
+        }
+        let changes = if inbox.paused { Changes::default() } else { std::mem::take(&mut inbox.changes) };
+        Some((changes, inbox.version, inbox.paused))
+    }
+
+    /// Nothing is left of what was taken on up to this version.
+    fn finished(&mut self, version: u64) {
+        if let Some(began) = self.began.take() {
+            let took = cycles::millis(cycles::now() - began);
+            self.shared.took_ms.store(took, Ordering::Relaxed);
+        }
+        let inbox = self.shared.inbox();
+        if inbox.changes.is_empty() {
+            self.settled = version;
+            self.shared.behind.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn expire(&mut self, now: Millis) {
+        if now.since(self.idled) >= IDLE_INTERVAL {
+            self.idled = now;
+            let idle = self.shared.inbox().idle;
+            self.passes.expire(idle, now);
+        }
+    }
+}
