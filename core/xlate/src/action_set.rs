@@ -12,6 +12,8 @@ enum Slot {
     Once(usize),
     /// Done after those, in the order in which they came.
     Set,
+    /// Has no place in a set, so it is not done.
+    Never,
     /// The last of the highest rank ends the list; without one nothing is done.
     Final(usize),
 }
@@ -32,7 +34,26 @@ fn slot(action: &Action) -> Slot {
         Action::Resubmit { .. } => Slot::Final(2),
         Action::Output { .. } => Slot::Final(3),
         Action::Group(_) => Slot::Final(4),
-        _ => Slot::Set,
+        Action::SetField { .. }
+        | Action::RegLoad { .. }
+        | Action::RegMove { .. }
+        | Action::SetVlanVid { .. }
+        | Action::SetVlanPcp { .. }
+        | Action::SetEthSrc(_)
+        | Action::SetEthDst(_)
+        | Action::SetIpv4Src(_)
+        | Action::SetIpv4Dst(_)
+        | Action::SetIpDscp(_)
+        | Action::SetIpEcn(_)
+        | Action::SetIpTtl(_)
+        | Action::SetL4Src(_)
+        | Action::SetL4Dst(_)
+        | Action::SetMplsLabel(_)
+        | Action::SetMplsTc(_)
+        | Action::SetMplsTtl(_)
+        | Action::SetTunnel { .. }
+        | Action::SetQueue(_) => Slot::Set,
+        _ => Slot::Never,
     }
 }
 
@@ -46,7 +67,7 @@ pub(crate) fn in_order(set: &[Action]) -> Vec<Action> {
             Slot::Once(i) => once[i] = Some(action),
             Slot::Set => sets.push(action),
             Slot::Final(rank) if last.is_none_or(|(r, _)| rank >= r) => last = Some((rank, action)),
-            Slot::Final(_) => {}
+            Slot::Final(_) | Slot::Never => {}
         }
     }
     let Some((_, last)) = last else { return Vec::new() };
@@ -121,5 +142,10 @@ mod tests {
         let set = [Action::Group(1), Action::output(OfPort(1)), Action::Group(2)];
         assert_eq!(in_order(&set), [Action::Group(2)]);
         assert_eq!(in_order(&[Action::SetIpTtl(1)]), []);
+        // What is no part of a set may stand in a bucket all the same.
+        assert_eq!(
+            in_order(&[Action::Exit, Action::Clone(Vec::new()), Action::Group(1)]),
+            [Action::Group(1)]
+        );
     }
 }

@@ -121,7 +121,7 @@ impl Pair {
                     break;
                 }
             }
-            let d = self.settle("outputs", |s| s.outputs().map(|lines| lines.join("\n")), true)?;
+            let d = self.settle("outputs", |s| s.outputs().map(|lines| normal::outputs(&lines)), true)?;
             if let Some(mut d) = d {
                 let head = format!("{device} <- {hex}\n");
                 (d.stock, d.ours) = (head.clone() + &d.stock, head + &d.ours);
@@ -137,9 +137,10 @@ impl Pair {
         if d.is_some() {
             return Ok(d);
         }
+        let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let d = self.settle(
             "datapath flows",
-            |s| Ok(normal::datapath_flows(&s.ctl("dpctl/dump-flows", &[])?)),
+            |s| Ok(normal::datapath_flows(&s.ctl("dpctl/dump-flows", &[])?, types)),
             false,
         )?;
         if d.is_some() && !self.loose {

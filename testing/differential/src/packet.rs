@@ -47,7 +47,7 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
     f.extend(mac(rng));
     let tags = rng.pick(&[0, 0, 0, 1, 1, 2]);
     for n in 0..tags {
-        f.extend(if tags == 2 && n == 0 && rng.chance(50) { [0x88, 0xa8] } else { [0x81, 0] });
+        f.extend(if tags == 2 && n == 0 && rng.chance(20) { [0x88, 0xa8] } else { [0x81, 0] });
         f.extend((rng.pick(&VLANS) | (rng.pick(&[0, 0, 3, 5]) << 13)).to_be_bytes());
     }
     let (ethertype, payload) = match rng.below(20) {

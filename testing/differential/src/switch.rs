@@ -175,7 +175,7 @@ impl Switch {
 
     fn vsctl(&self, args: &str) -> io::Result<()> {
         let db = format!("--db=unix:{}/db.sock", self.dir.display());
-        let mut words = vec!["--timeout=10", &db];
+        let mut words = vec!["--timeout=60", &db];
         words.extend(args.split_whitespace());
         match self.client("ovs-vsctl", &words, None)? {
             (true, _) => Ok(()),
@@ -185,12 +185,12 @@ impl Switch {
 
     /// Gives br0 the flows of a bundle; the text is what the client says, empty when all is well.
     pub fn bundle(&self, text: &str) -> io::Result<(bool, String)> {
-        self.client("ovs-ofctl", &["-OOpenFlow15", "--timeout=10", "bundle", "br0", "-"], Some(text))
+        self.client("ovs-ofctl", &["-OOpenFlow15", "--timeout=60", "bundle", "br0", "-"], Some(text))
     }
 
     /// The flows of br0 with their counters.
     pub fn dump_flows(&self) -> io::Result<String> {
-        Ok(self.client("ovs-ofctl", &["-OOpenFlow15", "--timeout=10", "dump-flows", "br0"], None)?.1)
+        Ok(self.client("ovs-ofctl", &["-OOpenFlow15", "--timeout=60", "dump-flows", "br0"], None)?.1)
     }
 
     /// An appctl command; the reply's text, or the error's.

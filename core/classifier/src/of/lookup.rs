@@ -24,7 +24,7 @@ impl Prefixes<'_> {
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
         let uses = table.shape.prefixes.iter();
         for (((field, trie), found), used) in self.tries.iter().zip(&mut self.found).zip(uses) {
-            if used.len == 0 || used.stage != stage {
+            if used.len == 0 || used.stage != stage || !field.applies(flow) {
                 continue;
             }
             let found = *found.get_or_insert_with(|| trie.lookup(field.value(flow)));

@@ -60,6 +60,15 @@ impl PrefixField {
         }
     }
 
+    /// The packet has the field. ARP's addresses are in the place of those of IPv4, but are not they.
+    pub fn applies(self, flow: &Flow) -> bool {
+        match self {
+            PrefixField::NwSrc | PrefixField::NwDst => flow.network_type() == 0x0800,
+            PrefixField::Ipv6Src | PrefixField::Ipv6Dst => flow.network_type() == 0x86dd,
+            _ => true,
+        }
+    }
+
     /// Adds the field's first `bits` bits to a mask.
     pub fn set_prefix(self, mask: &mut Flow, bits: u32) {
         let p = if bits == 0 { 0 } else { u128::MAX << (128 - bits.min(self.width())) };

@@ -172,9 +172,16 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         Action::StripVlan { .. } => {
             needs(tagged(m), cx)?;
             m.set(F::VlanTci, 0);
+            m.flow.vlans.rotate_left(1);
+            m.mask.vlans.rotate_left(1);
             Ok(())
         }
         Action::PushVlan(_) => {
+            m.flow.vlans.rotate_right(1);
+            m.mask.vlans.rotate_right(1);
+            if tagged(m) {
+                return Err(OfError::BacBadTag);
+            }
             set_tag(m);
             Ok(())
         }
