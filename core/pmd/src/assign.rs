@@ -8,6 +8,8 @@
 //!   the next.
 //! * `group`: the busiest queue first, each to the core that has least to do.
 
+pub mod keep;
+
 use crate::cores::Core;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -185,21 +187,23 @@ impl Room {
         });
         self.nodes.get_mut(at?)
     }
+
+    /// What has come of it, core by core.
+    fn settle(&self, out: &mut Assignment) {
+        for seat in self.nodes.iter().flat_map(|n| &n.seats) {
+            out.load.insert(seat.core.id, seat.load);
+            if seat.isolated {
+                out.isolated.insert(seat.core.id);
+            }
+        }
+    }
 }
 
 /// Gives every queue to one of the cores. `isolate`: a core with a pinned queue polls no others.
 pub fn assign(cores: &[Core], rxqs: &[Rxq], algorithm: Algorithm, isolate: bool) -> Assignment {
     let mut room = Room::new(cores);
     let mut out = Assignment { cores: vec![None; rxqs.len()], ..Assignment::default() };
-    let mut rest = Vec::new();
-    for (i, rxq) in rxqs.iter().enumerate() {
-        match rxq.pinned {
-            Some(core) if pin(&mut room, rxq, core, algorithm, isolate, &mut out.notes) => {
-                out.cores[i] = Some(core);
-            }
-            _ => rest.push(i),
-        }
-    }
+    let mut rest = pin_all(&mut room, rxqs, algorithm, isolate, &mut out);
     if algorithm != Algorithm::RoundRobin {
         rest.sort_by_key(|i| (std::cmp::Reverse(rxqs[*i].cycles), rxqs[*i].no, rxqs[*i].queue));
     }
@@ -210,13 +214,28 @@ pub fn assign(cores: &[Core], rxqs: &[Rxq], algorithm: Algorithm, isolate: bool)
     for i in rest {
         out.cores[i] = place(&mut room, &rxqs[i], algorithm, &mut out);
     }
-    for seat in room.nodes.iter().flat_map(|n| &n.seats) {
-        out.load.insert(seat.core.id, seat.load);
-        if seat.isolated {
-            out.isolated.insert(seat.core.id);
+    room.settle(&mut out);
+    out
+}
+
+/// Gives queues that an administrator pinned to their cores; the others are left.
+fn pin_all(
+    room: &mut Room,
+    rxqs: &[Rxq],
+    algorithm: Algorithm,
+    isolate: bool,
+    out: &mut Assignment,
+) -> Vec<usize> {
+    let mut rest = Vec::new();
+    for (i, rxq) in rxqs.iter().enumerate() {
+        match rxq.pinned {
+            Some(core) if pin(room, rxq, core, algorithm, isolate, &mut out.notes) => {
+                out.cores[i] = Some(core)
+            }
+            _ => rest.push(i),
         }
     }
-    out
+    rest
 }
 
 fn pin(
@@ -254,27 +273,38 @@ fn place(room: &mut Room, rxq: &Rxq, algorithm: Algorithm, out: &mut Assignment)
     let has_cycles = algorithm != Algorithm::RoundRobin && rxq.cycles != 0;
     let found = room.node_for(rxq.numa).and_then(|node| node.pick(algorithm, has_cycles));
     let Some(seat) = found else {
-        let text = format!(
-            "No non-isolated pmd on any numa available for {placed}. This rx queue will not be polled."
-        );
-        out.notes.push(Note { warning: true, text });
+        out.notes.push(nobody(&placed));
         return None;
     };
     seat.load += rxq.cycles;
     seat.queues += 1;
-    let (id, numa) = (seat.core.id, seat.core.numa);
-    if numa != rxq.numa {
-        out.cross_numa = true;
-        let text = format!(
-            "There's no available (non-isolated) pmd thread on numa node {}. Port '{}' rx queue {} will be assigned \
-             to a pmd on numa node {}. This may lead to reduced performance.",
-            rxq.numa.0, rxq.port, rxq.queue.0, numa.0
-        );
-        out.notes.push(Note { warning: false, text });
+    let core = seat.core;
+    out.note_place(&placed, core);
+    Some(core.id)
+}
+
+fn nobody(placed: &Placed<'_>) -> Note {
+    let text =
+        format!("No non-isolated pmd on any numa available for {placed}. This rx queue will not be polled.");
+    Note { warning: true, text }
+}
+
+impl Assignment {
+    /// A queue that nobody pinned goes there.
+    fn note_place(&mut self, placed: &Placed<'_>, core: Core) {
+        let (rxq, id, numa) = (placed.rxq, core.id.0, core.numa);
+        if numa != rxq.numa {
+            self.cross_numa = true;
+            let text = format!(
+                "There's no available (non-isolated) pmd thread on numa node {}. Port '{}' rx queue {} will be \
+                 assigned to a pmd on numa node {}. This may lead to reduced performance.",
+                rxq.numa.0, rxq.port, rxq.queue.0, numa.0
+            );
+            self.notes.push(Note { warning: false, text });
+        }
+        let text = format!("Core {id:2} on numa node {} assigned {placed}.", numa.0);
+        self.notes.push(Note { warning: false, text });
     }
-    let text = format!("Core {:2} on numa node {} assigned {placed}.", id.0, numa.0);
-    out.notes.push(Note { warning: false, text });
-    Some(id)
 }
 
 #[cfg(test)]

@@ -27,6 +27,11 @@ impl History {
         self.intervals.truncate(INTERVALS);
     }
 
+    /// Counting goes on from `total`: what is counted began anew.
+    pub fn go_on(&mut self, total: Cycles) {
+        self.before = Some(total.0);
+    }
+
     /// Starts to count from `total`.
     pub fn start(&mut self, total: Cycles) {
         self.intervals.clear();

@@ -62,7 +62,7 @@ impl Workers {
         self.seats.values().filter(|s| s.place.id != MAIN)
     }
 
-    fn core_of(&self, worker: WorkerId) -> Option<CoreId> {
+    pub(super) fn core_of(&self, worker: WorkerId) -> Option<CoreId> {
         self.poll_threads().map(|s| s.place.core).find(|core| worker_of(*core) == worker)
     }
 }

@@ -37,6 +37,8 @@ use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
 use metrics::{Metrics, SharedRecorder};
 use netdev::device::RxHandle;
+use pmd::assign::assign;
+use pmd::assign::keep::keep;
 use pmd::balance::{Balancer, Overload, Settings};
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
@@ -176,6 +178,8 @@ pub struct Workers {
     ports: Ports,
     /// There is something for `reconfigure` to do.
     due: bool,
+    /// All queues are to be given out anew, where those that can stay would stay.
+    anew: bool,
     ticker: Ticker,
     balancer: Balancer,
     predict: predict::Loop,
@@ -217,6 +221,7 @@ impl Workers {
             metrics: Metrics::default(),
             ports: Ports::default(),
             due: false,
+            anew: false,
             ticker: Ticker::default(),
             balancer: Balancer::default(),
             predict: predict::Loop::default(),
@@ -228,6 +233,7 @@ impl Workers {
     pub fn configure(&mut self, polling: &Polling) {
         let scheduling = |p: &Polling| (p.mask.clone(), p.algorithm, p.isolate);
         self.due |= scheduling(&self.polling) != scheduling(polling);
+        self.anew |= self.polling.algorithm != polling.algorithm;
         self.polling = polling.clone();
         self.record(polling.metrics);
         self.set_balance(polling.balance);
@@ -286,7 +292,7 @@ impl Workers {
 
     /// Gives the queues out anew, by what they took in the last minute.
     pub fn rebalance(&mut self) {
-        self.due = true;
+        (self.due, self.anew) = (true, true);
     }
 
     /// Takes a port's queues, to be given to workers by `reconfigure`.
@@ -448,7 +454,11 @@ impl Workers {
         let cores: Vec<Core> =
             cores.iter().copied().filter(|c| self.seats.contains_key(&worker_of(c.id))).collect();
         let rxqs = self.ports.polled();
-        let assignment = pmd::assign::assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate);
+        let anew = std::mem::take(&mut self.anew) || !self.predicts();
+        let assignment = match anew {
+            true => assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate),
+            false => keep(&cores, &rxqs, &self.owning_cores(), self.polling.isolate),
+        };
         for note in &assignment.notes {
             match note.warning {
                 true => runtime::warn!(LOG, "{}", note.text),
@@ -464,6 +474,12 @@ impl Workers {
         for key in self.ports.unpolled() {
             self.send(key, MAIN, true);
         }
+    }
+
+    /// Of each polled queue: the core that has it.
+    fn owning_cores(&self) -> Vec<Option<CoreId>> {
+        let core = |owner: Option<WorkerId>| self.core_of(owner?);
+        self.ports.owners().into_iter().map(core).collect()
     }
 
     /// Lets a queue travel to a worker.

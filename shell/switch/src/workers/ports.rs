@@ -6,6 +6,7 @@ use netdev::device::RxHandle;
 use pmd::History;
 use pmd::forecast::{Counted, Forecast};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{CoreId, NumaId, PortNo, QueueId, WorkerId};
 
@@ -31,14 +32,53 @@ pub(super) enum Home {
 struct Queue {
     home: Home,
     load: Arc<RxqLoad>,
+    /// Who had the queue of its number before the port's queues were renewed.
+    before: Option<WorkerId>,
     history: History,
     forecast: Forecast,
+}
+
+/// What outlives a queue when its port's queues are renewed.
+struct Past {
+    owner: Option<WorkerId>,
+    history: History,
+    forecast: Forecast,
+}
+
+impl Past {
+    fn of(queue: Queue) -> Past {
+        Past { owner: queue.owner(), history: queue.history, forecast: queue.forecast }
+    }
+}
+
+impl Queue {
+    fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, past: Option<Past>) -> Queue {
+        let load = rxq.load();
+        let home = Home::Here(Box::new(Travelling { rxq, fd, polled: true }));
+        let Some(Past { owner, mut history, mut forecast }) = past else {
+            let (history, forecast) = (History::default(), Forecast::default());
+            return Queue { home, load, before: None, history, forecast };
+        };
+        history.go_on(load.cycles());
+        forecast.go_on();
+        Queue { home, load, before: owner, history, forecast }
+    }
+
+    /// Who has it, or had it last.
+    fn owner(&self) -> Option<WorkerId> {
+        match self.home {
+            Home::Here(_) => self.before,
+            Home::At(worker) => Some(worker),
+        }
+    }
 }
 
 struct Port {
     about: PolledPort,
     affinity: BTreeMap<QueueId, CoreId>,
     queues: Vec<Queue>,
+    /// Of the queues that were taken back, until there are new ones.
+    past: Vec<Past>,
     /// Packets that its device dropped since nobody took them.
     missed: u64,
 }
@@ -85,16 +125,15 @@ fn number(i: usize) -> QueueId {
 
 impl Ports {
     pub(super) fn add(&mut self, no: PortNo, about: PolledPort, handles: Vec<RxHandle>) {
+        // Pinned queues stay pinned when a port's queues are renewed, and what they did is remembered.
+        let old = self.by_no.remove(&no);
+        let (affinity, past) = old.map(|p| (p.affinity, p.past)).unwrap_or_default();
+        let mut past = past.into_iter();
         let queue = |(i, handle): (usize, RxHandle)| {
-            let rxq = Rxq::new(no, number(i), handle.queue);
-            let load = rxq.load();
-            let home = Home::Here(Box::new(Travelling { rxq, fd: handle.poll_fd, polled: true }));
-            Queue { home, load, history: History::default(), forecast: Forecast::default() }
+            Queue::new(Rxq::new(no, number(i), handle.queue), handle.poll_fd, past.next())
         };
         let queues = handles.into_iter().enumerate().map(queue).collect();
-        // Pinned queues stay pinned when a port's queues are renewed.
-        let affinity = self.by_no.remove(&no).map(|p| p.affinity).unwrap_or_default();
-        self.by_no.insert(no, Port { about, affinity, queues, missed: 0 });
+        self.by_no.insert(no, Port { about, affinity, queues, past: Vec::new(), missed: 0 });
     }
 
     /// Whether that changed anything.
@@ -126,7 +165,9 @@ impl Ports {
 
     /// Its queues are gone; it is there still.
     pub(super) fn clear(&mut self, no: PortNo) {
-        self.by_no.get_mut(&no).into_iter().for_each(|p| p.queues.clear());
+        if let Some(port) = self.by_no.get_mut(&no) {
+            port.past = std::mem::take(&mut port.queues).into_iter().map(Past::of).collect();
+        }
     }
 
     pub(super) fn numbers(&self) -> Vec<PortNo> {
@@ -171,6 +212,12 @@ impl Ports {
                 })
             })
             .collect()
+    }
+
+    /// Who has each of them, or had the queue of its number before its port's were renewed.
+    pub(super) fn owners(&self) -> Vec<Option<WorkerId>> {
+        let ports = self.by_no.values().filter(|p| p.about.is_pmd);
+        ports.flat_map(|port| port.queues.iter().map(Queue::owner)).collect()
     }
 
     /// The queues of the kernel's ports.

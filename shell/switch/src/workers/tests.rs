@@ -84,18 +84,30 @@ fn bed(queues: usize) -> Bed {
     let mut workers = Workers::threads(&datapath, &topology, &Clock::new()).unwrap();
     workers.configure(&Polling { mask: Some("3".to_owned()), ..Polling::default() });
     let made: Arc<[AtomicU64; QUEUES]> = Arc::default();
-    let source = |queue| {
-        let packet = compose(&FLOW, &[]);
-        let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&made) });
-        RxHandle { queue, poll_fd: None }
-    };
-    let about = PolledPort { name: "in".to_owned(), is_pmd: true, ..PolledPort::default() };
-    workers.add(IN, about, (0..queues).map(source).collect());
-    workers.reconfigure(&datapath);
-    Bed { datapath, workers, made, arrived }
+    let mut bed = Bed { datapath, workers, made, arrived };
+    bed.add(IN, queues);
+    bed
 }
 
 impl Bed {
+    /// A port with so many queues.
+    fn add(&mut self, no: PortNo, queues: usize) {
+        let source = |queue| {
+            let packet = compose(&FLOW, &[]);
+            let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&self.made) });
+            RxHandle { queue, poll_fd: None }
+        };
+        let about = PolledPort { name: "in".to_owned(), is_pmd: true, ..PolledPort::default() };
+        self.workers.add(no, about, (0..queues).map(source).collect());
+        self.workers.reconfigure(&self.datapath);
+    }
+
+    /// Which queues of the first port a core has.
+    fn of_core(&self, core: u32) -> Vec<u16> {
+        let rxqs = self.workers.rxqs(worker_of(CoreId(core)));
+        rxqs.filter(|q| q.no == IN).map(|q| q.queue.0).collect()
+    }
+
     /// Waits until every queue has been polled since.
     fn wait_for_packets(&self, queues: usize) {
         let sum = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
@@ -214,4 +226,32 @@ fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
     assert!(bed.workers.moves() >= 1 && !bed.workers.is_due());
     bed.wait_for_packets(QUEUES);
     bed.finish(QUEUES);
+}
+
+#[test]
+fn with_a_forecast_a_change_moves_only_what_must_move() {
+    let mut bed = bed(2);
+    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
+    let balance = Settings { on: true, hot: 100, ..Settings::default() };
+    bed.workers.configure(&Polling { balance, ..polling.clone() });
+    bed.workers.send((IN, QueueId(0)), worker_of(CoreId(1)), true);
+    bed.workers.send((IN, QueueId(1)), worker_of(CoreId(1)), true);
+    // Another port comes, which brings nothing: its number is no flow's.
+    let idle = PolledPort { name: "idle".to_owned(), is_pmd: true, ..PolledPort::default() };
+    bed.workers.add(PortNo(3), idle, vec![]);
+    bed.workers.reconfigure(&bed.datapath);
+    assert_eq!(bed.of_core(1), [0, 1]);
+    // Its queues are renewed: those that were there come back to where they were.
+    bed.workers.take_back(IN);
+    bed.made.iter().for_each(|made| made.store(0, Ordering::Relaxed));
+    bed.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
+    bed.add(IN, 3);
+    assert_eq!((bed.of_core(0), bed.of_core(1)), (vec![2], vec![0, 1]));
+    // Who asks for it has them given out by the algorithm; so has who balances otherwise.
+    bed.workers.rebalance();
+    bed.workers.reconfigure(&bed.datapath);
+    assert_eq!(bed.of_core(0).len() + bed.of_core(1).len(), 3);
+    assert_ne!(bed.of_core(1), [0, 1]);
+    bed.wait_for_packets(3);
+    bed.finish(3);
 }
