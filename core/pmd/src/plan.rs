@@ -4,9 +4,9 @@
 //! poll pinned queues only take no part, and pinned queues stay where they are. Two hyperthreads of a processor core
 //! slow each other down: what one has to do weighs on the other.
 //!
-//! The plan is found step by step. Of the core that has most to do, one queue goes to another core, or changes places
-//! with a smaller one, whichever leaves the busier of the two with least; a swap counts as two moves and must gain twice
-//! as much. It ends as soon as every core is under the bound.
+//! The plan is found step by step. Of a core that is to be relieved, one queue goes to another core, or changes places
+//! with a smaller one, whichever leaves the busier of the two with least. It ends as soon as these cores have enough.
+//! Which cores are to be relieved, and when, is the caller's to say: see [`crate::predictive`].
 
 use crate::cores::Core;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use units::{CoreId, NumaId};
 /// What a hyperthread loses by a neighbour that is as busy: a pair does the work of 1.3 cores.
 const SIBLING: f64 = 2.0 / 1.3 - 1.0;
 
-/// A core that has more to do does not get it done.
-const FULL: f64 = 0.97;
+/// Forecasts of a core's queues are off each for itself: so much of what that makes together is added to what it has to do.
+const SAFETY: f64 = 0.25;
 
 /// Of two cores that would do, the one with less to do is better by this.
 const TIE: f64 = 1e-6;
@@ -41,23 +41,36 @@ pub struct Queue {
     pub pinned: bool,
     /// Its forecast, in cores.
     pub load: f64,
+    /// How far off such forecasts were.
+    pub doubt: f64,
 }
 
-/// When to act, and how much.
+/// How much to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// A core with more has too much to do.
-    pub hot: f64,
-    /// It is left alone as long as it has less than so many times what is the least possible.
-    pub near: f64,
-    /// Acting ends when the busiest core has less than so many times what is the least possible.
+    /// A core that has more to do does not get it done.
+    pub full: f64,
+    /// A core has enough relief when it has less than so many times what is the least possible.
     pub enough: f64,
     /// So many moves at most.
     pub moves: usize,
-    /// What each must gain, in cores, when a core is full.
+    /// What a move must gain, in cores, where a core is full.
     pub gain: f64,
-    /// What each must gain before that.
+    /// What it must gain elsewhere.
     pub early: f64,
+    /// What two queues that change places must gain, in moves.
+    pub swap: f64,
+}
+
+/// How a core stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// Which.
+    pub core: CoreId,
+    /// What it will have to do, its sibling's work and doubt included.
+    pub load: f64,
+    /// No assignment can bring the busiest core of its node below this.
+    pub bound: f64,
 }
 
 /// A queue changes hands.
@@ -101,6 +114,8 @@ struct Node<'a> {
     /// The place of each one's sibling, if that takes part.
     siblings: Vec<Option<usize>>,
     load: Vec<f64>,
+    /// The squares of their queues' doubts.
+    doubt: Vec<f64>,
     /// By queue: where it is. `None`: elsewhere.
     at: Vec<Option<usize>>,
 }
@@ -120,18 +135,19 @@ impl<'a> Node<'a> {
         let place: BTreeMap<CoreId, usize> = seats.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
         let siblings = seats.iter().map(|s| place.get(&s.sibling?).copied()).collect();
         let at: Vec<Option<usize>> = queues.iter().map(|q| place.get(&q.owner).copied()).collect();
-        let mut load = vec![0.0; seats.len()];
+        let (mut load, mut doubt) = (vec![0.0; seats.len()], vec![0.0; seats.len()]);
         for (queue, at) in queues.iter().zip(&at) {
             let Some(at) = *at else { continue };
             load[at] += queue.load;
+            doubt[at] += queue.doubt.powi(2);
         }
-        Node { seats, siblings, load, at }
+        Node { seats, siblings, load, doubt, at }
     }
 
     /// What a core has to do, its sibling's work included.
     fn weight(&self, seat: usize, change: impl Fn(usize) -> f64) -> f64 {
-        let own = self.load[seat] + change(seat);
-        let other = self.siblings[seat].map_or(0.0, |s| self.load[s] + change(s));
+        let of = |s: usize| self.load[s] + SAFETY * self.doubt[s].sqrt() + change(s);
+        let (own, other) = (of(seat), self.siblings[seat].map_or(0.0, of));
         own + SIBLING * own.min(other)
     }
 
@@ -166,13 +182,14 @@ impl<'a> Node<'a> {
     /// The step that relieves this core most, of those that gain enough.
     fn best(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let now = self.now(hot);
-        let cost = if now > FULL { limits.gain } else { limits.early };
+        let cost = if now > limits.full { limits.gain } else { limits.early };
+        let dearer = limits.swap * cost;
         let mut best: Option<Step> = None;
         let mut consider = |step: Step, gain: f64| {
-            // A swap must beat a single move by what the second move costs.
+            // A swap must beat a single move clearly.
             let rival = best.map_or(f64::MAX, |b| match (b.back, step.back) {
-                (None, Some(_)) => b.after - cost,
-                (Some(_), None) => b.after + cost,
+                (None, Some(_)) => b.after - dearer,
+                (Some(_), None) => b.after + dearer,
                 _ => b.after,
             });
             if now - step.after > gain && step.after < rival {
@@ -191,7 +208,7 @@ impl<'a> Node<'a> {
             for back in (0..queues.len()).filter(|i| movable(*i) && queues[*i].load < load) {
                 let Some(to) = self.at[back].filter(|to| *to != hot) else { continue };
                 let after = self.after(hot, to, load - queues[back].load);
-                consider(Step { out, back: Some(back), to, after }, 2.0 * cost);
+                consider(Step { out, back: Some(back), to, after }, dearer);
             }
         }
         best
@@ -201,35 +218,38 @@ impl<'a> Node<'a> {
         let Some(from) = self.at[queue].replace(to) else { return };
         self.load[from] -= queues[queue].load;
         self.load[to] += queues[queue].load;
+        let doubt = queues[queue].doubt.powi(2);
+        self.doubt[from] = (self.doubt[from] - doubt).max(0.0);
+        self.doubt[to] += doubt;
         let id = |seat: usize| self.seats[seat].core.id;
         moves.push(Move { queue, from: id(from), to: id(to) });
     }
 
-    /// Relieves cores until each has enough.
-    fn relieve(&mut self, queues: &[Queue], limits: &Limits, enough: f64) -> Vec<Move> {
-        let mut moves = Vec::new();
-        // Cores that nothing can relieve.
-        let mut given_up = vec![false; self.seats.len()];
-        while moves.len() < limits.moves {
-            let rest = (0..self.seats.len()).filter(|s| !given_up[*s]);
-            let Some(hot) = rest.max_by(|a, b| self.now(*a).total_cmp(&self.now(*b))) else { break };
-            if self.now(hot) <= enough {
-                break;
-            }
-            match self.best(hot, queues, limits, limits.moves - moves.len()) {
-                None => given_up[hot] = true,
-                Some(Step { out, back, to, .. }) => {
-                    self.shift(out, to, queues, &mut moves);
-                    back.iter().for_each(|back| self.shift(*back, hot, queues, &mut moves));
-                }
-            }
+    /// Relieves a core until it has enough.
+    fn relieve(&mut self, hot: usize, queues: &[Queue], limits: &Limits, enough: f64, moves: &mut Vec<Move>) {
+        while moves.len() < limits.moves && self.now(hot) > enough {
+            let Some(step) = self.best(hot, queues, limits, limits.moves - moves.len()) else { return };
+            self.shift(step.out, step.to, queues, moves);
+            step.back.iter().for_each(|back| self.shift(*back, hot, queues, moves));
         }
-        moves
+    }
+
+    /// The cores that are to be relieved, the busiest first.
+    fn due(&self, bound: f64, mut due: impl FnMut(Standing) -> bool) -> Vec<usize> {
+        let standing = |s: usize| Standing { core: self.seats[s].core.id, load: self.now(s), bound };
+        let mut hot: Vec<usize> = (0..self.seats.len()).filter(|s| due(standing(*s))).collect();
+        hot.sort_by(|a, b| self.now(*b).total_cmp(&self.now(*a)));
+        hot
     }
 }
 
-/// The moves that bring every core under the bound, as far as there are any.
-pub fn plan(seats: &[Seat], queues: &[Queue], limits: &Limits) -> Plan {
+/// The fewest moves that relieve the cores that are `due`, as far as there are any. `due` is asked once for each core.
+pub fn plan(
+    seats: &[Seat],
+    queues: &[Queue],
+    limits: &Limits,
+    mut due: impl FnMut(Standing) -> bool,
+) -> Plan {
     let mut plan = Plan::default();
     let mut nodes: Vec<NumaId> = seats.iter().filter(|s| !s.isolated).map(|s| s.core.numa).collect();
     nodes.sort();
@@ -237,11 +257,11 @@ pub fn plan(seats: &[Seat], queues: &[Queue], limits: &Limits) -> Plan {
     for numa in nodes {
         let mut node = Node::new(numa, seats, queues);
         let (before, bound) = (node.makespan(), node.bound(queues));
-        let mut moves = Vec::new();
         // A core that is full loses what is more, however little.
-        let within = |times: f64| (times * bound).min(bound.max(FULL));
-        if node.seats.len() > 1 && before > limits.hot && before > within(limits.near) {
-            moves = node.relieve(queues, limits, within(limits.enough));
+        let enough = (limits.enough * bound).min(bound.max(limits.full));
+        let mut moves = Vec::new();
+        for hot in node.due(bound, &mut due) {
+            node.relieve(hot, queues, limits, enough, &mut moves);
         }
         plan.nodes.push(Outcome { numa, before, after: node.makespan(), bound, moves: moves.len() });
         plan.moves.append(&mut moves);

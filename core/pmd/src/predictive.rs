@@ -1,22 +1,30 @@
 //! `pmd-auto-lb-policy=predictive`: once a second, moves the few queues that must move.
 //!
-//! A core is relieved when its queues are forecast to take more of it than the bound allows. Slower, a node whose loads
-//! are far apart is tidied up though nobody suffers yet: what is even has room for whatever grows. Nothing else moves.
+//! Each core has a regret: what it cost so far that nothing was moved. It grows by what the core is forecast to be asked
+//! for beyond its bound, and, much slower, by how far it is above what an even node would ask of it; old regret fades. A
+//! core is relieved when its regret would have paid for a move. So a core that loses much is relieved at once, one that
+//! loses little soon, one that is only uneven after seconds, and a short swing moves nothing.
+//!
 //! The setting `pmd-auto-lb-load-threshold`, where it is given, is the bound; the other two are those of the other
-//! policy, which this one does not need: it knows what a move gains, and does not fear one.
+//! policy, which this one does not need: it knows what a move gains.
 
-use crate::plan::{Limits, Plan, Queue, Seat, plan};
-use std::collections::BTreeSet;
-use units::{PortNo, QueueId};
+use crate::plan::{Limits, Plan, Queue, Seat, Standing, plan};
+use std::collections::{BTreeMap, BTreeSet};
+use units::{CoreId, PortNo, QueueId};
 
-/// The bound where none is given: above it bursts begin to wait.
-pub const HOT: u8 = 85;
+/// The bound where none is given, in percent.
+pub const HOT: u8 = 99;
+/// Regret for a second in which a core is asked for one core more than its bound. At 1 queues move.
+const OVERLOAD: f64 = 15.0;
+/// The same for one core more than an even node would ask of it, and what is taken for even.
+const UNEVEN: f64 = 3.0;
+const EVEN: f64 = 1.12;
+/// How much of a regret is left after a second.
+const FADE: f64 = 0.98;
 /// What a queue alone may take of a core before somebody should split it.
 const ELEPHANT: f64 = 0.95;
 /// A queue that fell below this is forgotten to have been one.
 const CALM: f64 = 0.8;
-/// Tidying up happens every so many seconds.
-const TIDY: u64 = 10;
 
 /// `pmd-auto-lb-policy`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,32 +50,30 @@ impl Policy {
     }
 }
 
-/// What to do when a core is too busy.
-fn relief(hot: f64) -> Limits {
-    Limits { hot, near: 1.03, enough: 1.02, moves: 6, gain: 0.008, early: 0.032 }
-}
-
-/// What to do when cores are far apart.
-fn tidying() -> Limits {
-    Limits { hot: 0.1, near: 1.2, enough: 1.1, moves: 2, gain: 0.03, early: 0.03 }
+/// What to do for a core that is to be relieved.
+fn relief(full: f64) -> Limits {
+    Limits { full, enough: EVEN, moves: 6, gain: 0.0045, early: 0.04, swap: 5.0 }
 }
 
 /// The loop's memory.
 #[derive(Clone, Debug, Default)]
 pub struct Predictor {
-    seconds: u64,
+    regrets: BTreeMap<CoreId, f64>,
     elephants: BTreeSet<(PortNo, QueueId)>,
 }
 
 impl Predictor {
     /// A second ended: what to move now. `hot`: the bound, in percent.
     pub fn second(&mut self, seats: &[Seat], queues: &[Queue], hot: u8) -> Plan {
-        self.seconds += 1;
-        let relieved = plan(seats, queues, &relief(f64::from(hot) / 100.0));
-        match relieved.moves.is_empty() && self.seconds.is_multiple_of(TIDY) {
-            true => plan(seats, queues, &tidying()),
-            false => relieved,
-        }
+        let full = f64::from(hot) / 100.0;
+        let old = std::mem::take(&mut self.regrets);
+        plan(seats, queues, &relief(full), |s| {
+            let before = FADE * old.get(&s.core).copied().unwrap_or(0.0);
+            let regret = before + regret(&s, full);
+            let due = regret >= 1.0;
+            self.regrets.insert(s.core, if due { 0.0 } else { regret });
+            due
+        })
     }
 
     /// Whether to report that this queue alone is too much for any core: once, until it has calmed down.
@@ -79,9 +85,15 @@ impl Predictor {
     }
 }
 
+/// What the last second cost for want of a move.
+fn regret(s: &Standing, full: f64) -> f64 {
+    OVERLOAD * (s.load - full.max(s.bound)).max(0.0) + UNEVEN * (s.load - EVEN * s.bound).max(0.0)
+}
+
 /// What an administrator who asks is shown: what would move if queues were given out by forecast this very moment.
 pub fn preview(seats: &[Seat], queues: &[Queue]) -> Plan {
-    plan(seats, queues, &Limits { hot: 0.0, moves: queues.len(), ..relief(0.0) })
+    let limits = Limits { enough: 1.02, moves: queues.len(), early: 0.01, swap: 2.0, ..relief(1.0) };
+    plan(seats, queues, &limits, |s| s.load > limits.enough * s.bound)
 }
 
 #[cfg(test)]
@@ -96,19 +108,35 @@ mod tests {
     }
 
     fn queues(loads: &[f64]) -> Vec<Queue> {
-        loads.iter().map(|load| Queue { owner: CoreId(0), pinned: false, load: *load }).collect()
+        loads.iter().map(|load| Queue { owner: CoreId(0), pinned: false, load: *load, doubt: 0.0 }).collect()
+    }
+
+    /// After how many seconds queues move.
+    fn seconds(loads: &[f64]) -> Option<usize> {
+        let mut predictor = Predictor::default();
+        (1..100).find(|_| !predictor.second(&seats(), &queues(loads), HOT).moves.is_empty())
     }
 
     #[test]
-    fn a_hot_core_is_relieved_at_once_and_a_lopsided_node_soon() {
-        let mut predictor = Predictor::default();
-        assert_eq!(predictor.second(&seats(), &queues(&[0.45, 0.45]), HOT).moves.len(), 1);
-        assert!(predictor.second(&seats(), &queues(&[0.2, 0.2]), HOT).moves.is_empty());
-        assert_eq!(
-            (0..10).map(|_| predictor.second(&seats(), &queues(&[0.2, 0.2]), HOT).moves.len()).sum::<usize>(),
-            1
-        );
+    fn the_more_is_lost_the_sooner_queues_move() {
+        assert_eq!(seconds(&[0.6, 0.6]), Some(1));
+        let soon = seconds(&[0.2, 0.2]).unwrap();
+        let later = seconds(&[0.1, 0.1]).unwrap();
+        assert!(1 < soon && soon < later && later < 10, "{soon} {later}");
+        // What gains too little does not move, however long.
+        assert_eq!(seconds(&[0.02, 0.02]), None);
         assert_eq!(preview(&seats(), &queues(&[0.2, 0.2])).moves.len(), 1);
+    }
+
+    #[test]
+    fn a_short_swing_moves_nothing() {
+        let mut predictor = Predictor::default();
+        for second in 0..600 {
+            let swing = if second % 60 == 0 { 0.3 } else { 0.16 };
+            let mut queues = queues(&[0.14, swing, 0.3]);
+            queues[2].owner = CoreId(1);
+            assert!(predictor.second(&seats(), &queues, HOT).moves.is_empty(), "{second}");
+        }
     }
 
     #[test]

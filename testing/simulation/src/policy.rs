@@ -195,8 +195,8 @@ impl Switch {
         let mut queues = Vec::new();
         for (known, owner) in self.queues.iter_mut().zip(&self.owners) {
             known.forecast.read(known.counted, HZ as u64, asked[*owner] >= 1.0);
-            let load = known.forecast.next();
-            queues.push(Queue { owner: CoreId(*owner as u32), pinned: false, load });
+            let (load, doubt) = (known.forecast.next(), known.forecast.doubt());
+            queues.push(Queue { owner: CoreId(*owner as u32), pinned: false, load, doubt });
         }
         for step in self.predictor.second(&seats, &queues, HOT).moves {
             self.owners[step.queue] = step.to.0 as usize;

@@ -78,7 +78,7 @@ settings! {
     PMD_AUTO_LB_REBAL_INTERVAL = oc("pmd-auto-lb-rebal-interval").int(0, 20_000, 1)
         .doc("Minutes between two looks of policy variance; 0 is 1.");
     PMD_AUTO_LB_LOAD_THRESHOLD = oc("pmd-auto-lb-load-threshold").int(0, 100, 95)
-        .doc("Percent of its time for which a poll thread has to be busy; 85 where policy predictive is not told.");
+        .doc("Percent of its time for which a poll thread has to be busy; 99 where policy predictive is not told.");
     PMD_AUTO_LB_IMPROVEMENT_THRESHOLD = oc("pmd-auto-lb-improvement-threshold").int(0, 100, 25)
         .doc("Percent of variance of the loads that policy variance wants to gain.");
     PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");

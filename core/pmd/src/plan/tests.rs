@@ -2,14 +2,21 @@
 
 use super::*;
 
-const LIMITS: Limits = Limits { hot: 0.82, near: 1.02, enough: 1.02, moves: 6, gain: 0.005, early: 0.02 };
+const LIMITS: Limits = Limits { full: 0.97, enough: 1.02, moves: 6, gain: 0.005, early: 0.02, swap: 2.0 };
 
 fn seat(id: u32, numa: u32) -> Seat {
     Seat { core: Core { id: CoreId(id), numa: NumaId(numa) }, sibling: None, isolated: false }
 }
 
 fn queue(owner: u32, load: f64) -> Queue {
-    Queue { owner: CoreId(owner), pinned: false, load }
+    Queue { owner: CoreId(owner), pinned: false, load, doubt: 0.0 }
+}
+
+/// Cores with more than this are relieved.
+const HOT: f64 = 0.82;
+
+fn plan(seats: &[Seat], queues: &[Queue], limits: &Limits) -> Plan {
+    super::plan(seats, queues, limits, |s| s.load > HOT)
 }
 
 fn moves(plan: &Plan) -> Vec<(usize, u32, u32)> {
@@ -32,7 +39,7 @@ fn what_is_not_hot_stays() {
     let queues = [queue(0, 0.4), queue(0, 0.4), queue(1, 0.0)];
     assert!(plan(&seats, &queues, &LIMITS).moves.is_empty());
     // The same for one that would act earlier.
-    assert_eq!(plan(&seats, &queues, &Limits { hot: 0.7, ..LIMITS }).moves.len(), 1);
+    assert_eq!(super::plan(&seats, &queues, &LIMITS, |s| s.load > 0.7).moves.len(), 1);
 }
 
 #[test]
@@ -85,4 +92,18 @@ fn a_budget_is_kept() {
     let plan = plan(&seats, &queues, &LIMITS);
     assert_eq!(plan.moves.len(), LIMITS.moves);
     assert!(plan.nodes[0].after < plan.nodes[0].before);
+}
+
+#[test]
+fn doubts_of_many_queues_are_less_than_their_sum() {
+    let doubtful = |n: usize| vec![Queue { doubt: 0.2, ..queue(0, 0.8 / n as f64) }; n];
+    let load = |n: usize| {
+        let mut seen = 0.0;
+        super::plan(&[seat(0, 0)], &doubtful(n), &LIMITS, |s| {
+            seen = s.load;
+            false
+        });
+        seen
+    };
+    assert!((load(1) - 0.85).abs() < 1e-9 && (load(4) - 0.9).abs() < 1e-9, "{} {}", load(1), load(4));
 }

@@ -55,7 +55,7 @@ impl Workers {
         self.balancer.settings().policy.unwrap_or(by_itself)
     }
 
-    fn predicts(&self) -> bool {
+    pub(super) fn predicts(&self) -> bool {
         self.balancer.settings().on && self.policy() == Policy::Predictive
     }
 
@@ -192,6 +192,7 @@ impl Workers {
                 owner: f.owner.map_or(CoreId::UNPINNED, core),
                 pinned: f.pinned,
                 load: f.forecast.next(),
+                doubt: f.forecast.doubt(),
             })
             .collect()
     }
