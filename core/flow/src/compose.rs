@@ -46,6 +46,8 @@ fn compose_parts(flow: &Flow, payload: &[u8], fill: usize) -> Vec<u8> {
         ethertype::IPV6 => ipv6(flow, l4(flow, payload, fill), &mut out),
         t if ethertype::is_arp(t) => arp(flow, &mut out),
         t if ethertype::is_mpls(t) => mpls(flow, &mut out),
+        // Without context headers of variable length every header fits.
+        ethertype::NSH => out.extend(flow.nsh.header(&[]).unwrap_or_default()),
         _ => {}
     }
     out

@@ -4,6 +4,7 @@
 //! the fields that were not reached stay zero. Never fails. Sources: the RFCs that `packet` names.
 
 use crate::flow::{Flow, MPLS_MAX, Mac, VLAN_CFI, VLANS_MAX, Vlan, frag};
+use crate::nsh::Nsh;
 use packet::ether::{LlcSnap, MplsEntry, TypeField, VlanTag, ethertype};
 use packet::ip::{self, Fragment, ipproto};
 use packet::{Arp, Ethernet, Icmp, Icmpv6, Igmp, Ipv4, Ipv6, Sctp, Tcp, Udp, nd};
@@ -45,6 +46,10 @@ pub fn extract(data: &[u8], vlan_limit: usize, flow: &mut Flow) -> Layers {
         ethertype::IPV6 => ipv6(rest, flow),
         t if ethertype::is_arp(t) => {
             arp(rest, flow);
+            None
+        }
+        ethertype::NSH => {
+            flow.nsh = Nsh::parse(rest).unwrap_or_default();
             None
         }
         _ => None,
@@ -259,6 +264,14 @@ mod tests {
     }
 
     #[test]
+    fn a_service_header_ends_the_extraction() {
+        let f = frame("894f 0fc6 01 01 123456ff 00000001 00000002 00000003 00000004 4500");
+        assert_eq!((f.nsh.ttl, f.nsh.md_type, f.nsh.np, f.nsh.spi(), f.nsh.si()), (63, 1, 1, 0x12_3456, 255));
+        assert_eq!((f.nsh.context, f.nw_proto), ([1, 2, 3, 4], 0));
+        assert_eq!(frame("894f 0fc6 01 01 123456ff 00000001").nsh, Nsh::default());
+    }
+
+    #[test]
     fn only_the_first_labels_are_kept() {
         let f = frame("8847 00001040 00002040 00003040 00004140 4500");
         assert_eq!(f.mpls_lse, [0x1040, 0x2040, 0x3040]);
@@ -268,7 +281,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(data: Vec<u8>, limit in 0..4usize, dl_type in prop::sample::select(
-            vec![0x0800u16, 0x0806, 0x86dd, 0x8100, 0x8847, 0x10])) {
+            vec![0x0800u16, 0x0806, 0x86dd, 0x8100, 0x8847, 0x894f, 0x10])) {
             let mut data = data;
             if data.len() > 13 {
                 data[12..14].copy_from_slice(&dl_type.to_be_bytes());

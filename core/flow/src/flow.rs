@@ -7,6 +7,7 @@
 //! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. may be trusted only under the
 //! prerequisites of their field (see `field`).
 
+use crate::nsh::Nsh;
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -209,6 +210,8 @@ pub struct Flow {
     pub ct_ipv6_dst: [u8; 16],
     /// Neighbour discovery target.
     pub nd_target: [u8; 16],
+    /// Network service header.
+    pub nsh: Nsh,
     /// Fragment bits, see [`frag`].
     pub nw_frag: u8,
     /// IP TOS: DSCP and ECN.

@@ -6,10 +6,12 @@ pub mod field;
 pub mod flow;
 pub mod matching;
 mod normalize;
+pub mod nsh;
 mod packed;
 pub mod text;
 
 pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};
 pub use matching::{Match, MiniMatch};
+pub use nsh::Nsh;
 pub use packed::PackedFlow;

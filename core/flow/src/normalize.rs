@@ -16,6 +16,7 @@ struct May {
     tha: bool,
     nd_target: bool,
     mpls: bool,
+    nsh: bool,
 }
 
 impl May {
@@ -41,6 +42,7 @@ impl May {
             }
             0x0806 | 0x8035 => May { nw_addr: true, nw_proto: true, sha: true, tha: true, ..may },
             0x8847 | 0x8848 => May { mpls: true, ..may },
+            0x894f => May { nsh: true, ..may },
             _ => may,
         }
     }
@@ -75,6 +77,9 @@ impl May {
         }
         if !self.mpls {
             m.mpls_lse = Default::default();
+        }
+        if !self.nsh {
+            m.nsh = Default::default();
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod hex;
 pub mod ip;
 pub mod l4;
 pub mod nd;
+pub mod nsh;
 pub mod offload;
 pub mod queue;
 pub mod segment;

@@ -5,13 +5,16 @@
 
 use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask};
 use cpu::Line;
-use flow::{Flow, Mac, Tunnel, Vlan};
+use flow::{Flow, Mac, Nsh, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// First word of the tunnel in an [`Ext`].
 const TUNNEL_AT: usize = 20;
 const TUNNEL_WORDS: usize = size_of::<Tunnel>() / 8;
-const _: () = assert!(TUNNEL_AT + TUNNEL_WORDS <= EXT_WORDS);
+/// First word of the network service header in an [`Ext`].
+const NSH_AT: usize = TUNNEL_AT + TUNNEL_WORDS;
+const NSH_WORDS: usize = size_of::<Nsh>() / 8;
+const _: () = assert!(NSH_AT + NSH_WORDS <= EXT_WORDS);
 
 fn pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
@@ -63,6 +66,7 @@ pub fn ext_of(f: &Flow) -> Ext {
     e[16..18].copy_from_slice(&halves(&f.ct_ipv6_src));
     e[18..20].copy_from_slice(&halves(&f.ct_ipv6_dst));
     e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_mut_bytes().copy_from_slice(f.tunnel.as_bytes());
+    e[NSH_AT..NSH_AT + NSH_WORDS].as_mut_bytes().copy_from_slice(f.nsh.as_bytes());
     e
 }
 
@@ -98,6 +102,7 @@ pub fn flow_of(line: &Line, e: &Ext) -> Flow {
     f.ct_label = [e[14], e[15]];
     (f.ct_ipv6_src, f.ct_ipv6_dst) = (whole(e[16], e[17]), whole(e[18], e[19]));
     f.tunnel = Tunnel::read_from_bytes(e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_bytes()).unwrap_or_default();
+    f.nsh = Nsh::read_from_bytes(e[NSH_AT..NSH_AT + NSH_WORDS].as_bytes()).unwrap_or_default();
     f
 }
 

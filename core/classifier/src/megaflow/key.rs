@@ -20,7 +20,8 @@ use cpu::Line;
 /// Words of an [`Ext`].
 pub const EXT_WORDS: usize = 32;
 
-/// What does not fit the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, connection tuple and label.
+/// What does not fit the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, NSH, connection tuple and
+/// label.
 pub type Ext = [u64; EXT_WORDS];
 
 /// How deep a packet was, or must be, parsed. Each depth fills its fields and those of the depths before.

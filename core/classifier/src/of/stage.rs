@@ -37,7 +37,7 @@ const L3: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
     ipv6_src: [u8; 16], ipv6_dst: [u8; 16], ct_ipv6_src: [u8; 16], ct_ipv6_dst: [u8; 16],
     ipv6_label: u32, nw_frag: u8, nw_tos: u8, nw_ttl: u8, nw_proto: u8);
 const L4: Bytes = fields!([0; FLOW_WORDS * 8], 0xff;
-    nd_target: [u8; 16], arp_sha: flow::Mac, arp_tha: flow::Mac, tcp_flags: u16, igmp_group_ip4: u32,
+    nsh: flow::Nsh, nd_target: [u8; 16], arp_sha: flow::Mac, arp_tha: flow::Mac, tcp_flags: u16, igmp_group_ip4: u32,
     tp_src: u16, tp_dst: u16, ct_tp_src: u16, ct_tp_dst: u16);
 
 /// Everything that is in no later stage, so that a field added to `Flow` is at worst examined too early.

@@ -53,6 +53,7 @@ pub enum Prereq {
     Nd,
     NdSolicit,
     NdAdvert,
+    Nsh,
 }
 
 /// The protocols that can express something.

@@ -6,6 +6,7 @@ use crate::matching::Match;
 
 const ARP: [u16; 2] = [0x0806, 0x8035];
 const MPLS: [u16; 2] = [0x8847, 0x8848];
+const NSH: u16 = 0x894f;
 
 fn is_l4(flow: &Flow, proto: u8) -> bool {
     matches!(flow.network_type(), 0x0800 | 0x86dd) && flow.nw_proto == proto
@@ -51,6 +52,7 @@ impl FieldId {
             Prereq::Nd => is_nd(f, &[135, 136]),
             Prereq::NdSolicit => is_nd(f, &[135]),
             Prereq::NdAdvert => is_nd(f, &[136]),
+            Prereq::Nsh => dl_type == NSH,
         }
     }
 
@@ -62,7 +64,7 @@ impl FieldId {
             Prereq::Ethernet => &[FieldId::PacketType],
             Prereq::VlanVid => &[FieldId::PacketType, FieldId::VlanTci],
             Prereq::CtValid => &[FieldId::CtState],
-            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::IpAny => &[FieldId::EthType],
+            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::Nsh | Prereq::IpAny => &[FieldId::EthType],
             Prereq::Tcp | Prereq::Udp | Prereq::Sctp => {
                 &[FieldId::EthType, FieldId::IpProto, FieldId::IpFrag]
             }

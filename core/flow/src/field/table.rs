@@ -18,6 +18,7 @@ const ERIC: Class = (0, 0x1000);
 const OXM: Class = (0, 0x8000);
 const PKT: Class = (0, 0x8001);
 const NXOXM_ET: Class = (0x0000_2320, 0xffff);
+const NXOXM_NSH: Class = (0x005a_d650, 0xffff);
 const ONFOXM_ET: Class = (0x4f4e_4600, 0xffff);
 
 /// Protocols for an exact, a CIDR and any other mask.
@@ -348,4 +349,24 @@ fields! {
         at(offset_of!(Flow, igmp_group_ip4), 4, 1, 0xffff_ffff, 0), [(ERIC, 1, 0, "ERICOXM_OF_ICMPV6_ND_RESERVED")];
     NdOptionsType: "nd_options_type" "", 1 8 Whole Decimal Nd Rw OXM_EXACT,
         at(offset_of!(Flow, tcp_flags), 2, 1, 0xffff, 0), [(ERIC, 2, 0, "ERICOXM_OF_ICMPV6_ND_OPTIONS_TYPE")];
+    NshFlags: "nsh_flags" "", 1 8 Bitwise Decimal Nsh Rw OXM_ANY,
+        at(offset_of!(Flow, nsh.flags), 1, 1, 0xff, 0), [(NXOXM_NSH, 1, 0, "NXOXM_NSH_FLAGS")];
+    NshMdtype: "nsh_mdtype" "", 1 8 Whole Decimal Nsh Ro OXM_EXACT,
+        at(offset_of!(Flow, nsh.md_type), 1, 1, 0xff, 0), [(NXOXM_NSH, 2, 0, "NXOXM_NSH_MDTYPE")];
+    NshNp: "nsh_np" "", 1 8 Whole Decimal Nsh Ro OXM_EXACT,
+        at(offset_of!(Flow, nsh.np), 1, 1, 0xff, 0), [(NXOXM_NSH, 3, 0, "NXOXM_NSH_NP")];
+    NshSpi: "nsh_spi" "nsp", 4 24 Whole Hex Nsh Rw OXM_EXACT,
+        at(offset_of!(Flow, nsh.path), 4, 1, 0xffff_ff00, 8), [(NXOXM_NSH, 4, 0, "NXOXM_NSH_SPI")];
+    NshSi: "nsh_si" "nsi", 1 8 Whole Decimal Nsh Rw OXM_EXACT,
+        at(offset_of!(Flow, nsh.path), 4, 1, 0xff, 0), [(NXOXM_NSH, 5, 0, "NXOXM_NSH_SI")];
+    NshC1: "nsh_c1" "nshc1", 4 32 Bitwise Hex Nsh Rw OXM_ANY,
+        at(offset_of!(Flow, nsh.context), 4, 1, 0xffff_ffff, 0), [(NXOXM_NSH, 6, 0, "NXOXM_NSH_C1")];
+    NshC2: "nsh_c2" "nshc2", 4 32 Bitwise Hex Nsh Rw OXM_ANY,
+        at(offset_of!(Flow, nsh.context) + 4, 4, 1, 0xffff_ffff, 0), [(NXOXM_NSH, 7, 0, "NXOXM_NSH_C2")];
+    NshC3: "nsh_c3" "nshc3", 4 32 Bitwise Hex Nsh Rw OXM_ANY,
+        at(offset_of!(Flow, nsh.context) + 8, 4, 1, 0xffff_ffff, 0), [(NXOXM_NSH, 8, 0, "NXOXM_NSH_C3")];
+    NshC4: "nsh_c4" "nshc4", 4 32 Bitwise Hex Nsh Rw OXM_ANY,
+        at(offset_of!(Flow, nsh.context) + 12, 4, 1, 0xffff_ffff, 0), [(NXOXM_NSH, 9, 0, "NXOXM_NSH_C4")];
+    NshTtl: "nsh_ttl" "", 1 8 Whole Decimal Nsh Rw OXM_EXACT,
+        at(offset_of!(Flow, nsh.ttl), 1, 1, 0xff, 0), [(NXOXM_NSH, 10, 0, "NXOXM_NSH_TTL")];
 }

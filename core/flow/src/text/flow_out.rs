@@ -43,6 +43,8 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
+        // Then come the fields of a network header, which are zero.
+        0x894f => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }
     l4(flow, &mut mask);

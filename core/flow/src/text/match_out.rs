@@ -61,6 +61,23 @@ impl Writer<'_> {
         }
     }
 
+    fn dec8(&mut self, name: &str, value: u8, mask: u8) {
+        match mask {
+            0 => {}
+            u8::MAX => self.put(name, value),
+            m => self.put(name, format_args!("{value:#04x}/{m:#04x}")),
+        }
+    }
+
+    /// Hexadecimal, zero too with its `0x`.
+    fn hex32(&mut self, name: &str, value: u32, mask: u32) {
+        match mask {
+            0 => {}
+            u32::MAX => self.put(name, format_args!("{value:#x}")),
+            m => self.put(name, format_args!("{value:#x}/{m:#x}")),
+        }
+    }
+
     fn dec32(&mut self, name: &str, value: u32, mask: u32) {
         match mask {
             0 => {}
@@ -260,6 +277,8 @@ impl Writer<'_> {
                 u32::MAX => self.put("ipv6_label", format_args!("{:#07x}", f.ipv6_label)),
                 mask => self.put("ipv6_label", format_args!("{:#07x}/{mask:#07x}", f.ipv6_label)),
             }
+        } else if dl_type == 0x894f {
+            self.nsh();
         } else {
             let (src, dst) = if is_arp(dl_type) { ("arp_spa", "arp_tpa") } else { ("nw_src", "nw_dst") };
             self.ipv4(src, f.nw_src, m.nw_src);
@@ -280,6 +299,22 @@ impl Writer<'_> {
         }
         if m.nw_ttl != 0 {
             self.put("nw_ttl", f.nw_ttl);
+        }
+    }
+
+    fn nsh(&mut self) {
+        let (f, m) = (&self.f.nsh, &self.m.nsh);
+        self.dec8("nsh_flags", f.flags, m.flags);
+        self.dec8("nsh_ttl", f.ttl, m.ttl);
+        self.dec8("nsh_mdtype", f.md_type, m.md_type);
+        self.dec8("nsh_np", f.np, m.np);
+        let spi_mask = if m.spi() == low_bits(24) as u32 { u32::MAX } else { m.spi() };
+        self.hex32("nsh_spi", f.spi(), spi_mask);
+        self.dec8("nsh_si", f.si(), m.si());
+        if m.md_type == u8::MAX && f.md_type == packet::nsh::MD_TYPE_1 {
+            for (i, (&value, &mask)) in f.context.iter().zip(&m.context).enumerate() {
+                self.hex32(&format!("nsh_c{}", i + 1), value, mask);
+            }
         }
     }
 

@@ -49,6 +49,11 @@ fn matches_are_written_in_their_order() {
         ("ct_label=0x1/0x1", "ct_label=0x1/0x1"),
         ("dl_type=0x1234", "dl_type=0x1234"),
         ("packet_type=(1,0x800)", "packet_type=(1,0x800)"),
+        (
+            "dl_type=0x894f,nsh_c1=1/1,nsh_mdtype=1,nsi=255,nsp=0,nsh_flags=2/2",
+            "dl_type=0x894f,nsh_flags=0x02/0x02,nsh_mdtype=1,nsh_spi=0x0,nsh_si=255,nsh_c1=0x1/0x1",
+        ),
+        ("packet_type=(1,0x894f),nsh_ttl=5,nsh_c1=7", "packet_type=(1,0x894f),nsh_ttl=5"),
     ] {
         assert_eq!(again(given), written, "{given}");
     }

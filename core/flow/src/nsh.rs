@@ -1,0 +1,115 @@
+//! The network service header (RFC 8300) as fields of a flow, and from them the bytes of a header.
+
+use packet::nsh::{LEN_MAX, MD_TYPE_1, MD1_LEN};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Fields of a network service header.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Nsh {
+    /// The O bit and the unassigned one after it.
+    pub flags: u8,
+    /// How many more hops.
+    pub ttl: u8,
+    /// The form of the context headers.
+    pub md_type: u8,
+    /// What the header carries: one of `packet::nsh::next`.
+    pub np: u8,
+    /// Service path (24 bits) and index (8 bits).
+    pub path: u32,
+    /// The context header of type 1; zero with other types, whose context headers are not looked at.
+    pub context: [u32; 4],
+}
+
+/// The context headers of type 2 do not fit, or are no whole number of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+impl Nsh {
+    /// As RFC 8300 §2.2 wants a new header: TTL 63, index 255.
+    pub const NEW: Nsh = Nsh { flags: 0, ttl: 63, md_type: MD_TYPE_1, np: 0, path: 255, context: [0; 4] };
+
+    /// The fields of a header at the front of the data; `None` if there is none that says the truth.
+    pub fn parse(data: &[u8]) -> Option<Nsh> {
+        let (nsh, context, _) = packet::nsh::Nsh::parse_checked(data)?;
+        let mut out = Nsh {
+            flags: nsh.flags(),
+            ttl: nsh.ttl(),
+            md_type: nsh.md_type(),
+            np: nsh.next_protocol(),
+            path: nsh.path(),
+            context: [0; 4],
+        };
+        if out.md_type == MD_TYPE_1 {
+            for (word, bytes) in out.context.iter_mut().zip(context.as_chunks().0) {
+                *word = u32::from_be_bytes(*bytes);
+            }
+        }
+        Some(out)
+    }
+
+    /// Service path.
+    pub fn spi(&self) -> u32 {
+        self.path >> 8
+    }
+
+    /// Service index.
+    pub fn si(&self) -> u8 {
+        self.path as u8
+    }
+
+    /// The header. `md2` are the context headers of a type other than 1.
+    pub fn header(&self, md2: &[u8]) -> Result<Vec<u8>, TooLong> {
+        let len = if self.md_type == MD_TYPE_1 { MD1_LEN } else { 8 + md2.len() };
+        if len > LEN_MAX || !len.is_multiple_of(4) {
+            return Err(TooLong);
+        }
+        let mut out = Vec::with_capacity(len);
+        out.extend_from_slice(&self.first_word(len).to_be_bytes());
+        out.extend_from_slice(&[self.md_type, self.np]);
+        out.extend_from_slice(&self.path.to_be_bytes());
+        if self.md_type == MD_TYPE_1 {
+            self.context.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        } else {
+            out.extend_from_slice(md2);
+        }
+        Ok(out)
+    }
+
+    /// Version, flags, TTL, length.
+    fn first_word(&self, len: usize) -> u16 {
+        u16::from(self.flags & 3) << 12 | u16::from(self.ttl & 0x3f) << 6 | (len / 4) as u16
+    }
+
+    /// The bits of the first four words that these fields have in a header: of flags and TTL, not of the length.
+    pub fn bits(&self) -> [u32; 2] {
+        let first = u32::from(self.first_word(0)) << 16;
+        [first | u32::from(self.md_type) << 8 | u32::from(self.np), self.path]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_header_has_the_fields_it_was_made_of(flags in 0..4u8, ttl in 0..64u8, np: u8, path: u32,
+                                                  context: [u32; 4], tlvs in 0..61usize, type_1: bool) {
+            let md_type = if type_1 { 1 } else { 2 };
+            let context = if type_1 { context } else { [0; 4] };
+            let nsh = Nsh { flags, ttl, md_type, np, path, context };
+            let bytes = nsh.header(&vec![7; tlvs * 4]).unwrap();
+            prop_assert_eq!(Nsh::parse(&bytes), Some(nsh));
+            prop_assert_eq!(bytes.len(), if type_1 { 24 } else { 8 + tlvs * 4 });
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_header() {
+        let nsh = Nsh { md_type: 2, ..Nsh::NEW };
+        assert_eq!(nsh.header(&[0; 248]), Err(TooLong));
+        assert_eq!(nsh.header(&[0; 3]), Err(TooLong));
+    }
+}
