@@ -62,11 +62,19 @@ pub enum Op {
     PopMpls {
         ethertype: u16,
     },
+    AddMpls {
+        ethertype: u16,
+        lse: u32,
+    },
     PushEth {
         dst: Mac,
         src: Mac,
     },
     PopEth,
+    /// The header's bytes.
+    PushNsh(Box<[u8]>),
+    /// Packets whose header cannot be removed end here.
+    PopNsh,
     Hash {
         symmetric: bool,
         basis: u32,
@@ -78,6 +86,11 @@ pub enum Op {
 }
 
 impl Op {
+    /// It puts the transport header where nobody finds it who would finish a checksum or cut a packet later.
+    pub(crate) fn hides_transport(&self) -> bool {
+        matches!(self, Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopEth | Op::PushNsh(_))
+    }
+
     /// The packet (or a copy of it) ends here.
     fn consumes(&self) -> bool {
         matches!(
@@ -151,6 +164,12 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         &DpAction::PopMpls { ethertype } => Op::PopMpls { ethertype },
         &DpAction::PushEth { dst, src } => Op::PushEth { dst, src },
         DpAction::PopEth => Op::PopEth,
+        &DpAction::AddMpls { ethertype, lse } => Op::AddMpls { ethertype, lse },
+        DpAction::PushNsh(push) => match push.nsh.header(&push.md2) {
+            Ok(header) => Op::PushNsh(header.into()),
+            Err(flow::nsh::TooLong) => Op::Drop(DropReason::MalformedForAction),
+        },
+        DpAction::PopNsh => Op::PopNsh,
         &DpAction::Recirc(id) => Op::Recirc(id),
         &DpAction::Hash { alg, basis } => Op::Hash { symmetric: alg == HashAlg::SymL4, basis },
         DpAction::CtClear => Op::CtClear,

@@ -6,7 +6,7 @@
 use crate::DropReason;
 use crate::set_field::SetField;
 use crate::userspace::Userspace;
-use flow::Mac;
+use flow::{Mac, Nsh};
 use units::PortNo;
 
 /// One datapath action.
@@ -39,6 +39,13 @@ pub enum DpAction {
         /// Ethertype of what comes out.
         ethertype: u16,
     },
+    /// Push an outermost MPLS label stack entry in front of everything, an Ethernet header too.
+    AddMpls {
+        /// 0x8847 or 0x8848.
+        ethertype: u16,
+        /// Label, TC, S, TTL.
+        lse: u32,
+    },
     /// Push an Ethernet header on a layer 3 packet.
     PushEth {
         /// Destination.
@@ -48,6 +55,10 @@ pub enum DpAction {
     },
     /// Remove the Ethernet header.
     PopEth,
+    /// Push a network service header in front of everything.
+    PushNsh(Box<PushNsh>),
+    /// Remove the network service header.
+    PopNsh,
     /// Look the packet up again with this recirculation id.
     Recirc(u32),
     /// Compute `dp_hash`.
@@ -88,6 +99,15 @@ pub enum HashAlg {
     L4,
     /// `sym_l4`: the same for both directions.
     SymL4,
+}
+
+/// Arguments of `push_nsh`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushNsh {
+    /// The fields. What the header carries is filled in for each packet.
+    pub nsh: Nsh,
+    /// Context headers of metadata type 2, whole words.
+    pub md2: Vec<u8>,
 }
 
 /// Arguments of `sample`.

@@ -3,7 +3,7 @@
 //! Text prints `set(x(..))` when the mask is all ones and `set(x(field=value/mask))` otherwise; both are the same
 //! action here.
 
-use flow::{Mac, Tunnel};
+use flow::{Mac, Nsh, Tunnel};
 
 /// A value and which of its bits count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub enum SetField {
     NdExt(Masked<NdExtKey>),
     /// The outermost MPLS label stack entry.
     Mpls(Masked<u32>),
+    /// Network service header; the metadata type and what it carries are matched and printed, never written.
+    Nsh(Box<Masked<Nsh>>),
     /// Metadata of the tunnel that the next output goes through.
     Tunnel(Box<TunnelSet>),
 }

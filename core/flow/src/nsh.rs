@@ -81,10 +81,19 @@ impl Nsh {
         u16::from(self.flags & 3) << 12 | u16::from(self.ttl & 0x3f) << 6 | (len / 4) as u16
     }
 
-    /// The bits of the first four words that these fields have in a header: of flags and TTL, not of the length.
-    pub fn bits(&self) -> [u32; 2] {
-        let first = u32::from(self.first_word(0)) << 16;
-        [first | u32::from(self.md_type) << 8 | u32::from(self.np), self.path]
+    /// Writes the fields into a header that is there; its length, and context headers of other types, stay.
+    pub fn write(&self, header: &mut [u8]) {
+        let Some((base, rest)) = header.split_first_chunk_mut::<8>() else { return };
+        // Flags and TTL; version and length stay.
+        let first = self.first_word(0) & 0x3fc0 | u16::from_be_bytes([base[0], base[1]]) & !0x3fc0;
+        base[..2].copy_from_slice(&first.to_be_bytes());
+        base[2..4].copy_from_slice(&[self.md_type, self.np]);
+        base[4..].copy_from_slice(&self.path.to_be_bytes());
+        if self.md_type == MD_TYPE_1 {
+            for (bytes, word) in rest.as_chunks_mut::<4>().0.iter_mut().zip(&self.context) {
+                *bytes = word.to_be_bytes();
+            }
+        }
     }
 }
 
@@ -103,6 +112,9 @@ mod tests {
             let bytes = nsh.header(&vec![7; tlvs * 4]).unwrap();
             prop_assert_eq!(Nsh::parse(&bytes), Some(nsh));
             prop_assert_eq!(bytes.len(), if type_1 { 24 } else { 8 + tlvs * 4 });
+            let mut other = Nsh { md_type, ..Nsh::NEW }.header(&vec![7; tlvs * 4]).unwrap();
+            nsh.write(&mut other);
+            prop_assert_eq!(other, bytes);
         }
     }
 

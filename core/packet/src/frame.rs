@@ -122,12 +122,28 @@ impl Frame {
         self.buffer.size() - (self.start + self.len) as usize
     }
 
-    /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared.
+    /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared. A packet
+    /// with too little room in front and enough behind is moved.
     pub fn push_front(&mut self, n: usize) -> Option<&mut [u8]> {
+        if n > self.start as usize {
+            self.move_back(n)?;
+        }
         let start = (self.start as usize).checked_sub(n)?;
         self.start = start as u32;
         self.len += n as u32;
         Some(&mut self.bytes_mut()[..n])
+    }
+
+    /// Moves the packet so that there are `n` bytes in front at least, and more where there is room for more.
+    #[cold]
+    fn move_back(&mut self, n: usize) -> Option<()> {
+        let (start, room) = (self.start as usize, self.tailroom());
+        let least = n.checked_sub(start).filter(|least| *least <= room)?;
+        let by = least.max(room / 2);
+        let len = self.len();
+        self.buffer.bytes_mut().copy_within(start..start + len, start + by);
+        self.start += by as u32;
+        Some(())
     }
 
     /// Cuts `n` bytes off the front; `None` (and nothing done) if it is shorter.
@@ -273,10 +289,22 @@ mod tests {
         f.trim(2);
         assert_eq!(f.bytes(), b"ck");
         assert!(f.pull_front(3).is_none());
-        assert!(f.push_front(1000).is_none());
+        assert!(f.push_front(BUFFER - 1).is_none());
         assert_eq!(f.len(), 2);
         f.push_back(2).unwrap().copy_from_slice(b"!!");
         assert_eq!(f.bytes(), b"ck!!");
+    }
+
+    #[test]
+    fn a_packet_moves_back_for_what_does_not_fit_in_front() {
+        let mut f = FramePool::new(4).frame_of(b"packet").unwrap();
+        f.push_front(HEADROOM + 1).unwrap().fill(7);
+        assert_eq!(&f.bytes()[HEADROOM..], b"\x07packet");
+        let (front, behind) = (f.start as usize, f.tailroom());
+        assert!(front > 0 && behind > 0);
+        f.push_front(front + behind).unwrap();
+        assert_eq!((f.start, f.tailroom(), &f.bytes()[BUFFER - 6..]), (0, 0, &b"packet"[..]));
+        assert!(f.push_front(1).is_none());
     }
 
     #[test]

@@ -17,6 +17,14 @@ pub fn format(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).collect()
 }
 
+/// Some bytes as one number, without the zeros in front of it; 0 for no bytes.
+pub fn number(bytes: &[u8]) -> String {
+    match format(bytes).trim_start_matches('0') {
+        "" => "0".to_owned(),
+        digits => format!("0x{digits}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +35,7 @@ mod tests {
         assert_eq!(parse("de ad\nBEEF"), Some(vec![0xde, 0xad, 0xbe, 0xef]));
         assert_eq!(parse("abc"), None);
         assert_eq!(parse("zz"), None);
+        assert_eq!([number(&[0, 1, 2]), number(&[0]), number(&[])], ["0x102", "0", "0"]);
     }
 
     proptest! {

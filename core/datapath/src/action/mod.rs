@@ -5,6 +5,7 @@ pub mod ether;
 pub mod hash;
 pub mod icmp;
 pub mod mpls;
+pub mod nsh;
 pub mod set_field;
 pub mod transport;
 pub mod vlan;

@@ -18,6 +18,14 @@ pub fn push(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
     Some(())
 }
 
+/// Pushes an outermost entry in front of everything: what was a frame is now the payload. `None`: no room.
+pub fn add(p: &mut Packet, ethertype: u16, lse: u32) -> Option<()> {
+    p.frame.push_front(4)?.copy_from_slice(&lse.to_be_bytes());
+    p.meta.packet_type = 1 << 16 | u32::from(ethertype);
+    p.layout = None;
+    Some(())
+}
+
 /// Removes the outermost entry, if there is one.
 pub fn pop(p: &mut Packet, ethertype: u16) {
     let layout = p.layout();
@@ -35,6 +43,8 @@ pub fn pop(p: &mut Packet, ethertype: u16) {
 fn set_type(p: &mut Packet, l3: usize, ethertype: u16) {
     match p.meta.packet_type {
         0 => p.frame.bytes_mut()[l3 - 2..l3].copy_from_slice(&ethertype.to_be_bytes()),
+        // Below the last entry is a frame.
+        _ if ethertype == ethertype::TEB => p.meta.packet_type = 0,
         _ => p.meta.packet_type = 1 << 16 | u32::from(ethertype),
     }
     p.layout = None;

@@ -1,6 +1,6 @@
 //! The `set` action.
 
-use super::{address, ether, icmp, mpls, transport};
+use super::{address, ether, icmp, mpls, nsh, transport};
 use crate::packet::{Packet, Rare};
 use dpif::{Masked, SetField};
 use packet::ipproto;
@@ -22,6 +22,7 @@ pub fn set(p: &mut Packet, field: &SetField) {
         SetField::Nd(m) => icmp::set_nd(p, m),
         SetField::NdExt(m) => icmp::set_nd_ext(p, m),
         SetField::Mpls(m) => mpls::set(p, m.value, m.mask),
+        SetField::Nsh(m) => nsh::set(p, m),
         SetField::Tunnel(t) => p.meta.rare.get_or_insert_with(|| Box::new(Rare::default())).tunnel = t.key,
     }
 }

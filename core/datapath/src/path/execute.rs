@@ -4,7 +4,7 @@
 //! it is the last of the program, and a copy otherwise.
 
 use super::meter;
-use crate::action::{ether, hash, mpls, set_field, vlan};
+use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::{Op, Program};
@@ -18,6 +18,9 @@ pub const MAX_PASSES: u8 = 8;
 pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet>) {
     for (i, op) in program.ops.iter().enumerate() {
         let last = i + 1 == program.ops.len();
+        if op.hides_transport() {
+            finish_undone(engine, group);
+        }
         match op {
             &Op::Output(port) if last => {
                 group.iter_mut().for_each(truncate);
@@ -39,6 +42,9 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
             &Op::PopMpls { ethertype } => group.iter_mut().for_each(|p| mpls::pop(p, ethertype)),
             &Op::PushEth { dst, src } => push(engine, group, |p| ether::push(p, dst, src)),
             Op::PopEth => group.iter_mut().for_each(ether::pop),
+            &Op::AddMpls { ethertype, lse } => push(engine, group, |p| mpls::add(p, ethertype, lse)),
+            Op::PushNsh(header) => push(engine, group, |p| nsh::push(p, header)),
+            Op::PopNsh => or_drop(engine, group, DropReason::NshDecapError, nsh::pop),
             &Op::Hash { symmetric, basis } => group.iter_mut().for_each(|p| hash::hash(p, symmetric, basis)),
             Op::CtClear => group.iter_mut().for_each(|p| {
                 (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (0, 0, 0);
@@ -192,14 +198,64 @@ fn longest(p: &Packet) -> usize {
 }
 
 /// An operation that may lack room in front of a packet, which is then dropped.
-fn push(engine: &mut Engine, group: &mut Vec<Packet>, mut op: impl FnMut(&mut Packet) -> Option<()>) {
+fn push(engine: &mut Engine, group: &mut Vec<Packet>, op: impl FnMut(&mut Packet) -> Option<()>) {
+    or_drop(engine, group, DropReason::NoHeadroom, op);
+}
+
+/// An operation that cannot be done to some packets, which are then dropped.
+fn or_drop(
+    engine: &mut Engine,
+    group: &mut Vec<Packet>,
+    reason: DropReason,
+    mut op: impl FnMut(&mut Packet) -> Option<()>,
+) {
     let mut i = 0;
     while i < group.len() {
         if op(&mut group[i]).is_some() {
             i += 1;
         } else {
             let p = group.remove(i);
-            engine.drop_packet(p, DropReason::NoHeadroom);
+            engine.drop_packet(p, reason);
         }
     }
+}
+
+/// Does now what the senders of packets left undone; a packet that is to be cut becomes several.
+fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
+    if !group.iter().any(|p| p.frame.is_undone()) {
+        return;
+    }
+    let mut finished = engine.list();
+    for p in group.drain(..) {
+        match p.frame.is_undone() {
+            true => finish_one(engine, p, &mut finished),
+            false => finished.push(p),
+        }
+    }
+    std::mem::swap(group, &mut finished);
+    engine.give_back(finished);
+}
+
+fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
+    let note = p.frame.offload();
+    if note.gso.is_none() && note.finish(p.frame.bytes_mut(), |_| ()).is_some() {
+        p.frame.set_offload(Default::default());
+        return finished.push(p);
+    }
+    let (pool, meta) = (&mut engine.pool, &p.meta);
+    let (mut pieces, mut lost) = (0, 0);
+    let cut = note.finish(p.frame.bytes_mut(), |bytes| {
+        pieces += 1;
+        match pool.frame_of(bytes) {
+            Some(frame) => finished.push(Packet::new(frame, meta.clone())),
+            None => lost += 1,
+        }
+    });
+    if cut.is_none() || pieces == 0 {
+        return engine.drop_packet(p, DropReason::MalformedForAction);
+    }
+    // The packet is the first of its pieces.
+    engine.tally.add(Event::Created, pieces - 1);
+    engine.tally.drop(DropReason::NoBuffer, lost);
+    engine.pool.free(p.frame);
 }

@@ -3,7 +3,7 @@
 use super::key_in::{KeyReader, exact_mac, geneve_options, tunnel};
 use super::scan::{DEPTH_MAX, Item, items, masked, number};
 use super::set::from_flows;
-use super::{DpPortNames, NoNames, TextError};
+use super::{DpPortNames, NoNames, TextError, nsh};
 use crate::DropReason;
 use crate::action::{CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, Sample};
 use crate::set_field::{SetField, TunnelSet};
@@ -39,10 +39,19 @@ impl Reader<'_> {
             "set" => DpAction::Set(set(item)?),
             "push_vlan" => some(push_vlan(item.list()?))?,
             "pop_vlan" => DpAction::PopVlan,
-            "push_mpls" => some(push_mpls(item.list()?))?,
+            "push_mpls" => {
+                let (ethertype, lse) = pushed_mpls(item)?;
+                DpAction::PushMpls { ethertype, lse }
+            }
+            "add_mpls" => {
+                let (ethertype, lse) = pushed_mpls(item)?;
+                DpAction::AddMpls { ethertype, lse }
+            }
             "pop_mpls" => some(pop_mpls(item.list()?))?,
             "push_eth" => some(push_eth(item.list()?))?,
             "pop_eth" => DpAction::PopEth,
+            "push_nsh" => some(nsh::parse_push(item.list()?).map(|push| DpAction::PushNsh(Box::new(push))))?,
+            "pop_nsh" => DpAction::PopNsh,
             "recirc" => DpAction::Recirc(item.argument()?),
             "hash" => some(hash(item.list()?))?,
             "ct" => DpAction::Ct(Box::new(ct(item.inside.unwrap_or("")).ok_or_else(|| item.error())?)),
@@ -194,7 +203,12 @@ fn push_vlan(inside: &str) -> Option<DpAction> {
     Some(DpAction::PushVlan { tpid, tci })
 }
 
-fn push_mpls(inside: &str) -> Option<DpAction> {
+/// The ethertype and the label stack entry of `push_mpls` and `add_mpls`.
+fn pushed_mpls(item: &Item<'_>) -> Result<(u16, u32), TextError> {
+    mpls(item.list()?).ok_or_else(|| item.error())
+}
+
+fn mpls(inside: &str) -> Option<(u16, u32)> {
     let (mut ethertype, mut lse) = (0x8847, 0u32);
     for item in items(inside).ok()? {
         let value = number::<u32>(item.value?)?;
@@ -207,7 +221,7 @@ fn push_mpls(inside: &str) -> Option<DpAction> {
             _ => return None,
         }
     }
-    Some(DpAction::PushMpls { ethertype, lse })
+    Some((ethertype, lse))
 }
 
 fn pop_mpls(inside: &str) -> Option<DpAction> {

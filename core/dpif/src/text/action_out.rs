@@ -3,7 +3,7 @@
 use super::key_out::{mpls_text, vlan_text};
 use super::set::set_text;
 use super::tunnel_header::header_text;
-use super::{DpPortNames, hex, port_text};
+use super::{DpPortNames, hex, nsh, port_text};
 use crate::action::{Ct, CtNat, DpAction, HashAlg};
 use crate::userspace::{SlowReason, Userspace, UserspaceCookie};
 use flow::text::address::ipv6_addr;
@@ -31,9 +31,14 @@ fn action_text(action: &DpAction, names: &dyn DpPortNames) -> String {
         DpAction::PushMpls { ethertype, lse } => {
             format!("push_mpls({},eth_type={ethertype:#x})", mpls_text(*lse))
         }
+        DpAction::AddMpls { ethertype, lse } => {
+            format!("add_mpls({},eth_type={ethertype:#x})", mpls_text(*lse))
+        }
         DpAction::PopMpls { ethertype } => format!("pop_mpls(eth_type={ethertype:#x})"),
         DpAction::PushEth { dst, src } => format!("push_eth(src={src},dst={dst})"),
         DpAction::PopEth => "pop_eth".to_owned(),
+        DpAction::PushNsh(push) => format!("push_nsh({})", nsh::push_fields(push)),
+        DpAction::PopNsh => "pop_nsh()".to_owned(),
         DpAction::Recirc(id) => format!("recirc({})", hex((*id).into())),
         DpAction::Hash { alg: HashAlg::L4, basis } => format!("hash(l4({basis}))"),
         DpAction::Hash { alg: HashAlg::SymL4, basis } => format!("hash(sym_l4({basis}))"),

@@ -1,7 +1,7 @@
 //! A key and its mask from text.
 
 use super::scan::{DEPTH_MAX, Item, items, masked, number};
-use super::{DpPortNames, TextError};
+use super::{DpPortNames, TextError, nsh};
 use flow::flow::{VLAN_CFI, VLANS_MAX, frag};
 use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
 use flow::text::flags;
@@ -113,6 +113,7 @@ impl<'a> KeyReader<'a> {
             "eth_type" => return self.eth_type(s),
             "vlan" => return self.vlan(s),
             "mpls" => return self.mpls(s),
+            "nsh" => return nsh::parse(s, &mut self.key.nsh, &mut self.mask.nsh),
             "ipv4" | "ipv6" => return self.each(s, Self::ip_field),
             "tcp" | "udp" | "sctp" => return self.each(s, Self::port_field),
             "tcp_flags" => {

@@ -1,9 +1,9 @@
 //! A key and its mask as text.
 
 use super::field::{Fields, Pair};
-use super::{DpPortNames, hex, port_text, tunnel_key};
+use super::{DpPortNames, hex, nsh, port_text, tunnel_key};
 use flow::text::flags;
-use flow::{Flow, VLAN_CFI};
+use flow::{Flow, Nsh, VLAN_CFI};
 use units::PortNo;
 
 /// The parts of a key, with commas between. Parts that the mask does not have are left out unless the text is verbose;
@@ -206,6 +206,7 @@ impl<'a> KeyWriter<'a> {
             0x86dd => self.ipv6(),
             0x0806 | 0x8035 => self.arp(),
             0x8847 | 0x8848 => self.mpls(),
+            0x894f => self.nsh(),
             _ => {}
         }
         if self.key.is_ip() && self.key.nw_frag & flow::flow::frag::LATER == 0 {
@@ -319,6 +320,12 @@ impl<'a> KeyWriter<'a> {
             })
             .collect();
         self.part("mpls", pairs.iter().all(|p| p.1 == 0), text.join(","));
+    }
+
+    fn nsh(&mut self) {
+        let mask = self.mask.map(|m| &m.nsh);
+        let wild = mask.is_some_and(|m| *m == Nsh::default());
+        self.part("nsh", wild, nsh::fields(&self.key.nsh, mask));
     }
 
     pub(super) fn ports(&mut self, name: &str) {

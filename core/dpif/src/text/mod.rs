@@ -9,6 +9,7 @@ mod action_out;
 mod field;
 mod key_in;
 mod key_out;
+mod nsh;
 mod scan;
 mod set;
 mod tunnel_header;

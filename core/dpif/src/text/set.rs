@@ -1,7 +1,7 @@
 //! A `set` action as the part of a key that it changes, and back.
 
 use super::key_out::KeyWriter;
-use super::{NoNames, tunnel_key};
+use super::{NoNames, nsh, tunnel_key};
 use crate::set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField,
 };
@@ -30,6 +30,8 @@ pub(super) fn set_text(set: &SetField) -> String {
         SetField::Nd(_) => w.nd(),
         SetField::NdExt(_) => w.nd_ext(),
         SetField::Mpls(_) => w.mpls_entries(1),
+        SetField::Nsh(m) if m.mask == Flow::ONES.nsh => return format!("nsh({})", nsh::fields(&m.value, None)),
+        SetField::Nsh(m) => return format!("nsh({})", nsh::fields(&m.value, Some(&m.mask))),
         SetField::Tunnel(_) => {}
     }
     w.parts.join(",")
@@ -65,7 +67,7 @@ fn to_flows(set: &SetField, key: &mut Flow, mask: &mut Flow) {
             (f.igmp_group_ip4, f.tcp_flags) = (k.reserved, k.options_type.into());
         }),
         SetField::Mpls(m) => (key.mpls_lse[0], mask.mpls_lse[0]) = (m.value, m.mask),
-        SetField::Tunnel(_) => {}
+        SetField::Nsh(_) | SetField::Tunnel(_) => {}
     }
 }
 
@@ -122,6 +124,7 @@ pub(super) fn from_flows(part: &str, key: &Flow, mask: &Flow) -> Option<SetField
             reserved: f.igmp_group_ip4,
             options_type: f.tcp_flags as u8,
         })),
+        "nsh" => SetField::Nsh(Box::new(masked(key, mask, |f| f.nsh))),
         "mpls" => SetField::Mpls(masked(key, mask, |f| f.mpls_lse[0])),
         _ => return None,
     })

@@ -34,6 +34,13 @@ fn actions_are_written_as_they_were_read() {
         "pop_vlan",
         "push_mpls(label=10,tc=3,ttl=64,bos=1,eth_type=0x8847)",
         "pop_mpls(eth_type=0x800)",
+        "add_mpls(label=10,tc=3,ttl=64,bos=1,eth_type=0x8847)",
+        "push_nsh(flags=0,ttl=63,mdtype=1,np=3,spi=0x1234,si=255,c1=0x11223344,c2=0x0,c3=0x0,c4=0x0),pop_nsh()",
+        "push_nsh(flags=2,ttl=1,mdtype=2,np=1,spi=0x0,si=0,md2=0x10000a0412345678)",
+        "push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x1234,si=255,md2=0)"
+        ,"push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x0,si=255,md2=0x1000400000005)",
+        "set(nsh(flags=2,ttl=63,spi=0x123456,si=254,c1=0x44332211,c3=0x7700/0x0000ff00))",
+        "set(nsh(flags=2,ttl=63,mdtype=1,np=3,spi=0x1,si=254,c1=0x1,c2=0x2,c3=0x3,c4=0x0))",
         "push_eth(src=00:01:02:03:04:05,dst=00:01:02:03:04:06),pop_eth",
         "sample(sample=9.7%,actions(1,2,3,push_vlan(vid=1,pcp=2)))",
         "recirc(0x2710),hash(l4(0)),hash(sym_l4(5))",
@@ -57,7 +64,8 @@ fn actions_are_written_as_they_were_read() {
 
 #[test]
 fn what_is_no_action_is_an_error() {
-    for text in ["foo", "set(eth(foo=1))", "set()", "push_vlan(vid=5000)", "clone(1", "ct(zone=70000)", "1)"]
+    for text in ["foo", "set(eth(foo=1))", "set()", "push_vlan(vid=5000)", "clone(1", "ct(zone=70000)", "1)",
+        "push_nsh(mdtype=3)", "push_nsh(spi=0x1000000)", "push_nsh(mdtype=2,md2=0x12g)", "push_nsh(flags=4)"]
     {
         assert!(parse_actions(text, &NoNames).is_err(), "{text}");
     }
@@ -84,6 +92,9 @@ fn keys_are_written_as_they_were_read() {
         "recirc_id(0),tunnel(tun_id=0x1,src=1.1.1.1,dst=2.2.2.2,flags(-df-csum+key)),in_port(1),\
          packet_type(ns=0,id=0),eth_type(0x0800),ipv4(proto=6,frag=no),tcp(dst=80),tcp_flags(-fin+syn)",
         "recirc_id(0),in_port(1),packet_type(ns=0,id=0),eth_type(0x8847),mpls(label=100,tc=3,ttl=64,bos=1)",
+        "recirc_id(0x3),in_port(1),packet_type(ns=1,id=0x894f),eth_type(0x894f),\
+         nsh(mdtype=1,np=3,spi=0x1234,c1=0x11223344)",
+        "in_port(1),packet_type(ns=0,id=0),eth_type(0x894f),nsh(flags=0x02/0x02,ttl=5,si=255,c4=0x1/0x000000ff)",
         "in_port(1),packet_type(ns=0,id=0),eth(dst=01:00:00:00:00:00/01:00:00:00:00:00),eth_type(0/0xffff)",
     ] {
         assert_eq!(again(text, false), text);
@@ -158,7 +169,7 @@ proptest! {
     #[test]
     fn any_key_can_be_written(words in prop::collection::vec(any::<u64>(), flow::FLOW_WORDS),
                               masks in prop::collection::vec(any::<u64>(), flow::FLOW_WORDS), verbose: bool,
-                              dl_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806, 0x8847])) {
+                              dl_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806, 0x8847, 0x894f])) {
         let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);
         key.words_mut().copy_from_slice(&words);
         mask.words_mut().copy_from_slice(&masks);

@@ -65,11 +65,12 @@ fn slot<'a>(c: &'a mut Capabilities, name: &str) -> Slot<'a> {
         "max_hash_alg" => Slot::Number(&mut c.max_hash_alg),
         "check_pkt_len" => Slot::Flag(&mut c.check_pkt_len),
         "explicit_drop_action" => Slot::Flag(&mut c.explicit_drop),
+        "add_mpls" => Slot::Flag(&mut c.add_mpls),
         "lb_output_action" => Slot::Flag(&mut c.lb_output),
         "max_vlan_headers" => Slot::Size(&mut c.max_vlan_headers),
         "max_mpls_depth" => Slot::Size(&mut c.max_mpls_depth),
         "recirc" => Slot::Flag(&mut c.recirc),
-        "ufid" | "add_mpls" | "nd_ext" => Slot::Fixed(true),
+        "ufid" | "nd_ext" => Slot::Fixed(true),
         "psample" => Slot::Fixed(false),
         // Of connection tracking there is all or nothing.
         _ => Slot::Flag(&mut c.ct),
