@@ -55,6 +55,18 @@ pub struct Erspan {
     pub hardware: Choice<u8>,
 }
 
+/// Which packets a port takes and gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketTypes {
+    /// Ethernet frames (`legacy_l2`).
+    #[default]
+    Ethernet,
+    /// Packets without an Ethernet header, which tables see as Ethernet packets (`legacy_l3`).
+    Layer3,
+    /// All, and their packet type says which (`ptap`).
+    Aware,
+}
+
 /// The configuration of a tunnel port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelConfig {
@@ -82,6 +94,10 @@ pub struct TunnelConfig {
     pub dont_fragment: bool,
     /// VXLAN group policy.
     pub gbp: bool,
+    /// The generic protocol extension of VXLAN: something else than a frame may be inside.
+    pub gpe: bool,
+    /// What is inside.
+    pub packet_types: PacketTypes,
     /// Mark of outer packets.
     pub egress_mark: Option<u32>,
     /// ERSPAN.
@@ -207,11 +223,12 @@ impl Reader<'_> {
             }
             "seq" if is_gre(&kind) => self.config.seq = is_true,
             "df_default" => self.config.dont_fragment = value != "false",
-            "key" | "in_key" | "out_key" => {}
+            "key" | "in_key" | "out_key" | "packet_type" => {}
             "exts" if kind == "vxlan" => {
                 for ext in value.split(',') {
                     match ext {
                         "gbp" => self.config.gbp = true,
+                        "gpe" => self.config.gpe = true,
                         _ => self.complain(&format!("unknown extension '{ext}'")),
                     }
                 }
@@ -264,6 +281,30 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// After the other options, as the kind and its extensions say what there may be.
+    fn packet_type(&mut self, value: Option<&str>) -> Result<(), BadOptions> {
+        let config = &mut self.config;
+        let carries_layer_3 = config.kind == "gre" || config.gpe;
+        match value {
+            None | Some("legacy_l2") => {}
+            Some("ptap") => config.packet_types = PacketTypes::Aware,
+            Some("legacy_l3") if carries_layer_3 => config.packet_types = PacketTypes::Layer3,
+            Some("legacy_l3") => {
+                let kind = match config.kind.as_str() {
+                    "vxlan" => "VXLAN (without GPE)",
+                    kind => kind,
+                };
+                let text = format!("legacy_l3 configured on {kind} tunnel that cannot carry L3 traffic");
+                return Err(self.fatal(&text));
+            }
+            Some(other) => {
+                let text = format!("unknown packet_type '{other}'");
+                return Err(self.fatal(&text));
+            }
+        }
+        Ok(())
+    }
+
     fn check(&mut self) -> Result<(), BadOptions> {
         let kind = self.config.kind.clone();
         let (local, remote) = (self.config.local, self.config.remote);
@@ -310,6 +351,8 @@ impl TunnelConfig {
             seq: false,
             dont_fragment: true,
             gbp: false,
+            gpe: false,
+            packet_types: PacketTypes::default(),
             egress_mark: None,
             erspan: Erspan::default(),
         };
@@ -318,6 +361,7 @@ impl TunnelConfig {
             reader.one(key, value)?;
         }
         reader.check()?;
+        reader.packet_type(options.get("packet_type").map(String::as_str))?;
         Ok((reader.config, reader.complaints))
     }
 
@@ -354,6 +398,12 @@ impl TunnelConfig {
         put("dst_port", (self.dst_port != default_port(&self.kind)).then(|| self.dst_port.to_string()));
         put("csum", self.csum.filter(|on| *on || !is_gre(&self.kind)).map(|on| on.to_string()));
         put("seq", self.seq.then(|| "true".to_owned()));
+        let named = match self.packet_types {
+            PacketTypes::Ethernet => None,
+            PacketTypes::Layer3 => Some("legacy_l3"),
+            PacketTypes::Aware => Some("ptap"),
+        };
+        put("packet_type", named.map(str::to_owned));
         put("df_default", (!self.dont_fragment).then(|| "false".to_owned()));
         put("egress_pkt_mark", self.egress_mark.map(|m| m.to_string()));
         if is_erspan(&self.kind) {
@@ -373,8 +423,14 @@ impl TunnelConfig {
         self.csum.unwrap_or(!ipv4 && !is_gre(&self.kind) && !is_erspan(&self.kind))
     }
 
-    /// How well a packet with this outer header fits: the less, the better. `None`: it is another port's.
-    pub fn fits(&self, outer: &Tunnel) -> Option<u8> {
+    /// How well a packet of this type with this outer header fits: the less, the better. `None`: it is another port's.
+    pub fn fits(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {
+        let aware = match (self.packet_types, packet_type) {
+            (PacketTypes::Aware, _) => 1,
+            (PacketTypes::Ethernet, 0) => 0,
+            (PacketTypes::Layer3, kind) if kind != 0 => 0,
+            _ => return None,
+        };
         let (from, to) = (source(outer), destination(outer));
         let key = match self.in_key {
             Choice::Flow => 1,
@@ -392,7 +448,7 @@ impl TunnelConfig {
             Choice::Flow => 2,
             Choice::Fixed(_) => return None,
         };
-        Some((key * 2 + remote) * 3 + local)
+        Some(((key * 2 + remote) * 3 + local) * 2 + aware)
     }
 
     /// A port with this configuration and this one could not be told apart.
@@ -401,6 +457,7 @@ impl TunnelConfig {
         self.datapath_name() == other.datapath_name()
             && (self.remote, self.local) == (other.remote, other.local)
             && key(self.in_key) == key(other.in_key)
+            && self.packet_types == other.packet_types
     }
 }
 
@@ -464,6 +521,12 @@ mod tests {
         assert_eq!(shown("gre", &gre), "csum=true, df_default=false, key=5, remote_ip=1.1.1.1, ttl=1");
         let keys = [("remote_ip", "fc00::1"), ("in_key", "2"), ("out_key", "flow"), ("tos", "inherit")];
         assert_eq!(shown("geneve", &keys), "in_key=2, out_key=flow, remote_ip=fc00::1, tos=inherit");
+        let gpe = [("remote_ip", "1.1.1.1"), ("exts", "gpe"), ("packet_type", "legacy_l3")];
+        assert_eq!(shown("vxlan", &gpe), "packet_type=legacy_l3, remote_ip=1.1.1.1");
+        assert_eq!(
+            shown("gre", &[("remote_ip", "1.1.1.1"), ("packet_type", "legacy_l2")]),
+            "remote_ip=1.1.1.1"
+        );
         let v2 =
             [("remote_ip", "1.1.1.1"), ("erspan_ver", "2"), ("erspan_hwid", "7"), ("erspan_dir", "flow")];
         assert_eq!(shown("erspan", &v2), "erspan_dir=flow, erspan_hwid=0x7, erspan_ver=2, remote_ip=1.1.1.1");
@@ -478,6 +541,11 @@ mod tests {
         assert!(
             refused(&[("remote_ip", "1.1.1.1"), ("local_ip", "fc00::1")]).contains("same address family")
         );
+        let packet_type = |text| refused(&[("remote_ip", "1.1.1.1"), ("packet_type", text)]);
+        let no_layer_3 =
+            "p1: legacy_l3 configured on VXLAN (without GPE) tunnel that cannot carry L3 traffic";
+        assert_eq!(packet_type("legacy_l3"), no_layer_3);
+        assert_eq!(packet_type("l4"), "p1: unknown packet_type 'l4'");
         let (_, told) = parse("vxlan", &[("remote_ip", "1.1.1.1"), ("tos", "3"), ("colour", "red")]).unwrap();
         assert_eq!(told, ["p1: unknown vxlan argument 'colour'", "p1: invalid TOS 3"]);
     }
@@ -485,7 +553,7 @@ mod tests {
     #[test]
     fn the_port_that_says_most_gets_the_packet() {
         let outer = Tunnel { ip_src: 0x0101_0101, ip_dst: 0x0202_0202, tun_id: 5, ..Tunnel::default() };
-        let fit = |options: &[(&str, &str)]| parse("gre", options).unwrap().0.fits(&outer);
+        let fit = |options: &[(&str, &str)]| parse("gre", options).unwrap().0.fits(&outer, 0);
         let exact = fit(&[("remote_ip", "1.1.1.1"), ("local_ip", "2.2.2.2"), ("key", "5")]);
         let any_local = fit(&[("remote_ip", "1.1.1.1"), ("key", "5")]);
         let any_remote = fit(&[("remote_ip", "flow"), ("key", "5")]);
@@ -493,6 +561,14 @@ mod tests {
         assert!(exact < any_local && any_local < any_remote && any_remote < any_key && any_key.is_some());
         assert_eq!(fit(&[("remote_ip", "1.1.1.1")]), None);
         assert_eq!(fit(&[("remote_ip", "1.1.1.2"), ("key", "5")]), None);
+        let of_type = |text, packet_type| {
+            let options = [("remote_ip", "1.1.1.1"), ("key", "5"), ("packet_type", text)];
+            parse("gre", &options).unwrap().0.fits(&outer, packet_type)
+        };
+        assert_eq!(of_type("legacy_l2", 0), any_local);
+        assert!(of_type("legacy_l2", 0) < of_type("ptap", 0) && of_type("ptap", 0) < any_remote);
+        assert!(of_type("legacy_l3", 0x1_0800) < of_type("ptap", 0x1_0800));
+        assert_eq!((of_type("legacy_l3", 0), of_type("legacy_l2", 0x1_0800)), (None, None));
         assert_eq!(fit(&[("remote_ip", "1.1.1.1"), ("local_ip", "2.2.2.3"), ("key", "5")]), None);
     }
 }

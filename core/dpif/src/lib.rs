@@ -16,7 +16,7 @@ pub mod upcall;
 pub mod userspace;
 
 pub use action::{
-    PushNsh,     CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, Sample, TunnelHeader, TunnelPush,
+    CheckPktLen, Ct, CtNat, CtTimeout, DpAction, HashAlg, LbOutput, PushNsh, Sample, TunnelHeader, TunnelPush,
 };
 pub use capability::Capabilities;
 pub use drop_reason::DropReason;

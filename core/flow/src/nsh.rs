@@ -1,7 +1,11 @@
 //! The network service header (RFC 8300) as fields of a flow, and from them the bytes of a header.
 
-use packet::nsh::{LEN_MAX, MD_TYPE_1, MD1_LEN};
+use packet::nsh::{LEN_MAX, MD1_LEN};
+pub use packet::nsh::{MD_TYPE_1, MD_TYPE_2, next};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// How many bytes of context headers there may be.
+pub const CONTEXT_MAX: usize = LEN_MAX - packet::nsh::Nsh::LEN;
 
 /// Fields of a network service header.
 #[repr(C)]

@@ -10,7 +10,7 @@ use crate::trace::Kind;
 use crate::walk::{Walk, report};
 use crate::{hash, header};
 use dpif::DpAction;
-use flow::{FieldId, Mac, VLAN_CFI};
+use flow::{FieldId, Flow, Mac, VLAN_CFI};
 use openflow::action::{Action, Bundle, BundleAlgorithm, Multipath, MultipathAlgorithm};
 use std::sync::Arc;
 use units::OfPort;
@@ -129,6 +129,18 @@ impl Walk<'_> {
                     return Then::Stop;
                 }
             }
+            Action::DecNshTtl => {
+                if self.dec_nsh_ttl() {
+                    return Then::Stop;
+                }
+            }
+            Action::Encap(encap) => self.encap(encap),
+            Action::Decap { packet_type } => {
+                if self.decap(*packet_type) {
+                    self.freeze();
+                    return Then::Later;
+                }
+            }
             Action::Exit => {
                 self.exit = true;
                 return Then::Stop;
@@ -212,9 +224,6 @@ impl Walk<'_> {
             // `ct` itself takes it along.
             Action::Nat(_) => {}
             Action::Sample(_) => self.not_supported("sample"),
-            Action::Encap(_) => self.not_supported("encap"),
-            Action::Decap { .. } => self.not_supported("decap"),
-            Action::DecNshTtl => self.not_supported("dec_nsh_ttl"),
             Action::DeleteField(_) => self.not_supported("delete_field"),
             other => {
                 debug_assert!(false, "{other:?} is done elsewhere");
@@ -368,7 +377,7 @@ impl Walk<'_> {
         if n == 0 {
             self.commit();
         } else if n >= flow::flow::MPLS_MAX {
-            return self.too_many_labels(format_args!(
+            return self.too_many_labels(self.base, format_args!(
                 "dropping packet on which an MPLS push action can't be performed as it would have more MPLS LSEs \
                  than the {} supported.",
                 flow::flow::MPLS_MAX
@@ -384,7 +393,7 @@ impl Walk<'_> {
                 self.was_mpls = true;
             }
         } else if n >= flow::flow::MPLS_MAX {
-            self.too_many_labels(format_args!(
+            self.too_many_labels(self.base, format_args!(
                 "dropping packet on which an MPLS pop action can't be performed as it has more MPLS LSEs than the {} \
                  supported.",
                 flow::flow::MPLS_MAX
@@ -393,9 +402,9 @@ impl Walk<'_> {
         }
     }
 
-    fn too_many_labels(&mut self, text: std::fmt::Arguments<'_>) {
+    pub(crate) fn too_many_labels(&mut self, about: Flow, text: std::fmt::Arguments<'_>) {
         if self.input.packet.is_some() {
-            self.error(text);
+            self.error_about(about, text);
         }
         self.out.error = Some(Failure::TooManyMplsLabels);
     }

@@ -2,10 +2,13 @@
 //!
 //! The pipeline changes a `Flow` only. `base` is the packet as the actions so far leave it; `commit` emits what turns
 //! it into `flow`, so that fields that no output sees cost nothing, and one header costs one action. The order is that
-//! of Open vSwitch (it shows in `dpctl/dump-flows`): Ethernet, network, transport, MPLS, VLAN, priority, mark.
+//! of Open vSwitch (it shows in `dpctl/dump-flows`): the outermost header, Ethernet, NSH, network,
+//! transport, MPLS, VLAN, priority, mark.
 //!
 //! **Invariant**: every bit that `flow` and `base` differ in is in the mask: it was read or written on the way.
 
+use crate::commit_outer::{commit_nsh, commit_outer};
+use crate::encap::Pending;
 use crate::header::{is_mpls, mpls_count, pop_mpls, push_mpls, vlan_count};
 use dpif::{
     ArpKey, DpAction, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField,
@@ -66,20 +69,28 @@ macro_rules! header_write {
 
 /// Emits the actions that turn `base` into `flow`, and makes them equal. Not empty if a packet of this flow has to
 /// take the slow path, for fields that the datapath of Open vSwitch cannot write.
-pub fn commit(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAction>) -> SlowReason {
+pub(crate) fn commit(
+    flow: &Flow,
+    base: &mut Flow,
+    mask: &mut Flow,
+    (pending, masked_set): (Pending, bool),
+    out: &mut Vec<DpAction>,
+) -> SlowReason {
     let mut slow = SlowReason::empty();
     mask.packet_type = u32::MAX;
+    commit_outer(flow, base, pending, out);
     commit_ethernet(flow, base, mask, out);
     // Network and transport headers can be written only once the labels above them are gone.
     let unlabel = is_mpls(base.dl_type) && !is_mpls(flow.dl_type);
     if unlabel {
-        commit_mpls(flow, base, out);
+        commit_mpls(flow, base, out, false);
     }
+    commit_nsh(flow, base, mask, masked_set, out);
     slow |= commit_network(flow, base, mask, out);
     commit_ports(flow, base, mask, out);
     slow |= commit_icmp(flow, base, mask, out);
     if !unlabel {
-        commit_mpls(flow, base, out);
+        commit_mpls(flow, base, out, false);
     }
     commit_vlan(flow, base, mask, out);
     commit_metadata(flow, base, mask, out);
@@ -222,7 +233,8 @@ fn common_labels(flow: &Flow, flow_n: usize, base: &Flow, base_n: usize) -> usiz
     a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
 }
 
-fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+/// `in_front`: labels are put in front of everything, an Ethernet header too.
+pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>, in_front: bool) {
     let (flow_n, mut base_n) = (mpls_count(flow, None), mpls_count(base, None));
     let mut common = common_labels(flow, flow_n, base, base_n);
     while base_n > common {
@@ -244,7 +256,11 @@ fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
     }
     while base_n < flow_n {
         let lse = flow.mpls_lse[flow_n - base_n - 1];
-        out.push(DpAction::PushMpls { ethertype: flow.dl_type, lse });
+        let ethertype = flow.dl_type;
+        out.push(match in_front {
+            true => DpAction::AddMpls { ethertype, lse },
+            false => DpAction::PushMpls { ethertype, lse },
+        });
         // The network header stays known: the flow may be restored to what it was before the push.
         push_mpls(base, base_n, flow.dl_type, None, false);
         base.mpls_lse[0] = lse;
@@ -285,7 +301,7 @@ mod tests {
 
     fn run(flow: &Flow, base: &mut Flow) -> (Vec<DpAction>, SlowReason) {
         let (mut mask, mut out) = (Flow::ONES, Vec::new());
-        let slow = commit(flow, base, &mut mask, &mut out);
+        let slow = commit(flow, base, &mut mask, (Pending::Nothing, true), &mut out);
         (out, slow)
     }
 

@@ -66,11 +66,13 @@ impl Walk<'_> {
         let was_mpls = self.was_mpls;
         let list = crate::action_set::in_order(&bucket.actions);
         self.depth += 1;
-        self.actions(&list, last, true);
+        self.given_back(last, |walk| {
+            walk.actions(&list, last, true);
+            if walk.freezing {
+                walk.finish_freezing();
+            }
+        });
         self.depth -= 1;
-        if self.freezing {
-            self.finish_freezing();
-        }
         self.flow = *flow;
         self.was_mpls = was_mpls;
         self.exit = false;

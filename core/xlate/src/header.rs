@@ -85,18 +85,20 @@ pub fn push_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Fl
 }
 
 /// Pops the outer entry; false if that is not possible.
-pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flow>) -> bool {
+pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mut mask: Option<&mut Flow>) -> bool {
     if n == 0 {
         return false;
     }
-    if let Some(mask) = mask {
+    if let Some(mask) = &mut mask {
         if n == MPLS_MAX {
             mask.mpls_lse[n - 1] |= MPLS_BOS;
         }
-        mask.mpls_lse[1..n].fill(u32::MAX);
     }
     if n == MPLS_MAX && flow.mpls_lse[n - 1] & MPLS_BOS == 0 {
         return false;
+    }
+    if let Some(mask) = mask {
+        mask.mpls_lse[1..n].fill(u32::MAX);
     }
     flow.mpls_lse[..n].rotate_left(1);
     flow.mpls_lse[n - 1] = 0;
@@ -105,8 +107,13 @@ pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mask: Option<&mut Flo
 }
 
 fn clear_l3(flow: &mut Flow) {
-    let kept = *flow;
-    *flow = Flow {
+    let (dl_dst, dl_src, vlans, mpls_lse) = (flow.dl_dst, flow.dl_src, flow.vlans, flow.mpls_lse);
+    *flow = keep_metadata(Flow { dl_dst, dl_src, vlans, mpls_lse, ..Flow::ZERO }, flow);
+}
+
+/// The packet of one flow with the metadata of another, its packet type too.
+pub fn keep_metadata(packet: Flow, kept: &Flow) -> Flow {
+    Flow {
         tunnel: kept.tunnel,
         metadata: kept.metadata,
         regs: kept.regs,
@@ -122,12 +129,8 @@ fn clear_l3(flow: &mut Flow) {
         ct_label: kept.ct_label,
         packet_type: kept.packet_type,
         actset_output: kept.actset_output,
-        dl_dst: kept.dl_dst,
-        dl_src: kept.dl_src,
-        vlans: kept.vlans,
-        mpls_lse: kept.mpls_lse,
-        ..Flow::ZERO
-    };
+        ..packet
+    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,10 @@
 mod action_set;
 mod actions;
 mod commit;
+mod commit_outer;
 mod conntrack;
 mod controller;
+mod encap;
 mod fields;
 mod frozen;
 mod groups;

@@ -5,6 +5,7 @@
 use crate::outcome::{Credit, Effect};
 use crate::snapshot::{Attachment, Bundle};
 use crate::walk::{Walk, report};
+use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
 use flow::{Flow, Mac, VLAN_CFI};
 use units::OfPort;
@@ -144,7 +145,10 @@ impl<'a> Walk<'a> {
         let mac = self.flow.dl_src;
         let need = LearnNeed { mac, vlan, port: bundle.id, grat_arp, bond: bundle.ports.len() > 1 };
         let id = self.bridge.id;
-        if self.input.side_effects && self.flow.packet_type == 0 {
+        let number = OfPort(self.flow.in_port as u16);
+        let knows_addresses =
+            self.bridge.port(number).is_none_or(|p| p.packet_types() != PacketTypes::Layer3);
+        if self.input.side_effects && self.flow.packet_type == 0 && knows_addresses {
             let macs = &self.bridge.macs;
             let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
             if moves && self.station(vlan, mac) != Some(bundle.id) {

@@ -275,6 +275,9 @@ impl Output {
         if !header::is_mpls(initial.dl_type) {
             mask.mpls_lse = Default::default();
         }
+        if initial.network_type() != crate::encap::ETHERTYPE_NSH {
+            mask.nsh = Default::default();
+        }
         let tunnel = &initial.tunnel;
         if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
             mask.tunnel = Default::default();

@@ -1,10 +1,12 @@
 //! Sending packets out of ports, and into the next bridge.
 
+use crate::encap::{ETHERNET, Pending, layer_3};
 use crate::lookup::Search;
 use crate::outcome::Credit;
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::walk::{Walk, report};
 use crate::{BridgeId, Start};
+use bridge::tunnel::PacketTypes;
 use dpif::DpAction;
 use flow::{Flow, Mac};
 use openflow::action::Action;
@@ -130,7 +132,8 @@ impl<'a> Walk<'a> {
             report!(self, Warn, "Flow is between protected ports, skipping output.");
             return;
         }
-        if self.flow.packet_type != 0 {
+        let mode = port.packet_types();
+        if mode == PacketTypes::Ethernet && self.flow.packet_type != ETHERNET {
             report!(
                 self,
                 Warn,
@@ -138,6 +141,22 @@ impl<'a> Walk<'a> {
             );
             return;
         }
+        if mode == PacketTypes::Layer3 && self.flow.packet_type == ETHERNET {
+            return self.output_layer_3(port, last, cut);
+        }
+        self.output_attached(port, last, cut);
+    }
+
+    /// Without its Ethernet header. One that the packet was to get yet is only put off.
+    fn output_layer_3(&mut self, port: &Port, last: bool, cut: bool) {
+        let kept = std::mem::take(&mut self.pending);
+        self.flow.packet_type = layer_3(self.flow.dl_type);
+        self.output_attached(port, last, cut);
+        self.flow.packet_type = ETHERNET;
+        self.pending = kept;
+    }
+
+    fn output_attached(&mut self, port: &Port, last: bool, cut: bool) {
         match port.attachment {
             Attachment::Patch(bridge, peer) => {
                 if cut {
@@ -235,8 +254,10 @@ impl<'a> Walk<'a> {
         let flow = Box::new(self.flow);
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         if last || is_reversible(actions) {
-            self.actions(actions, last, false);
-            self.end_isolated();
+            self.given_back(last, |walk| {
+                walk.actions(actions, last, false);
+                walk.end_isolated();
+            });
         } else {
             self.copy_in_datapath(actions);
         }
@@ -266,7 +287,23 @@ impl<'a> Walk<'a> {
             self.out.actions.push(DpAction::Clone(inside));
         }
         self.base = *base;
+        self.pending = Pending::Nothing;
         (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
+    }
+
+    /// Runs what the flow is given back after. If it puts a header around the packet or takes one off, which writing
+    /// fields cannot undo, all that it emits is done to a copy; `last`: nobody sees the packet afterwards.
+    pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
+        let before = (self.out.actions.len(), self.rewrapped);
+        let kept = (!last).then(|| Box::new((self.base, self.pending.clone())));
+        run(self);
+        if let Some(kept) = kept.filter(|_| self.rewrapped != before.1)
+            && before.0 < self.out.actions.len()
+        {
+            let inside = self.out.actions.split_off(before.0);
+            self.out.actions.push(DpAction::Clone(inside));
+            (self.base, self.pending) = *kept;
+        }
     }
 
     /// `enqueue`. To the user-space datapath, a queue's priority is its number.

@@ -6,6 +6,7 @@
 use crate::mirror::Mirror;
 use crate::tunnel::TunnelPort;
 use bitflags::bitflags;
+use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig};
 use dpif::Capabilities;
 use flow::Flow;
@@ -72,6 +73,15 @@ pub struct Port {
 }
 
 impl Port {
+    /// Which packets it takes and gives. What passes a patch port is the business of the bridge behind it.
+    pub fn packet_types(&self) -> PacketTypes {
+        match (&self.attachment, &self.tunnel) {
+            (Attachment::Patch(..), _) => PacketTypes::Aware,
+            (_, Some(tunnel)) => tunnel.packet_types,
+            _ => PacketTypes::Ethernet,
+        }
+    }
+
     /// An enabled port of the datapath without special configuration.
     pub fn new(ofport: OfPort, name: &str, bundle: BundleId, attachment: Attachment) -> Port {
         Port {

@@ -39,7 +39,8 @@ impl Snapshot {
     /// The tunnel port of a packet that came out of a tunnel.
     pub(crate) fn tunnel_port(&self, datapath_flow: &Flow) -> Option<(BridgeId, OfPort)> {
         let here = |t: &&TunnelPort| t.number.0 == datapath_flow.in_port;
-        let fit = |t: &TunnelPort| Some((t.config.fits(&datapath_flow.tunnel)?, t.at));
+        let fit =
+            |t: &TunnelPort| Some((t.config.fits(&datapath_flow.tunnel, datapath_flow.packet_type)?, t.at));
         self.tunnels.iter().filter(here).filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::BridgeId;
 use crate::commit::commit;
+use crate::encap::Pending;
 use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
 use crate::outcome::{Failure, Level, LogLine, Output};
 use crate::snapshot::{Bridge, Snapshot};
@@ -124,6 +125,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) pause: Option<Box<Controller>>,
     /// Recirculate with a hash.
     pub(crate) recirc_hash: Option<(HashAlg, u32)>,
+    /// What the next commit has to do about the outermost header.
+    pub(crate) pending: Pending,
+    /// How often headers were put around the packet, or taken off.
+    pub(crate) rewrapped: u32,
     pub(crate) was_mpls: bool,
     pub(crate) conntracked: bool,
     /// The mirrors that have the packet as it is.
@@ -163,6 +168,8 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
         frozen_steps: Vec::new(),
         pause: None,
         recirc_hash: None,
+        pending: Pending::Nothing,
+        rewrapped: 0,
         was_mpls: false,
         conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
         mirrored: 0,
@@ -190,8 +197,11 @@ fn first_mask(flow: &Flow) -> Flow {
 
 impl Walk<'_> {
     fn run(&mut self) {
+        if self.flow.recirc_id != 0 {
+            return self.thaw();
+        }
+        self.take_from_layer_3_port();
         match self.input.start {
-            _ if self.flow.recirc_id != 0 => self.thaw(),
             Start::Actions(actions) => {
                 if self.may_begin() {
                     self.mirror_arrival();
@@ -239,6 +249,7 @@ impl Walk<'_> {
         }
         self.restore(&state);
         self.unnest(back);
+        self.take_from_layer_3_port();
         if state.steps.is_empty() {
             self.first_table();
         } else if self.may_begin() {
@@ -312,7 +323,9 @@ impl Walk<'_> {
 
     /// Emits what makes the packet as it should be.
     pub(crate) fn commit(&mut self) {
-        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, &mut self.out.actions);
+        self.rewrapped += u32::from(self.pending != Pending::Nothing);
+        let how = (std::mem::take(&mut self.pending), self.snapshot.capabilities.masked_set);
+        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, how, &mut self.out.actions);
     }
 
     /// What connection tracking said is not valid any more.
@@ -443,6 +456,10 @@ impl Walk<'_> {
     }
 
     fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
+        self.say_about(self.base, kind, level, text);
+    }
+
+    fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
         if let Some(trace) = &mut self.out.trace {
             trace.report(kind, text.to_string());
         } else if self.input.packet.is_some() {
@@ -451,8 +468,13 @@ impl Walk<'_> {
                 Level::Debug => format!("bridge {name}: {text}"),
                 Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
             };
-            self.out.log.push(LogLine { level, text, flow: self.base });
+            self.out.log.push(LogLine { level, text, flow });
         }
+    }
+
+    /// Something is wrong with a packet of this flow, worth the log even without a trace.
+    pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
+        self.say_about(flow, Kind::Error, Level::Warn, text);
     }
 
     /// Something is wrong, worth the log even without a trace.
@@ -472,6 +494,11 @@ impl Walk<'_> {
 
     /// Something that helps to debug.
     pub(crate) fn debug(&mut self, text: Arguments<'_>) {
-        self.say(Kind::Detail, Level::Debug, text);
+        self.debug_as(Kind::Detail, text);
+    }
+
+    /// As `debug`, on a line of this kind.
+    pub(crate) fn debug_as(&mut self, kind: Kind, text: Arguments<'_>) {
+        self.say(kind, Level::Debug, text);
     }
 }

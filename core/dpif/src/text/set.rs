@@ -30,7 +30,9 @@ pub(super) fn set_text(set: &SetField) -> String {
         SetField::Nd(_) => w.nd(),
         SetField::NdExt(_) => w.nd_ext(),
         SetField::Mpls(_) => w.mpls_entries(1),
-        SetField::Nsh(m) if m.mask == Flow::ONES.nsh => return format!("nsh({})", nsh::fields(&m.value, None)),
+        SetField::Nsh(m) if m.mask == Flow::ONES.nsh => {
+            return format!("nsh({})", nsh::fields(&m.value, None));
+        }
         SetField::Nsh(m) => return format!("nsh({})", nsh::fields(&m.value, Some(&m.mask))),
         SetField::Tunnel(_) => {}
     }

@@ -37,8 +37,8 @@ fn actions_are_written_as_they_were_read() {
         "add_mpls(label=10,tc=3,ttl=64,bos=1,eth_type=0x8847)",
         "push_nsh(flags=0,ttl=63,mdtype=1,np=3,spi=0x1234,si=255,c1=0x11223344,c2=0x0,c3=0x0,c4=0x0),pop_nsh()",
         "push_nsh(flags=2,ttl=1,mdtype=2,np=1,spi=0x0,si=0,md2=0x10000a0412345678)",
-        "push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x1234,si=255,md2=0)"
-        ,"push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x0,si=255,md2=0x1000400000005)",
+        "push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x1234,si=255,md2=0)",
+        "push_nsh(flags=0,ttl=63,mdtype=2,np=3,spi=0x0,si=255,md2=0x1000400000005)",
         "set(nsh(flags=2,ttl=63,spi=0x123456,si=254,c1=0x44332211,c3=0x7700/0x0000ff00))",
         "set(nsh(flags=2,ttl=63,mdtype=1,np=3,spi=0x1,si=254,c1=0x1,c2=0x2,c3=0x3,c4=0x0))",
         "push_eth(src=00:01:02:03:04:05,dst=00:01:02:03:04:06),pop_eth",
@@ -64,9 +64,19 @@ fn actions_are_written_as_they_were_read() {
 
 #[test]
 fn what_is_no_action_is_an_error() {
-    for text in ["foo", "set(eth(foo=1))", "set()", "push_vlan(vid=5000)", "clone(1", "ct(zone=70000)", "1)",
-        "push_nsh(mdtype=3)", "push_nsh(spi=0x1000000)", "push_nsh(mdtype=2,md2=0x12g)", "push_nsh(flags=4)"]
-    {
+    for text in [
+        "foo",
+        "set(eth(foo=1))",
+        "set()",
+        "push_vlan(vid=5000)",
+        "clone(1",
+        "ct(zone=70000)",
+        "1)",
+        "push_nsh(mdtype=3)",
+        "push_nsh(spi=0x1000000)",
+        "push_nsh(mdtype=2,md2=0x12g)",
+        "push_nsh(flags=4)",
+    ] {
         assert!(parse_actions(text, &NoNames).is_err(), "{text}");
     }
     let deep = "clone(".repeat(50) + "1" + &")".repeat(50);

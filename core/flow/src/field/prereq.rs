@@ -64,7 +64,9 @@ impl FieldId {
             Prereq::Ethernet => &[FieldId::PacketType],
             Prereq::VlanVid => &[FieldId::PacketType, FieldId::VlanTci],
             Prereq::CtValid => &[FieldId::CtState],
-            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::Nsh | Prereq::IpAny => &[FieldId::EthType],
+            Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::Mpls | Prereq::Nsh | Prereq::IpAny => {
+                &[FieldId::EthType]
+            }
             Prereq::Tcp | Prereq::Udp | Prereq::Sctp => {
                 &[FieldId::EthType, FieldId::IpProto, FieldId::IpFrag]
             }

@@ -43,8 +43,8 @@ pub fn exact_mask(flow: &Flow) -> Flow {
             }
             return mask;
         }
-        // Then come the fields of a network header, which are zero.
-        0x894f => mask.nsh = Flow::ONES.nsh,
+        // As scripts know it: only of a flow that says the type, and with the fields of a network header, zeros.
+        0x894f if flow.dl_type == dl_type => mask.nsh = Flow::ONES.nsh,
         _ => return mask,
     }
     l4(flow, &mut mask);

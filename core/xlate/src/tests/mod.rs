@@ -1,5 +1,6 @@
 //! Small switches built by hand.
 
+mod encap;
 mod mirror;
 mod normal;
 mod pipeline;

@@ -197,9 +197,17 @@ fn learn_asks_for_a_flow() {
 #[test]
 fn an_action_that_is_not_there_drops_the_packet() {
     let mut b = LabBridge::with_ports(BR0, 2, 0);
-    b.flow(0, 1, &[], vec![Action::DecNshTtl, out(2)]);
+    let sample = openflow::action::Sample {
+        probability: 1,
+        collector_set_id: 1,
+        obs_domain: openflow::action::NumberOrField::Number(0),
+        obs_point: openflow::action::NumberOrField::Number(0),
+        sampling_port: OfPort::NONE,
+        direction: openflow::action::SampleDirection::Default,
+    };
+    b.flow(0, 1, &[], vec![Action::Sample(Box::new(sample)), out(2)]);
     let o = run(&switch(&mut [b]), &tcp(1));
-    assert_eq!(o.error, Some(Failure::NotSupported("dec_nsh_ttl")));
+    assert_eq!(o.error, Some(Failure::NotSupported("sample")));
     assert_eq!(outputs(&o), [0u32; 0]);
 }
 

@@ -1,0 +1,166 @@
+//! Late writing of the outermost header: `push_eth`, `push_nsh`, `add_mpls` and what takes them off again.
+//!
+//! Two flows that differ in their packet type differ in the outermost header. Either actions said so (`Pending`), or
+//! the flow was given back what it was before (after a group's bucket, a port that takes layer 3 only): then the
+//! header goes back too.
+
+use crate::commit::commit_mpls;
+use crate::encap::{ETHERNET, ETHERTYPE_NSH, NSH, Pending, layer_3};
+use crate::header::{is_mpls, keep_metadata};
+use dpif::{DpAction, Masked, PushNsh, SetField};
+use flow::nsh::MD_TYPE_1;
+use flow::{Flow, Nsh};
+
+pub(crate) fn commit_outer(flow: &Flow, base: &mut Flow, pending: Pending, out: &mut Vec<DpAction>) {
+    match pending {
+        Pending::Encap(md2) => push(flow, base, md2, out),
+        Pending::Decap => pop(flow, base, out),
+        Pending::Nothing if flow.packet_type != base.packet_type => change(flow, base, out),
+        Pending::Nothing => {}
+    }
+}
+
+fn push(flow: &Flow, base: &mut Flow, md2: Vec<u8>, out: &mut Vec<DpAction>) {
+    match flow.packet_type {
+        ETHERNET => push_ethernet(flow, base, out),
+        NSH => {
+            out.push(DpAction::PushNsh(Box::new(PushNsh { nsh: flow.nsh, md2 })));
+            *base = keep_metadata(*flow, base);
+        }
+        _ => commit_mpls(flow, base, out, true),
+    }
+    base.packet_type = flow.packet_type;
+}
+
+fn push_ethernet(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+    out.push(DpAction::PushEth { dst: flow.dl_dst, src: flow.dl_src });
+    (base.packet_type, base.dl_src, base.dl_dst) = (ETHERNET, flow.dl_src, flow.dl_dst);
+}
+
+/// Behind a service header, or the last label, the packet comes back anew: `base` is of no use any more.
+fn pop(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+    match (base.packet_type, base.packet_type as u16) {
+        (ETHERNET, _) => {
+            out.push(DpAction::PopEth);
+            (base.packet_type, base.dl_src, base.dl_dst) =
+                (flow.packet_type, Default::default(), Default::default());
+        }
+        (NSH, _) => out.push(DpAction::PopNsh),
+        (_, kind) if is_mpls(kind) => {
+            commit_mpls(flow, base, out, false);
+            base.packet_type = flow.packet_type;
+        }
+        _ => {}
+    }
+}
+
+/// Nobody said how the types came to differ.
+fn change(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>) {
+    let same_inside = base.packet_type == layer_3(flow.dl_type);
+    if flow.packet_type == ETHERNET && same_inside {
+        return push_ethernet(flow, base, out);
+    }
+    pop(flow, base, out);
+    // What was put around the packet is off again, and inside is what was there.
+    *base = keep_metadata(*flow, base);
+    base.packet_type = flow.packet_type;
+}
+
+/// Fields of the service header. Where bits cannot be written, all of it is.
+pub(crate) fn commit_nsh(
+    flow: &Flow,
+    base: &mut Flow,
+    mask: &mut Flow,
+    masked_set: bool,
+    out: &mut Vec<DpAction>,
+) {
+    if flow.dl_type != ETHERTYPE_NSH || flow.nsh == base.nsh {
+        return;
+    }
+    if !masked_set {
+        mask.nsh = Flow::ONES.nsh;
+    }
+    let write = match mask.nsh == Flow::ONES.nsh {
+        true => Masked::new(flow.nsh, mask.nsh),
+        false => Masked::new(flow.masked(mask).nsh, mask.nsh).writable(flow.nsh.md_type),
+    };
+    out.push(DpAction::Set(SetField::Nsh(Box::new(write))));
+    base.nsh = flow.nsh;
+}
+
+trait Writable {
+    /// Without the fields that no action writes.
+    fn writable(self, md_type: u8) -> Self;
+}
+
+impl Writable for Masked<Nsh> {
+    fn writable(mut self, md_type: u8) -> Masked<Nsh> {
+        for nsh in [&mut self.value, &mut self.mask] {
+            (nsh.md_type, nsh.np) = (0, 0);
+            if md_type != MD_TYPE_1 {
+                nsh.context = [0; 4];
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Mac;
+
+    fn ip() -> Flow {
+        Flow { dl_type: 0x0800, nw_proto: 6, nw_src: 1, dl_src: Mac([2; 6]), ..Flow::ZERO }
+    }
+
+    fn run(flow: &Flow, base: &mut Flow, pending: Pending) -> Vec<DpAction> {
+        let mut out = Vec::new();
+        commit_outer(flow, base, pending, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_header_that_was_put_around_goes_off_where_the_flow_is_what_it_was() {
+        let before = ip();
+        let mut base = before;
+        let nsh = Nsh { np: 3, ..Nsh::NEW };
+        let flow = Flow { packet_type: NSH, dl_type: 0x894f, nsh, ..Flow::ZERO };
+        let push = PushNsh { nsh, md2: vec![] };
+        assert_eq!(run(&flow, &mut base, Pending::Encap(vec![])), [DpAction::PushNsh(Box::new(push))]);
+        assert_eq!(base, flow);
+        assert_eq!(run(&flow, &mut base, Pending::Nothing), []);
+        assert_eq!(run(&before, &mut base, Pending::Nothing), [DpAction::PopNsh]);
+        assert_eq!(base, before);
+    }
+
+    #[test]
+    fn ethernet_goes_off_and_on_without_a_way_back_through_the_datapath() {
+        let frame = ip();
+        let mut base = frame;
+        let bare = Flow { packet_type: layer_3(0x0800), dl_src: Mac::default(), ..frame };
+        assert_eq!(run(&bare, &mut base, Pending::Nothing), [DpAction::PopEth]);
+        assert_eq!(base, bare);
+        let want = DpAction::PushEth { dst: frame.dl_dst, src: frame.dl_src };
+        assert_eq!(run(&frame, &mut base, Pending::Nothing), [want]);
+        assert_eq!(base, frame);
+    }
+
+    #[test]
+    fn only_bits_that_were_looked_at_are_written_unless_all_must_be() {
+        let before = Nsh { np: 1, context: [1, 2, 3, 4], ..Nsh::NEW };
+        let base = Flow { dl_type: 0x894f, nsh: before, ..Flow::ZERO };
+        let flow = Flow { nsh: Nsh { ttl: 62, ..before }, ..base };
+        let mut seen = Flow::ZERO;
+        (seen.nsh.ttl, seen.nsh.np) = (0xff, 0xff);
+        let write = |masked_set| {
+            let (mut out, mut mask, mut base) = (Vec::new(), seen, base);
+            commit_nsh(&flow, &mut base, &mut mask, masked_set, &mut out);
+            (out.pop().unwrap(), mask.nsh)
+        };
+        let bits = Masked::new(Nsh { ttl: 62, ..Nsh::default() }, Nsh { ttl: 0xff, ..Nsh::default() });
+        assert_eq!(write(true), (DpAction::Set(SetField::Nsh(Box::new(bits))), seen.nsh));
+        let all = Flow::ONES.nsh;
+        assert_eq!(write(false), (DpAction::Set(SetField::Nsh(Box::new(Masked::new(flow.nsh, all)))), all));
+    }
+}

@@ -1,0 +1,271 @@
+//! `encap`, `decap` and what goes with them: headers around the packet as it is, and the packet type.
+//!
+//! The packet type says what the first byte of the packet belongs to: 0 an Ethernet frame, `1 << 16 | ethertype` that
+//! header (OpenFlow 1.5.1 §7.2.3.11). `encap` describes the new outer header in the flow, which later actions of the
+//! list may still change; the datapath's action comes with the next commit. What a header other than Ethernet carries
+//! is not known before the datapath has taken it off: after `decap` of one the packet comes back.
+
+use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
+use crate::outcome::Failure;
+use crate::trace::Kind;
+use crate::walk::{Walk, report};
+use bridge::tunnel::PacketTypes;
+use dpif::SlowReason;
+use flow::flow::MPLS_MAX;
+use flow::nsh::{CONTEXT_MAX, MD_TYPE_1, MD_TYPE_2, next};
+use flow::{Flow, Mac, Nsh, VLAN_CFI};
+use openflow::action::{Encap, EncapProperty, PACKET_TYPE_NEXT};
+use std::fmt::Arguments;
+use units::OfPort;
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+/// The ethertype of a service header.
+pub(crate) const ETHERTYPE_NSH: u16 = 0x894f;
+/// The "ethertype" of a frame below a label ("transparent Ethernet bridging").
+const TEB: u16 = 0x6558;
+
+/// An Ethernet frame.
+pub(crate) const ETHERNET: u32 = 0;
+/// A packet that begins with a network service header.
+pub(crate) const NSH: u32 = layer_3(ETHERTYPE_NSH);
+
+/// The packet type of a packet that begins with the header of this ethertype.
+pub(crate) const fn layer_3(dl_type: u16) -> u32 {
+    1 << 16 | dl_type as u32
+}
+
+/// What the next commit has to do about the outermost header.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Pending {
+    /// Nothing, unless the packet types differ.
+    #[default]
+    Nothing,
+    /// The flow has an outer header that the packet has not; with the context headers of type 2 of a service header.
+    Encap(Vec<u8>),
+    /// The packet has an outer header that the flow has not.
+    Decap,
+}
+
+impl Walk<'_> {
+    /// To the tables, packets of ports that know layer 3 only are Ethernet packets.
+    pub(crate) fn take_from_layer_3_port(&mut self) {
+        let port = self.bridge.port(OfPort(self.base.in_port as u16));
+        let layer_3_port = port.is_some_and(|p| p.packet_types() == PacketTypes::Layer3);
+        if layer_3_port && self.flow.packet_type != ETHERNET && self.table_id == 0 {
+            self.flow.packet_type = ETHERNET;
+            (self.flow.dl_src, self.flow.dl_dst) = Default::default();
+            self.pending = Pending::Encap(Vec::new());
+        }
+    }
+
+    pub(crate) fn encap(&mut self, encap: &Encap) {
+        self.commit();
+        let kind = encap.packet_type as u16;
+        self.pending = match encap.packet_type {
+            ETHERNET => self.encap_ethernet(),
+            NSH => self.encap_nsh(&encap.properties),
+            _ => self.encap_mpls(kind),
+        }
+        .map_or(Pending::Nothing, Pending::Encap);
+    }
+
+    fn encap_ethernet(&mut self) -> Option<Vec<u8>> {
+        if self.flow.packet_type >> 16 != 1 {
+            self.unsupported(format_args!(
+                "Dropping packet as encap(ethernet) is not supported for packet type ethernet."
+            ));
+            return None;
+        }
+        let f = &mut self.flow;
+        f.dl_type = f.packet_type as u16;
+        f.packet_type = ETHERNET;
+        (f.dl_src, f.dl_dst) = Default::default();
+        Some(Vec::new())
+    }
+
+    fn encap_nsh(&mut self, properties: &[EncapProperty]) -> Option<Vec<u8>> {
+        let packet_type = self.flow.packet_type;
+        let np = match (packet_type >> 16, packet_type as u16) {
+            (0, 0) => next::ETHERNET,
+            (1, IPV4) => next::IPV4,
+            (1, IPV6) => next::IPV6,
+            (1, ETHERTYPE_NSH) => next::NSH,
+            (ns, kind) => {
+                self.unsupported(format_args!(
+                    "Dropping packet as encap(nsh) is not supported for packet type ({ns},{kind:#x})"
+                ));
+                return None;
+            }
+        };
+        let (md_type, md2) = service_header(properties);
+        let nsh = Nsh { md_type, np, ..Nsh::NEW };
+        let new = Flow { packet_type: NSH, dl_type: ETHERTYPE_NSH, nsh, ..Flow::ZERO };
+        self.flow = Flow { packet_type: NSH, ..keep_metadata(new, &self.flow) };
+        Some(md2)
+    }
+
+    fn encap_mpls(&mut self, ethertype: u16) -> Option<Vec<u8>> {
+        if self.flow.packet_type == ETHERNET {
+            // The frame with its tags and labels becomes the payload.
+            for f in [&mut self.flow, &mut self.base] {
+                (f.vlans, f.mpls_lse) = Default::default();
+            }
+            if is_mpls(self.flow.dl_type) {
+                self.flow.dl_type = TEB;
+                self.base.dl_type = TEB;
+            }
+        }
+        let n = mpls_count(&self.flow, Some(&mut self.mask));
+        if n >= MPLS_MAX {
+            // Of the frame inside the line shows the addresses.
+            let about = Flow { packet_type: self.out.initial.packet_type, ..self.base };
+            self.too_many_labels(about, format_args!(
+                "dropping packet on which an encap MPLS action can't be performed as it would have more MPLS LSEs \
+                 than the {MPLS_MAX} supported."
+            ));
+            return None;
+        }
+        // The first label takes nothing from the packet inside.
+        (self.flow.nw_tos, self.flow.nw_ttl) = (0, 0);
+        push_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask).filter(|_| n > 0), true);
+        self.flow.packet_type = layer_3(ethertype);
+        (self.flow.dl_src, self.flow.dl_dst) = Default::default();
+        self.slow_without_add_mpls();
+        Some(Vec::new())
+    }
+
+    fn slow_without_add_mpls(&mut self) {
+        if !self.snapshot.capabilities.add_mpls {
+            self.out.slow |= SlowReason::ACTION;
+        }
+    }
+
+    /// True: the packet must come back before anybody can say what it is.
+    pub(crate) fn decap(&mut self, new_type: u32) -> bool {
+        self.commit();
+        match (self.flow.packet_type >> 16, self.flow.packet_type as u16) {
+            (0, 0) => self.decap_ethernet(),
+            (1, ETHERTYPE_NSH) => return self.decap_nsh(),
+            (1, kind) if is_mpls(kind) => return self.decap_mpls(new_type),
+            (ns, kind) => self.unsupported(format_args!(
+                "Dropping packet as the decap() does not support packet type ({ns},{kind:#x})"
+            )),
+        }
+        false
+    }
+
+    fn decap_ethernet(&mut self) {
+        if self.flow.vlans[0].tci & VLAN_CFI != 0 {
+            return self
+                .unsupported(format_args!("Dropping packet, cannot decap Ethernet if VLAN is present."));
+        }
+        self.flow.packet_type = layer_3(self.flow.dl_type);
+        (self.flow.dl_src, self.flow.dl_dst) = (Mac::default(), Mac::default());
+        self.mask.dl_type = u16::MAX;
+    }
+
+    fn decap_nsh(&mut self) -> bool {
+        self.flow.packet_type = match self.flow.nsh.np {
+            next::ETHERNET => ETHERNET,
+            next::IPV4 => layer_3(IPV4),
+            next::IPV6 => layer_3(IPV6),
+            next::NSH => NSH,
+            np => {
+                self.unsupported(format_args!("Dropping packet as NSH next protocol {np} is not supported"));
+                return false;
+            }
+        };
+        self.mask.nsh.np = u8::MAX;
+        self.pending = Pending::Decap;
+        true
+    }
+
+    fn decap_mpls(&mut self, new_type: u32) -> bool {
+        let n = mpls_count(&self.flow, Some(&mut self.mask));
+        let below = self.flow.packet_type;
+        let new_type = match new_type {
+            // Below a label that is not the last there is another one; below the last, anything.
+            PACKET_TYPE_NEXT if n > 1 => below,
+            PACKET_TYPE_NEXT => {
+                self.unsupported(format_args!(
+                    "Dropping packet as the decap() of the last MPLS label does not say what follows it"
+                ));
+                return false;
+            }
+            said => said,
+        };
+        let ethertype = if new_type == ETHERNET { TEB } else { new_type as u16 };
+        self.flow.packet_type = new_type;
+        if pop_mpls(&mut self.flow, n, ethertype, Some(&mut self.mask)) {
+            self.slow_without_add_mpls();
+            self.pending = Pending::Decap;
+            return n == 1;
+        }
+        self.flow.packet_type = below;
+        if n >= MPLS_MAX {
+            self.too_many_labels(self.base, format_args!(
+                "dropping packet on which an MPLS decap can't be performed as it has more MPLS LSEs than the \
+                 {MPLS_MAX} supported."
+            ));
+            self.out.actions.clear();
+        }
+        false
+    }
+
+    /// `dec_nsh_ttl`; true if that ends the list.
+    pub(crate) fn dec_nsh_ttl(&mut self) -> bool {
+        if self.flow.packet_type == NSH || self.flow.dl_type == ETHERTYPE_NSH {
+            self.mask.nsh.ttl = u8::MAX;
+            if self.flow.nsh.ttl > 1 {
+                self.flow.nsh.ttl -= 1;
+                return false;
+            }
+            self.invalid_ttl(0);
+        }
+        report!(self, Warn, "NSH decrement TTL exception");
+        true
+    }
+
+    fn unsupported(&mut self, text: Arguments<'_>) {
+        self.debug_as(Kind::Action, text);
+        self.out.error = Some(Failure::UnsupportedPacketType);
+    }
+}
+
+/// The metadata type that the properties say, and the context headers of type 2.
+fn service_header(properties: &[EncapProperty]) -> (u8, Vec<u8>) {
+    let (mut md_type, mut md2) = (MD_TYPE_1, Vec::new());
+    for property in properties {
+        match property {
+            EncapProperty::NshMdType(kind) => md_type = *kind,
+            EncapProperty::NshTlv { class, kind, data } => {
+                md2.extend_from_slice(&class.to_be_bytes());
+                md2.extend_from_slice(&[*kind, data.len() as u8]);
+                md2.extend_from_slice(data);
+                md2.resize(md2.len().next_multiple_of(4), 0);
+            }
+        }
+    }
+    if md_type != MD_TYPE_2 || md2.len() > CONTEXT_MAX {
+        md2.clear();
+    }
+    (md_type & 0xf, md2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_headers_are_filled_up_to_words() {
+        let tlv = |n: usize| EncapProperty::NshTlv { class: 0x1000, kind: 10, data: vec![0xab; n] };
+        let two = EncapProperty::NshMdType(2);
+        assert_eq!(service_header(&[]), (1, vec![]));
+        assert_eq!(service_header(&[tlv(4)]), (1, vec![]), "type 1 has none");
+        let (md_type, md2) = service_header(&[two.clone(), tlv(5), tlv(0)]);
+        assert_eq!(md_type, 2);
+        assert_eq!(md2, *b"\x10\0\x0a\x05\xab\xab\xab\xab\xab\0\0\0\x10\0\x0a\0");
+        assert_eq!(service_header(&[two, tlv(200), tlv(200)]), (2, vec![]), "more than a header holds");
+    }
+}
