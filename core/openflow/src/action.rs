@@ -9,7 +9,8 @@ mod nested;
 
 pub use nested::{
     Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Learn, LearnSource, LearnSpec,
-    LearnTarget, Multipath, MultipathAlgorithm, Nat, NatRange, NumberOrField, Sample, SampleDirection,
+    LearnTarget, Multipath, MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample,
+    SampleDirection,
 };
 
 use flow::{FieldId, Mac, Subfield};

@@ -287,6 +287,9 @@ pub struct Sample {
     pub direction: SampleDirection,
 }
 
+/// "Whatever comes next decides": the packet type of a bare `decap`.
+pub const PACKET_TYPE_NEXT: u32 = 0xfffe;
+
 /// `encap(…)`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encap {
@@ -306,6 +309,11 @@ pub enum EncapProperty {
     NshMdType(u8),
     /// A TLV of NSH metadata type 2.
     NshTlv { class: u16, kind: u8, data: Vec<u8> },
+}
+
+impl EncapProperty {
+    /// How many bytes a TLV may have, so that its length and that of its property fit a byte each.
+    pub const TLV_MAX: usize = 240;
 }
 
 impl From<FieldId> for NumberOrField {

@@ -3,7 +3,7 @@
 use super::arguments::{
     arrow, dotted_hex, error, field, subfield, u8_value, u16_value, u32_value, u64_value,
 };
-use super::{DEPTH_MAX, ct_in, learn_in};
+use super::{DEPTH_MAX, ct_in, encap_in, learn_in};
 use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, HashFields, Multipath, MultipathAlgorithm, NumberOrField,
     Sample, SampleDirection,
@@ -107,10 +107,8 @@ fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result
             Some(table) => Action::GotoTable(table),
             None => return error(format!("unknown table \"{value}\"")),
         },
-        "decap" if value.is_empty() => Action::Decap { packet_type: super::action_out::PACKET_TYPE_UNKNOWN },
-        "encap" if value == "ethernet" => {
-            Action::Encap(crate::action::Encap { packet_type: 0, header_size: 0, properties: Vec::new() })
-        }
+        "encap" => Action::Encap(encap_in::encap(value)?),
+        "decap" => Action::Decap { packet_type: encap_in::decap(value)? },
         "apply_actions" => return error("apply_actions is the default instruction"),
         _ => match header_action(&lower, value, names)? {
             Some(action) => action,

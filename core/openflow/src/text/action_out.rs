@@ -3,7 +3,7 @@
 use super::learn_out::learn_text;
 use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Multipath,
-    MultipathAlgorithm, Nat, NatRange, NumberOrField, Sample, SampleDirection,
+    MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection,
 };
 use flow::text::{PortNames, port_text};
 use flow::{FieldId, Subfield};
@@ -93,7 +93,7 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
         Action::PopMpls(ethertype) => format!("pop_mpls:{ethertype:#06x}"),
         Action::DeleteField(field) => format!("delete_field:{}", field.info().name),
         Action::Encap(e) => encap_text(e),
-        Action::Decap { packet_type } if *packet_type == PACKET_TYPE_UNKNOWN => "decap()".to_owned(),
+        Action::Decap { packet_type } if *packet_type == PACKET_TYPE_NEXT => "decap()".to_owned(),
         Action::Decap { packet_type } => {
             format!("decap(packet_type(ns={},type={:#x}))", packet_type >> 16, packet_type & 0xffff)
         }
@@ -116,9 +116,6 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
         _ => String::new(),
     }
 }
-
-/// "Whatever comes next decides": the packet type of a bare `decap`.
-pub(super) const PACKET_TYPE_UNKNOWN: u32 = 0xfffe;
 
 fn output_text(port: OfPort, max_len: u16, names: &dyn PortNames) -> String {
     match port {
@@ -344,11 +341,7 @@ fn encap_text(e: &Encap) -> String {
         .map(|p| match p {
             EncapProperty::NshMdType(kind) => format!("md_type={kind}"),
             EncapProperty::NshTlv { class, kind, data } => {
-                let bytes: String = data.iter().map(|b| format!("{b:02x}")).collect();
-                format!(
-                    "tlv({class:#06x},{kind},{})",
-                    if bytes.is_empty() { "NULL".into() } else { format!("0x{bytes}") }
-                )
+                format!("tlv({class:#06x},{kind},{})", packet::hex::number(data))
             }
         })
         .collect();

@@ -7,6 +7,7 @@ mod action_in;
 mod action_out;
 mod arguments;
 mod ct_in;
+mod encap_in;
 mod flow_in;
 mod flow_out;
 mod group_in;

@@ -208,6 +208,15 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             m.set(F::EthType, u128::from(*ethertype));
             Ok(())
         }
+        Action::DecNshTtl => needs(m.flow.network_type() == 0x894f || m.flow.dl_type == 0x894f, cx),
+        Action::Encap(encap) => {
+            encapsulated(encap.packet_type, m);
+            Ok(())
+        }
+        Action::Decap { .. } => {
+            decapsulated(m);
+            Ok(())
+        }
         Action::SetField { field, value, .. } => {
             written(Subfield::whole(*field), m)?;
             after_write(*field, *value, m)
@@ -245,6 +254,28 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         Action::Meter(id) if *id == 0 || *id > crate::meter::METER_MAX => Err(OfError::MmfcInvalidMeter),
         Action::Group(id) if *id > crate::group::GROUP_MAX => Err(OfError::BacBadOutGroup),
         _ => Ok(()),
+    }
+}
+
+/// What follows sees the new outer header.
+fn encapsulated(packet_type: u32, m: &mut Match) {
+    m.set(F::PacketType, u128::from(packet_type));
+    if packet_type != 0 {
+        m.set(F::EthType, u128::from(packet_type as u16));
+    }
+    if !matches!(m.flow.network_type(), 0x0800 | 0x86dd) {
+        m.flow.nw_proto = 0;
+    }
+}
+
+/// What follows sees what was behind Ethernet; what is behind another header nobody knows yet.
+fn decapsulated(m: &mut Match) {
+    const UNKNOWN: u128 = 0xffff_ffff;
+    if m.flow.packet_type == 0 {
+        m.set(F::PacketType, 1 << 16 | u128::from(m.flow.dl_type));
+    } else {
+        m.set(F::PacketType, UNKNOWN);
+        m.set(F::EthType, 0xffff);
     }
 }
 

@@ -257,6 +257,18 @@ const TUNNEL: [FieldId; 14] = [
     F::TunGtpuFlags,
     F::TunGtpuMsgtype,
 ];
+const NSH: [FieldId; 10] = [
+    F::NshFlags,
+    F::NshTtl,
+    F::NshMdtype,
+    F::NshNp,
+    F::NshSpi,
+    F::NshSi,
+    F::NshC1,
+    F::NshC2,
+    F::NshC3,
+    F::NshC4,
+];
 const CT: [FieldId; 12] = [
     F::PktMark,
     F::CtState,
@@ -322,6 +334,7 @@ fn fields(m: &Match, version: u8) -> Vec<FieldId> {
         _ => {}
     }
     list.extend(TUNNEL);
+    list.extend(NSH);
     let regs = |first: fn(usize) -> Option<FieldId>, n| (0..n).filter_map(first);
     if version < Version::V15.wire() {
         list.extend(regs(FieldId::reg, 32));

@@ -430,20 +430,33 @@ fn encap(mut r: Reader) -> Result<Action, OfError> {
     }
     let mut properties = Vec::new();
     while !r.is_empty() {
-        let (class, kind, len) = (r.u16()?, r.u8()?, usize::from(r.u8()?));
-        let size = len.checked_sub(4).ok_or(OfError::NxbacBadEdProp)?;
-        let mut body = r.sub(size.min(r.len()))?;
-        r.skip((len.next_multiple_of(8) - len).min(r.len()))?;
-        let bad = |_| OfError::NxbacBadEdProp;
-        properties.push(match (class, kind) {
-            (4, 1) => EncapProperty::NshMdType(body.u8().map_err(bad)?),
-            (4, 2) => {
-                let (class, kind) = (body.u16().map_err(bad)?, body.u8().map_err(bad)?);
-                let n = usize::from(body.u8().map_err(bad)?);
-                EncapProperty::NshTlv { class, kind, data: body.take(n).map_err(bad)?.to_vec() }
-            }
-            _ => return Err(OfError::NxbacUnknownEdProp),
-        });
+        properties.push(encap_property(&mut r)?);
     }
     Ok(Action::Encap(Encap { packet_type, header_size, properties }))
+}
+
+/// A property and its padding to a multiple of eight bytes.
+fn encap_property(r: &mut Reader) -> Result<EncapProperty, OfError> {
+    const HEADER: usize = 4;
+    const TLV_HEADER: usize = 8;
+    let short = |_| OfError::BacBadLen;
+    let (class, kind) = (r.u16().map_err(short)?, r.u8().map_err(short)?);
+    let len = usize::from(r.u8().map_err(short)?);
+    let size = len.checked_sub(HEADER).ok_or(OfError::BacBadLen)?;
+    let mut body = r.sub(size).map_err(short)?;
+    r.skip(len.next_multiple_of(8) - len).map_err(short)?;
+    let bad = |_| OfError::NxbacBadEdProp;
+    match (class, kind) {
+        (4, 1) if len <= 8 => Ok(EncapProperty::NshMdType(body.u8().map_err(bad)?)),
+        (4, 2) => {
+            let (class, kind) = (body.u16().map_err(bad)?, body.u8().map_err(bad)?);
+            let n = usize::from(body.u8().map_err(bad)?);
+            if len != TLV_HEADER + n.next_multiple_of(8) {
+                return Err(OfError::NxbacBadEdProp);
+            }
+            Ok(EncapProperty::NshTlv { class, kind, data: body.take(n).map_err(bad)?.to_vec() })
+        }
+        (4, 1) => Err(OfError::NxbacBadEdProp),
+        _ => Err(OfError::NxbacUnknownEdProp),
+    }
 }

@@ -319,7 +319,7 @@ fn encap(out: &mut Vec<u8>, e: &Encap) {
                 EncapProperty::NshTlv { class, kind, data } => o
                     .u16(4)
                     .u8(2)
-                    .u8(8 + data.len() as u8)
+                    .u8(8 + data.len().next_multiple_of(8) as u8)
                     .u16(*class)
                     .u8(*kind)
                     .u8(data.len() as u8)
