@@ -1,10 +1,13 @@
 //! `pmd-latency-target`: how long a poll thread that finds nothing may look away, so that no packet waits longer than the
 //! target.
 //!
-//! A turn that brings packets is followed by another at once. After an empty turn the thread sleeps until about sixteen
-//! packets are expected, by the gaps at which they came lately, but so short that it is back within the target even
-//! when it wakes as late as the slowest twentieth of its sleeps did. What a sleep costs the processor is measured, too:
-//! where it is not worth it, the thread waits in user space if the processor can, else it keeps polling.
+//! A turn that brings packets is followed by another at once. After an empty turn the thread sleeps until so many packets
+//! are expected as any ring holds, by the gaps at which they came lately, but so short that it is back within the target
+//! even when it wakes as late as the slowest twentieth of its sleeps did. What a sleep costs the processor is measured,
+//! too: where it is not worth it, the thread waits in user space if the processor can, else it keeps polling.
+//!
+//! Gaps are reckoned from one empty turn to the next that follows packets, so that what gathered during a sleep does not
+//! look like a burst. A burst brings no empty turn, so no sleep; right after one the thread polls for a while.
 //!
 //! Where less than one packet is expected within the target, sleeping by the clock would wake the thread in vain time and
 //! again. If all devices can tell, it asks them to wake it instead.
@@ -17,10 +20,10 @@ use units::Cycles;
 /// `pmd-latency-target`, in the form of `pmd-sleep-max`; 0 is none.
 pub type LatencyTarget = SleepMax;
 
-/// A queue that brings so many packets at once has a burst: half of what one turn takes.
-const BURST: u64 = 16;
-/// Sleeps end when so many packets are expected.
-const WORTH: u64 = 16;
+/// Sleeps end when so many packets are expected. Guests have rings of 256, and sleeps end late.
+const ROOM: u64 = 64;
+/// A silence is believed to last so many times as long as it lasted, if it is longer than the usual gap.
+const SILENCE: u64 = 16;
 /// A device that cannot wake us is looked at so often, whatever the target: a ring of 2048 holds what comes at
 /// 14.88 million packets a second for 137 microseconds.
 const RING: u64 = 100;
@@ -32,8 +35,9 @@ const PAUSE_MAX: u64 = 20;
 const LATE: u64 = 10;
 /// What a sleep costs, until that is measured.
 const COST: u64 = 3;
-/// When sleeps seem to end too late, one is tried again after so many: machines become quiet.
-const PROBE: u64 = 20_000;
+/// When sleeps seem to end too late or to cost too much, one is tried again after so many times that, for machines become
+/// quiet: one packet of so many meets it.
+const PROBE: u64 = 200;
 /// A thread that devices wake looks itself after so many, should one forget.
 const ARMED: u64 = 10_000;
 
@@ -63,12 +67,17 @@ pub struct Napper {
     gap: u64,
     /// When there were packets last.
     came: u64,
+    /// When the thread last had nothing left to do, and the packets since.
+    drained: u64,
+    brought: u64,
     /// All but a twentieth of sleeps ended less late.
     late: u64,
     /// What a sleep takes of the processor.
     cost: u64,
     /// When a sleep last ended.
     slept: u64,
+    /// Sleeps are not worth it; one is only tried.
+    probing: bool,
 }
 
 impl Napper {
@@ -97,39 +106,50 @@ impl Napper {
         self.can_arm = can;
     }
 
-    /// A turn ended: it brought so many packets, no queue more than `most`.
+    /// A turn ended: it brought so many packets.
     #[inline]
-    pub fn after_turn(&mut self, now: Cycles, packets: u64, most: u64) -> Nap {
+    pub fn after_turn(&mut self, now: Cycles, packets: u64) -> Nap {
         if packets == 0 {
-            return self.idle(now.0);
+            return if self.is_on() { self.idle(now.0) } else { Nap::None };
         }
-        let gap = now.0.saturating_sub(self.came) / packets;
         self.came = now.0;
-        // Traffic that begins is believed sooner than traffic that ends.
-        self.gap = match gap < self.gap {
-            _ if most >= BURST => gap,
-            true => (self.gap + gap) / 2,
-            false => self.gap + (gap - self.gap) / 8,
-        };
+        self.brought += packets;
         Nap::None
     }
 
+    /// There is nothing left to do: how far apart the packets since last time came.
+    fn learn(&mut self, now: u64) {
+        let gap = now.saturating_sub(self.drained) / self.brought;
+        // Traffic that begins is believed sooner than traffic that ends.
+        self.gap = match gap < self.gap {
+            true => (self.gap + gap) / 2,
+            false => self.gap + (gap - self.gap) / 8,
+        };
+        (self.drained, self.brought) = (now, 0);
+    }
+
     fn idle(&mut self, now: u64) -> Nap {
+        if self.brought != 0 {
+            self.learn(now);
+        }
         let us = self.per_us;
+        let silence = now.saturating_sub(self.came);
         // What has not come for longer than usual is slower than it was.
-        let gap = self.gap.max(now.saturating_sub(self.came));
+        let gap = self.gap.max(silence);
         let in_time = (self.target * 9 / 10).saturating_sub(self.late);
         if self.can_arm && gap > self.target.max(4 * self.cost) && in_time > 0 {
             return Nap::Armed(ARMED * us);
         }
-        let wanted = gap.saturating_mul(WORTH).min(RING * us);
+        let quiet = self.gap.saturating_mul(ROOM).max(silence.saturating_mul(SILENCE));
+        let wanted = quiet.min(RING * us);
         let sleep = wanted.min(in_time);
-        // It saves what it takes less what it costs; less than half is not worth the wait.
-        if sleep >= TIMER_MIN * us && sleep + self.late / 2 > 2 * self.cost {
+        // It saves what it takes less what it costs; less than a third is not worth the wait.
+        self.probing = sleep < TIMER_MIN * us || 2 * sleep + self.late <= 3 * self.cost;
+        if !self.probing {
             return Nap::Timer(sleep);
         }
-        if in_time < TIMER_MIN * us && wanted >= TIMER_MIN * us && now.saturating_sub(self.slept) > PROBE * us
-        {
+        let rested = now.saturating_sub(self.slept) > PROBE * self.late.max(LATE * us);
+        if rested && wanted >= TIMER_MIN * us {
             return Nap::Timer(TIMER_MIN * us);
         }
         let pause = wanted.min(self.target * 9 / 10).min(PAUSE_MAX * us);
@@ -140,11 +160,13 @@ impl Napper {
     pub fn slept(&mut self, now: Cycles, asked: u64, took: u64) {
         self.slept = now.0;
         let late = took.saturating_sub(asked);
-        // Steps up and down at 19 to 1 settle where one sleep in twenty is later.
+        // Steps up and down at 19 to 1 settle where one sleep in twenty is later. Those that are only tried are too few for
+        // that: some twenty good ones bring it to half, and what follows them sets it right.
         let step = self.late / 16 + self.per_us / 8;
+        let down = if self.probing { self.late / 32 } else { step / 19 + 1 };
         self.late = match late > self.late {
             true => self.late + step.min(late - self.late),
-            false => self.late.saturating_sub(step / 19 + 1),
+            false => self.late.saturating_sub(down),
         };
     }
 

@@ -23,21 +23,26 @@ pub(super) struct Napping {
     poll: PollLoop,
     /// Devices were asked to wake us.
     armed: bool,
+    /// They did, or time was up: they are to be asked again before the next sleep.
+    woken: bool,
     sleeps: u32,
 }
 
 impl Napping {
     pub(super) fn new(poll: PollLoop) -> Napping {
-        Napping { poll, armed: false, sleeps: 0 }
+        Napping { poll, armed: false, woken: false, sleeps: 0 }
     }
 
     /// After a turn: sleeps if that is wise. True: it slept, and clocks are old.
     pub(super) fn after_turn(&mut self, desk: &mut Desk, busy: bool) -> bool {
-        let (packets, most) = (desk.worker.packets_in_turn(), desk.worker.most_in_turn());
+        let packets = desk.worker.packets_in_turn();
+        if std::mem::take(&mut self.woken) {
+            self.disarm(desk);
+        }
         let nap = match busy && packets == 0 {
             // Answers to upcalls: more may be on their way.
             true => Nap::None,
-            false => desk.napper.after_turn(cycles::now(), packets, most),
+            false => desk.napper.after_turn(cycles::now(), packets),
         };
         match nap {
             Nap::Armed(_) if self.armed => self.sleep_armed(desk),
@@ -104,7 +109,8 @@ impl Napping {
         }
         set.deadline(self.poll.clock().now() + ARMED);
         self.poll.block(set);
-        self.disarm(desk);
+        // Who woke us is served first: devices are told after the turn that follows.
+        self.woken = true;
         desk.worker.slept(cycles::now() - asleep);
         true
     }

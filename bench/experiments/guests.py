@@ -1,0 +1,169 @@
+"""What experiments with a measuring guest share: its program (guest.c, built here), the switch that it is connected to, and
+the settings of sleep that are compared.
+
+The poll thread has core 1, the guest core 0. On a machine that others use they go before everything else while they are
+measured (SCHED_FIFO), else the scheduler's queue is what is measured.
+"""
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+
+from lib import dpdk, lab  # noqa: E402
+
+OUT = os.path.join(ROOT, "target", "experiments")
+MEGABYTES = 1024
+RING = 2048
+PRIORITY = 10
+
+
+def program():
+    """The guest's program; it is built when it is older than its source."""
+    source, binary = os.path.join(HERE, "guest.c"), os.path.join(OUT, "guest")
+    os.makedirs(OUT, exist_ok=True)
+    if not os.path.exists(binary) or os.path.getmtime(binary) < os.path.getmtime(source):
+        flags = {k: lab.sh("pkg-config", "--" + k, "libdpdk").split() for k in ("cflags", "libs")}
+        lab.sh("gcc", "-O3", "-Wall", "-Wextra", *flags["cflags"], "-march=native", source, "-o", binary, *flags["libs"])
+    return binary
+
+
+class Setting:
+    """`sleep:50` or `target:100`, of one of the two switches."""
+
+    def __init__(self, text):
+        self.text = text
+        self.kind, micros = text.split(":")
+        self.micros = int(micros)
+
+    def other_config(self, ours):
+        if self.kind == "target":
+            return {"pmd-latency-target": self.micros, "pmd-sleep-max": 0}
+        if ours:
+            return {"pmd-sleep-max": self.micros, "pmd-latency-target": 0}
+        # Open vSwitch 3.1 knows it by its older name.
+        return {"pmd-maxsleep": self.micros}
+
+    def of(self, ours):
+        return ours or self.kind == "sleep"
+
+
+class Bed:
+    """A switch with two ports for the guest."""
+
+    def __init__(self, ours):
+        self.ours = ours
+        self.switch = switch = dpdk.Switch(eal=dpdk.HUGE, ours=ours)
+        switch.start()
+        switch.secure_bridge("br0")
+        self.sockets = [switch.socket(name) for name in ("v0", "v1")]
+        switch.add("br0", *[switch.client(name, i + 1) for i, name in enumerate(("v0", "v1"))])
+        switch.flows("br0", "in_port=1,ip,actions=output:2")
+
+    def set(self, setting):
+        pairs = setting.other_config(self.ours).items()
+        self.switch.vsctl("set", "open_vswitch", ".", *["other_config:%s=%d" % pair for pair in pairs])
+
+    def guest(self, *args):
+        ports = [x for i, path in enumerate(self.sockets)
+                 for x in ("--vdev", "net_virtio_user%d,path=%s,server=1,queue_size=%d" % (i, path, RING))]
+        argv = [program(), "-l", "0", "--no-pci", "--in-memory", "--single-file-segments", "--no-telemetry", *ports, "--"]
+        return Guest(argv + [str(a) for a in args])
+
+    def threads(self, poll=True):
+        """The poll threads, or the others, which answer while both processors are busy."""
+        folder = "/proc/%d/task" % self.switch.daemon.pid
+        return [int(t) for t in os.listdir(folder) if open("%s/%s/comm" % (folder, t)).read().startswith("pmd-c") == poll]
+
+    def used(self):
+        """Seconds that the poll threads ever ran."""
+        folder = "/proc/%d/task" % self.switch.daemon.pid
+        return sum(int(open("%s/%d/schedstat" % (folder, t)).read().split()[0]) for t in self.threads()) / 1e9
+
+    def clear(self):
+        self.switch.appctl("dpif-netdev/pmd-stats-clear")
+
+    def slept(self):
+        """Sleeps since `clear`, their share of all turns in percent, and their mean length in microseconds."""
+        text = self.switch.appctl("dpif-netdev/pmd-perf-show", "-nh")
+        sleeps = re.search(r"sleep iterations:?\s+(\d+)\s+\(\s*([\d.]+)", text, re.I)
+        mean = re.search(r"Sleep time \(us\):\s+\d+\s+\(\s*(\d+)", text)
+        return (int(sleeps[1]), float(sleeps[2]), int(mean[1]) if mean else 0) if sleeps else (0, 0.0, 0)
+
+
+class Guest:
+    def __init__(self, argv):
+        for path in re.findall(r"path=([^,]+)", " ".join(argv)):
+            if os.path.exists(path):
+                os.unlink(path)
+        self.log = os.path.join(OUT, "guest.log")
+        with open(self.log, "w") as log:
+            self.process = lab.spawn(argv, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
+
+    def wait(self, word):
+        for line in self.process.stdout:
+            if line.strip() == word:
+                return
+        raise AssertionError("the guest ended: " + self.errors())
+
+    def threads(self):
+        return [int(t) for t in os.listdir("/proc/%d/task" % self.process.pid)]
+
+    def has_ended(self):
+        """Its result has come."""
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
+    def result(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                self.process.wait(60)
+                return json.loads(line)
+        raise AssertionError("the guest ended: " + self.errors())
+
+    def errors(self):
+        self.process.wait(10)
+        return open(self.log).read()[-500:]
+
+
+class First:
+    """While this lasts the poll threads and the guest go before everything else; what asks and answers goes before them."""
+
+    def __init__(self, bed=None, guest=None):
+        busy = (bed.threads() if bed else []) + (guest.threads() if guest else [])
+        rare = [0] + (bed.threads(poll=False) if bed else [])
+        self.priorities = dict.fromkeys(busy, PRIORITY) | dict.fromkeys(rare, PRIORITY + 1)
+
+    def __enter__(self):
+        self.schedule(os.SCHED_FIFO, self.priorities)
+
+    def __exit__(self, *_):
+        self.schedule(os.SCHED_OTHER, dict.fromkeys(self.priorities, 0))
+
+    @staticmethod
+    def schedule(policy, priorities):
+        for thread, priority in priorities.items():
+            try:
+                os.sched_setscheduler(thread, policy, os.sched_param(priority))
+            except ProcessLookupError:
+                pass
+
+
+def timer_noise(micros=50, times=2000):
+    """How late sleeps of the kernel end on core 1 here and now: median and 95th percentile, in microseconds."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {1})
+    late = []
+    with First():
+        for _ in range(times):
+            start = time.perf_counter_ns()
+            time.sleep(micros / 1e6)
+            late.append((time.perf_counter_ns() - start) / 1000 - micros)
+    os.sched_setaffinity(0, before)
+    late.sort()
+    return late[times // 2], late[times * 95 // 100]
