@@ -403,7 +403,6 @@ impl Walk<'_> {
 
     fn finish(mut self) -> Output {
         if count(&self.out.actions) > ACTIONS_MAX {
-            self.error(format_args!("resubmits yielded over 64 kB of actions"));
             self.out.slow |= SlowReason::ACTION;
         }
         self.out.mask = self.mask;
