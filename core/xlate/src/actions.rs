@@ -492,7 +492,8 @@ impl Walk<'_> {
 }
 
 /// `0x` and digits, but a bare 0 for zero.
-pub(crate) fn hex(v: u32) -> String {
+pub(crate) fn hex(v: impl Into<u64>) -> String {
+    let v = v.into();
     if v == 0 { "0".into() } else { format!("{v:#x}") }
 }
 

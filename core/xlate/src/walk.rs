@@ -195,6 +195,10 @@ fn first_mask(flow: &Flow) -> Flow {
     mask
 }
 
+fn unroll_text(table: u8, cookie: u64) -> String {
+    format!("unroll_xlate(table={table}, cookie={})", crate::actions::hex(cookie))
+}
+
 impl Walk<'_> {
     fn run(&mut self) {
         if self.flow.recirc_id != 0 {
@@ -274,17 +278,20 @@ impl Walk<'_> {
             self.flow.actset_output = OfPort::UNSET.0;
             self.write_actions(&state.action_set);
         }
-        let actions: Vec<Action> = state
-            .steps
-            .iter()
-            .filter_map(|s| match s {
-                Step::Do(a) => Some(a.clone()),
-                Step::Unroll { .. } => None,
-            })
-            .collect();
-        if !actions.is_empty() {
-            self.report_actions(Kind::Thaw, "Restoring actions", &actions);
+        self.report_steps(&state.steps);
+    }
+
+    fn report_steps(&mut self, steps: &[Step]) {
+        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        if steps.is_empty() {
+            return;
         }
+        let one = |step: &Step| match step {
+            Step::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
+            Step::Unroll { table, cookie } => unroll_text(*table, *cookie),
+        };
+        let list: Vec<String> = steps.iter().map(one).collect();
+        trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
     }
 
     /// Frozen actions, each list with the table and cookie that it had.
@@ -298,9 +305,10 @@ impl Walk<'_> {
                             self.frozen_steps.push(step.clone());
                         }
                     } else {
-                        report!(self, Action, "unroll_xlate(table={table}, cookie={cookie:#x})");
+                        report!(self, Action, "{}", unroll_text(*table, *cookie));
                         (self.table_id, self.rule_cookie) = (*table, *cookie);
-                        report!(self, Thaw, "restored state: table={table}, cookie={cookie:#x}");
+                        let cookie = crate::actions::hex(*cookie);
+                        report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
                     }
                     rest = &rest[1..];
                 }
