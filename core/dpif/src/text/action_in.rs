@@ -26,10 +26,13 @@ impl Reader<'_> {
         if depth > DEPTH_MAX {
             return Err(TextError::Depth);
         }
-        if text.trim() == "drop" {
+        let items = items(text)?;
+        if let [only] = &items[..]
+            && only.text == "drop"
+        {
             return Ok(Vec::new());
         }
-        items(text)?.iter().map(|item| self.action(item, depth)).collect()
+        items.iter().map(|item| self.action(item, depth)).collect()
     }
 
     fn action(&self, item: &Item<'_>, depth: usize) -> Result<DpAction, TextError> {

@@ -116,6 +116,8 @@ fn parse_into(
             None => setting(key, value, (allowed, names), m, &mut usable)?,
         }
     }
+    // What no packet of the match can have is dropped, as a switch would.
+    matching.normalize();
     // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only.
     let mask = &matching.mask;
     let inner = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;

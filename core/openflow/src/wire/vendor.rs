@@ -19,7 +19,9 @@ pub(super) fn decode(r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
         NX_VENDOR => nicira(subtype, r, s)?,
         _ => onf(subtype, r, s)?,
     };
-    Ok(Decoded::extended(body))
+    // From 1.4 on its content is that of the standard message, and so it is written.
+    let standard = matches!(body, Body::SetAsync(_)) && s.version > Version::V13;
+    Ok(Decoded { extended: !standard, ..Decoded::from(body) })
 }
 
 fn onf(subtype: u32, r: &mut Reader, s: Scope) -> Result<Body, OfError> {
