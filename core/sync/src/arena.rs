@@ -10,11 +10,9 @@ use crate::epoch::{Epochs, Slot};
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// Records are allocated in chunks, so that growth moves none.
-const CHUNK: usize = 1024;
+use zerocopy::FromZeros;
 
 const FREE: u32 = 0;
 const LIVE: u32 = 1;
@@ -22,31 +20,18 @@ const DEAD: u32 = 2;
 
 type Value<T> = UnsafeCell<MaybeUninit<T>>;
 
-/// The states are apart from the values, which may fill whole cache lines: sixteen states share one.
-struct Records<T> {
-    states: Box<[AtomicU32]>,
-    values: Box<[Value<T>]>,
-}
-
-impl<T> Records<T> {
-    fn new() -> Records<T> {
-        let values = std::iter::repeat_with(|| UnsafeCell::new(MaybeUninit::uninit())).take(CHUNK).collect();
-        let states = std::iter::repeat_with(|| AtomicU32::new(FREE)).take(CHUNK).collect();
-        Records { states, values }
-    }
-}
-
-/// Allocated when the first record of it is put; never moved.
-type Chunk<T> = OnceLock<Records<T>>;
-
 /// One record.
 struct Record<'a, T> {
     state: &'a AtomicU32,
     value: &'a Value<T>,
 }
 
+/// Both slices have room for all records from the start: no step lies between an index and its record. Memory that
+/// nobody has touched yet costs addresses alone. The states are apart from the values, which may fill whole cache lines:
+/// sixteen states share one.
 struct Shared<T> {
-    chunks: Box<[Chunk<T>]>,
+    states: Box<[AtomicU32]>,
+    values: Box<[Value<T>]>,
     epochs: Epochs,
 }
 
@@ -58,24 +43,31 @@ unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
 
 impl<T> Shared<T> {
-    #[inline]
+    #[inline(always)]
     fn record(&self, index: u32) -> Option<Record<'_, T>> {
-        let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
-        let records = self.chunks.get(chunk)?.get()?;
-        Some(Record { state: records.states.get(at)?, value: records.values.get(at)? })
+        let at = index as usize;
+        let state = self.states.get(at)?;
+        // SAFETY: there are as many values as states (`Arena::new`), and neither slice ever changes.
+        Some(Record { state, value: unsafe { self.values.get_unchecked(at) } })
     }
 }
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        let chunks = self.chunks.iter_mut().filter_map(OnceLock::get_mut);
-        for (state, value) in chunks.flat_map(|c| c.states.iter_mut().zip(&mut c.values)) {
+        for (state, value) in self.states.iter_mut().zip(&mut self.values) {
             if *state.get_mut() != FREE {
                 // SAFETY: a record that is not FREE holds a value, and `&mut self` says that nobody else has it.
                 unsafe { value.get_mut().assume_init_drop() };
             }
         }
     }
+}
+
+/// Room for values, untouched.
+fn room<T>(n: usize) -> Box<[Value<T>]> {
+    let room = Box::<[Value<T>]>::new_uninit_slice(n);
+    // SAFETY: an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
+    unsafe { room.assume_init() }
 }
 
 /// The shared side: from it come readers.
@@ -98,10 +90,12 @@ pub struct Publisher<T> {
 }
 
 impl<T> Arena<T> {
-    /// An empty arena for up to `capacity` records (rounded up to a chunk), and its publisher.
+    /// An empty arena for up to `capacity` records, and its publisher. Without memory there is room for none.
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
-        let chunks = (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect();
-        let shared = Arc::new(Shared { chunks, epochs: Epochs::default() });
+        // FREE is zero.
+        let states = <[AtomicU32]>::new_box_zeroed_with_elems(capacity).unwrap_or_default();
+        let values = room(states.len());
+        let shared = Arc::new(Shared { states, values, epochs: Epochs::default() });
         let publisher =
             Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, limbo: VecDeque::new() };
         (Arena { shared }, publisher)
@@ -126,20 +120,21 @@ impl<T> Reader<T> {
     #[inline]
     pub fn enter(&mut self) -> Guard<'_, T> {
         self.shared.epochs.enter(&self.slot);
-        Guard { reader: self }
+        Guard { shared: &self.shared, slot: &self.slot }
     }
 }
 
 /// While it lives, what `get` returned stays.
 pub struct Guard<'r, T> {
-    reader: &'r Reader<T>,
+    shared: &'r Shared<T>,
+    slot: &'r Slot,
 }
 
 impl<T> Guard<'_, T> {
     /// The live record of this index, if there is one. It may be another than the index was remembered for.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&T> {
-        let record = self.reader.shared.record(index)?;
+        let record = self.shared.record(index)?;
         if record.state.load(Ordering::Acquire) != LIVE {
             return None;
         }
@@ -154,7 +149,7 @@ impl<T> Guard<'_, T> {
     /// Starts to bring what `get` of this index reads into the processor's cache.
     #[inline]
     pub fn prefetch(&self, index: u32) {
-        if let Some(record) = self.reader.shared.record(index) {
+        if let Some(record) = self.shared.record(index) {
             cpu::prefetch_read(record.state);
             cpu::prefetch_lines(record.value);
         }
@@ -164,7 +159,7 @@ impl<T> Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.reader.shared.epochs.leave(&self.reader.slot);
+        self.shared.epochs.leave(self.slot);
     }
 }
 
@@ -173,14 +168,11 @@ impl<T: Send + Sync> Publisher<T> {
     pub fn insert(&mut self, value: T) -> Result<u32, T> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None => {
-                let Some(chunk) = self.shared.chunks.get(self.next as usize / CHUNK) else {
-                    return Err(value);
-                };
-                chunk.get_or_init(Records::new);
+            None if (self.next as usize) < self.shared.states.len() => {
                 self.next += 1;
                 self.next - 1
             }
+            None => return Err(value),
         };
         let Some(record) = self.shared.record(index) else { return Err(value) };
         // SAFETY: the record is FREE (a fresh index, or one that `reclaim` freed), so no reader has or gets a reference
@@ -268,8 +260,8 @@ mod tests {
 
     #[test]
     fn full_is_an_answer() {
-        let (_arena, mut publisher) = Arena::new(1);
-        for i in 0..CHUNK {
+        let (_arena, mut publisher) = Arena::new(3);
+        for i in 0..3 {
             publisher.insert(i).unwrap();
         }
         assert_eq!(publisher.insert(7), Err(7));

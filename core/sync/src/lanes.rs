@@ -5,13 +5,13 @@
 //! since only differences are added up. Counters wrap: packets at 32 bits, bytes at 48, times at 32 bits of
 //! milliseconds; a fold must come sooner than that.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use zerocopy::FromZeros;
 
-const CHUNK: usize = 1024;
 const BYTES: u64 = (1 << 48) - 1;
 
-#[derive(Debug, Default)]
+#[derive(Debug, FromZeros)]
 struct Cell {
     /// Packets in the high half, time of the last one in the low half.
     packets_used: AtomicU64,
@@ -44,40 +44,31 @@ impl LaneCount {
     }
 }
 
-struct Cells {
-    chunks: Box<[OnceLock<Box<[Cell]>>]>,
-}
-
-impl Cells {
-    fn cell(&self, index: u32) -> Option<&Cell> {
-        let index = index as usize;
-        self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
-    }
-}
+/// Room for all of them; what was never counted costs addresses, no memory.
+type Cells = Arc<Box<[Cell]>>;
 
 /// The writing end: one worker's.
 pub struct Lane {
-    cells: Arc<Cells>,
+    cells: Cells,
 }
 
 /// The reading end of the same lane.
 #[derive(Clone)]
 pub struct Lanes {
-    cells: Arc<Cells>,
+    cells: Cells,
 }
 
 impl Lane {
     /// A lane for an arena of `capacity` records, and its reading end.
     pub fn new(capacity: usize) -> (Lane, Lanes) {
-        let chunks = (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect();
-        let cells = Arc::new(Cells { chunks });
+        let cells = Cells::new(<[Cell]>::new_box_zeroed_with_elems(capacity).unwrap_or_default());
         (Lane { cells: Arc::clone(&cells) }, Lanes { cells })
     }
 
     /// Starts to bring what `count` of this index changes into the processor's cache.
     #[inline]
     pub fn prefetch(&self, index: u32) {
-        if let Some(cell) = self.cells.cell(index) {
+        if let Some(cell) = self.cells.get(index as usize) {
             cpu::prefetch_read(cell);
         }
     }
@@ -85,9 +76,7 @@ impl Lane {
     /// Counts packets of the record `index`. `&mut self`: a lane has one writer.
     #[inline]
     pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {
-        let Some(chunk) = self.cells.chunks.get(index as usize / CHUNK) else { return };
-        let cells = chunk.get_or_init(|| std::iter::repeat_with(Cell::default).take(CHUNK).collect());
-        let cell = &cells[index as usize % CHUNK];
+        let Some(cell) = self.cells.get(index as usize) else { return };
         let old = cell.packets_used.load(Ordering::Relaxed);
         let total = (old >> 32) as u32;
         let new = u64::from(total.wrapping_add(packets)) << 32 | u64::from(now);
@@ -101,14 +90,14 @@ impl Lane {
 impl Lanes {
     /// What the lane holds for the record; zeroes if nothing was ever counted.
     pub fn read(&self, index: u32) -> LaneCount {
-        let Some(cell) = self.cells.cell(index) else { return LaneCount::default() };
+        let Some(cell) = self.cells.get(index as usize) else { return LaneCount::default() };
         let (a, b) = (cell.packets_used.load(Ordering::Relaxed), cell.bytes_flags.load(Ordering::Relaxed));
         LaneCount { packets: (a >> 32) as u32, used: a as u32, bytes: b >> 16, tcp_flags: b as u16 }
     }
 
     /// Clears the cell of a record that nobody counts any more: its index is about to be used again.
     pub fn clear(&self, index: u32) {
-        if let Some(cell) = self.cells.cell(index) {
+        if let Some(cell) = self.cells.get(index as usize) {
             cell.packets_used.store(0, Ordering::Relaxed);
             cell.bytes_flags.store(0, Ordering::Relaxed);
         }
