@@ -11,10 +11,12 @@ pub mod hash;
 pub mod pause;
 pub mod prefetch;
 pub mod signature;
+pub mod stage;
 pub mod table;
 
 pub use compare::{Line, masked_eq, matching, matching_scalar};
 pub use hash::{crc32c, hash_line, hash_lines, mix32};
-pub use prefetch::{prefetch_lines, prefetch_read};
+pub use prefetch::{prefetch_at, prefetch_lines, prefetch_read};
 pub use signature::{match_any, match_any_scalar};
+pub use stage::{Stage, stage};
 pub use table::{Advise, Table};

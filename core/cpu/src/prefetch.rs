@@ -3,15 +3,21 @@
 /// Starts to bring the line of `data` into the cache, for reading. It changes nothing but time.
 #[inline(always)]
 pub fn prefetch_read<T>(data: &T) {
+    prefetch_at(data);
+}
+
+/// Starts to bring the line of an address into the cache, for reading: of any address, as nothing is read from it.
+#[inline(always)]
+pub fn prefetch_at<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch never faults and has no effect on memory; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(data).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = data;
+        let _ = at;
     }
 }
 

@@ -94,6 +94,12 @@ impl Frame {
         &self.buffer.bytes()[start..start + len]
     }
 
+    /// Starts to bring its first bytes into the processor's cache.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        cpu::prefetch_at(self.buffer.bytes().as_ptr().wrapping_add(self.start as usize));
+    }
+
     /// The packet, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
