@@ -4,6 +4,7 @@
 //! that many of each case and no clock decides, as a counter of instructions wants it. The case `rx` has no path:
 //! subtract it.
 
+use datapath::batch::BATCH;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
 use datapath::{Config, Datapath, Event, Worker};
 use dpif::*;
@@ -73,7 +74,24 @@ fn cases() -> Vec<Case> {
         ("masks1000", 1000, two.clone(), output()),
         ("masks50000", 50_000, two, output()),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
+        ("table10000", 10_000, networks(&ip), output()),
     ]
+}
+
+/// Masks of five lengths of networks.
+fn networks(ip: &Flow) -> Vec<Flow> {
+    let mut masks = vec![*ip; 5];
+    (8..13).zip(&mut masks).for_each(|(bits, mask)| mask.nw_src = u32::MAX << (32 - bits));
+    masks
+}
+
+/// The packets of a case: `table` has those of twenty networks, to destinations that all differ.
+fn packet(case: &str, n: u32) -> Flow {
+    if case.starts_with("table") {
+        Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, ..udp(0) }
+    } else {
+        udp(n)
+    }
 }
 
 fn udp(n: u32) -> Flow {
@@ -93,13 +111,13 @@ fn udp(n: u32) -> Flow {
     }
 }
 
-fn bed((_, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
+fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42, advise: None });
     let mut worker = datapath.worker(WorkerId(0), 0);
     datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
     datapath.add_port(PortNo(2), vec![Box::new(Sink)]).unwrap();
     for i in 0..*n {
-        let key = Flow { in_port: 1, ..udp(i) };
+        let key = Flow { in_port: 1, ..packet(name, i) };
         let mask = &masks[i as usize % masks.len()];
         let _ = datapath.flow_put(&key, mask, actions.clone().into(), Arc::new(NoOwner));
         let again = Flow { recirc_id: 1, ..key };
@@ -107,7 +125,7 @@ fn bed((_, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
             datapath.flow_put(&again, mask, output().into(), Arc::new(NoOwner)).unwrap();
         }
     }
-    let packets = (0..*n).map(|i| compose(&udp(i), &[0; 18])).collect();
+    let packets = (0..*n).map(|i| compose(&packet(name, i), &[0; 18])).collect();
     worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0 }));
     (datapath, worker)
 }
@@ -147,7 +165,7 @@ fn main() {
         let (datapath, mut worker) = bed(case);
         let poll = |turn| {
             worker.poll(Millis(turn), Cycles(turn));
-            32
+            BATCH as u64
         };
         let ns = measure(poll, fixed);
         let tally = datapath.tally();

@@ -38,7 +38,7 @@ impl FlowCache for Cd {
     }
 
     #[inline(always)]
-    fn candidate(&self, _: u32) -> Option<u32> {
+    fn candidate(&mut self, _: u32) -> Option<u32> {
         None
     }
 

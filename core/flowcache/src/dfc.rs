@@ -34,7 +34,7 @@ impl FlowCache for Dfc {
     }
 
     #[inline(always)]
-    fn candidate(&self, hash: u32) -> Option<u32> {
+    fn candidate(&mut self, hash: u32) -> Option<u32> {
         let place = self.places[self.at(hash)];
         (place != NONE).then_some(place as u32)
     }

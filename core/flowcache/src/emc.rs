@@ -59,7 +59,7 @@ impl FlowCache for Emc {
     }
 
     #[inline(always)]
-    fn candidate(&self, hash: u32) -> Option<u32> {
+    fn candidate(&mut self, hash: u32) -> Option<u32> {
         let mut places = (0..self.ways).map(|way| self.places[self.at(hash, way)]);
         Some(places.find(|p| p.hash == hash && p.index != 0)?.index - 1)
     }

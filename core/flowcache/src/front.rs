@@ -11,7 +11,7 @@ impl FlowCache for Nothing {
     fn prefetch(&self, _: u32) {}
 
     #[inline(always)]
-    fn candidate(&self, _: u32) -> Option<u32> {
+    fn candidate(&mut self, _: u32) -> Option<u32> {
         None
     }
 
@@ -61,8 +61,8 @@ impl<C: FlowCache> FlowCache for Front<C> {
     }
 
     #[inline(always)]
-    fn candidate(&self, hash: u32) -> Option<u32> {
-        self.emc.as_ref().and_then(|emc| emc.candidate(hash)).or_else(|| self.back.candidate(hash))
+    fn candidate(&mut self, hash: u32) -> Option<u32> {
+        self.emc.as_mut().and_then(|emc| emc.candidate(hash)).or_else(|| self.back.candidate(hash))
     }
 
     #[inline(always)]

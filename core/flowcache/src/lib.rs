@@ -58,11 +58,18 @@ pub struct Learned {
 
 /// What every cache of the datapath can do.
 pub trait FlowCache: Send {
+    /// Hashes given to it cover the bits of a key that the megaflows of its port look at, and no others: then packets that
+    /// no megaflow tells apart share an entry. The rivals are given hashes of flows, as their originals are.
+    const BY_MASKS: bool = false;
+
+    /// What [`candidate`](Self::candidate) answers and the caller verifies needs no `lookup` any more: it is noted as used.
+    const CANDIDATE_IS_HIT: bool = false;
+
     /// Starts to bring the memory that `lookup` of this hash reads into the processor's cache.
     fn prefetch(&self, hash: u32);
 
     /// A megaflow that `lookup` of this hash may ask about, so that its record can be prefetched.
-    fn candidate(&self, hash: u32) -> Option<u32>;
+    fn candidate(&mut self, hash: u32) -> Option<u32>;
 
     /// The megaflow of the first entry for the hash that `resolve` knows one for.
     fn lookup(&mut self, hash: u32, resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32>;

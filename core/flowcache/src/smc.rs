@@ -56,7 +56,7 @@ impl FlowCache for Smc {
     }
 
     #[inline(always)]
-    fn candidate(&self, hash: u32) -> Option<u32> {
+    fn candidate(&mut self, hash: u32) -> Option<u32> {
         self.find(hash)
     }
 

@@ -131,16 +131,24 @@ impl Unified<Narrow> {
 }
 
 impl<B: Bucket> FlowCache for Unified<B> {
+    const BY_MASKS: bool = true;
+    const CANDIDATE_IS_HIT: bool = true;
+
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
         prefetch_read(&self.buckets[self.primary(hash)]);
     }
 
     #[inline(always)]
-    fn candidate(&self, hash: u32) -> Option<u32> {
-        let bucket = &self.buckets[self.primary(hash)];
+    fn candidate(&mut self, hash: u32) -> Option<u32> {
+        let first = self.primary(hash);
+        let bucket = &mut self.buckets[first];
         let ways = bucket.ways(signature(hash));
-        (ways != 0).then(|| bucket.value(ways.trailing_zeros() as usize))
+        (ways != 0).then(|| {
+            let way = ways.trailing_zeros() as usize;
+            bucket.refer(way);
+            bucket.value(way)
+        })
     }
 
     #[inline(always)]

@@ -63,7 +63,7 @@ pub struct ExtWord {
 }
 
 /// Which bits of a key count.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyMask {
     /// Bits of the line.
     pub line: Line,
@@ -98,6 +98,14 @@ impl KeyMask {
             ext[usize::from(w.at) % EXT_WORDS] = w.mask;
         }
         ext
+    }
+
+    /// The bits of both.
+    pub fn or(&self, other: &KeyMask) -> KeyMask {
+        let (mut line, mut ext) = (self.line, self.full_ext());
+        line.iter_mut().zip(&other.line).for_each(|(l, m)| *l |= m);
+        ext.iter_mut().zip(other.full_ext()).for_each(|(e, m)| *e |= m);
+        KeyMask::new(line, &ext)
     }
 
     /// How deep a packet must be parsed for this mask.

@@ -50,7 +50,17 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         if all.len() <= in_port as usize {
             all.resize(in_port as usize + 1, None);
         }
-        all[in_port as usize] = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables)));
+        let place = &mut all[in_port as usize];
+        let seen = place.as_ref().map(|c| c.union().clone()).unwrap_or_default();
+        *place = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables, &seen)));
+        self.contexts.store(Arc::new(all));
+    }
+
+    /// Takes bits that nobody looks at any more out of the port's union.
+    fn forget_bits(&self, in_port: u32, context: &Context) {
+        let mut all = Vec::clone(&self.contexts.load());
+        all[in_port as usize] =
+            Some(Arc::new(Context::new(context.subtables().to_vec(), &KeyMask::default())));
         self.contexts.store(Arc::new(all));
     }
 
@@ -160,7 +170,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         self.arena.reclaim(freed);
     }
 
-    /// Puts the subtables of every port in the order of their hits. To be called about once a second.
+    /// Puts the subtables of every port in the order of their hits, or sees that its union is up to date. To be called about
+    /// once a second.
     pub fn rank(&mut self) {
         let all = self.contexts.load_full();
         for (port, context) in all.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))) {
@@ -170,6 +181,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
                 order.sort_by_key(|&i| std::cmp::Reverse(hits[i]));
                 let sorted = order.into_iter().map(|i| Arc::clone(&context.subtables()[i])).collect();
                 self.publish(port as u32, sorted);
+            } else if context.is_union_stale() {
+                self.forget_bits(port as u32, context);
             }
             context.subtables().iter().for_each(|t| t.age_hits());
         }

@@ -1,6 +1,6 @@
 //! The reading side: contexts, and the look-up of a batch.
 
-use super::key::{Depth, Ext, ExtWord, Key};
+use super::key::{Depth, Ext, ExtWord, Key, KeyMask};
 use super::publisher::MegaflowPublisher;
 use super::subtable::{Subtable, View};
 use cpu::{Line, masked_eq};
@@ -45,12 +45,14 @@ pub struct Context {
     subtables: Vec<Arc<Subtable>>,
     depth: Depth,
     by_kind: bool,
+    union: KeyMask,
     /// The place of each subtable by its number.
     places: Vec<u16>,
 }
 
 impl Context {
-    pub(super) fn new(subtables: Vec<Arc<Subtable>>) -> Context {
+    /// `seen`: bits to be part of the union in any case.
+    pub(super) fn new(subtables: Vec<Arc<Subtable>>, seen: &KeyMask) -> Context {
         let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
         let by_kind = subtables.iter().all(|t| t.mask().is_by_kind());
         let numbers = subtables.iter().map(|t| usize::from(t.number()) + 1).max().unwrap_or(0);
@@ -58,7 +60,21 @@ impl Context {
         for (place, table) in subtables.iter().enumerate() {
             places[usize::from(table.number())] = place as u16;
         }
-        Context { subtables, depth, by_kind, places }
+        let union = union_of(&subtables, seen);
+        Context { subtables, depth, by_kind, union, places }
+    }
+
+    /// Every bit that a megaflow looks at. Packets that agree in them have the same megaflow.
+    ///
+    /// While the port has megaflows, bits are added at once and taken away seldom: caches that hash by the union find
+    /// nothing again after a change.
+    pub fn union(&self) -> &KeyMask {
+        &self.union
+    }
+
+    /// The union holds bits that no megaflow looks at any more.
+    pub(super) fn is_union_stale(&self) -> bool {
+        self.union != union_of(&self.subtables, &KeyMask::default())
     }
 
     /// How deep packets of this port must be parsed.
@@ -114,6 +130,7 @@ impl Context {
     /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found, and `found` is
     /// told of the packet, the megaflow and its subtable. All packets were parsed to `depth`. Returns how many subtables
     /// were visited, summed over the packets *found*.
+    #[inline(always)]
     pub fn lookup_batch<P>(
         &self,
         guard: &Guard<'_, Megaflow<P>>,
@@ -157,16 +174,22 @@ impl Context {
     }
 }
 
+fn union_of(subtables: &[Arc<Subtable>], seen: &KeyMask) -> KeyMask {
+    subtables.iter().fold(seen.clone(), |union, t| union.or(t.mask()))
+}
+
 /// Megaflows of a subtable that is too large for the processor's nearest cache.
 const LARGE: usize = 256;
 
 /// Of a mask without words beyond the line; of others it is of no use, and no harm.
+#[inline(always)]
 fn prefetch<P>(view: &View, guard: &Guard<'_, Megaflow<P>>, hashes: &[u32]) {
     hashes.iter().for_each(|&hash| view.prefetch(hash));
     hashes.iter().filter_map(|&hash| view.candidate(hash)).for_each(|index| guard.prefetch(index));
 }
 
 /// The positions of the bits that are set, from the lowest.
+#[inline(always)]
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let i = set.trailing_zeros();

@@ -1,14 +1,18 @@
 //! Cache: hash every key, prefetch every bucket, then every megaflow that it names, then look every packet up; what the
 //! cache does not know is [classified](super::classify), and remembered.
 //!
+//! The hash covers what the port's megaflows look at, so that a million flows that fall into twenty megaflows may need
+//! no more than twenty entries.
+//!
 //! A hit is verified against its megaflow, at the depth the packet was parsed to. Which cache it is, is asked once.
 
 use super::{Megaflows, classify};
-use crate::batch::Batch;
+use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
-use classifier::megaflow::key::FLOW_BITS;
+use classifier::megaflow::key::{FLOW_BITS, KeyMask};
 use classifier::megaflow::{Context, Depth, EXT_WORDS, Ext};
+use cpu::Stage;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 
 const NO_EXT: Ext = [0; EXT_WORDS];
@@ -24,7 +28,7 @@ pub(crate) fn stage(
 ) -> u64 {
     let Engine { batch, cache, tally, .. } = engine;
     each_cache!(cache, cache => {
-        look_up(cache, context, guard, (batch, tally), seed, pending);
+        cpu::stage(LookUp { cache, context, guard, batch, tally, seed, pending });
         let cached = !*pending;
         if *pending != 0 {
             let port = batch.meta(0).in_port;
@@ -37,33 +41,85 @@ pub(crate) fn stage(
     })
 }
 
-fn look_up<C: FlowCache>(
+/// Looks all packets up in the cache alone.
+struct LookUp<'a, 'g, C> {
+    cache: &'a mut C,
+    context: &'a Context,
+    guard: &'a Megaflows<'g>,
+    batch: &'a mut Batch,
+    tally: &'a mut Tally,
+    seed: u32,
+    pending: &'a mut u64,
+}
+
+impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let LookUp { cache, context, guard, batch, tally, seed, pending } = self;
+        let n = batch.keys();
+        hash(batch, C::BY_MASKS.then(|| context.union()), seed);
+        for &hash in &batch.hashes[..n] {
+            cache.prefetch(hash);
+        }
+        let mut candidates = [NONE; BATCH];
+        for (&hash, candidate) in batch.hashes[..n].iter().zip(&mut candidates) {
+            if let Some(index) = cache.candidate(hash) {
+                guard.prefetch(index);
+                *candidate = index;
+            }
+        }
+        let (asked, front) = (*pending, cache.front_hits());
+        if C::CANDIDATE_IS_HIT {
+            *pending &= !confirm(batch, guard, &candidates, asked);
+        }
+        if *pending != 0 {
+            search(cache, context, guard, batch, pending);
+        }
+        let hits = (asked & !*pending).count_ones();
+        cache.account(batch.meta(0).in_port, asked.count_ones(), hits);
+        tally.add(Event::CacheHit, hits.into());
+        tally.add(Event::FrontHit, cache.front_hits() - front);
+    }
+}
+
+/// A bit for each of the `asked` packets that belongs to its candidate; `found` is filled for them.
+#[inline(always)]
+fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], asked: u64) -> u64 {
+    let (n, depth) = (batch.keys().min(BATCH), batch.depth);
+    let belongs = |&index, line, ext| guard.get(index).is_some_and(|m| m.matches(line, ext, depth));
+    let (mut hits, lines) = (0, candidates[..n].iter().zip(&batch.lines[..n]).enumerate());
+    if depth == Depth::Wide {
+        for ((i, (index, line)), ext) in lines.zip(&batch.exts) {
+            hits |= u64::from(belongs(index, line, ext)) << i;
+        }
+    } else {
+        for (i, (index, line)) in lines {
+            hits |= u64::from(belongs(index, line, &NO_EXT)) << i;
+        }
+    }
+    hits &= asked;
+    if hits == batch.all() {
+        batch.found[..n].copy_from_slice(&candidates[..n]);
+    } else {
+        (0..n).filter(|i| hits >> i & 1 == 1).for_each(|i| batch.found[i] = candidates[i]);
+    }
+    hits
+}
+
+/// Looks the packets that are left up one by one.
+#[inline(never)]
+fn search<C: FlowCache>(
     cache: &mut C,
     context: &Context,
     guard: &Megaflows<'_>,
-    (batch, tally): (&mut Batch, &mut Tally),
-    seed: u32,
+    batch: &mut Batch,
     pending: &mut u64,
 ) {
-    let n = batch.keys();
-    cpu::hash_lines(&batch.lines[..n], &FLOW_BITS, seed, &mut batch.hashes);
-    if batch.depth == Depth::Wide {
-        for (hash, ext) in batch.hashes[..n].iter_mut().zip(&batch.exts) {
-            *hash = hash_ext(*hash, ext);
-        }
-    }
-    for &hash in &batch.hashes[..n] {
-        cache.prefetch(hash);
-    }
-    for &hash in &batch.hashes[..n] {
-        if let Some(index) = cache.candidate(hash) {
-            guard.prefetch(index);
-        }
-    }
-    let (mut hits, front) = (0, cache.front_hits());
-    let asked = *pending;
-    for i in (0..n).filter(|i| asked >> i & 1 == 1) {
-        let (line, depth) = (&batch.lines[i], batch.depth);
+    let (asked, depth) = (*pending, batch.depth);
+    for i in (0..batch.keys()).filter(|i| asked >> i & 1 == 1) {
+        let line = &batch.lines[i];
         let ext = if depth == Depth::Wide { &batch.exts[i] } else { &NO_EXT };
         let resolve = |entry| match entry {
             Entry::Megaflow(x) => guard.get(x).is_some_and(|m| m.matches(line, ext, depth)).then_some(x),
@@ -72,15 +128,23 @@ fn look_up<C: FlowCache>(
         if let Some(index) = cache.lookup(batch.hashes[i], resolve) {
             batch.found[i] = index;
             *pending &= !(1 << i);
-            hits += 1;
         }
     }
-    cache.account(batch.meta(0).in_port, asked.count_ones(), hits);
-    tally.add(Event::CacheHit, hits.into());
-    tally.add(Event::FrontHit, cache.front_hits() - front);
 }
 
-/// Adds the addresses, labels and tunnel of a wide key: what tells flows, not packets, apart.
+/// Hashes the bits of `mask` of every key; without a mask, those that tell flows, not packets, apart.
+#[inline(always)]
+fn hash(batch: &mut Batch, mask: Option<&KeyMask>, seed: u32) {
+    let n = batch.keys();
+    cpu::hash_lines(&batch.lines[..n], mask.map_or(&FLOW_BITS, |m| &m.line), seed, &mut batch.hashes);
+    if batch.depth == Depth::Wide {
+        for (hash, ext) in batch.hashes[..n].iter_mut().zip(&batch.exts) {
+            *hash = mask.map_or_else(|| hash_ext(*hash, ext), |m| m.hash_ext(*hash, ext));
+        }
+    }
+}
+
+/// Adds the addresses, labels and tunnel of a wide key.
 fn hash_ext(hash: u32, ext: &Ext) -> u32 {
     let words = ext[..5].iter().chain(&ext[9..10]).chain(&ext[20..26]);
     words.fold(hash, |h, &w| cpu::mix32(h ^ w as u32, (w >> 32) as u32))

@@ -4,6 +4,26 @@ use super::Megaflows;
 use crate::batch::Batch;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::Context;
+use cpu::Stage;
+
+/// Looks the packets up, and nobody else is to learn of it.
+pub(crate) struct Classify<'a, 'g> {
+    pub(crate) context: &'a Context,
+    pub(crate) guard: &'a Megaflows<'g>,
+    pub(crate) batch: &'a mut Batch,
+    pub(crate) tally: &'a mut Tally,
+    pub(crate) pending: &'a mut u64,
+}
+
+impl Stage for Classify<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Classify { context, guard, batch, tally, pending } = self;
+        stage(context, guard, (batch, tally), pending, |_, _, _| ());
+    }
+}
 
 /// Clears the bits of the packets it finds; `found` of the others stays [`NONE`](crate::batch::NONE). `learn` is told of
 /// packet, megaflow and subtable.

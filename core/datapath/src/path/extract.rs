@@ -7,7 +7,7 @@ use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
 use classifier::megaflow::{Depth, Key};
-use cpu::{Line, prefetch_read};
+use cpu::{Line, Stage};
 use flow::VLAN_CFI;
 use packet::ether::{Arp, Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
 use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
@@ -16,8 +16,25 @@ use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
 /// How many packets ahead to prefetch.
 const AHEAD: usize = 6;
 
-/// Fills keys and flags of the batch. `by_kind`: the port's megaflows tell no more than kinds of packets apart.
-pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
+/// Fills keys and flags of the batch.
+pub(crate) struct Extract<'a> {
+    pub(crate) batch: &'a mut Batch,
+    pub(crate) depth: Depth,
+    /// The port's megaflows tell no more than kinds of packets apart.
+    pub(crate) by_kind: bool,
+}
+
+impl Stage for Extract<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run(self) {
+        stage(self.batch, self.depth, self.by_kind);
+    }
+}
+
+#[inline(always)]
+fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     let n = batch.len();
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
@@ -35,6 +52,7 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
             return;
         }
     }
+    let fresh = batch.own.is_empty();
     match depth {
         Depth::Wide => {
             batch.widen();
@@ -43,15 +61,25 @@ pub(crate) fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
                 (batch.lines[i], batch.exts[i], batch.tcp_flags[i]) = (key.line, key.ext, flags);
             });
         }
-        _ if batch.own.is_empty() => {
-            let (base, tags) = (metadata(&batch.common), batch.common.tags());
-            each(batch, |batch, i, frame| {
-                batch.tcp_flags[i] = fill(&mut batch.lines[i], &base, frame.bytes(), tags, depth);
-            });
-        }
+        // Each depth is compiled for itself.
+        Depth::L4 if fresh => narrow(batch, Depth::L4),
+        Depth::L3 if fresh => narrow(batch, Depth::L3),
+        _ if fresh => narrow(batch, depth),
         _ => each(batch, |batch, i, frame| {
             (batch.lines[i], batch.tcp_flags[i]) = line(frame.bytes(), batch.meta(i), depth);
         }),
+    }
+}
+
+/// Fills the lines of packets fresh from their port.
+#[inline(always)]
+fn narrow(batch: &mut Batch, depth: Depth) {
+    let (base, tags) = (metadata(&batch.common), batch.common.tags());
+    let Batch { frames, lines, tcp_flags, .. } = batch;
+    let places = lines.iter_mut().zip(tcp_flags);
+    for (i, (frame, (line, tcp_flags))) in frames.iter().zip(places).enumerate() {
+        frames.get(i + AHEAD).into_iter().for_each(prefetch);
+        *tcp_flags = fill(line, &base, frame.bytes(), tags, depth);
     }
 }
 
@@ -101,10 +129,9 @@ fn all_of_one_type(batch: &mut Batch) -> bool {
 /// The Ethernet type, or the length and what says the type then: LLC and SNAP headers.
 const TYPE: std::ops::Range<usize> = 12..22;
 
+#[inline(always)]
 fn prefetch(frame: &Frame) {
-    if let Some(first) = frame.bytes().first() {
-        prefetch_read(first);
-    }
+    frame.prefetch();
 }
 
 #[inline(always)]
@@ -229,6 +256,7 @@ impl Parse<'_> {
     }
 
     /// `None` is only a short way out: what was filled stays.
+    #[inline(never)]
     fn packet(&mut self, data: &[u8], packet_type: u16, tags: usize, depth: Depth) -> Option<()> {
         let (dl_type, rest) = if packet_type == 0 { self.l2(data, tags)? } else { (packet_type, data) };
         self.line[1] |= u64::from(dl_type);
@@ -300,7 +328,7 @@ impl Parse<'_> {
         Some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn l4(&mut self, proto: u8, fragment: Fragment, data: &[u8], depth: Depth) -> Option<()> {
         if fragment == Fragment::Later {
             return None;

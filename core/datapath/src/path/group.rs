@@ -1,11 +1,11 @@
 //! Group: the packets of each megaflow are counted and executed together.
 //!
-//! Packets of one flow keep their order. Most often there is one group, or all groups send by one port: then the frames
-//! of the batch are handed on as they stand. Else each is put at once where its program would, if that is one operation;
+//! Packets of one flow keep their order. Most often there is one group, or all packets go by one port: then the frames of
+//! the batch are handed on as they stand. Else each is put at once where its program would, if that is one operation;
 //! only packets of longer programs are gathered.
 
 use super::{Megaflows, execute, recent};
-use crate::batch::{BATCH, Miss, NONE};
+use crate::batch::{BATCH, Batch, Miss, NONE};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::port::Frame;
@@ -103,13 +103,6 @@ impl Groups {
         self.len += 1;
         group
     }
-
-    /// Where all packets are sent, if that is the same.
-    fn one_way(&self, packets: usize) -> Option<u32> {
-        let Way::Send(port) = self.way[0] else { return None };
-        let same = self.way[..self.len].iter().all(|w| *w == Way::Send(port));
-        (same && !self.of[..packets].contains(&NO_GROUP)).then_some(port)
-    }
 }
 
 /// Executes all packets of the batch that have a megaflow; the others are `missed` then. Nothing is left in the batch.
@@ -131,6 +124,13 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
         recent::remember(engine, first);
         whole(engine, &megaflow.payload);
+    } else if pending == 0
+        && let Some(port) = one_way(guard, batch)
+    {
+        count_each(engine, now);
+        let mut frames = std::mem::take(&mut engine.batch.frames);
+        engine.send_all(port, &mut frames);
+        engine.batch.frames = frames;
     } else {
         let mut groups = engine.groups.take().unwrap_or_default();
         several(&mut groups, guard, engine, pending, now);
@@ -138,6 +138,26 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
     }
     engine.batch.own.clear();
     engine.batch.bytes = 0;
+}
+
+/// Where all packets are sent, if every one has a megaflow and all of those do no more than send by one port.
+#[inline(always)]
+fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
+    let found = &batch.found[..batch.len().min(BATCH)];
+    let sum = guard.get(*found.first()?)?.payload.sum;
+    let Sum::Send(port) = sum else { return None };
+    let same = found.iter().all(|&index| guard.get(index).is_some_and(|m| m.payload.sum == sum));
+    (same && batch.own.is_empty()).then_some(port)
+}
+
+/// Counts every packet for itself, which costs less than to find its group.
+#[inline(always)]
+fn count_each(engine: &mut Engine, now: Millis) {
+    let Engine { batch, lane, .. } = &mut *engine;
+    for ((frame, &index), &tcp_flags) in batch.frames.iter().zip(&batch.found).zip(&batch.tcp_flags) {
+        lane.count(index, 1, frame.len() as u64, now.0 as u32, tcp_flags);
+    }
+    recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
 /// All packets of the batch go through one program.
@@ -164,14 +184,9 @@ fn whole(engine: &mut Engine, program: &Program) {
 }
 
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
-    let n = engine.batch.len();
     assign(groups, guard, engine);
     let mut frames = std::mem::take(&mut engine.batch.frames);
-    if let Some(port) = groups.one_way(n) {
-        engine.send_all(port, &mut frames);
-    } else {
-        scatter(groups, engine, pending, frames.drain(..));
-    }
+    scatter(groups, engine, pending, frames.drain(..));
     engine.batch.frames = frames;
     for (group, packets) in &mut groups.gathered {
         match guard.get(groups.index[*group]) {

@@ -41,7 +41,7 @@ pub(crate) fn run(
         return;
     }
     let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
-    extract::stage(&mut engine.batch, depth, by_kind);
+    cpu::stage(extract::Extract { batch: &mut engine.batch, depth, by_kind });
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);
@@ -51,7 +51,7 @@ pub(crate) fn run(
         if pending != 0 {
             if context.is_single() {
                 let Engine { batch, tally, .. } = &mut *engine;
-                classify::stage(context, guard, (batch, tally), &mut pending, |_, _, _| ());
+                cpu::stage(classify::Classify { context, guard, batch, tally, pending: &mut pending });
             } else {
                 cached = cache::stage(context, guard, engine, shared.seed, &mut pending);
             }
