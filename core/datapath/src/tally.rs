@@ -146,6 +146,8 @@ impl Tally {
 pub struct SharedTally {
     events: [AtomicU64; EVENTS],
     drops: [AtomicU64; DropReason::COUNT],
+    /// The sum of `drops`.
+    dropped: AtomicU64,
     cache: [AtomicU64; 4],
     /// The packets that it dropped last.
     pub(crate) last_drops: LastDrops,
@@ -169,6 +171,7 @@ impl Default for SharedTally {
         SharedTally {
             events: [const { AtomicU64::new(0) }; EVENTS],
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
+            dropped: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
             last_drops: LastDrops::default(),
         }
@@ -179,7 +182,12 @@ impl SharedTally {
     /// Publishes the worker's counters.
     pub fn store(&self, tally: &Tally) {
         self.events.iter().zip(tally.events).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
-        self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+        // Most turns drop nothing: adding up is quicker than storing each reason.
+        let dropped = tally.dropped_total();
+        if self.dropped.load(Ordering::Relaxed) != dropped {
+            self.dropped.store(dropped, Ordering::Relaxed);
+            self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
+        }
     }
 
     /// Publishes what is to be known of the worker's cache.
