@@ -95,6 +95,7 @@ fn jenkins(bytes: &[u8], basis: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::Mac;
 
     #[test]
     fn symmetric_is_the_same_both_ways() {
@@ -103,6 +104,15 @@ mod tests {
         assert_eq!(both_ways(&there, 5), both_ways(&back, 5));
         assert_ne!(one_way(&there, 5), one_way(&back, 5));
         assert_ne!(both_ways(&there, 5), both_ways(&there, 6));
+    }
+
+    /// As Open vSwitch lays the fields out: a select group of two buckets takes the second for this ping.
+    #[test]
+    fn the_fields_have_their_places() {
+        let (dl_src, dl_dst) = (Mac([0x50, 0x54, 0, 0, 0, 7]), Mac([0x50, 0x54, 0, 0, 0, 1]));
+        let (nw_src, nw_dst) = (0xc0a8_0001, 0xc0a8_0002);
+        let ping = Flow { dl_src, dl_dst, dl_type: 0x0800, nw_proto: 1, nw_src, nw_dst, ..Flow::ZERO };
+        assert_eq!(both_ways(&ping, 0), 0x59fc_ebcb);
     }
 
     #[test]
