@@ -4,11 +4,12 @@
 //! ends it, and the copy is thrown away: that is the whole roll-back. Readers see all of a bundle or nothing.
 
 use crate::effects::Effects;
-use crate::flow_mod::{Changing, RuleIds};
+use crate::flow_mod::Changing;
 use crate::meter::Provider;
 use crate::ofproto::Ofproto;
 use crate::request::Request;
 use crate::state::State;
+use crate::supply::Supply;
 use crate::tables::{InternalRules, Tables};
 use openflow::action::Action;
 use openflow::error::OfError;
@@ -22,7 +23,7 @@ use units::Millis;
 #[derive(Debug)]
 pub struct Bundle {
     state: State,
-    ids: RuleIds,
+    supply: Supply,
     effects: Effects,
     internal: InternalRules,
     meters: Option<Provider>,
@@ -65,7 +66,7 @@ impl Bundle {
     }
 
     fn changing(&mut self, now: Millis) -> Changing<'_> {
-        Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut self.effects, now }
+        Changing { state: &mut self.state, supply: &mut self.supply, effects: &mut self.effects, now }
     }
 }
 
@@ -74,7 +75,7 @@ impl Ofproto {
     pub fn begin(&self) -> Bundle {
         Bundle {
             state: self.state.clone(),
-            ids: self.ids.clone(),
+            supply: self.supply.clone(),
             effects: Effects::default(),
             internal: self.internal.clone(),
             meters: self.meters.clone(),
@@ -92,7 +93,7 @@ impl Ofproto {
             return Err(OfError::BfcMsgConflict);
         }
         self.state = bundle.state;
-        self.ids = bundle.ids;
+        self.supply = bundle.supply;
         self.generation += 1;
         self.configure_meters(&bundle.effects, now);
         Ok(bundle.effects)

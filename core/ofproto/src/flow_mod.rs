@@ -9,6 +9,7 @@ use crate::evict;
 use crate::request::Request;
 use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::state::State;
+use crate::supply::Supply;
 use crate::tables::{N_TABLES, TABLE_ALL};
 use flow::Match;
 use openflow::error::OfError;
@@ -17,26 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use units::Millis;
 
-/// Numbers for rules, never used twice.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RuleIds(u64);
-
-impl RuleIds {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 += 1;
-        self.0
-    }
-
-    /// The one given last.
-    pub(crate) fn last(&self) -> u64 {
-        self.0
-    }
-}
-
 /// A state that is being changed, and what the changes so far did.
 pub(crate) struct Changing<'a> {
     pub(crate) state: &'a mut State,
-    pub(crate) ids: &'a mut RuleIds,
+    pub(crate) supply: &'a mut Supply,
     pub(crate) effects: &'a mut Effects,
     pub(crate) now: Millis,
 }
@@ -134,7 +119,7 @@ impl Changing<'_> {
         let mut matching = r.matching.clone();
         let shared = self.state.tables[usize::from(table)].classifier.shared_mask(matching.mask());
         matching.share_mask(&shared);
-        let id = self.ids.next();
+        let id = self.supply.next();
         Rule {
             id,
             added: id,
@@ -153,7 +138,7 @@ impl Changing<'_> {
             },
             importance: r.fm.importance,
             flags: FlowFlags { emergency: false, ..r.fm.flags },
-            actions: Arc::clone(&r.actions),
+            actions: self.supply.shared(&r.actions),
             created: self.now,
         }
     }
@@ -162,7 +147,8 @@ impl Changing<'_> {
         let keeps = !r.fm.modify_cookie || r.fm.new_cookie == u64::MAX;
         let cookie = if keeps { old.cookie } else { r.fm.new_cookie };
         let stats = old.stats_for_successor(!r.fm.flags.reset_counts);
-        let rule = old.changed(self.ids.next(), cookie, Arc::clone(&r.actions), stats, self.now);
+        let (id, actions) = (self.supply.next(), self.supply.shared(&r.actions));
+        let rule = old.changed(id, cookie, actions, stats, self.now);
         self.put(rule, false);
     }
 

@@ -1,10 +1,11 @@
 //! The switch's own flows, in the last table: `bridge/dump-flows` shows them.
 
 use crate::effects::{Change, Effects};
-use crate::flow_mod::{Changing, RuleIds};
+use crate::flow_mod::Changing;
 use crate::request::Request;
 use crate::rule::Rule;
 use crate::state::State;
+use crate::supply::Supply;
 use crate::tables::{InternalRules, TABLE_INTERNAL};
 use flow::{Flow, Match};
 use openflow::action::{Action, Controller};
@@ -16,10 +17,10 @@ use units::Millis;
 pub const REASON_IMPLICIT_MISS: u8 = 7;
 
 /// Makes the internal table and its flows.
-pub(crate) fn install(state: &mut State, ids: &mut RuleIds, now: Millis) -> InternalRules {
+pub(crate) fn install(state: &mut State, supply: &mut Supply, now: Millis) -> InternalRules {
     Arc::make_mut(&mut state.table_mut(TABLE_INTERNAL).config).internal = true;
     let mut effects = Effects::default();
-    let mut c = Changing { state, ids, effects: &mut effects, now };
+    let mut c = Changing { state, supply, effects: &mut effects, now };
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {
         miss: add(&mut c, 0, &by_number(1), vec![Action::Controller(Box::new(to_controller))]),

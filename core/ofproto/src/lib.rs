@@ -23,6 +23,7 @@ mod query;
 mod request;
 mod rule;
 mod state;
+mod supply;
 mod table;
 mod tables;
 

@@ -133,7 +133,7 @@ impl FlowMonitors {
 
     /// From now on only flows that go are reported.
     pub fn pause(&mut self, ofproto: &Ofproto) {
-        self.paused = Some(ofproto.ids.last());
+        self.paused = Some(ofproto.supply.last());
     }
 
     /// Ends a pause: what came or changed meanwhile.

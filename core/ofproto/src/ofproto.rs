@@ -5,13 +5,14 @@
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
-use crate::flow_mod::{Changing, RuleIds, check_new_flow};
+use crate::flow_mod::{Changing, check_new_flow};
 use crate::group::Group;
 use crate::internal;
 use crate::meter::Provider;
 use crate::request::Request;
 use crate::rule::Rule;
 use crate::state::{Named, State};
+use crate::supply::Supply;
 use crate::table::Table;
 use crate::tables::{InternalRules, Tables};
 use openflow::action::Action;
@@ -27,7 +28,7 @@ use units::Millis;
 #[derive(Debug)]
 pub struct Ofproto {
     pub(crate) state: State,
-    pub(crate) ids: RuleIds,
+    pub(crate) supply: Supply,
     /// Grows with every change.
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
@@ -40,10 +41,10 @@ impl Ofproto {
     /// No flows but the switch's own.
     pub fn new(now: Millis) -> Ofproto {
         let mut state = State::new();
-        let mut ids = RuleIds::default();
-        let internal = internal::install(&mut state, &mut ids, now);
+        let mut supply = Supply::default();
+        let internal = internal::install(&mut state, &mut supply, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
-        Ofproto { state, ids, generation: 0, internal, meters: None, published, published_generation: 0 }
+        Ofproto { state, supply, generation: 0, internal, meters: None, published, published_generation: 0 }
     }
 
     /// The newest version that readers may see. A new one is made if there were changes.
@@ -127,7 +128,7 @@ impl Ofproto {
     ) -> Result<Effects, OfError> {
         let mut effects = Effects::default();
         let mut changing =
-            Changing { state: &mut self.state, ids: &mut self.ids, effects: &mut effects, now };
+            Changing { state: &mut self.state, supply: &mut self.supply, effects: &mut effects, now };
         f(&mut changing)?;
         changing.forget_learned();
         if !effects.is_empty() {

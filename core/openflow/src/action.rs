@@ -19,7 +19,7 @@ use units::OfPort;
 
 /// One action or instruction. Names in text are in brackets.
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// To a port; `max_len` counts only for `CONTROLLER`. (`output`)
     Output { port: OfPort, max_len: u16 },

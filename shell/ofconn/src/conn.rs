@@ -18,8 +18,8 @@ static LIMIT: RateLimit = RateLimit::new(60, 600);
 const OUTPUT_MAX: usize = 4 << 20;
 /// So many unread bytes are fetched ahead.
 const INPUT_MAX: usize = 256 << 10;
-/// Messages of one connection in one turn.
-const TURN_MAX: u32 = 50;
+/// Messages of one connection in one turn: enough that what a turn costs in itself is little for each.
+const TURN_MAX: u32 = 256;
 const READ_SIZE: usize = 64 << 10;
 
 /// See the module.

@@ -30,7 +30,10 @@ pub fn run(job: impl FnOnce() + Send + 'static) {
 /// Drops what holds `n` things.
 pub fn let_go(n: usize, what: impl Send + 'static) {
     if n >= MANY {
-        run(move || drop(what));
+        run(move || {
+            drop(what);
+            netdev::give_back();
+        });
     }
 }
 
@@ -44,6 +47,8 @@ pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
                 }
                 std::thread::sleep(LOOK_EVERY);
             }
+            drop(what);
+            netdev::give_back();
         });
     }
 }

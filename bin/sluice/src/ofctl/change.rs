@@ -18,6 +18,9 @@ use std::io::Read;
 
 static OFP_MATCH: Module = Module::new("ofp_match");
 
+/// Flow mods that are sent before the answer to the first of them is waited for. Those behind one that fails may have been
+/// done; none of a later window is sent.
+const WINDOW: usize = 256;
 /// The number of the one bundle of a connection.
 const BUNDLE: u32 = 0;
 
@@ -100,7 +103,7 @@ fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -
         let messages = mods.into_iter().map(|m| flow_mod_message(cx, &conn, m)).collect();
         return bundle(cx, &mut conn, target, messages);
     }
-    let mut dumps = String::new();
+    let (mut dumps, mut window) = (String::new(), Vec::new());
     for m in mods {
         let message = flow_mod_message(cx, &conn, m);
         if cx.settings.verbosity >= 5 {
@@ -111,7 +114,14 @@ fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -
                 _ => bytes.iter().map(|b| format!("{b:02x}")).collect::<String>() + "\n",
             };
         }
-        conn.execute(cx, target, &message)?;
+        window.push(message);
+        if window.len() == WINDOW {
+            conn.execute_all(cx, target, &window)?;
+            window.clear();
+        }
+    }
+    if !window.is_empty() {
+        conn.execute_all(cx, target, &window)?;
     }
     print(&dumps)
 }
@@ -120,11 +130,16 @@ fn send(cx: &mut Context, target: &str, mods: Vec<FlowMod>, usable: Protocols) -
 pub fn bundle(cx: &mut Context, conn: &mut Conn, target: &str, messages: Vec<Message>) -> Result<(), Fail> {
     let flags = bundle_flags::ATOMIC | bundle_flags::ORDERED;
     step(cx, conn, target, &messages, BundleControlType::OpenRequest)?;
-    for m in &messages {
-        let message = encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
-        let add =
-            Message::new(conn.version, m.xid, Body::BundleAdd(BundleAdd { bundle: BUNDLE, flags, message }));
-        conn.send(&add).map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
+    for some in messages.chunks(WINDOW) {
+        let mut adds = Vec::with_capacity(some.len());
+        for m in some {
+            let message =
+                encode(m, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?.concat();
+            let add = BundleAdd { bundle: BUNDLE, flags, message };
+            adds.push(Message::new(conn.version, m.xid, Body::BundleAdd(add)));
+        }
+        let sent = conn.send_all(&adds);
+        sent.map_err(|e| Fail::Says(format!("talking to {} ({})", conn.name, error_text(&e))))?;
     }
     step(cx, conn, target, &messages, BundleControlType::CloseRequest)?;
     step(cx, conn, target, &messages, BundleControlType::CommitRequest)

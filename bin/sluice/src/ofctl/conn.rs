@@ -13,6 +13,9 @@ use transport::{OPENFLOW_PORT, Target};
 
 static VCONN: Module = Module::new("vconn");
 
+/// Bytes that are sent at once.
+const SEND_SIZE: usize = 64 << 10;
+
 /// A connection whose version is agreed on.
 pub struct Conn {
     stream: Stream,
@@ -78,9 +81,22 @@ impl Conn {
 
     /// Sends a message.
     pub fn send(&mut self, m: &Message) -> io::Result<()> {
+        self.send_all([m])
+    }
+
+    /// Sends messages, many at a time.
+    pub fn send_all<'m>(&mut self, messages: impl IntoIterator<Item = &'m Message>) -> io::Result<()> {
         let dialect = Dialect { flow_mod_table_id: self.protocol.has_table_id(), debug_actions: true };
-        let frames = encode(m, dialect).map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
-        frames.iter().try_for_each(|frame| self.stream.send(frame))
+        let mut bytes = Vec::new();
+        for m in messages {
+            let frames = encode(m, dialect).map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
+            frames.iter().for_each(|frame| bytes.extend_from_slice(frame));
+            if bytes.len() >= SEND_SIZE {
+                self.stream.send(&bytes)?;
+                bytes.clear();
+            }
+        }
+        self.stream.send(&bytes)
     }
 
     /// The next message.
@@ -151,23 +167,35 @@ impl Conn {
             .collect()
     }
 
-    /// Sends a request that is answered only if it fails: the answer to it before that to the barrier behind it.
-    pub fn transact_noreply(&mut self, cx: &mut Context, request: &Message) -> Result<Option<Vec<u8>>, Fail> {
+    /// Sends requests that are answered only if they fail: the first answer to one of them before that to the barrier
+    /// behind them.
+    pub fn transact_noreply(
+        &mut self,
+        cx: &mut Context,
+        requests: &[Message],
+    ) -> Result<Option<Vec<u8>>, Fail> {
         let barrier = cx.message(self.version, Body::BarrierRequest);
-        self.send(request).and_then(|()| self.send(&barrier)).map_err(|e| self.talking(&e))?;
+        let all = || requests.iter().chain([&barrier]);
+        self.send_all(all()).map_err(|e| self.talking(&e))?;
+        let xids: Vec<Xid> = all().map(|m| m.xid).collect();
         let mut answer = None;
         loop {
-            let frame = self.receive_of(&[request.xid, barrier.xid])?;
+            let frame = self.receive_of(&xids)?;
             if xid_of(&frame) == Some(barrier.xid) {
                 return Ok(answer);
             }
-            answer = Some(frame);
+            answer.get_or_insert(frame);
         }
     }
 
-    /// The same; an answer is printed and ends the command.
+    /// The same with one request; an answer is printed and ends the command.
     pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
-        let Some(error) = self.transact_noreply(cx, request)? else { return Ok(()) };
+        self.execute_all(cx, target, std::slice::from_ref(request))
+    }
+
+    /// The same with several; the first answer is printed and ends the command.
+    pub fn execute_all(&mut self, cx: &mut Context, target: &str, requests: &[Message]) -> Result<(), Fail> {
+        let Some(error) = self.transact_noreply(cx, requests)? else { return Ok(()) };
         let names = cx.names_to_show(target)?;
         eprint!("{}", message_text(&error, &*names, cx.settings.verbosity.saturating_add(2)));
         Err(Fail::Printed(1))
@@ -186,7 +214,7 @@ impl Conn {
                 (Body::FlowModTableId(want.has_table_id()), want)
             };
             let request = cx.message(self.version, body);
-            if self.transact_noreply(cx, &request)?.is_some() {
+            if self.transact_noreply(cx, &[request])?.is_some() {
                 return Ok(false);
             }
             self.protocol = next;

@@ -6,6 +6,7 @@
 use flow::{FLOW_WORDS, Flow};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::sync::Arc;
 
 const _: () = assert!(FLOW_WORDS <= 128, "the bitmap of words is 128 bits wide");
@@ -88,7 +89,44 @@ impl fmt::Debug for SparseMask {
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparseMatch {
     mask: Arc<SparseMask>,
-    values: Arc<[u64]>,
+    values: Values,
+}
+
+/// So many words most rules match at most: their values need no memory of their own.
+const FEW: usize = 4;
+
+/// The values of a match, one for each word of its mask. **Invariant**: of few ones the rest is zero.
+#[derive(Clone, PartialEq, Eq)]
+enum Values {
+    Few(u8, [u64; FEW]),
+    Many(Arc<[u64]>),
+}
+
+impl Deref for Values {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        match self {
+            Values::Few(n, words) => &words[..usize::from(*n).min(FEW)],
+            Values::Many(words) => words,
+        }
+    }
+}
+
+impl FromIterator<u64> for Values {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Values {
+        let (mut n, mut few) = (0, [0; FEW]);
+        let mut values = values.into_iter();
+        while n < FEW {
+            let Some(value) = values.next() else { return Values::Few(n as u8, few) };
+            few[n] = value;
+            n += 1;
+        }
+        match values.next() {
+            None => Values::Few(n as u8, few),
+            Some(fifth) => Values::Many(few.into_iter().chain([fifth]).chain(values).collect()),
+        }
+    }
 }
 
 impl SparseMatch {

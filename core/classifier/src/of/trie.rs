@@ -27,16 +27,59 @@ pub struct Trie {
     root: Link,
 }
 
-type Link = Option<Arc<Node>>;
+/// A prefix that rules have; `rules` is 0 where two others part.
+#[derive(Clone, Copy, Debug)]
+struct Prefix {
+    /// In four parts, so that it needs no more room than its bytes.
+    parts: [u32; 4],
+    len: u8,
+    rules: u32,
+}
 
-/// **Invariant**: a node holds rules or has two children; a child's prefix extends its parent's, and the first bit
-/// after the parent's length is the child's place.
+/// What is below a bit. Most prefixes have nothing below them and lie in their parent.
+#[derive(Clone, Debug, Default)]
+enum Link {
+    #[default]
+    Nothing,
+    Leaf(Prefix),
+    Fork(Arc<Node>),
+}
+
+/// **Invariant**: a node holds rules or has two children, and has at least one; a child's prefix extends its parent's, and the
+/// first bit after the parent's length is the child's place.
 #[derive(Clone, Debug)]
 struct Node {
-    prefix: u128,
-    len: u32,
-    rules: u32,
+    prefix: Prefix,
     children: [Link; 2],
+}
+
+impl Prefix {
+    fn new(bits: u128, len: u32, rules: u32) -> Prefix {
+        let parts = [96, 64, 32, 0].map(|shift| (bits >> shift) as u32);
+        Prefix { parts, len: len as u8, rules }
+    }
+
+    fn bits(&self) -> u128 {
+        self.parts.iter().fold(0, |bits, part| bits << 32 | u128::from(*part))
+    }
+
+    fn len(&self) -> u32 {
+        u32::from(self.len)
+    }
+}
+
+impl Link {
+    fn prefix(&self) -> Option<&Prefix> {
+        match self {
+            Link::Nothing => None,
+            Link::Leaf(prefix) => Some(prefix),
+            Link::Fork(node) => Some(&node.prefix),
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(self, Link::Nothing)
+    }
 }
 
 fn bit(value: u128, at: u32) -> usize {
@@ -54,7 +97,7 @@ fn common(a: u128, b: u128, at_most: u32) -> u32 {
 impl Trie {
     /// No prefix is stored.
     pub fn is_empty(&self) -> bool {
-        self.root.is_none()
+        self.root.is_nothing()
     }
 
     /// Counts one rule more with the prefix `value/len`; `len` is 1 to 128.
@@ -71,67 +114,92 @@ impl Trie {
     pub fn lookup(&self, value: u128) -> Found {
         let mut found = Found::default();
         let mut link = &self.root;
-        while let Some(node) = link {
-            let same = common(node.prefix, value, node.len);
-            if same < node.len {
+        while let Some(prefix) = link.prefix() {
+            let same = common(prefix.bits(), value, prefix.len());
+            if same < prefix.len() {
                 found.bits = same + 1;
                 return found;
             }
-            found.bits = node.len;
-            if node.rules > 0 && node.len > 0 {
-                found.lengths |= 1 << (node.len - 1);
+            found.bits = prefix.len();
+            if prefix.rules > 0 && prefix.len > 0 {
+                found.lengths |= 1 << (prefix.len - 1);
             }
-            if node.len == 128 {
-                return found;
-            }
-            link = &node.children[bit(value, node.len)];
-            if link.is_none() && node.children.iter().any(Option::is_some) {
+            let Link::Fork(node) = link else { return found };
+            link = &node.children[bit(value, prefix.len())];
+            if link.is_nothing() {
                 // The other branch exists: the bit that excludes it was examined too.
-                found.bits = node.len + 1;
+                found.bits = prefix.len() + 1;
             }
         }
         found
     }
 }
 
-fn insert(link: &mut Link, prefix: u128, len: u32) {
-    let Some(arc) = link else {
-        *link = Some(Arc::new(Node { prefix, len, rules: 1, children: [None, None] }));
+fn insert(link: &mut Link, bits: u128, len: u32) {
+    let Some(there) = link.prefix().copied() else {
+        *link = Link::Leaf(Prefix::new(bits, len, 1));
         return;
     };
-    let same = common(arc.prefix, prefix, arc.len.min(len));
-    if same < arc.len {
-        let below = bit(arc.prefix, same);
-        let mut fork = Node { prefix: top_bits(prefix, same), len: same, rules: 0, children: [None, None] };
-        fork.children[below] = link.take();
-        *link = Some(Arc::new(fork));
-        return insert(link, prefix, len);
+    let same = common(there.bits(), bits, there.len().min(len));
+    if same < there.len() {
+        // A fork above what is there: where the two part, or where the shorter ends.
+        let mut children = [Link::Nothing, Link::Nothing];
+        children[bit(there.bits(), same)] = std::mem::take(link);
+        let prefix = Prefix::new(top_bits(bits, same), same, 0);
+        *link = Link::Fork(Arc::new(Node { prefix, children }));
+        return insert(link, bits, len);
     }
-    let node = Arc::make_mut(arc);
-    if node.len == len {
-        node.rules += 1;
-    } else {
-        insert(&mut node.children[bit(prefix, node.len)], prefix, len);
+    match link {
+        Link::Leaf(leaf) if there.len() == len => leaf.rules += 1,
+        Link::Leaf(leaf) => {
+            let mut children = [Link::Nothing, Link::Nothing];
+            insert(&mut children[bit(bits, there.len())], bits, len);
+            *link = Link::Fork(Arc::new(Node { prefix: *leaf, children }));
+        }
+        Link::Fork(node) => {
+            let node = Arc::make_mut(node);
+            match there.len() == len {
+                true => node.prefix.rules += 1,
+                false => insert(&mut node.children[bit(bits, there.len())], bits, len),
+            }
+        }
+        Link::Nothing => {}
     }
 }
 
-fn remove(link: &mut Link, prefix: u128, len: u32) {
-    let Some(arc) = link else { return };
-    if arc.len > len || common(arc.prefix, prefix, arc.len) < arc.len {
+fn remove(link: &mut Link, bits: u128, len: u32) {
+    let Some(there) = link.prefix().copied() else { return };
+    if there.len() > len || common(there.bits(), bits, there.len()) < there.len() {
         return;
     }
-    let node = Arc::make_mut(arc);
-    if node.len == len {
-        node.rules = node.rules.saturating_sub(1);
-    } else {
-        remove(&mut node.children[bit(prefix, node.len)], prefix, len);
+    match link {
+        Link::Leaf(leaf) if there.len() == len => {
+            leaf.rules = leaf.rules.saturating_sub(1);
+            if leaf.rules == 0 {
+                *link = Link::Nothing;
+            }
+        }
+        Link::Fork(node) => {
+            let node = Arc::make_mut(node);
+            match there.len() == len {
+                true => node.prefix.rules = node.prefix.rules.saturating_sub(1),
+                false => remove(&mut node.children[bit(bits, there.len())], bits, len),
+            }
+            shrink(link);
+        }
+        Link::Leaf(_) | Link::Nothing => {}
     }
-    if node.rules == 0 {
-        let only = match &mut node.children {
-            [None, child] | [child, None] => child.take(),
-            [Some(_), Some(_)] => return,
-        };
-        *link = only;
+}
+
+/// Restores the invariant of a node that has lost rules or a child.
+fn shrink(link: &mut Link) {
+    let Link::Fork(node) = link else { return };
+    let node = Arc::make_mut(node);
+    let prefix = node.prefix;
+    match &mut node.children {
+        [Link::Nothing, Link::Nothing] if prefix.rules > 0 => *link = Link::Leaf(prefix),
+        [Link::Nothing, only] | [only, Link::Nothing] if prefix.rules == 0 => *link = std::mem::take(only),
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use units::OfPort;
 
 /// `controller(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Controller {
     /// How much of the packet to send.
     pub max_len: u16,
@@ -38,7 +38,7 @@ impl Default for Controller {
 /// Which fields a hash covers (`enum nx_hash_fields`); the discriminant is the number on the wire.
 #[allow(missing_docs)]
 #[repr(u16)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HashFields {
     #[default]
     EthSrc = 0,
@@ -52,7 +52,7 @@ pub enum HashFields {
 
 /// How `bundle` chooses; the discriminant is the number on the wire.
 #[repr(u16)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BundleAlgorithm {
     /// The first member that is up.
     #[default]
@@ -62,7 +62,7 @@ pub enum BundleAlgorithm {
 }
 
 /// `bundle(…)`, and with `dst` `bundle_load(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bundle {
     /// How to choose.
     pub algorithm: BundleAlgorithm,
@@ -78,7 +78,7 @@ pub struct Bundle {
 
 /// How `multipath` chooses; the discriminant is the number on the wire.
 #[repr(u16)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MultipathAlgorithm {
     /// Hash modulo the number of links.
     #[default]
@@ -92,7 +92,7 @@ pub enum MultipathAlgorithm {
 }
 
 /// `multipath(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Multipath {
     /// What to hash.
     pub fields: HashFields,
@@ -109,7 +109,7 @@ pub struct Multipath {
 }
 
 /// `learn(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Learn {
     /// Of the new flow, seconds.
     pub idle_timeout: u16,
@@ -157,7 +157,7 @@ impl Default for Learn {
 }
 
 /// One part of what a learned flow matches or does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LearnSpec {
     /// How many bits are copied.
     pub n_bits: u16,
@@ -168,7 +168,7 @@ pub struct LearnSpec {
 }
 
 /// Where the bits of a [`LearnSpec`] come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LearnSource {
     /// The packet that caused it.
     Field(Subfield),
@@ -177,7 +177,7 @@ pub enum LearnSource {
 }
 
 /// Where the bits of a [`LearnSpec`] go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LearnTarget {
     /// The new flow matches them.
     Match(Subfield),
@@ -188,7 +188,7 @@ pub enum LearnTarget {
 }
 
 /// A number in the action or a field of the packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberOrField {
     /// The number.
     Number(u32),
@@ -197,7 +197,7 @@ pub enum NumberOrField {
 }
 
 /// `ct(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ct {
     /// Keep the connection.
     pub commit: bool,
@@ -227,7 +227,7 @@ impl Default for Ct {
 }
 
 /// The addresses of a [`Nat`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NatRange {
     /// None given.
     #[default]
@@ -239,7 +239,7 @@ pub enum NatRange {
 }
 
 /// `nat(…)`. Neither `src` nor `dst`: translate as the connection says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Nat {
     /// Translate the source.
     pub src: bool,
@@ -259,7 +259,7 @@ pub struct Nat {
 
 /// Which way a sampled packet goes; the discriminant is the number on the wire.
 #[repr(u8)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SampleDirection {
     /// Found out from the port.
     #[default]
@@ -271,7 +271,7 @@ pub enum SampleDirection {
 }
 
 /// `sample(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// Of 65535; never 0.
     pub probability: u16,
@@ -291,7 +291,7 @@ pub struct Sample {
 pub const PACKET_TYPE_NEXT: u32 = 0xfffe;
 
 /// `encap(…)`
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Encap {
     /// The new outer header.
     pub packet_type: u32,
@@ -303,7 +303,7 @@ pub struct Encap {
 
 /// One property of an [`Encap`].
 #[allow(missing_docs)]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EncapProperty {
     /// `md_type` of NSH.
     NshMdType(u8),

@@ -1,4 +1,4 @@
-//! Huge pages under large tables.
+//! Huge pages under large tables; pages that nobody needs any more.
 
 /// Asks for transparent huge pages below a table that nobody has written to yet. Where the kernel does not give any
 /// (`/sys/kernel/mm/transparent_hugepage/enabled` says `never`, or memory is in pieces) the table has ordinary pages.
@@ -6,4 +6,14 @@ pub fn advise_huge(address: usize, bytes: usize) {
     // SAFETY: the advice changes how pages are backed, never what they hold, whatever the address is; an address that is
     // not mapped gives an error, which does no harm.
     unsafe { libc::madvise(address as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
+}
+
+/// Gives the kernel back what the allocator keeps of memory that was freed. It takes milliseconds: to be called after much was
+/// freed at once, and not by a thread that others wait for.
+pub fn give_back() {
+    // SAFETY: it is a function of the allocator without arguments that matter, and may be called by any thread.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }

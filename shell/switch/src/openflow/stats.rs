@@ -67,7 +67,12 @@ impl Service<'_> {
     }
 
     fn port_stats(&mut self, wanted: OfPort) -> Body {
-        self.host.fold_statistics();
+        // Devices count for themselves.
+        let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
+        let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
+        if self.bridge.ports.values().any(is_counted_here) {
+            self.host.fold_statistics();
+        }
         let (host, now, bridge) = (&mut *self.host, self.now, self.bridge.id);
         let order = local_first(&self.bridge.ports).map(|p| p.ofport);
         let order: Vec<OfPort> = order.filter(|p| wanted == OfPort::NONE || *p == wanted).collect();
