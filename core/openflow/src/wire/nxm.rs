@@ -4,7 +4,7 @@ use super::buf::{Put, Reader};
 use crate::error::OfError;
 use crate::version::Version;
 use flow::field::{Maskable, Prereq};
-use flow::{FieldId, Match};
+use flow::{FieldId, Match, VLAN_CFI};
 
 const HAS_MASK: u64 = 1 << 8;
 /// `NXM_NX_COOKIE`: stands in the match of Nicira's flow mods and flow statistics requests.
@@ -321,7 +321,8 @@ fn fields(m: &Match, version: u8) -> Vec<FieldId> {
     list.extend([F::ActsetOutput, F::EthSrc, F::EthDst, F::EthType]);
     if oxm {
         list.push(F::VlanVid);
-        if m.flow.vlans[0].tci & 0x1fff != 0 {
+        // Without the bit that says so there is no tag, and no priority.
+        if m.flow.vlans[0].tci & VLAN_CFI != 0 {
             list.push(F::VlanPcp);
         }
     } else {
