@@ -45,15 +45,29 @@ impl UnifiedTwin {
         let n = self.buckets.len() as u32;
         [hash % n, other_of(hash % n, signature_of(hash), n)].map(|b| b as usize)
     }
+
+    /// The last of the entries asked about is right; it changes places with the first if that is in the first bucket.
+    fn to_front(&mut self, hash: u32, asked: &[(usize, usize, u32)]) -> Entry {
+        let [first, .., last] = *asked else { return Entry::Megaflow(asked[0].2) };
+        if first.0 == self.places(hash)[0] {
+            self.buckets[first.0][first.1].as_mut().unwrap().1 = last.2;
+            self.buckets[last.0][last.1].as_mut().unwrap().1 = first.2;
+        }
+        Entry::Megaflow(last.2)
+    }
 }
 
 impl Twin for UnifiedTwin {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
+        let mut alike = Vec::new();
         for bucket in self.places(hash) {
-            for (signature, value, used) in self.buckets[bucket].iter_mut().flatten() {
-                if *signature == signature_of(hash) && right(Entry::Megaflow(*value)) {
+            let ways = self.buckets[bucket].iter_mut().enumerate();
+            let ways = ways.filter_map(|(way, entry)| Some((way, entry.as_mut()?)));
+            for (way, (_, value, used)) in ways.filter(|(_, e)| e.0 == signature_of(hash)) {
+                alike.push((bucket, way, *value));
+                if right(Entry::Megaflow(*value)) {
                     *used = true;
-                    return Some(Entry::Megaflow(*value));
+                    return Some(self.to_front(hash, &alike));
                 }
             }
         }

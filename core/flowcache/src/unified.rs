@@ -72,18 +72,35 @@ impl<B: Bucket> Unified<B> {
         hash as usize & self.mask()
     }
 
+    /// The way of a bucket whose megaflow `resolve` knows, and that megaflow.
     #[inline(always)]
-    fn search(bucket: &mut B, signature: u16, resolve: &mut impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
+    fn search(
+        bucket: &mut B,
+        signature: u16,
+        resolve: &mut impl FnMut(Entry) -> Option<u32>,
+    ) -> Option<(usize, u32)> {
         let mut ways = bucket.ways(signature);
         while ways != 0 {
             let way = ways.trailing_zeros() as usize;
             ways &= ways - 1;
             if let Some(index) = resolve(Entry::Megaflow(bucket.value(way))) {
                 bucket.refer(way);
-                return Some(index);
+                return Some((way, index));
             }
         }
         None
+    }
+
+    /// What was found behind another entry of its signature changes places with it: most often that one is of a megaflow that
+    /// is gone, and would be asked about first for ever.
+    fn move_to_front(&mut self, front: usize, signature: u16, (bucket, way): (usize, usize)) {
+        let ways = self.buckets[front].ways(signature);
+        let first = ways.trailing_zeros() as usize;
+        if ways != 0 && (front, first) != (bucket, way) {
+            let (older, found) = (self.buckets[front].value(first), self.buckets[bucket].value(way));
+            self.buckets[front].set_value(first, found);
+            self.buckets[bucket].set_value(way, older);
+        }
     }
 
     /// The way to overwrite in a full bucket: the first one from the hand that was not used since the hand passed.
@@ -154,11 +171,14 @@ impl<B: Bucket> FlowCache for Unified<B> {
     #[inline(always)]
     fn lookup(&mut self, hash: u32, mut resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32> {
         let signature = signature(hash);
-        let (first, mask) = (self.primary(hash), self.mask());
-        if let Some(index) = Self::search(&mut self.buckets[first], signature, &mut resolve) {
-            return Some(index);
+        let first = self.primary(hash);
+        for bucket in [first, other(first, signature, self.mask())] {
+            if let Some((way, index)) = Self::search(&mut self.buckets[bucket], signature, &mut resolve) {
+                self.move_to_front(first, signature, (bucket, way));
+                return Some(index);
+            }
         }
-        Self::search(&mut self.buckets[other(first, signature, mask)], signature, &mut resolve)
+        None
     }
 
     fn insert(&mut self, learned: Learned) {
