@@ -37,12 +37,6 @@ impl From<Body> for Decoded {
     }
 }
 
-impl Decoded {
-    pub fn extended(body: Body) -> Decoded {
-        Decoded { extended: true, ..Decoded::from(body) }
-    }
-}
-
 /// Reads one whole message.
 pub fn decode(bytes: &[u8], dialect: Dialect) -> Result<Message, OfError> {
     let mut r = Reader::new(bytes, OfError::BrcBadLen);
