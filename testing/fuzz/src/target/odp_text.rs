@@ -1,4 +1,5 @@
-//! The text of ovs-dpctl(8): datapath flows and actions; what was parsed is the same when its text is parsed.
+//! The text of ovs-dpctl(8): datapath flows and actions; what was printed is the same when it is parsed and printed. (The
+//! share of a sample is printed with one decimal.)
 
 use super::same::assert_same;
 use dpif::text::{NoNames, actions_text, key_text, parse_actions, parse_key};
@@ -10,7 +11,10 @@ pub fn run(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
     if let Ok(actions) = parse_actions(text, &NoNames) {
         let out = actions_text(&actions, &NoNames);
-        assert_same(&Ok(actions), &parse_actions(&out, &NoNames), || out.clone());
+        let back = parse_actions(&out, &NoNames).unwrap_or_else(|e| panic!("{out}: {e}"));
+        let again = actions_text(&back, &NoNames);
+        assert_same(&Ok(back), &parse_actions(&again, &NoNames), || out.clone());
+        assert_eq!(again, out);
     }
     if let Ok((key, mask)) = parse_key(text, &NoNames) {
         for verbose in [false, true] {
