@@ -6,7 +6,7 @@
 
 use crate::packet::{Meta, Packet};
 use crate::port::{Frame, FrameBatch};
-use classifier::megaflow::{Depth, EXT_WORDS, Ext};
+use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests};
 use cpu::Line;
 
 /// The most packets in a batch.
@@ -37,6 +37,8 @@ pub struct Batch {
     pub lines: Box<[Line; BATCH]>,
     /// The rest of their keys; filled only at depth `Wide`.
     pub exts: Vec<Ext>,
+    /// Their tunnel options, at depth `Wide`; none where no packet has any.
+    pub options: Vec<Option<Box<Options>>>,
     /// TCP flags, for statistics.
     pub tcp_flags: [u16; BATCH],
     /// Hashes for the cache.
@@ -61,6 +63,7 @@ impl Default for Batch {
             own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
             exts: Vec::new(),
+            options: Vec::new(),
             tcp_flags: [0; BATCH],
             hashes: [0; BATCH],
             found: [NONE; BATCH],
@@ -108,6 +111,12 @@ impl Batch {
         if self.exts.len() < BATCH {
             self.exts.resize(BATCH, [0; EXT_WORDS]);
         }
+    }
+
+    /// All of wide keys but their lines.
+    #[inline(always)]
+    pub(crate) fn rests(&self) -> Rests<'_> {
+        Rests { exts: &self.exts, options: &self.options }
     }
 
     /// How many keys there are: packets, or 1 if all have the same.

@@ -2,7 +2,8 @@
 
 use crate::layout::Layout;
 use crate::port::Frame;
-use flow::{Flow, Tunnel};
+use flow::flow::PLAIN_WORDS;
+use flow::{Flow, Tlv, Tunnel};
 
 /// What belongs to a packet beside its bytes.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,8 @@ pub struct Meta {
 pub struct Rare {
     /// Outer header of the tunnel it came by, or shall leave by.
     pub tunnel: Tunnel,
+    /// The options of that header, as they stand in it.
+    pub options: Option<Box<Tlv>>,
     /// Connection tracking label.
     pub ct_label: [u64; 2],
 }
@@ -52,8 +55,9 @@ impl Meta {
 
     /// Of a packet that the control half sends with this flow.
     pub fn of_flow(f: &Flow) -> Meta {
-        let rare = Rare { tunnel: f.tunnel, ct_label: f.ct_label };
-        let any = f.tunnel != Tunnel::default() || f.ct_label != [0; 2];
+        let options = (f.tlv.present != 0).then(|| Box::new(f.tlv));
+        let any = f.tunnel != Tunnel::default() || f.ct_label != [0; 2] || options.is_some();
+        let rare = Rare { tunnel: f.tunnel, options, ct_label: f.ct_label };
         Meta {
             in_port: f.in_port,
             recirc_id: f.recirc_id,
@@ -79,22 +83,27 @@ impl Meta {
 
     /// A flow with this metadata and no packet fields.
     pub fn to_flow(&self) -> Flow {
-        let mut f = Flow {
-            in_port: self.in_port,
-            recirc_id: self.recirc_id,
-            packet_type: self.packet_type,
-            pkt_mark: self.pkt_mark,
-            skb_priority: self.skb_priority,
-            dp_hash: self.dp_hash,
-            ct_mark: self.ct_mark,
-            ct_zone: self.ct_zone,
-            ct_state: self.ct_state,
-            ..Flow::ZERO
-        };
+        let mut f = Flow::ZERO;
+        self.fill_flow(&mut f);
+        f
+    }
+
+    /// The same in the place of another packet's flow. Tunnel options, a third of a flow, are touched only where one
+    /// of the two packets has any.
+    pub(crate) fn fill_flow(&self, f: &mut Flow) {
+        if f.tlv.present != 0 {
+            f.tlv = Tlv::NONE;
+        }
+        f.words_mut()[..PLAIN_WORDS].fill(0);
+        (f.in_port, f.recirc_id, f.packet_type) = (self.in_port, self.recirc_id, self.packet_type);
+        (f.pkt_mark, f.skb_priority, f.dp_hash) = (self.pkt_mark, self.skb_priority, self.dp_hash);
+        (f.ct_mark, f.ct_zone, f.ct_state) = (self.ct_mark, self.ct_zone, self.ct_state);
         if let Some(rare) = &self.rare {
             (f.tunnel, f.ct_label) = (rare.tunnel, rare.ct_label);
+            if let Some(options) = &rare.options {
+                f.tlv = **options;
+            }
         }
-        f
     }
 }
 

@@ -2,12 +2,15 @@
 //!
 //! The control half (tables, translation, text) works on it. The data half does not: it parses packets to the much
 //! smaller `dpif` keys and converts on a miss only. Numbers are in host order; addresses are bytes in wire order.
-//! There is no padding and the size is a multiple of eight, so that masks are applied word by word (`words`).
+//! There is no padding and the size is a multiple of eight, so that masks are applied word by word (`words`). Last stands
+//! the layout of tunnel options, which says how to read the words and is not one of them: two flows are equal if their
+//! words are.
 //!
 //! **Invariant**: fields that a packet does not have are zero; `nw_src` etc. may be trusted only under the
 //! prerequisites of their field (see `field`).
 
 use crate::nsh::Nsh;
+use crate::tlv::{Layout, Tlv};
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -146,7 +149,7 @@ pub struct Tunnel {
 
 /// All fields of a packet and its metadata. See the module.
 #[repr(C)]
-#[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Flow {
     /// Outer header.
     pub tunnel: Tunnel,
@@ -238,11 +241,33 @@ pub struct Flow {
     pub ct_tp_dst: u16,
     /// Keeps the size a multiple of eight; always zero.
     pub pad: [u8; 6],
+    /// Options of the tunnel header. Few packets have any: what is done for every packet stops before them.
+    pub tlv: Tlv,
+    /// Where the fields of `tlv` lie; not a part of the words.
+    pub layout: Layout,
 }
 
-/// Size of a [`Flow`] in 64-bit words.
-pub const FLOW_WORDS: usize = size_of::<Flow>() / 8;
-const _: () = assert!(size_of::<Flow>().is_multiple_of(8));
+/// Words of a [`Flow`]: all but its layout.
+pub const FLOW_WORDS: usize = std::mem::offset_of!(Flow, layout) / 8;
+/// Words of a [`Flow`] before its tunnel options.
+pub const PLAIN_WORDS: usize = std::mem::offset_of!(Flow, tlv) / 8;
+const _: () = assert!(std::mem::offset_of!(Flow, tlv).is_multiple_of(8));
+
+/// A flow seen as words.
+#[repr(C)]
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+struct Words {
+    words: [u64; FLOW_WORDS],
+    layout: Layout,
+}
+
+impl PartialEq for Flow {
+    fn eq(&self, other: &Flow) -> bool {
+        self.words() == other.words()
+    }
+}
+
+impl Eq for Flow {}
 
 impl Default for Flow {
     fn default() -> Flow {
@@ -252,18 +277,21 @@ impl Default for Flow {
 
 impl Flow {
     /// No field at all; as a mask: everything is wildcarded.
-    pub const ZERO: Flow = zerocopy::transmute!([0u64; FLOW_WORDS]);
+    pub const ZERO: Flow = zerocopy::transmute!(Words { words: [0; FLOW_WORDS], layout: Layout::EMPTY });
     /// As a mask: every bit is matched.
-    pub const ONES: Flow = zerocopy::transmute!([u64::MAX; FLOW_WORDS]);
+    pub const ONES: Flow =
+        zerocopy::transmute!(Words { words: [u64::MAX; FLOW_WORDS], layout: Layout::EMPTY });
 
     /// The flow as words, for masks and hashes.
     pub fn words(&self) -> &[u64; FLOW_WORDS] {
-        zerocopy::transmute_ref!(self)
+        let seen: &Words = zerocopy::transmute_ref!(self);
+        &seen.words
     }
 
     /// The flow as words, to be changed.
     pub fn words_mut(&mut self) -> &mut [u64; FLOW_WORDS] {
-        zerocopy::transmute_mut!(self)
+        let seen: &mut Words = zerocopy::transmute_mut!(self);
+        &mut seen.words
     }
 
     /// `self & mask`
@@ -311,7 +339,7 @@ impl Flow {
 
 impl fmt::Debug for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.as_bytes();
+        let bytes = self.words().as_bytes();
         f.write_str("Flow {")?;
         for (i, chunk) in bytes.chunks(8).enumerate().filter(|(_, c)| c.iter().any(|&b| b != 0)) {
             write!(f, " {i}:{chunk:02x?}")?;

@@ -9,9 +9,11 @@ mod normalize;
 pub mod nsh;
 mod packed;
 pub mod text;
+pub mod tlv;
 
 pub use field::{FieldId, FieldInfo, Subfield};
 pub use flow::{FLOW_WORDS, Flow, Mac, Tunnel, VLAN_CFI, Vlan};
 pub use matching::{Match, MiniMatch};
 pub use nsh::Nsh;
 pub use packed::PackedFlow;
+pub use tlv::{Tlv, TlvTable};

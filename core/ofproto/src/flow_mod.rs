@@ -130,6 +130,7 @@ impl Changing<'_> {
             hard_timeout: AtomicU16::new(r.fm.hard_timeout),
             modified: AtomicU64::new(self.now.0),
             stats,
+            layout: (r.fm.matching.mask.tlv.present != 0).then(|| Arc::new(r.fm.matching.mask.layout)),
             table,
             cookie: if r.fm.new_cookie == u64::MAX {
                 old_cookie.unwrap_or(u64::MAX)

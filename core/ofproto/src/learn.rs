@@ -10,6 +10,7 @@ use crate::request::sparse;
 use crate::rule::Rule;
 use crate::state::State;
 use crate::tables::Tables;
+use crate::tlv;
 use flow::Match;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER, TABLE_ALL};
@@ -37,6 +38,14 @@ impl Ofproto {
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
             return Err(OfError::FmfcUnknown);
         }
+        let laid_out;
+        let fm = match tlv::uses_fields(&fm.matching, &fm.actions) {
+            true => {
+                laid_out = self.laid_out(fm)?;
+                &laid_out
+            }
+            false => fm,
+        };
         if let Some(rule) = self.state.learned(fm) {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Learned::default());

@@ -26,6 +26,7 @@ mod state;
 mod supply;
 mod table;
 mod tables;
+pub mod tlv;
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,8 @@
 
 use classifier::of::{Classified, Conjunction, SparseMatch};
 use flow::Match;
+use flow::flow::PLAIN_WORDS;
+use flow::tlv::Layout;
 use openflow::action::Action;
 use openflow::flow_mod::FlowFlags;
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub struct Rule {
     pub(crate) hard_timeout: AtomicU16,
     pub(crate) modified: AtomicU64,
     pub(crate) stats: Arc<RuleStats>,
+    /// Where the fields of tunnel options lie that it matches; `None`: it matches none.
+    pub(crate) layout: Option<Arc<Layout>>,
     /// The table that it is in.
     pub table: u8,
     /// The controller's name for it.
@@ -76,7 +80,16 @@ impl Rule {
 
     /// What it matches, in full.
     pub fn full_match(&self) -> Match {
-        Match { flow: self.matching.expand_flow(), mask: self.matching.mask().expand() }
+        let mut m = Match { flow: self.matching.expand_flow(), mask: self.matching.mask().expand() };
+        if let Some(layout) = &self.layout {
+            m.set_layout(**layout);
+        }
+        m
+    }
+
+    /// The fields of tunnel options that it matches or names, a bit each: none of them may be unmapped.
+    pub(crate) fn tlv_fields(&self) -> u64 {
+        self.matching.mask().word(PLAIN_WORDS) | openflow::tlv::named_by(&self.actions)
     }
 
     /// Seconds without a packet after which it goes; 0: never.
@@ -153,6 +166,7 @@ impl Rule {
             hard_timeout: AtomicU16::new(self.hard_timeout()),
             modified: AtomicU64::new(now.0),
             stats,
+            layout: self.layout.clone(),
             table: self.table,
             cookie,
             importance: self.importance,

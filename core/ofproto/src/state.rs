@@ -6,6 +6,7 @@ use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::tables::N_TABLES;
 use classifier::of::Classifier;
+use flow::TlvTable;
 use openflow::action::Action;
 use openflow::error::OfError;
 use rpds::HashTrieMapSync;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub(crate) enum Named {
     Group(u32),
     Meter(u32),
+    /// A field of tunnel options, which the rule may also match.
+    Tlv(u8),
 }
 
 impl Named {
@@ -39,7 +42,9 @@ pub(crate) struct State {
     /// The rules with a timeout, by id.
     pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
     pub(crate) meters: HashTrieMapSync<u32, Arc<Meter>>,
-    /// How many rules name a group or a meter.
+    /// Which tunnel options are which fields.
+    pub(crate) tlv: Arc<TlvTable>,
+    /// How many rules name a group, a meter or a field of tunnel options.
     users: HashTrieMapSync<Named, u32>,
     /// How many rules learn flows with this cookie into this table, which are to go with the last of them.
     teachers: HashTrieMapSync<(u64, u8), u32>,
@@ -54,6 +59,7 @@ impl State {
             groups: HashTrieMapSync::new_sync(),
             expirable: HashTrieMapSync::new_sync(),
             meters: HashTrieMapSync::new_sync(),
+            tlv: Arc::default(),
             users: HashTrieMapSync::new_sync(),
             teachers: HashTrieMapSync::new_sync(),
             orphans: Vec::new(),
@@ -131,6 +137,8 @@ impl State {
             Action::Learn(l) if l.delete_learned => taught.push((l.cookie, l.table)),
             other => named.extend(Named::by(other)),
         });
+        let fields = rule.tlv_fields();
+        named.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Named::Tlv));
         for what in named {
             step(&mut self.users, what, came);
         }

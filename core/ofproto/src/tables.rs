@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::rule::Rule;
 use crate::state::State;
 use crate::table::Table;
-use flow::Flow;
+use flow::{Flow, TlvTable};
 use openflow::error::OfError;
 use std::sync::Arc;
 
@@ -63,6 +63,11 @@ impl Tables {
     /// A group.
     pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
         self.state.groups.get(&id)
+    }
+
+    /// Which tunnel options are which fields.
+    pub fn tlv(&self) -> &TlvTable {
+        &self.state.tlv
     }
 
     /// The switch's own rules.

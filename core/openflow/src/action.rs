@@ -10,7 +10,7 @@ mod nested;
 pub use nested::{
     Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Learn, LearnSource, LearnSpec,
     LearnTarget, Multipath, MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample,
-    SampleDirection,
+    SampleDirection, SetTlv,
 };
 
 use flow::{FieldId, Mac, Subfield};
@@ -38,6 +38,8 @@ pub enum Action {
 
     /// Writes the bits of `mask`. (`set_field`)
     SetField { field: FieldId, value: u128, mask: u128 },
+    /// The same for a field of tunnel options. (`set_field`)
+    SetTlv(Box<SetTlv>),
     /// The same in Nicira's older form. (`load`)
     RegLoad { dst: Subfield, value: u128 },
     /// Copies bits. (`move`)
@@ -87,7 +89,7 @@ pub enum Action {
     /// Takes a label away; the rest has this Ethernet type. (`pop_mpls`)
     PopMpls(u16),
     /// (`delete_field`)
-    DeleteField(FieldId),
+    DeleteField(Subfield),
     /// Adds an outer header. (`encap`)
     Encap(Encap),
     /// Takes the outer header away; the packet type that is left. (`decap`)

@@ -13,6 +13,7 @@ pub mod session;
 pub mod stats;
 pub mod table;
 pub mod text;
+pub mod tlv;
 pub mod version;
 pub mod wire;
 

@@ -158,6 +158,8 @@ impl Walk<'_> {
     fn header_action(&mut self, action: &Action) -> Then {
         match action {
             Action::SetField { field, value, mask } => self.set_field(*field, *value, *mask),
+            Action::SetTlv(t) => self.set_tlv(t),
+            Action::RegLoad { dst, value } if dst.field.tlv_index().is_some() => self.write(*dst, *value),
             Action::RegLoad { dst, value } => {
                 self.set_field(dst.field, value << dst.ofs, dst.field_mask());
             }
@@ -224,7 +226,7 @@ impl Walk<'_> {
             // `ct` itself takes it along.
             Action::Nat(_) => {}
             Action::Sample(_) => self.not_supported("sample"),
-            Action::DeleteField(_) => self.not_supported("delete_field"),
+            Action::DeleteField(sf) => self.delete_field(sf.field),
             other => {
                 debug_assert!(false, "{other:?} is done elsewhere");
             }

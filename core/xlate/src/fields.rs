@@ -6,7 +6,10 @@
 use crate::trace::Kind;
 use crate::walk::{Walk, report};
 use flow::field::Prereq;
+use flow::text::bytes_text;
+use flow::tlv::TlvValue;
 use flow::{FieldId, Flow, Subfield, VLAN_CFI};
+use openflow::action::SetTlv;
 
 /// The packet has the field. What decides that gets into the mask.
 pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
@@ -77,36 +80,59 @@ impl Walk<'_> {
         field.set_masked(&mut self.flow, value, bits);
     }
 
+    /// `set_field` of a field of tunnel options.
+    pub(crate) fn set_tlv(&mut self, t: &SetTlv) {
+        let Some(index) = t.field.field.tlv_index() else { return };
+        let old = self.flow.tlv(index);
+        let sized = |bytes: &[u8]| TlvValue::of_len(bytes, old.len());
+        let (value, mask) = (sized(&t.value), t.mask.as_deref().map_or(TlvValue::ones(old.len()), sized));
+        let bits = old.iter().zip(&*value).zip(&*mask);
+        let new: Vec<u8> = bits.map(|((old, value), mask)| old & !mask | value & mask).collect();
+        self.flow.set_tlv(index, &new);
+    }
+
+    /// `delete_field`, which only fields of tunnel options have.
+    pub(crate) fn delete_field(&mut self, field: FieldId) {
+        if let Some(index) = field.tlv_index() {
+            self.flow.delete_tlv(index);
+            report!(self, Detail, "delete {}", field.info().name);
+        }
+    }
+
     /// `move`. The two have the same width.
     pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
         let (flow, mask) = (&self.flow, &mut self.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
             src.unwildcard(mask);
-            let value = src.get(flow);
-            self.write(dst, value);
+            let value = src.bytes(flow);
+            self.write_bytes(dst, &value);
         }
         self.report_subfield(dst);
     }
 
     /// Writes a value without asking whether the packet has the field.
     pub(crate) fn write(&mut self, dst: Subfield, value: u128) {
+        self.write_bytes(dst, &value.to_be_bytes());
+    }
+
+    fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
         if !is_tunnel(dst.field) {
             dst.unwildcard(&mut self.mask);
         }
-        dst.set(&mut self.flow, value);
+        dst.set_bytes(&mut self.flow, value);
     }
 
     /// `push`
     pub(crate) fn stack_push(&mut self, src: Subfield) {
         src.unwildcard(&mut self.mask);
-        self.stack.push((src.get(&self.flow), src.n_bits.div_ceil(8)));
+        self.stack.push(src.bytes(&self.flow));
     }
 
     /// `pop`
     pub(crate) fn stack_pop(&mut self, dst: Subfield) {
         match self.stack.pop() {
-            Some((value, _)) => {
-                self.write(dst, value & dst.ones());
+            Some(value) => {
+                self.write_bytes(dst, &value);
                 self.report_subfield(dst);
             }
             None => self.error(format_args!("stack underflow")),
@@ -117,7 +143,9 @@ impl Walk<'_> {
     pub(crate) fn report_subfield(&mut self, sf: Subfield) {
         let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
         let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;
-        let value = if whole {
+        let value = if sf.field.tlv_index().is_some() {
+            bytes_text(&sf.bytes(&self.flow))
+        } else if whole {
             text.field_value(sf.field, sf.field.get(&self.flow))
         } else {
             match sf.get(&self.flow) {

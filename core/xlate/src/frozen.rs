@@ -8,7 +8,8 @@
 //! **Invariant**: a state stays as long as someone holds a reference; every [`Recirc::freeze`] makes one.
 
 use crate::BridgeId;
-use flow::{Flow, Tunnel};
+use flow::tlv::Layout;
+use flow::{Flow, Tlv, Tunnel};
 use openflow::action::Action;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -21,6 +22,8 @@ use units::OfPort;
 pub struct FrozenMetadata {
     /// Outer header.
     pub tunnel: Tunnel,
+    /// Its options, and where their fields lie.
+    pub options: Option<Box<(Tlv, Layout)>>,
     /// OpenFlow metadata.
     pub metadata: u64,
     /// Registers.
@@ -34,6 +37,7 @@ impl FrozenMetadata {
     pub fn of(flow: &Flow) -> FrozenMetadata {
         FrozenMetadata {
             tunnel: flow.tunnel,
+            options: (flow.tlv.present != 0).then(|| Box::new((flow.tlv, flow.layout))),
             metadata: flow.metadata,
             regs: flow.regs,
             in_port: OfPort(flow.in_port as u16),
@@ -43,6 +47,10 @@ impl FrozenMetadata {
     /// Gives it back to a flow.
     pub fn restore(&self, flow: &mut Flow) {
         flow.tunnel = self.tunnel;
+        flow.tlv = Tlv::NONE;
+        if let Some(options) = &self.options {
+            (flow.tlv, flow.layout) = **options;
+        }
         flow.metadata = self.metadata;
         flow.regs = self.regs;
         flow.in_port = u32::from(self.in_port.0);
@@ -72,8 +80,8 @@ pub struct Frozen {
     pub table_id: u8,
     /// Metadata of the packet.
     pub metadata: FrozenMetadata,
-    /// What `push` has pushed: value and width.
-    pub stack: Vec<(u128, u8)>,
+    /// What `push` has pushed.
+    pub stack: Vec<Vec<u8>>,
     /// The packet went through connection tracking.
     pub conntracked: bool,
     /// The mirrors that have the packet as it is, a bit each.

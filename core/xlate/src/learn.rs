@@ -62,6 +62,7 @@ impl Walk<'_> {
 /// The flow that a packet teaches.
 fn make(learn: &Learn, flow: &Flow) -> FlowMod {
     let (mut matching, mut actions) = (Match::CATCHALL, Vec::new());
+    matching.set_layout(flow.layout);
     if learn.fin_idle_timeout != 0 || learn.fin_hard_timeout != 0 {
         actions.push(Action::FinTimeout { idle: learn.fin_idle_timeout, hard: learn.fin_hard_timeout });
     }
@@ -71,6 +72,10 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
             LearnSource::Value(v) => *v,
         };
         match spec.dst {
+            LearnTarget::Match(dst) if dst.field.tlv_index().is_some() => {
+                dst.unwildcard(&mut matching.mask);
+                dst.set_bytes(&mut matching.flow, &wide(&spec.src, flow));
+            }
             LearnTarget::Match(dst) => {
                 let (old, mask) = matching.get(dst.field);
                 let value = old & !dst.field_mask() | (value & dst.ones()) << dst.ofs;
@@ -78,6 +83,13 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
                 if dst.field.info().prereq != Prereq::None {
                     matching.require_ethernet();
                 }
+            }
+            // More than a number holds is loaded in parts.
+            LearnTarget::Load(dst) if dst.n_bits > 128 => {
+                let bytes = wide(&spec.src, flow);
+                let number = |part: &[u8]| part.iter().fold(0, |v, b| v << 8 | u128::from(*b));
+                let parts = dst.parts().zip(bytes.rchunks(16));
+                actions.extend(parts.map(|(dst, part)| Action::RegLoad { dst, value: number(part) }));
             }
             LearnTarget::Load(dst) => actions.push(Action::RegLoad { dst, value: value & dst.ones() }),
             LearnTarget::Output => actions.extend(output(value)),
@@ -95,6 +107,14 @@ fn make(learn: &Learn, flow: &Flow) -> FlowMod {
         hard_timeout: learn.hard_timeout,
         flags: FlowFlags { send_flow_rem: learn.send_flow_rem, ..FlowFlags::default() },
         ..FlowMod::default()
+    }
+}
+
+/// The bytes to be learned, however many.
+fn wide(src: &LearnSource, flow: &Flow) -> Vec<u8> {
+    match src {
+        LearnSource::Field(src) => src.bytes(flow),
+        LearnSource::Value(v) => v.to_be_bytes().to_vec(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::trail::Trail;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
 use flow::flow::frag;
-use flow::{Flow, VLAN_CFI, Vlan};
+use flow::{Flow, Tlv, VLAN_CFI, Vlan};
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
 use openflow::action::Nat;
@@ -47,6 +47,9 @@ pub enum Failure {
     /// Such a packet cannot be changed that way.
     #[error("Unsupported packet type")]
     UnsupportedPacketType,
+    /// Options of the tunnel's header that the bridge cannot take in.
+    #[error("Invalid tunnel metadata")]
+    InvalidTunnelMetadata,
     /// This switch does not have the action.
     #[error("Action {0} is not supported")]
     NotSupported(&'static str),
@@ -68,6 +71,7 @@ impl Failure {
             Failure::NoRecirculationContext => DropReason::ActionNoRecirculationContext,
             Failure::RecirculationConflict => DropReason::ActionRecirculationConflict,
             Failure::TooManyMplsLabels => DropReason::ActionTooManyMplsLabels,
+            Failure::InvalidTunnelMetadata => DropReason::ActionInvalidTunnelMetadata,
             Failure::UnsupportedPacketType | Failure::NotSupported(_) => {
                 DropReason::ActionUnsupportedPacketType
             }
@@ -280,7 +284,7 @@ impl Output {
         }
         let tunnel = &initial.tunnel;
         if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
-            mask.tunnel = Default::default();
+            (mask.tunnel, mask.tlv) = (Default::default(), Tlv::NONE);
         }
         mask
     }

@@ -8,7 +8,7 @@ use crate::walk::{Walk, report};
 use crate::{BridgeId, Start};
 use bridge::tunnel::PacketTypes;
 use dpif::DpAction;
-use flow::{Flow, Mac};
+use flow::{Flow, Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
 
@@ -206,7 +206,7 @@ impl<'a> Walk<'a> {
         let Some(bridge) = self.snapshot.bridge(to) else { return };
         let Some(port) = bridge.port(peer) else { return };
         let home = self.bridge;
-        let saved = Box::new((self.flow, self.mask.tunnel));
+        let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
         // Another bridge has mirrors of its own.
@@ -217,8 +217,10 @@ impl<'a> Walk<'a> {
 
         self.flow.in_port = u32::from(peer.0);
         self.flow.metadata = 0;
-        self.flow.tunnel = Default::default();
-        self.mask.tunnel = Default::default();
+        (self.flow.tunnel, self.flow.tlv) = (Default::default(), Tlv::NONE);
+        (self.mask.tunnel, self.mask.tlv) = (Default::default(), Tlv::NONE);
+        self.flow.layout = *bridge.tables.tlv().layout();
+        self.mask.layout = self.flow.layout;
         self.flow.regs = [0; flow::flow::REGS];
         self.flow.actset_output = OfPort::UNSET.0;
         self.clear_conntrack();
@@ -239,7 +241,8 @@ impl<'a> Walk<'a> {
             self.mirrored = mirrored;
         }
         self.bridge = home;
-        (self.flow, self.mask.tunnel) = *saved;
+        (self.flow, self.mask.tunnel, self.mask.tlv) = *saved;
+        self.mask.layout = self.flow.layout;
         (self.stack, self.action_set) = (stack, action_set);
         (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
         // Neither an exit nor an error of the next bridge is one of this one.

@@ -216,6 +216,10 @@ impl Snapshot {
         } else {
             self.ingress.get(&PortNo(datapath_flow.in_port)).copied()?
         };
-        Some((bridge, Flow { in_port: u32::from(port.0), ..*datapath_flow }))
+        let mut flow = Flow { in_port: u32::from(port.0), ..*datapath_flow };
+        if let Some(bridge) = self.bridge(bridge) {
+            bridge.take_in_options(&mut flow);
+        }
+        Some((bridge, flow))
     }
 }

@@ -5,11 +5,12 @@
 
 use crate::BridgeId;
 use crate::outcome::Credit;
-use crate::snapshot::{Port, Snapshot};
+use crate::snapshot::{Bridge, Port, Snapshot};
 use crate::walk::{Walk, report};
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
 use dpif::{DpAction, SetField, TunnelSet};
-use flow::{Flow, Tunnel};
+use flow::tlv::{Layout, OPTIONS_MAX};
+use flow::{Flow, Tlv, Tunnel};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
 
@@ -42,6 +43,32 @@ impl Snapshot {
         let fit =
             |t: &TunnelPort| Some((t.config.fits(&datapath_flow.tunnel, datapath_flow.packet_type)?, t.at));
         self.tunnels.iter().filter(here).filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
+    }
+}
+
+impl Bridge {
+    /// Puts the options of a packet's outer header to the fields that they are here. Options that the bridge cannot take
+    /// in are left as they are.
+    pub fn take_in_options(&self, flow: &mut Flow) {
+        let (raw, table) = (flow.tlv, self.tables.tlv());
+        if flow.has_raw_options() {
+            if table.to_fields(&raw, flow).is_err() {
+                (flow.tlv, flow.layout) = (raw, Layout::EMPTY);
+            }
+        } else if flow.tlv.present == 0 {
+            flow.layout = *table.layout();
+        }
+    }
+
+    /// The mask of the options that a datapath flow has, from a mask of fields. Packets of a tunnel that have no options
+    /// are told from those that have any only if some field was looked at.
+    pub fn options_mask(&self, datapath_flow: &Flow, mask: &Flow) -> Tlv {
+        let options = datapath_flow.tlv.present != 0;
+        let tunnelled = tunnel::is_tunnelled(&datapath_flow.tunnel);
+        match tunnelled && (options || mask.tlv.present != 0) {
+            true => self.tables.tlv().to_options_mask(&datapath_flow.tlv, mask),
+            false => Tlv::NONE,
+        }
     }
 }
 
@@ -81,6 +108,7 @@ impl Walk<'_> {
     /// Sends into a tunnel.
     pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig) {
         let kept = self.flow.tunnel;
+        let options = self.options_for(config);
         self.wrap(config);
         let to = tunnel::destination(&self.flow.tunnel);
         if to == tunnel::destination(&self.out.initial.tunnel) {
@@ -92,14 +120,23 @@ impl Walk<'_> {
         self.out.credits.push(Credit::Tunnel { at, out: true });
         report!(self, Detail, "output to kernel tunnel");
         let outer = self.flow.tunnel;
-        if tunnel::is_tunnelled(&outer) && outer != self.base.tunnel {
+        let changed = outer != self.base.tunnel || options != self.base.tlv.options();
+        if tunnel::is_tunnelled(&outer) && changed {
             self.base.tunnel = outer;
-            let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: Vec::new() };
+            self.base.tlv = Tlv::from_options(&options).unwrap_or(Tlv::NONE);
+            let set = TunnelSet { key: shown(outer, &config.kind), geneve_options: options };
             self.out.actions.push(DpAction::Set(SetField::Tunnel(Box::new(set))));
         }
         self.flow.tunnel = kept;
         self.commit();
         self.push_output(number);
+    }
+
+    /// The options of the outer header; more than fit a header are none.
+    fn options_for(&self, config: &TunnelConfig) -> Vec<u8> {
+        let has_options = config.kind == "geneve" && self.flow.tlv.present != 0;
+        let all = if has_options { self.bridge.tables.tlv().to_options(&self.flow) } else { Vec::new() };
+        if all.len() <= OPTIONS_MAX { all } else { Vec::new() }
     }
 
     /// What the port's configuration makes of the outer header.

@@ -16,7 +16,8 @@ use crate::trace::{Kind, Trace};
 use dpif::{DpAction, DropReason, HashAlg, SlowReason};
 use flow::flow::frag;
 use flow::text::NoNames;
-use flow::{FieldId, Flow, Match};
+use flow::tlv::Layout;
+use flow::{FieldId, Flow, Match, Tlv};
 use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_SLOWPATH;
@@ -114,7 +115,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) rule_cookie: u64,
     /// The parts of the conjunction that the last look-up met, for the trace.
     pub(crate) conjunction: Vec<Arc<Rule>>,
-    pub(crate) stack: Vec<(u128, u8)>,
+    pub(crate) stack: Vec<Vec<u8>>,
     pub(crate) action_set: Vec<Action>,
     pub(crate) action_set_has_group: bool,
     pub(crate) in_action_set: bool,
@@ -144,14 +145,16 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
     let Some(bridge) = snapshot.bridge(input.bridge) else {
         return Output { error: Some(Failure::BridgeNotFound), ..out };
     };
+    let initial = with_layout(initial, bridge);
+    let out = Output { initial, ..out };
     let mut walk = Walk {
         snapshot,
         input,
         bridge,
         flow: initial,
-        // Tunnel metadata does not stay with a packet: an output has to set it again.
-        base: Flow { tunnel: Default::default(), ..initial },
-        mask: first_mask(&initial),
+        // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
+        base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..initial },
+        mask: Flow { layout: initial.layout, ..first_mask(&initial) },
         out,
         depth: 0,
         resubmits: 0,
@@ -181,6 +184,14 @@ pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
     walk.finish()
 }
 
+/// The flow can take any field of tunnel options that the bridge knows. Those of a packet that comes back are in the
+/// frozen state.
+fn with_layout(flow: Flow, bridge: &Bridge) -> Flow {
+    let tlv = if flow.recirc_id != 0 && flow.has_raw_options() { Tlv::NONE } else { flow.tlv };
+    let layout = if tlv.present == 0 { *bridge.tables.tlv().layout() } else { flow.layout };
+    Flow { tlv, layout, ..flow }
+}
+
 /// What is always matched.
 fn first_mask(flow: &Flow) -> Flow {
     let mut mask = Flow {
@@ -203,6 +214,11 @@ impl Walk<'_> {
     fn run(&mut self) {
         if self.flow.recirc_id != 0 {
             return self.thaw();
+        }
+        if self.flow.has_raw_options() {
+            self.error(format_args!("Invalid Geneve tunnel metadata"));
+            self.out.error = Some(Failure::InvalidTunnelMetadata);
+            return;
         }
         self.take_from_layer_3_port();
         match self.input.start {
@@ -271,7 +287,9 @@ impl Walk<'_> {
         if !state.conntracked {
             self.clear_conntrack();
         }
+        self.flow.layout = *self.bridge.tables.tlv().layout();
         state.metadata.restore(&mut self.flow);
+        self.mask.layout = self.flow.layout;
         self.stack.clone_from(&state.stack);
         if !state.action_set.is_empty() {
             self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);

@@ -126,13 +126,24 @@ impl Handler {
         let (bridge, flow) = received(published, self, key)?;
         let output = self.translate(published, bridge, &flow, None);
         let keep = output.error.is_none() && output.slow.is_empty() && !output.avoid_caching;
-        let translation = self.translation(published, output, false);
+        let translation = self.translation(published, output, (bridge, key), false);
         keep.then_some(translation)
     }
 
-    fn translation(&self, published: &Published, output: Output, fresh: bool) -> Translation {
+    fn translation(
+        &self,
+        published: &Published,
+        output: Output,
+        (bridge, key): (BridgeId, &Flow),
+        fresh: bool,
+    ) -> Translation {
         let mut mask = if self.knobs.exact() { Flow::ONES } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
+        mask.tlv = match published.snapshot.bridge(bridge) {
+            Some(bridge) if !self.knobs.exact() => bridge.options_mask(key, &output.mask),
+            _ => mask.tlv,
+        };
+        mask.layout = flow::tlv::Layout::EMPTY;
         let install = output.slow.is_empty() && !output.avoid_caching;
         let trail = self.control.number(&output.trail);
         let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, fresh);
@@ -202,7 +213,7 @@ impl UpcallHandler for Handler {
             self.log_loop(&published, bridge, &flow, upcall.packet);
         }
         self.carry_out(&published, std::mem::take(&mut output.effects), upcall.now);
-        self.translation(&published, output, true)
+        self.translation(&published, output, (bridge, upcall.flow), true)
     }
 
     fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {

@@ -78,7 +78,7 @@ fn has_output(bridge: &Bridge, config: &MirrorConfig) -> bool {
 /// The flow and the mask of column `filter`; an error after a line in the log.
 fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Flow)>>, ()> {
     let Some(text) = &config.filter else { return Ok(None) };
-    match flow::text::parse_exact_flow(text, &Names(bridge)) {
+    match flow::text::parse_exact_flow(text, &Names(bridge), bridge.ofproto.tlv().layout()) {
         Ok((_, mask)) if mask.in_port != 0 => {
             runtime::warn!(LOG, "filter is invalid due to in_port field.");
             Err(())

@@ -1,5 +1,6 @@
 //! A packet on its way to controllers: what the handler thread knows of it, and the message it becomes.
 
+use flow::tlv::{FIELD_BYTES_MAX, TlvValue};
 use flow::{FieldId, Flow, Match};
 use openflow::packet_io::{PacketIn, PacketInReason};
 use openflow::{Action, Continuation, OfError};
@@ -42,6 +43,16 @@ pub fn metadata(flow: &Flow) -> Match {
         FieldId::TunId,
         FieldId::TunSrc,
         FieldId::TunDst,
+        FieldId::TunIpv6Src,
+        FieldId::TunIpv6Dst,
+        FieldId::TunGbpId,
+        FieldId::TunGbpFlags,
+        FieldId::TunErspanVer,
+        FieldId::TunErspanIdx,
+        FieldId::TunErspanDir,
+        FieldId::TunErspanHwid,
+        FieldId::TunGtpuFlags,
+        FieldId::TunGtpuMsgtype,
         FieldId::PktMark,
         FieldId::CtMark,
     ];
@@ -51,6 +62,10 @@ pub fn metadata(flow: &Flow) -> Match {
         if value != 0 {
             m.set(field, value);
         }
+    }
+    m.set_layout(flow.layout);
+    for index in (0..flow::tlv::FIELDS).filter(|i| flow.has_tlv(*i)) {
+        m.set_tlv(index, &flow.tlv(index), &TlvValue::ones(FIELD_BYTES_MAX));
     }
     for (field, value) in
         [(FieldId::CtState, u128::from(flow.ct_state)), (FieldId::CtZone, u128::from(flow.ct_zone))]
@@ -150,7 +165,7 @@ mod tests {
             bridge: BridgeId(2),
             table_id: 0,
             metadata: FrozenMetadata::of(&flow),
-            stack: vec![(9, 4)],
+            stack: vec![vec![0, 0, 0, 9]],
             conntracked: false,
             mirrored: 2,
             steps: vec![Step::Unroll { table: 1, cookie: 5 }, output(1), output(2)],

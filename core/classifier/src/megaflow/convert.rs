@@ -3,9 +3,9 @@
 //! What a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output) has no
 //! meaning in the datapath and is left out.
 
-use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask};
+use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest};
 use cpu::Line;
-use flow::{Flow, Mac, Nsh, Tunnel, Vlan};
+use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// First word of the tunnel in an [`Ext`].
@@ -70,7 +70,12 @@ pub fn ext_of(f: &Flow) -> Ext {
     e
 }
 
-/// The flow of a line and the rest; exactly what [`line_of`] and [`ext_of`] keep.
+/// The tunnel options of a flow, or of a mask.
+pub fn options_of(f: &Flow) -> Option<Box<Options>> {
+    (f.tlv != Tlv::NONE).then(|| Box::new(zerocopy::transmute!(f.tlv)))
+}
+
+/// The flow of a line and the rest but for tunnel options; exactly what [`line_of`] and [`ext_of`] keep.
 pub fn flow_of(line: &Line, e: &Ext) -> Flow {
     let mut f = Flow::ZERO;
     let (high, low) = (|w: u64| (w >> 32) as u32, |w: u64| w as u32);
@@ -109,12 +114,13 @@ pub fn flow_of(line: &Line, e: &Ext) -> Flow {
 impl Key {
     /// The key of a flow that was extracted to the end.
     pub fn from_flow(f: &Flow) -> Key {
-        Key { line: line_of(f), ext: ext_of(f), depth: Depth::Wide }
+        Key { line: line_of(f), ext: ext_of(f), options: options_of(f), depth: Depth::Wide }
     }
 
     /// The flow of a key, as deep as the key is.
     pub fn to_flow(&self) -> Flow {
-        flow_of(&self.line, &self.ext)
+        let tlv = self.options.as_deref().map_or(Tlv::NONE, |o| zerocopy::transmute!(*o));
+        Flow { tlv, ..flow_of(&self.line, &self.ext) }
     }
 }
 
@@ -123,12 +129,13 @@ impl KeyMask {
     pub fn from_flow(mask: &Flow) -> KeyMask {
         let mut line = line_of(mask);
         line[0] |= u64::MAX << 16;
-        KeyMask::new(line, &ext_of(mask))
+        KeyMask::new(line, Rest { ext: &ext_of(mask), options: options_of(mask).as_deref() })
     }
 
     /// The mask as a flow. Fields wider in a flow than in a key (port, packet type) are whole or nothing.
     pub fn to_flow(&self) -> Flow {
-        let mut f = flow_of(&self.line, &self.full_ext());
+        let (ext, options) = self.full_rest();
+        let mut f = Flow { tlv: zerocopy::transmute!(options), ..flow_of(&self.line, &ext) };
         f.in_port = u32::MAX;
         f.packet_type = if self.line[7] & 0xffff == 0 { 0 } else { u32::MAX };
         f

@@ -13,9 +13,13 @@
 //! | 6 | pkt_mark 32, dp_hash 32 |
 //! | 7 | tcp_flags 16, outer TPID 16, inner TPID 16, packet type 16 |
 //!
+//! Options of a tunnel's header, another 33 words, are in no key: the few packets that have any carry them beside it, and
+//! masks name their words as if they followed the others.
+//!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
 use cpu::Line;
+use flow::Tlv;
 
 /// Words of an [`Ext`].
 pub const EXT_WORDS: usize = 32;
@@ -23,6 +27,53 @@ pub const EXT_WORDS: usize = 32;
 /// What does not fit the line: IPv6 and ND addresses, ARP addresses, MPLS, tunnel, NSH, connection tuple and
 /// label.
 pub type Ext = [u64; EXT_WORDS];
+
+/// Words of tunnel options: how many bytes there are, and the bytes.
+pub const OPTION_WORDS: usize = size_of::<Tlv>() / 8;
+
+/// The options of a tunnel's header. Hardly a packet has any, so keys do not hold them: they stand beside.
+pub type Options = [u64; OPTION_WORDS];
+
+/// All of a key but its line. Words from [`EXT_WORDS`] on are those of the options.
+#[derive(Clone, Copy)]
+pub struct Rest<'a> {
+    /// What most wide keys have.
+    pub ext: &'a Ext,
+    /// `None`: no options, as if all their words were zero.
+    pub options: Option<&'a Options>,
+}
+
+impl Rest<'_> {
+    /// Of a key that was parsed less deeply.
+    pub const NONE: Rest<'static> = Rest { ext: &[0; EXT_WORDS], options: None };
+
+    /// One word.
+    #[inline(always)]
+    pub fn word(&self, at: u8) -> u64 {
+        match self.ext.get(usize::from(at)) {
+            Some(word) => *word,
+            None => self.options.map_or(0, |o| o[(usize::from(at) - EXT_WORDS) % OPTION_WORDS]),
+        }
+    }
+}
+
+/// The rests of the keys of a batch.
+#[derive(Clone, Copy)]
+pub struct Rests<'a> {
+    /// Of each; none where the packets were parsed less deeply.
+    pub exts: &'a [Ext],
+    /// Of each; none where no packet has any.
+    pub options: &'a [Option<Box<Options>>],
+}
+
+impl<'a> Rests<'a> {
+    /// That of packet `i`.
+    #[inline(always)]
+    pub fn of(&self, i: usize) -> Rest<'a> {
+        let options = self.options.get(i).and_then(|o| o.as_deref());
+        Rest { ext: self.exts.get(i).unwrap_or(Rest::NONE.ext), options }
+    }
+}
 
 /// How deep a packet was, or must be, parsed. Each depth fills its fields and those of the depths before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,17 +92,27 @@ pub enum Depth {
 }
 
 /// A packet's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     /// What most packets have.
     pub line: Line,
     /// The rest; all zero unless `depth` is `Wide`.
     pub ext: Ext,
+    /// Tunnel options.
+    pub options: Option<Box<Options>>,
     /// How deep the packet was parsed.
     pub depth: Depth,
 }
 
-/// One word of an [`Ext`] that counts.
+impl Key {
+    /// All but the line.
+    #[inline]
+    pub fn rest(&self) -> Rest<'_> {
+        Rest { ext: &self.ext, options: self.options.as_deref() }
+    }
+}
+
+/// One word of a [`Rest`] that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ExtWord {
     /// Which word.
@@ -80,32 +141,37 @@ const L4_BITS: Line = [0, 0, 0, 0, 0xffff_ffff_0000_0000, 0, 0, 0xffff_0000_0000
 pub const KIND_BITS: Line = [u64::MAX, 0xffff, 0xffff, 0, 0xff, u64::MAX, u64::MAX, 0x0000_ffff_ffff_ffff];
 
 impl KeyMask {
-    /// Every bit of the line; with `wide`, of the rest too.
-    pub fn exact(wide: bool) -> KeyMask {
-        let ext = if wide { &[u64::MAX; EXT_WORDS][..] } else { &[] };
-        KeyMask { line: [u64::MAX; 8], ext: ext_words(ext) }
+    /// Every bit of the line, and of what else this mask looks at: the rest, options.
+    pub fn exact(&self) -> KeyMask {
+        let words = match self.ext.last() {
+            None => 0,
+            Some(w) if usize::from(w.at) < EXT_WORDS => EXT_WORDS,
+            Some(_) => EXT_WORDS + OPTION_WORDS,
+        };
+        let every = |at| ExtWord { at: at as u8, mask: u64::MAX, value: 0 };
+        KeyMask { line: [u64::MAX; 8], ext: (0..words).map(every).collect() }
     }
 
     /// From the line and all words of the rest.
-    pub fn new(line: Line, ext: &Ext) -> KeyMask {
-        KeyMask { line, ext: ext_words(ext) }
+    pub fn new(line: Line, rest: Rest<'_>) -> KeyMask {
+        let all = (0..(EXT_WORDS + OPTION_WORDS) as u8).map(|at| (at, rest.word(at)));
+        let words = all.filter(|(_, mask)| *mask != 0).map(|(at, mask)| ExtWord { at, mask, value: 0 });
+        KeyMask { line, ext: words.collect() }
     }
 
     /// All words of the rest.
-    pub fn full_ext(&self) -> Ext {
-        let mut ext = [0; EXT_WORDS];
-        for w in &self.ext {
-            ext[usize::from(w.at) % EXT_WORDS] = w.mask;
-        }
-        ext
+    pub fn full_rest(&self) -> (Ext, Options) {
+        full_rest(self.ext.iter().map(|w| (w.at, w.mask)))
     }
 
     /// The bits of both.
     pub fn or(&self, other: &KeyMask) -> KeyMask {
-        let (mut line, mut ext) = (self.line, self.full_ext());
+        let (mut line, (mut ext, mut options)) = (self.line, self.full_rest());
+        let (other_ext, other_options) = other.full_rest();
         line.iter_mut().zip(&other.line).for_each(|(l, m)| *l |= m);
-        ext.iter_mut().zip(other.full_ext()).for_each(|(e, m)| *e |= m);
-        KeyMask::new(line, &ext)
+        ext.iter_mut().zip(other_ext).for_each(|(e, m)| *e |= m);
+        options.iter_mut().zip(other_options).for_each(|(o, m)| *o |= m);
+        KeyMask::new(line, Rest { ext: &ext, options: Some(&options) })
     }
 
     /// How deep a packet must be parsed for this mask.
@@ -131,24 +197,31 @@ impl KeyMask {
 
     /// Hash of the bits of a key that count.
     #[inline]
-    pub fn hash(&self, line: &Line, ext: &Ext, seed: u32) -> u32 {
-        self.hash_ext(cpu::hash_line(line, &self.line, seed), ext)
+    pub fn hash(&self, line: &Line, rest: Rest<'_>, seed: u32) -> u32 {
+        self.hash_rest(cpu::hash_line(line, &self.line, seed), rest)
     }
 
     /// Adds the words of the rest to a hash of the line.
     #[inline]
-    pub fn hash_ext(&self, mut hash: u32, ext: &Ext) -> u32 {
+    pub fn hash_rest(&self, mut hash: u32, rest: Rest<'_>) -> u32 {
         for w in &self.ext {
-            let v = ext[usize::from(w.at) % EXT_WORDS] & w.mask;
+            let v = rest.word(w.at) & w.mask;
             hash = cpu::mix32(hash ^ v as u32, (v >> 32) as u32);
         }
         hash
     }
 }
 
-fn ext_words(ext: &[u64]) -> Box<[ExtWord]> {
-    let words = ext.iter().enumerate().filter(|(_, m)| **m != 0);
-    words.map(|(at, &mask)| ExtWord { at: at as u8, mask, value: 0 }).collect()
+/// Words at their places.
+pub(super) fn full_rest(words: impl Iterator<Item = (u8, u64)>) -> (Ext, Options) {
+    let mut all = [0; EXT_WORDS + OPTION_WORDS];
+    for (at, word) in words {
+        all[usize::from(at) % (EXT_WORDS + OPTION_WORDS)] = word;
+    }
+    let (mut ext, mut options) = ([0; EXT_WORDS], [0; OPTION_WORDS]);
+    ext.copy_from_slice(&all[..EXT_WORDS]);
+    options.copy_from_slice(&all[EXT_WORDS..]);
+    (ext, options)
 }
 
 /// The words that do not describe one packet more than another of its flow: what the cache's hash covers. TOS, TTL,

@@ -20,7 +20,7 @@ pub mod publisher;
 pub mod subtable;
 pub mod table;
 
-pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask};
+pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests};
 pub use pattern::Pattern;
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;

@@ -1,7 +1,7 @@
 //! Which megaflows have a packet in common with a match: what a change of the tables asks of each of many.
 
 use super::convert::{ext_of, line_of};
-use super::key::{EXT_WORDS, KeyMask};
+use super::key::{KeyMask, Rest, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
@@ -49,11 +49,8 @@ impl<P> Megaflow<P> {
 
     /// The bits that it matches.
     pub fn mask(&self) -> Flow {
-        let mut ext = [0; EXT_WORDS];
-        for w in &self.ext {
-            ext[usize::from(w.at) % EXT_WORDS] = w.mask;
-        }
-        KeyMask::new(self.mask, &ext).to_flow()
+        let (ext, options) = full_rest(self.ext.iter().map(|w| (w.at, w.mask)));
+        KeyMask::new(self.mask, Rest { ext: &ext, options: Some(&options) }).to_flow()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The changing side: inserts, removals, ranking. One per table, behind the owner's lock.
 
-use super::key::{Depth, Key, KeyMask};
+use super::key::{Depth, Key, KeyMask, Rest, full_rest};
 use super::subtable::Subtable;
 use super::table::{Context, Megaflow};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         if known || context.subtables().len() < self.max_masks {
             return mask;
         }
-        KeyMask::exact(!mask.ext.is_empty())
+        mask.exact()
     }
 
     /// Publishes the megaflow `key & mask`.
@@ -86,8 +86,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         let table = known.unwrap_or_else(|| {
             Arc::new(Subtable::new(mask.clone(), self.seed, free_number(context.as_deref())))
         });
-        let hash = mask.hash(&key.line, &key.ext, self.seed);
-        let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, Depth::Wide));
+        let hash = mask.hash(&key.line, key.rest(), self.seed);
+        let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), Depth::Wide));
         if let Some(index) = table.find(hash, same) {
             return Found::Same(index);
         }
@@ -95,7 +95,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         line.iter_mut().zip(&mask.line).for_each(|(l, m)| *l &= m);
         let mut ext = mask.ext.clone();
         for w in &mut ext {
-            w.value = key.ext[usize::from(w.at) % key.ext.len()] & w.mask;
+            w.value = key.rest().word(w.at) & w.mask;
         }
         let record = Megaflow { line, mask: mask.line, ext, depth: mask.depth(), payload };
         let Ok(index) = self.arena.insert(record) else { return Found::Full };
@@ -111,8 +111,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     /// A live megaflow that a packet of this fully parsed key belongs to.
     pub fn find(&self, in_port: u32, key: &Key) -> Option<u32> {
         self.context(in_port)?.subtables().iter().find_map(|t| {
-            let hash = t.mask().hash(&key.line, &key.ext, t.seed());
-            t.find(hash, |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, key.depth)))
+            let hash = t.mask().hash(&key.line, key.rest(), t.seed());
+            t.find(hash, |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth)))
         })
     }
 
@@ -158,11 +158,9 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
                 && a.iter().zip(b.iter()).all(|(a, b)| (a.at, a.mask) == (b.at, b.mask))
         };
         let table = context.subtables().iter().find(same_mask)?;
-        let mut ext = [0; super::EXT_WORDS];
-        for w in &record.ext {
-            ext[usize::from(w.at) % super::EXT_WORDS] = w.value;
-        }
-        Some((in_port, Arc::clone(table), table.mask().hash(&record.line, &ext, table.seed())))
+        let (ext, options) = full_rest(record.ext.iter().map(|w| (w.at, w.value)));
+        let rest = Rest { ext: &ext, options: Some(&options) };
+        Some((in_port, Arc::clone(table), table.mask().hash(&record.line, rest, table.seed())))
     }
 
     /// Frees what no reader sees any more; tells of each index before it can be used again.

@@ -1,6 +1,6 @@
 //! The reading side: contexts, and the look-up of a batch.
 
-use super::key::{Depth, Ext, ExtWord, Key, KeyMask};
+use super::key::{Depth, ExtWord, Key, KeyMask, Rest, Rests};
 use super::publisher::MegaflowPublisher;
 use super::subtable::{Subtable, View};
 use cpu::{Line, masked_eq};
@@ -32,10 +32,10 @@ impl<P> Megaflow<P> {
     /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply does not
     /// match: its missing fields would be taken for zeroes.
     #[inline(always)]
-    pub fn matches(&self, line: &Line, ext: &Ext, depth: Depth) -> bool {
+    pub fn matches(&self, line: &Line, rest: Rest<'_>, depth: Depth) -> bool {
         masked_eq(&self.line, line, &self.mask)
             && self.depth <= depth
-            && self.ext.iter().all(|w| (ext[usize::from(w.at) % ext.len()] ^ w.value) & w.mask == 0)
+            && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
     }
 }
 
@@ -99,12 +99,12 @@ impl Context {
         &self,
         number: u16,
         guard: &Guard<'_, Megaflow<P>>,
-        (line, ext, depth): (&Line, &Ext, Depth),
+        (line, rest, depth): (&Line, Rest<'_>, Depth),
     ) -> Option<u32> {
         let place = *self.places.get(usize::from(number))?;
         let table = self.subtables.get(usize::from(place))?;
-        let hash = table.mask().hash(line, ext, table.seed());
-        table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, ext, depth)))
+        let hash = table.mask().hash(line, rest, table.seed());
+        table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, rest, depth)))
     }
 
     /// All megaflows share one mask: a cache in front would be as long a way.
@@ -117,8 +117,8 @@ impl Context {
         let mut visited = 0;
         for table in self.subtables.iter().filter(|t| t.depth() <= key.depth) {
             visited += 1;
-            let hash = table.mask().hash(&key.line, &key.ext, table.seed());
-            let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, &key.ext, key.depth));
+            let hash = table.mask().hash(&key.line, key.rest(), table.seed());
+            let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth));
             if let Some(index) = table.find(hash, verify) {
                 table.count_hits(1);
                 return (Some(index), visited);
@@ -134,11 +134,10 @@ impl Context {
     pub fn lookup_batch<P>(
         &self,
         guard: &Guard<'_, Megaflow<P>>,
-        (lines, exts, depth): (&[Line], &[Ext], Depth),
+        (lines, rests, depth): (&[Line], Rests<'_>, Depth),
         pending: &mut u64,
         mut found: impl FnMut(usize, u32, &Subtable),
     ) -> u64 {
-        const NO_EXT: Ext = [0; super::EXT_WORDS];
         let (mut visits, mut visited) = (0, 0);
         let mut hashes = [0; 64];
         for table in self.subtables.iter().filter(|t| t.depth() <= depth) {
@@ -156,10 +155,10 @@ impl Context {
                 prefetch(&view, guard, &hashes[..lines.len().min(64)]);
             }
             for i in bits(*pending).take_while(|&i| i < lines.len()) {
-                let ext = exts.get(i).unwrap_or(&NO_EXT);
+                let rest = rests.of(i);
                 let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
-                let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], ext, depth));
-                if let Some(index) = view.find(mask.hash_ext(hash, ext), verify) {
+                let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], rest, depth));
+                if let Some(index) = view.find(mask.hash_rest(hash, rest), verify) {
                     found(i, index, table);
                     *pending &= !(1 << i);
                 }

@@ -89,7 +89,12 @@ fn a_batch_is_looked_up_as_its_packets_are() {
     let guard = reader.enter();
     let context = table.context(1).unwrap();
     let (mut pending, mut found) = ((1u64 << 50) - 1, [u32::MAX; 64]);
-    context.lookup_batch(&guard, (&lines, &[], Depth::L4), &mut pending, |i, index, _| found[i] = index);
+    context.lookup_batch(
+        &guard,
+        (&lines, Rests { exts: &[], options: &[] }, Depth::L4),
+        &mut pending,
+        |i, index, _| found[i] = index,
+    );
     for (i, key) in keys.iter().enumerate() {
         let (one, _) = context.lookup(&guard, key);
         assert_eq!(one.is_none(), pending >> i & 1 == 1);
@@ -108,9 +113,39 @@ proptest! {
         f.in_port &= 0xffff;
         f.packet_type = 0;
         (f.metadata, f.regs, f.conj_id, f.actset_output, f.pad) = (0, [0; flow::flow::REGS], 0, 0, [0; 6]);
-        prop_assert_eq!(flow_of(&line_of(&f), &ext_of(&f)), f);
+        prop_assert_eq!(flow_of(&line_of(&f), &ext_of(&f)), Flow { tlv: flow::Tlv::NONE, ..f });
         f.dl_src = Mac::BROADCAST;
         prop_assert_eq!(Key::from_flow(&f).to_flow(), f);
+    }
+
+    /// Options tell packets apart as far as the mask looks at them, also those that have none.
+    #[test]
+    fn options_are_matched(word in 0..6usize, bits in prop::sample::select(vec![0u64, 0xff, u64::MAX]), values in prop::collection::vec(0..3u64, 1..8)) {
+        let with = |value: u64| {
+            let mut f = packet(1, 10, 80);
+            if value != 0 {
+                f.tlv.present = 8;
+                f.tlv.data[8 * word..8 * word + 8].copy_from_slice(&(value * 0x0101).to_ne_bytes());
+            }
+            f
+        };
+        let mut mask = Flow { nw_src: u32::MAX, ..Flow::ZERO };
+        mask.tlv.data[8 * word..8 * word + 8].copy_from_slice(&bits.to_ne_bytes());
+        let (table, mut publisher) = MegaflowTable::new(1000, 64, 7);
+        let mut list = Vec::new();
+        for &value in &values {
+            if let Found::New(index) = insert(&mut publisher, &with(value), &mask, value as u32) {
+                list.push((index, with(value)));
+            }
+        }
+        for value in 0..3 {
+            let expected = list.iter().any(|(_, key)| with(value).equal_under(key, &mask));
+            prop_assert_eq!(lookup(&table, &with(value)).is_some(), expected);
+        }
+        for (index, key) in list {
+            prop_assert!(publisher.remove(index));
+            prop_assert_eq!(lookup(&table, &key), None);
+        }
     }
 
     /// The table against a list that is scanned.

@@ -54,7 +54,7 @@ const METADATA: Bytes = {
 };
 
 /// One mask a stage; together they are all bits, and no two share one.
-static STAGE_MASKS: [Flow; STAGES] = [
+static STAGE_MASKS: [[u64; FLOW_WORDS]; STAGES] = [
     zerocopy::transmute!(METADATA),
     zerocopy::transmute!(L2),
     zerocopy::transmute!(L3),
@@ -72,9 +72,8 @@ impl Stage {
     pub fn split(mask: &SparseMask) -> Vec<Stage> {
         let mut out: Vec<Stage> = Vec::new();
         for stage in &STAGE_MASKS {
-            let bits = stage.words();
             let words: Box<[(u8, u64)]> =
-                mask.iter().map(|(i, w)| (i as u8, w & bits[i])).filter(|(_, w)| *w != 0).collect();
+                mask.iter().map(|(i, w)| (i as u8, w & stage[i])).filter(|(_, w)| *w != 0).collect();
             if !words.is_empty() {
                 out.push(Stage { words });
             }
@@ -113,7 +112,7 @@ mod tests {
     #[test]
     fn stages_are_a_partition() {
         for i in 0..FLOW_WORDS {
-            let words: Vec<u64> = STAGE_MASKS.iter().map(|s| s.words()[i]).collect();
+            let words: Vec<u64> = STAGE_MASKS.iter().map(|s| s[i]).collect();
             assert_eq!(words.iter().fold(0, |a, w| a | w), u64::MAX);
             assert_eq!(words.iter().map(|w| w.count_ones()).sum::<u32>(), 64);
         }

@@ -3,6 +3,7 @@
 use super::{address, ether, icmp, mpls, nsh, transport};
 use crate::packet::{Packet, Rare};
 use dpif::{Masked, SetField};
+use flow::Tlv;
 use packet::ipproto;
 
 /// Writes the fields into one packet.
@@ -23,7 +24,12 @@ pub fn set(p: &mut Packet, field: &SetField) {
         SetField::NdExt(m) => icmp::set_nd_ext(p, m),
         SetField::Mpls(m) => mpls::set(p, m.value, m.mask),
         SetField::Nsh(m) => nsh::set(p, m),
-        SetField::Tunnel(t) => p.meta.rare.get_or_insert_with(|| Box::new(Rare::default())).tunnel = t.key,
+        SetField::Tunnel(t) => {
+            let rare = p.meta.rare.get_or_insert_with(|| Box::new(Rare::default()));
+            rare.tunnel = t.key;
+            let options = Tlv::from_options(&t.geneve_options).filter(|o| o.present != 0);
+            rare.options = options.map(Box::new);
+        }
     }
 }
 

@@ -11,11 +11,9 @@ use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask};
-use classifier::megaflow::{Context, Depth, EXT_WORDS, Ext};
+use classifier::megaflow::{Context, Depth, Rest};
 use cpu::Stage;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
-
-const NO_EXT: Ext = [0; EXT_WORDS];
 
 /// Clears the bits of the packets that it finds a megaflow for; a bit for each that the cache found, or that needed no
 /// look-up.
@@ -88,15 +86,16 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
 #[inline(always)]
 fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], asked: u64) -> u64 {
     let (n, depth) = (batch.keys().min(BATCH), batch.depth);
-    let belongs = |&index, line, ext| guard.get(index).is_some_and(|m| m.matches(line, ext, depth));
+    let belongs = |&index, line, rest| guard.get(index).is_some_and(|m| m.matches(line, rest, depth));
     let (mut hits, lines) = (0, candidates[..n].iter().zip(&batch.lines[..n]).enumerate());
     if depth == Depth::Wide {
-        for ((i, (index, line)), ext) in lines.zip(&batch.exts) {
-            hits |= u64::from(belongs(index, line, ext)) << i;
+        let rests = batch.rests();
+        for (i, (index, line)) in lines {
+            hits |= u64::from(belongs(index, line, rests.of(i))) << i;
         }
     } else {
         for (i, (index, line)) in lines {
-            hits |= u64::from(belongs(index, line, &NO_EXT)) << i;
+            hits |= u64::from(belongs(index, line, Rest::NONE)) << i;
         }
     }
     hits &= asked;
@@ -120,10 +119,10 @@ fn search<C: FlowCache>(
     let (asked, depth) = (*pending, batch.depth);
     for i in (0..batch.keys()).filter(|i| asked >> i & 1 == 1) {
         let line = &batch.lines[i];
-        let ext = if depth == Depth::Wide { &batch.exts[i] } else { &NO_EXT };
+        let rest = if depth == Depth::Wide { batch.rests().of(i) } else { Rest::NONE };
         let resolve = |entry| match entry {
-            Entry::Megaflow(x) => guard.get(x).is_some_and(|m| m.matches(line, ext, depth)).then_some(x),
-            Entry::Subtable(number) => context.lookup_in(number, guard, (line, ext, depth)),
+            Entry::Megaflow(x) => guard.get(x).is_some_and(|m| m.matches(line, rest, depth)).then_some(x),
+            Entry::Subtable(number) => context.lookup_in(number, guard, (line, rest, depth)),
         };
         if let Some(index) = cache.lookup(batch.hashes[i], resolve) {
             batch.found[i] = index;
@@ -138,14 +137,16 @@ fn hash(batch: &mut Batch, mask: Option<&KeyMask>, seed: u32) {
     let n = batch.keys();
     cpu::hash_lines(&batch.lines[..n], mask.map_or(&FLOW_BITS, |m| &m.line), seed, &mut batch.hashes);
     if batch.depth == Depth::Wide {
-        for (hash, ext) in batch.hashes[..n].iter_mut().zip(&batch.exts) {
-            *hash = mask.map_or_else(|| hash_ext(*hash, ext), |m| m.hash_ext(*hash, ext));
+        for i in 0..n {
+            let (hash, rest) = (batch.hashes[i], batch.rests().of(i));
+            batch.hashes[i] = mask.map_or_else(|| hash_rest(hash, rest), |m| m.hash_rest(hash, rest));
         }
     }
 }
 
-/// Adds the addresses, labels and tunnel of a wide key.
-fn hash_ext(hash: u32, ext: &Ext) -> u32 {
-    let words = ext[..5].iter().chain(&ext[9..10]).chain(&ext[20..26]);
+/// Adds the addresses, labels, tunnel and its options of a wide key.
+fn hash_rest(hash: u32, rest: Rest<'_>) -> u32 {
+    let (ext, options) = (rest.ext, rest.options.map_or(&[][..], |o| &o[..]));
+    let words = ext[..5].iter().chain(&ext[9..10]).chain(&ext[20..26]).chain(options);
     words.fold(hash, |h, &w| cpu::mix32(h ^ w as u32, (w >> 32) as u32))
 }

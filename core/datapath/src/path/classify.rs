@@ -3,7 +3,7 @@
 use super::Megaflows;
 use crate::batch::Batch;
 use crate::tally::{Event, Tally};
-use classifier::megaflow::Context;
+use classifier::megaflow::{Context, Rests};
 use cpu::Stage;
 
 /// Looks the packets up, and nobody else is to learn of it.
@@ -37,8 +37,8 @@ pub(crate) fn stage(
 ) {
     let n = batch.keys();
     let asked = *pending;
-    let Batch { lines, exts, found, .. } = batch;
-    let keys = (&lines[..n], &exts[..], batch.depth);
+    let Batch { lines, exts, options, found, .. } = batch;
+    let keys = (&lines[..n], Rests { exts, options }, batch.depth);
     let visits = context.lookup_batch(guard, keys, pending, |i, megaflow, subtable| {
         found[i] = megaflow;
         learn(i, megaflow, subtable.number());

@@ -6,9 +6,10 @@
 use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
+use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key};
 use cpu::{Line, Stage};
-use flow::VLAN_CFI;
+use flow::{Flow, VLAN_CFI};
 use packet::ether::{Arp, Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
 use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
@@ -56,9 +57,16 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     match depth {
         Depth::Wide => {
             batch.widen();
+            batch.options.clear();
+            let mut flow = Flow::ZERO;
             each(batch, |batch, i, frame| {
-                let (key, flags) = wide(frame.bytes(), batch.meta(i));
-                (batch.lines[i], batch.exts[i], batch.tcp_flags[i]) = (key.line, key.ext, flags);
+                batch.meta(i).fill_flow(&mut flow);
+                batch.tcp_flags[i] = fill_wide(frame.bytes(), batch.meta(i).tags(), &mut flow);
+                (batch.lines[i], batch.exts[i]) = (line_of(&flow), ext_of(&flow));
+                if flow.tlv.present != 0 {
+                    batch.options.resize_with(BATCH, || None);
+                    batch.options[i] = options_of(&flow);
+                }
             });
         }
         // Each depth is compiled for itself.
@@ -147,9 +155,14 @@ fn each(batch: &mut Batch, mut key: impl FnMut(&mut Batch, usize, &Frame)) {
 /// The whole key of a packet, and its TCP flags.
 pub(crate) fn wide(data: &[u8], meta: &Meta) -> (Key, u16) {
     let mut flow = meta.to_flow();
-    flow::extract::extract(data, meta.tags(), &mut flow);
-    let flags = if flow.is_ip() && flow.nw_proto == ipproto::TCP { flow.tcp_flags } else { 0 };
+    let flags = fill_wide(data, meta.tags(), &mut flow);
     (Key::from_flow(&flow), flags)
+}
+
+/// Fills the packet's fields of a flow that has its metadata; its TCP flags.
+fn fill_wide(data: &[u8], tags: usize, flow: &mut Flow) -> u16 {
+    flow::extract::extract(data, tags, flow);
+    if flow.is_ip() && flow.nw_proto == ipproto::TCP { flow.tcp_flags } else { 0 }
 }
 
 /// The line of a packet parsed to `depth` (`Wide`: as `L4`), and its TCP flags.

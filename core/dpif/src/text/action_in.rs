@@ -184,7 +184,7 @@ fn set_tunnel(inside: &str) -> Option<SetField> {
     let mut mask = flow::Tunnel::default();
     for item in items(inside).ok()? {
         match item.name {
-            "geneve" => set.geneve_options = geneve_options(item.inside?)?,
+            "geneve" => set.geneve_options = geneve_options(item.inside?)?.0,
             _ => tunnel(item.text, &mut set.key, &mut mask)?,
         }
     }

@@ -1,11 +1,12 @@
 //! A key and its mask from text.
 
-use super::scan::{DEPTH_MAX, Item, items, masked, number};
+use super::scan::{DEPTH_MAX, Item, items, masked};
 use super::{DpPortNames, TextError, nsh};
 use flow::flow::{VLAN_CFI, VLANS_MAX, frag};
 use flow::text::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
-use flow::text::flags;
-use flow::{Flow, Mac, Tunnel};
+use flow::text::{flags, parse_bytes};
+use flow::tlv::{FIELD_BYTES_MAX, OPTIONS_MAX, TlvValue};
+use flow::{Flow, Mac, Tlv, Tunnel};
 use packet::ethertype;
 use units::PortNo;
 
@@ -91,7 +92,7 @@ impl<'a> KeyReader<'a> {
             "dp_hash" => put(slots!(self.dp_hash), masked(s, u32::MAX)?),
             "skb_priority" => put(slots!(self.skb_priority), masked(s, u32::MAX)?),
             "skb_mark" => put(slots!(self.pkt_mark), masked(s, u32::MAX)?),
-            "tunnel" => return tunnel(s, &mut self.key.tunnel, &mut self.mask.tunnel),
+            "tunnel" => return self.tunnel(s),
             "in_port" => {
                 let by_name = |n: &str| self.names.number(n).map(|p| (p.0, u32::MAX));
                 put(slots!(self.in_port), masked(s, u32::MAX).or_else(|| by_name(s))?);
@@ -124,6 +125,19 @@ impl<'a> KeyReader<'a> {
             "arp" => return self.each(s, Self::arp_field),
             "nd" | "nd_ext" => return self.each(s, Self::nd_field),
             _ => return None,
+        }
+        Some(())
+    }
+
+    fn tunnel(&mut self, s: &str) -> Option<()> {
+        for item in items(s).ok()? {
+            if item.name == "geneve" {
+                let (options, mask) = geneve_options(item.inside?)?;
+                self.key.tlv = Tlv::from_options(&options)?;
+                self.mask.tlv = Tlv { present: u64::MAX, ..Tlv::from_options(&mask)? };
+            } else {
+                tunnel(item.text, &mut self.key.tunnel, &mut self.mask.tunnel)?;
+            }
         }
         Some(())
     }
@@ -320,7 +334,7 @@ pub(super) fn exact_mac(text: &str) -> Option<Mac> {
     parse_mac_masked(text).ok().filter(|(_, mask)| *mask == Mac::BROADCAST).map(|(addr, _)| addr)
 }
 
-/// The fields of `tunnel(...)`, other than TLV options.
+/// Fields of `tunnel(...)`, other than TLV options.
 pub(super) fn tunnel(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     for item in items(s).ok()? {
         if let Some(inside) = item.inside {
@@ -398,32 +412,39 @@ fn gtpu_fields(s: &str, key: &mut Tunnel, mask: &mut Tunnel) -> Option<()> {
     Some(())
 }
 
-/// TLV options: `{class=..,type=..,len=..,0x..}` one after another.
-pub(super) fn geneve_options(s: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
+/// TLV options and their masks: `{class=..,type=..,len=..,0x../0x..}` one after another.
+pub(super) fn geneve_options(s: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (mut out, mut masks) = (Vec::new(), Vec::new());
     let mut rest = s;
     while !rest.is_empty() {
         let (option, after) = rest.strip_prefix('{')?.split_once('}')?;
-        let (mut class, mut kind, mut len, mut data) = (0u16, 0u8, 0u8, 0u128);
+        let (mut class, mut kind, mut len) = ((0u16, 0u16), (0u8, 0u8), (0u8, 0u8));
+        let mut data = None;
         for item in items(option).ok()? {
             match item.name {
-                "class" => class = number(item.value?)?,
-                "type" => kind = number(item.value?)?,
-                "len" => len = number(item.value?)?,
-                digits => data = number(digits)?,
+                "class" => class = masked(item.value?, 0xffff)?,
+                "type" => kind = masked(item.value?, 0xff)?,
+                "len" => len = masked(item.value?, 0xff)?,
+                _ => data = Some(item.text),
             }
         }
-        let words = usize::from(len / 4);
-        if !len.is_multiple_of(4) || words > 31 {
+        let (n_bytes, len_mask) = (usize::from(len.0), len.1);
+        if n_bytes > FIELD_BYTES_MAX || n_bytes % 4 != 0 {
             return None;
         }
-        out.extend_from_slice(&class.to_be_bytes());
-        out.extend_from_slice(&[kind, words as u8]);
-        let wide = data.to_be_bytes();
-        let zeros = (words * 4).saturating_sub(wide.len());
-        out.resize(out.len() + zeros, 0);
-        out.extend_from_slice(&wide[wide.len() - (words * 4 - zeros)..]);
+        let (value, mask) = match data.map(|text| text.split_once('/').unwrap_or((text, ""))) {
+            None => (Vec::new(), Vec::new()),
+            Some((value, "")) => (parse_bytes(value, n_bytes)?, vec![0xff; n_bytes]),
+            Some((value, mask)) => (parse_bytes(value, n_bytes)?, parse_bytes(mask, n_bytes)?),
+        };
+        let put = |to: &mut Vec<u8>, class: u16, rest: [u8; 2], bytes: &[u8]| {
+            to.extend_from_slice(&class.to_be_bytes());
+            to.extend_from_slice(&rest);
+            to.extend_from_slice(&TlvValue::of_len(bytes, n_bytes));
+        };
+        put(&mut out, class.0, [kind.0, (n_bytes / 4) as u8], &value);
+        put(&mut masks, class.1, [kind.1, len_mask & 0x1f], &mask);
         rest = after.trim_start_matches(',');
     }
-    Some(out)
+    (out.len() <= OPTIONS_MAX).then_some((out, masks))
 }

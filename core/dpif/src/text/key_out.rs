@@ -63,7 +63,10 @@ impl<'a> KeyWriter<'a> {
         let t = &key.tunnel;
         let has_dst = t.ip_dst != 0 || t.ipv6_dst != [0; 16];
         if has_dst || t.ip_src != 0 || t.ipv6_src != [0; 16] {
-            let inside = tunnel_key::tunnel(t, mask.map(|m| &m.tunnel), &[], self.verbose);
+            let seen = mask.is_none_or(|m| m.tlv.present != 0) || self.verbose;
+            let bytes = if seen { key.tlv.options() } else { &[] };
+            let options = tunnel_key::Options { bytes, mask: mask.map(|m| &m.tlv.data[..bytes.len()]) };
+            let inside = tunnel_key::tunnel(t, mask.map(|m| &m.tunnel), options, self.verbose);
             self.part("tunnel", false, inside);
         }
         self.in_port();

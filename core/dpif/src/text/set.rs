@@ -10,7 +10,8 @@ use flow::Flow;
 /// `name(fields)`
 pub(super) fn set_text(set: &SetField) -> String {
     if let SetField::Tunnel(t) = set {
-        return format!("tunnel({})", tunnel_key::tunnel(&t.key, None, &t.geneve_options, true));
+        let options = tunnel_key::Options { bytes: &t.geneve_options, mask: None };
+        return format!("tunnel({})", tunnel_key::tunnel(&t.key, None, options, true));
     }
     let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);
     to_flows(set, &mut key, &mut mask);

@@ -101,6 +101,8 @@ fn keys_are_written_as_they_were_read() {
          encap(eth_type(0x8100),vlan(vid=1/0x1,pcp=0),encap(eth_type(0x0806),arp(sip=1.2.3.4,op=1)))",
         "recirc_id(0),tunnel(tun_id=0x1,src=1.1.1.1,dst=2.2.2.2,flags(-df-csum+key)),in_port(1),\
          packet_type(ns=0,id=0),eth_type(0x0800),ipv4(proto=6,frag=no),tcp(dst=80),tcp_flags(-fin+syn)",
+        "tunnel(src=1.1.1.1,dst=2.2.2.2,ttl=64,geneve({class=0,type=0,len=4,0xa/0xff}{class=0xffff,type=0x1,len=4,0xffffffff}),flags(-df+csum+key)),in_port(1),packet_type(ns=0,id=0),eth_type(0x0800),ipv4(frag=no)",
+        "tunnel(dst=2.2.2.2,geneve({class=0xffff,type=0x80,len=4}{class=0x102/0xf00,len=20,0x123456789abcdef0123456789abcdef012345678}),flags(-df-csum)),in_port(1),packet_type(ns=0,id=0),eth_type(0/0xffff)",
         "recirc_id(0),in_port(1),packet_type(ns=0,id=0),eth_type(0x8847),mpls(label=100,tc=3,ttl=64,bos=1)",
         "recirc_id(0x3),in_port(1),packet_type(ns=1,id=0x894f),eth_type(0x894f),\
          nsh(mdtype=1,np=3,spi=0x1234,c1=0x11223344)",

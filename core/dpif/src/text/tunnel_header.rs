@@ -1,6 +1,6 @@
 //! The header of `tnl_push` as text, read back from its bytes.
 
-use super::tunnel_key::geneve_text;
+use super::tunnel_key::{Options, geneve_text};
 use crate::action::TunnelPush;
 use flow::Mac;
 use flow::text::address::ipv6_addr;
@@ -41,7 +41,9 @@ fn layers(kind: u32, bytes: &[u8], parts: &mut Vec<String>) -> Option<()> {
             let critical = if first & 0x40_0000 != 0 { "crit," } else { "" };
             let len = (first >> 24 & 0x3f) as usize * 4;
             let options = match data.get(8..8 + len) {
-                Some(o) if len > 0 => format!(",options({})", geneve_text(o)),
+                Some(o) if len > 0 => {
+                    format!(",options({})", geneve_text(Options { bytes: o, mask: None }, true))
+                }
                 _ => String::new(),
             };
             parts.push(format!("geneve({oam}{critical}vni={:#x}{options})", vni >> 8));

@@ -2,15 +2,22 @@
 
 use super::field::Fields;
 use flow::Tunnel;
-use flow::text::flags;
+use flow::text::{bytes_text, flags};
 
 const OAM: u16 = 1;
 const DF: u16 = 2;
 const CSUM: u16 = 4;
 const KEY: u16 = 8;
 
+/// The options of a header, and their mask where the whole has one.
+pub(super) struct Options<'a> {
+    pub(super) bytes: &'a [u8],
+    /// As long as `bytes`.
+    pub(super) mask: Option<&'a [u8]>,
+}
+
 /// What stands in the parentheses.
-pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, geneve_options: &[u8], verbose: bool) -> String {
+pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, options: Options<'_>, verbose: bool) -> String {
     let zero = Tunnel::default();
     let m = mask.unwrap_or(&zero);
     let mut out = Fields::new(verbose, mask.is_some());
@@ -46,8 +53,8 @@ pub(super) fn tunnel(key: &Tunnel, mask: Option<&Tunnel>, geneve_options: &[u8],
         gbp.hex8("flags", (key.gbp_flags, m.gbp_flags));
         out.push(format!("vxlan(gbp({}))", gbp.finish()));
     }
-    if !geneve_options.is_empty() {
-        out.push(format!("geneve({})", geneve_text(geneve_options)));
+    if !options.bytes.is_empty() {
+        out.push(format!("geneve({})", geneve_text(options, verbose)));
     }
     if matches!(key.erspan_ver, 1 | 2) {
         out.push(format!("erspan({})", erspan(key, m, verbose, mask.is_some())));
@@ -84,25 +91,29 @@ fn erspan(key: &Tunnel, m: &Tunnel, verbose: bool, masked: bool) -> String {
     out.finish()
 }
 
-/// TLV options as `{class=..,type=..,len=..,0x..}`; what is cut off ends the list.
-pub(super) fn geneve_text(options: &[u8]) -> String {
-    let mut out = String::new();
-    let mut rest = options;
-    while let Some((&[class_high, class_low, kind, len], after)) = rest.split_first_chunk::<4>() {
-        let len = usize::from(len & 0x1f) * 4;
-        let Some((data, next)) = after.split_at_checked(len) else { break };
-        let class = u16::from_be_bytes([class_high, class_low]);
-        let mut fields = Fields::new(true, false);
-        fields.hex16("class", (class, 0));
-        fields.hex8("type", (kind, 0));
-        fields.dec8("len", (len as u8, 0));
-        if len > 0 {
-            let digits = packet::hex::format(data);
-            let digits = digits.trim_start_matches('0');
-            fields.push(if digits.is_empty() { "0".to_owned() } else { format!("0x{digits}") });
+/// TLV options as `{class=..,type=..,len=..,0x..}`; what is cut off ends the list. Of the length's byte five bits count:
+/// a mask that has them all is one of all of its bits.
+pub(super) fn geneve_text(options: Options<'_>, verbose: bool) -> String {
+    let (mut out, mut at) = (String::new(), 0);
+    while let Some(&[class_high, class_low, kind, words]) = options.bytes[at..].first_chunk::<4>() {
+        let len = usize::from(words & 0x1f) * 4;
+        let Some(data) = options.bytes.get(at + 4..at + 4 + len) else { break };
+        let mask = options.mask.and_then(|m| m.get(at..at + 4 + len));
+        let [mask_high, mask_low, kind_mask, len_mask] =
+            *mask.and_then(|m| m.first_chunk()).unwrap_or(&[0xff; 4]);
+        let mut fields = Fields::new(verbose, mask.is_some());
+        let class = |high, low| u16::from_be_bytes([high, low]);
+        fields.hex16("class", (class(class_high, class_low), class(mask_high, mask_low)));
+        fields.hex8("type", (kind, kind_mask));
+        fields.dec8("len", (len as u8, if len_mask & 0x1f == 0x1f { 0xff } else { len_mask & 0x1f }));
+        let bits = mask.map(|m| &m[4..]);
+        if len > 0 && (verbose || bits.is_none_or(|b| b.iter().any(|b| *b != 0))) {
+            let partial = bits.filter(|b| b.iter().any(|b| *b != 0xff));
+            let partial = partial.map(|b| format!("/{}", bytes_text(b))).unwrap_or_default();
+            fields.push(format!("{}{partial}", bytes_text(data)));
         }
         out.push_str(&format!("{{{}}}", fields.finish()));
-        rest = next;
+        at += 4 + len;
     }
     out
 }

@@ -90,10 +90,10 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Another name in text; empty for none.
     pub extra_name: &'static str,
-    /// Size on the wire.
+    /// Size on the wire; of a field of tunnel options the most that it can be.
     pub n_bytes: u8,
     /// How many of those bits count.
-    pub n_bits: u8,
+    pub n_bits: u16,
     /// Whether parts can be matched.
     pub maskable: Maskable,
     /// Form in text.

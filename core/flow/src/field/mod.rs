@@ -1,6 +1,7 @@
 //! Match fields: one table, and one way to read and write any field of a [`Flow`].
 //!
-//! Values are numbers of up to 128 bits; an address is the number that its bytes make in wire order. A field may lie
+//! Values are numbers of up to 128 bits; of the fields of tunnel options, which may be wider, a number is the low 128
+//! bits, and `tlv` has the rest. An address is the number that its bytes make in wire order. A field may lie
 //! in fewer or more bits of a `Flow` than it has on the wire (`ct_state`, `ipv6_label`): setting a mask to all ones
 //! fills the place, so that equal matches are equal flows.
 //!
@@ -17,6 +18,7 @@ pub use subfield::Subfield;
 pub use table::Id as FieldId;
 
 use crate::flow::{Flow, VLAN_CFI};
+use crate::tlv;
 use place::Place;
 use std::sync::LazyLock;
 use units::OfPort;
@@ -48,6 +50,16 @@ impl FieldId {
     /// `xxreg<n>`
     pub fn xxreg(n: usize) -> Option<FieldId> {
         FieldId::numbered(FieldId::Xxreg0, n, 8)
+    }
+
+    /// `tun_metadata<n>`
+    pub fn tun_metadata(n: usize) -> Option<FieldId> {
+        FieldId::numbered(FieldId::TunMetadata0, n, tlv::FIELDS)
+    }
+
+    /// Which of the fields of tunnel options it is.
+    pub fn tlv_index(self) -> Option<usize> {
+        (self as usize).checked_sub(FieldId::TunMetadata0 as usize).filter(|i| *i < tlv::FIELDS)
     }
 
     fn numbered(first: FieldId, n: usize, count: usize) -> Option<FieldId> {
@@ -99,6 +111,9 @@ impl FieldId {
 
     /// The value in a flow. Meaningful only where the prerequisites hold.
     pub fn get(self, flow: &Flow) -> u128 {
+        if let Some(index) = self.tlv_index() {
+            return flow.tlv_bits(index, 0, 128);
+        }
         let value = self.place().get(flow);
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => u128::from(OfPort(value as u16).to_u32()),
@@ -117,6 +132,9 @@ impl FieldId {
 
     /// As `set`, but for the value of a match: a tag's TPID stays untouched.
     pub(crate) fn set_parts(self, flow: &mut Flow, value: u128) {
+        if let Some(index) = self.tlv_index() {
+            return flow.set_tlv(index, &value.to_be_bytes());
+        }
         match self {
             FieldId::InPortOxm | FieldId::ActsetOutput => {
                 if let Some(port) = u32::try_from(value).ok().and_then(OfPort::from_u32) {
@@ -135,12 +153,19 @@ impl FieldId {
 
     /// Writes those bits of the value that are set in `mask`.
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
+        if let Some(index) = self.tlv_index() {
+            let old = flow.tlv_bits(index, 0, 128);
+            return flow.set_tlv_bits(index, 0, 128, old & !mask | value & mask);
+        }
         let old = self.get(flow);
         self.set(flow, old & !mask | value & mask);
     }
 
     /// The bits of the field that a mask has, as a value of the field.
     pub fn mask_of(self, mask: &Flow) -> u128 {
+        if let Some(index) = self.tlv_index() {
+            return mask.tlv_bits(index, 0, 128);
+        }
         let bits = self.place().get(mask);
         match self {
             // Eight bits of it can be matched, and all eight are not the whole field.
@@ -152,6 +177,13 @@ impl FieldId {
 
     /// Writes the bits into a mask. All ones fill the whole place of the field, wider or narrower than it.
     pub fn set_mask(self, mask: &mut Flow, bits: u128) {
+        if let Some(index) = self.tlv_index() {
+            return match bits {
+                0 => mask.delete_tlv(index),
+                u128::MAX => mask.set_tlv(index, &tlv::TlvValue::ones(tlv::FIELD_BYTES_MAX)),
+                bits => mask.set_tlv(index, &bits.to_be_bytes()),
+            };
+        }
         let ones = self.ones();
         let fill = if bits & ones == ones { self.place().ones() } else { bits };
         self.place().set(mask, fill);
@@ -172,11 +204,17 @@ impl FieldId {
 
     /// The mask has every bit of the field.
     pub fn is_all_ones(self, mask: &Flow) -> bool {
+        if let Some(index) = self.tlv_index() {
+            return mask.has_tlv(index) && mask.tlv(index).iter().all(|b| *b == 0xff);
+        }
         self.place().get(mask) == self.place().ones() || self.mask_of(mask) == self.ones()
     }
 
     /// The mask has no bit of the field.
     pub fn is_all_zero(self, mask: &Flow) -> bool {
+        if let Some(index) = self.tlv_index() {
+            return !mask.has_tlv(index);
+        }
         self.place().get(mask) == 0
     }
 

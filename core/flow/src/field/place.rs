@@ -41,6 +41,9 @@ pub(super) const fn mpls(keep: u128, shift: u8) -> Place {
     at(offset_of!(Flow, mpls_lse), 4, 1, keep, shift)
 }
 
+/// The place of a field of tunnel options is its flow's own; see `tlv`.
+pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
+
 impl Place {
     /// The whole number that the place is part of.
     fn load(&self, flow: &Flow) -> u128 {

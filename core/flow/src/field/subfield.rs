@@ -11,9 +11,11 @@ pub struct Subfield {
     /// The field.
     pub field: FieldId,
     /// Lowest bit.
-    pub ofs: u8,
+    pub ofs: u16,
     /// How many.
-    pub n_bits: u8,
+    pub n_bits: u16,
+    /// Bytes of the whole field on the wire: of a field of tunnel options they differ from switch to switch.
+    pub n_bytes: u8,
 }
 
 /// Why a text is no subfield. The texts are those that scripts know.
@@ -27,9 +29,9 @@ pub enum SubfieldError {
     #[error("{text}: starting bit {start} is after ending bit {end}")]
     Order { text: String, start: i64, end: i64 },
     #[error("{text}: starting bit {start} is not valid because field is only {n_bits} bits wide")]
-    Start { text: String, start: i64, n_bits: u8 },
+    Start { text: String, start: i64, n_bits: u16 },
     #[error("{text}: ending bit {end} is not valid because field is only {n_bits} bits wide")]
-    End { text: String, end: i64, n_bits: u8 },
+    End { text: String, end: i64, n_bits: u16 },
     #[error("unexpected input following field syntax")]
     Trailing,
 }
@@ -51,13 +53,28 @@ fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
 impl Subfield {
     /// The whole field.
     pub fn whole(field: FieldId) -> Subfield {
-        Subfield { field, ofs: 0, n_bits: field.info().n_bits }
+        let info = field.info();
+        Subfield { field, ofs: 0, n_bits: info.n_bits, n_bytes: info.n_bytes }
     }
 
     /// Bits `ofs..ofs + n_bits`; `None` if the field has not that many, or for no bits at all.
-    pub fn new(field: FieldId, ofs: u8, n_bits: u8) -> Option<Subfield> {
-        let fits = n_bits > 0 && u16::from(ofs) + u16::from(n_bits) <= u16::from(field.info().n_bits);
-        fits.then_some(Subfield { field, ofs, n_bits })
+    pub fn new(field: FieldId, ofs: u16, n_bits: u16) -> Option<Subfield> {
+        Subfield::whole(field).part(ofs, n_bits)
+    }
+
+    /// Bits `ofs..ofs + n_bits` of the field that this is a part of.
+    pub fn part(self, ofs: u16, n_bits: u16) -> Option<Subfield> {
+        let end = ofs.checked_add(n_bits)?;
+        (n_bits > 0 && end <= self.field.info().n_bits).then_some(Subfield { ofs, n_bits, ..self })
+    }
+
+    /// Parts of at most 128 bits, the lowest first, that make up the whole.
+    pub fn parts(self) -> impl Iterator<Item = Subfield> {
+        (0..self.n_bits.div_ceil(128)).map(move |i| Subfield {
+            ofs: self.ofs + 128 * i,
+            n_bits: (self.n_bits - 128 * i).min(128),
+            ..self
+        })
     }
 
     /// All of these bits, as a value of the subfield.
@@ -67,21 +84,50 @@ impl Subfield {
 
     /// These bits, as a mask of the field.
     pub fn field_mask(self) -> u128 {
-        self.ones() << self.ofs
+        self.ones().checked_shl(self.ofs.into()).unwrap_or(0)
     }
 
-    /// The value in a flow.
+    /// The value in a flow; of more than 128 bits the low ones, see [`Subfield::parts`].
     pub fn get(self, flow: &Flow) -> u128 {
+        if let Some(index) = self.field.tlv_index() {
+            return flow.tlv_bits(index, self.ofs.into(), self.n_bits.into());
+        }
         self.field.get(flow) >> self.ofs & self.ones()
     }
 
     /// Writes the value into a flow.
     pub fn set(self, flow: &mut Flow, value: u128) {
+        if let Some(index) = self.field.tlv_index() {
+            return flow.set_tlv_bits(index, self.ofs.into(), self.n_bits.into(), value);
+        }
         self.field.set_masked(flow, value << self.ofs, self.field_mask());
+    }
+
+    /// The value in a flow as bytes, the most significant first: of any width.
+    pub fn bytes(self, flow: &Flow) -> Vec<u8> {
+        let of_part = |p: Subfield| {
+            let bytes = p.get(flow).to_le_bytes();
+            bytes.into_iter().take(usize::from(p.n_bits.div_ceil(8)))
+        };
+        let mut out: Vec<u8> = self.parts().flat_map(of_part).collect();
+        out.reverse();
+        out
+    }
+
+    /// Writes the low bits of such a value into a flow.
+    pub fn set_bytes(self, flow: &mut Flow, value: &[u8]) {
+        let mut chunks = value.rchunks(16);
+        for part in self.parts() {
+            let bytes = chunks.next().unwrap_or_default();
+            part.set(flow, bytes.iter().fold(0, |v, b| v << 8 | u128::from(*b)));
+        }
     }
 
     /// In a mask for translation: match these bits.
     pub fn unwildcard(self, mask: &mut Flow) {
+        if self.field.tlv_index().is_some() {
+            return self.parts().for_each(|part| part.set(mask, u128::MAX));
+        }
         let bits = self.field.mask_of(mask) | self.field_mask();
         self.field.set_mask(mask, bits);
     }
@@ -110,7 +156,8 @@ impl Subfield {
         if end >= i64::from(n_bits) {
             return Err(SubfieldError::End { text: own(), end, n_bits });
         }
-        Ok((Subfield { field, ofs: start as u8, n_bits: (end - start + 1) as u8 }, rest))
+        let n_bits = (end - start + 1) as u16;
+        Ok((Subfield { ofs: start as u16, n_bits, ..Subfield::whole(field) }, rest))
     }
 
     /// Reads a whole text.

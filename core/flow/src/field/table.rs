@@ -6,7 +6,7 @@
 
 use super::FieldId;
 use super::info::{FieldInfo, Form, Header, Maskable, Prereq, Usable};
-use super::place::{Place, at, bytes, mpls, reg, vlan};
+use super::place::{Place, TLV, at, bytes, mpls, reg, vlan};
 use crate::Flow;
 use std::mem::offset_of;
 
@@ -115,6 +115,134 @@ fields! {
         at(offset_of!(Flow, tunnel.gtpu_flags), 1, 1, 0xff, 0), [(NXOXM_ET, 15, 0, "NXOXM_ET_GTPU_FLAGS")];
     TunGtpuMsgtype: "tun_gtpu_msgtype" "", 1 8 Bitwise Decimal None Ro OXM_ANY,
         at(offset_of!(Flow, tunnel.gtpu_msgtype), 1, 1, 0xff, 0), [(NXOXM_ET, 16, 0, "NXOXM_ET_GTPU_MSGTYPE")];
+    TunMetadata0: "tun_metadata0" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 40, 0, "NXM_NX_TUN_METADATA0")];
+    TunMetadata1: "tun_metadata1" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 41, 0, "NXM_NX_TUN_METADATA1")];
+    TunMetadata2: "tun_metadata2" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 42, 0, "NXM_NX_TUN_METADATA2")];
+    TunMetadata3: "tun_metadata3" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 43, 0, "NXM_NX_TUN_METADATA3")];
+    TunMetadata4: "tun_metadata4" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 44, 0, "NXM_NX_TUN_METADATA4")];
+    TunMetadata5: "tun_metadata5" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 45, 0, "NXM_NX_TUN_METADATA5")];
+    TunMetadata6: "tun_metadata6" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 46, 0, "NXM_NX_TUN_METADATA6")];
+    TunMetadata7: "tun_metadata7" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 47, 0, "NXM_NX_TUN_METADATA7")];
+    TunMetadata8: "tun_metadata8" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 48, 0, "NXM_NX_TUN_METADATA8")];
+    TunMetadata9: "tun_metadata9" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 49, 0, "NXM_NX_TUN_METADATA9")];
+    TunMetadata10: "tun_metadata10" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 50, 0, "NXM_NX_TUN_METADATA10")];
+    TunMetadata11: "tun_metadata11" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 51, 0, "NXM_NX_TUN_METADATA11")];
+    TunMetadata12: "tun_metadata12" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 52, 0, "NXM_NX_TUN_METADATA12")];
+    TunMetadata13: "tun_metadata13" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 53, 0, "NXM_NX_TUN_METADATA13")];
+    TunMetadata14: "tun_metadata14" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 54, 0, "NXM_NX_TUN_METADATA14")];
+    TunMetadata15: "tun_metadata15" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 55, 0, "NXM_NX_TUN_METADATA15")];
+    TunMetadata16: "tun_metadata16" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 56, 0, "NXM_NX_TUN_METADATA16")];
+    TunMetadata17: "tun_metadata17" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 57, 0, "NXM_NX_TUN_METADATA17")];
+    TunMetadata18: "tun_metadata18" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 58, 0, "NXM_NX_TUN_METADATA18")];
+    TunMetadata19: "tun_metadata19" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 59, 0, "NXM_NX_TUN_METADATA19")];
+    TunMetadata20: "tun_metadata20" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 60, 0, "NXM_NX_TUN_METADATA20")];
+    TunMetadata21: "tun_metadata21" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 61, 0, "NXM_NX_TUN_METADATA21")];
+    TunMetadata22: "tun_metadata22" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 62, 0, "NXM_NX_TUN_METADATA22")];
+    TunMetadata23: "tun_metadata23" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 63, 0, "NXM_NX_TUN_METADATA23")];
+    TunMetadata24: "tun_metadata24" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 64, 0, "NXM_NX_TUN_METADATA24")];
+    TunMetadata25: "tun_metadata25" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 65, 0, "NXM_NX_TUN_METADATA25")];
+    TunMetadata26: "tun_metadata26" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 66, 0, "NXM_NX_TUN_METADATA26")];
+    TunMetadata27: "tun_metadata27" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 67, 0, "NXM_NX_TUN_METADATA27")];
+    TunMetadata28: "tun_metadata28" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 68, 0, "NXM_NX_TUN_METADATA28")];
+    TunMetadata29: "tun_metadata29" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 69, 0, "NXM_NX_TUN_METADATA29")];
+    TunMetadata30: "tun_metadata30" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 70, 0, "NXM_NX_TUN_METADATA30")];
+    TunMetadata31: "tun_metadata31" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 71, 0, "NXM_NX_TUN_METADATA31")];
+    TunMetadata32: "tun_metadata32" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 72, 0, "NXM_NX_TUN_METADATA32")];
+    TunMetadata33: "tun_metadata33" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 73, 0, "NXM_NX_TUN_METADATA33")];
+    TunMetadata34: "tun_metadata34" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 74, 0, "NXM_NX_TUN_METADATA34")];
+    TunMetadata35: "tun_metadata35" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 75, 0, "NXM_NX_TUN_METADATA35")];
+    TunMetadata36: "tun_metadata36" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 76, 0, "NXM_NX_TUN_METADATA36")];
+    TunMetadata37: "tun_metadata37" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 77, 0, "NXM_NX_TUN_METADATA37")];
+    TunMetadata38: "tun_metadata38" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 78, 0, "NXM_NX_TUN_METADATA38")];
+    TunMetadata39: "tun_metadata39" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 79, 0, "NXM_NX_TUN_METADATA39")];
+    TunMetadata40: "tun_metadata40" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 80, 0, "NXM_NX_TUN_METADATA40")];
+    TunMetadata41: "tun_metadata41" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 81, 0, "NXM_NX_TUN_METADATA41")];
+    TunMetadata42: "tun_metadata42" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 82, 0, "NXM_NX_TUN_METADATA42")];
+    TunMetadata43: "tun_metadata43" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 83, 0, "NXM_NX_TUN_METADATA43")];
+    TunMetadata44: "tun_metadata44" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 84, 0, "NXM_NX_TUN_METADATA44")];
+    TunMetadata45: "tun_metadata45" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 85, 0, "NXM_NX_TUN_METADATA45")];
+    TunMetadata46: "tun_metadata46" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 86, 0, "NXM_NX_TUN_METADATA46")];
+    TunMetadata47: "tun_metadata47" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 87, 0, "NXM_NX_TUN_METADATA47")];
+    TunMetadata48: "tun_metadata48" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 88, 0, "NXM_NX_TUN_METADATA48")];
+    TunMetadata49: "tun_metadata49" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 89, 0, "NXM_NX_TUN_METADATA49")];
+    TunMetadata50: "tun_metadata50" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 90, 0, "NXM_NX_TUN_METADATA50")];
+    TunMetadata51: "tun_metadata51" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 91, 0, "NXM_NX_TUN_METADATA51")];
+    TunMetadata52: "tun_metadata52" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 92, 0, "NXM_NX_TUN_METADATA52")];
+    TunMetadata53: "tun_metadata53" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 93, 0, "NXM_NX_TUN_METADATA53")];
+    TunMetadata54: "tun_metadata54" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 94, 0, "NXM_NX_TUN_METADATA54")];
+    TunMetadata55: "tun_metadata55" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 95, 0, "NXM_NX_TUN_METADATA55")];
+    TunMetadata56: "tun_metadata56" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 96, 0, "NXM_NX_TUN_METADATA56")];
+    TunMetadata57: "tun_metadata57" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 97, 0, "NXM_NX_TUN_METADATA57")];
+    TunMetadata58: "tun_metadata58" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 98, 0, "NXM_NX_TUN_METADATA58")];
+    TunMetadata59: "tun_metadata59" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 99, 0, "NXM_NX_TUN_METADATA59")];
+    TunMetadata60: "tun_metadata60" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 100, 0, "NXM_NX_TUN_METADATA60")];
+    TunMetadata61: "tun_metadata61" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 101, 0, "NXM_NX_TUN_METADATA61")];
+    TunMetadata62: "tun_metadata62" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 102, 0, "NXM_NX_TUN_METADATA62")];
+    TunMetadata63: "tun_metadata63" "", 124 992 Bitwise Hex None Rw OXM_ANY,
+        TLV, [(NXM1, 103, 0, "NXM_NX_TUN_METADATA63")];
     Metadata: "metadata" "", 8 64 Bitwise Hex None Rw OF11_ANY,
         at(offset_of!(Flow, metadata), 8, 1, u64::MAX as u128, 0), [(OXM, 2, 3, "OXM_OF_METADATA")];
     InPort: "in_port" "", 2 16 Whole OfPort None Rw ANY_EXACT,

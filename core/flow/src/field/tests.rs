@@ -76,6 +76,9 @@ proptest! {
         let id = table::FIELDS[index].id;
         let mut flow = Flow::ZERO;
         flow.words_mut().fill(noise);
+        if let Some(index) = id.tlv_index() {
+            flow.layout.allocate(index, 16);
+        }
         let value = match id {
             FieldId::InPortOxm | FieldId::ActsetOutput => value & 0x7fff,
             FieldId::ArpOp | FieldId::CtState => value & 0xff,
@@ -84,7 +87,7 @@ proptest! {
         prop_assert!(id.is_value_valid(value));
         id.set(&mut flow, value);
         prop_assert_eq!(id.get(&flow), value);
-        let mut mask = Flow::ZERO;
+        let mut mask = Flow { layout: flow.layout, ..Flow::ZERO };
         id.unwildcard(&mut mask);
         prop_assert!(id.is_all_ones(&mask));
         let wire = if id == FieldId::CtState { 0xff } else { id.ones() };

@@ -129,6 +129,15 @@ impl FieldId {
             return Ok((0, 0));
         }
         let info = self.info();
+        if self.tlv_index().is_some() {
+            let (value, mask) = self.parse_tlv(text)?;
+            let too_large = || TextError(format!("{text}: value too large for 16-byte field {}", info.name));
+            let number = |v: &[u8]| {
+                let fits = v.len() <= 16;
+                fits.then(|| v.iter().fold(0, |n, b| n << 8 | u128::from(*b))).ok_or_else(too_large)
+            };
+            return Ok((number(&value)?, mask.map_or(Ok(u128::MAX), |m| number(&m))?));
+        }
         let full = low_bits(8 * u32::from(info.n_bytes));
         let port = || port_from_text(text, names);
         let (value, mask) = match info.form {

@@ -3,11 +3,18 @@
 use super::{PortNames, TextError, next_key_value, protocol};
 use crate::field::FieldId;
 use crate::flow::Flow;
+use crate::tlv::Layout;
 use units::OfPort;
 
-/// The flow of a text, and a mask of the fields that the text names. No `in_port` is [`OfPort::NONE`].
-pub fn parse_exact_flow(text: &str, names: &dyn PortNames) -> Result<(Flow, Flow), TextError> {
-    let (mut flow, mut mask) = (Flow::ZERO, Flow::ZERO);
+/// The flow of a text, and a mask of the fields that the text names. No `in_port` is [`OfPort::NONE`]. Fields of tunnel
+/// options that are not in the layout are left out.
+pub fn parse_exact_flow(
+    text: &str,
+    names: &dyn PortNames,
+    layout: &Layout,
+) -> Result<(Flow, Flow), TextError> {
+    let mut flow = Flow { layout: *layout, ..Flow::ZERO };
+    let mut mask = flow;
     let error = |what: String| Err(TextError::new(format!("{text}: {what}")));
     let mut rest = text;
     while let Some((key, value)) = next_key_value(&mut rest) {
@@ -30,8 +37,23 @@ pub fn parse_exact_flow(text: &str, names: &dyn PortNames) -> Result<(Flow, Flow
         if !field.prereqs_ok(&flow) {
             return error(format!("prerequisites not met for setting {key}"));
         }
-        if field.get(&flow) != 0 {
+        let again = match field.tlv_index() {
+            Some(index) => flow.has_tlv(index),
+            None => field.get(&flow) != 0,
+        };
+        if again {
             return error(format!("field {key} set multiple times"));
+        }
+        if let Some(index) = field.tlv_index() {
+            match field.parse_tlv(value) {
+                Ok((v, None)) => flow.set_tlv(index, &v),
+                Ok((_, Some(_))) => {
+                    return error(format!("bad value for {key} ({value}: wildcards not allowed here)"));
+                }
+                Err(e) => return error(format!("bad value for {key} ({e})")),
+            }
+            field.unwildcard(&mut mask);
+            continue;
         }
         match field.parse_exact(value, names) {
             Ok(v) => field.set(&mut flow, v),

@@ -3,6 +3,7 @@
 use super::PortNames;
 use crate::flow::{Flow, Mac, VLANS_MAX, Vlan, frag};
 use crate::matching::Match;
+use crate::tlv::Tlv;
 
 /// `FLOW_TNL_F_KEY`: the tunnel header has a key.
 const TUNNEL_KEY: u16 = 8;
@@ -64,6 +65,8 @@ fn tunnel(flow: &Flow, mask: &mut Flow) {
     if from.flags & TUNNEL_KEY == 0 {
         to.tun_id = 0;
     }
+    mask.tlv = Tlv { present: flow.tlv.present, ..Flow::ONES.tlv };
+    mask.layout = flow.layout;
 }
 
 fn l2(flow: &Flow, mask: &mut Flow) -> u16 {

@@ -2,6 +2,7 @@
 
 use super::{NoNames, PortNames, TextError, field_in, protocol};
 use crate::field::{FieldId, Prereq, Subfield, Usable};
+use crate::flow::Flow;
 use crate::matching::Match;
 
 impl Match {
@@ -25,16 +26,29 @@ impl Match {
         text: &str,
         names: &dyn PortNames,
     ) -> Result<Usable, TextError> {
+        if let Some(index) = field.tlv_index() {
+            return self.parse_tlv(index, field.parse_tlv(if text.is_empty() { "0/0" } else { text })?);
+        }
         let (value, mask) = field.parse_masked(if text.is_empty() { "0/0" } else { text }, names)?;
         self.set_masked(field, value, mask);
         self.require_for(field);
         Ok(usable(field, mask))
     }
 
+    /// A field of tunnel options finds its place in the match.
+    fn parse_tlv(
+        &mut self,
+        index: usize,
+        (value, mask): (Vec<u8>, Option<Vec<u8>>),
+    ) -> Result<Usable, TextError> {
+        let placed = self.place_tlv(index, &value, mask.as_deref());
+        placed.map(|()| Usable::NxmOxm).map_err(|e| TextError(e.to_string()))
+    }
+
     /// As `reg0[0..3]=5`: adds bits to what the match says of the field.
     fn parse_subfield(&mut self, name: &str, text: &str) -> Result<Usable, TextError> {
         let sf = Subfield::parse(name).map_err(|e| TextError::new(e.to_string()))?;
-        let n_bytes = sf.field.info().n_bytes;
+        let n_bytes = sf.field.info().n_bytes.min(16);
         let number = field_in::parse_integer(text, n_bytes)
             .ok_or_else(|| TextError::new(format!("{name}: cannot parse integer value: {text}")))?;
         if number & !sf.ones() != 0 {
@@ -42,11 +56,31 @@ impl Match {
             let bits = sf.n_bits;
             return Err(TextError::new(format!("{name}: value {value} does not fit into {bits} bits")));
         }
+        if let Some(index) = sf.field.tlv_index() {
+            let len = usize::from(sf.ofs + sf.n_bits).div_ceil(8);
+            return self.parse_tlv_bits(index, sf, len, number);
+        }
         let (value, mask) = self.get(sf.field);
         let mask = mask | sf.field_mask();
         self.set_masked(sf.field, value & !sf.field_mask() | number << sf.ofs, mask);
         self.require_for(sf.field);
         Ok(usable(sf.field, mask))
+    }
+
+    /// Bits of a field of tunnel options, which has so many bytes at least.
+    fn parse_tlv_bits(
+        &mut self,
+        index: usize,
+        sf: Subfield,
+        len: usize,
+        number: u128,
+    ) -> Result<Usable, TextError> {
+        let mut bits = Flow::ZERO;
+        bits.layout.allocate(index, len);
+        let mut mask = bits;
+        sf.set(&mut bits, number);
+        sf.unwildcard(&mut mask);
+        self.parse_tlv(index, (bits.tlv(index).to_vec(), Some(mask.tlv(index).to_vec())))
     }
 
     /// Takes one key and value of a list if they belong to a match: a short protocol name, `eth`, a field, bits of a

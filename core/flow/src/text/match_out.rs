@@ -1,6 +1,6 @@
 //! A match as text.
 
-use super::{NoNames, PortNames, address, field_out, flags, hex, port_text};
+use super::{NoNames, PortNames, address, field_out, flags, hex, port_text, tlv};
 use crate::field::low_bits;
 use crate::flow::{Flow, Mac, VLAN_CFI, frag};
 use crate::matching::Match;
@@ -244,6 +244,8 @@ impl Writer<'_> {
             let (value, mask) = (u32::from(f.flags & 0xf), u32::from(m.flags & 0xf));
             self.put("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
         }
+        let options = Match { flow: *self.f, mask: *self.m };
+        self.parts.extend(options.tlvs().map(|t| tlv::match_text(&t)));
     }
 
     fn vlans(&mut self) {

@@ -187,6 +187,17 @@ pub enum LearnTarget {
     Output,
 }
 
+/// `set_field` of a field of tunnel options, whose value may be too wide for a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SetTlv {
+    /// The whole field.
+    pub field: Subfield,
+    /// What to write, as long as the sender made it until the switch has seen to it ([`crate::tlv::lay_out`]).
+    pub value: Vec<u8>,
+    /// The bits of it to write; `None` is all.
+    pub mask: Option<Vec<u8>>,
+}
+
 /// A number in the action or a field of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NumberOrField {

@@ -8,7 +8,8 @@ use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, HashFields, Multipath, MultipathAlgorithm, NumberOrField,
     Sample, SampleDirection,
 };
-use flow::text::{PortNames, TextError, address, next_key_value, parse_integer, port_from_text};
+use flow::Subfield;
+use flow::text::{PortNames, TextError, address, next_key_value, parse_bytes, parse_integer, port_from_text};
 use units::OfPort;
 
 /// Reads a list of actions. `drop` stands alone and is the empty list.
@@ -183,7 +184,7 @@ fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option
         "push_mpls" => Action::PushMpls(ethertype()?),
         "pop_mpls" => Action::PopMpls(ethertype()?),
         "delete_field" => match field(value) {
-            Some(f) => Action::DeleteField(f),
+            Some(f) => Action::DeleteField(Subfield::whole(f)),
             None => return error(format!("{value} is not valid oxm field name")),
         },
         "dec_nsh_ttl" => Action::DecNshTtl,
@@ -481,6 +482,10 @@ fn set_field(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
     if !id.info().writable {
         return error(format!("{name} is read-only"));
     }
+    if id.tlv_index().is_some() {
+        let (value, mask) = id.parse_tlv(text)?;
+        return Ok(Action::SetTlv(Box::new(crate::tlv::set_field(id, value, mask))));
+    }
     let (v, mask) = id.parse_masked(text, names)?;
     if !id.is_value_valid(v) {
         return error(format!("{value}: value is not valid"));
@@ -491,6 +496,12 @@ fn set_field(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
 fn load(value: &str) -> Result<Action, TextError> {
     let (text, dst) = arrow(value, value)?;
     let dst = subfield(dst)?;
+    if dst.field.tlv_index().is_some() && dst == Subfield::whole(dst.field) {
+        let Some(value) = parse_bytes(text, dst.n_bytes.into()) else {
+            return error(format!("{value}: cannot parse integer value"));
+        };
+        return Ok(Action::SetTlv(Box::new(crate::tlv::set_field(dst.field, value, None))));
+    }
     let Some(v) = parse_integer(text, 16) else {
         return error(format!("{value}: cannot parse integer value"));
     };

@@ -3,9 +3,9 @@
 use super::learn_out::learn_text;
 use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Multipath,
-    MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection,
+    MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection, SetTlv,
 };
-use flow::text::{PortNames, port_text};
+use flow::text::{PortNames, bytes_text, port_text};
 use flow::{FieldId, Subfield};
 use units::OfPort;
 
@@ -61,6 +61,7 @@ pub fn action_text(action: &Action, names: &dyn PortNames) -> String {
 fn header_text(action: &Action, names: &dyn PortNames) -> String {
     match action {
         Action::SetField { field, value, mask } => set_field_text(*field, *value, *mask, names),
+        Action::SetTlv(t) => set_tlv_text(t),
         Action::RegLoad { dst, value } => format!("load:{}->{dst}", hex(*value)),
         Action::RegMove { src, dst } => format!("move:{src}->{dst}"),
         Action::StackPush(field) => format!("push:{field}"),
@@ -91,7 +92,7 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
         Action::DecMplsTtl => "dec_mpls_ttl".to_owned(),
         Action::PushMpls(ethertype) => format!("push_mpls:{ethertype:#06x}"),
         Action::PopMpls(ethertype) => format!("pop_mpls:{ethertype:#06x}"),
-        Action::DeleteField(field) => format!("delete_field:{}", field.info().name),
+        Action::DeleteField(sf) => format!("delete_field:{}", sf.field.info().name),
         Action::Encap(e) => encap_text(e),
         Action::Decap { packet_type } if *packet_type == PACKET_TYPE_NEXT => "decap()".to_owned(),
         Action::Decap { packet_type } => {
@@ -173,6 +174,11 @@ fn controller_text(c: &Controller) -> String {
 fn set_field_text(field: FieldId, value: u128, mask: u128, names: &dyn PortNames) -> String {
     let mask = (mask & field.ones() != field.ones()).then_some(mask);
     format!("set_field:{}->{}", field.format(value, mask, names), field.info().name)
+}
+
+fn set_tlv_text(t: &SetTlv) -> String {
+    let mask = t.mask.as_ref().map(|m| format!("/{}", bytes_text(m))).unwrap_or_default();
+    format!("set_field:{}{mask}->{}", bytes_text(&t.value), t.field.field.info().name)
 }
 
 fn resubmit_text(port: Option<OfPort>, table: Option<u8>, with_ct: bool, names: &dyn PortNames) -> String {

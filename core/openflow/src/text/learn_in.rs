@@ -42,11 +42,7 @@ fn spec(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, Text
         "load" => load(value),
         "output" => {
             let src = subfield(value)?;
-            Ok(LearnSpec {
-                n_bits: src.n_bits.into(),
-                src: LearnSource::Field(src),
-                dst: LearnTarget::Output,
-            })
+            Ok(LearnSpec { n_bits: src.n_bits, src: LearnSource::Field(src), dst: LearnTarget::Output })
         }
         _ => matching(key, value, names),
     }
@@ -55,7 +51,7 @@ fn spec(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, Text
 fn load(value: &str) -> Result<LearnSpec, TextError> {
     let (text, dst) = arrow(value, value)?;
     let dst = subfield(dst)?;
-    let n_bits = u16::from(dst.n_bits);
+    let n_bits = dst.n_bits;
     if let Some(number) = parse_integer(text, 16) {
         return Ok(LearnSpec {
             n_bits,
@@ -75,7 +71,7 @@ fn matching(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, 
         Some(f) => Subfield::whole(f),
         None => Subfield::parse(key).or_else(|_| error(format!("{}: unknown keyword {key}", whole())))?,
     };
-    let n_bits = u16::from(dst.n_bits);
+    let n_bits = dst.n_bits;
     let of = |src| LearnSpec { n_bits, src, dst: LearnTarget::Match(dst) };
     if value.is_empty() {
         return Ok(of(LearnSource::Field(dst)));

@@ -4,7 +4,7 @@
 //! back from the peer, so it is read with as much care as anything else.
 
 use super::action::{Context, actions, put_actions};
-use super::buf::{Put, Reader};
+use super::buf::Reader;
 use super::property::{pull, put, put_u8, put_u64, u64};
 use crate::action::Action;
 use crate::error::OfError;
@@ -15,8 +15,8 @@ use crate::version::Version;
 pub struct Continuation {
     /// In which bridge: opaque.
     pub bridge: u128,
-    /// What `push` has pushed, the top last: value and bytes.
-    pub stack: Vec<(u128, u8)>,
+    /// What `push` has pushed, the top last.
+    pub stack: Vec<Vec<u8>>,
     /// The mirrors that have the packet, a bit each.
     pub mirrors: u32,
     /// The packet went through connection tracking.
@@ -28,6 +28,9 @@ pub struct Continuation {
     /// The datapath port that the packet came in by.
     pub datapath_port: u32,
 }
+
+/// The widest field that can be pushed.
+const STACK_BYTES_MAX: usize = flow::tlv::FIELD_BYTES_MAX;
 
 mod kind {
     pub const BRIDGE: u16 = 0x8000;
@@ -53,10 +56,8 @@ impl Continuation {
         if self.bridge != 0 {
             put(&mut out, kind::BRIDGE, &self.bridge.to_be_bytes());
         }
-        for (value, bytes) in self.stack.iter().rev() {
-            let mut item = Vec::new();
-            item.number(*value, usize::from(*bytes));
-            put(&mut out, kind::STACK, &item);
+        for item in self.stack.iter().rev() {
+            put(&mut out, kind::STACK, item);
         }
         if self.mirrors != 0 {
             put(&mut out, kind::MIRRORS, &self.mirrors.to_be_bytes());
@@ -98,9 +99,10 @@ impl Continuation {
             match what {
                 kind::BRIDGE => out.bridge = p.u128()?,
                 kind::STACK => {
-                    let bytes = p.len();
-                    let width = u8::try_from(bytes).ok().filter(|n| *n <= 16).ok_or(OfError::BpcBadLen)?;
-                    out.stack.push((p.number(bytes)?, width));
+                    if p.len() > STACK_BYTES_MAX {
+                        return Err(OfError::BpcBadLen);
+                    }
+                    out.stack.push(p.rest().to_vec());
                 }
                 kind::MIRRORS => out.mirrors = p.u32()?,
                 kind::CONNTRACKED => out.conntracked = true,
@@ -129,7 +131,7 @@ mod tests {
         let output = |n| vec![Action::output(OfPort(n))];
         let c = Continuation {
             bridge: 7,
-            stack: vec![(1, 4), (0x1234, 2)],
+            stack: vec![vec![0, 0, 0, 1], vec![0x12, 0x34], vec![7; 124]],
             mirrors: 5,
             conntracked: true,
             actions: vec![(0, 0, output(1)), (3, 0x99, output(2)), (3, 0x99, output(3))],

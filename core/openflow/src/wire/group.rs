@@ -7,6 +7,7 @@ use crate::error::OfError;
 use crate::flow_mod::{Duration, GROUP_ANY};
 use crate::group::*;
 use crate::version::Version;
+use flow::Subfield;
 use units::OfPort;
 
 const WEIGHT: u16 = 0;
@@ -125,7 +126,7 @@ fn selection(r: &mut Reader) -> Result<Selection, OfError> {
         p.skip(4)?;
         (s.method, s.param) = (p.text(16)?, p.u64()?);
         while !p.is_empty() {
-            let (field, mask, _) = nxm::entry(&mut p, false)?;
+            let (field, mask, _) = nxm::number_entry(&mut p, false)?;
             s.fields.push((field, mask));
         }
     }
@@ -139,8 +140,11 @@ fn put_selection(out: &mut Vec<u8>, s: &Selection) {
     let mut body = Vec::new();
     body.u32(NTR_VENDOR).u32(SELECTION_METHOD).zeros(4).text(&s.method, 16).u64(s.param);
     for &(field, mask) in &s.fields {
-        nxm::put_header(&mut body, field, Version::V15.wire(), false);
-        body.number(mask, usize::from(field.info().n_bytes));
+        // Of a wider field the low 16 bytes are hashed.
+        let whole = Subfield::whole(field);
+        let sf = Subfield { n_bytes: whole.n_bytes.min(16), ..whole };
+        nxm::put_header(&mut body, sf, Version::V15.wire(), false);
+        body.number(mask, sf.n_bytes.into());
     }
     property::put(out, EXPERIMENTER, &body);
 }

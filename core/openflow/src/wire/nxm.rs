@@ -1,10 +1,12 @@
 //! NXM and OXM: matches and fields as type-length-value entries.
 
 use super::buf::{Put, Reader};
+use crate::action::SetTlv;
 use crate::error::OfError;
 use crate::version::Version;
 use flow::field::{Maskable, Prereq};
-use flow::{FieldId, Match, VLAN_CFI};
+use flow::tlv::{FIELD_BYTES_MAX, TlvMatchError};
+use flow::{FieldId, Match, Subfield, VLAN_CFI};
 
 const HAS_MASK: u64 = 1 << 8;
 /// `NXM_NX_COOKIE`: stands in the match of Nicira's flow mods and flow statistics requests.
@@ -63,7 +65,11 @@ fn header_or_len(r: &mut Reader, cookie: bool, place: Place) -> Result<Header, (
     }
     let header = Header { bits, field: None };
     let field = FieldId::from_nxm_header(bits).ok_or((unknown, Some(header.payload())))?;
-    if !field.info().headers.iter().any(|h| h.bits == exact) {
+    let fits = match field.tlv_index() {
+        Some(_) => exact & 0xff <= FIELD_BYTES_MAX as u64,
+        None => field.info().headers.iter().any(|h| h.bits == exact),
+    };
+    if !fits {
         return Err((bad_len, Some(header.payload())));
     }
     Ok(Header { bits, field: Some(field) })
@@ -75,24 +81,33 @@ fn half(bits: u64) -> u64 {
     ((bits & 0xff).saturating_sub(vendor)) / 2 + vendor
 }
 
+/// The whole field of a header, with the length that the header says.
+fn whole(field: FieldId, len: u64) -> Subfield {
+    let n_bytes = if field.tlv_index().is_some() { len as u8 } else { field.info().n_bytes };
+    Subfield { n_bytes, ..Subfield::whole(field) }
+}
+
 /// A header that stands alone in an action: no mask.
-pub(crate) fn field_header(r: &mut Reader) -> Result<FieldId, OfError> {
+pub(crate) fn field_header(r: &mut Reader) -> Result<Subfield, OfError> {
     let h = header_or_len(r, false, Place::Match).map_err(|e| e.0)?;
     if h.masked() {
         return Err(OfError::BmcBadMask);
     }
-    h.field.ok_or(OfError::BmcBadField)
+    h.field.map(|f| whole(f, h.bits & 0xff)).ok_or(OfError::BmcBadField)
 }
 
 /// The field of a 32-bit header inside a fixed structure. Its mask bit says nothing there.
-pub(crate) fn field_of_u32(bits: u32) -> Result<FieldId, OfError> {
+pub(crate) fn field_of_u32(bits: u32) -> Result<Subfield, OfError> {
     if bits >> 16 == 0xffff {
         return Err(OfError::BacBadSetType);
     }
     let field = FieldId::from_nxm_header(u64::from(bits)).ok_or(OfError::BacBadSetType)?;
     let len = half_if_masked(u64::from(bits));
-    let known = field.info().headers.iter().any(|h| h.bits & 0xff == len);
-    if known { Ok(field) } else { Err(OfError::BacBadSetType) }
+    let known = match field.tlv_index() {
+        Some(_) => len <= FIELD_BYTES_MAX as u64,
+        None => field.info().headers.iter().any(|h| h.bits & 0xff == len),
+    };
+    if known { Ok(whole(field, len)) } else { Err(OfError::BacBadSetType) }
 }
 
 fn half_if_masked(bits: u64) -> u64 {
@@ -112,15 +127,56 @@ fn payload(h: &Header, n_bytes: usize, r: &mut Reader) -> Result<(u128, u128), O
     Ok((value, mask))
 }
 
-/// An entry of an action: field, value, mask (all ones where none is given).
-pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u128, u128), OfError> {
+/// The bytes of value and mask of a field of tunnel options: as many as the header says.
+fn payload_bytes(h: &Header, r: &mut Reader) -> Result<(Vec<u8>, Option<Vec<u8>>), OfError> {
+    let short = |_| OfError::BmcBadLen;
+    if !h.masked() {
+        return Ok((r.take(h.payload()).map_err(short)?.to_vec(), None));
+    }
+    let n_bytes = h.payload() / 2;
+    let value = r.take(n_bytes).map_err(short)?.to_vec();
+    let mask = r.take(h.payload() - n_bytes).map_err(short)?[..n_bytes].to_vec();
+    if value.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
+        return Err(OfError::BmcBadWildcards);
+    }
+    Ok((value, Some(mask)))
+}
+
+/// What an action sets.
+pub(crate) enum Entry {
+    /// Field, value, mask (all ones where none is given).
+    Number(FieldId, u128, u128),
+    /// A field of tunnel options.
+    Tlv(SetTlv),
+}
+
+/// An entry of an action.
+pub(crate) fn entry(r: &mut Reader, may_mask: bool) -> Result<Entry, OfError> {
     let h = header_or_len(r, false, Place::Action).map_err(|e| e.0)?;
     let field = h.field.ok_or(OfError::BacBadSetType)?;
-    let (value, mask) = payload(&h, usize::from(field.info().n_bytes), r)?;
-    if h.masked() && !may_mask {
-        return Err(OfError::BmcBadMask);
+    let entry = match field.tlv_index() {
+        Some(_) => {
+            let (value, mask) = payload_bytes(&h, r)?;
+            Entry::Tlv(SetTlv { field: whole(field, value.len() as u64), value, mask })
+        }
+        None => {
+            let (value, mask) = payload(&h, usize::from(field.info().n_bytes), r)?;
+            Entry::Number(field, value, if h.masked() { mask & field.ones() } else { field.ones() })
+        }
+    };
+    if h.masked() && !may_mask { Err(OfError::BmcBadMask) } else { Ok(entry) }
+}
+
+/// An entry of an action, as a number: of a field of tunnel options, if it is no wider than one.
+pub(crate) fn number_entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u128, u128), OfError> {
+    match entry(r, may_mask)? {
+        Entry::Number(field, value, mask) => Ok((field, value, mask)),
+        Entry::Tlv(t) if t.value.len() > 16 => Err(OfError::BacBadSetLen),
+        Entry::Tlv(t) => {
+            let number = |bytes: &[u8]| bytes.iter().fold(0, |v, b| v << 8 | u128::from(*b));
+            Ok((t.field.field, number(&t.value), t.mask.as_deref().map_or(u128::MAX, number)))
+        }
     }
-    Ok((field, value, if h.masked() { mask & field.ones() } else { field.ones() }))
 }
 
 /// The entries of a match, as `bytes` without padding. Not `strict`: unknown fields and missing prerequisites pass,
@@ -148,6 +204,14 @@ pub(crate) fn decode(bytes: &[u8], allow_cookie: bool, strict: bool) -> Result<(
             }
             continue;
         };
+        if let Some(index) = field.tlv_index() {
+            let (value, mask) = payload_bytes(&h, &mut r)?;
+            m.place_tlv(index, &value, mask.as_deref()).map_err(|e| match e {
+                TlvMatchError::Again(_) => OfError::BmcDupField,
+                TlvMatchError::Space { .. } => OfError::BmcBadValue,
+            })?;
+            continue;
+        }
         let (value, mask) = payload(&h, usize::from(field.info().n_bytes), &mut r)?;
         add(&mut m, field, value, mask, strict)?;
     }
@@ -208,12 +272,18 @@ pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool) -> Result<(Matc
     decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true)
 }
 
+/// The bits of a field's header, with its length.
+fn header_bits(sf: Subfield, version: u8) -> Option<u64> {
+    let bits = sf.field.nxm_header(version)?.bits;
+    Some(if sf.field.tlv_index().is_some() { bits & !0xff | u64::from(sf.n_bytes) } else { bits })
+}
+
 /// The header of a field in this version; 0 is NXM. A field that has none is not written.
-pub(crate) fn put_header(out: &mut Vec<u8>, field: FieldId, version: u8, masked: bool) {
-    let Some(h) = field.nxm_header(version) else { return };
-    let (mut bits, vendor) = (h.bits, h.bits >> 32);
+pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: bool) {
+    let Some(mut bits) = header_bits(sf, version) else { return };
+    let vendor = bits >> 32;
     if masked {
-        bits = bits & !0xff | HAS_MASK | (bits & 0xff) + u64::from(field.info().n_bytes);
+        bits = bits & !0xff | HAS_MASK | (bits & 0xff) + u64::from(sf.n_bytes);
     }
     out.u32(bits as u32);
     if vendor != 0 {
@@ -222,18 +292,24 @@ pub(crate) fn put_header(out: &mut Vec<u8>, field: FieldId, version: u8, masked:
 }
 
 /// The 32-bit NXM header of a field, where it has one.
-pub(crate) fn u32_header(field: FieldId) -> Option<u32> {
-    field.nxm_header(0).filter(|h| h.bits >> 32 == 0).map(|h| h.bits as u32)
+pub(crate) fn u32_header(sf: Subfield) -> Option<u32> {
+    header_bits(sf, 0).and_then(|bits| u32::try_from(bits).ok())
 }
 
 pub(crate) fn put_entry(out: &mut Vec<u8>, field: FieldId, version: u8, value: u128, mask: u128) {
     let n = usize::from(field.info().n_bytes);
     let masked = mask & field.ones() != field.ones();
-    put_header(out, field, version, masked);
+    put_header(out, Subfield::whole(field), version, masked);
     out.number(value, n);
     if masked {
         out.number(mask, n);
     }
+}
+
+/// The entry of a field of tunnel options.
+pub(crate) fn put_tlv(out: &mut Vec<u8>, field: FieldId, version: u8, value: &[u8], mask: Option<&[u8]>) {
+    put_header(out, whole(field, value.len() as u64), version, mask.is_some());
+    out.bytes(value).bytes(mask.unwrap_or_default());
 }
 
 use FieldId as F;
@@ -335,6 +411,7 @@ fn fields(m: &Match, version: u8) -> Vec<FieldId> {
         _ => {}
     }
     list.extend(TUNNEL);
+    list.extend(m.tlvs().filter_map(|t| FieldId::tun_metadata(t.index)));
     list.extend(NSH);
     let regs = |first: fn(usize) -> Option<FieldId>, n| (0..n).filter_map(first);
     if version < Version::V15.wire() {
@@ -357,6 +434,13 @@ pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u
     }
     let mut implied = false;
     for field in fields(m, version) {
+        if let Some(index) = field.tlv_index() {
+            if let Some(t) = m.tlv(index) {
+                let mask = (!t.is_exact()).then_some(&t.mask[..]);
+                put_tlv(out, field, version, &t.value, mask);
+            }
+            continue;
+        }
         let (value, mut mask) = m.get(field);
         if mask == 0 {
             continue;
@@ -366,7 +450,7 @@ pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u
         }
         implied |= field.info().prereq != Prereq::None;
         if field == F::IpFrag {
-            put_header(out, field, version, true);
+            put_header(out, Subfield::whole(field), version, true);
             out.u8(value as u8 & 3).u8(mask as u8 & 3);
         } else {
             put_entry(out, field, version, value, mask);

@@ -5,7 +5,7 @@ use super::{nxm, property};
 use crate::error::OfError;
 use crate::table::*;
 use crate::version::Version;
-use flow::FieldId;
+use flow::{FieldId, Subfield};
 
 const MISS_CONTROLLER: u32 = 0;
 const MISS_CONTINUE: u32 = 1;
@@ -206,7 +206,7 @@ fn put_bitmap(out: &mut Vec<u8>, kind: u16, bits: u32) {
 fn put_fields(out: &mut Vec<u8>, kind: u16, list: &[FieldId], masked: &[FieldId], version: Version) {
     let mut body = Vec::new();
     for &f in list {
-        nxm::put_header(&mut body, f, version.wire(), masked.contains(&f));
+        nxm::put_header(&mut body, Subfield::whole(f), version.wire(), masked.contains(&f));
     }
     property::put(out, kind, &body);
 }

@@ -120,9 +120,17 @@ fn errors_are_those_of_the_standard() {
 }
 
 fn subfield() -> impl Strategy<Value = Subfield> {
-    let field =
-        prop::sample::select(vec![F::Reg0, F::Reg7, F::Reg20, F::Xreg1, F::Metadata, F::EthSrc, F::Xxreg0]);
-    (field, any::<u8>(), any::<u8>()).prop_map(|(f, ofs, n)| {
+    let field = prop::sample::select(vec![
+        F::Reg0,
+        F::Reg7,
+        F::Reg20,
+        F::Xreg1,
+        F::Metadata,
+        F::EthSrc,
+        F::Xxreg0,
+        F::TunMetadata5,
+    ]);
+    (field, any::<u16>(), any::<u16>()).prop_map(|(f, ofs, n)| {
         let bits = f.info().n_bits.min(64);
         let ofs = ofs % bits;
         Subfield::new(f, ofs, 1 + n % (bits - ofs)).unwrap()
@@ -153,6 +161,8 @@ fn action() -> impl Strategy<Value = Action> {
         }),
         subfield().prop_map(Action::StackPush),
         subfield().prop_map(Action::StackPop),
+        subfield().prop_map(|sf| Action::DeleteField(Subfield::whole(sf.field))),
+        set_tlv(),
         (any::<u16>(), any::<u16>()).prop_map(|(idle, hard)| Action::FinTimeout { idle, hard }),
         any::<u64>().prop_map(|id| Action::SetTunnel { id, wide: true }),
         (any::<u16>(), any::<u32>())
@@ -161,6 +171,14 @@ fn action() -> impl Strategy<Value = Action> {
         learn(),
         ct(),
     ]
+}
+
+fn set_tlv() -> impl Strategy<Value = Action> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..40);
+    (0..64usize, bytes(), prop::option::of(bytes())).prop_map(|(n, value, mask)| {
+        let field = F::tun_metadata(n).unwrap();
+        Action::SetTlv(Box::new(crate::tlv::set_field(field, value, mask)))
+    })
 }
 
 fn controller() -> impl Strategy<Value = Action> {
@@ -256,6 +274,10 @@ fn matching() -> impl Strategy<Value = Match> {
             0x86dd => m.set_masked(F::Ipv6Src, u128::from(w[0]) << 64, u128::MAX << (n[3] % 128)),
             _ => {}
         }
+        if n[0] & 8 != 0 {
+            let (value, mask) = (n[2].to_be_bytes(), n[3].to_be_bytes());
+            m.place_tlv(usize::from(port % 64), &value, (n[0] & 16 != 0).then_some(&mask)).unwrap();
+        }
         wire::need(&mut m);
         m
     })
@@ -308,6 +330,7 @@ proptest! {
             // Its match is of a fixed size: no registers, no IPv6 addresses.
             fm.matching.wildcard(F::Reg3);
             fm.matching.wildcard(F::Ipv6Src);
+            (0..64).filter_map(F::tun_metadata).for_each(|f| fm.matching.wildcard(f));
         }
         if version == Version::V10 {
             // It has the one name only.

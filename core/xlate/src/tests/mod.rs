@@ -6,6 +6,7 @@ mod normal;
 mod pipeline;
 mod property;
 mod traces;
+mod tunnel_options;
 
 use crate::*;
 use ::bridge::{BundleId, MacTable, VlanConfig};

@@ -10,6 +10,7 @@ use datapath::PutError;
 use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
 use dpif::{DpFlow, NoOwner};
 use flow::Flow;
+use flow::tlv::Layout;
 use runtime::Module;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +68,8 @@ pub(super) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<
     let (filter, rest) = filters(args)?;
     let (backer, _) = open(switch, call, rest, 1)?;
     let names = DatapathNames(backer);
-    let wanted = filter.flow.map(|text| flow::text::parse_exact_flow(text, &names)).transpose();
+    let wanted =
+        filter.flow.map(|text| flow::text::parse_exact_flow(text, &names, &Layout::EMPTY)).transpose();
     let wanted = wanted.map_err(|e| call.error(&format!("Failed to parse filter ({e})"), None))?;
     let ours = filter.types.map_or(Ok(true), wants_ours);
     let ours = ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;

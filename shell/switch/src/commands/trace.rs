@@ -136,6 +136,9 @@ pub(super) fn received(
         return Ok((state.bridge, flow));
     }
     let found = published.snapshot.receive(key);
+    if found.is_some_and(|(_, flow)| flow.has_raw_options()) {
+        return Err("Failed to parse Geneve options".to_owned());
+    }
     found.ok_or_else(|| match bridge::tunnel::is_tunnelled(&key.tunnel) {
         true => "no OpenFlow tunnel port for this packet".to_owned(),
         false => format!("no OpenFlow port for datapath port {}", PortNo(key.in_port).0),
@@ -151,7 +154,7 @@ fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>
     let backer = switch.backers.get(&bridge.config.datapath_type).ok_or_else(no_bridge)?;
     let published = backer.control.published();
     let view = published.snapshot.bridge(bridge.id).ok_or_else(no_bridge)?;
-    let parsed = parse_exact_flow(text, &ViewNames(view));
+    let parsed = parse_exact_flow(text, &ViewNames(view), view.tables.tlv().layout());
     let (flow, _) = parsed.map_err(|e| format!("Bad openflow flow syntax: {e}"))?;
     let id = view.id;
     Ok((backer, published, id, flow))
@@ -169,6 +172,8 @@ fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args, vlans: u8) -> (
                 in_port: flow.in_port,
                 packet_type: flow.packet_type,
                 tunnel: flow.tunnel,
+                tlv: flow.tlv,
+                layout: flow.layout,
                 ct_state: flow.ct_state,
                 ct_zone: flow.ct_zone,
                 ct_mark: flow.ct_mark,

@@ -81,6 +81,10 @@ impl Service<'_> {
             }
             e => e,
         })?;
+        let inner = match self.laid_out(&inner)? {
+            Some(body) => Message { body, ..inner },
+            None => inner,
+        };
         check_message(&inner.body, outer.version)?;
         if let Body::FlowMod(fm) = &inner.body {
             self.bridge.ofproto.check_addition(fm)?;

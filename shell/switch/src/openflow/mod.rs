@@ -20,6 +20,7 @@ mod port_mod;
 mod role;
 mod stats;
 mod table;
+mod tlv;
 
 #[cfg(test)]
 mod tests;
@@ -124,7 +125,8 @@ impl Service<'_> {
         if message.more && !matches!(message.body, Body::TableFeaturesRequest(_)) {
             return Err(OfError::BrcBadStat);
         }
-        match &message.body {
+        let laid_out = self.laid_out(message)?;
+        match laid_out.as_ref().unwrap_or(&message.body) {
             Body::FeaturesRequest => self.features(message.version),
             Body::BarrierRequest => Ok(Some(Body::BarrierReply)),
             Body::GetConfigRequest => self.get_config(),
@@ -149,9 +151,12 @@ impl Service<'_> {
             | Body::TlvTableMod(_)
             | Body::TlvTableRequest
             | Body::FlowMonitorCancel(_)
-            | Body::CtFlush(_) => self.nicira(&message.body),
+            | Body::CtFlush(_) => self.nicira(laid_out.as_ref().unwrap_or(&message.body)),
             Body::FlowStatsRequest(request) => self.flow_stats(Criteria::from(&**request), message, raw),
-            _ => self.multipart(message),
+            _ => match laid_out {
+                Some(body) => self.multipart(&Message { body, ..message.clone() }),
+                None => self.multipart(message),
+            },
         }
     }
 

@@ -3,13 +3,8 @@
 use super::{Answer, Service};
 use crate::packet_in::thawed;
 use openflow::packet_io::PacketIn;
-use openflow::session::{TlvTableMod, TlvTableReply};
-use openflow::{Body, Continuation, OfError};
+use openflow::{Body, Continuation};
 use units::PortNo;
-
-/// Bytes of tunnel options in a packet's metadata, and fields for them.
-const TLV_SPACE: u32 = 256;
-const TLV_FIELDS: u16 = 64;
 
 impl Service<'_> {
     pub(super) fn nicira(&mut self, body: &Body) -> Answer {
@@ -19,13 +14,8 @@ impl Service<'_> {
             Body::SetPacketInFormat(format) => self.session()?.packet_in_format = *format,
             Body::SetControllerId(id) => self.session()?.controller_id = *id,
             Body::Resume(pin) => return self.resume(pin),
-            // Tunnels are not built: there is no room for their options.
-            Body::TlvTableMod(TlvTableMod::Add(_)) => return Err(OfError::NxttmfcTableFull),
-            Body::TlvTableMod(TlvTableMod::Delete(_)) => return Err(OfError::NxttmfcInvalidTlvDel),
-            Body::TlvTableRequest => {
-                let reply = TlvTableReply { max_space: TLV_SPACE, max_fields: TLV_FIELDS, maps: Vec::new() };
-                return Ok(Some(Body::TlvTableReply(reply)));
-            }
+            Body::TlvTableMod(change) => return self.change_tlv_table(change),
+            Body::TlvTableRequest => return Ok(Some(Body::TlvTableReply(self.tlv_table()))),
             Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
             // Flow ages are always in the reply; no connection is tracked, so none is there to be forgotten.
             _ => {}

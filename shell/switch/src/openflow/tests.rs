@@ -3,7 +3,7 @@
 use super::{Host, go_on, handle};
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
-use flow::{FieldId, Match};
+use flow::{FieldId, Match, Subfield};
 use ofconn::{ConnManager, ManagerConfig};
 use ofproto::Tables;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod};
@@ -11,7 +11,9 @@ use openflow::group::GroupMod;
 use openflow::message::Hello;
 use openflow::packet_io::PacketOut;
 use openflow::port::{PortConfig, PortMod};
-use openflow::session::{BundleAdd, BundleControl, BundleControlType, Role, SwitchConfig};
+use openflow::session::{
+    BundleAdd, BundleControl, BundleControlType, Role, SwitchConfig, TlvMap, TlvTableMod, TlvTableReply,
+};
 use openflow::stats::{FlowStatsRequest, PortStats};
 use openflow::{Action, Body, Dialect, Message, OfError, Version, VersionSet, Xid};
 use std::io::{ErrorKind, Read, Write};
@@ -390,4 +392,42 @@ fn a_long_dump_comes_in_parts() {
         .flat_map(|flows| flows.iter().map(|f| FieldId::Metadata.get(&f.matching.flow)))
         .collect();
     assert_eq!(seen, (0..5000).collect::<Vec<u128>>());
+}
+
+#[test]
+fn options_are_mapped_before_messages_name_their_fields() {
+    let mut rig = Rig::new("tlv", Version::V15);
+    let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
+    let mut with_field = flow(1, vec![Action::DeleteField(Subfield::whole(FieldId::TunMetadata0))]);
+    with_field.matching.place_tlv(0, &[5], None).unwrap();
+    let request = FlowStatsRequest { matching: with_field.matching, ..FlowStatsRequest::default() };
+    let ask_flows = || Body::FlowStatsRequest(Box::new(request.clone()));
+    let unmapped = [OfError::NxfmfcInvalidTlvField];
+    assert_eq!(errors(&rig.ask(mod_(with_field.clone()))), unmapped);
+    assert_eq!(errors(&rig.ask(ask_flows())), unmapped);
+    rig.bundle(BundleControlType::OpenRequest);
+    assert_eq!(errors(&rig.add(mod_(with_field.clone()))), unmapped);
+    let po = PacketOut {
+        buffer_id: u32::MAX,
+        metadata: with_field.matching,
+        actions: Vec::new(),
+        packet: vec![0; 14],
+    };
+    let packet_out = || Body::PacketOut(Box::new(po.clone()));
+    assert!(rig.ask(packet_out()).is_empty());
+
+    assert!(rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
+    let reply = TlvTableReply { max_space: 256, max_fields: 64, maps: vec![map] };
+    assert_eq!(rig.ask(Body::TlvTableRequest), [Body::TlvTableReply(reply)]);
+    assert!(rig.ask(mod_(with_field)).is_empty());
+    assert_eq!(errors(&rig.ask(Body::TlvTableMod(TlvTableMod::Clear))), [OfError::NxttmfcInvalidTlvDel]);
+    assert!(rig.ask(packet_out()).is_empty());
+    let sent: Vec<String> = rig.host.sent.iter().map(|po| po.metadata.to_string()).collect();
+    assert_eq!(sent, ["in_port=1", "tun_metadata0=0x5,in_port=1"]);
+    let told = rig.ask(ask_flows());
+    let [Body::FlowStatsReply(flows)] = told.as_slice() else { panic!("{told:?}") };
+    // What the switch says has the lengths of its table.
+    assert_eq!(flows[0].matching.tlv(0).map(|t| t.value.len()), Some(4));
+    let field = Subfield { n_bytes: 4, ..Subfield::whole(FieldId::TunMetadata0) };
+    assert_eq!(flows[0].actions, [Action::DeleteField(field)]);
 }

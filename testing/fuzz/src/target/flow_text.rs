@@ -26,7 +26,7 @@ pub fn flow(data: &[u8]) {
         assert_same(&Ok(actions), &back, || out);
     }
     let _ = parse_flow(text, &NoNames);
-    if let Ok((flow, _)) = flow::text::parse_exact_flow(text, &NoNames) {
+    if let Ok((flow, _)) = flow::text::parse_exact_flow(text, &NoNames, &flow::tlv::Layout::EMPTY) {
         flow::text::flow_text(&flow, &NoNames);
     }
 }

@@ -227,10 +227,15 @@ pub(super) fn push_mpls(ethertype: u16) -> Result<Action, OfError> {
 }
 
 fn set_field(mut r: Reader, may_mask: bool) -> Result<Action, OfError> {
-    let (field, value, mask) = nxm::entry(&mut r, may_mask).map_err(|e| match e {
+    let entry = nxm::entry(&mut r, may_mask).map_err(|e| match e {
         OfError::BmcBadMask => OfError::BacBadSetMask,
         e => e,
     })?;
+    let (field, value, mask) = match entry {
+        nxm::Entry::Tlv(_) if !r.all_zero() => return Err(OfError::BacBadSetArgument),
+        nxm::Entry::Tlv(t) => return Ok(Action::SetTlv(Box::new(t))),
+        nxm::Entry::Number(field, value, mask) => (field, value, mask),
+    };
     let present = u128::from(flow::VLAN_CFI);
     let vid_without_tag = field == FieldId::VlanVid && (value & present == 0 || mask & present == 0);
     let refused = field == FieldId::InPortOxm || !field.info().writable;

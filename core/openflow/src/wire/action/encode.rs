@@ -1,7 +1,7 @@
 //! Writing lists of actions, and the actions of the standard in each version.
 
 use super::nicira_encode as nicira;
-use crate::action::Action;
+use crate::action::{Action, SetTlv};
 use crate::version::Version;
 use crate::wire::buf::Put;
 use crate::wire::nxm;
@@ -68,13 +68,17 @@ fn put_action(out: &mut Vec<u8>, action: &Action, version: Version) {
             nicira::put(out, &Action::PopQueue, version);
         }
         Action::SetField { field, value, mask } => set_field(out, *field, (*value, *mask), version),
+        Action::SetTlv(t) => set_tlv(out, t, version),
+        Action::RegLoad { dst, value } if dst.field.tlv_index().is_some() => {
+            set_tlv(out, &crate::tlv::set_bits(*dst, *value), version);
+        }
         Action::RegLoad { dst, value } if version >= Version::V15 => {
             field_entry(out, dst.field, (value << dst.ofs, dst.field_mask()), version);
         }
         Action::RegMove { src, dst } if version >= Version::V15 => standard(out, 28, |o| {
-            o.u16(u16::from(dst.n_bits)).u16(u16::from(src.ofs)).u16(u16::from(dst.ofs)).zeros(2);
-            nxm::put_header(o, src.field, version.wire(), false);
-            nxm::put_header(o, dst.field, version.wire(), false);
+            o.u16(dst.n_bits).u16(src.ofs).u16(dst.ofs).zeros(2);
+            nxm::put_header(o, *src, version.wire(), false);
+            nxm::put_header(o, *dst, version.wire(), false);
         }),
         Action::SetVlanVid { vid, push } => vlan_vid(out, *vid, *push, version),
         Action::SetVlanPcp { pcp, push } => vlan_pcp(out, *pcp, *push, version),
@@ -196,6 +200,16 @@ fn set_field(out: &mut Vec<u8>, field: F, (value, mask): (u128, u128), version: 
     if version >= Version::V12 || !legacy(out, field, value, version) {
         nicira::put_field(out, field, value, mask);
     }
+}
+
+/// A field of tunnel options has no older form than that with a mask.
+fn set_tlv(out: &mut Vec<u8>, t: &SetTlv, version: Version) {
+    if version >= Version::V15 || version >= Version::V12 && t.mask.is_none() {
+        return standard(out, 25, |o| {
+            nxm::put_tlv(o, t.field.field, version.wire(), &t.value, t.mask.as_deref());
+        });
+    }
+    nicira::put_tlv(out, t);
 }
 
 /// The actions of 1.0 and 1.1 that set a field; false if there is none.

@@ -96,9 +96,9 @@ pub(super) fn encode(out: &mut Vec<u8>, learn: &Learn) {
     out.u16(learn.idle_timeout).u16(learn.hard_timeout).u16(learn.priority).u64(learn.cookie);
     out.u16(flags).u8(learn.table).zeros(1).u16(learn.fin_idle_timeout).u16(learn.fin_hard_timeout);
     if needs_second(learn) {
-        out.u32(learn.limit).u16(learn.result_dst.map_or(0, |sf| u16::from(sf.ofs))).zeros(2);
+        out.u32(learn.limit).u16(learn.result_dst.map_or(0, |sf| sf.ofs)).zeros(2);
         if let Some(sf) = learn.result_dst {
-            nxm::put_header(out, sf.field, 0, false);
+            nxm::put_header(out, sf, 0, false);
         }
     }
     for spec in &learn.specs {
@@ -122,6 +122,6 @@ pub(super) fn encode(out: &mut Vec<u8>, learn: &Learn) {
 }
 
 fn put_subfield(out: &mut Vec<u8>, sf: Subfield) {
-    nxm::put_header(out, sf.field, 0, false);
-    out.u16(u16::from(sf.ofs));
+    nxm::put_header(out, sf, 0, false);
+    out.u16(sf.ofs);
 }

@@ -16,7 +16,7 @@ use super::buf::Reader;
 use super::nxm;
 use crate::error::OfError;
 use crate::version::Version;
-use flow::{FieldId, Subfield};
+use flow::Subfield;
 
 /// How deep actions may lie in actions: `clone(clone(…))`.
 pub(super) const MAX_DEPTH: u32 = 16;
@@ -37,15 +37,14 @@ impl Context {
 }
 
 /// A part of a field that is read: the numbers come from the peer.
-pub(super) fn source(field: FieldId, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
-    let narrow = |v: u16| u8::try_from(v).map_err(|_| OfError::BacBadSetLen);
-    Subfield::new(field, narrow(ofs)?, narrow(n_bits)?).ok_or(OfError::BacBadSetLen)
+pub(super) fn source(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
+    whole.part(ofs, n_bits).ok_or(OfError::BacBadSetLen)
 }
 
 /// A part of a field that is written.
-pub(super) fn target(field: FieldId, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
-    let sf = source(field, ofs, n_bits)?;
-    if field.info().writable { Ok(sf) } else { Err(OfError::BacBadSetArgument) }
+pub(super) fn target(whole: Subfield, ofs: u16, n_bits: u16) -> Result<Subfield, OfError> {
+    let sf = source(whole, ofs, n_bits)?;
+    if whole.field.info().writable { Ok(sf) } else { Err(OfError::BacBadSetArgument) }
 }
 
 /// Offset and width in one number: `ofs << 6 | (n_bits - 1)`.
@@ -54,7 +53,7 @@ pub(super) fn ofs_nbits(v: u16) -> (u16, u16) {
 }
 
 pub(super) fn to_ofs_nbits(sf: Subfield) -> u16 {
-    u16::from(sf.ofs) << 6 | (u16::from(sf.n_bits).max(1) - 1) & 0x3f
+    sf.ofs << 6 | (sf.n_bits.max(1) - 1) & 0x3f
 }
 
 /// Offset, two fields as headers: what `move` and its relatives hold.

@@ -155,14 +155,17 @@ fn reg_load(mut r: Reader) -> Result<Action, OfError> {
 
 /// The entry follows the subtype, where other actions have padding.
 fn reg_load2(mut r: Reader) -> Result<Action, OfError> {
-    let (field, value, mask) = nxm::entry(&mut r, true)?;
+    let entry = nxm::entry(&mut r, true)?;
     if !r.all_zero() {
         return Err(OfError::BacBadSetArgument);
     }
-    if !field.info().writable {
-        return Err(OfError::BacBadSetArgument);
+    match entry {
+        nxm::Entry::Tlv(t) => Ok(Action::SetTlv(Box::new(t))),
+        nxm::Entry::Number(field, value, mask) if field.info().writable => {
+            Ok(Action::SetField { field, value, mask })
+        }
+        nxm::Entry::Number(..) => Err(OfError::BacBadSetArgument),
     }
-    Ok(Action::SetField { field, value, mask })
 }
 
 fn hash_fields(v: u16) -> Result<HashFields, OfError> {

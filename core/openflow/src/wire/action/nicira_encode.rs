@@ -38,9 +38,9 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
         Action::Bundle(b) => bundle(out, b),
         Action::RegLoad { dst, value } => reg_load(out, *dst, *value),
         Action::RegMove { src, dst } => action(out, 6, |o| {
-            o.u16(u16::from(dst.n_bits)).u16(u16::from(src.ofs)).u16(u16::from(dst.ofs));
-            nxm::put_header(o, src.field, 0, false);
-            nxm::put_header(o, dst.field, 0, false);
+            o.u16(dst.n_bits).u16(src.ofs).u16(dst.ofs);
+            nxm::put_header(o, *src, 0, false);
+            nxm::put_header(o, *dst, 0, false);
         }),
         Action::StackPush(sf) => action(out, 27, |o| stack(o, *sf)),
         Action::StackPop(sf) => action(out, 28, |o| stack(o, *sf)),
@@ -100,7 +100,7 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
                 .u16(m.max_link)
                 .u32(m.arg)
                 .zeros(2);
-            o.u16(to_ofs_nbits(m.dst)).u32(nxm::u32_header(m.dst.field).unwrap_or(0));
+            o.u16(to_ofs_nbits(m.dst)).u32(nxm::u32_header(m.dst).unwrap_or(0));
         }),
         Action::Note(data) => action(out, 8, |o| {
             o.bytes(data);
@@ -115,9 +115,9 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
             encode::put_actions(o, list, version);
         }),
         Action::CheckPktLarger { len, dst } => action(out, 49, |o| {
-            o.u16(*len).u16(u16::from(dst.ofs));
-            nxm::put_header(o, dst.field, 0, false);
-            pad_field(o, dst.field, 10);
+            o.u16(*len).u16(dst.ofs);
+            nxm::put_header(o, *dst, 0, false);
+            pad_field(o, *dst, 10);
         }),
         Action::DebugSlow => action(out, 254, |_| ()),
         Action::DebugRecirc => action(out, 255, |_| ()),
@@ -129,14 +129,14 @@ pub(super) fn put(out: &mut Vec<u8>, a: &Action, version: Version) {
 }
 
 /// Zeros after the header of a field that stands in `room` bytes.
-fn pad_field(out: &mut Vec<u8>, field: FieldId, room: usize) {
-    let used = if nxm::u32_header(field).is_some() { 4 } else { 8 };
+fn pad_field(out: &mut Vec<u8>, sf: Subfield, room: usize) {
+    let used = if nxm::u32_header(sf).is_some() { 4 } else { 8 };
     out.zeros(room - used);
 }
 
 /// A field with bits that are set: in the form for 64-bit loads, or that with a mask where the field has no short header.
 pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u128) {
-    if nxm::u32_header(field).is_none() {
+    if nxm::u32_header(Subfield::whole(field)).is_none() {
         return action(out, 33, |o| {
             nxm::put_entry(o, field, 0, value, mask);
         });
@@ -146,16 +146,21 @@ pub(super) fn put_field(out: &mut Vec<u8>, field: FieldId, value: u128, mask: u1
         ofs += (mask >> ofs).trailing_zeros();
         let run = (mask >> ofs).trailing_ones().min(64);
         let part = value >> ofs & (1u128 << run).wrapping_sub(1);
-        if let Some(dst) = Subfield::new(field, ofs as u8, run as u8) {
+        if let Some(dst) = Subfield::new(field, ofs as u16, run as u16) {
             segment(out, dst, part as u64);
         }
         ofs += run;
     }
 }
 
+/// A field of tunnel options: there is one form for all.
+pub(super) fn put_tlv(out: &mut Vec<u8>, t: &SetTlv) {
+    action(out, 33, |o| nxm::put_tlv(o, t.field.field, 0, &t.value, t.mask.as_deref()));
+}
+
 fn segment(out: &mut Vec<u8>, dst: Subfield, value: u64) {
     action(out, 7, |o| {
-        o.u16(to_ofs_nbits(dst)).u32(nxm::u32_header(dst.field).unwrap_or(0)).u64(value);
+        o.u16(to_ofs_nbits(dst)).u32(nxm::u32_header(dst).unwrap_or(0)).u64(value);
     });
 }
 
@@ -164,14 +169,14 @@ fn reg_load(out: &mut Vec<u8>, dst: Subfield, value: u128) {
 }
 
 fn output_reg(out: &mut Vec<u8>, src: Subfield, max_len: u16) {
-    match nxm::u32_header(src.field) {
+    match nxm::u32_header(src) {
         Some(header) => action(out, 15, |o| {
             o.u16(to_ofs_nbits(src)).u32(header).u16(max_len).zeros(6);
         }),
         None => action(out, 32, |o| {
             o.u16(to_ofs_nbits(src)).u16(max_len);
-            nxm::put_header(o, src.field, 0, false);
-            pad_field(o, src.field, 10);
+            nxm::put_header(o, src, 0, false);
+            pad_field(o, src, 10);
         }),
     }
 }
@@ -209,7 +214,7 @@ fn bundle(out: &mut Vec<u8>, b: &Bundle) {
     action(out, if b.dst.is_some() { 13 } else { 12 }, |o| {
         o.u16(b.algorithm as u16).u16(b.fields as u16).u16(b.basis).u32(2).u16(b.members.len() as u16);
         match b.dst {
-            Some(dst) => o.u16(to_ofs_nbits(dst)).u32(nxm::u32_header(dst.field).unwrap_or(0)),
+            Some(dst) => o.u16(to_ofs_nbits(dst)).u32(nxm::u32_header(dst).unwrap_or(0)),
             None => o.zeros(6),
         };
         o.zeros(4);
@@ -220,10 +225,10 @@ fn bundle(out: &mut Vec<u8>, b: &Bundle) {
 }
 
 fn stack(out: &mut Vec<u8>, sf: Subfield) {
-    out.u16(u16::from(sf.ofs));
-    nxm::put_header(out, sf.field, 0, false);
-    out.u16(u16::from(sf.n_bits));
-    pad_field(out, sf.field, 10);
+    out.u16(sf.ofs);
+    nxm::put_header(out, sf, 0, false);
+    out.u16(sf.n_bits);
+    pad_field(out, sf, 10);
 }
 
 fn resubmit(out: &mut Vec<u8>, port: Option<OfPort>, table: Option<u8>, with_ct: bool) {
@@ -254,7 +259,7 @@ fn sample(out: &mut Vec<u8>, s: &Sample) {
             o.u32(n);
         }
         (NumberOrField::Field(sf), _) => {
-            o.u32(nxm::u32_header(sf.field).unwrap_or(0)).u16(to_ofs_nbits(sf)).zeros(2);
+            o.u32(nxm::u32_header(sf).unwrap_or(0)).u16(to_ofs_nbits(sf)).zeros(2);
         }
     };
     action(out, subtype, |o| {
@@ -272,7 +277,7 @@ fn ct(out: &mut Vec<u8>, c: &Ct, version: Version) {
         o.u16(u16::from(c.commit) | u16::from(c.force) << 1);
         match c.zone {
             NumberOrField::Number(zone) => o.u32(0).u16(zone as u16),
-            NumberOrField::Field(sf) => o.u32(nxm::u32_header(sf.field).unwrap_or(0)).u16(to_ofs_nbits(sf)),
+            NumberOrField::Field(sf) => o.u32(nxm::u32_header(sf).unwrap_or(0)).u16(to_ofs_nbits(sf)),
         };
         o.u8(c.recirc_table.unwrap_or(0xff)).zeros(3).u16(c.alg);
         encode::put_actions(o, &c.actions, version);

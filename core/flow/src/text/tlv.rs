@@ -1,0 +1,81 @@
+//! Values of tunnel options as text: hexadecimal digits, more than a number has room for.
+
+use super::TextError;
+use super::field_in::{BadInteger, integer_prefix};
+use crate::field::FieldId;
+use crate::tlv::{FIELD_BYTES_MAX, TlvMatch, significant};
+
+/// `0x` and digits without zeros before them; `0` for none.
+pub fn bytes_text(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    match digits.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        digits => format!("0x{digits}"),
+    }
+}
+
+/// Digits at the front of a text, as the bytes of the number without zeros before them; and what follows.
+fn bytes_prefix(text: &str, n_bytes: usize) -> Result<(Vec<u8>, &str), BadInteger> {
+    let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) else {
+        let (value, rest) = integer_prefix(text, 8)?;
+        return fitting(&value.to_be_bytes(), n_bytes).map(|v| (v, rest));
+    };
+    let end = digits.find(|c: char| !c.is_ascii_hexdigit() && !c.is_ascii_whitespace());
+    let (digits, rest) = digits.split_at(end.unwrap_or(digits.len()));
+    let mut nibbles: Vec<u8> =
+        digits.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).skip_while(|d| *d == 0).collect();
+    if nibbles.len() % 2 != 0 {
+        nibbles.insert(0, 0);
+    }
+    let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    fitting(&bytes, n_bytes).map(|v| (v, rest))
+}
+
+fn fitting(bytes: &[u8], n_bytes: usize) -> Result<Vec<u8>, BadInteger> {
+    let used = significant(bytes);
+    if used.len() > n_bytes { Err(BadInteger::TooLarge) } else { Ok(used.to_vec()) }
+}
+
+/// A whole text that is a number of at most so many bytes, as its bytes without zeros before them.
+pub fn parse_bytes(text: &str, n_bytes: usize) -> Option<Vec<u8>> {
+    bytes_prefix(text, n_bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(v, _)| v)
+}
+
+/// A value, and its mask where one is given.
+pub type Masked = (Vec<u8>, Option<Vec<u8>>);
+
+impl FieldId {
+    /// The value and mask of a field of tunnel options; `*` is no bits at all.
+    pub fn parse_tlv(self, text: &str) -> Result<Masked, TextError> {
+        if text == "*" {
+            return Ok((Vec::new(), Some(Vec::new())));
+        }
+        let name = self.info().name;
+        let error = |bad, what| {
+            TextError(match bad {
+                BadInteger::TooLarge => {
+                    format!("{text}: {what} too large for {FIELD_BYTES_MAX}-byte field {name}")
+                }
+                BadInteger::Syntax => format!("{text}: bad syntax for {name} {what}"),
+            })
+        };
+        let (value, rest) = bytes_prefix(text, FIELD_BYTES_MAX).map_err(|e| error(e, "value"))?;
+        if rest.is_empty() {
+            return Ok((value, None));
+        }
+        let mask = rest.strip_prefix('/').ok_or_else(|| error(BadInteger::Syntax, "value"))?;
+        let (mask, rest) = bytes_prefix(mask, FIELD_BYTES_MAX).map_err(|e| error(e, "mask"))?;
+        if rest.is_empty() { Ok((value, Some(mask))) } else { Err(error(BadInteger::Syntax, "mask")) }
+    }
+}
+
+/// `tun_metadata0=0xa/0xf`, `tun_metadata0` where it is enough that the option is there, and `=NP` where it shall not be.
+pub(super) fn match_text(t: &TlvMatch) -> String {
+    let name = format!("tun_metadata{}", t.index);
+    match t {
+        t if !t.present => format!("{name}=NP"),
+        t if t.is_presence() => name,
+        t if t.is_exact() => format!("{name}={}", bytes_text(&t.value)),
+        t => format!("{name}={}/{}", bytes_text(&t.value), bytes_text(&t.mask)),
+    }
+}

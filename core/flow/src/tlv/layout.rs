@@ -1,0 +1,78 @@
+//! Where each field lies among the bytes of [`Tlv::data`](super::Tlv::data).
+
+use super::{FIELDS, SPACE};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Fields are made of slots of this many bytes, which is the unit of an option's length (RFC 8926 §3.5).
+pub(super) const SLOT: usize = 4;
+const SLOTS: usize = SPACE / SLOT;
+
+/// Which slots belong to which field. It goes with a flow, so that whoever has the flow can read its fields.
+///
+/// A field's slots need not be neighbours: a place that became free is used again, whatever its size, and a field that
+/// is there never moves. **Invariant**: a slot has an owner only if that field is mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Layout {
+    mapped: u64,
+    /// Field of each slot, plus one; 0: nobody's.
+    owner: [u8; SLOTS],
+}
+
+impl Default for Layout {
+    fn default() -> Layout {
+        Layout::EMPTY
+    }
+}
+
+impl Layout {
+    /// No field is mapped.
+    pub const EMPTY: Layout = Layout { mapped: 0, owner: [0; SLOTS] };
+
+    /// No field is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.mapped == 0
+    }
+
+    /// The field has a place, be it of no bytes.
+    pub fn has(&self, index: usize) -> bool {
+        index < FIELDS && self.mapped & 1 << index != 0
+    }
+
+    /// Bytes of a field.
+    pub fn len(&self, index: usize) -> usize {
+        SLOT * self.slots(index).count()
+    }
+
+    /// Bytes of all fields.
+    pub fn used(&self) -> usize {
+        SLOT * self.owner.iter().filter(|&&o| o != 0).count()
+    }
+
+    /// The slots of a field, the most significant first.
+    pub(super) fn slots(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
+        let owner = if self.has(index) { index as u8 + 1 } else { u8::MAX };
+        self.owner.iter().enumerate().filter(move |(_, o)| **o == owner).map(|(slot, _)| slot)
+    }
+
+    /// Finds room for a field that has none yet. False, and nothing is changed: there is not enough.
+    pub fn allocate(&mut self, index: usize, len: usize) -> bool {
+        let wanted = len.div_ceil(SLOT);
+        if index >= FIELDS || self.has(index) || self.used() + SLOT * wanted > SPACE {
+            return false;
+        }
+        for owner in self.owner.iter_mut().filter(|o| **o == 0).take(wanted) {
+            *owner = index as u8 + 1;
+        }
+        self.mapped |= 1 << index;
+        true
+    }
+
+    /// Gives a field's room back.
+    pub fn release(&mut self, index: usize) {
+        if self.has(index) {
+            self.owner.iter_mut().filter(|o| **o == index as u8 + 1).for_each(|o| *o = 0);
+            self.mapped &= !(1 << index);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Fields of tunnel options in messages, as a switch understands them.
+//!
+//! A message says of a field how long its sender takes it to be. What is mapped, and how long it is, the switch's table
+//! says ([`TlvTable`]): before a message is obeyed, its matches and actions are brought in line with the table, or it is
+//! refused. What the switch says later has the lengths of its table.
+
+use crate::action::{
+    Action, Ct, Learn, LearnSource, LearnSpec, LearnTarget, Multipath, NumberOrField, Sample, SetTlv,
+};
+use crate::error::OfError;
+use flow::tlv::{FIELD_BYTES_MAX, TlvValue, significant};
+use flow::{FieldId, Flow, Match, Subfield, TlvTable};
+
+/// Calls `f` for every field that an action names, itself or in an action inside it: which part of it, and whether it is
+/// the field as a whole that is meant, however wide.
+macro_rules! subfields {
+    ($name:ident, $action:ty, $subfield:ty, $iter:ident, $as:ident) => {
+        fn $name(action: $action, f: &mut impl FnMut($subfield, bool)) {
+            match action {
+                Action::OutputReg { src, .. } => f(src, false),
+                Action::Bundle(b) => b.dst.$iter().for_each(|dst| f(dst, false)),
+                Action::SetTlv(t) => {
+                    let SetTlv { field, .. } = t.$as();
+                    f(field, true);
+                }
+                Action::DeleteField(field) => f(field, true),
+                Action::RegLoad { dst, .. } | Action::CheckPktLarger { dst, .. } => f(dst, false),
+                Action::RegMove { src, dst } => {
+                    f(src, false);
+                    f(dst, false);
+                }
+                Action::StackPush(sf) | Action::StackPop(sf) => f(sf, false),
+                Action::Multipath(m) => {
+                    let Multipath { dst, .. } = m.$as();
+                    f(dst, false);
+                }
+                Action::Sample(s) => {
+                    let Sample { obs_domain, obs_point, .. } = s.$as();
+                    for number in [obs_domain, obs_point] {
+                        if let NumberOrField::Field(sf) = number {
+                            f(sf, false);
+                        }
+                    }
+                }
+                Action::Learn(l) => {
+                    let Learn { specs, result_dst, .. } = l.$as();
+                    for LearnSpec { src, dst, .. } in specs.$iter() {
+                        if let LearnSource::Field(sf) = src {
+                            f(sf, false);
+                        }
+                        if let LearnTarget::Match(sf) | LearnTarget::Load(sf) = dst {
+                            f(sf, false);
+                        }
+                    }
+                    result_dst.$iter().for_each(|dst| f(dst, false));
+                }
+                Action::Ct(c) => {
+                    let Ct { zone, actions, .. } = c.$as();
+                    if let NumberOrField::Field(sf) = zone {
+                        f(sf, false);
+                    }
+                    actions.$iter().for_each(|a| $name(a, f));
+                }
+                Action::Clone(list) | Action::WriteActions(list) => list.$iter().for_each(|a| $name(a, f)),
+                _ => {}
+            }
+        }
+    };
+}
+
+subfields!(each_subfield, &Action, &Subfield, iter, as_ref);
+subfields!(each_subfield_mut, &mut Action, &mut Subfield, iter_mut, as_mut);
+
+/// The fields of tunnel options that actions name, a bit each.
+pub fn named_by(actions: &[Action]) -> u64 {
+    let mut named = 0;
+    for action in actions {
+        each_subfield(action, &mut |sf, _| named |= sf.field.tlv_index().map_or(0, |i| 1 << i));
+    }
+    named
+}
+
+/// Brings actions in line with a switch's table.
+///
+/// # Errors
+/// A field is not mapped, or not as wide as the action takes it to be.
+pub fn lay_out(actions: &mut [Action], table: &TlvTable) -> Result<(), OfError> {
+    if named_by(actions) == 0 {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    for action in actions.iter_mut() {
+        each_subfield_mut(action, &mut |sf, whole| {
+            if let (Ok(()), Some(index)) = (result, sf.field.tlv_index()) {
+                result = lay_out_subfield(sf, index, whole, table);
+            }
+        });
+    }
+    result?;
+    actions.iter_mut().try_for_each(lay_out_value)
+}
+
+fn lay_out_subfield(sf: &mut Subfield, index: usize, whole: bool, table: &TlvTable) -> Result<(), OfError> {
+    let mapping = table.mapping(index).ok_or(OfError::NxfmfcInvalidTlvField)?;
+    sf.n_bytes = mapping.len;
+    let fits = whole || sf.ofs + sf.n_bits <= 8 * u16::from(mapping.len);
+    if fits { Ok(()) } else { Err(OfError::BacBadSetLen) }
+}
+
+/// Values to be set, once the length of their fields is known.
+fn lay_out_value(action: &mut Action) -> Result<(), OfError> {
+    match action {
+        Action::SetTlv(t) => {
+            let len = usize::from(t.field.n_bytes);
+            for bytes in std::iter::once(&mut t.value).chain(&mut t.mask) {
+                if significant(bytes).len() > len {
+                    return Err(OfError::BacBadSetLen);
+                }
+                *bytes = TlvValue::of_len(bytes, len).to_vec();
+            }
+            // All bits of the field, as it turns out.
+            t.mask.take_if(|mask| mask.iter().all(|b| *b == 0xff));
+            Ok(())
+        }
+        Action::Clone(list) | Action::WriteActions(list) => list.iter_mut().try_for_each(lay_out_value),
+        Action::Ct(ct) => ct.actions.iter_mut().try_for_each(lay_out_value),
+        _ => Ok(()),
+    }
+}
+
+/// A match in line with a switch's table.
+///
+/// # Errors
+/// A field is not mapped, or not as wide as the match takes it to be.
+pub fn lay_out_match(m: &Match, table: &TlvTable) -> Result<Match, OfError> {
+    for t in m.tlvs() {
+        let mapping = table.mapping(t.index).ok_or(OfError::NxfmfcInvalidTlvField)?;
+        let used = if t.is_exact() { &t.value } else { &t.mask };
+        if significant(used).len() > usize::from(mapping.len) {
+            return Err(OfError::BmcBadLen);
+        }
+    }
+    Ok(m.laid_out(table.layout()))
+}
+
+/// `set_field` as a controller says it, who does not know how wide the field is.
+pub(crate) fn set_field(field: FieldId, value: Vec<u8>, mask: Option<Vec<u8>>) -> SetTlv {
+    let len = mask.as_ref().map_or(value.len(), |m| significant(m).len()).min(FIELD_BYTES_MAX);
+    let sized = |bytes: Vec<u8>| TlvValue::of_len(&bytes, len).to_vec();
+    let value = match &mask {
+        Some(mask) => {
+            let (value, mask) = (sized(value), sized(mask.clone()));
+            value.iter().zip(&mask).map(|(v, m)| v & m).collect()
+        }
+        None => sized(value),
+    };
+    SetTlv { field: Subfield { n_bytes: len as u8, ..Subfield::whole(field) }, value, mask: mask.map(sized) }
+}
+
+/// `load` of some bits of a field, in the form in which it is sent.
+pub(crate) fn set_bits(dst: Subfield, value: u128) -> SetTlv {
+    let index = dst.field.tlv_index().unwrap_or(0);
+    let mut bits = Flow::ZERO;
+    bits.layout.allocate(index, dst.n_bytes.into());
+    let mut mask = bits;
+    dst.set(&mut bits, value);
+    dst.unwildcard(&mut mask);
+    set_field(dst.field, significant(&bits.tlv(index)).to_vec(), Some(significant(&mask.tlv(index)).to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{actions_text, parse_actions};
+    use flow::text::NoNames;
+    use flow::tlv::Mapping;
+
+    fn table() -> TlvTable {
+        let mut t = TlvTable::default();
+        t.add(0, Mapping { class: 0xffff, kind: 0, len: 4 }).unwrap();
+        t.add(2, Mapping { class: 0xffff, kind: 2, len: 124 }).unwrap();
+        t
+    }
+
+    fn laid_out(text: &str) -> Result<String, OfError> {
+        let mut actions = parse_actions(text, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
+        lay_out(&mut actions, &table())?;
+        Ok(actions_text(&actions, &NoNames))
+    }
+
+    #[test]
+    fn fields_that_are_mapped_and_wide_enough_pass() {
+        for text in [
+            "move:NXM_NX_TUN_METADATA0[0..31]->NXM_NX_REG0[]",
+            "move:NXM_NX_REG0[]->NXM_NX_TUN_METADATA2[960..991]",
+            "push:NXM_NX_TUN_METADATA2[]",
+            "learn(table=1,NXM_NX_TUN_METADATA0[0..31]=NXM_NX_REG0[],load:NXM_NX_REG1[]->NXM_NX_TUN_METADATA2[0..31])",
+            "set_field:0xa->tun_metadata0,set_field:0xa/0xff->tun_metadata2",
+            "clone(set_field:0x12345678->tun_metadata0),delete_field:tun_metadata0",
+        ] {
+            assert_eq!(laid_out(text).as_deref(), Ok(text));
+        }
+    }
+
+    #[test]
+    fn a_mask_of_the_whole_field_is_none() {
+        assert_eq!(
+            laid_out("set_field:0xa/0xffffffff->tun_metadata0").as_deref(),
+            Ok("set_field:0xa->tun_metadata0")
+        );
+        assert_eq!(
+            laid_out("set_field:0xa/0xff->tun_metadata0").as_deref(),
+            Ok("set_field:0xa/0xff->tun_metadata0")
+        );
+    }
+
+    #[test]
+    fn others_are_refused() {
+        for text in [
+            "push:tun_metadata1[0..31]",
+            "clone(move:tun_metadata1[0..31]->reg0[])",
+            "learn(tun_metadata1[0..31]=reg0[0..31])",
+            "load:0x11223344->tun_metadata1",
+            "delete_field:tun_metadata1",
+            "ct(commit,zone=tun_metadata1[0..15])",
+        ] {
+            assert_eq!(laid_out(text), Err(OfError::NxfmfcInvalidTlvField), "{text}");
+        }
+        for text in [
+            "pop:tun_metadata0[32..63]",
+            "multipath(eth_src,50,modulo_n,1,0,tun_metadata0[32..63])",
+            "clone(set_field:0x123456789a->tun_metadata0)",
+        ] {
+            assert_eq!(laid_out(text), Err(OfError::BacBadSetLen), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_match_that_is_longer_than_the_field() {
+        let mut m = Match::CATCHALL;
+        m.place_tlv(0, &[1, 2, 3, 4, 5], None).unwrap();
+        assert_eq!(lay_out_match(&m, &table()), Err(OfError::BmcBadLen));
+        let mut m = Match::CATCHALL;
+        m.place_tlv(0, &[0, 0, 0, 0, 5], None).unwrap();
+        assert_eq!(lay_out_match(&m, &table()).unwrap().to_string(), "tun_metadata0=0x5");
+    }
+}
