@@ -127,14 +127,19 @@ fn bitmap(mut p: Reader) -> Result<u32, OfError> {
     Ok(bits)
 }
 
-/// Headers of fields: the field, and whether the mask bit is set. Unknown fields are left out.
+/// Headers of fields: the field, once, and whether the mask bit is set. Unknown fields are left out.
 fn fields(mut p: Reader) -> Result<Vec<(FieldId, bool)>, OfError> {
-    let mut list = Vec::new();
+    let mut list: Vec<(FieldId, bool)> = Vec::new();
     while p.len() >= 4 {
         let bits = p.u32()?;
         let vendor = if bits >> 16 == 0xffff { p.u32()? } else { 0 };
         let header = u64::from(vendor) << 32 | u64::from(bits);
-        list.extend(FieldId::from_nxm_header(header).map(|f| (f, bits & 0x100 != 0)));
+        let Some(field) = FieldId::from_nxm_header(header) else { continue };
+        let masked = bits & 0x100 != 0;
+        match list.iter_mut().find(|(known, _)| *known == field) {
+            Some((_, mask)) => *mask |= masked,
+            None => list.push((field, masked)),
+        }
     }
     Ok(list)
 }
