@@ -115,7 +115,8 @@ impl<'a> KeyReader<'a> {
             "vlan" => return self.vlan(s),
             "mpls" => return self.mpls(s),
             "nsh" => return nsh::parse(s, &mut self.key.nsh, &mut self.mask.nsh),
-            "ipv4" | "ipv6" => return self.each(s, Self::ip_field),
+            "ipv4" => return self.each(s, Self::ipv4_field),
+            "ipv6" => return self.each(s, Self::ipv6_field),
             "tcp" | "udp" | "sctp" => return self.each(s, Self::port_field),
             "tcp_flags" => {
                 let (value, mask) = flags::parse(s, flags::tcp, "TCP", 0xfff).ok()?;
@@ -244,20 +245,37 @@ impl<'a> KeyReader<'a> {
         (n < self.key.mpls_lse.len()).then_some(())
     }
 
-    fn ip_field(&mut self, name: &str, v: &str) -> Option<()> {
+    fn ipv4_field(&mut self, name: &str, v: &str) -> Option<()> {
         match name {
-            "src" if v.contains(':') => put(slots!(self.ipv6_src), ipv6(v)?),
-            "dst" if v.contains(':') => put(slots!(self.ipv6_dst), ipv6(v)?),
             "src" => put(slots!(self.nw_src), parse_ipv4_masked(v).ok()?),
             "dst" => put(slots!(self.nw_dst), parse_ipv4_masked(v).ok()?),
+            "tos" => put(slots!(self.nw_tos), masked(v, 0xff)?),
+            "ttl" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
+            _ => return self.ip_field(name, v),
+        }
+        Some(())
+    }
+
+    fn ipv6_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
+            "src" => put(slots!(self.ipv6_src), ipv6(v)?),
+            "dst" => put(slots!(self.ipv6_dst), ipv6(v)?),
             "label" => {
                 let (value, mask) = masked(v, 0xf_ffffu32).filter(|(l, _)| *l <= 0xf_ffff)?;
                 let mask = if mask & 0xf_ffff == 0xf_ffff { u32::MAX } else { mask };
                 put(slots!(self.ipv6_label), (value, mask));
             }
+            "tclass" => put(slots!(self.nw_tos), masked(v, 0xff)?),
+            "hlimit" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
+            _ => return self.ip_field(name, v),
+        }
+        Some(())
+    }
+
+    /// What both versions have.
+    fn ip_field(&mut self, name: &str, v: &str) -> Option<()> {
+        match name {
             "proto" => put(slots!(self.nw_proto), masked(v, 0xff)?),
-            "tos" | "tclass" => put(slots!(self.nw_tos), masked(v, 0xff)?),
-            "ttl" | "hlimit" => put(slots!(self.nw_ttl), masked(v, 0xff)?),
             "frag" => {
                 let value = match v {
                     "no" => 0,
