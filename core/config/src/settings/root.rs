@@ -83,7 +83,7 @@ settings! {
         .doc("Percent of variance of the loads that policy variance wants to gain.");
     PMD_PERF_METRICS = oc("pmd-perf-metrics").flag(false).doc("Keeps detailed counters of poll threads.");
     MEGAFLOW_MEMORY = oc("megaflow-memory").int(1, 1 << 20, 1024)
-        .doc("Mebibytes that the flows of a datapath may take, some 700 bytes each; beyond that those unused for longest go.");
+        .doc("Mebibytes that the flows of a datapath may take, by the sizes of what is kept for each; beyond that those unused for longest go.");
     SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
         .doc("Of so many packets that a megaflow answers one is translated again and compared (dpif/show-shadow); 0: none.");
     FLOW_CACHE = oc("flow-cache")
