@@ -63,11 +63,15 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Room for values, untouched.
-fn room<T>(n: usize) -> Box<[Value<T>]> {
-    let room = Box::<[Value<T>]>::new_uninit_slice(n);
-    // SAFETY: an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
-    unsafe { room.assume_init() }
+/// Room for `n` values, untouched; for fewer where there are not so many addresses.
+fn room<T>(mut n: usize) -> Box<[Value<T>]> {
+    let mut room = Vec::new();
+    while room.try_reserve_exact(n).is_err() {
+        n /= 2;
+    }
+    // SAFETY: there is room for `n`, and an `UnsafeCell<MaybeUninit<T>>` may hold any bytes, and none at all.
+    unsafe { room.set_len(n) };
+    room.into_boxed_slice()
 }
 
 /// The shared side: from it come readers.
@@ -92,9 +96,9 @@ pub struct Publisher<T> {
 impl<T> Arena<T> {
     /// An empty arena for up to `capacity` records, and its publisher. Without memory there is room for none.
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
+        let values = room(capacity);
         // FREE is zero.
-        let states = <[AtomicU32]>::new_box_zeroed_with_elems(capacity).unwrap_or_default();
-        let values = room(states.len());
+        let Ok(states) = <[AtomicU32]>::new_box_zeroed_with_elems(values.len()) else { return Arena::new(0) };
         let shared = Arc::new(Shared { states, values, epochs: Epochs::default() });
         let publisher =
             Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, limbo: VecDeque::new() };
