@@ -8,6 +8,8 @@ from lib.compare_run import Known
 KNOWN = [
     Known(r"get interface p2 status", r'^-\{\}$|^\+\{(tx_\w+="(true|false)"(, )?)+\}$',
           "since 3.3 the offloads of a device are shown in its status"),
+    Known(r"^ovs-appctl ofproto/detrace", r"^-stderr: \"ofproto/detrace\" is not a valid command|^\+stderr: failed to parse ufid$",
+          "since 3.4 there is such a command"),
     Known(r"^ovs-appctl version$", r"^-ovs-vswitchd \(Open vSwitch\) <version>$|^\+sluiced \(Sluice\) \S+, as ovs-vswitchd "
           r"\(Open vSwitch\) <version>$",
           "called by its own name, the program says it, and what it stands in for"),

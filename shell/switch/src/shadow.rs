@@ -10,7 +10,6 @@
 use crate::backer::Backer;
 use crate::control::{Deed, Published};
 use crate::handler::Handler;
-use crate::revalidate::covers;
 use dpif::text::NoNames;
 use dpif::{DpAction, DpFlow};
 use flow::Flow;
@@ -50,17 +49,13 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
 }
 
 /// What the tables say the packet's actions are, unless the megaflow says so, too.
-fn difference(
-    handler: &Handler,
-    published: &Published,
-    flow: &Flow,
-    actions: &[DpAction],
-    mask: &Flow,
-) -> Option<String> {
+///
+/// That they look at more fields is no fault: a rule that came since may stand in the way of the search and have no part in
+/// the answer, and then the megaflow was rightly left alone. A mask that is too wide shows in packets that it answers wrongly.
+fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[DpAction]) -> Option<String> {
     match handler.retranslate(published, flow) {
         None => Some("not to be cached".to_owned()),
         Some(t) if *t.actions != *actions => Some(dpif::text::actions_text(&t.actions, &NoNames)),
-        Some(t) if !covers(mask, &t.mask) => Some("the same, by more fields".to_owned()),
         Some(_) => None,
     }
 }
@@ -72,7 +67,7 @@ impl Handler {
         let published = self.control.published();
         if !matches(flow, megaflow) {
             report(self, packet, megaflow, "another megaflow's: this one does not match it");
-        } else if difference(self, &published, flow, &megaflow.actions, &megaflow.mask).is_some() {
+        } else if difference(self, &published, flow, &megaflow.actions).is_some() {
             self.control.enqueue(Deed::Suspect(Box::new(Suspect {
                 version: published.version,
                 packet: packet.to_vec(),
@@ -96,7 +91,7 @@ pub(crate) fn confirm(backer: &Backer, suspect: &Suspect, now: Millis) {
         handler.verdicts.unsettled.fetch_add(1, Ordering::Relaxed);
         return;
     };
-    if let Some(wanted) = difference(handler, &published, &suspect.flow, &megaflow.actions, &megaflow.mask) {
+    if let Some(wanted) = difference(handler, &published, &suspect.flow, &megaflow.actions) {
         report(handler, &suspect.packet, &megaflow, &wanted);
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn check(
 
 /// Every bit that `wanted` matches, of those that a megaflow can match, is matched by `installed`, which may match more:
 /// the datapath narrows megaflows when there are too many masks.
-pub(crate) fn covers(installed: &Flow, wanted: &Flow) -> bool {
+fn covers(installed: &Flow, wanted: &Flow) -> bool {
     let wanted = KeyMask::from_flow(wanted).to_flow();
     wanted.words().iter().zip(installed.words()).all(|(w, i)| w & !i == 0)
 }

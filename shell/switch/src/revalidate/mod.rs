@@ -15,7 +15,6 @@ mod check;
 mod passes;
 mod thread;
 
-pub(crate) use check::covers;
 pub use thread::Revalidator;
 
 use crate::backer::Backer;
