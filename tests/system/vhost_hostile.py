@@ -52,7 +52,7 @@ class Ground:
         self.number += ROUND
         for n in wanted:
             source.send(frame(n))
-        got, deadline = [], time.time() + 10
+        got, deadline = [], time.time() + 40
         while len(got) < ROUND and time.time() < deadline:
             for p in sink.received():
                 if p[12:14] == b"\x88\xb5":
