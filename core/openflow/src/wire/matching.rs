@@ -20,6 +20,9 @@ const NW_DST_SHIFT: u32 = 14;
 const W_VLAN_PCP: u32 = 1 << 20;
 const W_NW_TOS: u32 = 1 << 21;
 
+/// The VLAN of packets without a tag, in either version.
+const VID_NONE: u16 = 0xffff;
+
 fn netmask(bits: u32) -> u32 {
     let wild = bits & 0x3f;
     if wild < 32 { u32::MAX << wild } else { 0 }
@@ -93,7 +96,7 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
 
 fn vlan_from(m: &mut Match, vid: Option<u16>, pcp: Option<u8>) {
     let (f, k) = (&mut m.flow.vlans[0].tci, &mut m.mask.vlans[0].tci);
-    if vid == Some(0xffff) {
+    if vid == Some(VID_NONE) {
         (*f, *k) = (0, 0xffff);
         return;
     }
@@ -126,7 +129,7 @@ pub(crate) fn put_10(out: &mut Vec<u8>, m: &Match) {
     if tci_mask == 0 {
         wild |= W_DL_VLAN | W_VLAN_PCP;
     } else if tci_mask & VLAN_CFI != 0 && tci & VLAN_CFI == 0 {
-        vid = 0xffff;
+        vid = VID_NONE;
     } else {
         vid = tci & 0xfff;
         pcp = (tci >> 13) as u8;
@@ -150,6 +153,9 @@ mod w11 {
     pub const MPLS_LABEL: u32 = 1 << 8;
     pub const MPLS_TC: u32 = 1 << 9;
 }
+
+/// Packets with a tag of whichever VLAN, in 1.1.
+const VID_ANY: u16 = 0xfffe;
 
 /// The match of OpenFlow 1.1 (88 bytes).
 fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
@@ -184,12 +190,7 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
     m.set_masked(F::EthSrc, u128::from(src.to_u64()), mac_bits(src_mask));
     m.set_masked(F::EthDst, u128::from(dst.to_u64()), mac_bits(dst_mask));
     if exact(w11::DL_VLAN) {
-        match vid {
-            0xffff => m.set(F::VlanTci, 0),
-            0xfffe => m.set_masked(F::VlanTci, u128::from(VLAN_CFI), u128::from(VLAN_CFI)),
-            0..=0xfff => vlan_from(&mut m, Some(vid), exact(w11::DL_VLAN_PCP).then_some(pcp)),
-            _ => return Err(OfError::BmcBadValue),
-        }
+        vlan_11(&mut m, vid, exact(w11::DL_VLAN_PCP).then_some(pcp))?;
     }
     if exact(w11::DL_TYPE) {
         m.set(F::EthType, u128::from(dl_type));
@@ -233,6 +234,21 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
     Ok(m)
 }
 
+/// A tag of any VLAN is one that may have a priority; no tag has none (OpenFlow 1.1.0 A.2.3).
+fn vlan_11(m: &mut Match, vid: u16, pcp: Option<u8>) -> Result<(), OfError> {
+    match (vid, pcp) {
+        (VID_NONE, _) => m.set(F::VlanTci, 0),
+        (_, Some(8..)) => return Err(OfError::BmcBadValue),
+        (VID_ANY, _) => {
+            m.set_masked(F::VlanTci, u128::from(VLAN_CFI), u128::from(VLAN_CFI));
+            vlan_from(m, None, pcp);
+        }
+        (0..=0xfff, _) => vlan_from(m, Some(vid), pcp),
+        _ => return Err(OfError::BmcBadValue),
+    }
+    Ok(())
+}
+
 fn ports_11(m: &mut Match, wild: u32, ports: (u16, u16)) -> Result<(), OfError> {
     let (src, dst) = (wild & w11::TP_SRC == 0, wild & w11::TP_DST == 0);
     match (m.flow.nw_proto, m.flow.dl_type) {
@@ -272,10 +288,10 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     if tci_mask & VLAN_CFI == 0 {
         wild |= w11::DL_VLAN | w11::DL_VLAN_PCP;
     } else if tci & VLAN_CFI == 0 {
-        vid = 0xffff;
+        vid = VID_NONE;
         wild |= w11::DL_VLAN_PCP;
     } else {
-        vid = if tci_mask & 0xfff == 0 { 0xfffe } else { tci & 0xfff };
+        vid = if tci_mask & 0xfff == 0 { VID_ANY } else { tci & 0xfff };
         pcp = (tci >> 13) as u8;
         wild |= bit(tci_mask & 0xe000 == 0, w11::DL_VLAN_PCP);
     }

@@ -319,6 +319,22 @@ fn a_tag_is_pushed_once_where_setting_a_vlan_pushes() {
     assert_eq!(pushed(tagged), 0);
 }
 
+/// OpenFlow 1.1.0 A.2.3: the VLAN 0xfffe is any, with a priority or without; there is no priority 8.
+#[test]
+fn a_priority_of_any_vlan_comes_back_in_1_1() {
+    let mut matching = Match::CATCHALL;
+    matching.set_masked(F::VlanTci, 0x7000, 0xf000);
+    let mut written = Vec::new();
+    matching::put(&mut written, &matching, Version::V11);
+    let read = |bytes: &[u8]| matching::pull(&mut buf::Reader::new(bytes, OfError::BmcBadLen), Version::V11);
+    let back = read(&written).unwrap();
+    assert_eq!(back.get(F::VlanTci), (0x7000, 0xf000));
+    let priority = 36 + 2;
+    assert_eq!(written[priority], 3);
+    written[priority] = 8;
+    assert_eq!(read(&written), Err(OfError::BmcBadValue));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
