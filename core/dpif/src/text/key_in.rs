@@ -28,6 +28,8 @@ pub(super) struct KeyReader<'a> {
     names: &'a dyn DpPortNames,
     tags: usize,
     has_type: bool,
+    /// The frame ends in the tag that was read.
+    truncated: bool,
     /// The type that goes with the network header, for a text that does not say the type.
     header_type: u16,
 }
@@ -52,6 +54,7 @@ impl<'a> KeyReader<'a> {
             names,
             tags: 0,
             has_type: false,
+            truncated: false,
             header_type: ethertype::NONE,
         }
     }
@@ -64,6 +67,11 @@ impl<'a> KeyReader<'a> {
             match item.name {
                 // The identifier of the flow stands in front of a verbose key.
                 name if name.starts_with("ufid:") => {}
+                "encap" if self.truncated => {
+                    if !item.list()?.is_empty() {
+                        return Err(item.error());
+                    }
+                }
                 "encap" => {
                     self.has_type = false;
                     self.list(item.list()?, depth + 1)?;
@@ -191,10 +199,11 @@ impl<'a> KeyReader<'a> {
         Some(())
     }
 
-    /// A tag: the type that was read is its TPID.
+    /// A tag: the type that was read is its TPID. One without even the bit that says so is what a frame has that ends
+    /// in its tag; its type is that of the frame, then.
     fn vlan(&mut self, s: &str) -> Option<()> {
         let i = self.tags;
-        if i >= VLANS_MAX {
+        if i >= VLANS_MAX || self.truncated {
             return None;
         }
         let (mut tci, mut mask) = (VLAN_CFI, VLAN_CFI);
@@ -220,6 +229,10 @@ impl<'a> KeyReader<'a> {
             mask |= (m & keep) << shift;
         }
         let tag = (&mut self.key.vlans[i], &mut self.mask.vlans[i]);
+        if tci == 0 {
+            (self.truncated, tag.1.tci) = (true, mask);
+            return Some(());
+        }
         (tag.0.tpid, tag.0.tci) = (self.key.dl_type, tci);
         (tag.1.tpid, tag.1.tci) = (self.mask.dl_type, mask);
         (self.key.dl_type, self.mask.dl_type) = (0, 0);

@@ -99,6 +99,7 @@ fn keys_are_written_as_they_were_read() {
          encap(eth_type(0x0800),ipv4(frag=no))",
         "recirc_id(0),in_port(1),packet_type(ns=0,id=0),eth_type(0x88a8),vlan(vid=9,pcp=0),\
          encap(eth_type(0x8100),vlan(vid=1/0x1,pcp=0),encap(eth_type(0x0806),arp(sip=1.2.3.4,op=1)))",
+        "recirc_id(0),in_port(1),packet_type(ns=0,id=0),eth_type(0x8100),vlan(vid=0,pcp=0,cfi=0),encap()",
         "recirc_id(0),tunnel(tun_id=0x1,src=1.1.1.1,dst=2.2.2.2,flags(-df-csum+key)),in_port(1),\
          packet_type(ns=0,id=0),eth_type(0x0800),ipv4(proto=6,frag=no),tcp(dst=80),tcp_flags(-fin+syn)",
         "tunnel(src=1.1.1.1,dst=2.2.2.2,ttl=64,geneve({class=0,type=0,len=4,0xa/0xff}{class=0xffff,type=0x1,len=4,0xffffffff}),flags(-df+csum+key)),in_port(1),packet_type(ns=0,id=0),eth_type(0x0800),ipv4(frag=no)",
