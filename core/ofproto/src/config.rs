@@ -52,10 +52,7 @@ impl Ofproto {
         if tm.table != TABLE_ALL && usize::from(tm.table) >= N_TABLES {
             return Err(OfError::TmfcBadTable);
         }
-        let Vacancy { down, up, .. } = tm.vacancy;
-        if tm.vacancy_events == Some(true) && (down > up || up > 100) {
-            return Err(OfError::BpcBadValue);
-        }
+        let Vacancy { down, up, .. } = tm.vacancy.unwrap_or_default();
         let all = (0..N_TABLES as u8).filter(|t| tm.table == *t || tm.table == TABLE_ALL);
         for table in all {
             let old = &self.state.tables[usize::from(table)];

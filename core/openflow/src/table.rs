@@ -40,8 +40,8 @@ pub struct TableConfig {
     pub eviction_flags: Option<u32>,
     /// Vacancy events are wanted (1.4); `None`: not said.
     pub vacancy_events: Option<bool>,
-    /// Their thresholds.
-    pub vacancy: Vacancy,
+    /// Their thresholds, where the message says them.
+    pub vacancy: Option<Vacancy>,
 }
 
 /// A table's vacancy has changed (`OFPT_TABLE_STATUS`, OpenFlow 1.4.1 §7.4.5).

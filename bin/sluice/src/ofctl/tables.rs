@@ -4,7 +4,7 @@ use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
 use openflow::message::Body;
 use openflow::session::SwitchConfig;
-use openflow::table::{TableConfig, TableMiss};
+use openflow::table::{TableConfig, TableMiss, Vacancy};
 use openflow::text::{frag_mode_from_name, frag_mode_name};
 use openflow::{Dialect, Version, VersionSet, decode};
 
@@ -71,7 +71,7 @@ fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
                 return fail(format!("Invalid vacancy threshold, vacancy_down={down} vacancy_up={up}"));
             }
             t.vacancy_events = Some(true);
-            (t.vacancy.down, t.vacancy.up) = (down, up);
+            t.vacancy = Some(Vacancy { down, up, now: 0 });
         }
     }
     Ok((t, if t.miss == TableMiss::Default { new } else { old }))
@@ -118,7 +118,7 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         } else {
             (next.vacancy_events, next.vacancy) = (wanted.vacancy_events, wanted.vacancy);
         }
-        next.vacancy.now = 0;
+        next.vacancy = next.vacancy.map(|v| Vacancy { now: 0, ..v });
         let request = cx.message(conn.version, Body::TableMod(next));
         conn.execute(cx, &args[0], &request)?;
     }

@@ -232,7 +232,8 @@ pub(super) fn table_mod_text(t: &TableConfig, version: Version) -> String {
     if let (Some(set), true) = (t.vacancy_events, version >= Version::V14) {
         let _ = write!(text, ", vacancy={}", on(set));
         if set {
-            let _ = write!(text, " vacancy:{},{}", t.vacancy.down, t.vacancy.up);
+            let v = t.vacancy.unwrap_or_default();
+            let _ = write!(text, " vacancy:{},{}", v.down, v.up);
         }
     }
     text

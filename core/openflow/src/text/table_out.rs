@@ -339,7 +339,7 @@ pub(super) fn table_desc_text(t: &TableConfig) -> String {
     let mut text = format!("\n  table {}:\n   eviction={} eviction_flags={flags}\n", t.table, on(t.eviction));
     let _ = write!(text, "   vacancy={}", on(t.vacancy_events));
     if t.vacancy_events == Some(true) {
-        let v = &t.vacancy;
+        let v = t.vacancy.unwrap_or_default();
         let _ = write!(text, " vacancy_down={}% vacancy_up={}% vacancy={}%", v.down, v.up, v.now);
     }
     text + "\n"

@@ -27,16 +27,30 @@ fn config_14(t: &mut TableConfig, raw: u32) {
     t.vacancy_events = Some(raw & VACANCY != 0);
 }
 
-fn properties(t: &mut TableConfig, r: &mut Reader) -> Result<(), OfError> {
+/// Properties that are not known are left out where a table is described, and refused where it is set.
+fn properties(t: &mut TableConfig, r: &mut Reader, is_mod: bool) -> Result<(), OfError> {
     while !r.is_empty() {
         let (kind, mut p) = property::pull(r)?;
         match kind {
             2 => t.eviction_flags = Some(p.u32()?),
-            3 => t.vacancy = Vacancy { down: p.u8()?, up: p.u8()?, now: p.u8()? },
-            _ => return Err(OfError::BpcBadType),
+            3 => t.vacancy = Some(vacancy(&mut p, is_mod)?),
+            _ if is_mod => return Err(OfError::BrcBadType),
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// Whoever sets thresholds cannot say how vacant the table is.
+fn vacancy(p: &mut Reader, is_mod: bool) -> Result<Vacancy, OfError> {
+    if p.len() != 4 {
+        return Err(OfError::BpcBadLen);
+    }
+    let v = Vacancy { down: p.u8()?, up: p.u8()?, now: p.u8()? };
+    if is_mod && (v.down > v.up || v.up > 100 || v.now != 0) {
+        return Err(OfError::BpcBadValue);
+    }
+    Ok(v)
 }
 
 pub(super) fn decode_mod(r: &mut Reader, version: Version) -> Result<TableConfig, OfError> {
@@ -51,7 +65,7 @@ pub(super) fn decode_mod(r: &mut Reader, version: Version) -> Result<TableConfig
                 return Err(OfError::TmfcBadConfig);
             }
             config_14(&mut t, config);
-            properties(&mut t, r)?;
+            properties(&mut t, r, true)?;
         }
     }
     Ok(t)
@@ -73,8 +87,8 @@ fn put_properties(out: &mut Vec<u8>, t: &TableConfig) {
     if let Some(flags) = t.eviction_flags {
         property::put(out, 2, &flags.to_be_bytes());
     }
-    if t.vacancy_events == Some(true) {
-        property::put(out, 3, &[t.vacancy.down, t.vacancy.up, t.vacancy.now, 0]);
+    if let Some(v) = t.vacancy {
+        property::put(out, 3, &[v.down, v.up, v.now, 0]);
     }
 }
 
@@ -93,7 +107,7 @@ pub(super) fn decode_desc(r: &mut Reader) -> Result<TableConfig, OfError> {
     let mut t = TableConfig { table: r.u8()?, ..TableConfig::default() };
     r.skip(1)?;
     config_14(&mut t, r.u32()?);
-    properties(&mut t, &mut r)?;
+    properties(&mut t, &mut r, false)?;
     Ok(t)
 }
 

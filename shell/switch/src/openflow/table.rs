@@ -84,7 +84,7 @@ fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
         eviction: Some(config.evict_by_openflow),
         eviction_flags: Some(EVICTION_FLAGS),
         vacancy_events: Some(config.vacancy.is_some()),
-        vacancy: Vacancy { down, up, now: found.vacancy() },
+        vacancy: config.vacancy.map(|_| Vacancy { down, up, now: found.vacancy() }),
     })
 }
 
