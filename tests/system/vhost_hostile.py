@@ -2,6 +2,7 @@
 serves the next guest that behaves."""
 import os
 import select
+import socket
 import struct
 import time
 
@@ -253,6 +254,134 @@ MESSAGES = [
 def test_messages_that_lie():
     """Tables, addresses, features and requests that make no sense, in the middle of traffic: only that port suffers."""
     try_each(MESSAGES)
+
+
+# Order.
+
+number_of = struct.Struct("<Q").unpack_from
+
+
+def told(guest, request, payload=b"", fds=()):
+    """Whether the switch did it, where the guest wants to know."""
+    guest.message(request, payload, fds, vu.NEED_REPLY)
+    return number_of(guest.reply())[0] == 0
+
+
+def refused(guest, request, payload=b"", fds=()):
+    assert not told(guest, request, payload, fds), "the switch did what request %d asks" % request
+
+
+def stop(guest, ring):
+    guest.ask(vu.GET_VRING_BASE, number(ring, 0))
+
+
+def at_the_end(guest, ring, size):
+    """A ring of so many descriptors in the last page of the guest's memory, running."""
+    stop(guest, ring)
+    end = vu.VIRTUAL + vu.MEMORY - 0x1000
+    assert told(guest, vu.SET_VRING_NUM, number(ring, size))
+    assert told(guest, vu.SET_VRING_BASE, number(ring, 0))
+    assert told(guest, vu.SET_VRING_ADDR, address(ring, 0, end, end + 0x800, end + 0x400, 0))
+    start(guest, ring)
+
+
+def start(guest, ring):
+    guest.message(vu.SET_VRING_CALL, struct.pack("<Q", ring), [guest.events[2 * ring]])
+    guest.message(vu.SET_VRING_KICK, struct.pack("<Q", ring), [guest.events[2 * ring + 1]])
+    guest.message(vu.SET_VRING_ENABLE, number(ring, 1))
+
+
+def offer_at_the_end(guest, index):
+    struct.pack_into("<H", guest.memory, vu.MEMORY - 0x1000 + 0x402, index)
+
+
+def no_such_memory(guest):
+    """Tables that cannot be mapped, and a guest that stays: what it had is still there."""
+    ours, _theirs = socket.socketpair()
+    nowhere = os.open("/proc/self/exe", os.O_RDONLY)
+    for size, offset, fd in (0, 0, guest.fd), (2**64 - 4096, 8192, guest.fd), (4096, 0, ours.fileno()), \
+            (4096, 0, guest.events[0]), (4096, 0, nowhere), (1 << 62, 0, guest.fd):
+        refused(guest, vu.SET_MEM_TABLE, guest.table(size, offset=offset), [fd])
+        guest.send(frame(0))
+    refused(guest, vu.SET_MEM_TABLE, guest.table(1 << 46, regions=4), [guest.fd] * 4)
+    os.close(nowhere)
+
+
+def grows(guest):
+    at_the_end(guest, 1, 8)
+    refused(guest, vu.SET_VRING_NUM, number(1, 32768))
+    offer_at_the_end(guest, 0x7000)
+
+
+def without_a_size(guest):
+    stop(guest, 1)
+    refused(guest, vu.SET_VRING_ADDR, guest.ring_address(1))
+    refused(guest, vu.SET_VRING_KICK, struct.pack("<Q", 1), [guest.events[3]])
+    guest.message(vu.SET_VRING_ENABLE, number(1, 1))
+    guest.send(frame(0))
+
+
+def another_layout(guest):
+    """Rings that have addresses as split ones are called packed, and start."""
+    at_the_end(guest, 1, 128)
+    stop(guest, 0)
+    refused(guest, vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED))
+    guest.send(frame(0))
+
+
+def packed_beyond(guest):
+    """A packed ring that goes on far behind its end."""
+    stop(guest, 0)
+    stop(guest, 1)
+    assert told(guest, vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_PROTOCOL | vu.F_PACKED))
+    end = vu.VIRTUAL + vu.MEMORY - 0x1000
+    assert told(guest, vu.SET_VRING_NUM, number(1, 128))
+    assert told(guest, vu.SET_VRING_BASE, number(1, 0x7fff))
+    refused(guest, vu.SET_VRING_ADDR, address(1, 0, end, end + 0x800, end + 0x900, 0))
+    assert told(guest, vu.SET_VRING_BASE, number(1, 0x807f))
+    assert told(guest, vu.SET_VRING_ADDR, address(1, 0, end, end + 0x800, end + 0x900, 0))
+    refused(guest, vu.SET_VRING_BASE, number(1, 0x80))
+    start(guest, 1)
+
+
+def log_elsewhere(guest):
+    log = os.memfd_create("log")
+    os.ftruncate(log, 1 << 20)
+    try:
+        guest.message(vu.SET_LOG_BASE, struct.pack("<QQ", 4096, 4096), [log], vu.NEED_REPLY)
+        assert number_of(guest.reply())[0] == 1
+    finally:
+        os.close(log)
+    guest.message(vu.SET_FEATURES, struct.pack("<Q", vu.F_VERSION_1 | vu.F_MRG_RXBUF | vu.F_PROTOCOL | vu.F_LOG_ALL))
+    guest.send(frame(0))
+
+
+ORDER = [
+    ("no such memory", no_such_memory),
+    ("a running ring grows", grows),
+    ("a ring without a size", without_a_size),
+    ("another layout", another_layout),
+    ("a packed ring's base beyond its end", packed_beyond),
+    ("a log at an offset", log_elsewhere),
+    ("an inflight area", lambda g: refused(g, vu.SET_INFLIGHT_FD, bytes(20), [g.fd])),
+]
+
+
+def test_rings_out_of_order():
+    """Sizes, addresses, layouts and memory that change under rings, by a guest that stays: it is told, and goes on."""
+    try_each(ORDER)
+
+
+def test_refused_descriptors_are_closed():
+    """A guest that sends hundreds of tables that are refused uses up none of the switch's descriptors."""
+    ground = Ground()
+    folder = "/proc/%d/fd" % ground.switch.daemon.pid
+    before = len(os.listdir(folder))
+    for _ in range(200):
+        refused(ground.bad, vu.SET_MEM_TABLE, ground.bad.table(0, regions=8), [ground.bad.fd] * 8)
+    after = len(os.listdir(folder))
+    assert after <= before + 8, "%d descriptors became %d" % (before, after)
+    ground.pass_on("bad", "good1")
 
 
 def test_closed_at_any_byte():

@@ -2,6 +2,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include "shim.h"
 
@@ -48,4 +49,12 @@ uint64_t sluice_tsc(void)
 unsigned sluice_lcore_id(void)
 {
     return rte_lcore_id();
+}
+
+bool sluice_heap_has(size_t bytes, int node)
+{
+    void *piece = rte_malloc_socket(NULL, bytes, RTE_CACHE_LINE_SIZE, node);
+
+    rte_free(piece);
+    return piece != NULL;
 }

@@ -1,6 +1,8 @@
 /* Calls to what DPDK has only as inline functions: one call per burst, never one per packet. */
 #ifndef SLUICE_SHIM_H
 #define SLUICE_SHIM_H
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 struct rte_mbuf;
 struct rte_mempool;
@@ -19,5 +21,7 @@ int sluice_errno(void);
 uint64_t sluice_tsc(void);
 /* rte_lcore_id of this thread; UINT32_MAX for a thread that is not registered. */
 unsigned sluice_lcore_id(void);
+/* Whether the allocator's heap of a node (-1: any) would give so much in one piece. */
+bool sluice_heap_has(size_t bytes, int node);
 
 #endif

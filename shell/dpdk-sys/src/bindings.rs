@@ -5255,6 +5255,9 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn sluice_lcore_id() -> ::core::ffi::c_uint;
 }
+unsafe extern "C" {
+    pub fn sluice_heap_has(bytes: usize, node: ::core::ffi::c_int) -> bool;
+}
 pub const SLUICE_RTE_ETH_DEV_INTR_LSC: u64 = 2;
 pub const SLUICE_RTE_ETH_RSS_IP: u64 = 41868;
 pub const SLUICE_RTE_ETH_RSS_TCP: u64 = 66576;

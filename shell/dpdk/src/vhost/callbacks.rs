@@ -9,6 +9,8 @@
 use super::guard;
 use super::link::Link;
 use super::lost_memory;
+use super::rules::Rules;
+use super::vet;
 use crate::log::{Level, say};
 use dpdk_sys as sys;
 use std::cell::Cell;
@@ -77,7 +79,7 @@ pub(super) fn remove(path: &str) {
     links().remove(path);
 }
 
-fn find(vid: c_int) -> Option<Arc<Link>> {
+pub(super) fn find(vid: c_int) -> Option<Arc<Link>> {
     let mut path = [0u8; 128];
     // SAFETY: the library calls us with a valid number; the buffer is as long as said. It ends what it copies with 0.
     if unsafe { sys::rte_vhost_get_ifname(vid, path.as_mut_ptr().cast(), path.len()) } != 0 {
@@ -91,6 +93,8 @@ fn find(vid: c_int) -> Option<Arc<Link>> {
 unsafe extern "C" fn connected(vid: c_int) -> c_int {
     let Some(link) = find(vid) else { return -1 };
     guard::bound_waits(&link.path);
+    *link.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
+    vet::watch(vid);
     link.all_off();
     0
 }

@@ -5,6 +5,7 @@
 
 use super::gate::Door;
 use super::notify::Notify;
+use super::rules::Rules;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -38,6 +39,8 @@ impl Bits {
 pub(super) struct Link {
     pub path: String,
     pub door: Door,
+    /// What the connection has said so far. The library's thread alone takes it.
+    pub rules: Mutex<Rules>,
     /// Queue pairs of the guest; 1 without one.
     pairs: AtomicUsize,
     /// Queue pairs over which senders are spread: those of the port, which follows `pairs` when it is restarted.
@@ -61,6 +64,7 @@ impl Link {
         Link {
             path: path.to_owned(),
             door: Door::new(),
+            rules: Mutex::default(),
             pairs: AtomicUsize::new(1),
             spread: AtomicUsize::new(1),
             features: AtomicU64::new(0),

@@ -18,8 +18,8 @@
 //! # Threads
 //!
 //! The library has two of its own. They call [`callbacks`]; [`gate`] says how a worker is kept from using what they
-//! free, [`guard`] how a peer is kept from stopping them, and [`lost_memory`] what
-//! becomes of a guest that takes its memory away.
+//! free, [`guard`] how a peer is kept from stopping them, [`lost_memory`] what becomes of a guest that takes its memory
+//! away, and [`vet`] which messages the library never sees: those it would act on to everybody's harm.
 //!
 //! Sources: `rte_vhost.h`, the vhost-user specification, virtio 1.1.
 
@@ -30,9 +30,12 @@ mod guard;
 mod kick;
 mod link;
 mod lost_memory;
+mod memory_table;
 mod notify;
+mod rules;
 mod socket;
 mod to_guest;
+mod vet;
 
 pub use from_guest::{FromGuest, Received};
 pub use link::MAX_PAIRS;
@@ -49,4 +52,8 @@ mod feature {
     pub const GUEST_TSO4: u64 = 1 << 7;
     pub const GUEST_TSO6: u64 = 1 << 8;
     pub const HOST_UFO: u64 = 1 << 14;
+    pub const MQ: u64 = 1 << 22;
+    /// Of vhost: writes to guest memory are noted, for its migration.
+    pub const LOG_ALL: u64 = 1 << 26;
+    pub const RING_PACKED: u64 = 1 << 34;
 }
