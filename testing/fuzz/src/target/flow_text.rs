@@ -22,8 +22,10 @@ pub fn flow(data: &[u8]) {
     }
     if let Ok(actions) = parse_actions(text, &NoNames) {
         let out = actions_text(&actions, &NoNames);
-        let back = parse_actions(&out, &NoNames);
-        assert_same(&Ok(actions), &back, || out);
+        if is_readable(&out) {
+            let back = parse_actions(&out, &NoNames);
+            assert_same(&Ok(actions), &back, || out);
+        }
     }
     let _ = parse_flow(text, &NoNames);
     if let Ok((flow, _)) = flow::text::parse_exact_flow(text, &NoNames, &flow::tlv::Layout::EMPTY) {
@@ -45,12 +47,21 @@ pub fn group(data: &[u8]) {
 fn again(m: &FlowMod) {
     let head = match_text(&m.matching, m.priority, &NoNames);
     let text = format!("{head} actions={}", actions_text(&m.actions, &NoNames));
+    if !is_readable(&text) {
+        return;
+    }
     let (back, _) =
         parse_flow_mod(&text, FlowCommand::Add, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
     assert_same(&shown(&m.matching), &shown(&back.matching), || text.clone());
     if !matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) {
         assert_same(&m.actions, &back.actions, || text);
     }
+}
+
+/// Flags that a learned flow is to have are shown with all bits of their field, those without a name as well. That is the
+/// text of Open vSwitch, which does not read it either.
+fn is_readable(text: &str) -> bool {
+    !text.contains("[Unknown]")
 }
 
 /// What the text of a match shows: that a packet is one of Ethernet goes without saying.
