@@ -20,6 +20,8 @@ pub(super) struct KeyWriter<'a> {
     key: &'a Flow,
     mask: Option<&'a Flow>,
     verbose: bool,
+    /// A part is written even if nothing of it is matched.
+    pub(super) empty_parts: bool,
     names: &'a dyn DpPortNames,
     pub(super) parts: Vec<String>,
 }
@@ -31,7 +33,7 @@ impl<'a> KeyWriter<'a> {
         verbose: bool,
         names: &'a dyn DpPortNames,
     ) -> KeyWriter<'a> {
-        KeyWriter { key, mask, verbose, names, parts: Vec::new() }
+        KeyWriter { key, mask, verbose, empty_parts: verbose, names, parts: Vec::new() }
     }
 
     /// Value and mask of a field; all ones where there is no mask.
@@ -45,7 +47,7 @@ impl<'a> KeyWriter<'a> {
 
     /// A part whose mask, `wild` says, is empty or not.
     fn part(&mut self, name: &str, wild: bool, inside: String) {
-        if self.verbose || !wild {
+        if self.empty_parts || !wild {
             self.parts.push(format!("{name}({inside})"));
         }
     }

@@ -16,6 +16,8 @@ pub(super) fn set_text(set: &SetField) -> String {
     let (mut key, mut mask) = (Flow::ZERO, Flow::ZERO);
     to_flows(set, &mut key, &mut mask);
     let mut w = KeyWriter::new(&key, Some(&mask), false, &NoNames);
+    // One that changes nothing still says what it is about.
+    w.empty_parts = true;
     match set {
         SetField::Priority(_) => w.skb_priority(),
         SetField::Mark(_) => w.skb_mark(),

@@ -20,6 +20,7 @@ fn actions_are_written_as_they_were_read() {
         "userspace(pid=6633,ipfix(output_port=10))",
         "set(eth(src=00:01:02:03:04:05,dst=00:01:02:03:04:06))",
         "set(eth(src=00:01:02:03:04:05/ff:ff:00:00:00:00))",
+        "set(eth()),set(ipv6()),set(nd()),set(skb_priority(0/0))",
         "set(ipv4(src=35.8.2.41,ttl=63))",
         "set(ipv4(tos=0x20/0xfc))",
         "set(ipv6(label=0x14,hlimit=4))",
