@@ -6,8 +6,8 @@ use super::protocol::Protocols;
 use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod, TABLE_ALL};
 use crate::stats::FlowStatsRequest;
-use flow::Match;
 use flow::text::{PortNames, TextError, next_key_value, port_from_text};
+use flow::{FieldId, Match};
 
 /// Which parts a flow's text may have; it depends on the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,10 +118,11 @@ fn parse_into(
     }
     // What no packet of the match can have is dropped, as a switch would.
     matching.normalize();
-    // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only.
+    // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only. ECN they do not know: Open vSwitch says that
+    // those of 1.1 do, and then leaves it out of what it sends.
     let mask = &matching.mask;
     let inner = mask.nw_proto != 0 || mask.nw_tos != 0 || mask.tp_src != 0 || mask.tp_dst != 0;
-    if matching.flow.dl_type == 0x86dd && inner {
+    if matching.flow.dl_type == 0x86dd && inner || matching.get(FieldId::IpEcn).1 != 0 {
         usable &= Protocols::NXM_OXM;
     }
     if let Some(actions) = actions {
