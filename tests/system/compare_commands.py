@@ -23,8 +23,7 @@ def run(pair, known):
 def test_no_command_is_left_out():
     """What the help of the stock ovs-vsctl and ovs-ofctl lists is in the table."""
     called = {compare_commands.command_of(Call(text, given or ""))
-              for text, given in compare_commands.texts(["OpenFlow13"])}
-    called |= {compare_commands.command_of(Call(text)) for text in compare_commands.VSCTL_END.strip().splitlines()}
+              for text, given in compare_commands.texts(["OpenFlow13"]) + compare_commands.ends()}
     for tool in ("vsctl", "ofctl"):
         commands = compare_commands.commands_of_help(tool)
         assert len(commands) > 30, commands
