@@ -12,6 +12,8 @@ const MISS_CONTINUE: u32 = 1;
 const MISS_DROP: u32 = 2;
 const EVICTION: u32 = 1 << 2;
 const VACANCY: u32 = 1 << 3;
+/// `OFPIT13_METER`, as a bit.
+const METER: u32 = 1 << 6;
 
 fn miss(raw: u32) -> Result<TableMiss, OfError> {
     Ok(match raw & 3 {
@@ -184,20 +186,45 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     while !r.is_empty() {
         let (kind, p) = property::pull(&mut r)?;
         seen |= 1u32.checked_shl(u32::from(kind)).unwrap_or(0);
-        feature(&mut f, kind, p)?;
+        feature(&mut f, kind, p, version)?;
     }
-    // What is not said of the miss flow is as for the others.
-    let miss_said = seen & (1 << 1 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 13 | 1 << 15) != 0;
-    if !miss_said {
-        f.miss = f.nonmiss.clone();
-    }
+    miss_as_others(&mut f, seen);
     Ok(f)
 }
 
-fn feature(f: &mut TableFeatures, kind: u16, p: Reader) -> Result<(), OfError> {
+/// What is not said of the miss flow is as for the others. `seen`: properties by their number.
+fn miss_as_others(f: &mut TableFeatures, seen: u32) {
+    let (miss, others) = (&mut f.miss, &f.nonmiss);
+    let unsaid = |kind: u32| seen & 1 << kind == 0;
+    if unsaid(1) {
+        miss.instructions = others.instructions;
+    }
+    if unsaid(3) {
+        miss.next_tables.clone_from(&others.next_tables);
+    }
+    if unsaid(5) {
+        miss.write_actions = others.write_actions;
+    }
+    if unsaid(7) {
+        miss.apply_actions = others.apply_actions;
+    }
+    if unsaid(13) {
+        miss.write_set_fields.clone_from(&others.write_set_fields);
+    }
+    if unsaid(15) {
+        miss.apply_set_fields.clone_from(&others.apply_set_fields);
+    }
+}
+
+/// Instructions that the version has: in OpenFlow 1.5 a meter is an action.
+fn instructions(bits: u32, version: Version) -> u32 {
+    if version >= Version::V15 { bits & !METER } else { bits }
+}
+
+fn feature(f: &mut TableFeatures, kind: u16, p: Reader, version: Version) -> Result<(), OfError> {
     let side = if kind % 2 == 1 { &mut f.miss } else { &mut f.nonmiss };
     match kind {
-        0 | 1 => side.instructions = bitmap(p)?,
+        0 | 1 => side.instructions = instructions(bitmap(p)?, version),
         2 | 3 => side.next_tables = p.rest().to_vec(),
         4 | 5 => side.write_actions = bitmap(p)?,
         6 | 7 => side.apply_actions = bitmap(p)?,
@@ -231,7 +258,7 @@ fn put_fields(out: &mut Vec<u8>, kind: u16, list: &[FieldId], masked: &[FieldId]
 }
 
 fn put_side(out: &mut Vec<u8>, f: &InstructionFeatures, miss: u16, version: Version) {
-    put_bitmap(out, miss, f.instructions);
+    put_bitmap(out, miss, instructions(f.instructions, version));
     property::put(out, 2 + miss, &f.next_tables);
     put_bitmap(out, 4 + miss, f.write_actions);
     put_fields(out, 12 + miss, &f.write_set_fields, &[], version);
