@@ -116,6 +116,11 @@ fn parse_into(
             None => setting(key, value, (allowed, names), m, &mut usable)?,
         }
     }
+    // The type of a packet that starts behind Ethernet is the one that its kind says.
+    let kind = matching.flow.packet_type;
+    if (matching.mask.packet_type, kind >> 16) == (u32::MAX, 1) && matching.get(FieldId::EthType).1 != 0 {
+        matching.set(FieldId::EthType, u128::from(kind as u16));
+    }
     // What no packet of the match can have is dropped, as a switch would.
     matching.normalize();
     // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only. ECN they do not know: Open vSwitch says that
