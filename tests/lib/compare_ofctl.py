@@ -88,6 +88,15 @@ ofctl $V dump-table-desc br0
 ofctl $V mod-table br0 3 noevict
 ofctl $V mod-table br0 3 novacancy
 ofctl $V mod-table br0 3 nonsense
+ofctl $V mod-table br0 3 vacancy:80,20
+ofctl $V mod-table br0 3 vacancy:20
+ofctl $V mod-table br0 3 vacancy:x,20
+ofctl $V mod-table br0 3 vacancy:20,101
+ofctl $V mod-table br0 3 name:third
+ofctl $V mod-table br0 254 name:hidden
+ofctl $V mod-table br0 all name:none
+ofctl $V dump-table-features br0
+ofctl $V mod-table br0 3 name:
 ofctl $V mod-table br0 all continue
 ofctl $V packet-out br0 in_port=controller,packet=0200000000020200000000010800,actions=output:2
 ofctl $V packet-out br0 none output:1 0200000000020200000000010800

@@ -2,10 +2,11 @@
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
+use openflow::flow_mod::TABLE_ALL;
 use openflow::message::Body;
 use openflow::session::SwitchConfig;
-use openflow::table::{TableConfig, TableMiss, Vacancy};
-use openflow::text::{frag_mode_from_name, frag_mode_name};
+use openflow::table::{TableCommand, TableConfig, TableFeatures, TableMiss, Vacancy};
+use openflow::text::{NoNames, frag_mode_from_name, frag_mode_name, message_text};
 use openflow::{Dialect, Version, VersionSet, decode};
 
 /// Asks how the switch is set.
@@ -63,41 +64,88 @@ fn change(text: &str) -> Result<(TableConfig, VersionSet), Fail> {
             let Some(range) = text.strip_prefix("vacancy:") else {
                 return fail(format!("invalid table_mod setting {text}"));
             };
-            let parts = range.split_once(',').map(|(down, up)| (down.trim().parse(), up.trim().parse()));
-            let Some((Ok(down), Ok(up))) = parts else {
-                return fail("\"vacancy\" expects vacancy_down and vacancy_up threshold values");
-            };
-            if down > up {
-                return fail(format!("Invalid vacancy threshold, vacancy_down={down} vacancy_up={up}"));
-            }
             t.vacancy_events = Some(true);
-            t.vacancy = Some(Vacancy { down, up, now: 0 });
+            t.vacancy = Some(thresholds(range)?);
         }
     }
     Ok((t, if t.miss == TableMiss::Default { new } else { old }))
 }
 
+/// `DOWN,UP`, in percent.
+fn thresholds(text: &str) -> Result<Vacancy, Fail> {
+    let mut parts = text.split(',').filter(|p| !p.is_empty());
+    let mut threshold = |name: &str| match parts.next() {
+        None => fail(format!("Vacancy {name} value missing")),
+        Some(part) => match part.parse() {
+            Ok(percent @ 0..=100) => Ok(percent),
+            _ => fail(format!("Invalid vacancy {name} value \"{part}\"")),
+        },
+    };
+    let (down, up) = (threshold("down")?, threshold("up")?);
+    if down > up {
+        return fail(
+            "Invalid vacancy range, vacancy up should be greater than vacancy down (OFPBPC_BAD_VALUE)",
+        );
+    }
+    Ok(Vacancy { down, up, now: 0 })
+}
+
+/// Only the versions that can do it are offered to the switch.
+fn only(cx: &mut Context, setting: &str, versions: VersionSet) -> Result<(), Fail> {
+    let both = cx.settings.versions.and(versions);
+    if both.newest().is_none() {
+        let names: Vec<&str> = versions.iter().map(Version::name).collect();
+        return fail(format!(
+            "table_mod '{setting}' requires one of the OpenFlow versions {}",
+            names.join(", ")
+        ));
+    }
+    cx.settings.versions = both;
+    Ok(())
+}
+
+/// `mod-table TABLE name:NAME`: before OpenFlow 1.5 tables are set all at once, so the others are sent as they are.
+fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), Fail> {
+    let mut conn = Conn::open(cx, target)?;
+    let mut tables: Vec<TableFeatures> = Vec::new();
+    for m in conn.transact_all(&cx.message(conn.version, Body::TableFeaturesRequest(Vec::new())))? {
+        if let Body::TableFeaturesReply(list) = m.body {
+            tables.extend(list);
+        }
+    }
+    let Some(found) = tables.iter_mut().find(|t| t.table == table) else {
+        return fail(format!("switch does not have table {table}"));
+    };
+    name.clone_into(&mut found.name);
+    if conn.version >= Version::V15 {
+        let only = TableFeatures { command: TableCommand::Modify, keeps_properties: true, ..found.clone() };
+        tables = vec![only];
+    }
+    for frame in conn.transact_frames(&cx.message(conn.version, Body::TableFeaturesRequest(tables)))? {
+        if decode(&frame, Dialect::default()).is_ok_and(|m| matches!(m.body, Body::Error(_))) {
+            eprint!("{}", message_text(&frame, &NoNames, cx.settings.verbosity.saturating_add(1)));
+            return Err(Fail::Printed(1));
+        }
+    }
+    Ok(())
+}
+
 /// `mod-table`: since OpenFlow 1.4 a table is set as a whole, so what is not to change is asked for first.
 pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let table = match args[1].as_str() {
-        text if text.eq_ignore_ascii_case("all") => 0xff,
+        text if text.eq_ignore_ascii_case("all") => TABLE_ALL,
         text => match text.parse::<u8>() {
             Ok(t) => t,
             Err(_) => return fail(format!("unknown table \"{text}\"")),
         },
     };
+    if let Some(name) = args[2].strip_prefix("name:").filter(|_| table != TABLE_ALL) {
+        only(cx, &args[2], [Version::V13, Version::V14, Version::V15].into_iter().collect())?;
+        return rename(cx, &args[0], table, name);
+    }
     let (mut wanted, versions) = change(&args[2])?;
     wanted.table = table;
-    let both = cx.settings.versions.and(versions);
-    if both.newest().is_none() {
-        let names: Vec<&str> = versions.iter().map(Version::name).collect();
-        return fail(format!(
-            "table_mod '{}' requires one of the OpenFlow versions {}",
-            args[2],
-            names.join(", ")
-        ));
-    }
-    cx.settings.versions = both;
+    only(cx, &args[2], versions)?;
     let mut conn = Conn::open(cx, &args[0])?;
     if conn.version < Version::V14 {
         let request = cx.message(conn.version, Body::TableMod(wanted));
@@ -110,7 +158,7 @@ pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
             present.extend(list);
         }
     }
-    for now in present.into_iter().filter(|t| table == 0xff || t.table == table) {
+    for now in present.into_iter().filter(|t| table == TABLE_ALL || t.table == table) {
         let mut next = now;
         if wanted.eviction.is_some() {
             // Open vSwitch takes flags for the setting itself, so they are not sent along.
