@@ -415,6 +415,13 @@ impl Datapath {
         self.in_steps(|flows, credits, range| flows.expire(range, then, now, credits)).into_iter().sum()
     }
 
+    /// The same for the flows of some indices, for a walk over all of them in steps.
+    pub fn expire_at(&self, range: Range<u32>, then: Millis, now: Millis) -> usize {
+        self.with_credits(|flows, credits| {
+            flows.expire(range.start..range.end.min(flows.end()), then, now, credits)
+        })
+    }
+
     /// At most this many flows, of so many bytes, from now on; those that are there stay. Where there is no room for a new
     /// one, one that was not used for long goes.
     pub fn set_room(&self, flows: usize, bytes: usize) {
@@ -475,11 +482,16 @@ impl Datapath {
     /// Folds statistics and credits owners, frees what was removed, ranks subtables. To be called about once a second,
     /// and before a reply that shows what owners were credited with.
     pub fn maintain(&self, now: Millis) {
+        self.tidy(now);
+        self.in_steps(|flows, credits, range| flows.fold_range(range, now, credits));
+    }
+
+    /// Frees what was removed, ranks subtables.
+    pub fn tidy(&self, now: Millis) {
         self.with_credits(|flows, credits| {
             flows.reclaim(now, credits);
             flows.rank();
         });
-        self.in_steps(|flows, credits, range| flows.fold_range(range, now, credits));
     }
 
     /// Frees what was removed. To be called after many removals; `maintain` does it, too.

@@ -29,6 +29,8 @@ const SEARCH: u32 = 8192;
 const VERY_MANY: usize = 4096;
 /// Megaflows translated in a step of a pass over all.
 const STEP: u32 = 256;
+/// Megaflows whose statistics are taken, and which go if they are idle, in a step of the look for those.
+const IDLE_STEP: u32 = 1024;
 /// The slow pass is once round after so many of its steps.
 const SAFETY_STEPS: u32 = 600;
 /// More pairs of a change and a trail than so many take longer than they save.
@@ -43,6 +45,8 @@ pub(super) struct Passes {
     /// Indices that a pass over all has still to look at, and where it goes on.
     left: u32,
     next: u32,
+    /// Where the look for idle megaflows goes on; `None`: it has been round.
+    idle: Option<u32>,
     /// Where the slow pass goes on, and which megaflows seemed wrong to it when all was settled.
     safety: u32,
     suspects: Vec<Ufid>,
@@ -62,6 +66,7 @@ impl Passes {
             name: name.to_owned(),
             left: 0,
             next: 0,
+            idle: None,
             safety: 0,
             suspects: Vec::new(),
         }
@@ -145,7 +150,29 @@ impl Passes {
         }
     }
 
-    /// Megaflows that no packet has used for this long go.
+    /// All megaflows are to be looked at for idleness.
+    pub(super) fn begin_expiry(&mut self) {
+        self.idle.get_or_insert(0);
+    }
+
+    /// That has not come to its end.
+    pub(super) fn is_expiring(&self) -> bool {
+        self.idle.is_some()
+    }
+
+    /// Of some more megaflows statistics are taken, and those that no packet has used for this long go.
+    pub(super) fn expire_some(&mut self, idle: Millis, now: Millis) {
+        let Some(from) = self.idle else { return };
+        let to = from + IDLE_STEP;
+        self.datapath.expire_at(from..to, now.since(idle), now);
+        let done = to >= self.datapath.flow_end();
+        self.idle = (!done).then_some(to);
+        if done {
+            self.datapath.tidy(now);
+        }
+    }
+
+    /// The same of all.
     pub(super) fn expire(&self, idle: Millis, now: Millis) {
         self.datapath.expire(now.since(idle), now);
         self.datapath.maintain(now);

@@ -200,7 +200,7 @@ impl Worker {
     fn next(&mut self) -> Option<(Changes, u64, bool)> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
-        let busy = self.passes.is_under_way() && !inbox.paused;
+        let busy = (self.passes.is_under_way() || self.passes.is_expiring()) && !inbox.paused;
         if !busy && (inbox.changes.is_empty() || inbox.paused) && !inbox.closing {
             let (waited, timeout) =
                 shared.bell.wait_timeout(inbox, SAFETY_INTERVAL).unwrap_or_else(PoisonError::into_inner);
@@ -237,8 +237,11 @@ impl Worker {
     fn expire(&mut self, now: Millis) {
         if now.since(self.idled) >= IDLE_INTERVAL {
             self.idled = now;
+            self.passes.begin_expiry();
+        }
+        if self.passes.is_expiring() {
             let idle = self.shared.inbox().idle;
-            self.passes.expire(idle, now);
+            self.passes.expire_some(idle, now);
         }
     }
 }
