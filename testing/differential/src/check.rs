@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use crate::normal;
 use crate::packet::Packet;
-use crate::switch::{PORTS, Switch};
+use crate::switch::{PATIENCE, PORTS, Switch};
 use crate::table::Table;
 
 /// How long answers that come about at a switch's own pace may differ.
 const SETTLE: Duration = Duration::from_millis(400);
 
+/// How many traces are asked for before the first answer is read: none of them may fill a socket.
+const AT_ONCE: usize = 6;
+
 /// The two switches.
-#[derive(Debug)]
 pub struct Pair {
     /// The oracle.
     pub stock: Switch,
@@ -56,36 +58,50 @@ impl Pair {
         Ok((f(&mut self.stock)?, f(&mut self.ours)?))
     }
 
+    /// The answers of both to an appctl command: both work at the same time.
+    fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<(String, String)> {
+        self.both(|s| s.ask(command, args))?;
+        self.both(Switch::answer)
+    }
+
+    /// The same for `ovs-ofctl`.
+    fn ofctl(&self, args: &[&str], input: &str) -> io::Result<((bool, String), (bool, String))> {
+        let (stock, ours) = (self.stock.ofctl(args, input)?, self.ours.ofctl(args, input)?);
+        Ok((self.stock.ofctl_answer(stock)?, self.ours.ofctl_answer(ours)?))
+    }
+
+    /// Gives br0 of both the flows and groups of a bundle: whether they took it, and what the client said.
+    fn bundle(&self, text: &str) -> io::Result<((bool, String), (bool, String))> {
+        self.ofctl(&["bundle", "br0", "-"], text)
+    }
+
     /// Loads a table into both; each flow that the stock switch refuses leaves the table, after ours had to refuse it, too.
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
-        let text = table.bundle();
-        let ((fine, stock), (_, ours)) = self.both(|s| s.bundle(&text))?;
+        let ((fine, stock), (_, ours)) = self.bundle(&table.bundle())?;
         // Megaflows of the case before would teach addresses when they are looked after.
         for (command, args) in
             [("revalidator/purge", &[][..]), ("fdb/flush", &["br0"]), ("fdb/flush", &["br1"])]
         {
-            self.both(|s| s.ctl(command, args))?;
+            self.ctl(command, args)?;
         }
         if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
             return Ok(Some(d));
         }
         if !fine {
-            let nothing = Table::default().bundle();
-            self.both(|s| s.bundle(&nothing))?;
+            self.bundle(&Table::default().bundle())?;
             let mut refused = None;
             table.groups.retain(|line| self.accepts(line, &mut refused));
             table.flows.retain(|line| self.accepts(line, &mut refused));
             if refused.is_some() {
                 return Ok(refused);
             }
-            let text = table.bundle();
-            self.both(|s| s.bundle(&text))?;
+            self.bundle(&table.bundle())?;
         }
         Ok(None)
     }
 
-    fn accepts(&mut self, line: &str, refused: &mut Option<Difference>) -> bool {
-        let Ok(((fine, stock), (_, ours))) = self.both(|s| s.bundle(line)) else { return false };
+    fn accepts(&self, line: &str, refused: &mut Option<Difference>) -> bool {
+        let Ok(((fine, stock), (_, ours))) = self.bundle(line) else { return false };
         if refused.is_none() {
             let with = |text: &str| format!("{line}\n{}", normal::error(text));
             *refused = Difference::of("load", with(&stock), with(&ours));
@@ -93,75 +109,156 @@ impl Pair {
         fine
     }
 
-    /// Traces a packet in both. That our megaflows are sound needs no other check: they are as wide as the oracle's.
-    pub fn trace(&mut self, packet: &Packet) -> io::Result<Option<Difference>> {
-        let (port, hex) = (format!("in_port={}", packet.port), packet.hex());
-        let (stock, ours) = self.both(|s| s.ctl("ofproto/trace", &["br0", &port, &hex]))?;
-        let (stock, ours) = (normal::trace(&stock), normal::trace(&ours));
+    /// Traces packets in both; the first of them that differs. That our megaflows are sound needs no other check: they are as
+    /// wide as the oracle's.
+    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Option<(Packet, Difference)>> {
+        let mut first = None;
+        for some in packets.chunks(AT_ONCE) {
+            for packet in some {
+                let (port, hex) = (format!("in_port={}", packet.port), packet.hex());
+                self.both(|s| s.ask("ofproto/trace", &["br0", &port, &hex]))?;
+            }
+            for packet in some {
+                let (stock, ours) = self.both(Switch::answer)?;
+                first = first
+                    .or_else(|| self.traced(&stock, &ours).map(|difference| (packet.clone(), difference)));
+            }
+        }
+        Ok(first)
+    }
+
+    fn traced(&self, stock: &str, ours: &str) -> Option<Difference> {
+        let (stock, ours) = (normal::trace(stock), normal::trace(ours));
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
             let (a, b) = (normal::line(&stock, what), normal::line(&ours, what));
             if a != b && !(self.loose && what == "Megaflow:") {
-                return Ok(Some(Difference { what, stock, ours }));
+                return Some(Difference { what, stock, ours });
             }
         }
-        Ok(if self.loose { None } else { Difference::of("trace text", stock, ours) })
+        if self.loose { None } else { Difference::of("trace text", stock, ours) }
+    }
+
+    /// How many lookups the datapaths have made.
+    fn lookups(&mut self) -> io::Result<(u64, u64)> {
+        let (stock, ours) = self.ctl("dpctl/show", &[])?;
+        Ok((normal::lookups(&stock), normal::lookups(&ours)))
+    }
+
+    /// Lets a packet enter both, and waits until they have done with it; `before` is how many lookups there were.
+    fn receive(&mut self, packet: &Packet, before: (u64, u64)) -> io::Result<(u64, u64)> {
+        self.ctl("netdev-dummy/receive", &[&format!("p{}", packet.port), &packet.hex()])?;
+        let deadline = Instant::now() + SETTLE / 4;
+        loop {
+            let now = self.lookups()?;
+            if now.0 > before.0 && now.1 > before.1 || Instant::now() > deadline {
+                return Ok(now);
+            }
+        }
+    }
+
+    /// Waits until both have looked at all megaflows after this. The stock switch looks at them when it finds the time: a pause
+    /// ends the look that is under way, and what ends the pause begins another. (What a packet taught gets there by two turns of
+    /// its main loop, and there are more of them here.)
+    fn sweep(&mut self) -> io::Result<()> {
+        self.ours.ask("revalidator/wait", &[])?;
+        self.stock.ctl("revalidator/pause", &[])?;
+        self.stock.ask_late("revalidator/wait", &[])?;
+        // Each turn reads the older connection first: once this is answered the wait is known.
+        self.stock.ctl("version", &[])?;
+        self.stock.ctl("revalidator/resume", &[])?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // Nothing but a command makes the main loop look whether the wait is over.
+            self.stock.ctl("version", &[])?;
+            if self.stock.answered()? || Instant::now() > deadline {
+                break;
+            }
+        }
+        self.ours.answer().map(drop)
     }
 
     /// Sends the packets through both.
     pub fn forward(&mut self, packets: &[Packet]) -> io::Result<Option<Difference>> {
-        self.both(|s| s.ctl("revalidator/purge", &[]).and_then(|_| s.outputs()))?;
+        self.ctl("revalidator/purge", &[])?;
+        self.both(Switch::outputs)?;
+        let mut lookups = self.lookups()?;
         for packet in packets {
-            let (device, hex) = (format!("p{}", packet.port), packet.hex());
-            let before = self.both(Switch::lookups)?;
-            self.both(|s| s.ctl("netdev-dummy/receive", &[&device, &hex]))?;
-            let deadline = Instant::now() + SETTLE / 4;
-            loop {
-                let now = self.both(Switch::lookups)?;
-                if now.0 > before.0 && now.1 > before.1 || Instant::now() > deadline {
-                    break;
-                }
-            }
-            let d = self.settle("outputs", |s| s.outputs().map(|lines| normal::outputs(&lines)), true)?;
+            lookups = self.receive(packet, lookups)?;
+            let d = self.settle(
+                "outputs",
+                |pair| {
+                    let (stock, ours) = pair.both(Switch::outputs)?;
+                    Ok((normal::outputs(&stock), normal::outputs(&ours)))
+                },
+                true,
+            )?;
             if let Some(mut d) = d {
-                let head = format!("{device} <- {hex}\n");
+                let head = format!("p{} <- {}\n", packet.port, packet.hex());
                 (d.stock, d.ours) = (head.clone() + &d.stock, head + &d.ours);
                 return Ok(Some(d));
             }
-            self.both(|s| s.ctl("revalidator/wait", &[]))?;
+            self.sweep()?;
         }
-        let d = self.settle(
-            "fdb",
-            |s| Ok(normal::fdb(&(s.ctl("fdb/show", &["br0"])? + &s.ctl("fdb/show", &["br1"])?))),
-            false,
-        )?;
-        if d.is_some() {
-            return Ok(d);
+        self.afterwards(packets)
+    }
+
+    /// What the packets left behind in both.
+    fn afterwards(&mut self, packets: &[Packet]) -> io::Result<Option<Difference>> {
+        for bridge in ["br0", "br1"] {
+            let d =
+                self.settle("fdb", |pair| Ok(each(pair.ctl("fdb/show", &[bridge])?, normal::fdb)), false)?;
+            if d.is_some() {
+                return Ok(d);
+            }
         }
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
-        let d = self.settle(
-            "datapath flows",
-            |s| Ok(normal::datapath_flows(&s.ctl("dpctl/dump-flows", &[])?, types)),
-            false,
-        )?;
+        let mut d = self.megaflows(types, false)?;
+        if d.is_some() && self.translation_fails(packets)? {
+            d = self.megaflows(types, true)?;
+        }
         if d.is_some() && !self.loose {
             return Ok(d);
         }
-        self.both(|s| s.ctl("revalidator/purge", &[]))?;
-        self.settle("counters", |s| Ok(normal::flows(&s.dump_flows()?)), false)
+        self.ctl("revalidator/purge", &[])?;
+        self.settle(
+            "counters",
+            |pair| {
+                let ((_, stock), (_, ours)) = pair.ofctl(&["dump-flows", "br0"], "")?;
+                Ok(each((stock, ours), normal::flows))
+            },
+            false,
+        )
+    }
+
+    fn megaflows(&mut self, types: bool, failed: bool) -> io::Result<Option<Difference>> {
+        let told = |text: &str| normal::datapath_flows(text, types, failed);
+        self.settle("datapath flows", |pair| Ok(each(pair.ctl("dpctl/dump-flows", &[])?, told)), false)
+    }
+
+    /// Whether the stock switch cannot translate one of the packets.
+    fn translation_fails(&mut self, packets: &[Packet]) -> io::Result<bool> {
+        for packet in packets {
+            let port = format!("in_port={}", packet.port);
+            if self.stock.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?.contains("Translation failed")
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Asks both until they agree, for a while. Where `adds` is set an answer is what came since the last.
     fn settle(
         &mut self,
         what: &'static str,
-        mut ask: impl FnMut(&mut Switch) -> io::Result<String>,
+        mut ask: impl FnMut(&mut Pair) -> io::Result<(String, String)>,
         adds: bool,
     ) -> io::Result<Option<Difference>> {
         let deadline = Instant::now() + SETTLE;
-        let (mut stock, mut ours) = self.both(&mut ask)?;
+        let (mut stock, mut ours) = ask(self)?;
         while stock != ours && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
-            let (more_stock, more_ours) = self.both(&mut ask)?;
+            let (more_stock, more_ours) = ask(self)?;
             if adds {
                 for (text, more) in [(&mut stock, more_stock), (&mut ours, more_ours)] {
                     *text = normal::sorted_lines(&format!("{text}\n{more}"));
@@ -179,7 +276,7 @@ impl Pair {
         match check {
             Check::Load => Ok(refused),
             _ if refused.is_some() => Ok(refused),
-            Check::Trace(packet) => self.trace(packet),
+            Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.map(|(_, d)| d)),
             Check::Forward(packets) => self.forward(packets),
         }
     }
@@ -189,13 +286,15 @@ impl Pair {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        for packet in packets {
-            if let Some(d) = self.trace(packet)? {
-                return Ok(Some((Check::Trace(packet.clone()), d)));
-            }
+        if let Some((packet, d)) = self.trace(packets)? {
+            return Ok(Some((Check::Trace(packet), d)));
         }
         Ok(self.forward(packets)?.map(|d| (Check::Forward(packets.to_vec()), d)))
     }
+}
+
+fn each(texts: (String, String), f: impl Fn(&str) -> String) -> (String, String) {
+    (f(&texts.0), f(&texts.1))
 }
 
 /// The ports that random packets enter by.

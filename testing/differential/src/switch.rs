@@ -1,14 +1,17 @@
 //! One switch under test: a private stock ovsdb-server and an `ovs-vswitchd` (the stock one or ours) with dummy devices, in a run
-//! directory of its own. Clients are the stock ones; appctl's commands go over one connection that stays open.
+//! directory of its own. Clients are the stock ones; appctl's commands go over connections that stay open.
+//!
+//! The kernel ends the processes when the program ends, however it ends; the next run takes away directories left behind.
 
-use std::fs;
-use std::io::{self, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::de::IoRead;
+use serde_json::{Deserializer, StreamDeserializer, Value, json};
 
 /// The ports of br0 that packets enter by.
 pub const PORTS: [u16; 6] = [1, 2, 3, 4, 5, 6];
@@ -30,6 +33,9 @@ const SETUP: &[(&str, &str)] = &[
 
 /// What a client says of a busy machine is no answer.
 const QUIET: [&str; 2] = ["-vtimeval:off", "-vcoverage:off"];
+
+/// How long a switch may take to answer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where the programs of the stock switch are.
 #[derive(Debug, Clone)]
@@ -65,8 +71,10 @@ impl Stock {
     }
 }
 
+/// The replies of a connection, in the order of the requests.
+type Replies = StreamDeserializer<'static, IoRead<BufReader<UnixStream>>, Value>;
+
 /// A running switch; its processes end and its directory goes when it is dropped.
-#[derive(Debug)]
 pub struct Switch {
     /// "stock" or "ours".
     pub name: &'static str,
@@ -74,17 +82,30 @@ pub struct Switch {
     stock: Stock,
     processes: Vec<Child>,
     appctl: UnixStream,
+    replies: Replies,
+    /// A connection before the other, for an answer that takes long.
+    waiting: UnixStream,
     seen: Vec<u64>,
+}
+
+/// A client at work.
+#[derive(Debug)]
+pub struct Running<'a> {
+    args: &'a [&'a str],
+    input: &'a str,
+    child: Child,
 }
 
 impl Switch {
     /// Starts a switch of `daemon` (the stock one without) and makes the bridges.
     pub fn start(name: &'static str, stock: &Stock, daemon: Option<&Path>) -> io::Result<Switch> {
+        remove_abandoned()?;
         let dir = std::env::temp_dir().join(format!("differential-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir)?;
         let mut processes = Vec::new();
         let command = |program: &Path| {
-            let mut c = Command::new(program);
+            let mut c = Command::new("setpriv");
+            c.args(["--pdeathsig", "KILL"]).arg(program);
             for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
                 c.env(variable, &dir);
             }
@@ -113,7 +134,7 @@ impl Switch {
                     "--enable-dummy=override",
                     "--disable-system",
                     "--log-file=switch.log",
-                    "-vdbg",
+                    "-vsyslog:off",
                     "-vconsole:off",
                     "-vfile:warn",
                 ])
@@ -122,10 +143,13 @@ impl Switch {
                 .spawn()?,
         );
         wait(&ctl)?;
-        let appctl = UnixStream::connect(&ctl)?;
-        appctl.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let (waiting, appctl) = (UnixStream::connect(&ctl)?, UnixStream::connect(&ctl)?);
+        appctl.set_read_timeout(Some(PATIENCE))?;
+        waiting.set_read_timeout(Some(Duration::from_millis(1)))?;
+        let replies = replies(appctl.try_clone()?);
+        let seen = vec![24; ALL_PORTS.len()];
         let mut switch =
-            Switch { name, dir, stock: stock.clone(), processes, appctl, seen: vec![24; ALL_PORTS.len()] };
+            Switch { name, dir, stock: stock.clone(), processes, appctl, replies, waiting, seen };
         switch.make_bridges()?;
         Ok(switch)
     }
@@ -159,18 +183,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Runs a client; again where it was turned away, as a client is that a busy machine makes late.
-    fn client(&self, program: &str, args: &[&str], input: Option<&str>) -> io::Result<(bool, String)> {
-        for _ in 0..5 {
-            let answer = self.client_once(program, args, input)?;
-            if !answer.1.contains("(End of file)") && !answer.1.contains("(Broken pipe)") {
-                return Ok(answer);
-            }
-        }
-        Err(io::Error::other(format!("{}: {program} is turned away each time", self.name)))
-    }
-
-    fn client_once(&self, program: &str, args: &[&str], input: Option<&str>) -> io::Result<(bool, String)> {
+    /// Starts a client.
+    fn start_client(&self, program: &str, args: &[&str], input: &str) -> io::Result<Child> {
         let mut child = Command::new(self.stock.program(program))
             .args(args)
             .current_dir(&self.dir)
@@ -179,9 +193,14 @@ impl Switch {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        if let (Some(text), Some(mut stdin)) = (input, child.stdin.take()) {
-            stdin.write_all(text.as_bytes())?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input.as_bytes())?;
         }
+        Ok(child)
+    }
+
+    /// Whether a client ended well, and what it said.
+    fn end_client(&self, child: Child) -> io::Result<(bool, String)> {
         let output = child.wait_with_output()?;
         let text = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
         Ok((output.status.success(), text.replace(&*self.dir.to_string_lossy(), "<rundir>")))
@@ -191,61 +210,68 @@ impl Switch {
         let db = format!("--db=unix:{}/db.sock", self.dir.display());
         let mut words = vec!["--timeout=60", &db];
         words.extend(args.split_whitespace());
-        match self.client("ovs-vsctl", &words, None)? {
+        match self.end_client(self.start_client("ovs-vsctl", &words, "")?)? {
             (true, _) => Ok(()),
             (false, text) => Err(io::Error::other(format!("{}: ovs-vsctl {args}: {text}", self.name))),
         }
     }
 
-    /// Gives br0 the flows of a bundle; the text is what the client says, empty when all is well.
-    pub fn bundle(&self, text: &str) -> io::Result<(bool, String)> {
-        self.client(
-            "ovs-ofctl",
-            &["-OOpenFlow15", "--timeout=60", QUIET[0], QUIET[1], "bundle", "br0", "-"],
-            Some(text),
-        )
+    /// Starts `ovs-ofctl` for OpenFlow 1.5.
+    pub fn ofctl<'a>(&self, args: &'a [&'a str], input: &'a str) -> io::Result<Running<'a>> {
+        let words = [&["-OOpenFlow15", "--timeout=60", QUIET[0], QUIET[1]][..], args].concat();
+        Ok(Running { args, input, child: self.start_client("ovs-ofctl", &words, input)? })
     }
 
-    /// The flows of br0 with their counters.
-    pub fn dump_flows(&self) -> io::Result<String> {
-        Ok(self
-            .client(
-                "ovs-ofctl",
-                &["-OOpenFlow15", "--timeout=60", QUIET[0], QUIET[1], "dump-flows", "br0"],
-                None,
-            )?
-            .1)
+    /// The end of a client, and its text; it runs again where it was turned away, as it is where a busy machine makes it late.
+    pub fn ofctl_answer(&self, mut running: Running<'_>) -> io::Result<(bool, String)> {
+        for _ in 0..5 {
+            let answer = self.end_client(running.child)?;
+            if !answer.1.contains("(End of file)") && !answer.1.contains("(Broken pipe)") {
+                return Ok(answer);
+            }
+            running = self.ofctl(running.args, running.input)?;
+        }
+        Err(io::Error::other(format!("{}: ovs-ofctl is turned away each time", self.name)))
     }
 
-    /// An appctl command; the reply's text, or the error's.
+    /// Asks for an appctl command.
+    pub fn ask(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
+        request(&mut self.appctl, command, args)
+    }
+
+    /// The text of the next reply, or the error's.
+    pub fn answer(&mut self) -> io::Result<String> {
+        text(self.replies.next(), self.name)
+    }
+
+    /// An appctl command and its answer.
     pub fn ctl(&mut self, command: &str, args: &[&str]) -> io::Result<String> {
-        let request = json!({"id": 0, "method": command, "params": args});
-        self.appctl.write_all(request.to_string().as_bytes())?;
-        let mut replies =
-            serde_json::Deserializer::from_reader(BufReader::new(&self.appctl)).into_iter::<Value>();
-        let reply = replies
-            .next()
-            .ok_or_else(|| io::Error::other(format!("{}: no reply to {command}", self.name)))??;
-        let text = reply["result"].as_str().or(reply["error"].as_str()).unwrap_or_default();
-        Ok(text.to_owned())
+        self.ask(command, args)?;
+        self.answer()
     }
 
-    /// How many lookups the datapath has made.
-    pub fn lookups(&mut self) -> io::Result<u64> {
-        let text = self.ctl("dpctl/show", &[])?;
-        let line = text.lines().find(|l| l.trim_start().starts_with("lookups:")).unwrap_or_default();
-        let count = |word: &str| {
-            line.split(word).nth(1).and_then(|r| r.split(' ').next()).and_then(|n| n.parse::<u64>().ok())
-        };
-        Ok(count("hit:").unwrap_or(0) + count("missed:").unwrap_or(0))
+    /// Asks for the answer to be waited for, on the connection for that.
+    pub fn ask_late(&mut self, command: &str, args: &[&str]) -> io::Result<()> {
+        request(&mut self.waiting, command, args)
+    }
+
+    /// Whether that answer has come.
+    pub fn answered(&mut self) -> io::Result<bool> {
+        match text(replies(self.waiting.try_clone()?).next(), self.name) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            answer => answer.map(|_| true),
+        }
     }
 
     /// What left by the ports since the last call, as `PORT HEX` lines in each port's order.
     pub fn outputs(&mut self) -> io::Result<Vec<String>> {
         let mut lines = Vec::new();
         for (n, port) in ALL_PORTS.iter().enumerate() {
-            let bytes = fs::read(self.dir.join(format!("p{port}.pcap"))).unwrap_or_default();
-            let mut at = self.seen[n] as usize;
+            let Ok(mut file) = File::open(self.dir.join(format!("p{port}.pcap"))) else { continue };
+            file.seek(SeekFrom::Start(self.seen[n]))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            let mut at = 0;
             while let Some(head) = bytes.get(at + 8..at + 12) {
                 let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
                 let Some(frame) = bytes.get(at + 16..at + 16 + length) else { break };
@@ -253,7 +279,7 @@ impl Switch {
                 lines.push(format!("p{port} {hex}"));
                 at += 16 + length;
             }
-            self.seen[n] = at as u64;
+            self.seen[n] += at as u64;
         }
         Ok(lines)
     }
@@ -278,6 +304,32 @@ impl Drop for Switch {
         }
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+fn request(stream: &mut UnixStream, command: &str, args: &[&str]) -> io::Result<()> {
+    let request = json!({"id": 0, "method": command, "params": args});
+    stream.write_all(request.to_string().as_bytes())
+}
+
+fn replies(stream: UnixStream) -> Replies {
+    Deserializer::from_reader(BufReader::new(stream)).into_iter()
+}
+
+fn text(reply: Option<serde_json::Result<Value>>, name: &str) -> io::Result<String> {
+    let reply = reply.ok_or_else(|| io::Error::other(format!("{name}: no reply")))??;
+    Ok(reply["result"].as_str().or(reply["error"].as_str()).unwrap_or_default().to_owned())
+}
+
+/// Removes the directories of runs whose process is no more.
+fn remove_abandoned() -> io::Result<()> {
+    for entry in fs::read_dir(std::env::temp_dir())?.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|n| n.strip_prefix("differential-")?.split('-').next());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn wait(path: &Path) -> io::Result<()> {

@@ -39,18 +39,18 @@ impl Table {
             let kind = kind(rng);
             let mut words = vec![format!("table={number},priority={priority}")];
             words.extend(matching(rng, kind));
-            let does = actions::list(rng, kind, number, groups);
+            let says = words.iter().any(|w| w.contains("vlan"));
+            let none = words.iter().any(|w| w == NO_TAG);
+            let does = actions_with_pops(rng, kind, number, groups, u64::from(!none));
             // A tag can be taken off only where the match says that there is one.
-            if ["strip_vlan", "pop_vlan"].iter().any(|a| does.contains(a))
-                && !words.iter().any(|w| w.contains("vlan"))
-            {
+            if !says && pops(&does) > 0 {
                 words.push("vlan_tci=0x1000/0x1000".to_owned());
             }
             table.flows.push(format!("flow add {},actions={does}", words.join(",")));
         }
         for number in 0..TABLES {
             if rng.chance(85) {
-                let does = without_pop(rng, Kind::Any, number, groups);
+                let does = actions_with_pops(rng, Kind::Any, number, groups, 0);
                 table.flows.push(format!("flow add table={number},priority=1,actions={does}"));
             }
         }
@@ -76,14 +76,21 @@ fn kind(rng: &mut Rng) -> Kind {
     ])
 }
 
-/// Actions of a flow whose match says nothing of tags: none is taken off.
-fn without_pop(rng: &mut Rng, kind: Kind, table: u64, groups: u64) -> String {
+/// A match on frames without a tag.
+const NO_TAG: &str = "vlan_tci=0x0000/0x1fff";
+
+/// Actions that take off no more than `most` tags: no version of OpenFlow can hold those of a flow that may not have them.
+fn actions_with_pops(rng: &mut Rng, kind: Kind, table: u64, groups: u64, most: u64) -> String {
     loop {
         let does = actions::list(rng, kind, table, groups);
-        if !does.contains("strip_vlan") && !does.contains("pop_vlan") {
+        if pops(&does) <= most {
             return does;
         }
     }
+}
+
+fn pops(actions: &str) -> u64 {
+    ["strip_vlan", "pop_vlan"].iter().map(|a| actions.matches(a).count() as u64).sum()
 }
 
 /// A few flows that are one conjunction, and the flow that it leads to.
@@ -98,7 +105,7 @@ fn conjunction(rng: &mut Rng, flows: &mut Vec<String>, table: u64, priority: u64
             ));
         }
     }
-    let does = without_pop(rng, Kind::Ip, table, groups);
+    let does = actions_with_pops(rng, Kind::Ip, table, groups, 0);
     flows.push(format!("flow add table={table},priority={priority},conj_id={id},ip,actions={does}"));
 }
 
@@ -125,14 +132,17 @@ fn matching(rng: &mut Rng, kind: Kind) -> Vec<String> {
         words.push(register(rng));
     }
     layer3(rng, kind, &mut words);
-    layer4(rng, kind, &mut words);
+    // A later fragment has no ports, and a match that asks for both cannot be sent.
+    if !words.iter().any(|w| w == "ip_frag=later") {
+        layer4(rng, kind, &mut words);
+    }
     words
 }
 
 fn vlan(rng: &mut Rng) -> String {
     let vid = rng.pick(&VLANS);
     match rng.below(6) {
-        0 => "vlan_tci=0x0000/0x1fff".to_owned(),
+        0 => NO_TAG.to_owned(),
         1 => "vlan_tci=0x1000/0x1000".to_owned(),
         2 => format!("dl_vlan={vid},dl_vlan_pcp={}", rng.pick(&[0, 3, 5])),
         3 => format!("vlan_vid={:#x}/0x100f", 0x1000 | (vid & 0xf)),
