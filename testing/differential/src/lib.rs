@@ -5,11 +5,14 @@
 //! the text we speak, the caller may leave the words of a trace out of the comparison.
 
 pub mod actions;
+pub mod change;
 pub mod check;
+pub mod groups;
 pub mod minimise;
 pub mod normal;
 pub mod packet;
 pub mod pools;
+pub mod reshape;
 pub mod rng;
 pub mod switch;
 pub mod table;

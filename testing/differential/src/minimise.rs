@@ -7,7 +7,7 @@ use crate::check::{Check, Difference, Pair};
 use crate::table::Table;
 
 /// How long one difference may be made smaller.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A difference with the least that shows it.
 #[derive(Debug)]

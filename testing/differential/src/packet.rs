@@ -1,5 +1,5 @@
 //! Random packets, as bytes: Ethernet with and without VLAN tags, ARP, IPv4 and IPv6 (with fragments and options), TCP, UDP,
-//! SCTP, ICMP, neighbour discovery and MPLS; checksums are right, lengths sometimes are not.
+//! SCTP, ICMP, neighbour discovery, MPLS and NSH; checksums are right, lengths sometimes are not.
 
 use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
 use crate::rng::Rng;
@@ -50,7 +50,16 @@ fn frame(rng: &mut Rng) -> Vec<u8> {
         f.extend(if tags == 2 && n == 0 && rng.chance(20) { [0x88, 0xa8] } else { [0x81, 0] });
         f.extend((rng.pick(&VLANS) | (rng.pick(&[0, 0, 3, 5]) << 13)).to_be_bytes());
     }
-    let (ethertype, payload) = match rng.below(20) {
+    let (ethertype, payload) = match rng.below(23) {
+        20 => (0x894f, nsh(rng)),
+        21 => (0x0800, big(rng)),
+        22 => {
+            // 802.3 with LLC and SNAP: the type comes later.
+            let inner = ipv4(rng);
+            let mut p = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+            p.extend(inner);
+            (p.len() as u16, p)
+        }
         0..2 => (0x0806, arp(rng)),
         2..11 => (0x0800, ipv4(rng)),
         11..17 => (0x86dd, ipv6(rng)),
@@ -75,6 +84,42 @@ fn arp(rng: &mut Rng) -> Vec<u8> {
     p.extend(rng.pick(&IPS));
     p.extend(mac(rng));
     p.extend(rng.pick(&IPS));
+    p
+}
+
+/// An IPv4 packet that is longer than its headers by far.
+fn big(rng: &mut Rng) -> Vec<u8> {
+    let mut p = ipv4(rng);
+    p.resize(p.len() + rng.pick(&[1, 200, 700]) as usize, 0x5a);
+    p
+}
+
+/// A network service header: of type 1 with its four context words, of type 2 with or without options.
+fn nsh(rng: &mut Rng) -> Vec<u8> {
+    let kind = rng.pick(&[1, 1, 2]);
+    let words: u16 = if kind == 1 { 6 } else { rng.pick(&[2, 4]) };
+    let next = rng.pick(&[1, 1, 2, 3, 4]);
+    let ttl: u16 = rng.pick(&[63, 63, 1, 62]);
+    let mut p = (ttl << 6 | words).to_be_bytes().to_vec();
+    p.extend([kind, next]);
+    p.extend((rng.between(1, 4) as u32 * 256 + rng.pick(&[255, 1, 254])).to_be_bytes());
+    for n in 2..words {
+        p.extend(if kind == 1 {
+            [0, 0, 0, rng.pick(&[1, 0x11, 0])]
+        } else {
+            [0x10, 0, 10 + n as u8 - 2, 4 * (n as u8 & 1)]
+        });
+    }
+    match next {
+        2 => p.extend(ipv6(rng)),
+        3 => {
+            p.extend(mac(rng));
+            p.extend(mac(rng));
+            p.extend([8, 0]);
+            p.extend(ipv4(rng));
+        }
+        _ => p.extend(ipv4(rng)),
+    }
     p
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::actions::METER;
 use serde_json::de::IoRead;
 use serde_json::{Deserializer, StreamDeserializer, Value, json};
 
@@ -174,6 +175,14 @@ impl Switch {
                 &port[1..],
                 pcap.display()
             ))?;
+        }
+        let bridge = format!("unix:{}/br0.mgmt", self.dir.display());
+        let band = format!("meter={METER},pktps,bands=type=drop,rate=1000000");
+        let options = "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0xffff,type=1,len=8}->tun_metadata1";
+        for args in [["add-meter", &bridge, &band], ["add-tlv-map", &bridge, options]] {
+            let (true, _) = self.ofctl_answer(self.ofctl(&args, "")?)? else {
+                return Err(io::Error::other(format!("{}: {args:?} fails", self.name)));
+            };
         }
         for (here, there) in [(0, 1), (1, 0)] {
             self.vsctl(&format!(

@@ -4,6 +4,7 @@
 //! do is left open by the standard, so that a difference would say nothing.
 
 use crate::actions::{self, Kind};
+use crate::groups;
 use crate::pools::{VLANS, ip_text, ip6_text, mac, mac_text, port_text};
 use crate::rng::Rng;
 
@@ -24,7 +25,7 @@ impl Table {
     pub fn random(rng: &mut Rng, size: u64) -> Table {
         let mut table = Table::default();
         for id in 1..=rng.below(4) {
-            table.groups.push(actions::group(rng, id));
+            table.groups.push(groups::group(rng, id));
         }
         let groups = table.groups.len() as u64;
         let mut priority = 1000;
@@ -69,10 +70,10 @@ impl Table {
 }
 
 fn kind(rng: &mut Rng) -> Kind {
-    use Kind::{Any, Arp, Icmp, Icmp6, Ip, Ip6, Mpls, Nd, Sctp, Tcp, Tcp6, Udp, Udp6};
+    use Kind::{Any, Arp, Icmp, Icmp6, Ip, Ip6, Mpls, Nd, Nsh, Rarp, Sctp, Tcp, Tcp6, Udp, Udp6};
     rng.pick(&[
         Any, Any, Any, Any, Arp, Ip, Ip, Ip, Tcp, Tcp, Tcp, Udp, Udp, Sctp, Icmp, Ip6, Ip6, Tcp6, Udp6,
-        Icmp6, Nd, Mpls,
+        Icmp6, Nd, Mpls, Mpls, Nsh, Rarp,
     ])
 }
 
@@ -153,7 +154,24 @@ fn vlan(rng: &mut Rng) -> String {
 /// A match on what only earlier flows can have set.
 fn register(rng: &mut Rng) -> String {
     let n = rng.below(4);
-    match rng.below(6) {
+    match rng.below(14) {
+        6 => format!("xxreg0={n:#x}/0xf"),
+        7 => format!("tun_id={n:#x}/0x3"),
+        8 => rng
+            .pick(&[
+                "tun_src=10.0.0.1",
+                "tun_dst=10.0.0.0/24",
+                "tun_metadata0=0x1234",
+                "tun_metadata1",
+                "tun_flags=0/0x1",
+            ])
+            .to_owned(),
+        9 => format!("actset_output={n}"),
+        10 => rng
+            .pick(&["ct_state=-trk", "ct_state=+trk", "ct_mark=0x1/0x1", "ct_zone=5", "ct_label=0x1/0x1"])
+            .to_owned(),
+        11 => rng.pick(&["packet_type=(0,0)", "in_port_oxm=0", "dl_type=0x1234"][..1]).to_owned(),
+        12 => format!("reg{}={n:#x}", rng.pick(&[3, 7, 15])),
         0 => format!("reg{}={:#x}/0xff", rng.below(3), n),
         1 => format!("metadata={n:#x}"),
         2 => format!("metadata={n:#x}/0x3"),
@@ -179,12 +197,34 @@ fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
             }
         }
         Kind::Mpls => {
-            for (field, values) in
-                [("mpls_label", [16, 17, 100]), ("mpls_tc", [0, 3, 0]), ("mpls_bos", [0, 1, 1])]
-            {
+            for (field, values) in [
+                ("mpls_label", [16, 17, 100]),
+                ("mpls_tc", [0, 3, 0]),
+                ("mpls_bos", [0, 1, 1]),
+                ("mpls_ttl", [64, 1, 2]),
+            ] {
                 if rng.chance(40) {
                     words.push(format!("{field}={}", rng.pick(&values)));
                 }
+            }
+        }
+        Kind::Nsh => {
+            for (field, values) in [
+                ("nsh_mdtype", [1, 2, 1]),
+                ("nsh_np", [1, 3, 1]),
+                ("nsh_spi", [1, 2, 3]),
+                ("nsh_si", [255, 1, 254]),
+                ("nsh_ttl", [63, 1, 62]),
+                ("nsh_c1", [1, 0x11, 0]),
+            ] {
+                if rng.chance(25) {
+                    words.push(format!("{field}={}", rng.pick(&values)));
+                }
+            }
+        }
+        Kind::Rarp => {
+            if rng.chance(50) {
+                words.push(format!("arp_op={}", rng.between(1, 4)));
             }
         }
         Kind::Any => {}
