@@ -160,6 +160,11 @@ impl Passes {
         self.idle.is_some()
     }
 
+    /// Steps that are left of it.
+    pub(super) fn expiry_steps(&self) -> u32 {
+        self.idle.map_or(0, |from| self.datapath.flow_end().saturating_sub(from).div_ceil(IDLE_STEP))
+    }
+
     /// Of some more megaflows statistics are taken, and those that no packet has used for this long go.
     pub(super) fn expire_some(&mut self, idle: Millis, now: Millis) {
         let Some(from) = self.idle else { return };

@@ -13,15 +13,20 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use units::{Cycles, Millis};
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
 
 /// With nothing else to do the thread looks at some megaflows this often, to be safe.
-const SAFETY_INTERVAL: Duration = Duration::from_millis(100);
-/// Megaflows are looked at for idleness this often.
+const SAFETY_INTERVAL: Millis = Millis(100);
+/// Megaflows are looked at for idleness this often, if that takes no longer.
 const IDLE_INTERVAL: Millis = Millis(500);
+/// After a step of that the thread rests for so many times as long as the step took: a table of hundreds of thousands
+/// of megaflows does not cost a processor.
+const REST: u32 = 9;
+/// All have been looked at in this part of the time after which an idle one goes.
+const IDLE_PART: u64 = 4;
 
 /// What the main loop has for the thread.
 #[derive(Default)]
@@ -87,7 +92,7 @@ impl Revalidator {
         let (theirs, clock) = (Arc::clone(&shared), clock.clone());
         let thread = std::thread::Builder::new().name("revalidator1".to_owned()).spawn(move || {
             runtime::log::set_thread_name("revalidator1");
-            Worker { shared: theirs, clock, passes, settled: 0, began: None, idled: Millis(0) }.run();
+            Worker::new(theirs, clock, passes).run();
         })?;
         Ok(Revalidator { shared, thread: Some(thread), inline: None, cores: BTreeSet::new() })
     }
@@ -172,11 +177,19 @@ struct Worker {
     settled: u64,
     /// When a pass over all began.
     began: Option<Cycles>,
-    /// When megaflows were last looked at for idleness.
+    /// When the last look at megaflows for idleness began, and when it goes on.
     idled: Millis,
+    resting: Instant,
+    /// When some megaflows were last looked at to be safe.
+    made_safe: Millis,
 }
 
 impl Worker {
+    fn new(shared: Arc<Shared>, clock: Clock, passes: Passes) -> Worker {
+        let (idled, made_safe, resting) = (Millis(0), Millis(0), Instant::now());
+        Worker { shared, clock, passes, settled: 0, began: None, idled, resting, made_safe }
+    }
+
     fn run(mut self) {
         runtime::debug!(LOG, "revalidating beside the main loop");
         while let Some((changes, version, paused)) = self.next() {
@@ -193,6 +206,7 @@ impl Worker {
                 self.finished(version);
             }
             self.expire(now);
+            self.be_safe(now);
         }
     }
 
@@ -200,16 +214,15 @@ impl Worker {
     fn next(&mut self) -> Option<(Changes, u64, bool)> {
         let shared = Arc::clone(&self.shared);
         let mut inbox = shared.inbox();
-        let busy = (self.passes.is_under_way() || self.passes.is_expiring()) && !inbox.paused;
+        let busy = self.passes.is_under_way() && !inbox.paused;
         if !busy && (inbox.changes.is_empty() || inbox.paused) && !inbox.closing {
-            let (waited, timeout) =
-                shared.bell.wait_timeout(inbox, SAFETY_INTERVAL).unwrap_or_else(PoisonError::into_inner);
-            inbox = waited;
-            if timeout.timed_out() && inbox.changes.is_empty() && !inbox.paused {
-                drop(inbox);
-                self.passes.be_safe(self.settled, self.clock.now());
-                inbox = shared.inbox();
-            }
+            let rest = self.resting.saturating_duration_since(Instant::now());
+            let wait = if self.passes.is_expiring() && !inbox.paused {
+                rest
+            } else {
+                Duration::from_millis(SAFETY_INTERVAL.0)
+            };
+            (inbox, _) = shared.bell.wait_timeout(inbox, wait).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(cores) = inbox.cores.take() {
             stay_on(&cores);
@@ -234,14 +247,31 @@ impl Worker {
         }
     }
 
+    /// A step of the look at megaflows for idleness, if it is time.
     fn expire(&mut self, now: Millis) {
-        if now.since(self.idled) >= IDLE_INTERVAL {
+        if now.since(self.idled) >= IDLE_INTERVAL && !self.passes.is_expiring() {
             self.idled = now;
             self.passes.begin_expiry();
         }
-        if self.passes.is_expiring() {
-            let idle = self.shared.inbox().idle;
-            self.passes.expire_some(idle, now);
+        let began = Instant::now();
+        if !self.passes.is_expiring() || began < self.resting {
+            return;
+        }
+        let idle = self.shared.inbox().idle;
+        self.passes.expire_some(idle, now);
+        let time = (idle.0 / IDLE_PART).saturating_sub(now.since(self.idled).0);
+        let most = Duration::from_millis(time) / self.passes.expiry_steps().max(1);
+        self.resting = began + (began.elapsed() * (REST + 1)).min(most);
+    }
+
+    /// Some megaflows are translated again although nothing has changed, if it is time and nothing else is to be done.
+    fn be_safe(&mut self, now: Millis) {
+        if now.since(self.made_safe) < SAFETY_INTERVAL || self.passes.is_under_way() {
+            return;
+        }
+        if self.shared.inbox().changes.is_empty() {
+            self.made_safe = now;
+            self.passes.be_safe(self.settled, now);
         }
     }
 }
