@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 
 from lib import lab
 
@@ -143,6 +144,55 @@ def test_backup_and_restore():
         with open(s.dir + "/backup") as f:
             subprocess.run([client, "restore"], env=s.env, stdin=f, check=True, timeout=20)
         assert s.client(ours, "dump", "Bridge", "name") == before
+
+
+def test_database_clients_in_the_background():
+    """`ovsdb-client --detach`: monitor and lock go on alone, and are told by ovs-appctl what to do, as the stock ones."""
+    lab.need("ovsdb-client")
+    s = lab.Switch().start()
+    printed = [in_the_background(s, program) for program in ("ovsdb-client", os.path.join(lab.COMPAT, "ovsdb-client"))]
+    assert printed[0] == printed[1], "%s\n---- ours ----\n%s" % tuple(printed)
+
+
+def in_the_background(s, program):
+    """What such clients print. Each call returns when there is a first answer, and all is gone at the end."""
+    folder = lab.scratch()
+    server = "unix:%s/db.sock" % s.dir
+    file = lambda name: os.path.join(folder, name)
+
+    def start(name, *args):
+        with open(file(name), "w") as out:
+            subprocess.run([program, "--detach", "--no-chdir", "--pidfile=" + file("pid." + name), *args], env=s.env,
+                           check=True, timeout=20, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def tell(name, *args):
+        pid = open(file("pid." + name)).read().strip()
+        return lab.sh("ovs-appctl", "-t", "%s/ovsdb-client.%s.ctl" % (s.dir, pid), *args, env=s.env)
+
+    def seen(name, text):
+        lab.wait_until(lambda: text in open(file(name)).read(), "%s in what %s prints" % (text, name))
+
+    s.vsctl("--no-wait", "add-br", "one")
+    start("monitor", "--format=csv", "--no-heading", "monitor-cond", server, "Open_vSwitch", '[["name","!=","two"]]', "Bridge", "name")
+    seen("monitor", "one")
+    answers = [tell("monitor", "ovsdb-client/block"), tell("monitor", "ovsdb-client/block")]
+    s.vsctl("--no-wait", "add-br", "two", "--", "add-br", "three")
+    time.sleep(0.3)
+    assert "three" not in open(file("monitor")).read()
+    answers += [tell("monitor", "ovsdb-client/unblock"), tell("monitor", "ovsdb-client/unblock")]
+    seen("monitor", "three")
+    answers.append(tell("monitor", "ovsdb-client/cond_change", "Bridge", '[["name","==","two"]]'))
+    seen("monitor", "two")
+    start("lock", "lock", server, "mine")
+    start("second", "lock", server, "mine")
+    tell("lock", "unlock", "mine")
+    seen("second", "locked")
+    for name in ("monitor", "lock", "second"):
+        tell(name, "exit")
+        lab.wait_until(lambda: not os.path.exists(file("pid." + name)), "the end of " + name)
+    s.vsctl("--no-wait", "del-br", "one", "--", "del-br", "two", "--", "del-br", "three")
+    printed = "".join("%s:\n%s" % (name, open(file(name)).read()) for name in ("monitor", "lock", "second"))
+    return "\n".join(answers) + re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<uuid>", printed)
 
 
 def test_dpctl():

@@ -68,11 +68,14 @@ fn tool(fits: impl Fn(&Page) -> bool) -> Option<fn(&Call) -> ExitCode> {
 fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
     let argv0 = args.next().unwrap_or_else(|| "sluice".into());
-    let args: Vec<String> = args.collect();
+    let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(run) = tool(|page| page.peers.contains(&base.as_str())) {
         return run(&Call { argv0, name: base, compat: true, args });
     }
+    // A tool in the background is told so before it is told which tool it is.
+    let own = args.iter().take_while(|arg| runtime::daemon::is_own_argument(arg)).count();
+    args.get_mut(..=own).unwrap_or_default().rotate_left(own);
     let Some((first, rest)) = args.split_first() else {
         eprint!("{}", overview().help("sluice"));
         return ExitCode::FAILURE;

@@ -102,11 +102,28 @@ impl Stream {
     /// Waits for bytes; 0 at the end of the stream.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.stream.read(buffer) {
-                Ok(n) => return Ok(n),
-                Err(e) => self.again_after(e, PollFlags::IN)?,
+            match self.receive_now(buffer)? {
+                Some(n) => return Ok(n),
+                None => wait(&self.stream, PollFlags::IN, self.deadline)?,
             }
         }
+    }
+
+    /// Bytes that are there; 0 at the end of the stream, none if there may be some later.
+    pub fn receive_now(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(n) => return Ok(Some(n)),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(plain(e)),
+            }
+        }
+    }
+
+    /// What can be waited for, for more bytes.
+    pub fn socket(&self) -> &impl AsFd {
+        &self.stream
     }
 
     /// Waits, if that is what the error asks for.

@@ -38,6 +38,11 @@ pub struct Daemon {
     state: Option<PathBuf>,
 }
 
+/// Whether an argument was put in front of the others by the process that started this one.
+pub fn is_own_argument(arg: &str) -> bool {
+    [args::ROLE_MONITOR, args::ROLE_DAEMON].contains(&arg) || arg.starts_with(args::STATE)
+}
+
 /// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
 /// that is to do the work; the error is for standard error, with exit status 1.
 pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
@@ -82,14 +87,19 @@ pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
 impl Daemon {
     /// Tells the parent that the daemon is up, and leaves the terminal behind.
     pub fn ready(&mut self) {
+        self.ready_to_print();
+        if self.detach {
+            spawn::null_stdio();
+        }
+    }
+
+    /// The same for a program that goes on printing where it was started.
+    pub fn ready_to_print(&mut self) {
         if self.role == Role::Daemon {
             spawn::notify_parent();
         }
-        if self.detach {
-            if self.chdir {
-                let _ = std::env::set_current_dir("/");
-            }
-            spawn::null_stdio();
+        if self.detach && self.chdir {
+            let _ = std::env::set_current_dir("/");
         }
     }
 

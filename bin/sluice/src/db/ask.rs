@@ -1,5 +1,6 @@
 //! Commands that ask a server once, or wait for it.
 
+use super::background::{Background, Next};
 use super::server::{
     check_results, connect, connect_for, connect_to_database, databases, describe, schema, set_change_aware,
 };
@@ -8,8 +9,10 @@ use crate::table::{Cell, Table};
 use ovsdb::{Json, Message, Schema};
 use runtime::error_text;
 use serde_json::json;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
+use unixctl::Request;
 
 type Done = Result<(), Fail>;
 
@@ -78,10 +81,13 @@ pub fn parse(text: &str) -> Result<Json, Fail> {
 
 fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     let database = transaction.get(0).and_then(Json::as_str).ok_or("not a valid OVSDB query")?.to_owned();
+    // In the background one may wait for what is not yet so.
+    let mut daemon = runtime::daemon::start(&cx.options.daemon).map_err(Fail::Says)?;
     let mut place = connect_for(cx, args, 1, &database)?;
     if cx.options.change_aware == Some(true) {
         set_change_aware(cx, &mut place.rpc)?;
     }
+    daemon.ready_to_print();
     Ok(place.rpc.ask("transact", transaction)?)
 }
 
@@ -162,17 +168,35 @@ pub fn wait(cx: &Context, args: &[String]) -> Done {
 }
 
 fn hold(cx: &Context, args: &[String], method: &str) -> Done {
+    let mut background = Background::start(cx, &["lock", "steal", "unlock"])?;
     let mut place = connect(cx, args, 1)?;
     let name = place.rpc.name.clone();
     let lock = place.args.first().map_or("", String::as_str);
     let failed = |e: std::io::Error| Fail::Says(format!("{name}: receive failed ({})", error_text(&e)));
-    let asked = place.rpc.send(method, json!([lock])).map_err(failed)?;
+    // One after another: each waits for the answer to the one before.
+    let mut waiting = VecDeque::from([(method.to_owned(), lock.to_owned())]);
+    let mut asked = None;
     loop {
-        match place.rpc.receive().map_err(failed)? {
-            Message::Reply { result, id } if id == asked => print(&cx.json(&result))?,
-            Message::Error { error, id } if id == asked => print(&cx.json(&error))?,
-            Message::Notify { method, params } => print(&format!("{method}\n{}", cx.json(&params)))?,
-            _ => {}
+        if let Some((method, lock)) = waiting.pop_front_if(|_| asked.is_none()) {
+            asked = Some(place.rpc.send(&method, json!([lock])).map_err(failed)?);
+        }
+        match background.next(&mut place.rpc, false).map_err(failed)? {
+            Next::Said(Message::Reply { result: said, id } | Message::Error { error: said, id })
+                if asked.as_ref() == Some(&id) =>
+            {
+                asked = None;
+                print(&cx.json(&said))?;
+                background.is_up();
+            }
+            Next::Said(Message::Notify { method, params }) => {
+                print(&format!("{method}\n{}", cx.json(&params)))?;
+            }
+            Next::Said(_) => {}
+            Next::Asked(Request { id, method, args, .. }) => {
+                waiting.extend(args.into_iter().map(|lock| (method.clone(), lock)));
+                background.reply(id, Ok(String::new()));
+            }
+            Next::End => return Ok(()),
         }
     }
 }

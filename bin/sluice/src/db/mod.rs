@@ -5,6 +5,7 @@
 //! otherwise a server is asked. Exit status: 0 done, 1 failed, 2 for `db-is-clustered` and its like: no.
 
 mod ask;
+mod background;
 mod commands;
 mod dump;
 mod files;
@@ -16,10 +17,12 @@ mod show_log;
 
 use crate::Call;
 use options::Options;
-use runtime::{Clock, Dirs};
+use runtime::{Clock, Dirs, Module};
 use std::process::ExitCode;
 
 pub use commands::page;
+
+static LOG: Module = Module::new("ovsdb_client");
 
 /// Why a command ends without success.
 #[derive(Debug)]
@@ -75,7 +78,7 @@ impl Context {
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
     let mut dirs = Dirs::from_env(&call.argv0);
-    dirs.progname.clone_from(&call.name);
+    dirs.progname = call.name.replace(' ', "-");
     runtime::log::init(&call.name, &Clock::new());
     runtime::log::set_tool_defaults();
     let parsed = match options::parse(call) {

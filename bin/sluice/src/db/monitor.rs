@@ -1,15 +1,20 @@
 //! `monitor`, `monitor-cond`, `monitor-cond-since`: what changes, as it changes.
 
-use super::server::{connect_to_database, schema, set_change_aware};
+use super::background::{Background, Next};
+use super::server::{Place, connect_to_database, schema, set_change_aware};
 use super::{Context, Fail, ask, print};
 use crate::table::{Cell, Table};
 use ovsdb::json::parse_uuid;
 use ovsdb::schema::{Column, TableSchema};
-use ovsdb::{Datum, Json, Message, Uuid};
+use ovsdb::{Datum, Json, Message, Schema, Uuid};
 use runtime::error_text;
 use serde_json::json;
+use unixctl::Request;
 
 type Done = Result<(), Fail>;
+
+/// What the process in the background does on request.
+const CONTROL: [&str; 3] = ["ovsdb-client/block", "ovsdb-client/unblock", "ovsdb-client/cond_change"];
 
 /// How updates come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,8 +45,9 @@ struct Watched<'a> {
 
 /// `monitor`
 pub fn monitor(cx: &Context, args: &[String]) -> Done {
+    let background = Background::start(cx, &CONTROL)?;
     let place = connect_to_database(cx, args, 1)?;
-    watch(cx, place, Form::Update, None, None)
+    watch(cx, background, place, Form::Update, None, None)
 }
 
 /// `monitor-cond`
@@ -55,6 +61,7 @@ pub fn monitor_cond_since(cx: &Context, args: &[String]) -> Done {
 }
 
 fn conditional(cx: &Context, args: &[String], form: Form) -> Done {
+    let background = Background::start(cx, &CONTROL)?;
     let mut place = connect_to_database(cx, args, 2)?;
     let mut since = None;
     if form == Form::Update3
@@ -70,18 +77,102 @@ fn conditional(cx: &Context, args: &[String], form: Form) -> Done {
     };
     let condition = ask::parse(condition)?;
     place.args = rest;
-    watch(cx, place, form, Some(condition), since)
+    watch(cx, background, place, form, Some(condition), since)
 }
 
 fn watch(
     cx: &Context,
-    mut place: super::server::Place<'_>,
+    mut background: Background,
+    mut place: Place<'_>,
     form: Form,
     condition: Option<Json>,
     since: Option<Uuid>,
 ) -> Done {
-    let (server, database) = (place.rpc.name.clone(), place.database.clone());
-    let schema = schema(&mut place.rpc, &database)?;
+    let schema = schema(&mut place.rpc, &place.database)?;
+    let (watched, requests) = tables(&place, &schema, condition.as_ref())?;
+    set_change_aware(cx, &mut place.rpc)?;
+    let mut params = vec![Json::from(place.database.as_str()), Json::Null, requests];
+    if form == Form::Update3 {
+        params.push(since.unwrap_or_default().to_string().into());
+    }
+    let server = place.rpc.name.clone();
+    let failed = |e: std::io::Error| Fail::Says(format!("{server}: receive failed ({})", error_text(&e)));
+    let asked = place.rpc.send(form.methods().0, Json::Array(params)).map_err(failed)?;
+    let mut printer = Printer { cx, watched, form, first: true };
+    let mut blocked = false;
+    loop {
+        match background.next(&mut place.rpc, blocked).map_err(failed)? {
+            Next::Said(message) => {
+                if heard(&mut printer, &place, message, &asked)? {
+                    background.is_up();
+                }
+            }
+            Next::Asked(Request { id, method, args, .. }) => {
+                let answer = match method.as_str() {
+                    "ovsdb-client/cond_change" => change_condition(&mut place, &args),
+                    name => Ok(block(&mut blocked, name == "ovsdb-client/block").to_owned()),
+                };
+                background.reply(id, answer);
+            }
+            Next::End => return Ok(()),
+        }
+    }
+}
+
+/// Prints what the server says; true for the answer to the request to monitor.
+fn heard(printer: &mut Printer<'_>, place: &Place<'_>, message: Message, asked: &Json) -> Result<bool, Fail> {
+    let (server, database) = (&place.rpc.name, &place.database);
+    match message {
+        Message::Reply { result, id } if id == *asked => {
+            printer.initial(&result)?;
+            return Ok(true);
+        }
+        Message::Error { error, id } if id == *asked => {
+            return Err(format!("{server}: {}", ovsdb::json::sorted_string(&error)).into());
+        }
+        Message::Notify { method, params } if method == printer.form.methods().1 => {
+            match params.as_array().map(Vec::as_slice) {
+                Some([Json::Null, updates]) => printer.updates(updates, false)?,
+                Some([Json::Null, last, updates]) => {
+                    print(&format!("\nlast_id: {}", last.as_str().unwrap_or_default()))?;
+                    printer.updates(updates, false)?;
+                }
+                _ => {}
+            }
+        }
+        Message::Notify { method, .. } if method == "monitor_canceled" => {
+            return Err(format!("{server}: {database} database was removed").into());
+        }
+        _ => {}
+    }
+    Ok(false)
+}
+
+/// `ovsdb-client/block` and `unblock`: while it is blocked the process does not listen to the server.
+fn block(blocked: &mut bool, wanted: bool) -> &'static str {
+    match (std::mem::replace(blocked, wanted), wanted) {
+        (true, true) => "already blocking",
+        (false, false) => "already unblocked",
+        _ => "",
+    }
+}
+
+/// `ovsdb-client/cond_change TABLE CONDITION`
+fn change_condition(place: &mut Place<'_>, args: &[String]) -> Result<String, String> {
+    let [table, condition] = args else { return Err("a table and a condition are needed".to_owned()) };
+    let condition = condition.parse::<Json>().map_err(|e| e.to_string())?;
+    let requests = json!({ table: [{ "where": condition }] });
+    let sent = place.rpc.send("monitor_cond_change", json!([null, null, requests]));
+    sent.map(|_| "condition changed".to_owned()).map_err(|e| error_text(&e))
+}
+
+/// The tables and columns that the arguments name, and the requests for them.
+fn tables<'s>(
+    place: &Place<'_>,
+    schema: &'s Schema,
+    condition: Option<&Json>,
+) -> Result<(Vec<Watched<'s>>, Json), Fail> {
+    let (server, database) = (&place.rpc.name, &place.database);
     let (name, columns) = place.args.split_first().ok_or("which table?")?;
     let mut watched = Vec::new();
     let mut requests = serde_json::Map::new();
@@ -94,55 +185,25 @@ fn watch(
             requests.insert(table.name.clone(), json!([request(&columns, [true; 4], None)]));
             watched.push(Watched { table, columns });
         }
-    } else {
-        let missing = || format!("{server}: {database} does not have a table named \"{name}\"");
-        let table = schema.table(name).ok_or_else(missing)?;
-        let none = [String::new()];
-        let groups = if columns.is_empty() { &none } else { columns };
-        let mut shown: Vec<&Column> = Vec::new();
-        let mut list = Vec::new();
-        for (at, text) in groups.iter().enumerate() {
-            let (columns, kinds) = group(table, text, &server, &database)?;
-            if let Some(twice) = columns.iter().find(|c| shown.iter().any(|s| s.name == c.name)) {
-                return Err(format!("{server}: column \"{}\" mentioned multiple times", twice.name).into());
-            }
-            list.push(request(&columns, kinds, condition.as_ref().filter(|_| at == 0)));
-            shown.extend(columns);
+        return Ok((watched, Json::Object(requests)));
+    }
+    let missing = || format!("{server}: {database} does not have a table named \"{name}\"");
+    let table = schema.table(name).ok_or_else(missing)?;
+    let none = [String::new()];
+    let groups = if columns.is_empty() { &none } else { columns };
+    let mut shown: Vec<&Column> = Vec::new();
+    let mut list = Vec::new();
+    for (at, text) in groups.iter().enumerate() {
+        let (columns, kinds) = group(table, text, server, database)?;
+        if let Some(twice) = columns.iter().find(|c| shown.iter().any(|s| s.name == c.name)) {
+            return Err(format!("{server}: column \"{}\" mentioned multiple times", twice.name).into());
         }
-        requests.insert(table.name.clone(), Json::Array(list));
-        watched.push(Watched { table, columns: shown });
+        list.push(request(&columns, kinds, condition.filter(|_| at == 0)));
+        shown.extend(columns);
     }
-    set_change_aware(cx, &mut place.rpc)?;
-    let mut params = vec![Json::from(database.as_str()), Json::Null, Json::Object(requests)];
-    if form == Form::Update3 {
-        params.push(since.unwrap_or_default().to_string().into());
-    }
-    let (method, update) = form.methods();
-    let failed = |e: std::io::Error| Fail::Says(format!("{server}: receive failed ({})", error_text(&e)));
-    let asked = place.rpc.send(method, Json::Array(params)).map_err(failed)?;
-    let mut printer = Printer { cx, watched, form, first: true };
-    loop {
-        match place.rpc.receive().map_err(failed)? {
-            Message::Reply { result, id } if id == asked => printer.initial(&result)?,
-            Message::Error { error, id } if id == asked => {
-                return Err(format!("{server}: {}", ovsdb::json::sorted_string(&error)).into());
-            }
-            Message::Notify { method, params } if method == update => {
-                match params.as_array().map(Vec::as_slice) {
-                    Some([Json::Null, updates]) => printer.updates(updates, false)?,
-                    Some([Json::Null, last, updates]) => {
-                        print(&format!("\nlast_id: {}", last.as_str().unwrap_or_default()))?;
-                        printer.updates(updates, false)?;
-                    }
-                    _ => {}
-                }
-            }
-            Message::Notify { method, .. } if method == "monitor_canceled" => {
-                return Err(format!("{server}: {database} database was removed").into());
-            }
-            _ => {}
-        }
-    }
+    requests.insert(table.name.clone(), Json::Array(list));
+    watched.push(Watched { table, columns: shown });
+    Ok((watched, Json::Object(requests)))
 }
 
 /// All of a table's own columns, and `_version`.

@@ -5,6 +5,7 @@ use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
 use crate::remote::{Identity, TLS};
 use crate::table::{Layout, Style, TABLE};
 use runtime::Dirs;
+use runtime::daemon::DaemonArgs;
 
 const OWN: [Opt; 12] = [
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
@@ -21,9 +22,23 @@ const OWN: [Opt; 12] = [
     opt("election-timer", None, Takes::Value),
 ];
 
+/// For commands that go on: `monitor` and its like, `lock` and its like.
+const DAEMON: [Opt; 8] = [
+    opt("detach", None, Takes::Nothing)
+        .says("", "monitor, lock, transact: in the background, once it has begun"),
+    opt("monitor", None, Takes::Nothing).says("", "with --detach: starts it again when it crashes"),
+    opt("no-chdir", None, Takes::Nothing).says("", "with --detach: stays in the present directory"),
+    opt("pidfile", None, Takes::Maybe).says("FILE", "with --detach: writes its process ID to a file"),
+    opt("overwrite-pidfile", None, Takes::Nothing).says("", "even if it is that of a running process"),
+    // Nothing confines it.
+    opt("no-self-confinement", None, Takes::Nothing),
+    opt("daemon-role", None, Takes::Value),
+    opt("daemon-state", None, Takes::Value),
+];
+
 /// All options.
 pub fn all() -> Vec<Opt> {
-    OWN.into_iter().chain(TABLE).chain(TLS).chain(LOGGING).collect()
+    OWN.into_iter().chain(DAEMON).chain(TABLE).chain(TLS).chain(LOGGING).collect()
 }
 
 /// What the options say.
@@ -41,6 +56,8 @@ pub struct Options {
     pub leader_only: bool,
     /// Whether to stay connected when a database comes or goes; none: if the server can tell.
     pub change_aware: Option<bool>,
+    /// `--detach` and what belongs to it.
+    pub daemon: DaemonArgs,
     /// `--help`
     pub help: bool,
     /// `--version`
@@ -63,11 +80,13 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
         more: 0,
         leader_only: true,
         change_aware: None,
+        daemon: DaemonArgs::default(),
         help: false,
         version: false,
         timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
     };
     let mut identity = Identity::default();
+    let mut daemon = Vec::new();
     for (name, value) in parsed.options {
         let text = value.as_deref().unwrap_or("");
         match name {
@@ -86,11 +105,16 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Options, Vec<String>), S
             "help" => o.help = true,
             "version" => o.version = true,
             "rbac-role" | "election-timer" => return Err(format!("--{name} is not supported")),
+            _ if DAEMON.iter().any(|o| o.name == name) => daemon.push(match value {
+                Some(value) => format!("--{name}={value}"),
+                None => format!("--{name}"),
+            }),
             _ if o.style.take(name, value.as_deref())? => {}
             _ if identity.take(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile())?,
         }
     }
     identity.settle();
+    o.daemon = DaemonArgs::parse(&daemon, dirs)?;
     Ok((o, parsed.rest))
 }

@@ -2,6 +2,7 @@
 
 use crate::remote::{self, Stream};
 use ovsdb::{Json, Message, Splitter};
+use runtime::poll_loop::{Interest, WaitSet};
 use runtime::{Dirs, error_text};
 use std::collections::VecDeque;
 use std::io;
@@ -59,25 +60,55 @@ impl Rpc {
 
     /// The next message that is not about the connection itself.
     pub fn receive(&mut self) -> io::Result<Message> {
-        if let Some(message) = self.early.pop_front() {
-            return Ok(message);
-        }
-        let protocol = || io::Error::from(rustix::io::Errno::PROTO);
         let mut buffer = [0; 65536];
         loop {
-            while let Some(json) = self.splitter.next_value().map_err(|_| protocol())? {
-                match Message::from_json(json).map_err(|_| protocol())? {
-                    Message::Request { method, params, id } if method == "echo" => {
-                        self.stream.send(Message::Reply { result: params, id }.to_string().as_bytes())?;
-                    }
-                    message => return Ok(message),
-                }
+            if let Some(message) = self.arrived()? {
+                return Ok(message);
             }
-            match self.stream.receive(&mut buffer)? {
-                0 => return Err(io::Error::other("End of file")),
-                n => self.splitter.push(buffer.get(..n).unwrap_or_default()),
+            let n = self.stream.receive(&mut buffer)?;
+            self.take(buffer.get(..n).unwrap_or_default())?;
+        }
+    }
+
+    /// The same without waiting; see [`Rpc::wait`].
+    pub fn poll(&mut self) -> io::Result<Option<Message>> {
+        let mut buffer = [0; 65536];
+        loop {
+            if let Some(message) = self.arrived()? {
+                return Ok(Some(message));
+            }
+            let Some(n) = self.stream.receive_now(&mut buffer)? else { return Ok(None) };
+            self.take(buffer.get(..n).unwrap_or_default())?;
+        }
+    }
+
+    /// Waits until [`Rpc::poll`] may find more.
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        set.fd(self.stream.socket(), Interest::Read);
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Err(io::Error::other("End of file"));
+        }
+        self.splitter.push(bytes);
+        Ok(())
+    }
+
+    fn arrived(&mut self) -> io::Result<Option<Message>> {
+        if let Some(message) = self.early.pop_front() {
+            return Ok(Some(message));
+        }
+        let protocol = || io::Error::from(rustix::io::Errno::PROTO);
+        while let Some(json) = self.splitter.next_value().map_err(|_| protocol())? {
+            match Message::from_json(json).map_err(|_| protocol())? {
+                Message::Request { method, params, id } if method == "echo" => {
+                    self.stream.send(Message::Reply { result: params, id }.to_string().as_bytes())?;
+                }
+                message => return Ok(Some(message)),
             }
         }
+        Ok(None)
     }
 
     /// One request and its answer, good or bad; what comes before the answer is kept.
