@@ -118,10 +118,10 @@ impl DatabaseFile {
         }
         let file = disk.open(path).map_err(io_error)?;
         let (db, good_len) = load(path, &records)?;
-        if good_len < bytes.len() {
-            // What its writer never confirmed, or what cannot be understood and nothing follows.
-            file.set_len(good_len as u64).and_then(|()| file.sync()).map_err(io_error)?;
-        }
+        // What its writer never confirmed, or what cannot be understood and nothing follows, is cut off. That is not synced
+        // here: if it failed, what the last process left to be written might be lost, and who opens the file next would not
+        // know. The first durable commit syncs all of it.
+        let tail_dirty = good_len < bytes.len() && file.set_len(good_len as u64).is_err();
         let mut this = DatabaseFile {
             disk,
             path: std::path::absolute(path).map_err(io_error)?,
@@ -133,7 +133,7 @@ impl DatabaseFile {
             compact_at: 0,
             // Who wrote the file may not have lived to see to that.
             folder_synced: false,
-            tail_dirty: false,
+            tail_dirty,
             rewriting: None,
             _lock: lock,
         };
