@@ -61,7 +61,7 @@ impl May {
             m.nw_proto = 0;
         }
         if !self.ip {
-            (m.nw_tos, m.nw_ttl) = (0, 0);
+            (m.nw_tos, m.nw_ttl, m.nw_frag) = (0, 0, 0);
         }
         if !self.sha {
             m.arp_sha = Mac::default();
@@ -104,6 +104,9 @@ mod tests {
         let mut m = Match::CATCHALL;
         m.set(FieldId::Ipv4Src, 0x0a00_0001);
         m.set(FieldId::InPort, 1);
+        assert!(m.normalize());
+        assert_eq!(m.to_string(), "in_port=1");
+        m.set(FieldId::IpFrag, 0);
         assert!(m.normalize());
         assert_eq!(m.to_string(), "in_port=1");
         m.set(FieldId::EthType, 0x0800);
