@@ -12,6 +12,7 @@ use crate::{hash, header};
 use dpif::DpAction;
 use flow::{FieldId, Flow, Mac, VLAN_CFI};
 use openflow::action::{Action, Bundle, BundleAlgorithm, Multipath, MultipathAlgorithm};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use units::OfPort;
 
@@ -218,25 +219,20 @@ impl Walk<'_> {
             Action::Note(_) => {}
             Action::DebugSlow => self.out.slow |= dpif::SlowReason::ACTION,
             Action::CtClear if !self.conntracked => {}
-            // Without collectors there is nothing to do them with.
             Action::CtClear => {
                 self.clear_conntrack();
                 self.out.actions.push(dpif::DpAction::CtClear);
             }
             // `ct` itself takes it along.
             Action::Nat(_) => {}
-            Action::Sample(_) => self.not_supported("sample"),
+            // Without collectors there is nothing to do it with.
+            Action::Sample(_) => {}
             Action::DeleteField(sf) => self.delete_field(sf.field),
             other => {
                 debug_assert!(false, "{other:?} is done elsewhere");
             }
         }
         Then::Next
-    }
-
-    fn not_supported(&mut self, name: &'static str) {
-        self.error(format_args!("{name} is not supported by this switch, dropping"));
-        self.out.error = Some(Failure::NotSupported(name));
     }
 
     /// The found rule has been done already: it is not done again when the packet comes back.
@@ -461,7 +457,7 @@ impl Walk<'_> {
             BundleAlgorithm::ActiveBackup => members.map(|(_, p)| p).next(),
             BundleAlgorithm::Hrw => {
                 let hash = hash::of_fields(&self.flow, b.fields, u32::from(b.basis));
-                members.max_by_key(|(i, _)| hash::of_two(*i as u32, hash)).map(|(_, p)| p)
+                members.max_by_key(|(i, _)| (hash::of_two(*i as u32, hash), Reverse(*i))).map(|(_, p)| p)
             }
         };
         if b.algorithm == BundleAlgorithm::Hrw && b.members.len() > 1 {

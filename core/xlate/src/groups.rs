@@ -162,15 +162,17 @@ impl Walk<'_> {
 
     fn hash_chosen_fields(&mut self, group: &Group) -> u32 {
         let param = group.selection.param;
-        let mut basis = hash::of_two(param as u32, (param >> 32) as u32);
+        let mut basis = hash::of_long(param);
         for &(field, bits) in &group.selection.fields {
             if !fields::prereqs_ok(field, &self.flow, &mut self.mask) {
                 continue;
             }
             let value = field.get(&self.flow) & bits;
-            for shift in [0, 32, 64, 96] {
-                basis = hash::of_two((value >> shift) as u32, basis);
-            }
+            let bytes = value.to_be_bytes();
+            basis = hash::of_bytes(
+                &bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..],
+                basis,
+            );
             let all = field.mask_of(&self.mask) | bits;
             field.set_mask(&mut self.mask, all);
         }

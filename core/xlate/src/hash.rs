@@ -1,20 +1,22 @@
 //! Hashes over fields of a flow, for `multipath`, `bundle` and select groups.
 //!
 //! The choice of fields is that of `enum nx_hash_fields`; "symmetric" hashes are equal for both directions of a
-//! connection. The mixing is that of MurmurHash3 (public domain).
+//! connection. Which link a flow takes is seen from outside, and a controller may reckon with it: the hashes are those of
+//! Open vSwitch, Jenkins' lookup3 and MurmurHash3 (both public domain) over the same bytes.
 
-use flow::flow::frag;
+use crate::encap::ETHERNET;
 use flow::{Flow, Mac, VLAN_CFI};
 use openflow::action::HashFields;
 
-/// Mixes a word in.
-pub fn add(hash: u32, data: u32) -> u32 {
+/// Mixes a word in: MurmurHash3.
+fn add(hash: u32, data: u32) -> u32 {
     let data = data.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     (hash ^ data).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
 }
 
-/// Spreads the bits.
-pub fn finish(mut hash: u32) -> u32 {
+/// Spreads the bits; `length` is in bytes where there is one.
+fn finish(hash: u32, length: u32) -> u32 {
+    let mut hash = hash ^ length;
     hash ^= hash >> 16;
     hash = hash.wrapping_mul(0x85eb_ca6b);
     hash ^= hash >> 13;
@@ -24,75 +26,138 @@ pub fn finish(mut hash: u32) -> u32 {
 
 /// Of two words.
 pub fn of_two(a: u32, b: u32) -> u32 {
-    finish(add(add(0, a), b))
+    finish(add(add(a, 0), b), 8)
 }
 
-fn add_u64(hash: u32, v: u64) -> u32 {
-    add(add(hash, v as u32), (v >> 32) as u32)
+/// Of bytes.
+pub fn of_bytes(bytes: &[u8], basis: u32) -> u32 {
+    finish(words(bytes).fold(basis, add), bytes.len() as u32)
 }
 
-fn add_u128(hash: u32, v: u128) -> u32 {
-    add_u64(add_u64(hash, v as u64), (v >> 64) as u64)
+/// The words of bytes, as a little-endian processor reads them; zeros fill up the last.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.chunks(4).map(|c| c.iter().rev().fold(0, |word, b| word << 8 | u32::from(*b)))
 }
 
-fn v6(address: [u8; 16]) -> u128 {
-    u128::from_be_bytes(address)
+/// Of a number of 64 bits.
+pub fn of_long(v: u64) -> u32 {
+    finish(add(add(0, v as u32), (v >> 32) as u32), 8)
 }
 
-fn add_l2(flow: &Flow, hash: u32) -> u32 {
+/// Bob Jenkins' lookup3 of bytes; where they are whole parts of 12, the last is mixed in as the others are.
+fn jenkins(bytes: &[u8], basis: u32) -> u32 {
+    let [mut a, mut b, mut c] = [0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(basis); 3];
+    for part in bytes.chunks(12) {
+        let mut word = words(part).chain([0, 0]);
+        let mut next = || word.next().unwrap_or_default();
+        (a, b, c) = (a.wrapping_add(next()), b.wrapping_add(next()), c.wrapping_add(next()));
+        if part.len() == 12 {
+            for [first, second, third] in [[4, 6, 8], [16, 19, 4]] {
+                a = a.wrapping_sub(c) ^ c.rotate_left(first);
+                c = c.wrapping_add(b);
+                b = b.wrapping_sub(a) ^ a.rotate_left(second);
+                a = a.wrapping_add(c);
+                c = c.wrapping_sub(b) ^ b.rotate_left(third);
+                b = b.wrapping_add(a);
+            }
+        } else {
+            c = (c ^ b).wrapping_sub(b.rotate_left(14));
+            a = (a ^ c).wrapping_sub(c.rotate_left(11));
+            b = (b ^ a).wrapping_sub(a.rotate_left(25));
+            c = (c ^ b).wrapping_sub(b.rotate_left(16));
+            a = (a ^ c).wrapping_sub(c.rotate_left(4));
+            b = (b ^ a).wrapping_sub(a.rotate_left(14));
+            c = (c ^ b).wrapping_sub(b.rotate_left(24));
+        }
+    }
+    c
+}
+
+/// What the two Ethernet addresses and all VLANs have in common with those of the way back.
+fn layer2(flow: &Flow) -> ([u8; 6], u16) {
     let vids = flow.vlans.iter().fold(0, |x, v| x ^ v.tci & 0xfff);
-    let hash = add_u64(hash, flow.dl_src.to_u64() ^ flow.dl_dst.to_u64());
-    add(hash, u32::from(flow.dl_type) << 16 | u32::from(vids))
+    (std::array::from_fn(|i| flow.dl_src.0[i] ^ flow.dl_dst.0[i]), vids)
 }
 
-fn add_l3(flow: &Flow, hash: u32) -> u32 {
+/// The same of the IP addresses: 4 bytes, 16 or none.
+fn layer3(flow: &Flow) -> Vec<u8> {
     match flow.dl_type {
-        0x0800 => add(hash, flow.nw_src ^ flow.nw_dst),
-        0x86dd => add_u128(hash, v6(flow.ipv6_src) ^ v6(flow.ipv6_dst)),
-        _ => hash,
+        0x0800 => (flow.nw_src ^ flow.nw_dst).to_be_bytes().to_vec(),
+        0x86dd => flow.ipv6_src.iter().zip(flow.ipv6_dst).map(|(a, b)| a ^ b).collect(),
+        _ => Vec::new(),
     }
 }
 
-fn add_l4(flow: &Flow, hash: u32, udp: bool) -> u32 {
-    let hash = add(hash, u32::from(flow.nw_proto));
-    let with_ports = matches!(flow.nw_proto, 6 | 132) || udp && flow.nw_proto == 17;
-    if with_ports { add(hash, u32::from(flow.tp_src ^ flow.tp_dst)) } else { hash }
+/// The same of the ports, where the protocol has some that are hashed.
+fn ports(flow: &Flow, udp: bool) -> Option<[u8; 2]> {
+    let hashed = matches!(flow.nw_proto, 6 | 132) || udp && flow.nw_proto == 17;
+    hashed.then(|| (flow.tp_src ^ flow.tp_dst).to_be_bytes())
 }
 
-fn add_address(flow: &Flow, hash: u32, v4: u32, long: [u8; 16]) -> u32 {
+fn symmetric_l4(flow: &Flow, basis: u32) -> u32 {
+    let (macs, vids) = layer2(flow);
+    let mut bytes = layer3(flow);
+    bytes.resize(16, 0);
+    bytes.extend(flow.dl_type.to_be_bytes());
+    bytes.extend(vids.to_be_bytes());
+    bytes.extend(if flow.is_ip() { ports(flow, false).unwrap_or_default() } else { [0; 2] });
+    bytes.extend(macs);
+    bytes.push(if flow.is_ip() { flow.nw_proto } else { 0 });
+    bytes.resize(32, 0);
+    jenkins(&bytes, basis)
+}
+
+fn symmetric_l3(flow: &Flow, basis: u32) -> u32 {
+    let mut bytes = layer3(flow);
+    bytes.resize(16, 0);
+    bytes.extend(flow.dl_type.to_be_bytes());
+    bytes.resize(20, 0);
+    jenkins(&bytes, basis)
+}
+
+fn symmetric_l3l4(flow: &Flow, basis: u32, udp: bool) -> u32 {
+    if !flow.is_ip() {
+        return symmetric_l2(flow, basis);
+    }
+    let mut hash = add(words(&layer3(flow)).fold(basis, add), flow.nw_proto.into());
+    if let Some(ports) = ports(flow, udp).filter(|_| flow.nw_frag == 0) {
+        hash = words(&ports).fold(hash, add);
+    }
+    finish(hash, basis)
+}
+
+fn symmetric_l2(flow: &Flow, basis: u32) -> u32 {
+    if flow.packet_type != ETHERNET {
+        return 0;
+    }
+    let (macs, vids) = layer2(flow);
+    let bytes = [&flow.dl_type.to_be_bytes()[..], &vids.to_be_bytes(), &macs, &[0; 2]].concat();
+    finish(words(&bytes).fold(basis, add), basis)
+}
+
+fn address(flow: &Flow, short: u32, long: &[u8; 16], basis: u32) -> u32 {
     match flow.dl_type {
-        0x0800 => add(hash, v4),
-        0x86dd => add_u128(hash, v6(long)),
-        _ => hash,
+        0x0800 => jenkins(&short.to_be_bytes(), basis),
+        0x86dd => jenkins(long, basis),
+        _ => basis,
     }
 }
 
 /// The hash of a flow.
 pub fn of_fields(flow: &Flow, fields: HashFields, basis: u32) -> u32 {
-    let l3l4 = |udp| {
-        if !flow.is_ip() {
-            return add_l2(flow, basis);
-        }
-        let hash = add_l3(flow, basis);
-        if flow.nw_frag == 0 { add_l4(flow, hash, udp) } else { add(hash, u32::from(flow.nw_proto)) }
-    };
-    finish(match fields {
-        HashFields::EthSrc => add_u64(basis, flow.dl_src.to_u64()),
-        HashFields::SymmetricL4 => {
-            let hash = add_l3(flow, add_l2(flow, basis));
-            if flow.is_ip() { add_l4(flow, hash, false) } else { hash }
-        }
-        HashFields::SymmetricL3L4 => l3l4(false),
-        HashFields::SymmetricL3L4Udp => l3l4(true),
-        HashFields::NwSrc => add_address(flow, basis, flow.nw_src, flow.ipv6_src),
-        HashFields::NwDst => add_address(flow, basis, flow.nw_dst, flow.ipv6_dst),
-        HashFields::SymmetricL3 => add_l3(flow, basis),
-    })
+    match fields {
+        HashFields::EthSrc => jenkins(&flow.dl_src.0, basis),
+        HashFields::SymmetricL4 => symmetric_l4(flow, basis),
+        HashFields::SymmetricL3L4 => symmetric_l3l4(flow, basis, false),
+        HashFields::SymmetricL3L4Udp => symmetric_l3l4(flow, basis, true),
+        HashFields::NwSrc => address(flow, flow.nw_src, &flow.ipv6_src, basis),
+        HashFields::NwDst => address(flow, flow.nw_dst, &flow.ipv6_dst, basis),
+        HashFields::SymmetricL3 => symmetric_l3(flow, basis),
+    }
 }
 
 /// Adds the fields that [`of_fields`] reads to a mask.
 pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
-    let ports = |mask: &mut Flow| (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);
     let (src, dst) = match fields {
         HashFields::EthSrc => {
             mask.dl_src = Mac::BROADCAST;
@@ -125,12 +190,10 @@ pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
         mask.nw_proto = 0xff;
         let known =
             matches!(flow.nw_proto, 6 | 132) || flow.nw_proto == 17 && fields == HashFields::SymmetricL3L4Udp;
-        let whole = match fields {
-            HashFields::SymmetricL4 => flow.nw_frag & frag::LATER == 0,
-            _ => flow.nw_frag == 0,
-        };
+        // The ports of a fragment that has none are 0, and L4 hashes them.
+        let whole = fields == HashFields::SymmetricL4 || flow.nw_frag == 0;
         if known && whole {
-            ports(mask);
+            (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);
         }
     }
 }
@@ -153,6 +216,16 @@ mod tests {
         HashFields::SymmetricL3L4,
         HashFields::SymmetricL3L4Udp,
     ];
+
+    #[test]
+    fn the_hashes_are_the_published_ones() {
+        // From the comments of lookup3.c (driver5).
+        assert_eq!(jenkins(b"Four score and seven years ago", 0), 0x1777_0551);
+        assert_eq!(jenkins(b"Four score and seven years ago", 1), 0xcd62_8161);
+        assert_eq!(of_bytes(b"", 0), 0);
+        // MurmurHash3_x86_32 of the same four bytes.
+        assert_eq!(of_bytes(b"test", 0), 0xba6b_d213);
+    }
 
     #[test]
     fn both_directions_hash_alike() {
