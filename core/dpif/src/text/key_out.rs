@@ -3,7 +3,7 @@
 use super::field::{Fields, Pair};
 use super::{DpPortNames, hex, nsh, port_text, tunnel_key};
 use flow::text::flags;
-use flow::{Flow, Nsh, VLAN_CFI};
+use flow::{Flow, VLAN_CFI};
 use units::PortNo;
 
 /// The parts of a key, with commas between. Parts that the mask does not have are left out unless the text is verbose;
@@ -327,10 +327,10 @@ impl<'a> KeyWriter<'a> {
         self.part("mpls", pairs.iter().all(|p| p.1 == 0), text.join(","));
     }
 
+    /// Written even where the mask has nothing of it, as the peer does.
     fn nsh(&mut self) {
         let mask = self.mask.map(|m| &m.nsh);
-        let wild = mask.is_some_and(|m| *m == Nsh::default());
-        self.part("nsh", wild, nsh::fields(&self.key.nsh, mask));
+        self.part("nsh", false, nsh::fields(&self.key.nsh, mask));
     }
 
     pub(super) fn ports(&mut self, name: &str) {
