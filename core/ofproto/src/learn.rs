@@ -69,7 +69,12 @@ impl Tables {
     /// Whether `learn` would find its flow or room for it: no more than `limit` flows of its table with its cookie, 0 for
     /// any number.
     pub fn may_learn(&self, fm: &FlowMod, limit: u32) -> bool {
-        limit == 0 || self.state.learned(fm).is_some() || self.state.has_room(fm, limit).unwrap_or(false)
+        limit == 0 || self.has_learned(fm) || self.state.has_room(fm, limit).unwrap_or(false)
+    }
+
+    /// Whether the flow that `learn` would make is there.
+    pub fn has_learned(&self, fm: &FlowMod) -> bool {
+        self.state.learned(fm).is_some()
     }
 }
 

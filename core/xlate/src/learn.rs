@@ -25,12 +25,22 @@ impl Walk<'_> {
         let flow_mod = make(learn, &self.flow);
         self.report_learned(&flow_mod);
         let learned = Arc::new(LearnedFlow { bridge: self.bridge.id, flow_mod, limit: learn.limit });
+        if learn.limit != 0 {
+            self.asks_limit(learn.table);
+        }
+        // It is checked again when the flow is put.
+        let room = !self.input.side_effects || self.bridge.tables.may_learn(&learned.flow_mod, learn.limit);
+        // Without packets nothing is learned: what depends on a flow that has gone is not to be kept.
+        self.out.avoid_caching |= learn.limit != 0
+            && !self.input.side_effects
+            && !self.bridge.tables.has_learned(&learned.flow_mod);
         if let Some(dst) = learn.result_dst {
-            // It is checked again when the flow is put.
-            let room = self.bridge.tables.may_learn(&learned.flow_mod, learn.limit);
             self.write(dst, u128::from(room));
             self.report_subfield(dst);
-            self.out.avoid_caching |= learn.limit != 0;
+        }
+        if !room {
+            report!(self, Detail, "Limit exceeded, learn failed");
+            return;
         }
         if self.input.side_effects {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));

@@ -23,6 +23,8 @@ const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 enum Asked {
     /// A table, for a packet of this port and metadata. A bit of `changed` is a word of the flow that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: u128 },
+    /// How many flows a table has that were learned, and which.
+    Limit { bridge: BridgeId, table: u8 },
     /// A group, or whether it is live.
     Group { bridge: BridgeId, group: u32 },
     /// The learning table, where the packet's addresses are.
@@ -85,6 +87,11 @@ impl Asked {
                 let known = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
                 of_rule(matching, &known, *changed).into_iter().collect()
             }
+            (Asked::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
+                if (bridge, table) == (b, t) =>
+            {
+                vec![Match::CATCHALL]
+            }
             (Asked::Group { bridge, group }, Change::Group { bridge: b, group: g })
                 if (bridge, group) == (b, g) =>
             {
@@ -143,6 +150,12 @@ impl Walk<'_> {
         }
         let (bridge, in_port, metadata) = (self.bridge.id, key.in_port, key.metadata);
         self.out.trail.push(Asked::Table { bridge, table, in_port, metadata, changed });
+    }
+
+    /// The walk learns a flow in a table that holds so many of them.
+    pub(crate) fn asks_limit(&mut self, table: u8) {
+        let bridge = self.bridge.id;
+        self.out.trail.push(Asked::Limit { bridge, table });
     }
 
     /// The walk looks at a group.
