@@ -7,7 +7,7 @@ use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::walk::{Walk, report};
 use crate::{BridgeId, Start};
 use bridge::tunnel::PacketTypes;
-use dpif::DpAction;
+use dpif::{DpAction, Sample};
 use flow::{Flow, Mac, Tlv};
 use openflow::action::Action;
 use units::{OfPort, PortNo};
@@ -16,6 +16,9 @@ use units::{OfPort, PortNo};
 fn is_stp(flow: &Flow) -> bool {
     flow.dl_type == 0x05ff && flow.dl_dst == Mac([0x01, 0x80, 0xc2, 0, 0, 0])
 }
+
+/// Samples inside of samples that a pipeline's other actions may need: a copy made by `sample` must leave room for them.
+const SAMPLES_TAKEN: usize = 3;
 
 impl<'a> Walk<'a> {
     /// The port takes the packet in.
@@ -280,6 +283,11 @@ impl<'a> Walk<'a> {
     /// What cannot be undone by another action is done to a copy.
     fn copy_in_datapath(&mut self, actions: &[Action]) {
         self.commit();
+        let capabilities = self.snapshot.capabilities;
+        if !capabilities.clone && capabilities.sample_nesting <= SAMPLES_TAKEN {
+            self.error(format_args!("Failed to compose clone action"));
+            return;
+        }
         let base = Box::new(self.base);
         let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
         let outside = std::mem::take(&mut self.out.actions);
@@ -287,7 +295,10 @@ impl<'a> Walk<'a> {
         self.end_isolated();
         let inside = std::mem::replace(&mut self.out.actions, outside);
         if !inside.is_empty() {
-            self.out.actions.push(DpAction::Clone(inside));
+            self.out.actions.push(match capabilities.clone {
+                true => DpAction::Clone(inside),
+                false => DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: inside })),
+            });
         }
         self.base = *base;
         self.pending = Pending::Nothing;
