@@ -50,15 +50,12 @@ pub enum Failure {
     /// Options of the tunnel's header that the bridge cannot take in.
     #[error("Invalid tunnel metadata")]
     InvalidTunnelMetadata,
-    /// This switch does not have the action.
-    #[error("Action {0} is not supported")]
-    NotSupported(&'static str),
 }
 
 impl Failure {
     /// One bucket of a group failed, not the walk.
     pub(crate) fn is_of_bucket(self) -> bool {
-        matches!(self, Failure::TooManyMplsLabels | Failure::UnsupportedPacketType | Failure::NotSupported(_))
+        matches!(self, Failure::TooManyMplsLabels | Failure::UnsupportedPacketType)
     }
 
     /// As what its packets are counted.
@@ -72,9 +69,7 @@ impl Failure {
             Failure::RecirculationConflict => DropReason::ActionRecirculationConflict,
             Failure::TooManyMplsLabels => DropReason::ActionTooManyMplsLabels,
             Failure::InvalidTunnelMetadata => DropReason::ActionInvalidTunnelMetadata,
-            Failure::UnsupportedPacketType | Failure::NotSupported(_) => {
-                DropReason::ActionUnsupportedPacketType
-            }
+            Failure::UnsupportedPacketType => DropReason::ActionUnsupportedPacketType,
         }
     }
 }

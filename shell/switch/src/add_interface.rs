@@ -71,6 +71,9 @@ fn open(
     let now = switch.clock.now();
     let name = interface.name.as_str();
     let kind = switch.bridges.get(bridge).map(|b| b.config.datapath_type.clone()).ok_or("no bridge")?;
+    if is_reserved(name) {
+        return Err(format!("could not create interface {name}, name is reserved"));
+    }
     let is_local = name == bridge;
     let device_kind = if is_local && interface.kind == "system" { "internal" } else { &interface.kind };
     let (backing, facts, warning) = if interface.kind == "patch" {
@@ -113,6 +116,23 @@ fn open(
         counted: false,
         warning,
     })
+}
+
+/// A name that a datapath of Open vSwitch, or its end of tunnels, has.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    const TUNNELS: [&str; 9] = [
+        "genev_sys",
+        "gre_sys",
+        "vxlan_sys",
+        "erspan_sys",
+        "ip6erspan_sys",
+        "ip6gre_sys",
+        "gtpu_sys",
+        "udp_sys",
+        "srv6_sys",
+    ];
+    TUNNELS.iter().any(|t| name.starts_with(t))
+        || name.strip_prefix("ovs-").is_some_and(|kind| ["netdev", "dummy", "system"].contains(&kind))
 }
 
 /// A device that is open and no port yet.

@@ -3,6 +3,7 @@
 //! The wanted values are computed from the running switch and compared with the replica; what differs goes into one
 //! transaction. A column that the server's schema does not have is left out.
 
+use crate::add_interface::is_reserved;
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use crate::publish::{Peers, peers};
@@ -178,7 +179,9 @@ fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
         if let Some(text) = bridge.failed.get(&interface.name) {
             let mut row = Wanted::new("Interface", interface.uuid);
             row.set("ofport", Datum::scalar(-1));
-            row.set("error", Datum::scalar(text.as_str()));
+            // What is wrong with a reserved name is for the log alone.
+            let told = (!is_reserved(&interface.name)).then_some(text.as_str());
+            row.set("error", optional(told));
             for column in ["admin_state", "link_state", "mac_in_use"] {
                 row.set(column, Datum::set::<&str>([]));
             }
