@@ -5,7 +5,7 @@
 //! subtract it.
 
 use datapath::batch::BATCH;
-use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
 use datapath::{Config, Datapath, Event, Worker};
 use dpif::*;
 use flow::compose::compose;
@@ -27,15 +27,6 @@ impl RxQueue for Source {
             self.next = (self.next + 1) % self.packets.len();
         }
         RxResult::default()
-    }
-}
-
-struct Sink;
-
-impl TxQueue for Sink {
-    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
-        let sent_bytes = frames.iter().map(|f| f.len() as u64).sum();
-        TxResult { sent: frames.len() as u32, sent_bytes, ..TxResult::default() }
     }
 }
 

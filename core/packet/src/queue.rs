@@ -51,3 +51,14 @@ pub trait TxQueue: Send {
     /// sent or not.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
 }
+
+/// Takes all frames and keeps none: a device without a cost, to measure what is in front of it.
+#[derive(Debug)]
+pub struct Sink;
+
+impl TxQueue for Sink {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        let sent_bytes = frames.iter().map(|f| f.len() as u64).sum();
+        TxResult { sent: frames.len() as u32, sent_bytes, ..TxResult::default() }
+    }
+}
