@@ -7,7 +7,8 @@
 //! if there are enough. Who moves a meter's clock forward pours in what has flowed since.
 //! Sources: OpenFlow 1.3.5 §5.7; which band fires is as in Open vSwitch: of those exceeded the one with the highest rate.
 
-use dpif::meter::{Band, Count, MAX_METERS, MeterCounts, MeterSpec};
+use dpif::Counter;
+use dpif::meter::{Band, MAX_METERS, MeterCounts, MeterSpec};
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,24 +23,6 @@ const PACKET: u64 = 1_000_000;
 const BYTE: u64 = 8_000;
 /// Tokens of one unit of a burst: a packet, or a kilobit.
 const BURST: u64 = 1_000_000;
-
-/// Packets and bytes.
-#[derive(Debug, Default)]
-struct Counter {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Counter {
-    fn add(&self, packets: u64, bytes: u64) {
-        self.packets.fetch_add(packets, Relaxed);
-        self.bytes.fetch_add(bytes, Relaxed);
-    }
-
-    fn get(&self) -> Count {
-        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
-    }
-}
 
 /// A band and its tokens.
 #[derive(Debug)]

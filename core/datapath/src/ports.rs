@@ -5,7 +5,7 @@
 
 use crate::port::TxQueue;
 use crate::steering::{TxMode, Users};
-use dpif::PortStats;
+use dpif::{Counter, PortStats};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::PortNo;
@@ -30,20 +30,6 @@ pub(crate) struct Counters {
     pub(crate) rx: Counter,
     pub(crate) tx: Counter,
     pub(crate) tx_dropped: AtomicU64,
-}
-
-/// Packets and bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Counter {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Counter {
-    pub(crate) fn add(&self, packets: u64, bytes: u64) {
-        self.packets.fetch_add(packets, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
 }
 
 impl Port {
@@ -82,14 +68,14 @@ impl Port {
 
     /// What was counted at this port.
     pub fn stats(&self) -> PortStats {
-        let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
         let Counters { rx, tx, tx_dropped } = &*self.counters;
+        let ((rx_packets, rx_bytes), (tx_packets, tx_bytes)) = (rx.get(), tx.get());
         PortStats {
-            rx_packets: n(&rx.packets),
-            rx_bytes: n(&rx.bytes),
-            tx_packets: n(&tx.packets),
-            tx_bytes: n(&tx.bytes),
-            tx_dropped: n(tx_dropped),
+            rx_packets,
+            rx_bytes,
+            tx_packets,
+            tx_bytes,
+            tx_dropped: tx_dropped.load(Ordering::Relaxed),
         }
     }
 }

@@ -24,7 +24,7 @@ pub use meter::{MeterCounts, MeterSlot, MeterSpec, Meters};
 pub use set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, TunnelSet,
 };
-pub use stats::{DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
+pub use stats::{Counter, DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
 pub use ufid::ufid_of;
 pub use upcall::{Translation, Upcall, UpcallHandler};
 pub use userspace::{SlowReason, Userspace, UserspaceCookie};

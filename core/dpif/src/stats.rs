@@ -4,7 +4,29 @@ use crate::DpAction;
 use flow::Flow;
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Millis, Ufid, WorkerId};
+
+/// Packets and bytes, which any thread may count.
+#[derive(Debug, Default)]
+pub struct Counter {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counter {
+    /// Counts more.
+    #[inline]
+    pub fn add(&self, packets: u64, bytes: u64) {
+        self.packets.fetch_add(packets, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Packets and bytes so far.
+    pub fn get(&self) -> (u64, u64) {
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+}
 
 /// What a flow has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use crate::flow_mod::Changing;
 use crate::query::duration;
 use crate::rule::for_each_action;
 use crate::state::Named;
+use dpif::Counter;
 use openflow::error::OfError;
 use openflow::flow_mod::{GROUP_ANY, RemovedReason};
 use openflow::group::{
@@ -15,26 +16,7 @@ use openflow::group::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::{Millis, OfPort};
-
-/// Packets and bytes.
-#[derive(Debug, Default)]
-struct Counter {
-    packets: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Counter {
-    fn add(&self, packets: u64, bytes: u64) {
-        self.packets.fetch_add(packets, Relaxed);
-        self.bytes.fetch_add(bytes, Relaxed);
-    }
-
-    fn get(&self) -> (u64, u64) {
-        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
-    }
-}
 
 /// One group.
 #[derive(Debug)]
