@@ -74,11 +74,14 @@ pub(crate) struct Shared {
     pub(crate) vlan_limit: AtomicU8,
     /// One packet of so many is shown to the control half; 0: none.
     pub(crate) shadow_check: AtomicU32,
+    /// Microseconds that packets to send wait for more.
+    pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
     /// Which flow cache workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
-    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check` and `flow_cache`.
+    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `tx_hold`
+    /// and `flow_cache`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
     flows: Mutex<Flows>,
@@ -161,6 +164,7 @@ impl Datapath {
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
             shadow_check: AtomicU32::new(0),
+            tx_hold: AtomicU32::new(0),
             flow_cache: Snapshot::default(),
             advise: config.advise,
             version: AtomicU64::new(1),
@@ -451,6 +455,14 @@ impl Datapath {
     /// Of packets that megaflows answer, one of so many is shown to the control half from now on; 0: none.
     pub fn set_shadow_check(&self, every: u32) {
         if self.shared.shadow_check.swap(every, Ordering::Relaxed) != every {
+            self.shared.changed();
+        }
+    }
+
+    /// Workers that know the time (`Worker::set_tick`) hold packets to send so many microseconds for more of their port to
+    /// come, from now on; 0: to the end of a turn.
+    pub fn set_tx_hold(&self, micros: u32) {
+        if self.shared.tx_hold.swap(micros, Ordering::Relaxed) != micros {
             self.shared.changed();
         }
     }

@@ -8,7 +8,7 @@ use crate::path::meter::Scratch;
 use crate::path::park::Parking;
 use crate::path::recent::{Recent, RecentByPort};
 use crate::path::shadow::Shadow;
-use crate::path::transmit::{self, TX_BURST};
+use crate::path::transmit::{self, Hold, TX_BURST};
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::steering::Taken;
@@ -50,6 +50,7 @@ pub(crate) struct Engine {
     pub(crate) outputs: Vec<FrameBatch>,
     /// The ports that have some.
     pub(crate) waiting: Vec<u32>,
+    pub(crate) hold: Hold,
     /// Which tx queue this worker uses.
     pub(crate) tx_queue: usize,
     /// The tx queues that it has taken of ports that have too few.
@@ -100,6 +101,7 @@ impl Engine {
             recirculated: VecDeque::new(),
             outputs: Vec::new(),
             waiting: Vec::new(),
+            hold: Hold::default(),
             tx_queue,
             taken: Taken::default(),
             parts: Vec::new(),

@@ -216,6 +216,35 @@ fn a_port_without_megaflows_does_not_use_what_another_port_found() {
 }
 
 #[test]
+fn packets_to_send_are_held_for_more_to_come() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"");
+    // A thousand cycles are a microsecond.
+    bed.worker.set_tick(1_000_000);
+    bed.datapath.set_tx_hold(50);
+    let at = |bed: &mut Bed, micros: u64, packets: usize| {
+        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
+        bed.worker.poll(Millis(1000), Cycles(1000 * micros));
+        bed.tx[1].take().len()
+    };
+    assert_eq!(
+        [at(&mut bed, 7, 2), at(&mut bed, 30, 3), at(&mut bed, 56, 0), at(&mut bed, 57, 0)],
+        [0, 0, 0, 5]
+    );
+    // The next wait anew; a full burst does not wait.
+    assert_eq!([at(&mut bed, 60, 1), at(&mut bed, 100, 31), at(&mut bed, 101, 1)], [0, 32, 0]);
+    // Who hands a queue over or goes to sleep sends first.
+    bed.worker.remove_rxq(PortNo(3), QueueId(0));
+    assert_eq!(bed.tx[1].take().len(), 1);
+    assert_eq!(at(&mut bed, 102, 4), 0);
+    bed.worker.rest();
+    assert_eq!(bed.tx[1].take().len(), 4);
+    bed.datapath.set_tx_hold(0);
+    assert_eq!(at(&mut bed, 103, 1), 1);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
 fn removed_flows_miss_again_and_credit_all_they_counted() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");

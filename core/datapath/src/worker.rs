@@ -87,6 +87,8 @@ impl Worker {
     /// unless they were settled before. Between turns nothing else of it is inside the worker.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
+        // What another worker sends of it must not overtake what is held here.
+        self.send_held();
         let rxq = self.rxqs.remove(at);
         if self.rxqs.iter().all(|q| q.port != port) {
             park::abandon(&mut self.engine, Some(port.0));
@@ -110,6 +112,7 @@ impl Worker {
     /// So many cycles of the counter that `poll_with` reads make a millisecond: meters know the time to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.fine.per_ms = cycles_per_ms;
+        self.seen = 0;
     }
 
     /// Nothing that this port's queues brought is parked afterwards: it is translated here and now, and sent. To be
@@ -119,7 +122,7 @@ impl Worker {
         let guard = self.reader.enter();
         park::settle(&self.shared, &guard, &mut self.engine, Some(port.0), now);
         drop(guard);
-        self.finish(now);
+        self.finish(now, None);
         self.published.store(&self.engine.tally);
     }
 
@@ -179,7 +182,7 @@ impl Worker {
                 at = counter();
             }
         }
-        self.finish(now);
+        self.finish(now, Some(at));
         answered |= park::ask(&self.shared, &mut self.engine);
         if packets != 0 {
             self.share_sending((counter() - at).0, packets);
@@ -217,6 +220,11 @@ impl Worker {
         self.rxqs.iter_mut().filter(|q| q.in_turn != 0).map(|q| (q.in_turn, q.queue.waiting()))
     }
 
+    /// Sends what is held for more to come (`Datapath::set_tx_hold`). To be called before a sleep.
+    pub fn send_held(&mut self) {
+        transmit::end_turn(&mut self.engine, None);
+    }
+
     /// It slept after its last turn: these cycles are neither busy nor idle.
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
@@ -247,7 +255,7 @@ impl Worker {
                 self.engine.give_back(group);
             }
         }
-        self.finish(now);
+        self.finish(now, None);
         self.rest();
         self.published.store(&self.engine.tally);
     }
@@ -269,6 +277,8 @@ impl Worker {
         self.engine.meters = self.shared.meters.load();
         self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
         self.engine.shadow.set(self.shared.shadow_check.load(Ordering::Relaxed));
+        let hold = u64::from(self.shared.tx_hold.load(Ordering::Relaxed));
+        self.engine.hold.cycles = hold * self.engine.fine.per_ms / 1000;
         let choice = *self.shared.flow_cache.load_full();
         if choice != self.engine.choice {
             self.engine.choice = choice;
@@ -289,15 +299,16 @@ impl Worker {
     }
 
     /// Lets go of ports and control half until the next turn. To be called between turns: by a worker that is going to
-    /// sleep, and by one that is to acknowledge a change of ports.
+    /// sleep, and by one that is to acknowledge a change of ports. Nothing is held back afterwards.
     pub fn rest(&mut self) {
+        self.send_held();
         self.seen = 0;
         self.engine.ports = Arc::clone(&self.nothing.0);
         self.engine.handler = Arc::clone(&self.nothing.1);
     }
 
-    /// Recirculated packets, then transmission.
-    fn finish(&mut self, now: Millis) {
+    /// Recirculated packets, then transmission, of what may not wait for more at this instant.
+    fn finish(&mut self, now: Millis, at: Option<Cycles>) {
         while let Some(in_port) = self.engine.recirculated.front().map(|p| p.meta.in_port) {
             while self.engine.batch.len() < BATCH
                 && let Some(p) = self.engine.recirculated.pop_front_if(|p| p.meta.in_port == in_port)
@@ -307,7 +318,7 @@ impl Worker {
             let guard = self.reader.enter();
             run(&self.shared, &guard, self.contexts.of(in_port), &mut self.engine, now);
         }
-        transmit::flush(&mut self.engine);
+        transmit::end_turn(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
     }
@@ -315,6 +326,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.send_held();
         park::abandon(&mut self.engine, None);
         self.published.store(&self.engine.tally);
         let credits = self.shared.flows().remove_lane(self.lane_slot, self.engine.now);

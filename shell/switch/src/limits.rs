@@ -6,7 +6,7 @@ use crate::switch::Switch;
 use config::Desired;
 use config::settings::root::{
     BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
-    SHADOW_CHECK, SMC_ENABLE, VLAN_LIMIT,
+    SHADOW_CHECK, SMC_ENABLE, TX_FLUSH_INTERVAL, VLAN_LIMIT,
 };
 use flowcache::{Choice, Kind};
 use std::collections::BTreeMap;
@@ -48,12 +48,14 @@ impl Switch {
         self.limits.bytes = (MEGAFLOW_MEMORY.number(config) as usize) << 20;
         self.limits.cache = flow_cache(config);
         self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
+        self.limits.tx_hold = TX_FLUSH_INTERVAL.number(config) as u32;
         self.configure_vlans(config);
         self.configure_polling(config);
         for backer in self.backers.values() {
             self.limits.give_room(backer);
             backer.datapath.set_flow_cache(self.limits.cache);
             backer.datapath.set_shadow_check(self.limits.shadow_check);
+            backer.datapath.set_tx_hold(self.limits.tx_hold);
         }
     }
 

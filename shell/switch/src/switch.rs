@@ -166,6 +166,7 @@ impl Switch {
                 backer.datapath.clear_handler();
             }
             backer.datapath.set_shadow_check(self.limits.shadow_check);
+            backer.datapath.set_tx_hold(self.limits.tx_hold);
             self.backers.insert(kind.to_owned(), backer);
         }
         self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())

@@ -86,6 +86,8 @@ settings! {
         .doc("Mebibytes that the flows of a datapath may take, by the sizes of what is kept for each; beyond that those unused for longest go.");
     SHADOW_CHECK = oc("shadow-check").int(0, U32, 0)
         .doc("Of so many packets that a megaflow answers one is translated again and compared (dpif/show-shadow); 0: none.");
+    TX_FLUSH_INTERVAL = oc("tx-flush-interval").int(0, 1_000_000, 0)
+        .doc("Microseconds that a poll thread holds packets for more of their port to come; 0: until it has looked at all its queues.");
     FLOW_CACHE = oc("flow-cache")
         .choice(&["unified", "ovs", "emc1", "emc1-16k", "emc2", "emc2-16k", "dfc", "cd", "smc"], "unified")
         .doc("The cache in front of the classifier: Sluice's own, that of Open vSwitch, or one to compare with.");
@@ -125,10 +127,6 @@ pub const OTHERS: &[Setting] = &[
         .choice(&["none", "skip_sw", "skip_hw"], "none")
         .none("flows are not given to the kernel's traffic control")
         .doc("Where the kernel's traffic control keeps flows."),
-    oc("tx-flush-interval")
-        .int(0, 1_000_000, 0)
-        .none("each burst is sent when it has been handled")
-        .doc("Microseconds that packets to send are gathered."),
     oc("explicit-sampled-drops")
         .flag(false)
         .none("dropped packets are not sampled")

@@ -10,12 +10,44 @@ use crate::tally::Event;
 use dpif::DropReason;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use units::Cycles;
 
 /// A burst is sent when it has grown to this.
 pub(crate) const TX_BURST: usize = 32;
 
+/// How long bursts that have not grown to [`TX_BURST`] wait for more (`tx-flush-interval`).
+#[derive(Default)]
+pub(crate) struct Hold {
+    /// Cycles; 0: to the end of the turn.
+    pub(crate) cycles: u64,
+    since: Option<Cycles>,
+}
+
+impl Hold {
+    /// Whether what waits has waited long enough at the end of a turn; `None`: it may wait no longer.
+    #[inline]
+    fn is_over(&mut self, at: Option<Cycles>) -> bool {
+        let over = match at {
+            Some(at) if self.cycles != 0 => (at - *self.since.get_or_insert(at)).0 >= self.cycles,
+            _ => true,
+        };
+        if over {
+            self.since = None;
+        }
+        over
+    }
+}
+
+/// The end of a turn at an instant: sends what has waited long enough.
+#[inline]
+pub(crate) fn end_turn(engine: &mut Engine, at: Option<Cycles>) {
+    if !engine.waiting.is_empty() && engine.hold.is_over(at) {
+        flush(engine);
+    }
+}
+
 /// Sends what waits for every port.
-pub(crate) fn flush(engine: &mut Engine) {
+fn flush(engine: &mut Engine) {
     while let Some(port) = engine.waiting.pop() {
         send(engine, port);
     }

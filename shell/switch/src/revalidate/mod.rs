@@ -36,6 +36,8 @@ pub struct Limits {
     pub cache: Choice,
     /// Of so many packets one is translated again and compared; 0: none.
     pub shadow_check: u32,
+    /// Microseconds that packets to send wait for more.
+    pub tx_hold: u32,
 }
 
 impl Default for Limits {
@@ -47,6 +49,7 @@ impl Default for Limits {
             vlans: 1,
             cache: Choice::default(),
             shadow_check: 0,
+            tx_hold: 0,
         }
     }
 }

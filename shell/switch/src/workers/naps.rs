@@ -58,6 +58,7 @@ impl Napping {
     }
 
     fn sleep(&mut self, desk: &mut Desk, nap: Nap) -> bool {
+        desk.worker.send_held();
         let asleep = cycles::now();
         match nap {
             Nap::Pause(time) => cpu::pause::pause_until(asleep.0 + time),

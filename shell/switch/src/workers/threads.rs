@@ -103,6 +103,7 @@ fn turns(mut desk: Desk, poll: PollLoop) {
         } else if desk.sleeper.may_sleep()
             && let Some(time) = desk.sleeper.after_turn(desk.worker.most_in_turn())
         {
+            desk.worker.send_held();
             let asleep = cycles::now();
             // An order ends it.
             std::thread::park_timeout(Duration::from_micros(time.0));
