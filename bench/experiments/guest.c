@@ -2,6 +2,10 @@
  *
  *   guest EAL-ARGUMENTS -- pace PPS SECONDS             so many packets a second; 0: as fast as they are taken
  *   guest EAL-ARGUMENTS -- step COUNT PPS QUIET-MS STEPS    silence, then so many packets at that pace, again and again
+ *   guest EAL-ARGUMENTS -- storm PPS SECONDS FLOWS KIND PPS  the first, of so many flows; meanwhile an attack by the third port
+ *
+ * An attack of kind `flows` is packets of a new flow each; of kind `masks`, packets that differ from the rules of an access list
+ * (10.0.0.10, port 12345, port 80) from a bit on, each from another one in another field: a mask for each combination.
  *
  * Each packet carries the time when it was sent. Standard output: "ready" when both ports are up; "begin" when warm-up is over
  * (a second) and counting begins; at the end one line of JSON: packets sent, refused (the ring was full: what a network card
@@ -24,7 +28,10 @@
 #define STAMP 42
 
 static uint32_t cells[CELLS];
-static uint64_t sent, refused, received, hz;
+static uint64_t sent, refused, received, attacked, repelled, hz;
+static unsigned flows = 1;
+static double attack_pps;
+static int by_masks;
 static struct rte_mempool *pool;
 
 /* Ethernet, IPv4 from 10.0.0.1 to 20.0.0.0, UDP; the checksum of the IP header is right. */
@@ -55,9 +62,57 @@ static void start(uint16_t port)
         die("no switch came");
 }
 
+static void put16(uint8_t *at, uint16_t value)
+{
+    at[0] = value >> 8;
+    at[1] = value & 255;
+}
+
+static uint32_t chance(void)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state >> 16;
+}
+
+/* As `value` down to some bit, which differs; what is below is left to chance. */
+static uint32_t differ(uint32_t value, unsigned bits)
+{
+    unsigned bit = chance() % bits;
+    return value ^ (1u << bit) ^ (chance() & ((1u << bit) - 1));
+}
+
+/* Packets of the attack. The checksum of the IP header is left wrong: nobody looks at it. */
+static void assault(unsigned n)
+{
+    static uint32_t next;
+    struct rte_mbuf *packets[BURST];
+    if (rte_pktmbuf_alloc_bulk(pool, packets, n))
+        return;
+    for (unsigned i = 0; i < n; i++, next++) {
+        uint8_t *bytes = rte_pktmbuf_mtod(packets[i], uint8_t *);
+        uint32_t from = by_masks ? differ(10 << 24 | 10, 32) : 11u << 24 | (next & 0xffffff);
+        memcpy(bytes, head, STAMP);
+        memset(bytes + STAMP, 0, LENGTH - STAMP);
+        put16(bytes + 26, from >> 16);
+        put16(bytes + 28, from);
+        put16(bytes + 34, by_masks ? differ(12345, 16) : 1024 + (next >> 24));
+        if (by_masks)
+            put16(bytes + 36, differ(80, 16));
+        packets[i]->data_len = packets[i]->pkt_len = LENGTH;
+    }
+    unsigned taken = rte_eth_tx_burst(2, 0, packets, n);
+    attacked += taken;
+    repelled += n - taken;
+    rte_pktmbuf_free_bulk(packets + taken, n - taken);
+}
+
 /* Offers n packets, n at most BURST; those that the ring does not take are refused. */
 static void offer(unsigned n)
 {
+    static unsigned flow;
     struct rte_mbuf *packets[BURST];
     if (rte_pktmbuf_alloc_bulk(pool, packets, n)) {
         refused += n;
@@ -68,6 +123,10 @@ static void offer(unsigned n)
         uint64_t now = rte_rdtsc();
         memcpy(bytes, head, STAMP);
         memcpy(bytes + STAMP, &now, sizeof now);
+        if (flows > 1) {
+            flow = flow + 1 < flows ? flow + 1 : 0;
+            put16(bytes + 34, 1024 + flow);
+        }
         packets[i]->data_len = packets[i]->pkt_len = LENGTH;
     }
     unsigned taken = rte_eth_tx_burst(0, 0, packets, n);
@@ -94,14 +153,24 @@ static void receive(void)
     rte_pktmbuf_free_bulk(packets, n);
 }
 
+/* What comes back of the attack is of no interest. */
+static void drain(void)
+{
+    struct rte_mbuf *packets[BURST];
+    rte_pktmbuf_free_bulk(packets, rte_eth_rx_burst(2, 0, packets, BURST));
+}
+
 /* Sends at a pace until `end` or until `count` have been offered, and receives meanwhile. */
 static void pace(double pps, uint64_t end, uint64_t count)
 {
     uint64_t last = rte_rdtsc(), now;
-    double due = 0;
+    double due = 0, attack = 0;
     while ((now = rte_rdtsc()) < end && count) {
         due = pps > 0 ? due + (double)(now - last) * pps / hz : BURST;
+        attack += (double)(now - last) * attack_pps / hz;
         last = now;
+        if (attack > RING)
+            attack = RING;
         /* A long stall of this thread is not made up for. */
         if (due > RING)
             due = RING;
@@ -112,6 +181,12 @@ static void pace(double pps, uint64_t end, uint64_t count)
             offer(n);
             due -= n;
             count -= n;
+        }
+        if (attack >= 1) {
+            n = attack < BURST ? (unsigned)attack : BURST;
+            assault(n);
+            attack -= n;
+            drain();
         }
         receive();
     }
@@ -126,7 +201,7 @@ static void listen_for(double seconds)
 static void begin(void)
 {
     memset(cells, 0, sizeof cells);
-    sent = refused = received = 0;
+    sent = refused = received = attacked = repelled = 0;
     puts("begin");
     fflush(stdout);
 }
@@ -146,8 +221,9 @@ static void report(double seconds)
 {
     static const unsigned bounds[] = {10, 20, 50, 100, 200, 300, CELLS / 16};
     printf("{\"seconds\": %.3f, \"sent\": %" PRIu64 ", \"refused\": %" PRIu64 ", \"received\": %" PRIu64
+           ", \"attacked\": %" PRIu64 ", \"repelled\": %" PRIu64
            ", \"p50\": %.2f, \"p90\": %.2f, \"p99\": %.2f, \"p999\": %.2f, \"max\": %.2f, \"bins\": [",
-           seconds, sent, refused, received, percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999),
+           seconds, sent, refused, received, attacked, repelled, percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999),
            received ? percentile((received - 1.0) / received) : 0);
     for (unsigned b = 0, i = 0; b < RTE_DIM(bounds); b++) {
         uint64_t n = 0;
@@ -172,9 +248,17 @@ int main(int argc, char **argv)
         die("no memory");
     start(0);
     start(1);
+    int storm = argc == 7 && !strcmp(argv[1], "storm");
+    if (storm)
+        start(2);
     puts("ready");
     fflush(stdout);
-    if (argc == 4 && !strcmp(argv[1], "pace")) {
+    if (storm) {
+        flows = atoi(argv[4]);
+        by_masks = !strcmp(argv[5], "masks");
+        attack_pps = atof(argv[6]);
+    }
+    if (storm || (argc == 4 && !strcmp(argv[1], "pace"))) {
         double pps = atof(argv[2]), seconds = atof(argv[3]);
         pace(pps, rte_rdtsc() + hz, UINT64_MAX);
         begin();
@@ -195,7 +279,7 @@ int main(int argc, char **argv)
         listen_for(0.1);
         report(0);
     } else {
-        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS");
+        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS | storm PPS SECONDS FLOWS KIND PPS");
     }
     rte_eth_dev_stop(0);
     rte_eth_dev_stop(1);

@@ -55,15 +55,16 @@ class Setting:
 
 
 class Bed:
-    """A switch with two ports for the guest."""
+    """A switch with some ports for the guest."""
 
-    def __init__(self, ours):
+    def __init__(self, ours, ports=2):
         self.ours = ours
         self.switch = switch = dpdk.Switch(eal=dpdk.HUGE, ours=ours)
         switch.start()
         switch.secure_bridge("br0")
-        self.sockets = [switch.socket(name) for name in ("v0", "v1")]
-        switch.add("br0", *[switch.client(name, i + 1) for i, name in enumerate(("v0", "v1"))])
+        names = ["v%d" % i for i in range(ports)]
+        self.sockets = [switch.socket(name) for name in names]
+        switch.add("br0", *[switch.client(name, i + 1) for i, name in enumerate(names)])
         switch.flows("br0", "in_port=1,ip,actions=output:2")
 
     def set(self, setting):
