@@ -23,11 +23,6 @@ impl Ofproto {
         .unwrap_or_default()
     }
 
-    /// Some flow may go by itself.
-    pub fn has_timeouts(&self) -> bool {
-        !self.state.expirable.is_empty()
-    }
-
     /// When `expire` could next find something; `Millis::NEVER` while no flow has a timeout.
     pub fn next_deadline(&self) -> Millis {
         let first = self.state.expirable.values().map(|r| r.deadline()).min();
