@@ -188,12 +188,17 @@ pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
         matches!(fields, HashFields::SymmetricL4 | HashFields::SymmetricL3L4 | HashFields::SymmetricL3L4Udp);
     if l4 && flow.is_ip() {
         mask.nw_proto = 0xff;
-        let known =
-            matches!(flow.nw_proto, 6 | 132) || flow.nw_proto == 17 && fields == HashFields::SymmetricL3L4Udp;
-        // The ports of a fragment that has none are 0, and L4 hashes them.
-        let whole = fields == HashFields::SymmetricL4 || flow.nw_frag == 0;
-        if known && whole {
-            (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);
+        match (fields, flow.nw_proto) {
+            (HashFields::SymmetricL4, 17) => {}
+            (HashFields::SymmetricL4, 1) => {
+                (mask.tp_src, mask.tp_dst) = (mask.tp_src | 0xff, mask.tp_dst | 0xff)
+            }
+            // Of some protocols more than the hash reads: megaflows are as wide as those of Open vSwitch.
+            (HashFields::SymmetricL4, _) => (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX),
+            _ if ports(flow, fields == HashFields::SymmetricL3L4Udp).is_some() && flow.nw_frag == 0 => {
+                (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX);
+            }
+            _ => {}
         }
     }
 }

@@ -81,6 +81,7 @@ fn sort_outputs(list: &str, tag: &str) -> String {
         } else if ["set(", "push_", "pop_"].iter().any(|word| action.starts_with(word)) {
             sets.push(action);
         } else {
+            let action = inside_sorted(action, tag);
             outputs.push(format!(
                 "[{}]{action}",
                 vlans.iter().chain(&sets).copied().collect::<Vec<_>>().join(",")
@@ -89,6 +90,21 @@ fn sort_outputs(list: &str, tag: &str) -> String {
     }
     outputs.sort_unstable();
     outputs.join(" ")
+}
+
+/// An action with lists of actions in it, each of them in the order of [`sort_outputs`].
+fn inside_sorted(action: &str, tag: &str) -> String {
+    let Some((name, inside)) = action.strip_suffix(')').and_then(|a| a.split_once('(')) else {
+        return action.to_owned();
+    };
+    match name {
+        "clone" | "gt" | "le" | "actions" => format!("{name}({})", sort_outputs(inside, tag)),
+        "check_pkt_len" | "sample" => {
+            let parts: Vec<String> = split(inside).into_iter().map(|part| inside_sorted(part, tag)).collect();
+            format!("{name}({})", parts.join(","))
+        }
+        _ => action.to_owned(),
+    }
 }
 
 /// The actions of a list: commas in brackets part nothing.
@@ -137,7 +153,8 @@ pub fn fdb(text: &str) -> String {
 }
 
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
-/// date where none is (in later fragments), and leaves that of an IPv6 packet's first fragment as it was.
+/// date where none is (in later fragments), and leaves that of an IPv6 packet's first fragment as it was. It does not write to a
+/// label behind a tag either.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| {
         let Some((port, hex)) = line.split_once(' ') else { return line.clone() };
@@ -152,6 +169,7 @@ pub fn outputs(lines: &[String]) -> String {
                 (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
             }
             (0x86, 0xdd) if at(l3 + 6) == 44 => (l3 + 48, at(l3 + 40)),
+            (0x88, 0x47 | 0x48) if l3 > 14 => return without(port, hex, 2 * l3, 8),
             _ => return line.clone(),
         };
         let sum = 2 * match proto {
@@ -160,12 +178,17 @@ pub fn outputs(lines: &[String]) -> String {
             58 => l4 + 2,
             _ => return line.clone(),
         };
-        match (hex.get(..sum), hex.get(sum + 4..)) {
-            (Some(head), Some(tail)) => format!("{port} {head}____{tail}"),
-            _ => line.clone(),
-        }
+        without(port, hex, sum, 4)
     };
     lines.iter().map(blank).collect::<Vec<_>>().join("\n")
+}
+
+/// A frame that left, without some digits.
+fn without(port: &str, hex: &str, at: usize, digits: usize) -> String {
+    match (hex.get(..at), hex.get(at + digits..)) {
+        (Some(head), Some(tail)) => format!("{port} {head}____{tail}"),
+        _ => format!("{port} {hex}"),
+    }
 }
 
 /// The megaflows with their packets and bytes, in order; `types`: frames came whose tags are of different types, which the stock
@@ -186,7 +209,9 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
             || failed && l.ends_with("actions:drop"))
     };
     let lines = text.lines().filter(told).map(|l| {
-        let mut l = l.replace("used:never", "used:<n>s");
+        // Of a network service header without contexts it says that they are 0.
+        let mut l = l.replace("used:never", "used:<n>s").replace("nsh(c1=0x0,c2=0x0,c3=0x0,c4=0x0", "nsh(");
+        l = l.replace(",c1=0x0,c2=0x0,c3=0x0,c4=0x0", "");
         // In neighbour discovery the stock switch keeps the type of an option where TCP has its flags, and shows it as such.
         if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
             l = format!("{head}{}", tail.find(',').map_or("", |at| &tail[at..]));
