@@ -116,6 +116,10 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
         if high != 0 && high < low {
             return error("invalid nat range: minimum is above maximum");
         }
+        // Zero is how the action says that there is no first port.
+        if low == 0 && high != 0 {
+            return error("invalid nat range: ports begin with 1");
+        }
         n.ports = (low, high);
     }
     Ok(())
