@@ -48,6 +48,7 @@ COMMANDS = [
     Known(r"^ovs-appctl dpif-netdev/subtable-lookup-info-get$", r"autovalidator|generic",
           "there is one implementation of the classifier, and it is in use"),
     Known(r"^ovs-appctl dpif/set-dp-features", r"takes at most [34] arguments", "since 3.3 it takes one argument more"),
+    Known(r"dump-table-features", r"reg0\.\.\.reg(15|31)", "since 3.7 there are 32 registers, of which an older tool does not know"),
     Known(r"-meters?\b|meter-(stats|features)", r"dscp_remark|BAD_BAND|band_types|meter=3|meter:3|ADD meter|^[-+]exit|^\+(0: packet.*)?$",
           "our meters can also raise the drop precedence"),
     Known(r"OpenFlow11 mod-table", r"ofp_table\|WARN", "the stock tool does not know what the stock switch says of its tables' misses"),
