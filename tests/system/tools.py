@@ -191,8 +191,10 @@ def in_the_background(s, program):
         tell(name, "exit")
         lab.wait_until(lambda: not os.path.exists(file("pid." + name)), "the end of " + name)
     s.vsctl("--no-wait", "del-br", "one", "--", "del-br", "two", "--", "del-br", "three")
-    printed = "".join("%s:\n%s" % (name, open(file(name)).read()) for name in ("monitor", "lock", "second"))
-    return "\n".join(answers) + re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<uuid>", printed)
+    # Rows come in the order of their UUIDs.
+    printed = [(name, sorted(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<uuid>", open(file(name)).read()).splitlines()))
+               for name in ("monitor", "lock", "second")]
+    return answers + printed
 
 
 def test_dpctl():
