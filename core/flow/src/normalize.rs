@@ -12,6 +12,7 @@ struct May {
     ip: bool,
     ipv6: bool,
     ports: bool,
+    tcp: bool,
     sha: bool,
     tha: bool,
     nd_target: bool,
@@ -32,13 +33,14 @@ impl May {
         match dl_type {
             0x0800 => {
                 let ports = matches!(f.nw_proto, 1 | 6 | 17 | 132);
-                May { nw_addr: true, nw_proto: true, ip: true, ports, ..may }
+                May { nw_addr: true, nw_proto: true, ip: true, ports, tcp: f.nw_proto == 6, ..may }
             }
             0x86dd => {
                 let nd = |kind| f.nw_proto == 58 && f.tp_src == kind;
                 let ports = matches!(f.nw_proto, 6 | 17 | 58 | 132);
                 let (sha, tha) = (nd(135), nd(136));
-                May { nw_proto: true, ip: true, ipv6: true, ports, sha, tha, nd_target: sha || tha, ..may }
+                let (tcp, nd_target) = (f.nw_proto == 6, sha || tha);
+                May { nw_proto: true, ip: true, ipv6: true, ports, tcp, sha, tha, nd_target, ..may }
             }
             0x0806 | 0x8035 => May { nw_addr: true, nw_proto: true, sha: true, tha: true, ..may },
             0x8847 | 0x8848 => May { mpls: true, ..may },
@@ -56,6 +58,10 @@ impl May {
         }
         if !self.ports {
             (m.tp_src, m.tp_dst) = (0, 0);
+        }
+        // In neighbour discovery the flags stand for the type of an option (see `Flow`).
+        if !self.tcp && !self.nd_target {
+            m.tcp_flags = 0;
         }
         if !self.nw_proto {
             m.nw_proto = 0;
