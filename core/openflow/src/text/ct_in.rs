@@ -120,7 +120,8 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
         if low == 0 && high != 0 {
             return error("invalid nat range: ports begin with 1");
         }
-        n.ports = (low, high);
+        // A range of one port is shown as that port.
+        n.ports = (low, if high == low { 0 } else { high });
     }
     Ok(())
 }
