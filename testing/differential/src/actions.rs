@@ -1,6 +1,6 @@
 //! Random actions and instructions as text.
 
-use crate::change::{change, set};
+use crate::change::{change, hash_fields, set};
 use crate::reshape;
 use crate::rng::Rng;
 use crate::table::TABLES;
@@ -139,7 +139,7 @@ fn end(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String
             ])
             .to_owned(),
         21 => format!("output(port={},max_len={})", port(rng), rng.pick(&[14, 20, 64, 1000])),
-        22 => bundle(rng),
+        22 => bundle(rng, kind),
         23 if table + 1 < TABLES && (kind.is_ip4() || kind.is_ip6()) => {
             format!("resubmit(,{},ct)", rng.between(table + 1, TABLES - 1))
         }
@@ -147,8 +147,8 @@ fn end(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String
     }
 }
 
-fn bundle(rng: &mut Rng) -> String {
-    let fields = rng.pick(&["eth_src", "nw_src", "nw_dst", "symmetric_l4", "symmetric_l3l4", "symmetric_l3"]);
+fn bundle(rng: &mut Rng, kind: Kind) -> String {
+    let fields = hash_fields(rng, kind);
     let algorithm = rng.pick(&["active_backup", "hrw"]);
     let basis = rng.below(3);
     if rng.chance(50) {

@@ -28,7 +28,7 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
         ),
         17 => format!("set_field:{:#x}->reg{}", rng.below(8), rng.below(3)),
         18 => format!("set_field:{:#x}/0x3->metadata", rng.below(4)),
-        19 => multipath(rng),
+        19 => multipath(rng, kind),
         20 => "note:00.01.02".to_owned(),
         21 => format!("check_pkt_larger({})->NXM_NX_REG{}[0]", rng.pick(&[60, 64, 70]), rng.below(3)),
         22 => rng.pick(&["set_queue:1", "pop_queue", "ct_clear"]).to_owned(),
@@ -45,18 +45,25 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
     }
 }
 
-fn multipath(rng: &mut Rng) -> String {
+/// What `multipath` and `bundle` hash. Of packets that are not IP the stock switch hashes addresses with symmetric_l3l4 that its
+/// megaflows do not match: one packet decides for others.
+pub fn hash_fields(rng: &mut Rng, kind: Kind) -> &'static str {
+    let all = [
+        "eth_src",
+        "nw_src",
+        "nw_dst",
+        "symmetric_l4",
+        "symmetric_l3",
+        "symmetric_l3l4",
+        "symmetric_l3l4+udp",
+    ];
+    rng.pick(if kind.is_ip4() || kind.is_ip6() { &all } else { &all[..5] })
+}
+
+fn multipath(rng: &mut Rng, kind: Kind) -> String {
     format!(
         "multipath({},{},{},{},{},NXM_NX_REG{}[0..7])",
-        rng.pick(&[
-            "eth_src",
-            "nw_src",
-            "nw_dst",
-            "symmetric_l4",
-            "symmetric_l3l4",
-            "symmetric_l3l4+udp",
-            "symmetric_l3"
-        ]),
+        hash_fields(rng, kind),
         rng.below(3),
         rng.pick(&["modulo_n", "hash_threshold", "hrw", "iter_hash"]),
         rng.between(1, 5),
