@@ -18,7 +18,8 @@ impl Walk<'_> {
             return false;
         }
         let flow = Box::new(self.flow);
-        let (stack, action_set) = (self.stack.clone(), self.action_set.clone());
+        // As in a clone: what was written before is done once, after the fork.
+        let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
         let base = Box::new(self.base);
@@ -27,8 +28,8 @@ impl Walk<'_> {
         let [greater, less_equal] = [1, 0].map(|larger| {
             (self.flow, self.base) = (*flow, *base);
             (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, false);
-            self.stack.clone_from(&stack);
-            self.action_set.clone_from(&action_set);
+            self.stack.clear();
+            self.action_set.clear();
             dst.set(&mut self.flow, larger);
             self.actions(rest, true, false);
             self.end_isolated();
