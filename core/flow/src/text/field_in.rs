@@ -125,7 +125,8 @@ fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Resu
 impl FieldId {
     /// Value and mask from text; `*` is no bits at all.
     pub fn parse_masked(self, text: &str, names: &dyn PortNames) -> Result<(u128, u128), TextError> {
-        if text == "*" {
+        // How a value of which no bit counts is shown (`field_out`).
+        if text == "*" || text == "ANY" {
             return Ok((0, 0));
         }
         let info = self.info();
@@ -169,7 +170,8 @@ impl FieldId {
         if info.maskable == Maskable::Whole && mask != 0 && mask != full {
             return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
         }
-        Ok((value, mask))
+        // Of no bits there is one value, as it is shown.
+        Ok((if mask == 0 { 0 } else { value }, mask))
     }
 
     /// A whole value from text.
