@@ -95,33 +95,34 @@ fn range(text: &str, n: &mut Nat) -> Result<(), TextError> {
     let (first, last) = addresses.split_once('-').unwrap_or((addresses, ""));
     let trim = |s: &str| s.trim_matches(['[', ']']).to_owned();
     let (first, last) = (trim(first), trim(last));
-    if let Ok(a) = first.parse::<Ipv4Addr>() {
-        let b = if last.is_empty() { Ipv4Addr::UNSPECIFIED } else { last.parse().map_err(|_| bad())? };
-        if !b.is_unspecified() && b < a {
-            return error("invalid nat range: minimum is above maximum");
+    n.range = match first.parse::<Ipv4Addr>() {
+        Ok(a) => {
+            let b = if last.is_empty() { a } else { last.parse().map_err(|_| bad())? };
+            NatRange::V4(a, upper(a, b, Ipv4Addr::UNSPECIFIED)?)
         }
-        n.range = NatRange::V4(a, b);
-    } else {
-        let a = first.parse::<Ipv6Addr>().map_err(|_| bad())?;
-        let b = if last.is_empty() { Ipv6Addr::UNSPECIFIED } else { last.parse().map_err(|_| bad())? };
-        if !b.is_unspecified() && b < a {
-            return error("invalid nat range: minimum is above maximum");
+        Err(_) => {
+            let a = first.parse::<Ipv6Addr>().map_err(|_| bad())?;
+            let b = if last.is_empty() { a } else { last.parse().map_err(|_| bad())? };
+            NatRange::V6(a, upper(a, b, Ipv6Addr::UNSPECIFIED)?)
         }
-        n.range = NatRange::V6(a, b);
-    }
+    };
     if let Some(ports) = ports {
         let (low, high) = ports.split_once('-').unwrap_or((ports, ""));
         let low = low.parse::<u16>().map_err(|_| bad())?;
-        let high = if high.is_empty() { 0 } else { high.parse().map_err(|_| bad())? };
-        if high != 0 && high < low {
-            return error("invalid nat range: minimum is above maximum");
-        }
+        let high = if high.is_empty() { low } else { high.parse().map_err(|_| bad())? };
         // Zero is how the action says that there is no first port.
         if low == 0 && high != 0 {
             return error("invalid nat range: ports begin with 1");
         }
-        // A range of one port is shown as that port.
-        n.ports = (low, if high == low { 0 } else { high });
+        n.ports = (low, upper(low, high, 0)?);
     }
     Ok(())
+}
+
+/// The end of a range; `none` says that there is one value only, which a range from a value to itself is, too.
+fn upper<T: Ord>(first: T, last: T, none: T) -> Result<T, TextError> {
+    if last == first || last == none {
+        return Ok(none);
+    }
+    if last < first { error("invalid nat range: minimum is above maximum") } else { Ok(last) }
 }
