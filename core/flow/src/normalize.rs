@@ -80,6 +80,8 @@ impl May {
         }
         if !self.nd_target {
             m.nd_target = [0; 16];
+            // The reserved word, which has the place of an IGMP group.
+            m.igmp_group_ip4 = 0;
         }
         if !self.mpls {
             m.mpls_lse = Default::default();
