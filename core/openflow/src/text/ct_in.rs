@@ -26,7 +26,10 @@ pub(super) fn ct(value: &str, names: &dyn PortNames, depth: usize) -> Result<Ct,
     if c.force && !c.commit {
         return error("\"force\" flag requires \"commit\" flag.");
     }
-    c.actions.extend(exec);
+    // Translations are shown outside of `exec`, wherever they stood.
+    let (nats, others): (Vec<Action>, Vec<Action>) =
+        exec.into_iter().partition(|a| matches!(a, Action::Nat(_)));
+    c.actions.extend(nats.into_iter().chain(others));
     Ok(c)
 }
 
