@@ -70,9 +70,12 @@ def test_every_packet_is_accounted_for():
     every = [(r, m, q) for r in ("split", "packed") for m in (True, False) for q in (1, 2, 3, 4)]
     for ring, mergeable, queues in every if dpdk.LONG else some:
         ports = [listening(s.socket(p), ring, mergeable, queues) for p in ("v0", "v1")]
-        guest = dpdk.Testpmd(*ports, queues=queues, mbuf_size=2176 if mergeable else 10240,
-                             args=["--max-pkt-len=9018", "--tx-offloads=0x8000", "--txonly-multi-flow"]
-                             + (["--enable-scatter"] if mergeable else []))
+        try:
+            guest = dpdk.Testpmd(*ports, queues=queues, mbuf_size=2176 if mergeable else 10240,
+                                 args=["--max-pkt-len=9018", "--tx-offloads=0x8000", "--txonly-multi-flow"]
+                                 + (["--enable-scatter"] if mergeable else []))
+        except AssertionError as e:
+            raise AssertionError("%s\nthe switch:\n%s" % (e, s.log()[-4000:])) from None
         s.wait_for_guests("br0", "v0", "v1")
         before = {p: s.books("br0", p) for p in ("v0", "v1")}
         for size in (64, 594, 1518, 4000, 9014) if dpdk.LONG else (64, 9014):
