@@ -1966,6 +1966,27 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct rte_mempool_objsz {
+    pub elt_size: u32,
+    pub header_size: u32,
+    pub trailer_size: u32,
+    pub total_size: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_mempool_objsz"][::core::mem::size_of::<rte_mempool_objsz>() - 16usize];
+    ["Alignment of rte_mempool_objsz"][::core::mem::align_of::<rte_mempool_objsz>() - 4usize];
+    ["Offset of field: rte_mempool_objsz::elt_size"]
+        [::core::mem::offset_of!(rte_mempool_objsz, elt_size) - 0usize];
+    ["Offset of field: rte_mempool_objsz::header_size"]
+        [::core::mem::offset_of!(rte_mempool_objsz, header_size) - 4usize];
+    ["Offset of field: rte_mempool_objsz::trailer_size"]
+        [::core::mem::offset_of!(rte_mempool_objsz, trailer_size) - 8usize];
+    ["Offset of field: rte_mempool_objsz::total_size"]
+        [::core::mem::offset_of!(rte_mempool_objsz, total_size) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct rte_mempool_objhdr {
     pub next: rte_mempool_objhdr__bindgen_ty_1,
     pub mp: *mut rte_mempool,
@@ -2152,6 +2173,9 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn rte_mempool_lookup(name: *const ::core::ffi::c_char) -> *mut rte_mempool;
+}
+unsafe extern "C" {
+    pub fn rte_mempool_calc_obj_size(elt_size: u32, flags: u32, sz: *mut rte_mempool_objsz) -> u32;
 }
 unsafe extern "C" {
     pub fn rte_mempool_walk(

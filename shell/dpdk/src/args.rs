@@ -159,14 +159,16 @@ impl Arguments {
 /// Whether the process is to share another one's environment. It would wait for that one, for ever; and threads cannot
 /// be registered in it.
 pub(crate) fn is_secondary(words: &[String]) -> bool {
-    let option = "--proc-type";
-    let values = words.iter().zip(words.iter().skip(1).map(String::as_str).chain([""]));
-    values
-        .filter_map(|(word, next)| match word.strip_prefix(option)? {
-            "" => Some(next),
-            attached => attached.strip_prefix('='),
-        })
-        .any(|value| value != "primary")
+    values(words, "--proc-type").any(|value| value != "primary")
+}
+
+/// What the words say of an option that takes a value, in order: the next word, or what is attached to it.
+pub(crate) fn values<'a>(words: &'a [String], option: &'a str) -> impl Iterator<Item = &'a str> {
+    let with_next = words.iter().zip(words.iter().skip(1).map(String::as_str).chain([""]));
+    with_next.filter_map(move |(word, next)| match word.strip_prefix(option)? {
+        "" => Some(next),
+        attached => attached.strip_prefix('='),
+    })
 }
 
 /// How much ordinary memory stands for the huge pages that the database asks for.

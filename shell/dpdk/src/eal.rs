@@ -7,6 +7,7 @@
 use crate::args::{self, Arguments, Machine};
 use crate::log::{self, Level, Note, Sink, Speaker};
 use crate::rehearsal;
+use crate::room;
 use crate::settings::{self, Settings};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     }
     rehearse(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
+    room::note(&words);
     start(words, options.sink).map_err(EalError)?;
     tell(Speaker::Ports, notes);
     settings::put_in_force(settings);

@@ -14,6 +14,7 @@ mod mbuf;
 pub mod mempool;
 mod memstream;
 pub mod rehearsal;
+mod room;
 pub mod settings;
 pub mod thread;
 mod undone;

@@ -2,7 +2,7 @@
 //!
 //! As Open vSwitch has it: ports whose MTU asks for the same size of buffer on the same NUMA node share a pool, or each
 //! has its own, sized for its queues, when `per-port-memory` says so. A pool is made as large as it is wished, or half,
-//! or half of that, down to [`MIN_MBUFS`].
+//! or half of that, down to [`MIN_MBUFS`]; only the last try may take what [`room`] leaves to others.
 //!
 //! # Invariants
 //!
@@ -14,7 +14,7 @@
 //! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
 
 use crate::settings::{Settings, settings};
-use crate::{eal, log, memstream};
+use crate::{eal, log, memstream, room};
 use dpdk_sys as sys;
 use std::ffi::CString;
 use std::fmt;
@@ -283,6 +283,9 @@ fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
 /// Makes one, smaller than wished where there is no memory for more.
 fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
     let mut n = key.n;
+    while n / 2 >= MIN_MBUFS && room::left(key.numa) < bytes(n, key.size) + room::RESERVE {
+        n /= 2;
+    }
     loop {
         let name = name_of(key, &wish.port, n);
         // SAFETY: the name outlives the call.
@@ -299,6 +302,16 @@ fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, Me
             return Err(MempoolError::new(wish, log::error_text(errno)));
         }
     }
+}
+
+/// What a pool takes.
+fn bytes(n: u32, size: u32) -> u64 {
+    let element = size + size_of::<sys::rte_mbuf>() as u32;
+    // SAFETY: reckons only; the details are not asked for.
+    let object = unsafe { sys::rte_mempool_calc_obj_size(element, 0, std::ptr::null_mut()) };
+    // A pointer to each, in a ring whose size is a power of two; what is left over at the ends of pages.
+    let (objects, ring) = (u64::from(n) * u64::from(object), u64::from(n.next_power_of_two()) * 8);
+    objects + objects / 64 + ring
 }
 
 /// A name that only this pool has, at most 25 bytes.

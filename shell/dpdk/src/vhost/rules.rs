@@ -43,7 +43,7 @@ use request::*;
 
 /// Descriptors of one ring (virtio 1.1, 2.6).
 const RING_MAX: u32 = 1 << 15;
-/// Descriptors of all rings of a guest. What the library allocates for them, 48 bytes each, comes from memory that all ports share.
+/// Descriptors of all rings of a guest: what the library allocates for them comes from memory that all ports share.
 const DESCRIPTORS_MAX: u32 = 1 << 18;
 /// Bits of a packed ring's base that are an index; the other is its wrap counter.
 const PACKED_INDEX: u32 = 0x7fff;

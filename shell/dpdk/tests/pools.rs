@@ -1,0 +1,65 @@
+//! A pool that is larger than the memory there is leaves others theirs, also while it is tried.
+//!
+//! A program of its own and no harness: the environment comes up once per process, and starts the program again to see
+//! whether it can. Where it cannot come up, the test says why and passes.
+
+use dpdk::eal::{self, EalOptions};
+use dpdk::mempool::{Mempool, MempoolWish};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use units::NumaId;
+
+/// What the rings of a guest with many queues take.
+const PIECE: usize = 1 << 20;
+
+fn main() -> ExitCode {
+    let argv: Vec<String> = std::env::args().collect();
+    if let Some(code) = dpdk::rehearsal::run_if_child(&argv) {
+        return code;
+    }
+    let words = "--no-huge -m 512 --no-shconf --no-pci --no-telemetry";
+    let options = EalOptions {
+        program: "dpdk-test".to_owned(),
+        config: BTreeMap::from([("dpdk-extra".to_owned(), words.to_owned())]),
+        rundir: std::env::temp_dir(),
+        sink: |_, level, line| eprintln!("{level:?}: {line}"),
+    };
+    if let Err(why) = eal::init(&options) {
+        println!("skipped: DPDK does not start here: {why}");
+        return ExitCode::SUCCESS;
+    }
+    others_are_left_theirs();
+    println!("test result: ok");
+    ExitCode::SUCCESS
+}
+
+fn others_are_left_theirs() {
+    let made = AtomicBool::new(false);
+    let others = || {
+        let mut tries = 0u64;
+        while !made.load(Ordering::Acquire) {
+            // SAFETY: the environment is up.
+            assert!(
+                unsafe { dpdk_sys::sluice_heap_has(PIECE, 0) },
+                "after {tries} tries there was no memory"
+            );
+            tries += 1;
+        }
+        tries
+    };
+    thread::scope(|scope| {
+        let others = scope.spawn(others);
+        // Four times the memory; an eighth of the packets fits.
+        let pool = Mempool::request(&wish(9000));
+        made.store(true, Ordering::Release);
+        assert!(others.join().is_ok_and(|tries| tries > 0));
+        assert_eq!(pool.unwrap().available(), 262_144 / 8);
+    });
+}
+
+fn wish(mtu: u32) -> MempoolWish {
+    let port = "p0".to_owned();
+    MempoolWish { port, mtu, numa: NumaId(0), n_rxq: 1, n_rxq_desc: 2048, n_txq: 1, n_txq_desc: 2048 }
+}
