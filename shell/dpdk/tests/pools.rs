@@ -41,10 +41,8 @@ fn others_are_left_theirs() {
         let mut tries = 0u64;
         while !made.load(Ordering::Acquire) {
             // SAFETY: the environment is up.
-            assert!(
-                unsafe { dpdk_sys::sluice_heap_has(PIECE, 0) },
-                "after {tries} tries there was no memory"
-            );
+            let there = unsafe { dpdk_sys::sluice_heap_has(PIECE, 0) };
+            assert!(there, "after {tries} tries there was no memory");
             tries += 1;
         }
         tries
