@@ -8,14 +8,15 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) enum Bucket<R> {
     One(Arc<R>),
-    Many(Vec<Arc<R>>),
+    /// Shared, which keeps the other kind small.
+    Many(Arc<Vec<Arc<R>>>),
 }
 
 impl<R> Clone for Bucket<R> {
     fn clone(&self) -> Self {
         match self {
             Bucket::One(r) => Bucket::One(Arc::clone(r)),
-            Bucket::Many(v) => Bucket::Many(v.clone()),
+            Bucket::Many(v) => Bucket::Many(Arc::clone(v)),
         }
     }
 }
@@ -33,13 +34,13 @@ impl<R: Classified> Bucket<R> {
         if let Some(at) = self.position(rule.matching(), rule.priority()) {
             return match self {
                 Bucket::One(r) => Some(std::mem::replace(r, rule)),
-                Bucket::Many(v) => Some(std::mem::replace(&mut v[at], rule)),
+                Bucket::Many(v) => Some(std::mem::replace(&mut Arc::make_mut(v)[at], rule)),
             };
         }
         let mut rules = self.as_slice().to_vec();
         let at = rules.partition_point(|r| r.priority() >= rule.priority());
         rules.insert(at, rule);
-        *self = Bucket::Many(rules);
+        *self = Bucket::Many(Arc::new(rules));
         None
     }
 
@@ -49,6 +50,7 @@ impl<R: Classified> Bucket<R> {
         match self {
             Bucket::One(r) => Some(Arc::clone(r)),
             Bucket::Many(v) => {
+                let v = Arc::make_mut(v);
                 let rule = v.remove(at);
                 if let [only] = v.as_slice() {
                     *self = Bucket::One(Arc::clone(only));

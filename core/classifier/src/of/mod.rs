@@ -22,6 +22,7 @@
 
 mod bucket;
 pub mod classifier;
+mod hashed;
 pub mod lookup;
 pub mod prefix;
 pub mod sparse;

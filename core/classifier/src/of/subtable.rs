@@ -2,36 +2,14 @@
 
 use super::bucket::Bucket;
 use super::classifier::Classified;
+use super::hashed::Hashed;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
 use super::stage::Stage;
 use super::trie::Trie;
 use flow::Flow;
-use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
-use std::hash::{BuildHasherDefault, Hasher};
+use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
-
-/// The keys are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |h, b| h << 8 | u64::from(*b));
-    }
-    fn write_u64(&mut self, v: u64) {
-        self.0 = v;
-    }
-}
-
-pub(super) type Hashed<V> = HashTrieMapSync<u64, V, BuildHasherDefault<Identity>>;
-
-fn hashed<V>() -> Hashed<V> {
-    HashTrieMapSync::new_with_hasher_and_ptr_kind(BuildHasherDefault::default())
-}
 
 /// Where a subtable meets one of the table's prefix tries.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,10 +86,10 @@ impl<R> Clone for Subtable<R> {
 
 impl<R: Classified> Subtable<R> {
     pub(super) fn new(shape: Shape) -> Self {
-        let indices = (1..shape.stages.len()).map(|_| hashed()).collect();
+        let indices = (1..shape.stages.len()).map(|_| Hashed::default()).collect();
         Subtable {
             shape: Arc::new(shape),
-            rules: hashed(),
+            rules: Hashed::default(),
             indices,
             ports: Trie::default(),
             priorities: RedBlackTreeMapSync::new_sync(),
@@ -134,18 +112,18 @@ impl<R: Classified> Subtable<R> {
 
     /// The rules whose masked bits have this hash, the best first.
     pub(super) fn bucket(&self, hash: u64) -> &[Arc<R>] {
-        self.rules.get(&hash).map_or(&[], Bucket::as_slice)
+        self.rules.get(hash).map_or(&[], Bucket::as_slice)
     }
 
     /// Whether some rule has this hash after stage `stage`, which is not the last.
     pub(super) fn index_has(&self, stage: usize, hash: u64) -> bool {
-        self.indices[stage].contains_key(&hash)
+        self.indices[stage].get(hash).is_some()
     }
 
     /// The rule with this match and priority; `flow` is the match in full.
     pub(super) fn find(&self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<&Arc<R>> {
         let hash = self.shape.hash(flow);
-        let bucket = self.rules.get(&hash)?;
+        let bucket = self.rules.get(hash)?;
         bucket.position(m, priority).map(|at| &bucket.as_slice()[at])
     }
 
@@ -153,13 +131,13 @@ impl<R: Classified> Subtable<R> {
     pub(super) fn insert(&mut self, rule: Arc<R>, flow: &Flow) -> Option<Arc<R>> {
         let priority = rule.priority();
         let hash = self.shape.hash(flow);
-        match self.rules.get_mut(&hash) {
+        match self.rules.get_mut(hash) {
             Some(bucket) => {
                 if let Some(old) = bucket.insert(rule) {
                     return Some(old);
                 }
             }
-            None => self.rules.insert_mut(hash, Bucket::One(rule)),
+            None => self.rules.insert(hash, Bucket::One(rule)),
         }
         self.count(flow, priority, true);
         None
@@ -167,11 +145,11 @@ impl<R: Classified> Subtable<R> {
 
     pub(super) fn remove(&mut self, m: &SparseMatch, flow: &Flow, priority: u32) -> Option<Arc<R>> {
         let hash = self.shape.hash(flow);
-        let bucket = self.rules.get_mut(&hash)?;
+        let bucket = self.rules.get_mut(hash)?;
         let single = matches!(bucket, Bucket::One(_));
         let rule = bucket.remove(m, priority)?;
         if single {
-            self.rules.remove_mut(&hash);
+            self.rules.remove(hash);
         }
         self.count(flow, priority, false);
         Some(rule)
@@ -207,10 +185,10 @@ fn step_ordered(map: &mut RedBlackTreeMapSync<u32, u32>, key: u32, up: bool) {
 }
 
 fn step_hashed(map: &mut Hashed<u32>, key: u64, up: bool) {
-    match map.get_mut(&key) {
+    match map.get_mut(key) {
         Some(n) if up => *n += 1,
         Some(n) if *n > 1 => *n -= 1,
-        Some(_) => drop(map.remove_mut(&key)),
-        None => map.insert_mut(key, 1),
+        Some(_) => map.remove(key),
+        None => map.insert(key, 1),
     }
 }

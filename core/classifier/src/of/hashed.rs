@@ -1,0 +1,358 @@
+//! A persistent map from hashes: a clone shares everything, and a change copies only the way to what it changes.
+//!
+//! A table of a million rules has one entry for each rule, and up to three more for what shortens its look-ups, so entries
+//! are small and lie side by side: in pages of up to [`PAGE`] entries, ascending. Pages hang in a trie of nodes of 64 slots,
+//! by the hash's highest bits first; a page stands for a run of slots of its node, as long as it is not full. So pages stay
+//! at two thirds on average, whatever the number of entries.
+//!
+//! # Invariants
+//!
+//! * A run is 2ⁿ slots long and begins at a multiple of that; the first begins at slot 0.
+//! * A page with more than [`PAGE`] entries is split at the next insertion at the latest, but for the last [`DEPTH_MAX`].
+
+use std::slice;
+use std::sync::Arc;
+
+/// Entries of a full page: a search looks at six of them.
+const PAGE: usize = 32;
+/// Bits of the hash that choose a slot.
+const BITS: u32 = 6;
+/// Below this there are no bits left to split by.
+const DEPTH_MAX: u32 = u64::BITS / BITS;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Hashed<V> {
+    root: Child<V>,
+}
+
+#[derive(Debug)]
+enum Child<V> {
+    Page(Arc<Page<V>>),
+    Node(Arc<Node<V>>),
+}
+
+type Page<V> = Vec<(u64, V)>;
+
+#[derive(Clone, Debug)]
+struct Node<V> {
+    /// The slots at which runs begin.
+    begins: u64,
+    /// One for each run, in order.
+    children: Vec<Child<V>>,
+}
+
+impl<V> Default for Hashed<V> {
+    fn default() -> Self {
+        Hashed { root: Child::Page(Arc::default()) }
+    }
+}
+
+impl<V> Clone for Hashed<V> {
+    fn clone(&self) -> Self {
+        Hashed { root: self.root.clone() }
+    }
+}
+
+impl<V> Clone for Child<V> {
+    fn clone(&self) -> Self {
+        match self {
+            Child::Page(page) => Child::Page(Arc::clone(page)),
+            Child::Node(node) => Child::Node(Arc::clone(node)),
+        }
+    }
+}
+
+impl<V> Hashed<V> {
+    pub(super) fn get(&self, hash: u64) -> Option<&V> {
+        let (mut child, mut depth) = (&self.root, 0);
+        loop {
+            match child {
+                Child::Page(page) => return find(page, hash).ok().map(|at| &page[at].1),
+                Child::Node(node) => child = &node.children[node.index(slot(hash, depth))],
+            }
+            depth += 1;
+        }
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        Values { nodes: vec![slice::from_ref(&self.root).iter()], page: [].iter() }
+    }
+}
+
+impl<V: Clone> Hashed<V> {
+    pub(super) fn get_mut(&mut self, hash: u64) -> Option<&mut V> {
+        let (mut child, mut depth) = (&mut self.root, 0);
+        loop {
+            match child {
+                Child::Page(page) => {
+                    let at = find(page, hash).ok()?;
+                    return Some(&mut Arc::make_mut(page)[at].1);
+                }
+                Child::Node(node) => {
+                    let node = Arc::make_mut(node);
+                    let at = node.index(slot(hash, depth));
+                    child = &mut node.children[at];
+                }
+            }
+            depth += 1;
+        }
+    }
+
+    /// Puts a value in the place of what was there.
+    pub(super) fn insert(&mut self, hash: u64, value: V) {
+        if self.root.insert(0, hash, value) {
+            let mut node = Node { begins: 1, children: vec![std::mem::take(self).root] };
+            node.split(0, 0);
+            self.root = Child::Node(Arc::new(node));
+        }
+    }
+
+    pub(super) fn remove(&mut self, hash: u64) {
+        // What is not there is not to be copied.
+        if self.get(hash).is_some() {
+            self.root.remove(0, hash);
+        }
+    }
+}
+
+impl<V: Clone> Child<V> {
+    /// Whether it is a page that is to be split now.
+    fn insert(&mut self, depth: u32, hash: u64, value: V) -> bool {
+        match self {
+            Child::Page(page) => {
+                let page = Arc::make_mut(page);
+                match find(page, hash) {
+                    Ok(at) => page[at].1 = value,
+                    Err(at) => {
+                        // Pages are many: little is kept for what may come.
+                        if page.len() == page.capacity() {
+                            page.reserve_exact(page.len() / 8 + 1);
+                        }
+                        page.insert(at, (hash, value));
+                    }
+                }
+                page.len() > PAGE
+            }
+            Child::Node(node) => {
+                let node = Arc::make_mut(node);
+                let at = node.index(slot(hash, depth));
+                if node.children[at].insert(depth + 1, hash, value) {
+                    node.split(at, depth);
+                }
+                false
+            }
+        }
+    }
+
+    /// Takes out what is there.
+    fn remove(&mut self, depth: u32, hash: u64) {
+        match self {
+            Child::Page(page) => {
+                if let Ok(at) = find(page, hash) {
+                    Arc::make_mut(page).remove(at);
+                }
+            }
+            Child::Node(node) => {
+                let node = Arc::make_mut(node);
+                let at = node.index(slot(hash, depth));
+                node.children[at].remove(depth + 1, hash);
+                let mut joined = Some(at);
+                while let Some(at) = joined {
+                    joined = node.join(at);
+                }
+                if let [Child::Page(only)] = node.children.as_slice() {
+                    *self = Child::Page(Arc::clone(only));
+                }
+            }
+        }
+    }
+
+    fn entries(&self) -> Option<usize> {
+        match self {
+            Child::Page(page) => Some(page.len()),
+            Child::Node(_) => None,
+        }
+    }
+}
+
+impl<V> Node<V> {
+    /// Of the run with this slot.
+    fn index(&self, slot: u32) -> usize {
+        (self.begins << (63 - slot)).count_ones() as usize - 1
+    }
+
+    /// The slots of a run: where it begins, and where the next one does.
+    fn run(&self, index: usize) -> (u32, u32) {
+        let rest = (0..index).fold(self.begins, |rest, _| rest & (rest - 1));
+        (rest.trailing_zeros(), (rest & (rest - 1)).trailing_zeros())
+    }
+}
+
+impl<V: Clone> Node<V> {
+    /// Splits the run of a page that is full, or puts a node in its place if it has one slot.
+    fn split(&mut self, index: usize, depth: u32) {
+        let (begin, end) = self.run(index);
+        if end - begin == 1 {
+            if depth + 1 < DEPTH_MAX {
+                let mut node = Node { begins: 1, children: vec![self.children[index].clone()] };
+                node.split(0, depth + 1);
+                self.children[index] = Child::Node(Arc::new(node));
+            }
+            return;
+        }
+        let Child::Page(page) = &self.children[index] else { return };
+        let middle = begin + (end - begin) / 2;
+        let at = page.partition_point(|(hash, _)| slot(*hash, depth) < middle);
+        let (low, high) = page.split_at(at);
+        let halves = [low, high].map(|half| Child::Page(Arc::new(half.to_vec())));
+        self.children.splice(index..=index, halves);
+        self.begins |= 1 << middle;
+    }
+
+    /// Joins a page with the one that it was split from, where both together are half a page; which run has both then.
+    fn join(&mut self, index: usize) -> Option<usize> {
+        let (begin, end) = self.run(index);
+        let length = end - begin;
+        let first = if begin & length == 0 { index } else { index - 1 };
+        let (Child::Page(low), Child::Page(high)) = (&self.children[first], self.children.get(first + 1)?)
+        else {
+            return None;
+        };
+        let ((begin, middle), (_, end)) = (self.run(first), self.run(first + 1));
+        if (middle - begin, end - middle) != (length, length) || low.len() + high.len() > PAGE / 2 {
+            return None;
+        }
+        let both = Child::Page(Arc::new([low.as_slice(), high.as_slice()].concat()));
+        self.children.splice(first..=first + 1, [both]);
+        self.begins &= !(1 << middle);
+        Some(first)
+    }
+}
+
+fn slot(hash: u64, depth: u32) -> u32 {
+    (hash >> (u64::BITS - BITS - BITS * depth) & 63) as u32
+}
+
+fn find<V>(page: &[(u64, V)], hash: u64) -> Result<usize, usize> {
+    page.binary_search_by_key(&hash, |(h, _)| *h)
+}
+
+struct Values<'a, V> {
+    nodes: Vec<slice::Iter<'a, Child<V>>>,
+    page: slice::Iter<'a, (u64, V)>,
+}
+
+impl<'a, V> Iterator for Values<'a, V> {
+    type Item = &'a V;
+
+    fn next(&mut self) -> Option<&'a V> {
+        loop {
+            if let Some((_, value)) = self.page.next() {
+                return Some(value);
+            }
+            match self.nodes.last_mut()?.next() {
+                Some(Child::Page(page)) => self.page = page.iter(),
+                Some(Child::Node(node)) => self.nodes.push(node.children.iter()),
+                None => drop(self.nodes.pop()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Hashes that are near each other and far apart, so that pages are split at every depth.
+    fn hash() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            any::<u64>(),
+            (0..64u64).prop_map(|n| n << 58),
+            0..200u64,
+            (0..3u64, 0..300u64).prop_map(|(a, b)| a << 57 | b << 4),
+        ]
+    }
+
+    fn same(map: &Hashed<u32>, twin: &BTreeMap<u64, u32>) {
+        let all: Vec<u32> = map.values().copied().collect();
+        assert_eq!(all, twin.values().copied().collect::<Vec<_>>());
+        sound(&map.root, 0, None);
+    }
+
+    fn sound(child: &Child<u32>, depth: u32, run: Option<(u32, u32)>) {
+        match child {
+            Child::Page(page) => {
+                assert!(page.is_sorted_by(|a, b| a.0 < b.0));
+                let Some((begin, end)) = run else { return };
+                assert!(page.iter().all(|(h, _)| (begin..end).contains(&slot(*h, depth - 1))));
+                assert!(page.len() <= PAGE || end - begin == 1 || page.len() < 3 * PAGE, "{}", page.len());
+            }
+            Child::Node(node) => {
+                assert_eq!((node.begins & 1, node.begins.count_ones() as usize), (1, node.children.len()));
+                for (i, child) in node.children.iter().enumerate() {
+                    let (begin, end) = node.run(i);
+                    assert!((end - begin).is_power_of_two() && begin % (end - begin) == 0);
+                    sound(child, depth + 1, Some((begin, end)));
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in prop::collection::vec((hash(), 0..5u8), 0..3000)) {
+            let (mut map, mut twin) = (Hashed::default(), BTreeMap::new());
+            let mut snapshots = Vec::new();
+            for (n, (hash, step)) in steps.into_iter().enumerate() {
+                let n = n as u32;
+                match step {
+                    0 => {
+                        map.remove(hash);
+                        twin.remove(&hash);
+                    }
+                    1 => {
+                        map.get_mut(hash).into_iter().for_each(|v| *v = n);
+                        twin.get_mut(&hash).into_iter().for_each(|v| *v = n);
+                    }
+                    _ => {
+                        map.insert(hash, n);
+                        twin.insert(hash, n);
+                    }
+                }
+                prop_assert_eq!(map.get(hash), twin.get(&hash));
+                if n % 500 == 0 {
+                    snapshots.push((map.clone(), twin.clone()));
+                }
+            }
+            same(&map, &twin);
+            snapshots.iter().for_each(|(map, twin)| same(map, twin));
+            for hash in twin.keys() {
+                map.remove(*hash);
+            }
+            prop_assert_eq!(map.root.entries(), Some(0));
+        }
+    }
+
+    #[test]
+    fn pages_are_well_filled() {
+        let mut map = Hashed::default();
+        let mut pages = |n: u64| {
+            (0..n).for_each(|i| map.insert(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), ()));
+            let mut nodes = vec![&map.root];
+            let mut pages = 0;
+            while let Some(child) = nodes.pop() {
+                match child {
+                    Child::Page(_) => pages += 1,
+                    Child::Node(node) => nodes.extend(&node.children),
+                }
+            }
+            pages
+        };
+        for n in [10_000, 20_000, 50_000, 100_000] {
+            assert!(pages(n) * PAGE as u64 <= n * 2, "{n}");
+        }
+    }
+}
