@@ -1,0 +1,71 @@
+"""What a packet costs, in instructions: counted by callgrind, so the same on a busy machine and on a quiet one."""
+import os
+import re
+import subprocess
+
+from lib import lab
+
+# Packets of the short and of the long run: what both do besides is the same.
+FEW, MANY = 32_000, 160_000
+# Instructions a packet may take in the path, what the mock ports take left out: what was measured, and a tenth.
+BOUNDS = {"in": 35, "drop": 30, "src": 140, "src1000": 140, "normal1000": 196, "vlan": 331, "mac": 355, "flows32": 362, "flows1000": 402, "recirc": 1086}
+# Nothing of this kind is called for a packet.
+FORBIDDEN = re.compile(r"^(malloc|calloc|realloc|free|posix_memalign|memalign|aligned_alloc|clock_gettime|__?vdso_\w+|gettimeofday|pthread_\w+"
+                       r"|syscall|write|writev|futex\w*)(@.*)?$")
+
+
+def build():
+    """The program of the cases, as the daemon is built; its path."""
+    subprocess.run(["cargo", "build", "-q", "--release", "-p", "datapath", "--example", "path"], cwd=lab.ROOT, check=True, timeout=600)
+    folder = os.environ.get("CARGO_TARGET_DIR") or os.path.join(lab.ROOT, "target")
+    return os.path.join(folder, "release", "examples", "path")
+
+
+def calls(path):
+    """How often each function was called."""
+    names, count, callee = {}, {}, None
+    with open(path) as f:
+        for line in f:
+            if line.startswith("cfn="):
+                number, name = re.match(r"cfn=\((\d+)\)(?: (.*))?", line).groups()
+                callee = names.setdefault(number, name)
+            elif line.startswith("fn="):
+                number, name = re.match(r"fn=\((\d+)\)(?: (.*))?", line).groups()
+                names.setdefault(number, name)
+            elif line.startswith("calls="):
+                count[callee] = count.get(callee, 0) + int(line[6:].split()[0])
+    return count
+
+
+def run(program, case, packets, folder):
+    """Instructions and calls of a whole run."""
+    out = os.path.join(folder, "%s-%d" % (case, packets))
+    argv = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, program, case]
+    r = subprocess.run(argv, env={**os.environ, "PACKETS": str(packets)}, capture_output=True, text=True, timeout=120 * lab.PATIENCE)
+    assert r.returncode == 0, r.stderr[-2000:]
+    return int(re.search(r"Collected : (\d+)", r.stderr)[1]), calls(out)
+
+
+def cost(program, case, folder):
+    """Instructions a packet, and what is called for packets that should not be."""
+    (few, before), (many, after) = (run(program, case, n, folder) for n in (FEW, MANY))
+    more = {name: n - before.get(name, 0) for name, n in after.items() if name and FORBIDDEN.match(name)}
+    return (many - few) / (MANY - FEW), {name: n for name, n in more.items() if n > 0}
+
+
+def test_a_packet_costs_what_it_did():
+    """No case of the path takes more instructions than it did, and no packet an allocation, a lock, a clock or a call of the kernel."""
+    lab.need("valgrind")
+    with open("/proc/cpuinfo") as f:
+        if "avx2" not in f.read():
+            raise lab.Skip("needs a processor with AVX2: the bounds are of code that uses it")
+    program, folder = build(), lab.scratch()
+    ports, _ = cost(program, "rx", folder)
+    wrong = []
+    for case, bound in BOUNDS.items():
+        instructions, forbidden = cost(program, case, folder)
+        took = instructions - ports
+        print("    %-12s %4.0f of %d instructions a packet" % (case, took, bound))
+        if took > bound or forbidden:
+            wrong.append("%s: %.0f of %d instructions, %s" % (case, took, bound, forbidden))
+    assert not wrong, "\n".join(wrong)
