@@ -97,7 +97,7 @@ fn wide(rng: &mut Rng) -> String {
         0 => format!("set_field:{n:#x}->xreg{}", rng.below(3)),
         1 => format!("set_field:{n:#x}/0xf->xxreg0"),
         2 => "move:NXM_NX_XXREG0[0..63]->NXM_NX_XXREG1[64..127]".to_owned(),
-        3 => format!("load:{n}->NXM_NX_REG{}[31]", rng.pick(&[3, 7, 15])),
+        3 => format!("load:{}->NXM_NX_REG{}[31]", n & 1, rng.pick(&[3, 7, 15])),
         4 => "push:NXM_NX_XXREG0[],pop:NXM_NX_XXREG1[]".to_owned(),
         _ => format!("load:{n}->NXM_OF_IN_PORT[]"),
     }

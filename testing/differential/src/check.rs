@@ -75,27 +75,31 @@ impl Pair {
         self.ofctl(&["bundle", "br0", "-"], text)
     }
 
-    /// Loads a table into both; each flow that the stock switch refuses leaves the table, after ours had to refuse it, too.
+    /// Loads a table into both; what the client or the stock switch refuses leaves the table, after ours had to refuse it, too.
     pub fn load(&mut self, table: &mut Table) -> io::Result<Option<Difference>> {
-        let ((fine, stock), (_, ours)) = self.bundle(&table.bundle())?;
+        loop {
+            let ((fine, stock), (_, ours)) = self.bundle(&table.bundle())?;
+            if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
+                return Ok(Some(d));
+            }
+            if fine {
+                break;
+            }
+            if !table.remove(normal::unread(&stock)) {
+                self.bundle(&Table::default().bundle())?;
+                let mut refused = None;
+                table.groups.retain(|line| self.accepts(line, &mut refused));
+                table.flows.retain(|line| self.accepts(line, &mut refused));
+                if refused.is_some() {
+                    return Ok(refused);
+                }
+            }
+        }
         // Megaflows of the case before would teach addresses when they are looked after.
         for (command, args) in
             [("revalidator/purge", &[][..]), ("fdb/flush", &["br0"]), ("fdb/flush", &["br1"])]
         {
             self.ctl(command, args)?;
-        }
-        if let Some(d) = Difference::of("load", normal::error(&stock), normal::error(&ours)) {
-            return Ok(Some(d));
-        }
-        if !fine {
-            self.bundle(&Table::default().bundle())?;
-            let mut refused = None;
-            table.groups.retain(|line| self.accepts(line, &mut refused));
-            table.flows.retain(|line| self.accepts(line, &mut refused));
-            if refused.is_some() {
-                return Ok(refused);
-            }
-            self.bundle(&table.bundle())?;
         }
         Ok(None)
     }
@@ -193,29 +197,54 @@ impl Pair {
         self.ours.answer().map(drop)
     }
 
-    /// Sends the packets through both.
+    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before.
     pub fn forward(&mut self, packets: &[Packet]) -> io::Result<Option<Difference>> {
         self.ctl("revalidator/purge", &[])?;
         self.both(Switch::outputs)?;
         let mut lookups = self.lookups()?;
         for packet in packets {
             lookups = self.receive(packet, lookups)?;
-            let d = self.settle(
-                "outputs",
-                |pair| {
-                    let (stock, ours) = pair.both(Switch::outputs)?;
-                    Ok((normal::outputs(&stock), normal::outputs(&ours)))
-                },
-                true,
-            )?;
-            if let Some(mut d) = d {
-                let head = format!("p{} <- {}\n", packet.port, packet.hex());
-                (d.stock, d.ours) = (head.clone() + &d.stock, head + &d.ours);
+            if let Some(d) = self.sent(packet)? {
                 return Ok(Some(d));
             }
-            self.sweep()?;
+            self.ctl("revalidator/purge", &[])?;
+        }
+        // Most of what there is to learn has been learned: sweeps, which take long, are few.
+        let (mut learned, mut moved) = (self.learned()?, false);
+        for packet in packets {
+            lookups = self.receive(packet, lookups)?;
+            if let Some(d) = self.sent(packet)? {
+                return Ok(Some(d));
+            }
+            let now = self.learned()?;
+            moved |= now != learned;
+            if moved {
+                self.sweep()?;
+            }
+            learned = now;
         }
         self.afterwards(packets)
+    }
+
+    /// Compares what left since the last look, as `packet` entered.
+    fn sent(&mut self, packet: &Packet) -> io::Result<Option<Difference>> {
+        let outputs = |pair: &mut Pair| {
+            let (stock, ours) = pair.both(Switch::outputs)?;
+            Ok((normal::outputs(&stock), normal::outputs(&ours)))
+        };
+        let head = format!("p{} <- {}\n", packet.port, packet.hex());
+        Ok(self.settle("outputs", outputs, true)?.map(|d| Difference {
+            stock: head.clone() + &d.stock,
+            ours: head + &d.ours,
+            ..d
+        }))
+    }
+
+    /// How much the stock switch's bridges have learned: addresses that came, moved and went.
+    fn learned(&mut self) -> io::Result<[String; 2]> {
+        let bridges = ["br0", "br1"];
+        bridges.iter().try_for_each(|b| self.stock.ask("fdb/stats-show", &[b]))?;
+        Ok([self.stock.answer()?, self.stock.answer()?])
     }
 
     /// What the packets left behind in both.

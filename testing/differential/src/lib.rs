@@ -8,6 +8,7 @@ pub mod actions;
 pub mod change;
 pub mod check;
 pub mod groups;
+pub mod known;
 pub mod minimise;
 pub mod normal;
 pub mod packet;

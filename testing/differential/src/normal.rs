@@ -27,6 +27,11 @@ pub fn error(text: &str) -> String {
     hide(&timeless(text), "xid=")
 }
 
+/// The number of the line of its input that `ovs-ofctl` says it cannot read.
+pub fn unread(text: &str) -> Option<usize> {
+    text.lines().find_map(|l| l.strip_prefix("ovs-ofctl: -:")?.split_once(':')?.0.parse().ok())
+}
+
 /// Without the time of log lines.
 fn timeless(text: &str) -> String {
     let line = |l: &str| match l.split_once("Z|") {
@@ -263,6 +268,7 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),
             "    1     0  50:54:00:00:00:01\n port  VLAN  MAC"
         );
+        assert_eq!(unread("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
         assert_eq!(
             error("2026-01-02T03:04:05Z|00001|ofp_actions|WARN|no\nxid=0x4: Z|"),

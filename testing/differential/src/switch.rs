@@ -8,6 +8,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::actions::METER;
@@ -101,7 +102,9 @@ impl Switch {
     /// Starts a switch of `daemon` (the stock one without) and makes the bridges.
     pub fn start(name: &'static str, stock: &Stock, daemon: Option<&Path>) -> io::Result<Switch> {
         remove_abandoned()?;
-        let dir = std::env::temp_dir().join(format!("differential-{}-{name}", std::process::id()));
+        static STARTED: AtomicU64 = AtomicU64::new(0);
+        let nth = STARTED.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("differential-{}-{nth}-{name}", std::process::id()));
         fs::create_dir_all(&dir)?;
         let mut processes = Vec::new();
         let command = |program: &Path| {
@@ -294,13 +297,20 @@ impl Switch {
     }
 
     /// Whether every process still runs.
-    pub fn alive(&mut self) -> bool {
+    fn alive(&mut self) -> bool {
         self.processes.iter_mut().all(|p| matches!(p.try_wait(), Ok(None)))
     }
 
-    /// What the daemon logged.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.dir.join("switch.log")).unwrap_or_default()
+    /// What the daemon logged, if a process has ended; after `silence` it is waited for, as one that dies is silent first.
+    pub fn ended(&mut self, silence: bool) -> Option<String> {
+        let deadline = Instant::now() + if silence { Duration::from_secs(5) } else { Duration::ZERO };
+        while self.alive() {
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(fs::read_to_string(self.dir.join("switch.log")).unwrap_or_default())
     }
 }
 

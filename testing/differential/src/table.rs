@@ -11,6 +11,9 @@ use crate::rng::Rng;
 /// How many tables a case uses.
 pub const TABLES: u64 = 4;
 
+/// What takes everything away that the bridge has.
+const EMPTY: &str = "flow delete\ngroup delete group_id=all\n";
+
 /// The flows and groups of a case: lines for `ovs-ofctl bundle`.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
@@ -47,6 +50,11 @@ impl Table {
             if !says && pops(&does) > 0 {
                 words.push("vlan_tci=0x1000/0x1000".to_owned());
             }
+            // Nor are there addresses of a connection to look up where none was tracked.
+            if does.contains(",ct)") && !words.iter().any(|w| w == "ct_state=+trk") {
+                words.retain(|w| !w.starts_with("ct_state="));
+                words.push("ct_state=+trk".to_owned());
+            }
             table.flows.push(format!("flow add {},actions={does}", words.join(",")));
         }
         for number in 0..TABLES {
@@ -58,9 +66,22 @@ impl Table {
         table
     }
 
+    /// Takes out the line of [`Table::bundle`] with this number, counted from 1, if that is a flow or group of the table.
+    pub fn remove(&mut self, line: Option<usize>) -> bool {
+        let Some(at) = line.and_then(|l| l.checked_sub(EMPTY.lines().count() + 1)) else { return false };
+        let flow = at.checked_sub(self.groups.len());
+        let list = if flow.is_some() { &mut self.flows } else { &mut self.groups };
+        let at = flow.unwrap_or(at);
+        let there = at < list.len();
+        if there {
+            list.remove(at);
+        }
+        there
+    }
+
     /// The text of a bundle that replaces whatever the bridge has by this table.
     pub fn bundle(&self) -> String {
-        let mut text = "flow delete\ngroup delete group_id=all\n".to_owned();
+        let mut text = EMPTY.to_owned();
         for line in self.groups.iter().chain(&self.flows) {
             text.push_str(line);
             text.push('\n');
@@ -304,5 +325,14 @@ mod tests {
         assert_eq!(text(3), text(3));
         assert_ne!(text(3), text(4));
         assert!(text(5).lines().count() >= 40);
+    }
+
+    #[test]
+    fn lines_leave_by_their_number_in_the_bundle() {
+        let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let mut table = Table { groups: list(&["g"]), flows: list(&["a", "b"]) };
+        assert!(!table.remove(None) && !table.remove(Some(2)) && !table.remove(Some(6)));
+        assert!(table.remove(Some(5)) && table.remove(Some(3)));
+        assert_eq!((table.groups, table.flows), (list(&[]), list(&["a"])));
     }
 }
