@@ -30,8 +30,8 @@ pub struct Meta {
     pub passes: u8,
     /// How many VLAN tags are taken off before the packet's type; 0: as many as a flow has room for.
     pub vlan_limit: u8,
-    /// The next output sends at most this many bytes; 0: all.
-    pub trunc: u32,
+    /// How many bytes of its end the next output leaves out: what is pushed and popped meanwhile does not change that.
+    pub cut: usize,
     /// What few packets have.
     pub rare: Option<Box<Rare>>,
 }
@@ -70,7 +70,7 @@ impl Meta {
             ct_state: f.ct_state,
             passes: 0,
             vlan_limit: 0,
-            trunc: 0,
+            cut: 0,
             rare: any.then(|| Box::new(rare)),
         }
     }

@@ -45,7 +45,7 @@ pub enum Op {
     Clone(Program),
     /// As `Output`; share of the packets.
     Sample(u32, Program),
-    /// Always last: longest packet of the second program, program of the longer ones, and the second.
+    /// As `Output`: longest packet of the second program, program of the longer ones, and the second.
     CheckLen(usize, Program, Program),
     /// Always last.
     Drop(DropReason),
@@ -119,29 +119,18 @@ impl Program {
 
     /// Compiles a list.
     pub fn compile(actions: &[DpAction]) -> Program {
-        compile(actions, &[], 0)
+        compile(actions, 0)
     }
 }
 
-/// `actions`, then `rest`: what follows a branch belongs to both of its sides.
-fn compile(actions: &[DpAction], rest: &[DpAction], nesting: usize) -> Program {
+fn compile(actions: &[DpAction], nesting: usize) -> Program {
     if nesting > MAX_NESTING {
         return Program::new(vec![Op::Drop(DropReason::ActionRecursionTooDeep)]);
     }
-    let mut ops = Vec::with_capacity(actions.len());
-    let all: Vec<&DpAction> = actions.iter().chain(rest).collect();
-    for (i, action) in all.iter().enumerate() {
-        let op = match *action {
-            DpAction::CheckPktLen(check) => {
-                let after: Vec<DpAction> = all[i + 1..].iter().map(|a| (*a).clone()).collect();
-                let side = |list: &[DpAction]| compile(list, &after, nesting + 1);
-                Op::CheckLen(usize::from(check.pkt_len), side(&check.greater), side(&check.less_equal))
-            }
-            other => simple(other, nesting),
-        };
-        let ends = matches!(op, Op::Drop(_) | Op::CheckLen(..));
-        ops.push(op);
-        if ends {
+    let mut ops = Vec::new();
+    for action in actions {
+        ops.push(simple(action, nesting));
+        if matches!(ops.last(), Some(Op::Drop(_))) {
             break;
         }
     }
@@ -173,8 +162,12 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         &DpAction::Recirc(id) => Op::Recirc(id),
         &DpAction::Hash { alg, basis } => Op::Hash { symmetric: alg == HashAlg::SymL4, basis },
         DpAction::CtClear => Op::CtClear,
-        DpAction::Clone(list) => Op::Clone(compile(list, &[], nesting + 1)),
-        DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, &[], nesting + 1)),
+        DpAction::Clone(list) => Op::Clone(compile(list, nesting + 1)),
+        DpAction::CheckPktLen(check) => {
+            let side = |list: &[DpAction]| compile(list, nesting + 1);
+            Op::CheckLen(usize::from(check.pkt_len), side(&check.greater), side(&check.less_equal))
+        }
+        DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, nesting + 1)),
         &DpAction::Trunc(max) => Op::Trunc(max),
         &DpAction::Drop(reason) => Op::Drop(reason),
         DpAction::Ct(_) => Op::Drop(DropReason::CtUnsupported),
@@ -182,7 +175,6 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         DpAction::TunnelPush(_) | DpAction::TunnelPop(_) => Op::Drop(DropReason::TunnelUnsupported),
         DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
         // The caller compiles branches, which need what follows them.
-        DpAction::CheckPktLen(_) => Op::Drop(DropReason::MalformedForAction),
     }
 }
 
@@ -206,12 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_branch_belongs_to_both_sides() {
-        let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan], less_equal: vec![] };
+    fn what_follows_a_branch_is_not_part_of_it() {
+        let check = CheckPktLen { pkt_len: 100, greater: vec![DpAction::PopVlan, OUT], less_equal: vec![] };
         let program = Program::compile(&[DpAction::CheckPktLen(Box::new(check)), OUT]);
         let side = |ops: &[Op]| Program::new(ops.to_vec());
-        let expected = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), side(&[Op::Output(1)]));
-        assert_eq!(program.ops, [expected]);
+        let none = side(&[Op::Drop(DropReason::NoOutput)]);
+        let branch = Op::CheckLen(100, side(&[Op::PopVlan, Op::Output(1)]), none);
+        assert_eq!(program.ops, [branch, Op::Output(1)]);
     }
 
     #[test]

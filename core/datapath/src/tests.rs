@@ -339,6 +339,41 @@ fn copies_are_not_changed_by_what_follows() {
 }
 
 #[test]
+fn a_truncation_leaves_out_the_end_whatever_is_pushed_or_popped_before_the_output() {
+    let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 };
+    let list =
+        vec![DpAction::Trunc(20), push, out(2), DpAction::Trunc(20), DpAction::PopVlan, out(3), out(2)];
+    let mut bed = Bed::new(vec![all(list)]);
+    let bytes = compose(&tcp(1, 80), b"some payload");
+    bed.send(1, &bytes);
+    let lengths = |frames: Vec<Vec<u8>>| frames.iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(lengths(bed.tx[1].take()), [24, bytes.len()]);
+    assert_eq!(lengths(bed.tx[2].take()), [16]);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn what_a_branch_of_check_pkt_len_does_ends_with_it() {
+    let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1007 };
+    let check = |pkt_len, greater: Vec<DpAction>, less_equal| {
+        DpAction::CheckPktLen(Box::new(CheckPktLen { pkt_len, greater, less_equal }))
+    };
+    let mut bytes = compose(&tcp(1, 80), b"");
+    let tagged = bytes.len() + 4;
+    // Padding does not make a packet longer.
+    bytes.resize(bytes.len() + 30, 0);
+    let limit = bytes.len() as u16 - 30;
+    let list =
+        vec![check(limit, vec![out(3)], vec![push, out(2)]), out(2), check(limit - 1, vec![out(4)], vec![])];
+    let mut bed = Bed::new(vec![all(list)]);
+    bed.send(1, &bytes);
+    let lengths = |frames: Vec<Vec<u8>>| frames.iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(lengths(bed.tx[1].take()), [tagged + 30, bytes.len()]);
+    assert_eq!((bed.tx[2].take().len(), bed.tx[3].take().len()), (0, 1));
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
 fn recirculation_looks_up_again_and_ends() {
     let mark = DpAction::Set(SetField::Mark(Masked::new(5, u32::MAX)));
     let second = Flow { recirc_id: 1, pkt_mark: 5, ..Flow::ZERO };

@@ -7,7 +7,7 @@ use super::meter;
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::engine::Engine;
 use crate::packet::Packet;
-use crate::program::{Op, Program};
+use crate::program::{Op, Program, Sum};
 use crate::tally::Event;
 use dpif::{DropReason, Userspace};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
             &Op::Sample(share, ref inner) => {
                 branch(engine, inner, group, last, |e| share == u32::MAX || e.random() < share);
             }
-            Op::CheckLen(max, longer, rest) => split(engine, *max, longer, rest, group),
+            Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
             Op::Set(field) => group.iter_mut().for_each(|p| set_field::set(p, field)),
             &Op::PushVlan { tpid, tci } => push(engine, group, |p| vlan::push(p, tpid, tci)),
@@ -53,7 +53,9 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
                 }
             }),
             &Op::Meter(id) => meter::run(engine, id, group),
-            &Op::Trunc(max) => group.iter_mut().for_each(|p| p.meta.trunc = max),
+            &Op::Trunc(max) => {
+                group.iter_mut().for_each(|p| p.meta.cut = p.frame.len().saturating_sub(max as usize))
+            }
         }
     }
     // A program ends with an operation that consumes; should one not, its packets are accounted for.
@@ -70,7 +72,7 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
         if let Some(copy) = copy(engine, p) {
             end(engine, copy);
         }
-        p.meta.trunc = 0;
+        p.meta.cut = 0;
     }
 }
 
@@ -86,17 +88,14 @@ fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
 
 #[inline]
 fn truncate(p: &mut Packet) {
-    let max = p.meta.trunc as usize;
-    if max == 0 {
+    if p.meta.cut == 0 {
         return;
     }
-    if p.frame.len() > max {
-        p.frame.trim(max);
-        // What was left undone covered bytes that are gone.
-        p.frame.set_offload(Default::default());
-        p.layout = None;
-    }
-    p.meta.trunc = 0;
+    p.frame.trim(p.frame.len().saturating_sub(p.meta.cut));
+    // What was left undone covered bytes that are gone.
+    p.frame.set_offload(Default::default());
+    p.layout = None;
+    p.meta.cut = 0;
 }
 
 fn output(engine: &mut Engine, port: u32, mut p: Packet) {
@@ -127,7 +126,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
         };
         let flow = p.flow();
         let bytes = p.frame.bytes();
-        let max = if p.meta.trunc == 0 { bytes.len() } else { bytes.len().min(p.meta.trunc as usize) };
+        let max = bytes.len().saturating_sub(p.meta.cut);
         let delivered = if p.frame.is_undone() {
             let mut whole = bytes.to_vec();
             p.frame.offload().finish(&mut whole, |b| {
@@ -141,7 +140,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
             Some(_) => engine.tally.add(Event::Delivered, 1),
             None => engine.tally.drop(DropReason::UserspaceActionError, 1),
         }
-        p.meta.trunc = 0;
+        p.meta.cut = 0;
     }
     if last {
         group.drain(..).for_each(|p| engine.pool.free(p.frame));
@@ -179,12 +178,20 @@ fn branch(
     engine.give_back(side);
 }
 
-fn split(engine: &mut Engine, max: usize, longer: &Program, rest: &Program, group: &mut Vec<Packet>) {
-    let (mut long, mut short) = (engine.list(), engine.list());
-    for p in group.drain(..) {
-        if longest(&p) > max { long.push(p) } else { short.push(p) }
+fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut Vec<Packet>, last: bool) {
+    let mut sides = [engine.list(), engine.list()];
+    let side = |p: &Packet| usize::from(longest(p, max) <= max);
+    if last {
+        group.drain(..).for_each(|p| sides[side(&p)].push(p));
+    } else {
+        for p in group.iter() {
+            // What only drops needs no copy to do it to.
+            if !matches!(programs[side(p)].sum, Sum::Drop(_)) {
+                sides[side(p)].extend(copy(engine, p));
+            }
+        }
     }
-    for (program, mut side) in [(longer, long), (rest, short)] {
+    for (program, mut side) in programs.into_iter().zip(sides) {
         if !side.is_empty() {
             run(engine, program, &mut side);
         }
@@ -192,9 +199,15 @@ fn split(engine: &mut Engine, max: usize, longer: &Program, rest: &Program, grou
     }
 }
 
-/// The longest packet that comes of it.
-fn longest(p: &Packet) -> usize {
-    if p.frame.is_undone() { p.frame.offload().longest(p.frame.bytes()) } else { p.frame.len() }
+/// The longest packet that comes of it, without padding where that matters: where it is longer than `max` with it.
+fn longest(p: &Packet, max: usize) -> usize {
+    let whole = if p.frame.is_undone() { p.frame.offload().longest(p.frame.bytes()) } else { p.frame.len() };
+    let len = whole.saturating_sub(p.meta.cut);
+    if len <= max {
+        return len;
+    }
+    let mut flow = p.meta.to_flow();
+    len.saturating_sub(flow::extract::extract(p.frame.bytes(), p.meta.tags(), &mut flow).l2_pad)
 }
 
 /// An operation that may lack room in front of a packet, which is then dropped.
