@@ -106,16 +106,6 @@ impl Walk<'_> {
     }
 
     fn encap_mpls(&mut self, ethertype: u16) -> Option<Vec<u8>> {
-        if self.flow.packet_type == ETHERNET {
-            // The frame with its tags and labels becomes the payload.
-            for f in [&mut self.flow, &mut self.base] {
-                (f.vlans, f.mpls_lse) = Default::default();
-            }
-            if is_mpls(self.flow.dl_type) {
-                self.flow.dl_type = TEB;
-                self.base.dl_type = TEB;
-            }
-        }
         let n = mpls_count(&self.flow, Some(&mut self.mask));
         if n >= MPLS_MAX {
             // Of the frame inside the line shows the addresses.
@@ -125,6 +115,13 @@ impl Walk<'_> {
                  than the {MPLS_MAX} supported."
             ));
             return None;
+        }
+        // The labels of a frame become payload; what is put before them comes out as Open vSwitch has it, as one more
+        // above labels of which nothing is known.
+        if self.flow.packet_type == ETHERNET && is_mpls(self.flow.dl_type) {
+            for f in [&mut self.flow, &mut self.base, &mut self.mask] {
+                f.mpls_lse = Default::default();
+            }
         }
         // The first label takes nothing from the packet inside.
         (self.flow.nw_tos, self.flow.nw_ttl) = (0, 0);

@@ -5,8 +5,9 @@ use crate::snapshot::Snapshot;
 use crate::walk::{Input, translate};
 use dpif::SlowReason;
 use dpif::text::{DpPortNames, actions_text};
-use flow::Match;
 use flow::text::{PortNames, flow_text};
+use flow::tlv::Tlv;
+use flow::{Flow, Match};
 use std::fmt::Write;
 
 /// Translates a packet and tells how it went. `input.trace` has to be there.
@@ -25,7 +26,14 @@ pub fn trace_report(
         true => "unchanged".to_owned(),
         false => flow_text(&output.flow, names),
     };
-    let megaflow = Match::new(&output.initial, &output.mask).text(names);
+    let mut mask = output.mask;
+    if input.packet.is_some() && output.initial.tlv.present == 0 {
+        // Which options a packet without any does not have is not told.
+        mask.tlv = Tlv::NONE;
+    }
+    // What a translation that failed looked at stays in the mask: of the action set, as it was given.
+    let initial = Flow { actset_output: input.flow.actset_output, ..output.initial };
+    let megaflow = Match::new(&initial, &mask).text(names);
     let actions = actions_text(&output.actions, datapath_names);
     // Writing to a String cannot fail.
     let _ = write!(text, "\nFinal flow: {last}\nMegaflow: {megaflow}\nDatapath actions: {actions}");
