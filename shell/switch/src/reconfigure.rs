@@ -36,13 +36,17 @@ impl Switch {
         // Before any port or datapath: what they are made of depends on it.
         let came_up = self.start_dpdk(&desired);
         let wanted = &desired;
-        for step in &steps {
+        let leaves = |step: &&Step| matches!(step, Step::RemoveInterface { .. } | Step::RemoveBridge { .. });
+        steps.iter().filter(leaves).for_each(|step| self.carry_out(step, wanted));
+        if !steps.is_empty() {
+            self.renumber(wanted);
+        }
+        for step in steps.iter().filter(|s| !leaves(s)) {
             self.carry_out(step, wanted);
         }
         if restored {
             self.begin_to_forward();
         }
-        self.renumber(wanted);
         self.drop_unused_datapaths();
         if desired.other_config != self.applied.other_config {
             self.configure_limits(&desired);
@@ -67,7 +71,8 @@ impl Switch {
     }
 
     /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for
-    /// the same number cannot both have it: the one that has it keeps it.
+    /// the same number cannot both have it: the one that has it keeps it. A port that is new takes no number from another
+    /// before the next change.
     fn renumber(&mut self, desired: &Desired) {
         let requests = |bridge: &Bridge| -> Vec<(String, OfPort)> {
             let rows = desired.bridges.get(&bridge.name).into_iter().flat_map(|b| b.ports.values());
