@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::normal;
+use crate::normal::{self, Lookups};
 use crate::packet::Packet;
 use crate::switch::{PATIENCE, PORTS, Switch};
 use crate::table::Table;
@@ -159,18 +159,18 @@ impl Pair {
     }
 
     /// How many lookups the datapaths have made.
-    fn lookups(&mut self) -> io::Result<(u64, u64)> {
+    fn lookups(&mut self) -> io::Result<(Lookups, Lookups)> {
         let (stock, ours) = self.ctl("dpctl/show", &[])?;
-        Ok((normal::lookups(&stock), normal::lookups(&ours)))
+        Ok((Lookups::of(&stock), Lookups::of(&ours)))
     }
 
     /// Lets a packet enter both, and waits until they have done with it; `before` is how many lookups there were.
-    fn receive(&mut self, packet: &Packet, before: (u64, u64)) -> io::Result<(u64, u64)> {
+    fn receive(&mut self, packet: &Packet, before: (Lookups, Lookups)) -> io::Result<(Lookups, Lookups)> {
         self.ctl("netdev-dummy/receive", &[&format!("p{}", packet.port), &packet.hex()])?;
         let deadline = Instant::now() + SETTLE / 4;
         loop {
             let now = self.lookups()?;
-            if now.0 > before.0 && now.1 > before.1 || Instant::now() > deadline {
+            if now.0.all() > before.0.all() && now.1.all() > before.1.all() || Instant::now() > deadline {
                 return Ok(now);
             }
         }
@@ -197,8 +197,9 @@ impl Pair {
         self.ours.answer().map(drop)
     }
 
-    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before.
-    pub fn forward(&mut self, packets: &[Packet]) -> io::Result<Option<Difference>> {
+    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before. `learns`: what
+    /// the table learns from a packet that meets a megaflow is known after a sweep.
+    pub fn forward(&mut self, packets: &[Packet], learns: bool) -> io::Result<Option<Difference>> {
         self.ctl("revalidator/purge", &[])?;
         self.both(Switch::outputs)?;
         let mut lookups = self.lookups()?;
@@ -212,13 +213,14 @@ impl Pair {
         // Most of what there is to learn has been learned: sweeps, which take long, are few.
         let (mut learned, mut moved) = (self.learned()?, false);
         for packet in packets {
-            lookups = self.receive(packet, lookups)?;
+            let before = lookups;
+            lookups = self.receive(packet, before)?;
             if let Some(d) = self.sent(packet)? {
                 return Ok(Some(d));
             }
             let now = self.learned()?;
             moved |= now != learned;
-            if moved {
+            if moved || learns && lookups.0.hit > before.0.hit {
                 self.sweep()?;
             }
             learned = now;
@@ -322,7 +324,7 @@ impl Pair {
             Check::Load => Ok(refused),
             _ if refused.is_some() => Ok(refused),
             Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.map(|(_, d)| d)),
-            Check::Forward(packets) => self.forward(packets),
+            Check::Forward(packets) => self.forward(packets, table.learns()),
         }
     }
 
@@ -338,7 +340,7 @@ impl Pair {
         if table.flows.iter().any(|l| l.contains("ct(commit") || l.contains("ct(table")) {
             return Ok(None);
         }
-        Ok(self.forward(packets)?.map(|d| (Check::Forward(packets.to_vec()), d)))
+        Ok(self.forward(packets, table.learns())?.map(|d| (Check::Forward(packets.to_vec()), d)))
     }
 }
 

@@ -141,13 +141,27 @@ pub fn line<'a>(text: &'a str, what: &str) -> &'a str {
     text.lines().rfind(|l| l.starts_with(what)).unwrap_or_default()
 }
 
-/// How many packets a datapath has looked up: hits and misses.
-pub fn lookups(text: &str) -> u64 {
-    let line = text.lines().find(|l| l.trim_start().starts_with("lookups:")).unwrap_or_default();
-    let count = |word: &str| {
-        line.split(word).nth(1).and_then(|r| r.split(' ').next()).and_then(|n| n.parse::<u64>().ok())
-    };
-    count("hit:").unwrap_or(0) + count("missed:").unwrap_or(0)
+/// How many packets a datapath has looked up: those that met a megaflow, and those that did not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lookups {
+    /// Met one.
+    pub hit: u64,
+    /// Did not.
+    pub missed: u64,
+}
+
+impl Lookups {
+    /// From the text of `dpctl/show`.
+    pub fn of(text: &str) -> Lookups {
+        let line = text.lines().find(|l| l.trim_start().starts_with("lookups:")).unwrap_or_default();
+        let count = |word: &str| line.split(word).nth(1)?.split(' ').next()?.parse().ok();
+        Lookups { hit: count("hit:").unwrap_or(0), missed: count("missed:").unwrap_or(0) }
+    }
+
+    /// Both.
+    pub fn all(self) -> u64 {
+        self.hit + self.missed
+    }
 }
 
 /// The learning table without ages, in order.
@@ -214,9 +228,7 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
             || failed && l.ends_with("actions:drop"))
     };
     let lines = text.lines().filter(told).map(|l| {
-        // Of a network service header without contexts it says that they are 0.
-        let mut l = l.replace("used:never", "used:<n>s").replace("nsh(c1=0x0,c2=0x0,c3=0x0,c4=0x0", "nsh(");
-        l = l.replace(",c1=0x0,c2=0x0,c3=0x0,c4=0x0", "");
+        let mut l = l.replace("used:never", "used:<n>s");
         // In neighbour discovery the stock switch keeps the type of an option where TCP has its flags, and shows it as such.
         if let Some((head, tail)) = l.split_once(", flags:").filter(|_| !l.contains("proto=6")) {
             l = format!("{head}{}", tail.find(',').map_or("", |at| &tail[at..]));
@@ -268,6 +280,7 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),
             "    1     0  50:54:00:00:00:01\n port  VLAN  MAC"
         );
+        assert_eq!(Lookups::of("x\n  lookups: hit:3 missed:4 lost:0\n"), Lookups { hit: 3, missed: 4 });
         assert_eq!(unread("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
         assert_eq!(

@@ -66,6 +66,11 @@ impl Table {
         table
     }
 
+    /// Whether some flow makes others.
+    pub fn learns(&self) -> bool {
+        self.groups.iter().chain(&self.flows).any(|l| l.contains("learn("))
+    }
+
     /// Takes out the line of [`Table::bundle`] with this number, counted from 1, if that is a flow or group of the table.
     pub fn remove(&mut self, line: Option<usize>) -> bool {
         let Some(at) = line.and_then(|l| l.checked_sub(EMPTY.lines().count() + 1)) else { return false };
