@@ -50,3 +50,37 @@ fn packets_of_one_kind_are_looked_up_together_and_others_are_not() {
     let flags: Vec<u16> = bed.datapath.flow_dump(Millis(bed.now)).iter().map(|f| f.stats.tcp_flags).collect();
     assert_eq!((flags.len(), flags.contains(&0x10)), (4, true));
 }
+
+#[test]
+fn where_types_alone_count_packets_are_not_read_further() {
+    let mask = Flow { in_port: u32::MAX, dl_type: 0xffff, ..Flow::ZERO };
+    let of = |dl_type, port| (Flow { in_port: 1, dl_type, ..Flow::ZERO }, mask, vec![out(port)]);
+    let mut bed = Bed::new(vec![of(0x0800, 2), of(0x0806, 3), of(0x05ff, 4)]);
+    let whole = compose(&tcp(1, 80), b"whole");
+    let mut broken = compose(&tcp(2, 80), b"broken");
+    broken[14] = 0x41;
+    let arp = compose(&Flow { dl_type: 0x0806, nw_proto: 1, ..Flow::ZERO }, b"");
+    let tagged = [&whole[..12], &[0x81, 0, 0, 5], &whole[12..]].concat();
+    let (llc, short) = ([0; 60], [0; 15]);
+    let frames: [(&[u8], usize); 6] =
+        [(&whole, 2), (&broken, 2), (&arp, 3), (&tagged, 2), (&llc, 4), (&short, 4)];
+    for batch in [
+        vec![0, 1, 0],
+        vec![4, 4],
+        vec![0, 2],
+        vec![2, 2, 0],
+        vec![3, 0],
+        vec![0, 3],
+        vec![4, 5],
+        vec![5, 4, 0],
+    ] {
+        let mut expected = [0; 3];
+        for which in batch {
+            let (bytes, port) = frames[which];
+            bed.rx[0].put(bytes);
+            expected[port - 2] += 1;
+        }
+        bed.run();
+        assert_eq!([2, 3, 4].map(|port| bed.tx[port - 1].take().len()), expected);
+    }
+}

@@ -45,10 +45,10 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
         return;
     }
     batch.frames.iter().take(AHEAD).for_each(prefetch);
-    if by_kind && depth >= Depth::L3 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
+    if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
         let (base, tags) = (metadata(&batch.common), batch.common.tags());
         fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
-        if one_kind(batch) {
+        if one_kind(batch, depth) {
             batch.alike = true;
             return;
         }
@@ -93,10 +93,10 @@ fn narrow(batch: &mut Batch, depth: Depth) {
 
 /// All packets are of the kind of the first, whose line is filled; then their TCP flags are filled. `false`: they are
 /// not, or it would take longer to find out than to parse them.
-fn one_kind(batch: &mut Batch) -> bool {
+fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
-        ethertype::IPV4 => all_plain(batch),
-        ethertype::IPV6 => false,
+        ethertype::IPV4 if depth >= Depth::L3 => all_plain(batch),
+        ethertype::IPV6 if depth >= Depth::L3 => false,
         _ => all_of_one_type(batch),
     }
 }
@@ -115,7 +115,7 @@ fn all_plain(batch: &mut Batch) -> bool {
     true
 }
 
-/// All have no VLAN tag and the Ethernet type or LLC header of the first, which is not that of IP.
+/// All have no VLAN tag and the Ethernet type or LLC header of the first. Of IP that does not tell fragments.
 fn all_of_one_type(batch: &mut Batch) -> bool {
     let Some(first) = batch.frames[0].bytes().get(TYPE) else { return false };
     let type_field = u16::from_be_bytes([first[0], first[1]]);
