@@ -5,7 +5,7 @@ use crate::snapshot::Snapshot;
 use crate::walk::{Input, translate};
 use dpif::SlowReason;
 use dpif::text::{DpPortNames, actions_text};
-use flow::text::{PortNames, flow_text};
+use flow::text::{NameMap, flow_text};
 use flow::tlv::Tlv;
 use flow::{Flow, Match};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use std::fmt::Write;
 pub fn trace_report(
     snapshot: &Snapshot,
     input: &Input<'_>,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
     datapath_names: &dyn DpPortNames,
 ) -> (String, Output) {
     let output = translate(snapshot, input);

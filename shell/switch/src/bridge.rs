@@ -178,12 +178,12 @@ impl Bridge {
 /// The names of a bridge's ports, for text.
 pub struct Names<'a>(pub &'a Bridge);
 
-impl flow::text::PortNames for Names<'_> {
-    fn name(&self, port: OfPort) -> Option<String> {
+impl flow::text::NameMap for Names<'_> {
+    fn port_name(&self, port: OfPort) -> Option<String> {
         self.0.ports.get(&port).map(|p| p.name.clone())
     }
 
-    fn number(&self, name: &str) -> Option<OfPort> {
+    fn port_number(&self, name: &str) -> Option<OfPort> {
         self.0.port_named(name).map(|p| p.ofport)
     }
 }

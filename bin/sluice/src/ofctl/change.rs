@@ -2,7 +2,7 @@
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
-use flow::text::PortNames;
+use flow::text::NameMap;
 use flow::{FieldId, Match};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::message::{Body, Message};
@@ -41,7 +41,7 @@ pub fn lines(file: &str) -> Result<Vec<(usize, String)>, String> {
 /// Flow mods of a file.
 pub fn read_flows(
     file: &str,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
     command: FlowCommand,
 ) -> Result<(Vec<FlowMod>, Protocols), Fail> {
     let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;

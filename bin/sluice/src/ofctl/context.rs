@@ -1,13 +1,14 @@
 //! What all commands share: settings, transaction numbers, the ports' names.
 
 use super::conn::Conn;
+use super::names::{Names, Ports, Tables};
 use super::options::Settings;
-use flow::text::{NoNames, PortNames};
+use flow::text::{NameMap, NoNames};
 use openflow::message::{Body, Message, Xid};
 use openflow::port::Port;
 use openflow::{Dialect, Version, decode};
 use runtime::Dirs;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::rc::Rc;
 use units::OfPort;
@@ -38,20 +39,6 @@ pub fn print(text: &str) -> Result<(), Fail> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Fail::Printed(1))
 }
 
-/// The names of a switch's ports.
-#[derive(Debug, Default)]
-pub struct Ports(pub Vec<Port>);
-
-impl PortNames for Ports {
-    fn name(&self, port: OfPort) -> Option<String> {
-        self.0.iter().find(|p| p.number == port).map(|p| p.name.clone())
-    }
-
-    fn number(&self, name: &str) -> Option<OfPort> {
-        self.0.iter().find(|p| p.name == name).map(|p| p.number)
-    }
-}
-
 /// What all commands share.
 pub struct Context {
     /// From the options.
@@ -62,7 +49,7 @@ pub struct Context {
     pub progname: String,
     xid: u32,
     ports: HashMap<String, Rc<Ports>>,
-    tables_known: HashSet<String>,
+    names: HashMap<String, Rc<Names>>,
     interactive: bool,
 }
 
@@ -76,7 +63,7 @@ impl Context {
             progname,
             xid: 0,
             ports: HashMap::new(),
-            tables_known: HashSet::new(),
+            names: HashMap::new(),
             interactive,
         }
     }
@@ -98,23 +85,22 @@ impl Context {
     }
 
     /// The names to print.
-    pub fn names_to_show(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
+    pub fn names_to_show(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
         if self.shows_names() { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
     }
 
     /// The names that arguments may use.
-    pub fn names_to_accept(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
+    pub fn names_to_accept(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
         if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
     }
 
-    fn all_names(&mut self, target: &str) -> Result<Rc<dyn PortNames>, Fail> {
-        let ports = self.port_names(target)?;
-        if self.tables_known.insert(target.to_owned()) {
-            // Other tools ask for the names of tables too, in a connection of its own; messages are printed with
-            // their transaction, so that the numbers have to go on as theirs do.
-            self.xid += 2;
+    fn all_names(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
+        if let Some(known) = self.names.get(target) {
+            return Ok(known.clone());
         }
-        Ok(ports)
+        let names = Rc::new(Names { ports: self.port_names(target)?, tables: self.fetch_tables(target)? });
+        self.names.insert(target.to_owned(), names.clone());
+        Ok(names)
     }
 
     /// The names of ports alone.
@@ -148,5 +134,24 @@ impl Context {
             }
         }
         Ok(ports)
+    }
+
+    /// The names of a switch's tables: its counters tell them, since OpenFlow 1.3 its features.
+    fn fetch_tables(&mut self, target: &str) -> Result<Tables, Fail> {
+        let mut conn = Conn::open(self, target)?;
+        let body = match conn.version < Version::V13 {
+            true => Body::TableStatsRequest,
+            false => Body::TableFeaturesRequest(Vec::new()),
+        };
+        let request = self.message(conn.version, body);
+        let mut tables = Tables::default();
+        for reply in conn.transact_all(&request)? {
+            match &reply.body {
+                Body::TableStatsReply(list) => list.iter().for_each(|s| tables.add(&s.features)),
+                Body::TableFeaturesReply(list) => list.iter().for_each(|f| tables.add(f)),
+                _ => return fail(format!("{target}: received bad reply about tables")),
+            }
+        }
+        Ok(tables)
     }
 }

@@ -3,7 +3,7 @@
 use super::change::{bundle, flow_mod_message, lines};
 use super::context::{Context, Fail, print};
 use super::query::{fetch_flows, open_for_dump};
-use flow::text::PortNames;
+use flow::text::NameMap;
 use openflow::Action;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, TABLE_ALL};
 use openflow::stats::{FlowStats, FlowStatsRequest};
@@ -36,14 +36,14 @@ impl Version {
 
 type Table = BTreeMap<Key, [Option<Version>; 2]>;
 
-fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn PortNames) {
+fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn NameMap) {
     let matching = flow.matching.text(names);
     let key = Key { table: flow.table, priority: std::cmp::Reverse(flow.priority), matching };
     let actions = actions_text(&flow.actions, names);
     table.entry(key).or_default()[side] = Some(Version { flow, actions });
 }
 
-fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn PortNames) -> Result<Protocols, Fail> {
+fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn NameMap) -> Result<Protocols, Fail> {
     let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open ({e})")))?;
     let mut usable = Protocols::ANY;
     for (number, line) in lines {
@@ -127,7 +127,7 @@ fn read(cx: &mut Context, table: &mut Table, source: &str, side: usize) -> Resul
     Ok(())
 }
 
-fn line(v: &Version, names: &dyn PortNames) -> String {
+fn line(v: &Version, names: &dyn NameMap) -> String {
     let m = &v.flow;
     let mut text = if m.table == 0 { String::new() } else { format!("table={} ", m.table) };
     text += &match_text(&m.matching, m.priority, names);

@@ -4,7 +4,7 @@ use super::change::{bundle as transact_bundle, flow_mod_message, lines, open_for
 use super::conn::Conn;
 use super::context::{Context, Fail, fail};
 use super::query::{ask, dump as dump_request};
-use flow::text::PortNames;
+use flow::text::NameMap;
 use openflow::flow_mod::FlowMod;
 use openflow::group::{GROUP_ALL, GroupCommand, GroupMod};
 use openflow::message::Body;
@@ -14,7 +14,7 @@ use openflow::{Version, VersionSet};
 
 fn read_groups(
     file: &str,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
     command: GroupCommand,
 ) -> Result<(Vec<GroupMod>, Protocols), Fail> {
     let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
@@ -117,7 +117,7 @@ enum Part {
     Packet(PacketOut),
 }
 
-fn part(line: &str, names: &dyn PortNames) -> Result<(Part, Protocols), String> {
+fn part(line: &str, names: &dyn NameMap) -> Result<(Part, Protocols), String> {
     let line = line.trim_start();
     let (word, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
     let parsed = match word {

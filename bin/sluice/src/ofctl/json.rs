@@ -6,7 +6,7 @@
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
 use super::{ports, query};
-use flow::text::PortNames;
+use flow::text::NameMap;
 use openflow::flow_mod::Duration;
 use openflow::message::Body;
 use openflow::port::Port;
@@ -108,7 +108,7 @@ fn flows(cx: &mut Context, args: &[String]) -> Result<Json, Fail> {
     Ok(flows.iter().map(|f| flow(f, &*names)).collect())
 }
 
-fn flow(f: &FlowStats, names: &dyn PortNames) -> Json {
+fn flow(f: &FlowStats, names: &dyn NameMap) -> Json {
     json!({
         "table": f.table,
         "priority": f.priority,
@@ -160,7 +160,7 @@ fn port_stats(cx: &mut Context, args: &[String]) -> Result<Json, Fail> {
     let mut list = Vec::new();
     for answer in conn.transact_all(&request)? {
         let Body::PortStatsReply(part) = answer.body else { return bad(&args[0]) };
-        list.extend(part.iter().map(|s| stats(s, names.name(s.port))));
+        list.extend(part.iter().map(|s| stats(s, names.port_name(s.port))));
     }
     Ok(Json::Array(list))
 }

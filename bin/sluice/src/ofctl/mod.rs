@@ -12,6 +12,7 @@ mod groups;
 mod json;
 mod meters;
 mod monitor;
+mod names;
 mod options;
 mod page;
 mod parse;

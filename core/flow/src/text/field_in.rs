@@ -1,7 +1,7 @@
 //! The value and mask of one field from text.
 
 use super::address::{parse_ipv4_masked, parse_ipv6_masked, parse_mac_masked};
-use super::{PortNames, TextError, flags, port_from_text};
+use super::{NameMap, TextError, flags, port_from_text};
 use crate::field::{FieldId, FieldInfo, Form, Maskable, low_bits};
 
 /// Why digits are no number of a field.
@@ -124,7 +124,7 @@ fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Resu
 
 impl FieldId {
     /// Value and mask from text; `*` is no bits at all.
-    pub fn parse_masked(self, text: &str, names: &dyn PortNames) -> Result<(u128, u128), TextError> {
+    pub fn parse_masked(self, text: &str, names: &dyn NameMap) -> Result<(u128, u128), TextError> {
         // How a value of which no bit counts is shown (`field_out`).
         if text == "*" || text == "ANY" {
             return Ok((0, 0));
@@ -175,7 +175,7 @@ impl FieldId {
     }
 
     /// A whole value from text.
-    pub fn parse_exact(self, text: &str, names: &dyn PortNames) -> Result<u128, TextError> {
+    pub fn parse_exact(self, text: &str, names: &dyn NameMap) -> Result<u128, TextError> {
         let (value, mask) = self.parse_masked(text, names)?;
         if mask == low_bits(8 * u32::from(self.info().n_bytes)) {
             return Ok(value);

@@ -1,7 +1,7 @@
 //! The value and mask of one field as text.
 
 use super::field_in::FRAGMENTS;
-use super::{PortNames, address, flags, hex, port_text};
+use super::{NameMap, address, flags, hex, port_text};
 use crate::field::{FieldId, Form, low_bits};
 use crate::flow::Mac;
 use units::OfPort;
@@ -24,7 +24,7 @@ pub(super) fn packet_type(value: u32, mask: u32) -> String {
 
 impl FieldId {
     /// The value, with its mask unless that is `None` or full; `ANY` for an empty mask.
-    pub fn format(self, value: u128, mask: Option<u128>, names: &dyn PortNames) -> String {
+    pub fn format(self, value: u128, mask: Option<u128>, names: &dyn NameMap) -> String {
         let info = self.info();
         let full = low_bits(8 * u32::from(info.n_bytes));
         if mask == Some(0) {

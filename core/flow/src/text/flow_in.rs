@@ -1,6 +1,6 @@
 //! A flow without wildcards from text, as `ofproto/trace` and `netdev-dummy/receive` take it.
 
-use super::{PortNames, TextError, next_key_value, protocol};
+use super::{NameMap, TextError, next_key_value, protocol};
 use crate::field::FieldId;
 use crate::flow::Flow;
 use crate::tlv::Layout;
@@ -8,11 +8,7 @@ use units::OfPort;
 
 /// The flow of a text, and a mask of the fields that the text names. No `in_port` is [`OfPort::NONE`]. Fields of tunnel
 /// options that are not in the layout are left out.
-pub fn parse_exact_flow(
-    text: &str,
-    names: &dyn PortNames,
-    layout: &Layout,
-) -> Result<(Flow, Flow), TextError> {
+pub fn parse_exact_flow(text: &str, names: &dyn NameMap, layout: &Layout) -> Result<(Flow, Flow), TextError> {
     let mut flow = Flow { layout: *layout, ..Flow::ZERO };
     let mut mask = flow;
     let error = |what: String| Err(TextError::new(format!("{text}: {what}")));

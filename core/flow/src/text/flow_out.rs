@@ -1,6 +1,6 @@
 //! A flow as text: the fields that its packet has.
 
-use super::PortNames;
+use super::NameMap;
 use crate::flow::{Flow, Mac, VLANS_MAX, Vlan, frag};
 use crate::matching::Match;
 use crate::tlv::Tlv;
@@ -109,7 +109,7 @@ fn l4(flow: &Flow, mask: &mut Flow) {
 }
 
 /// The flow's packet as text. Metadata that are zero are left out.
-pub fn flow_text(flow: &Flow, names: &dyn PortNames) -> String {
+pub fn flow_text(flow: &Flow, names: &dyn NameMap) -> String {
     let mut mask = exact_mask(flow);
     mask.metadata = u64::MAX;
     mask.regs = [u32::MAX; crate::flow::REGS];

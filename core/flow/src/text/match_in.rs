@@ -1,6 +1,6 @@
 //! A match from text: one `field=value/mask`, a short protocol name, or bits of a field.
 
-use super::{NoNames, PortNames, TextError, field_in, protocol};
+use super::{NameMap, NoNames, TextError, field_in, protocol};
 use crate::field::{FieldId, Prereq, Subfield, Usable};
 use crate::flow::Flow;
 use crate::matching::Match;
@@ -24,7 +24,7 @@ impl Match {
         &mut self,
         field: FieldId,
         text: &str,
-        names: &dyn PortNames,
+        names: &dyn NameMap,
     ) -> Result<Usable, TextError> {
         if let Some(index) = field.tlv_index() {
             return self.parse_tlv(index, field.parse_tlv(if text.is_empty() { "0/0" } else { text })?);
@@ -89,7 +89,7 @@ impl Match {
         &mut self,
         key: &str,
         value: &str,
-        names: &dyn PortNames,
+        names: &dyn NameMap,
     ) -> Option<Result<Usable, TextError>> {
         if let Some(p) = protocol(key) {
             self.set(FieldId::EthType, u128::from(p.dl_type));

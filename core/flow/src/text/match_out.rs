@@ -1,6 +1,6 @@
 //! A match as text.
 
-use super::{NoNames, PortNames, address, field_out, flags, hex, port_text, tlv};
+use super::{NameMap, NoNames, address, field_out, flags, hex, port_text, tlv};
 use crate::field::low_bits;
 use crate::flow::{Flow, Mac, VLAN_CFI, frag};
 use crate::matching::Match;
@@ -15,7 +15,7 @@ impl fmt::Display for Match {
 
 impl Match {
     /// The fields that are matched, with commas between. A priority, where it is to be seen, goes before it.
-    pub fn text(&self, names: &dyn PortNames) -> String {
+    pub fn text(&self, names: &dyn NameMap) -> String {
         Writer { f: &self.flow, m: &self.mask, names, parts: Vec::new() }.write()
     }
 }
@@ -23,7 +23,7 @@ impl Match {
 struct Writer<'a> {
     f: &'a Flow,
     m: &'a Flow,
-    names: &'a dyn PortNames,
+    names: &'a dyn NameMap,
     parts: Vec<String>,
 }
 

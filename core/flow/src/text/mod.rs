@@ -12,6 +12,7 @@ mod flow_out;
 mod keys;
 mod match_in;
 mod match_out;
+mod names;
 mod ports;
 mod tlv;
 
@@ -19,7 +20,8 @@ pub use field_in::parse_integer;
 pub use flow_in::parse_exact_flow;
 pub use flow_out::{exact_mask, flow_text};
 pub use keys::{Protocol, next_key_value, protocol};
-pub use ports::{NoNames, PortNames, port_from_text, port_text};
+pub use names::{NameMap, NoNames, table_from_text, table_text};
+pub use ports::{port_from_text, port_text};
 pub use tlv::{bytes_text, parse_bytes};
 
 use thiserror::Error;

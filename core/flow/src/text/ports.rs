@@ -1,40 +1,20 @@
 //! OpenFlow ports in text: numbers, reserved names, and the names of devices.
 
+use super::NameMap;
 use units::OfPort;
 
-/// The names of a bridge's ports.
-pub trait PortNames {
-    /// The name to print; `None` prints the number.
-    fn name(&self, port: OfPort) -> Option<String>;
-    /// The port of a name.
-    fn number(&self, name: &str) -> Option<OfPort>;
-}
-
-/// Ports have numbers only.
-pub struct NoNames;
-
-impl PortNames for NoNames {
-    fn name(&self, _: OfPort) -> Option<String> {
-        None
-    }
-
-    fn number(&self, _: &str) -> Option<OfPort> {
-        None
-    }
-}
-
 /// A reserved name, a device's name in quotes where it needs them, or the number.
-pub fn port_text(port: OfPort, names: &dyn PortNames) -> String {
+pub fn port_text(port: OfPort, names: &dyn NameMap) -> String {
     if let Some(reserved) = port.reserved_name() {
         return reserved.to_owned();
     }
-    match names.name(port) {
+    match names.port_name(port) {
         Some(name) => quoted(&name),
         None => port.0.to_string(),
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());
     if plain {
@@ -59,7 +39,7 @@ fn quoted(name: &str) -> String {
 }
 
 /// What the quotes hold; escapes of one character only.
-fn unquoted(text: &str) -> Option<String> {
+pub(super) fn unquoted(text: &str) -> Option<String> {
     let inside = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut out = String::with_capacity(inside.len());
     let mut chars = inside.chars();
@@ -85,7 +65,7 @@ fn unquoted(text: &str) -> Option<String> {
 }
 
 /// A number in its 16-bit or 32-bit form, a reserved name in any case, or a device's name.
-pub fn port_from_text(text: &str, names: &dyn PortNames) -> Option<OfPort> {
+pub fn port_from_text(text: &str, names: &dyn NameMap) -> Option<OfPort> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse::<u32>().ok()? {
             n @ 0..=0xffff => Some(OfPort(n as u16)),
@@ -93,7 +73,7 @@ pub fn port_from_text(text: &str, names: &dyn PortNames) -> Option<OfPort> {
         };
     }
     OfPort::from_reserved_name(text).or_else(|| match text.starts_with('"') {
-        true => names.number(&unquoted(text)?),
-        false => names.number(text),
+        true => names.port_number(&unquoted(text)?),
+        false => names.port_number(text),
     })
 }

@@ -9,15 +9,17 @@ use crate::action::{
     Sample, SampleDirection,
 };
 use flow::Subfield;
-use flow::text::{PortNames, TextError, address, next_key_value, parse_bytes, parse_integer, port_from_text};
+use flow::text::{
+    NameMap, TextError, address, next_key_value, parse_bytes, parse_integer, port_from_text, table_from_text,
+};
 use units::OfPort;
 
 /// Reads a list of actions. `drop` stands alone and is the empty list.
-pub fn parse_actions(text: &str, names: &dyn PortNames) -> Result<Vec<Action>, TextError> {
+pub fn parse_actions(text: &str, names: &dyn NameMap) -> Result<Vec<Action>, TextError> {
     actions_at(text, names, 0)
 }
 
-pub(super) fn actions_at(text: &str, names: &dyn PortNames, depth: usize) -> Result<Vec<Action>, TextError> {
+pub(super) fn actions_at(text: &str, names: &dyn NameMap, depth: usize) -> Result<Vec<Action>, TextError> {
     if depth > DEPTH_MAX {
         return error("Action nested too deeply");
     }
@@ -71,11 +73,11 @@ fn in_order(actions: &[Action]) -> Result<(), TextError> {
     }
 }
 
-fn port(text: &str, names: &dyn PortNames) -> Result<OfPort, TextError> {
+fn port(text: &str, names: &dyn NameMap) -> Result<OfPort, TextError> {
     port_from_text(text, names).map_or_else(|| error(format!("{text}: unknown port")), Ok)
 }
 
-fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result<Action, TextError> {
+fn action(key: &str, value: &str, names: &dyn NameMap, depth: usize) -> Result<Action, TextError> {
     let lower = key.to_ascii_lowercase();
     let nested = |text: &str| actions_at(text, names, depth + 1);
     Ok(match lower.as_str() {
@@ -104,7 +106,7 @@ fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result
         "clear_actions" => Action::ClearActions,
         "write_actions" => Action::WriteActions(nested(value)?),
         "write_metadata" => write_metadata(value)?,
-        "goto_table" => match super::arguments::integer(value).and_then(|t| u8::try_from(t).ok()) {
+        "goto_table" => match table_from_text(value, names) {
             Some(table) => Action::GotoTable(table),
             None => return error(format!("unknown table \"{value}\"")),
         },
@@ -119,7 +121,7 @@ fn action(key: &str, value: &str, names: &dyn PortNames, depth: usize) -> Result
 }
 
 /// The actions that change the packet or its metadata.
-fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option<Action>, TextError> {
+fn header_action(key: &str, value: &str, names: &dyn NameMap) -> Result<Option<Action>, TextError> {
     let mac = || address::parse_mac(value).map_or_else(|| error(format!("invalid mac address {value}")), Ok);
     let ip = || value.parse().or_else(|_| error(format!("{value}: could not convert to IP address")));
     let ethertype = || u16_value(value, "ethertype");
@@ -202,14 +204,14 @@ fn header_action(key: &str, value: &str, names: &dyn PortNames) -> Result<Option
 }
 
 /// A port named without `output`.
-fn bare_port(key: &str, value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
+fn bare_port(key: &str, value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     match port_from_text(key, names) {
         Some(port) if value.is_empty() => Ok(Action::output(port)),
         _ => error(format!("unknown action {key}")),
     }
 }
 
-fn output(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
+fn output(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     let mut rest = value;
     if value.starts_with("port") && value.contains('=') {
         let (mut to, mut max_len) = (OfPort::NONE, None);
@@ -278,7 +280,7 @@ fn group(value: &str) -> Result<u32, TextError> {
     }
 }
 
-fn enqueue(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
+fn enqueue(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     let parts: Vec<&str> = value.split([':', ',', '(', ')']).filter(|p| !p.is_empty()).collect();
     let (Some(to), Some(queue)) = (parts.first(), parts.get(1)) else {
         return error("\"enqueue\" syntax is \"enqueue:PORT:QUEUE\" or \"enqueue(PORT,QUEUE)\"");
@@ -288,7 +290,7 @@ fn enqueue(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
     Ok(Action::Enqueue { port, queue: u32_value(queue)? })
 }
 
-fn resubmit(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
+fn resubmit(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     let mut parts = value.split(',').map(str::trim);
     let in_port = match parts.next().unwrap_or("") {
         "" => None,
@@ -300,7 +302,8 @@ fn resubmit(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
     let table = match parts.next().unwrap_or("") {
         "" => None,
         text => {
-            Some(u8_value(text, "table").or_else(|_| error(format!("{text}: resubmit to unknown table")))?)
+            let table = table_from_text(text, names);
+            Some(table.map_or_else(|| error(format!("{text}: resubmit to unknown table")), Ok)?)
         }
     };
     let with_ct = match parts.next() {
@@ -360,7 +363,7 @@ fn hash_fields(name: &str, whole: &str) -> Result<HashFields, TextError> {
     found.map_or_else(|| error(format!("{whole}: unknown fields `{name}'")), Ok)
 }
 
-fn bundle(value: &str, load: bool, names: &dyn PortNames) -> Result<Bundle, TextError> {
+fn bundle(value: &str, load: bool, names: &dyn NameMap) -> Result<Bundle, TextError> {
     let (head, members) = match value.split_once("members:").or_else(|| value.split_once("slaves:")) {
         Some(parts) => parts,
         None => return error(format!("{value}: not enough arguments to bundle action")),
@@ -445,7 +448,7 @@ fn number_or_field(text: &str) -> Result<NumberOrField, TextError> {
     }
 }
 
-fn sample(value: &str, names: &dyn PortNames) -> Result<Sample, TextError> {
+fn sample(value: &str, names: &dyn NameMap) -> Result<Sample, TextError> {
     let mut s = Sample {
         probability: 0,
         collector_set_id: 0,
@@ -476,7 +479,7 @@ fn sample(value: &str, names: &dyn PortNames) -> Result<Sample, TextError> {
     Ok(s)
 }
 
-fn set_field(value: &str, names: &dyn PortNames) -> Result<Action, TextError> {
+fn set_field(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
     let (text, name) = arrow(value, value)?;
     let Some(id) = field(name) else { return error(format!("{name} is not a valid OXM field name")) };
     if !id.info().writable {

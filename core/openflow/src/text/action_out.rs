@@ -5,22 +5,22 @@ use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Multipath,
     MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection, SetTlv,
 };
-use flow::text::{PortNames, bytes_text, port_text};
+use flow::text::{NameMap, bytes_text, port_text, table_text};
 use flow::{FieldId, Subfield};
 use units::OfPort;
 
 /// A list of actions; the empty one is `drop`.
-pub fn actions_text(actions: &[Action], names: &dyn PortNames) -> String {
+pub fn actions_text(actions: &[Action], names: &dyn NameMap) -> String {
     if actions.is_empty() { "drop".to_owned() } else { joined(actions, names) }
 }
 
-fn joined(actions: &[Action], names: &dyn PortNames) -> String {
+fn joined(actions: &[Action], names: &dyn NameMap) -> String {
     let parts: Vec<String> = actions.iter().map(|a| action_text(a, names)).collect();
     parts.join(",")
 }
 
 /// One action.
-pub fn action_text(action: &Action, names: &dyn PortNames) -> String {
+pub fn action_text(action: &Action, names: &dyn NameMap) -> String {
     match action {
         Action::Output { port, max_len } => output_text(*port, *max_len, names),
         Action::OutputReg { src, .. } => format!("output:{src}"),
@@ -52,13 +52,13 @@ pub fn action_text(action: &Action, names: &dyn PortNames) -> String {
             &u64::MAX => format!("write_metadata:{}", hex((*value).into())),
             mask => format!("write_metadata:{}/{mask:#x}", hex((*value).into())),
         },
-        Action::GotoTable(table) => format!("goto_table:{table}"),
+        Action::GotoTable(table) => format!("goto_table:{}", table_text(*table, names)),
         _ => header_text(action, names),
     }
 }
 
 /// The actions that change the packet or its metadata.
-fn header_text(action: &Action, names: &dyn PortNames) -> String {
+fn header_text(action: &Action, names: &dyn NameMap) -> String {
     match action {
         Action::SetField { field, value, mask } => set_field_text(*field, *value, *mask, names),
         Action::SetTlv(t) => set_tlv_text(t),
@@ -118,7 +118,7 @@ fn header_text(action: &Action, names: &dyn PortNames) -> String {
     }
 }
 
-fn output_text(port: OfPort, max_len: u16, names: &dyn PortNames) -> String {
+fn output_text(port: OfPort, max_len: u16, names: &dyn NameMap) -> String {
     match port {
         OfPort::CONTROLLER => format!("CONTROLLER:{max_len}"),
         port if port < OfPort::MAX => format!("output:{}", port_text(port, names)),
@@ -171,7 +171,7 @@ fn controller_text(c: &Controller) -> String {
     format!("controller({})", parts.join(","))
 }
 
-fn set_field_text(field: FieldId, value: u128, mask: u128, names: &dyn PortNames) -> String {
+fn set_field_text(field: FieldId, value: u128, mask: u128, names: &dyn NameMap) -> String {
     let mask = (mask & field.ones() != field.ones()).then_some(mask);
     format!("set_field:{}->{}", field.format(value, mask, names), field.info().name)
 }
@@ -181,12 +181,12 @@ fn set_tlv_text(t: &SetTlv) -> String {
     format!("set_field:{}{mask}->{}", bytes_text(&t.value), t.field.field.info().name)
 }
 
-fn resubmit_text(port: Option<OfPort>, table: Option<u8>, with_ct: bool, names: &dyn PortNames) -> String {
+fn resubmit_text(port: Option<OfPort>, table: Option<u8>, with_ct: bool, names: &dyn NameMap) -> String {
     match (port, table) {
         (Some(port), None) if !with_ct => format!("resubmit:{}", port_text(port, names)),
         (port, table) => {
             let port = port.map(|p| port_text(p, names)).unwrap_or_default();
-            let table = table.map(|t| t.to_string()).unwrap_or_default();
+            let table = table.map(|t| table_text(t, names)).unwrap_or_default();
             format!("resubmit({port},{table}{})", if with_ct { ",ct" } else { "" })
         }
     }
@@ -205,7 +205,7 @@ pub(super) fn hash_fields_name(fields: HashFields) -> &'static str {
     }
 }
 
-fn bundle_text(b: &Bundle, names: &dyn PortNames) -> String {
+fn bundle_text(b: &Bundle, names: &dyn NameMap) -> String {
     let algorithm = match b.algorithm {
         BundleAlgorithm::Hrw => "hrw",
         BundleAlgorithm::ActiveBackup => "active_backup",
@@ -247,7 +247,7 @@ fn number_or_field(v: NumberOrField) -> String {
     }
 }
 
-fn sample_text(s: &Sample, names: &dyn PortNames) -> String {
+fn sample_text(s: &Sample, names: &dyn NameMap) -> String {
     let mut text = format!(
         "sample(probability={},collector_set_id={},obs_domain_id={},obs_point_id={}",
         s.probability,
@@ -266,7 +266,7 @@ fn sample_text(s: &Sample, names: &dyn PortNames) -> String {
     text + ")"
 }
 
-fn ct_text(c: &Ct, names: &dyn PortNames) -> String {
+fn ct_text(c: &Ct, names: &dyn NameMap) -> String {
     let mut parts = Vec::new();
     if c.commit {
         parts.push("commit".to_owned());
@@ -275,7 +275,7 @@ fn ct_text(c: &Ct, names: &dyn PortNames) -> String {
         parts.push("force".to_owned());
     }
     if let Some(table) = c.recirc_table {
-        parts.push(format!("table={table}"));
+        parts.push(format!("table={}", table_text(table, names)));
     }
     if c.zone != NumberOrField::Number(0) {
         parts.push(format!("zone={}", number_or_field(c.zone)));

@@ -1,13 +1,13 @@
 //! `ct(…)` and `nat(…)` from text.
 
 use super::action_in::actions_at;
-use super::arguments::{error, integer, subfield, u8_value, u16_value};
+use super::arguments::{error, integer, subfield, u16_value};
 use crate::action::{Action, Ct, Nat, NatRange, NumberOrField};
-use flow::text::{PortNames, TextError, next_key_value};
+use flow::text::{NameMap, TextError, next_key_value, table_from_text};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The arguments of `ct`.
-pub(super) fn ct(value: &str, names: &dyn PortNames, depth: usize) -> Result<Ct, TextError> {
+pub(super) fn ct(value: &str, names: &dyn NameMap, depth: usize) -> Result<Ct, TextError> {
     let mut c = Ct::default();
     let mut exec = Vec::new();
     let mut rest = value;
@@ -15,7 +15,11 @@ pub(super) fn ct(value: &str, names: &dyn PortNames, depth: usize) -> Result<Ct,
         match key {
             "commit" => c.commit = true,
             "force" => c.force = true,
-            "table" => c.recirc_table = Some(u8_value(value, "recirculate table")?),
+            "table" => match table_from_text(value, names) {
+                None => return error(format!("unknown table {value}")),
+                Some(255) => return error("invalid table 0xff"),
+                table => c.recirc_table = table,
+            },
             "zone" => c.zone = zone(value)?,
             "alg" => c.alg = alg(value)?,
             "nat" => c.actions.push(Action::Nat(Box::new(nat(value)?))),

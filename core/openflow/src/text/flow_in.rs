@@ -1,12 +1,12 @@
 //! Flows from text: what `ovs-ofctl add-flow` and the others take.
 
 use super::action_in::parse_actions;
-use super::arguments::{error, integer, u16_value, u64_value};
+use super::arguments::{error, u16_value, u64_value};
 use super::protocol::Protocols;
 use crate::error::OfError;
 use crate::flow_mod::{FlowCommand, FlowMod, TABLE_ALL};
 use crate::stats::FlowStatsRequest;
-use flow::text::{PortNames, TextError, next_key_value, port_from_text};
+use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
 use flow::{FieldId, Match};
 
 /// Which parts a flow's text may have; it depends on the command.
@@ -46,7 +46,7 @@ impl FlowText {
 pub fn parse_flow_mod(
     text: &str,
     command: FlowCommand,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
 ) -> Result<(FlowMod, Protocols), TextError> {
     let mut m = FlowMod { command, ..FlowMod::default() };
     if matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
@@ -60,7 +60,7 @@ pub fn parse_flow_mod(
 }
 
 /// A line of a file of flows: the command may stand in front, otherwise the flow is added.
-pub fn parse_flow_line(line: &str, names: &dyn PortNames) -> Result<(FlowMod, Protocols), TextError> {
+pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<(FlowMod, Protocols), TextError> {
     let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
     const COMMANDS: [(&str, FlowCommand); 5] = [
@@ -77,7 +77,7 @@ pub fn parse_flow_line(line: &str, names: &dyn PortNames) -> Result<(FlowMod, Pr
 }
 
 /// A filter of flow statistics from text, and the formats that can carry it.
-pub fn parse_flow(text: &str, names: &dyn PortNames) -> Result<(FlowStatsRequest, Protocols), TextError> {
+pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, Protocols), TextError> {
     let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
     let mut usable = parse_into(text, FlowText::FILTER, names, &mut m)?;
     // Requests say their table in every format.
@@ -96,7 +96,7 @@ pub fn parse_flow(text: &str, names: &dyn PortNames) -> Result<(FlowStatsRequest
 fn parse_into(
     text: &str,
     allowed: FlowText,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
     m: &mut FlowMod,
 ) -> Result<Protocols, TextError> {
     let (fields, actions) = if allowed.actions { split_actions(text) } else { (text, None) };
@@ -191,7 +191,7 @@ fn flag(key: &str, allowed: FlowText, m: &mut FlowMod, usable: &mut Protocols) -
 fn setting(
     key: &str,
     value: &str,
-    (allowed, names): (FlowText, &dyn PortNames),
+    (allowed, names): (FlowText, &dyn NameMap),
     m: &mut FlowMod,
     usable: &mut Protocols,
 ) -> Result<(), TextError> {
@@ -199,7 +199,7 @@ fn setting(
         // Old dumps may be fed back: their counters say nothing here.
         "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
         "table" => {
-            let table = integer(value).and_then(|t| u8::try_from(t).ok());
+            let table = table_from_text(value, names);
             m.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
             if m.table != TABLE_ALL {
                 *usable &= Protocols::WITH_TABLE;

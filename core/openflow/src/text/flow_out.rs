@@ -5,11 +5,11 @@ use crate::flow_mod::{Duration, FlowCommand, FlowFlags, FlowMod, NO_BUFFER};
 use crate::stats::{FlowStats, UNKNOWN};
 use crate::version::Version;
 use flow::Match;
-use flow::text::PortNames;
+use flow::text::{NameMap, table_text};
 use units::OfPort;
 
 /// `priority=7,tcp,in_port=1`: the priority only where it is not the default.
-pub fn match_text(m: &Match, priority: u16, names: &dyn PortNames) -> String {
+pub fn match_text(m: &Match, priority: u16, names: &dyn NameMap) -> String {
     let text = m.text(names);
     match (priority, text.as_str()) {
         (0x8000, _) => text,
@@ -39,8 +39,9 @@ fn flags_text(f: &FlowFlags) -> String {
 }
 
 /// One line of `dump-flows`, without the leading space and the newline.
-pub fn flow_stats_text(s: &FlowStats, names: &dyn PortNames) -> String {
-    let head = format!("cookie={:#x}, duration={}, table={}, ", s.cookie, duration_text(s.duration), s.table);
+pub fn flow_stats_text(s: &FlowStats, names: &dyn NameMap) -> String {
+    let table = table_text(s.table, names);
+    let head = format!("cookie={:#x}, duration={}, table={table}, ", s.cookie, duration_text(s.duration));
     let counter = |name: &str, v: u64| match v {
         UNKNOWN => format!("{name}=?, "),
         v => format!("{name}={v}, "),
@@ -56,14 +57,15 @@ pub fn flow_stats_text(s: &FlowStats, names: &dyn PortNames) -> String {
     flow_text(s, (&(head + &counters), &ages), names)
 }
 
-/// The same without counters and times; the table only if it is not the first.
-pub fn flow_stats_text_short(s: &FlowStats, names: &dyn PortNames) -> String {
+/// The same without counters and times; the table only if it is not the first or has a name.
+pub fn flow_stats_text_short(s: &FlowStats, names: &dyn NameMap) -> String {
     let cookie = if s.cookie == 0 { String::new() } else { format!("cookie={:#x}, ", s.cookie) };
-    let table = if s.table == 0 { String::new() } else { format!("table={}, ", s.table) };
+    let is_first = s.table == 0 && names.table_name(0).is_none();
+    let table = if is_first { String::new() } else { format!("table={}, ", table_text(s.table, names)) };
     flow_text(s, (&(cookie + &table), ""), names)
 }
 
-fn flow_text(s: &FlowStats, (head, ages): (&str, &str), names: &dyn PortNames) -> String {
+fn flow_text(s: &FlowStats, (head, ages): (&str, &str), names: &dyn NameMap) -> String {
     let mut text = head.to_owned();
     if s.idle_timeout != 0 {
         text += &format!("idle_timeout={}, ", s.idle_timeout);
@@ -84,7 +86,7 @@ fn flow_text(s: &FlowStats, (head, ages): (&str, &str), names: &dyn PortNames) -
 }
 
 /// A flow mod as `ovs-ofctl parse-flows` prints it.
-pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
+pub fn flow_mod_text(m: &FlowMod, names: &dyn NameMap) -> String {
     let command = match m.command {
         FlowCommand::Add => "ADD",
         FlowCommand::Modify => "MOD",
@@ -93,8 +95,8 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
         FlowCommand::DeleteStrict => "DEL_STRICT",
     };
     let mut text = command.to_owned();
-    if m.table != 0 {
-        text += &format!(" table:{}", m.table);
+    if m.table != 0 || names.table_name(0).is_some() {
+        text += &format!(" table:{}", table_text(m.table, names));
     }
     text.push(' ');
     text += &match_text(&m.matching, m.priority, names);
@@ -123,7 +125,7 @@ pub fn flow_mod_text(m: &FlowMod, names: &dyn PortNames) -> String {
 }
 
 /// The same of a message: in its first versions a flag that they do not have is not shown.
-pub(super) fn flow_mod_in(m: &FlowMod, version: Version, names: &dyn PortNames) -> String {
+pub(super) fn flow_mod_in(m: &FlowMod, version: Version, names: &dyn NameMap) -> String {
     if version <= Version::V11 && m.flags.reset_counts {
         let flags = FlowFlags { reset_counts: false, ..m.flags };
         return flow_mod_text(&FlowMod { flags, ..m.clone() }, names);

@@ -6,7 +6,7 @@ use super::protocol::Protocols;
 use crate::flow_mod::GROUP_ANY;
 use crate::group::*;
 use flow::FieldId;
-use flow::text::{PortNames, TextError, next_key_value, port_from_text};
+use flow::text::{NameMap, TextError, next_key_value, port_from_text};
 use units::OfPort;
 
 /// The longest name of a selection method.
@@ -25,7 +25,7 @@ pub(super) fn group_number(text: &str) -> Option<u32> {
 }
 
 /// A line of a file of groups: the command may stand in front, otherwise the group is added.
-pub fn parse_group_line(line: &str, names: &dyn PortNames) -> Result<(GroupMod, Protocols), TextError> {
+pub fn parse_group_line(line: &str, names: &dyn NameMap) -> Result<(GroupMod, Protocols), TextError> {
     const COMMANDS: [(&str, GroupCommand); 6] = [
         ("add", GroupCommand::Add),
         ("delete", GroupCommand::Delete),
@@ -53,7 +53,7 @@ struct Parser {
 pub fn parse_group_mod(
     text: &str,
     command: GroupCommand,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
 ) -> Result<(GroupMod, Protocols), TextError> {
     use GroupCommand::{Add, AddOrModify, Delete, InsertBucket, Modify, RemoveBucket};
     let about_buckets = matches!(command, InsertBucket | RemoveBucket);
@@ -107,7 +107,7 @@ impl Parser {
         matches!(self.m.command, GroupCommand::Add | GroupCommand::Modify | GroupCommand::AddOrModify)
     }
 
-    fn setting(&mut self, key: &str, value: &str, names: &dyn PortNames) -> Result<(), TextError> {
+    fn setting(&mut self, key: &str, value: &str, names: &dyn NameMap) -> Result<(), TextError> {
         let unwanted = |what: &str| error(format!("{what} not needed"));
         match key {
             "command_bucket_id" => return self.command_bucket(value),
@@ -173,7 +173,7 @@ impl Parser {
         Ok(())
     }
 
-    fn fields(&mut self, value: &str, names: &dyn PortNames) -> Result<(), TextError> {
+    fn fields(&mut self, value: &str, names: &dyn NameMap) -> Result<(), TextError> {
         let mut rest = value;
         while let Some((key, value)) = next_key_value(&mut rest) {
             let Some(field) = FieldId::from_name(key) else {
@@ -215,7 +215,7 @@ impl Parser {
         Ok(())
     }
 
-    fn bucket(&mut self, text: &str, names: &dyn PortNames) -> Result<Bucket, TextError> {
+    fn bucket(&mut self, text: &str, names: &dyn NameMap) -> Result<Bucket, TextError> {
         let mut b = Bucket { weight: u16::from(self.m.kind == GroupType::Select), ..Bucket::default() };
         let mut actions = Vec::new();
         let mut rest = text;
@@ -253,7 +253,7 @@ impl Parser {
     }
 }
 
-fn watch_port(value: &str, names: &dyn PortNames) -> Result<OfPort, TextError> {
+fn watch_port(value: &str, names: &dyn NameMap) -> Result<OfPort, TextError> {
     let port = port_from_text(value, names);
     let port = port.filter(|p| *p < OfPort::MAX || *p == OfPort::NONE || *p == OfPort::CONTROLLER);
     port.map_or_else(|| error(format!("{value}: invalid watch_port")), Ok)

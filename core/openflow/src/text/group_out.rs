@@ -6,7 +6,7 @@ use super::port_out::bits_text;
 use crate::flow_mod::GROUP_ANY;
 use crate::group::*;
 use crate::version::Version;
-use flow::text::{PortNames, port_text};
+use flow::text::{NameMap, port_text};
 use units::OfPort;
 
 /// A group's number, or `all`, `any`.
@@ -41,7 +41,7 @@ fn bucket_id_text(label: &str, id: u32, version: Version) -> String {
     format!("{label}{id},")
 }
 
-fn bucket_text(b: &Bucket, kind: GroupType, version: Version, names: &dyn PortNames) -> String {
+fn bucket_text(b: &Bucket, kind: GroupType, version: Version, names: &dyn NameMap) -> String {
     let mut text = format!("bucket={}", bucket_id_text("bucket_id:", b.id, version));
     if b.weight != u16::from(kind == GroupType::Select) {
         text += &format!("weight:{},", b.weight);
@@ -85,7 +85,7 @@ fn body_text(
     head: String,
     (kind, buckets, selection): (GroupType, &[Bucket], &Selection),
     version: Version,
-    names: &dyn PortNames,
+    names: &dyn NameMap,
 ) -> String {
     let buckets: Vec<String> = buckets.iter().map(|b| bucket_text(b, kind, version, names)).collect();
     let text = format!("{head}{},{}", selection_text(selection), buckets.join(","));
@@ -93,12 +93,12 @@ fn body_text(
 }
 
 /// A group as its description shows it.
-pub fn group_desc_text(g: &GroupDesc, version: Version, names: &dyn PortNames) -> String {
+pub fn group_desc_text(g: &GroupDesc, version: Version, names: &dyn NameMap) -> String {
     let head = format!("group_id={},type={}", g.group, type_name(g.kind));
     body_text(head, (g.kind, &g.buckets, &g.selection), version, names)
 }
 
-pub(super) fn group_mod_text(m: &GroupMod, version: Version, names: &dyn PortNames) -> String {
+pub(super) fn group_mod_text(m: &GroupMod, version: Version, names: &dyn NameMap) -> String {
     let command = match m.command {
         GroupCommand::Add => "ADD",
         GroupCommand::Modify => "MOD",

@@ -1,17 +1,20 @@
 //! `learn(…)` from text.
 
-use super::arguments::{arrow, error, field, subfield, u8_value, u16_value, u32_value, u64_value};
+use super::arguments::{arrow, error, field, subfield, u16_value, u32_value, u64_value};
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use flow::Subfield;
-use flow::text::{PortNames, TextError, next_key_value, parse_integer};
+use flow::text::{NameMap, TextError, next_key_value, parse_integer, table_from_text};
 
 /// The arguments of `learn`.
-pub(super) fn learn(value: &str, names: &dyn PortNames) -> Result<Learn, TextError> {
+pub(super) fn learn(value: &str, names: &dyn NameMap) -> Result<Learn, TextError> {
     let mut l = Learn::default();
     let mut rest = value;
     while let Some((key, value)) = next_key_value(&mut rest) {
         match key {
-            "table" => l.table = u8_value(value, "table")?,
+            "table" => {
+                let table = table_from_text(value, names);
+                l.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
+            }
             "priority" => l.priority = u16_value(value, key)?,
             "idle_timeout" => l.idle_timeout = u16_value(value, key)?,
             "hard_timeout" => l.hard_timeout = u16_value(value, key)?,
@@ -37,7 +40,7 @@ pub(super) fn learn(value: &str, names: &dyn PortNames) -> Result<Learn, TextErr
     Ok(l)
 }
 
-fn spec(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, TextError> {
+fn spec(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, TextError> {
     match key {
         "load" => load(value),
         "output" => {
@@ -65,7 +68,7 @@ fn load(value: &str) -> Result<LearnSpec, TextError> {
 }
 
 /// `NXM_OF_ETH_SRC[]`, `NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[]`, `eth_type=0x800`, `reg0[0..3]=5`
-fn matching(key: &str, value: &str, names: &dyn PortNames) -> Result<LearnSpec, TextError> {
+fn matching(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, TextError> {
     let whole = || if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
     let dst = match field(key).filter(|_| !key.contains('[')) {
         Some(f) => Subfield::whole(f),

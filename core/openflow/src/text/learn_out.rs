@@ -3,11 +3,11 @@
 use super::action_out::is_whole;
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::flow_mod::FlowMod;
-use flow::text::PortNames;
+use flow::text::{NameMap, table_text};
 
 /// The action.
-pub(super) fn learn_text(l: &Learn, names: &dyn PortNames) -> String {
-    let mut parts = vec![format!("table={}", l.table)];
+pub(super) fn learn_text(l: &Learn, names: &dyn NameMap) -> String {
+    let mut parts = vec![format!("table={}", table_text(l.table, names))];
     let mut nonzero = |name: &str, value: u64| {
         if value != 0 {
             parts.push(format!("{name}={value}"));
@@ -39,7 +39,7 @@ pub(super) fn learn_text(l: &Learn, names: &dyn PortNames) -> String {
     format!("learn({})", parts.join(","))
 }
 
-fn spec_text(s: &LearnSpec, names: &dyn PortNames) -> String {
+fn spec_text(s: &LearnSpec, names: &dyn NameMap) -> String {
     match (&s.dst, &s.src) {
         (LearnTarget::Match(dst), LearnSource::Field(src)) if dst == src => dst.to_string(),
         (LearnTarget::Match(dst), LearnSource::Field(src)) => format!("{dst}={src}"),

@@ -11,14 +11,14 @@ use crate::packet_io::PacketInFormat;
 use crate::stats::FlowStatsRequest;
 use crate::version::Version;
 use crate::wire::{Dialect, HEADER, decode};
-use flow::text::{PortNames, port_text};
+use flow::text::{NameMap, port_text, table_text};
 
 /// Messages in errors and in bundles are printed inside others; no deeper than this.
 const DEPTH_MAX: u8 = 4;
 
 /// A message from its bytes, with a line end. `verbosity` 0 is short, 1 with packets and ports, 2 with payloads, from 3
 /// on with more and more bytes.
-pub fn message_text(bytes: &[u8], names: &dyn PortNames, verbosity: u8) -> String {
+pub fn message_text(bytes: &[u8], names: &dyn NameMap, verbosity: u8) -> String {
     text_at(bytes, names, verbosity, 0)
 }
 
@@ -29,7 +29,7 @@ fn ended(mut text: String) -> String {
     text
 }
 
-fn text_at(bytes: &[u8], names: &dyn PortNames, verbosity: u8, depth: u8) -> String {
+fn text_at(bytes: &[u8], names: &dyn NameMap, verbosity: u8, depth: u8) -> String {
     let Some(head) = bytes.first_chunk::<HEADER>() else {
         return match bytes.len() {
             0 => "OpenFlow message is empty\n".to_owned(),
@@ -92,7 +92,7 @@ struct Scope {
     len: usize,
 }
 
-fn error_text(e: &ErrorBody, names: &dyn PortNames, depth: u8) -> String {
+fn error_text(e: &ErrorBody, names: &dyn NameMap, depth: u8) -> String {
     let Some(error) = e.error else { return format!(" ***decode error: {}***\n", OfError::BrcBadLen) };
     let request = match error {
         OfError::HfcIncompatible | OfError::HfcEperm => printable(&e.data),
@@ -102,10 +102,10 @@ fn error_text(e: &ErrorBody, names: &dyn PortNames, depth: u8) -> String {
     format!(" {error}\n{request}")
 }
 
-fn flow_request_text(r: &FlowStatsRequest, names: &dyn PortNames) -> String {
+fn flow_request_text(r: &FlowStatsRequest, names: &dyn NameMap) -> String {
     let mut text = String::new();
     if r.table != crate::flow_mod::TABLE_ALL {
-        text += &format!(" table={}", r.table);
+        text += &format!(" table={}", table_text(r.table, names));
     }
     if r.out_port != units::OfPort::NONE {
         text += &format!(" out_port={}", port_text(r.out_port, names));
@@ -119,7 +119,7 @@ fn tables_text<'a, T: 'a>(version: Version, list: &'a [T], add: fn(&mut TablesTe
     text.finish()
 }
 
-fn body_text(m: &Message, names: &dyn PortNames, scope: Scope) -> String {
+fn body_text(m: &Message, names: &dyn NameMap, scope: Scope) -> String {
     let v = scope.verbosity;
     match &m.body {
         Body::Hello(h) => session_out::hello_text(h),
@@ -137,7 +137,7 @@ fn body_text(m: &Message, names: &dyn PortNames, scope: Scope) -> String {
         Body::PortMod(p) => port_mod_text(p, names),
         Body::FlowMod(f) => format!(" {}", flow_out::flow_mod_in(f, m.version, names)),
         Body::GroupMod(g) => group_out::group_mod_text(g, m.version, names),
-        Body::TableMod(t) => session_out::table_mod_text(t, m.version),
+        Body::TableMod(t) => session_out::table_mod_text(t, m.version, names),
         Body::MeterMod(mm) => meter_out::meter_mod_text(mm),
         Body::BundleAdd(b) if scope.depth < DEPTH_MAX => {
             session_out::bundle_add_text(b) + &text_at(&b.message, names, v, scope.depth + 1)
@@ -154,7 +154,7 @@ fn body_text(m: &Message, names: &dyn PortNames, scope: Scope) -> String {
     }
 }
 
-fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
+fn multipart_text(m: &Message, names: &dyn NameMap, verbosity: u8) -> String {
     match &m.body {
         Body::DescReply(d) => session_out::desc_text(d),
         Body::FlowStatsRequest(r) | Body::AggregateRequest(r) => flow_request_text(r, names),
@@ -168,7 +168,7 @@ fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
         Body::TableFeaturesRequest(list) | Body::TableFeaturesReply(list) => {
             tables_text(m.version, list, TablesText::features)
         }
-        Body::TableDescReply(list) => list.iter().map(table_desc_text).collect(),
+        Body::TableDescReply(list) => list.iter().map(|t| table_desc_text(t, names)).collect(),
         Body::PortStatsRequest(p) => format!(" port_no={}", port_text(*p, names)),
         Body::PortStatsReply(list) => {
             let head = format!(" {} ports\n", list.len());
@@ -217,15 +217,15 @@ fn multipart_text(m: &Message, names: &dyn PortNames, verbosity: u8) -> String {
         Body::FlowMonitorReply(list) => {
             list.iter().map(|u| monitor_out::flow_update_text(u, names)).collect()
         }
-        _ => vendor_text(&m.body),
+        _ => vendor_text(&m.body, names),
     }
 }
 
-fn vendor_text(body: &Body) -> String {
+fn vendor_text(body: &Body, names: &dyn NameMap) -> String {
     match body {
         Body::RoleRequest(r) | Body::RoleReply(r) => session_out::role_text(r),
         Body::RoleStatus(r) => session_out::role_status_text(r),
-        Body::TableStatus(s) => table_out::table_status_text(s),
+        Body::TableStatus(s) => table_out::table_status_text(s, names),
         Body::GetAsyncReply(a) | Body::SetAsync(a) => session_out::async_text(a),
         Body::BundleControl(b) => session_out::bundle_control_text(b),
         Body::FlowMonitorCancel(id) => format!(" id={id}"),

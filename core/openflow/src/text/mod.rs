@@ -45,7 +45,7 @@ pub use session_in::{parse_ct_flush, parse_tlv_maps};
 pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
 
-pub use flow::text::{NoNames, PortNames, TextError};
+pub use flow::text::{NameMap, NoNames, TextError};
 
 /// How deep actions may stand in actions (`clone(clone(…))`).
 pub const DEPTH_MAX: usize = 16;

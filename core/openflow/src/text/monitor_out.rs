@@ -4,7 +4,7 @@ use super::action_out::actions_text;
 use super::flow_out::{duration_text, match_text};
 use crate::flow_mod::{FlowRemoved, GROUP_ANY, RemovedReason, TABLE_ALL};
 use crate::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorCommand, MonitorFlags};
-use flow::text::{PortNames, port_text};
+use flow::text::{NameMap, port_text, table_text};
 use std::fmt::Write;
 use units::OfPort;
 
@@ -18,10 +18,10 @@ fn reason(r: RemovedReason) -> String {
     removed_reason_text(r as u8)
 }
 
-pub(super) fn flow_removed_text(r: &FlowRemoved, names: &dyn PortNames) -> String {
+pub(super) fn flow_removed_text(r: &FlowRemoved, names: &dyn NameMap) -> String {
     let mut text = format!(" {} reason={}", match_text(&r.matching, r.priority, names), reason(r.reason));
     if r.table != TABLE_ALL {
-        let _ = write!(text, " table_id={}", r.table);
+        let _ = write!(text, " table_id={}", table_text(r.table, names));
     }
     if r.cookie != 0 {
         let _ = write!(text, " cookie:{:#x}", r.cookie);
@@ -34,8 +34,8 @@ pub(super) fn flow_removed_text(r: &FlowRemoved, names: &dyn PortNames) -> Strin
     text
 }
 
-fn event_text(e: &FlowEvent, names: &dyn PortNames) -> String {
-    let mut text = format!(" table={}", e.table);
+fn event_text(e: &FlowEvent, names: &dyn NameMap) -> String {
+    let mut text = format!(" table={}", table_text(e.table, names));
     if e.idle_timeout != 0 {
         let _ = write!(text, " idle_timeout={}", e.idle_timeout);
     }
@@ -54,7 +54,7 @@ fn event_text(e: &FlowEvent, names: &dyn PortNames) -> String {
     text
 }
 
-pub(super) fn flow_update_text(u: &FlowUpdate, names: &dyn PortNames) -> String {
+pub(super) fn flow_update_text(u: &FlowUpdate, names: &dyn NameMap) -> String {
     let text = match u {
         FlowUpdate::Abbreviated(xid) => format!("ABBREV xid={:#x}", xid.0),
         FlowUpdate::Initial(e) => format!("INITIAL{}", event_text(e, names)),
@@ -78,7 +78,7 @@ fn monitor_flags_text(f: &MonitorFlags) -> String {
     .replace(' ', ",")
 }
 
-pub(super) fn monitor_request_text(m: &FlowMonitorRequest, names: &dyn PortNames) -> String {
+pub(super) fn monitor_request_text(m: &FlowMonitorRequest, names: &dyn NameMap) -> String {
     if m.command == MonitorCommand::Delete {
         return format!("\n id={} command=delete", m.id);
     }
@@ -90,7 +90,7 @@ pub(super) fn monitor_request_text(m: &FlowMonitorRequest, names: &dyn PortNames
         let _ = write!(text, " out_group={}", m.out_group);
     }
     if m.table != TABLE_ALL {
-        let _ = write!(text, " table={}", m.table);
+        let _ = write!(text, " table={}", table_text(m.table, names));
     }
     let matching = m.matching.text(names);
     if matching.is_empty() { text } else { text + " " + &matching }

@@ -7,7 +7,7 @@ use super::hex::hex_bytes;
 use super::protocol::Protocols;
 use crate::flow_mod::NO_BUFFER;
 use crate::packet_io::PacketOut;
-use flow::text::{PortNames, TextError, next_key_value, port_from_text};
+use flow::text::{NameMap, TextError, next_key_value, port_from_text};
 use flow::{FieldId, Match};
 use units::OfPort;
 
@@ -24,7 +24,7 @@ pub fn parse_packet(hex: &str) -> Result<Vec<u8>, TextError> {
 }
 
 /// `in_port=… packet=… actions=…`, and the formats that can carry it.
-pub fn parse_packet_out(text: &str, names: &dyn PortNames) -> Result<(PacketOut, Protocols), TextError> {
+pub fn parse_packet_out(text: &str, names: &dyn NameMap) -> Result<(PacketOut, Protocols), TextError> {
     let (mut fields, actions) = split_actions(text);
     let mut usable = Protocols::ANY;
     let mut matching = Match::CATCHALL;
@@ -56,7 +56,7 @@ pub fn parse_packet_out(text: &str, names: &dyn PortNames) -> Result<(PacketOut,
     Ok((PacketOut { buffer_id: NO_BUFFER, metadata: matching, actions, packet }, usable))
 }
 
-fn in_port(value: &str, names: &dyn PortNames) -> Result<OfPort, TextError> {
+fn in_port(value: &str, names: &dyn NameMap) -> Result<OfPort, TextError> {
     let Some(port) = port_from_text(value, names) else {
         return error(format!("{value} is not a valid OpenFlow port"));
     };

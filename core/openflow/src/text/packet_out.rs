@@ -5,7 +5,7 @@ use super::hex::hex_dump;
 use crate::packet_io::{PacketIn, PacketInReason, PacketOut};
 use flow::Flow;
 use flow::extract::extract;
-use flow::text::{PortNames, flow_text};
+use flow::text::{NameMap, flow_text, table_text};
 use std::fmt::Write;
 
 const TCP: (u8, usize, usize) = (6, 20, 16);
@@ -44,10 +44,10 @@ fn reason_text(reason: PacketInReason) -> &'static str {
     }
 }
 
-pub(super) fn packet_in_text(p: &PacketIn, names: &dyn PortNames, verbosity: u8) -> String {
+pub(super) fn packet_in_text(p: &PacketIn, names: &dyn NameMap, verbosity: u8) -> String {
     let mut text = String::new();
-    if p.table != 0 {
-        let _ = write!(text, " table_id={}", p.table);
+    if p.table != 0 || names.table_name(0).is_some() {
+        let _ = write!(text, " table_id={}", table_text(p.table, names));
     }
     if p.cookie != u64::MAX {
         let _ = write!(text, " cookie={:#x}", p.cookie);
@@ -79,7 +79,7 @@ pub(super) fn packet_in_text(p: &PacketIn, names: &dyn PortNames, verbosity: u8)
     text
 }
 
-pub(super) fn packet_out_text(p: &PacketOut, names: &dyn PortNames, verbosity: u8) -> String {
+pub(super) fn packet_out_text(p: &PacketOut, names: &dyn NameMap, verbosity: u8) -> String {
     let mut text = format!(" {} actions={}", p.metadata.text(names), actions_text(&p.actions, names));
     if p.buffer_id != crate::flow_mod::NO_BUFFER {
         return text + &format!(" buffer={:#010x}", p.buffer_id);

@@ -3,7 +3,7 @@
 use super::flow_out::duration_text;
 use crate::port::{Port, PortConfig, PortMod, PortReason, PortState, PortStatus, StpState};
 use crate::stats::{PortStats, QueueConfig, QueueStats, UNKNOWN};
-use flow::text::{NoNames, PortNames, port_text};
+use flow::text::{NameMap, NoNames, port_text};
 use units::OfPort;
 
 const FEATURES: [&str; 16] = [
@@ -105,7 +105,7 @@ pub(super) fn port_status_text(s: &PortStatus) -> String {
     format!(" {reason}:{}", port_lines(&s.port))
 }
 
-pub(super) fn port_mod_text(m: &PortMod, names: &dyn PortNames) -> String {
+pub(super) fn port_mod_text(m: &PortMod, names: &dyn NameMap) -> String {
     let advertise = match m.advertise {
         0 => "UNCHANGED".to_owned(),
         bits => bits_text(bits, &FEATURES),
@@ -181,7 +181,7 @@ fn custom_text(custom: &[(String, u64)]) -> String {
     text + "\n"
 }
 
-pub(super) fn port_stats_text(s: &PortStats, names: &dyn PortNames) -> String {
+pub(super) fn port_stats_text(s: &PortStats, names: &dyn NameMap) -> String {
     let pad = if s.port < OfPort(10) { " " } else { "" };
     let received = counters(&[
         ("pkts", s.rx_packets),
@@ -214,7 +214,7 @@ pub(super) fn queue_text(queue: u32) -> String {
     if queue == crate::stats::QUEUE_ALL { "ALL".to_owned() } else { queue.to_string() }
 }
 
-pub(super) fn queue_stats_text(q: &QueueStats, names: &dyn PortNames) -> String {
+pub(super) fn queue_stats_text(q: &QueueStats, names: &dyn NameMap) -> String {
     let duration = if q.duration.sec == u32::MAX { "?".to_owned() } else { duration_text(q.duration) };
     let counters = counters(&[("bytes", q.tx_bytes), ("pkts", q.tx_packets), ("errors", q.tx_errors)]);
     format!(
@@ -224,7 +224,7 @@ pub(super) fn queue_stats_text(q: &QueueStats, names: &dyn PortNames) -> String 
     )
 }
 
-pub(super) fn queue_config_text(queues: &[QueueConfig], names: &dyn PortNames) -> String {
+pub(super) fn queue_config_text(queues: &[QueueConfig], names: &dyn NameMap) -> String {
     let mut queues: Vec<&QueueConfig> = queues.iter().collect();
     queues.sort_by_key(|q| (q.port.0, q.queue));
     let mut text = String::from(" ");

@@ -8,6 +8,7 @@ use crate::session::*;
 use crate::stats::Desc;
 use crate::table::{TableConfig, TableMiss};
 use crate::version::Version;
+use flow::text::{NameMap, table_text};
 use std::fmt::Write;
 
 pub(super) fn features_text(f: &SwitchFeatures) -> String {
@@ -208,10 +209,10 @@ pub(super) fn tlv_reply_text(r: &TlvTableReply) -> String {
     )
 }
 
-pub(super) fn table_mod_text(t: &TableConfig, version: Version) -> String {
+pub(super) fn table_mod_text(t: &TableConfig, version: Version, names: &dyn NameMap) -> String {
     let mut text = match t.table {
         0xff => " table_id: ALL_TABLES".to_owned(),
-        n => format!(" table_id={n}"),
+        n => format!(" table_id={}", table_text(n, names)),
     };
     let miss = match t.miss {
         TableMiss::Default => None,

@@ -3,6 +3,7 @@
 use super::group_out::action_bits_text;
 use crate::table::*;
 use flow::FieldId;
+use flow::text::{NameMap, table_text};
 use std::fmt::Write;
 
 /// How long the beginning is that two names share, up to an underscore.
@@ -333,10 +334,11 @@ impl TablesText {
 }
 
 /// How a table is set (`OFPMP_TABLE_DESC`).
-pub(super) fn table_desc_text(t: &TableConfig) -> String {
+pub(super) fn table_desc_text(t: &TableConfig, names: &dyn NameMap) -> String {
     let on = |set: Option<bool>| if set == Some(true) { "on" } else { "off" };
     let flags = eviction_flags_text(t.eviction_flags);
-    let mut text = format!("\n  table {}:\n   eviction={} eviction_flags={flags}\n", t.table, on(t.eviction));
+    let table = table_text(t.table, names);
+    let mut text = format!("\n  table {table}:\n   eviction={} eviction_flags={flags}\n", on(t.eviction));
     let _ = write!(text, "   vacancy={}", on(t.vacancy_events));
     if t.vacancy_events == Some(true) {
         let v = t.vacancy.unwrap_or_default();
@@ -345,13 +347,13 @@ pub(super) fn table_desc_text(t: &TableConfig) -> String {
     text + "\n"
 }
 
-pub(super) fn table_status_text(s: &TableStatus) -> String {
+pub(super) fn table_status_text(s: &TableStatus, names: &dyn NameMap) -> String {
     let reason = match s.reason {
         VACANCY_DOWN => "VACANCY_DOWN".to_owned(),
         VACANCY_UP => "VACANCY_UP".to_owned(),
         other => other.to_string(),
     };
-    format!(" reason={reason}\ntable_desc:-{}", table_desc_text(&s.desc))
+    format!(" reason={reason}\ntable_desc:-{}", table_desc_text(&s.desc, names))
 }
 
 pub(super) fn eviction_flags_text(flags: Option<u32>) -> String {

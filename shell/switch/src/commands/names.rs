@@ -2,7 +2,7 @@
 
 use crate::backer::Backer;
 use dpif::text::DpPortNames;
-use flow::text::PortNames;
+use flow::text::NameMap;
 use units::{OfPort, PortNo};
 
 /// The ports of a datapath.
@@ -19,12 +19,12 @@ impl DpPortNames for DatapathNames<'_> {
 }
 
 /// In a filter of `dpctl/dump-flows`, `in_port` is a datapath number.
-impl PortNames for DatapathNames<'_> {
-    fn name(&self, port: OfPort) -> Option<String> {
+impl NameMap for DatapathNames<'_> {
+    fn port_name(&self, port: OfPort) -> Option<String> {
         DpPortNames::name(self, PortNo(port.0.into()))
     }
 
-    fn number(&self, name: &str) -> Option<OfPort> {
+    fn port_number(&self, name: &str) -> Option<OfPort> {
         let port = DpPortNames::number(self, name)?;
         u16::try_from(port.0).ok().map(OfPort)
     }
@@ -33,12 +33,12 @@ impl PortNames for DatapathNames<'_> {
 /// The ports of a published bridge.
 pub struct ViewNames<'a>(pub &'a xlate::Bridge);
 
-impl PortNames for ViewNames<'_> {
-    fn name(&self, port: OfPort) -> Option<String> {
+impl NameMap for ViewNames<'_> {
+    fn port_name(&self, port: OfPort) -> Option<String> {
         self.0.port(port).map(|p| p.name.clone())
     }
 
-    fn number(&self, name: &str) -> Option<OfPort> {
+    fn port_number(&self, name: &str) -> Option<OfPort> {
         self.0.ports.values().find(|p| p.name == name).map(|p| p.ofport)
     }
 }

@@ -6,7 +6,7 @@ use crate::control::Published;
 use dpif::DpAction;
 use dpif::text::DpPortNames;
 use flow::flow::ct_state;
-use flow::text::{NoNames, PortNames, flags};
+use flow::text::{NameMap, NoNames, flags};
 use flow::{Flow, Match};
 use openflow::action::{Action, Nat, NatRange};
 use std::collections::VecDeque;
@@ -129,7 +129,7 @@ fn one(
     };
     let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
     let view = view.map(ViewNames);
-    let names: &dyn PortNames = view.as_ref().map_or(&NoNames, |v| v);
+    let names: &dyn NameMap = view.as_ref().map_or(&NoNames, |v| v);
     let datapath_names = DatapathNames(backer);
     let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);

@@ -1,0 +1,87 @@
+//! The names of a switch's ports and tables, as it tells them.
+
+use flow::text::NameMap;
+use openflow::port::Port;
+use openflow::table::TableFeatures;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use units::OfPort;
+
+/// The ports of a switch.
+#[derive(Debug, Default)]
+pub struct Ports(pub Vec<Port>);
+
+impl NameMap for Ports {
+    fn port_name(&self, port: OfPort) -> Option<String> {
+        self.0.iter().find(|p| p.number == port).map(|p| p.name.clone())
+    }
+
+    fn port_number(&self, name: &str) -> Option<OfPort> {
+        self.0.iter().find(|p| p.name == name).map(|p| p.number)
+    }
+}
+
+/// The names of tables, those that have one.
+#[derive(Debug, Default)]
+pub struct Tables(BTreeMap<u8, String>);
+
+impl Tables {
+    /// One more table.
+    pub fn add(&mut self, table: &TableFeatures) {
+        if !table.name.is_empty() {
+            self.0.entry(table.table).or_insert_with(|| table.name.clone());
+        }
+    }
+
+    /// Where two tables have the same name, neither goes by it.
+    fn number(&self, name: &str) -> Option<u8> {
+        let mut found = self.0.iter().filter(|(_, n)| *n == name);
+        let (number, _) = found.next()?;
+        found.next().is_none().then_some(*number)
+    }
+
+    fn name(&self, table: u8) -> Option<String> {
+        self.0.get(&table).filter(|name| self.number(name).is_some()).cloned()
+    }
+}
+
+/// The names of ports and of tables.
+pub struct Names {
+    /// Of ports.
+    pub ports: Rc<Ports>,
+    /// Of tables.
+    pub tables: Tables,
+}
+
+impl NameMap for Names {
+    fn port_name(&self, port: OfPort) -> Option<String> {
+        self.ports.port_name(port)
+    }
+
+    fn port_number(&self, name: &str) -> Option<OfPort> {
+        self.ports.port_number(name)
+    }
+
+    fn table_name(&self, table: u8) -> Option<String> {
+        self.tables.name(table)
+    }
+
+    fn table_number(&self, name: &str) -> Option<u8> {
+        self.tables.number(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_two_tables_is_none() {
+        let mut tables = Tables::default();
+        for (table, name) in [(0, "first"), (1, ""), (2, "twice"), (3, "twice")] {
+            tables.add(&TableFeatures { table, name: name.to_owned(), ..TableFeatures::default() });
+        }
+        assert_eq!([0, 1, 2, 3].map(|t| tables.name(t)), [Some("first".to_owned()), None, None, None]);
+        assert_eq!((tables.number("first"), tables.number("twice")), (Some(0), None));
+    }
+}

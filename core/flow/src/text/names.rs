@@ -1,0 +1,51 @@
+//! The names that ports and tables have beside their numbers.
+
+use super::ports::{quoted, unquoted};
+use units::OfPort;
+
+/// The names of a bridge's ports and tables.
+pub trait NameMap {
+    /// The name to print; `None` prints the number.
+    fn port_name(&self, port: OfPort) -> Option<String>;
+    /// The port of a name.
+    fn port_number(&self, name: &str) -> Option<OfPort>;
+
+    /// The same of a table. Most know of ports only.
+    fn table_name(&self, _table: u8) -> Option<String> {
+        None
+    }
+
+    /// The table of a name.
+    fn table_number(&self, _name: &str) -> Option<u8> {
+        None
+    }
+}
+
+/// There are numbers only.
+pub struct NoNames;
+
+impl NameMap for NoNames {
+    fn port_name(&self, _: OfPort) -> Option<String> {
+        None
+    }
+
+    fn port_number(&self, _: &str) -> Option<OfPort> {
+        None
+    }
+}
+
+/// A table's name, in quotes where it needs them, or its number.
+pub fn table_text(table: u8, names: &dyn NameMap) -> String {
+    names.table_name(table).map_or_else(|| table.to_string(), |name| quoted(&name))
+}
+
+/// A decimal number, or a table's name.
+pub fn table_from_text(text: &str, names: &dyn NameMap) -> Option<u8> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    match text.starts_with('"') {
+        true => names.table_number(&unquoted(text)?),
+        false => names.table_number(text),
+    }
+}
