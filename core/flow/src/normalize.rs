@@ -1,7 +1,12 @@
 //! Matches from outside name fields that no packet they match can have; those fields are dropped.
 
-use crate::flow::{Flow, Mac};
+use crate::flow::{Flow, Mac, frag};
 use crate::matching::Match;
+
+/// A packet of the match may have this value in the field that decides which others there are.
+pub(crate) fn may_be(value: u8, mask: u8, of: u8) -> bool {
+    value == of & mask
+}
 
 /// The groups of fields that a match may look at.
 #[derive(Clone, Copy, Default)]
@@ -13,11 +18,15 @@ struct May {
     ipv6: bool,
     ports: bool,
     tcp: bool,
+    icmp: bool,
     sha: bool,
     tha: bool,
     nd_target: bool,
     mpls: bool,
     nsh: bool,
+    nsh_context: bool,
+    erspan_1: bool,
+    erspan_2: bool,
 }
 
 impl May {
@@ -29,18 +38,22 @@ impl May {
             (false, u32::MAX, 1) => packet_type as u16,
             _ => 0,
         };
-        let may = May { ether, ..May::default() };
+        let version = |of| may_be(f.tunnel.erspan_ver, m.mask.tunnel.erspan_ver, of);
+        let (erspan_1, erspan_2) = (version(1), version(2));
+        let nsh_context = may_be(f.nsh.md_type, m.mask.nsh.md_type, packet::nsh::MD_TYPE_1);
+        let may = May { ether, nsh_context, erspan_1, erspan_2, ..May::default() };
         match dl_type {
             0x0800 => {
                 let ports = matches!(f.nw_proto, 1 | 6 | 17 | 132);
-                May { nw_addr: true, nw_proto: true, ip: true, ports, tcp: f.nw_proto == 6, ..may }
+                let (tcp, icmp) = (f.nw_proto == 6, f.nw_proto == 1);
+                May { nw_addr: true, nw_proto: true, ip: true, ports, tcp, icmp, ..may }
             }
             0x86dd => {
                 let nd = |kind| f.nw_proto == 58 && f.tp_src == kind;
                 let ports = matches!(f.nw_proto, 6 | 17 | 58 | 132);
                 let (sha, tha) = (nd(135), nd(136));
-                let (tcp, nd_target) = (f.nw_proto == 6, sha || tha);
-                May { nw_proto: true, ip: true, ipv6: true, ports, tcp, sha, tha, nd_target, ..may }
+                let (tcp, icmp, nd_target) = (f.nw_proto == 6, f.nw_proto == 58, sha || tha);
+                May { nw_proto: true, ip: true, ipv6: true, ports, tcp, icmp, sha, tha, nd_target, ..may }
             }
             0x0806 | 0x8035 => May { nw_addr: true, nw_proto: true, sha: true, tha: true, ..may },
             0x8847 | 0x8848 => May { mpls: true, ..may },
@@ -89,6 +102,15 @@ impl May {
         if !self.nsh {
             m.nsh = Default::default();
         }
+        if !self.nsh_context {
+            m.nsh.context = Default::default();
+        }
+        if !self.erspan_1 {
+            m.tunnel.erspan_idx = 0;
+        }
+        if !self.erspan_2 {
+            (m.tunnel.erspan_dir, m.tunnel.erspan_hwid) = (0, 0);
+        }
     }
 }
 
@@ -96,10 +118,39 @@ impl Match {
     /// Drops fields whose prerequisites the match does not ensure. True if something was dropped.
     pub fn normalize(&mut self) -> bool {
         let mut mask = self.mask;
-        May::of(self).clear(&mut mask);
+        let may = May::of(self);
+        may.clear(&mut mask);
         let changed = mask != self.mask;
         *self = Match::new(&self.flow, &mask);
+        self.settle_bytes(may);
+        self.settle_fragment();
         changed
+    }
+
+    /// Types and codes of ICMP, and the type of an option, lie where TCP has more bits: they are bytes, matched as a whole.
+    fn settle_bytes(&mut self, may: May) {
+        let (flow, mask) = (&mut self.flow, &mut self.mask);
+        let fields = [
+            (may.icmp, &mut flow.tp_src, &mut mask.tp_src),
+            (may.icmp, &mut flow.tp_dst, &mut mask.tp_dst),
+            (may.nd_target, &mut flow.tcp_flags, &mut mask.tcp_flags),
+        ];
+        for (_, value, mask) in fields.into_iter().filter(|(is_byte, _, mask)| *is_byte && **mask != 0) {
+            *value &= 0xff;
+            *mask = u16::MAX;
+        }
+    }
+
+    /// What is no fragment is no later one either, and a later one is a fragment: one bit says both, and so does the text.
+    fn settle_fragment(&mut self) {
+        let both = frag::ANY | frag::LATER;
+        let (value, mask) = (self.flow.nw_frag, self.mask.nw_frag & both);
+        if mask == frag::ANY && value & frag::ANY == 0 {
+            self.mask.nw_frag |= frag::LATER;
+        } else if mask == frag::LATER && value & frag::LATER != 0 {
+            self.mask.nw_frag |= frag::ANY;
+            self.flow.nw_frag |= frag::ANY;
+        }
     }
 }
 

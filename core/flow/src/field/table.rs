@@ -111,9 +111,9 @@ fields! {
         at(offset_of!(Flow, tunnel.erspan_dir), 1, 1, 0xff, 0), [(NXOXM_ET, 13, 0, "NXOXM_ET_ERSPAN_DIR")];
     TunErspanHwid: "tun_erspan_hwid" "", 1 6 Bitwise Hex None Rw OXM_ANY,
         at(offset_of!(Flow, tunnel.erspan_hwid), 1, 1, 0xff, 0), [(NXOXM_ET, 14, 0, "NXOXM_ET_ERSPAN_HWID")];
-    TunGtpuFlags: "tun_gtpu_flags" "", 1 8 Bitwise Hex None Ro OXM_ANY,
+    TunGtpuFlags: "tun_gtpu_flags" "gtpu_flags", 1 8 Bitwise Hex None Ro OXM_ANY,
         at(offset_of!(Flow, tunnel.gtpu_flags), 1, 1, 0xff, 0), [(NXOXM_ET, 15, 0, "NXOXM_ET_GTPU_FLAGS")];
-    TunGtpuMsgtype: "tun_gtpu_msgtype" "", 1 8 Bitwise Decimal None Ro OXM_ANY,
+    TunGtpuMsgtype: "tun_gtpu_msgtype" "gtpu_msgtype", 1 8 Bitwise Decimal None Ro OXM_ANY,
         at(offset_of!(Flow, tunnel.gtpu_msgtype), 1, 1, 0xff, 0), [(NXOXM_ET, 16, 0, "NXOXM_ET_GTPU_MSGTYPE")];
     TunMetadata0: "tun_metadata0" "", 124 992 Bitwise Hex None Rw OXM_ANY,
         TLV, [(NXM1, 40, 0, "NXM_NX_TUN_METADATA0")];

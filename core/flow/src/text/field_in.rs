@@ -123,13 +123,14 @@ fn flag_set(text: &str, name: flags::BitName, field: &str, allowed: u32) -> Resu
 }
 
 impl FieldId {
-    /// Value and mask from text; `*` is no bits at all.
+    /// Value and mask from text; `*` is no bits at all, and so is `ANY` but of a port, which has that name for "none".
     pub fn parse_masked(self, text: &str, names: &dyn NameMap) -> Result<(u128, u128), TextError> {
         // How a value of which no bit counts is shown (`field_out`).
-        if text == "*" || text == "ANY" {
+        let info = self.info();
+        let is_port = matches!(info.form, Form::OfPort | Form::OfPortOxm);
+        if text == "*" || text == "ANY" && !is_port {
             return Ok((0, 0));
         }
-        let info = self.info();
         if self.tlv_index().is_some() {
             let (value, mask) = self.parse_tlv(text)?;
             let too_large = || TextError(format!("{text}: value too large for 16-byte field {}", info.name));
@@ -167,7 +168,10 @@ impl FieldId {
             Form::PacketType => packet_type(text)?,
         };
         let mask = mask & full;
-        if info.maskable == Maskable::Whole && mask != 0 && mask != full {
+        let is_some = mask != 0 && mask != full;
+        // Bits that the field does not have do not count.
+        let mask = if is_some && info.maskable == Maskable::Bitwise { mask & self.ones() } else { mask };
+        if info.maskable == Maskable::Whole && is_some {
             return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
         }
         // Of no bits there is one value, as it is shown.

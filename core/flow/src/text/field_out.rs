@@ -23,12 +23,13 @@ pub(super) fn packet_type(value: u32, mask: u32) -> String {
 }
 
 impl FieldId {
-    /// The value, with its mask unless that is `None` or full; `ANY` for an empty mask.
+    /// The value, with its mask unless that is `None` or full; `ANY`, of a port `*`, for an empty mask.
     pub fn format(self, value: u128, mask: Option<u128>, names: &dyn NameMap) -> String {
         let info = self.info();
         let full = low_bits(8 * u32::from(info.n_bytes));
         if mask == Some(0) {
-            return "ANY".to_owned();
+            let is_port = matches!(info.form, Form::OfPort | Form::OfPortOxm);
+            return if is_port { "*" } else { "ANY" }.to_owned();
         }
         let mask = mask.filter(|&m| m != full);
         let bits = mask.unwrap_or(full);

@@ -4,6 +4,7 @@ use super::{NameMap, NoNames, address, field_out, flags, hex, port_text, tlv};
 use crate::field::low_bits;
 use crate::flow::{Flow, Mac, VLAN_CFI, frag};
 use crate::matching::Match;
+use crate::normalize::may_be;
 use std::fmt;
 use units::OfPort;
 
@@ -173,9 +174,9 @@ impl Writer<'_> {
         self.ipv6("ct_ipv6_dst", f.ct_ipv6_dst, m.ct_ipv6_dst);
         if m.ct_nw_proto != 0 {
             self.put("ct_nw_proto", f.ct_nw_proto);
-            self.dec16("ct_tp_src", f.ct_tp_src, m.ct_tp_src);
-            self.dec16("ct_tp_dst", f.ct_tp_dst, m.ct_tp_dst);
         }
+        self.dec16("ct_tp_src", f.ct_tp_src, m.ct_tp_src);
+        self.dec16("ct_tp_dst", f.ct_tp_dst, m.ct_tp_dst);
     }
 
     /// The short name of the protocol.
@@ -213,33 +214,23 @@ impl Writer<'_> {
         self.ipv6("tun_ipv6_src", f.ipv6_src, m.ipv6_src);
         self.ipv6("tun_ipv6_dst", f.ipv6_dst, m.ipv6_dst);
         self.dec16("tun_gbp_id", f.gbp_id, m.gbp_id);
-        if m.gbp_flags != 0 {
-            self.put("tun_gbp_flags", hex(f.gbp_flags.into()));
-        }
+        self.hex("tun_gbp_flags", f.gbp_flags.into(), m.gbp_flags.into(), 8);
         if m.ip_tos != 0 {
             self.put("tun_tos", format_args!("{:x}", f.ip_tos));
         }
         if m.ip_ttl != 0 {
             self.put("tun_ttl", f.ip_ttl);
         }
-        if m.erspan_ver != 0 {
-            self.put("tun_erspan_ver", f.erspan_ver);
+        self.dec8("tun_erspan_ver", f.erspan_ver, m.erspan_ver);
+        if may_be(f.erspan_ver, m.erspan_ver, 1) {
+            self.hex("tun_erspan_idx", f.erspan_idx.into(), m.erspan_idx.into(), 32);
         }
-        if m.erspan_idx != 0 && f.erspan_ver == 1 {
-            self.put("tun_erspan_idx", hex(f.erspan_idx.into()));
+        if may_be(f.erspan_ver, m.erspan_ver, 2) {
+            self.dec8("tun_erspan_dir", f.erspan_dir, m.erspan_dir);
+            self.hex("tun_erspan_hwid", f.erspan_hwid.into(), m.erspan_hwid.into(), 8);
         }
-        if m.erspan_dir != 0 && f.erspan_ver == 2 {
-            self.put("tun_erspan_dir", f.erspan_dir);
-        }
-        if m.erspan_hwid != 0 && f.erspan_ver == 2 {
-            self.put("tun_erspan_hwid", hex(f.erspan_hwid.into()));
-        }
-        if m.gtpu_flags != 0 {
-            self.put("gtpu_flags", hex(f.gtpu_flags.into()));
-        }
-        if m.gtpu_msgtype != 0 {
-            self.put("gtpu_msgtype", f.gtpu_msgtype);
-        }
+        self.hex("gtpu_flags", f.gtpu_flags.into(), m.gtpu_flags.into(), 8);
+        self.dec8("gtpu_msgtype", f.gtpu_msgtype, m.gtpu_msgtype);
         if m.flags & 0xf != 0 {
             let (value, mask) = (u32::from(f.flags & 0xf), u32::from(m.flags & 0xf));
             self.put("tun_flags", flags::format_masked(flags::tunnel, value, mask, 0xf));
@@ -313,7 +304,7 @@ impl Writer<'_> {
         let spi_mask = if m.spi() == low_bits(24) as u32 { u32::MAX } else { m.spi() };
         self.hex32("nsh_spi", f.spi(), spi_mask);
         self.dec8("nsh_si", f.si(), m.si());
-        if m.md_type == u8::MAX && f.md_type == packet::nsh::MD_TYPE_1 {
+        if may_be(f.md_type, m.md_type, packet::nsh::MD_TYPE_1) {
             for (i, (&value, &mask)) in f.context.iter().zip(&m.context).enumerate() {
                 self.hex32(&format!("nsh_c{}", i + 1), value, mask);
             }

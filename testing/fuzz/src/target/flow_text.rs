@@ -1,6 +1,7 @@
 //! The text of ovs-ofctl(8): flows, groups, packets to be sent; what was parsed is the same when its text is parsed.
 
 use super::same::assert_same;
+use flow::tlv::Layout;
 use flow::{FieldId, Match, VLAN_CFI};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::text::{
@@ -59,18 +60,28 @@ fn again(m: &FlowMod) {
 }
 
 /// Flags that a learned flow is to have are shown with all bits of their field, those without a name as well. That is the
-/// text of Open vSwitch, which does not read it either.
+/// text of Open vSwitch, which does not read it either; so is that of a later fragment of what is no fragment.
 fn is_readable(text: &str) -> bool {
-    !text.contains("[Unknown]")
+    !text.contains("[Unknown]") && !text.contains("<error>")
 }
 
-/// What the text of a match shows: that a packet is one of Ethernet goes without saying.
+/// What the text of a match shows: that a packet is one of Ethernet goes without saying, and so does how long the option is
+/// of which all bits count.
 fn shown(m: &Match) -> Match {
     let mut mask = m.mask;
     if m.flow.packet_type == 0 {
         mask.packet_type = 0;
     }
-    Match::new(&m.flow, &mask)
+    let mut shown = Match::new(&m.flow, &mask).laid_out(&Layout::EMPTY);
+    for t in m.tlvs() {
+        let value: Vec<u8> = t.value.iter().copied().skip_while(|b| *b == 0).collect();
+        let (value, mask) = if t.is_exact() { (&value[..], None) } else { (&t.value[..], Some(&t.mask[..])) };
+        shown.place_tlv(t.index, value, mask).expect("shorter than it was");
+        if !t.present {
+            shown.flow.delete_tlv(t.index);
+        }
+    }
+    shown
 }
 
 /// The match survives every format that is said to carry it.
