@@ -5,7 +5,7 @@
 use crate::control::Deed;
 use crate::macs::SharedMacs;
 use crate::mirrors::BridgeMirror;
-use crate::openflow::{Commit, Dump};
+use crate::openflow::{Barrier, Commit, Dump};
 use crate::port::BridgePort;
 use bridge::BundleId;
 use config::BridgeConfig;
@@ -66,6 +66,8 @@ pub struct Bridge {
     pub deferred: Vec<Deed>,
     /// Dumps of flows that take several turns.
     pub dumps: BTreeMap<ConnId, Dump>,
+    /// Barriers that wait for the datapath.
+    pub barriers: BTreeMap<ConnId, Barrier>,
     bundles: HashMap<String, BundleId>,
     /// When a port number was given up: it is used again only when no other is free.
     retired: HashMap<OfPort, Millis>,
@@ -106,6 +108,7 @@ impl Bridge {
             commit: None,
             deferred: Vec::new(),
             dumps: BTreeMap::new(),
+            barriers: BTreeMap::new(),
             bundles: HashMap::new(),
             retired: HashMap::new(),
             next_port: 0,
@@ -114,7 +117,7 @@ impl Bridge {
 
     /// Something takes several turns.
     pub fn is_at_work(&self) -> bool {
-        self.commit.is_some() || !self.dumps.is_empty()
+        self.commit.is_some() || !self.dumps.is_empty() || !self.barriers.is_empty()
     }
 
     /// Something that takes several turns can go on.

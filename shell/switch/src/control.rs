@@ -86,6 +86,11 @@ impl Control {
         self.published.load().version
     }
 
+    /// Ends the main loop's sleep.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
     /// Queues a deed and wakes the main loop.
     pub fn enqueue(&self, deed: Deed) {
         let mut deeds = lock(&self.deeds);

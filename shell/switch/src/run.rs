@@ -2,6 +2,7 @@
 
 use crate::commands::{self, Answer, Pending};
 use crate::fail_open;
+use crate::openflow::Barrier;
 use crate::publish::publish;
 use crate::revalidate;
 use crate::switch::Switch;
@@ -299,9 +300,8 @@ impl Switch {
                 set.wake_now();
             }
             bridge.conns.wait(set, now);
-            if let Some(deadline) = fail_open::deadline(bridge) {
-                set.deadline(deadline);
-            }
+            let barriers = bridge.barriers.values().map(Barrier::deadline);
+            barriers.chain(fail_open::deadline(bridge)).for_each(|deadline| set.deadline(deadline));
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);

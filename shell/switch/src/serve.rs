@@ -202,6 +202,18 @@ impl Host for Rest<'_> {
         true
     }
 
+    fn next_version(&self) -> u64 {
+        let backer = self.switch.backers.get(&self.kind);
+        backer.map_or(0, |b| b.control.version() + u64::from(!b.changes.is_empty()))
+    }
+
+    fn is_done(&self, version: u64) -> bool {
+        // In dummy mode it will be before anything else happens, and while it is told to pause nothing is done.
+        let backer = self.switch.backers.get(&self.kind);
+        let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
+        !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
+    }
+
     fn changed(&mut self) {
         if let Some(backer) = self.switch.backers.get_mut(&self.kind) {
             backer.changed();

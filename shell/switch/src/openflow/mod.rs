@@ -4,8 +4,9 @@
 //! counters, devices) is asked of a [`Host`]. Errors are those that Open vSwitch answers in the same case.
 //!
 //! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
-//! that it causes are queued, before its reply is queued: a barrier needs no more than that.
+//! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
 
+mod barrier;
 mod bundle;
 mod commit;
 mod config;
@@ -25,6 +26,7 @@ mod tlv;
 #[cfg(test)]
 mod tests;
 
+pub use barrier::Barrier;
 pub use commit::Commit;
 pub use dump::Dump;
 pub use features::port_message;
@@ -56,6 +58,10 @@ pub trait Host {
     fn port_stats(&mut self, bridge: BridgeId, port: &mut BridgePort) -> PortStats;
     /// Sets a device up or down, and `facts` with it. False: it could not be done.
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool;
+    /// The version as which everything is published that has changed so far.
+    fn next_version(&self) -> u64;
+    /// No megaflow is of an older version than this. If some are, the main loop's sleep ends when none is.
+    fn is_done(&self, version: u64) -> bool;
     /// Tables, groups or ports have changed in a way that translations depend on.
     fn changed(&mut self);
     /// The tables of a bridge changed.
@@ -77,8 +83,8 @@ pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
     }
 }
 
-/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, and dumps of
-/// flows. What connections ask meanwhile waits.
+/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps of flows,
+/// and barriers. What connections ask meanwhile waits.
 pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
     let now = host.now();
     if let Some(commit) = bridge.commit.take() {
@@ -86,13 +92,14 @@ pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
         commit::go_on(&mut Service { bridge, host, conn, xid, now }, commit, wait);
     }
     dump::run(bridge, now);
+    barrier::run(bridge, host);
     hold(bridge);
 }
 
-/// Connections wait for what takes several turns: all for a commit, each for its own dump.
+/// Connections wait for what takes several turns: all for a commit, each for its own dump and barrier.
 fn hold(bridge: &mut Bridge) {
-    let Bridge { conns, commit, dumps, .. } = bridge;
-    conns.hold(|id| commit.is_some() || dumps.contains_key(&id));
+    let Bridge { conns, commit, dumps, barriers, .. } = bridge;
+    conns.hold(|id| commit.is_some() || dumps.contains_key(&id) || barriers.contains_key(&id));
 }
 
 /// A reply, or none because none is due.
@@ -128,7 +135,7 @@ impl Service<'_> {
         let laid_out = self.laid_out(message)?;
         match laid_out.as_ref().unwrap_or(&message.body) {
             Body::FeaturesRequest => self.features(message.version),
-            Body::BarrierRequest => Ok(Some(Body::BarrierReply)),
+            Body::BarrierRequest => self.barrier(message),
             Body::GetConfigRequest => self.get_config(),
             Body::SetConfig(config) => self.set_config(config),
             Body::PacketOut(po) => self.packet_out(po, message.version),

@@ -31,6 +31,9 @@ struct Idle {
     changed: usize,
     sent: Vec<PacketOut>,
     waker: Option<runtime::Waker>,
+    /// The version that the datapath is at, and the one that it should be at.
+    done: u64,
+    published: u64,
 }
 
 impl Host for Idle {
@@ -48,6 +51,12 @@ impl Host for Idle {
     }
     fn set_port_admin(&mut self, _: &mut BridgePort, _: bool) -> bool {
         true
+    }
+    fn next_version(&self) -> u64 {
+        self.published
+    }
+    fn is_done(&self, version: u64) -> bool {
+        self.done >= version
     }
     fn changed(&mut self) {
         self.changed += 1;
@@ -267,6 +276,23 @@ fn a_flow_that_goes_is_told_before_the_barrier() {
     let told = rig.ask(mod_(FlowMod { command: FlowCommand::Delete, ..flow(1, Vec::new()) }));
     assert!(matches!(told.as_slice(), [Body::FlowRemoved(_)]), "{told:?}");
     assert_eq!(rig.host.folded, 1);
+    assert_eq!(rig.ask(Body::BarrierRequest), [Body::BarrierReply]);
+}
+
+#[test]
+fn a_barrier_waits_for_the_datapath() {
+    let mut rig = Rig::new("barrier", Version::V13);
+    rig.ask(mod_(flow(1, Vec::new())));
+    rig.host.published = 2;
+    assert_eq!(rig.ask(Body::BarrierRequest), []);
+    assert_eq!(rig.ask(Body::EchoRequest(vec![1])), [Body::EchoReply(vec![1])]);
+    // What is asked behind it waits, too.
+    assert_eq!(rig.ask(Body::GetConfigRequest), []);
+    rig.host.done = 1;
+    assert_eq!(rig.turn(), []);
+    rig.host.done = 2;
+    let told = rig.turn();
+    assert!(matches!(told.as_slice(), [Body::BarrierReply, Body::GetConfigReply(_)]), "{told:?}");
     assert_eq!(rig.ask(Body::BarrierRequest), [Body::BarrierReply]);
 }
 

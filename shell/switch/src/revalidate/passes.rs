@@ -72,6 +72,11 @@ impl Passes {
         }
     }
 
+    /// Ends the main loop's sleep.
+    pub(super) fn wake(&self) {
+        self.control.wake();
+    }
+
     /// A pass over all has not come to its end.
     pub(super) fn is_under_way(&self) -> bool {
         self.left != 0

@@ -47,6 +47,10 @@ struct Shared {
     bell: Condvar,
     /// Something that was handed over is not done.
     behind: AtomicBool,
+    /// No megaflow is of an older version than this.
+    done: AtomicU64,
+    /// The main loop wants to be woken when `done` grows.
+    awaited: AtomicBool,
     /// How long the last pass over all took, milliseconds.
     took_ms: AtomicU64,
 }
@@ -114,10 +118,11 @@ impl Revalidator {
         if inbox.paused {
             return;
         }
-        let changes = std::mem::take(&mut inbox.changes);
+        let (changes, version) = (std::mem::take(&mut inbox.changes), inbox.version);
         drop(inbox);
         passes.take(&changes, now);
         passes.finish(now);
+        self.shared.done.store(version, Ordering::SeqCst);
         self.shared.behind.store(false, Ordering::SeqCst);
     }
 
@@ -145,6 +150,16 @@ impl Revalidator {
             self.shared.inbox().cores = Some(cores.clone());
             self.shared.bell.notify_one();
         }
+    }
+
+    /// No megaflow is of an older version than this. If some are, the main loop is woken when there is progress.
+    pub fn is_done(&self, version: u64) -> bool {
+        let done = || self.shared.done.load(Ordering::SeqCst) >= version;
+        if done() {
+            return true;
+        }
+        self.shared.awaited.store(true, Ordering::SeqCst);
+        done()
     }
 
     /// Some megaflows may not be what the published tables say.
@@ -239,6 +254,10 @@ impl Worker {
         if let Some(began) = self.began.take() {
             let took = cycles::millis(cycles::now() - began);
             self.shared.took_ms.store(took, Ordering::Relaxed);
+        }
+        self.shared.done.store(version, Ordering::SeqCst);
+        if self.shared.awaited.swap(false, Ordering::SeqCst) {
+            self.passes.wake();
         }
         let inbox = self.shared.inbox();
         if inbox.changes.is_empty() {
