@@ -185,7 +185,7 @@ impl Passes {
     /// The same of all.
     pub(super) fn expire(&self, idle: Millis, now: Millis) {
         self.datapath.expire(now.since(idle), now);
-        self.datapath.maintain(now);
+        self.datapath.tidy(now);
     }
 
     /// Forgets trails that no megaflow has, if there are many.
