@@ -116,15 +116,30 @@ def tmpfs(size):
     return folder
 
 
-class Namespace:
-    """A network namespace with one veth pair: `eth0` inside, `port` outside."""
+class Network:
+    """A network namespace with nothing in it but a loopback device."""
 
-    def __init__(self, address=None, mac=None):
+    def __init__(self):
         need_root()
-        self.name, self.address, self.mac = unique("sln"), address, mac
-        self.port = unique("slp")
+        self.name = unique("sln")
         sh("ip", "netns", "add", self.name)
         _namespaces.append(self.name)
+        self.run("ip", "link", "set", "lo", "up")
+
+    def run(self, *argv, **kw):
+        return sh("ip", "netns", "exec", self.name, *argv, **kw)
+
+    def spawn(self, *argv, **kw):
+        return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
+
+
+class Namespace(Network):
+    """One with a veth pair: `eth0` inside, `port` outside."""
+
+    def __init__(self, address=None, mac=None):
+        super().__init__()
+        self.address, self.mac = address, mac
+        self.port = unique("slp")
         self.make_devices()
 
     def make_devices(self):
@@ -135,14 +150,7 @@ class Namespace:
         if self.address:
             self.run("ip", "address", "add", self.address, "dev", "eth0")
         self.run("ip", "link", "set", "eth0", "up")
-        self.run("ip", "link", "set", "lo", "up")
         sh("ip", "link", "set", self.port, "up")
-
-    def run(self, *argv, **kw):
-        return sh("ip", "netns", "exec", self.name, *argv, **kw)
-
-    def spawn(self, *argv, **kw):
-        return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
 
 
 class Pki:
@@ -198,6 +206,8 @@ class Switch:
                         OVS_SYSCONFDIR=self.dir)
         self.name = "sluiced" if database == "embedded" else "ovs-vswitchd"
         self.other_config = {}
+        # The network that it is in, if not that of the tests.
+        self.network = None
         self.db = self.daemon = None
 
     def start(self):
@@ -212,9 +222,14 @@ class Switch:
         self.start_daemon()
         return self
 
+    def spawn(self, argv, **kw):
+        if self.network:
+            return self.network.spawn(*argv, env=self.env, **kw)
+        return spawn(argv, env=self.env, **kw)
+
     def start_database(self):
-        self.db = spawn(["ovsdb-server", self.dir + "/conf.db", "--remote=punix:%s/db.sock" % self.dir,
-                         "--unixctl=%s/ovsdb.ctl" % self.dir, "-vconsole:off"], env=self.env)
+        self.db = self.spawn(["ovsdb-server", self.dir + "/conf.db", "--remote=punix:%s/db.sock" % self.dir,
+                              "--unixctl=%s/ovsdb.ctl" % self.dir, "-vconsole:off"])
         wait_until(lambda: listens(self.dir + "/db.sock"), "the database server")
 
     def binary(self):
@@ -223,10 +238,9 @@ class Switch:
         return os.path.join(COMPAT, "ovs-vswitchd") if self.database == "stock" else SLUICED
 
     def start_daemon(self):
-        self.daemon = spawn([self.binary(), *["--%s=%s/%s.%s" % (option, self.dir, self.name, end) for option, end in
-                                              (("pidfile", "pid"), ("log-file", "log"), ("unixctl", "ctl"))],
-                             "-vconsole:off", *self.args],
-                            env=self.env, stderr=subprocess.DEVNULL)
+        self.daemon = self.spawn([self.binary(), *["--%s=%s/%s.%s" % (option, self.dir, self.name, end) for option, end in
+                                                   (("pidfile", "pid"), ("log-file", "log"), ("unixctl", "ctl"))],
+                                  "-vconsole:off", *self.args], stderr=subprocess.DEVNULL)
         wait_until(lambda: os.path.exists("%s/%s.pid" % (self.dir, self.name)) or self.daemon.poll() is not None,
                    "the daemon's pid file")
         if self.database == "embedded":

@@ -6,6 +6,7 @@ import sys
 
 from lib import lab
 
+PORT = 6653
 VERDICT = re.compile(r"^ {4}(\S.*?) +(OK|ERROR)$")
 
 
@@ -32,19 +33,22 @@ def tester_files(python):
 
 
 class Tester:
-    """One run over the files of a directory, which goes on until it is asked for its results."""
+    """One run over the files of a directory, which goes on until it is asked for its results.
 
-    def __init__(self, python, switch, version, files, port):
-        self.links = []
+    All of it is in a network namespace of its own: a stock switch makes a device `ovs-netdev`, so that of two side by side
+    the second never has a bridge, and its tester would wait for ever.
+    """
+
+    def __init__(self, python, switch, version, files):
+        network = switch.network = lab.Network()
         switch.start()
         ends = [(lab.unique("slt"), lab.unique("slt")) for _ in range(3)]
         for target, tester in ends:
-            lab.sh("ip", "link", "add", target, "type", "veth", "peer", "name", tester)
-            self.links.append(target)
+            network.run("ip", "link", "add", target, "type", "veth", "peer", "name", tester)
             for end in (target, tester):
                 # Nothing but the tester's packets may come.
-                lab.sh("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % end)
-                lab.sh("ip", "link", "set", end, "up")
+                network.run("sysctl", "-q", "net.ipv6.conf.%s.disable_ipv6=1" % end)
+                network.run("ip", "link", "set", end, "up")
         protocols = version.replace("openflow", "OpenFlow")
         for i, name in enumerate(("target", "tester")):
             switch.add_bridge(name)
@@ -55,9 +59,15 @@ class Tester:
         self.out = os.path.join(switch.dir, "tester.log")
         app = os.path.join(lab.ROOT, "tests", "apps", "switch_tester.py")
         with open(self.out, "w") as log:
-            self.process = lab.spawn([python, app, str(port), version, files], stdout=log, stderr=log)
+            self.process = network.spawn(python, app, str(PORT), version, files, stdout=log, stderr=log)
         for name in ("target", "tester"):
-            switch.vsctl("set-controller", name, "tcp:127.0.0.1:%d" % port)
+            switch.vsctl("set-controller", name, "tcp:127.0.0.1:%d" % PORT)
+        lab.wait_until(lambda: sum(": Join " in line for line in self.lines()) == 2, "both bridges at the tester", 30)
+
+    def lines(self):
+        """What the tester has said so far."""
+        with open(self.out, errors="replace") as f:
+            return f.read().splitlines()
 
     def results(self, seconds):
         """What was passed, and what was not and why, by name: of the file and of the test in it."""
@@ -65,12 +75,8 @@ class Tester:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             pass
-        finally:
-            for link in self.links:
-                subprocess.run(["ip", "link", "del", link], stderr=subprocess.DEVNULL)
         passed, failed, file, last = set(), {}, "", None
-        with open(self.out, errors="replace") as f:
-            lines = f.read().splitlines()
+        lines = self.lines()
         for line in lines:
             verdict = VERDICT.match(line)
             if verdict:
