@@ -29,7 +29,12 @@ fn main() -> ExitCode {
 
 fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let texts = Texts { usage: options::usage, version: options::version };
-    let Some(mut program) = program::start(argv, dirs, texts, |rest| Arguments::parse(rest, dirs))? else {
+    let Some(mut program) = program::start(argv, dirs, texts, |rest| {
+        let arguments = Arguments::parse(rest, dirs)?;
+        let keeps = arguments.keeps;
+        Ok((arguments, keeps))
+    })?
+    else {
         return Ok(ExitCode::SUCCESS);
     };
     // The database outlives the switch: what it writes last is stored.

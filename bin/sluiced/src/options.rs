@@ -2,7 +2,7 @@
 
 use netdev::open::DummyLevel;
 use runtime::Dirs;
-use runtime::daemon::DaemonArgs;
+use runtime::daemon::{Capabilities, DaemonArgs};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use switch::Options;
@@ -14,6 +14,8 @@ pub struct Arguments {
     pub options: Options,
     /// Serve a database of our own.
     pub embedded: bool,
+    /// Of root's rights under `--user`: what devices of the kernel need, and with `--hw-rawio-access` those of DPDK.
+    pub keeps: Capabilities,
 }
 
 impl Arguments {
@@ -28,6 +30,7 @@ impl Arguments {
             seed: RandomState::new().build_hasher().finish(),
             ..Options::default()
         };
+        let mut keeps = Capabilities::NET_ADMIN | Capabilities::NET_RAW | Capabilities::NET_BROADCAST;
         let mut remote = None;
         let mut args = rest.iter();
         while let Some(arg) = args.next() {
@@ -40,6 +43,7 @@ impl Arguments {
                 ("--disable-system", None) => options.disable_system = true,
                 // There is no routing table of the system to read yet, so there is nothing to disable.
                 ("--disable-system-route", None) => {}
+                ("--hw-rawio-access", None) => keeps |= Capabilities::SYS_RAWIO,
                 ("--dummy-handlers", None) => options.dummy_handlers = true,
                 ("--dummy-numa", value) => {
                     let list = value.or_else(|| args.next().map(String::as_str));
@@ -64,7 +68,7 @@ impl Arguments {
         }
         let embedded = is_ours && remote.is_none();
         options.database = remote.unwrap_or(socket);
-        Ok(Arguments { options, embedded })
+        Ok(Arguments { options, embedded, keeps })
     }
 }
 
@@ -109,6 +113,7 @@ pub fn usage(dirs: &Dirs) -> String {
          --enable-dummy[=override|system]  dummy devices and virtual time, for tests\n  \
          --disable-system        no devices of the kernel\n  \
          --disable-system-route  ignored: the system's routes are not read yet\n  \
+         --hw-rawio-access       with --user: keeps the right to raw access to devices (CAP_SYS_RAWIO)\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
          --dummy-handlers        dummies' misses are translated by threads, too\n  \
          -p, --private-key=FILE  file with private key\n  \

@@ -9,12 +9,17 @@
 mod args;
 mod pidfile;
 mod spawn;
+mod user;
 
 pub use args::DaemonArgs;
 pub use pidfile::{Pidfile, read_pidfile};
+pub use rustix::thread::CapabilitySet as Capabilities;
 
+use crate::log::Module;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+
+static LOG: Module = Module::new("daemon_unix");
 
 /// Which process of a detached daemon this is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +49,9 @@ pub fn is_own_argument(arg: &str) -> bool {
 }
 
 /// Detaches, monitors and takes the pidfile as the command line says. Returns in the process
-/// that is to do the work; the error is for standard error, with exit status 1.
-pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
+/// that is to do the work; the error is for standard error, with exit status 1. `keeps`: of root's rights under `--user`.
+pub fn start(args: &DaemonArgs, keeps: Capabilities) -> Result<Daemon, String> {
+    let user = args.user.as_deref().map(user::User::parse).transpose()?;
     if args.role != Role::Foreground {
         spawn::bear_own_name();
     }
@@ -71,6 +77,12 @@ pub fn start(args: &DaemonArgs) -> Result<Daemon, String> {
         }
     }
     crate::signals::make_faults_fatal();
+    if let Some(user) = user {
+        user.become_it(keeps, args.log_file.as_deref())?;
+    }
+    if args.lock_memory {
+        lock_memory();
+    }
     let pidfile = match &args.pidfile {
         Some(path) => Some(Pidfile::take(path, args.overwrite_pidfile)?),
         None => None,
@@ -112,6 +124,14 @@ impl Daemon {
     /// The pidfile's path, if there is one.
     pub fn pidfile(&self) -> Option<&Pidfile> {
         self.pidfile.as_ref()
+    }
+}
+
+/// `--mlockall`: pages stay in memory once they are there, those of later as well.
+fn lock_memory() {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    if let Err(e) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT) {
+        crate::err!(LOG, "mlockall failed: {}", text(e));
     }
 }
 

@@ -4,7 +4,7 @@
 //! there before the process detaches, so that the daemon's whole life is in it; signals are caught before the first thread
 //! is made, which inherits that.
 
-use crate::daemon::{self, Daemon, DaemonArgs};
+use crate::daemon::{self, Capabilities, Daemon, DaemonArgs};
 use crate::signals::Signals;
 use crate::{Clock, Dirs, PollLoop, error_text, log};
 use std::process::ExitCode;
@@ -35,13 +35,13 @@ pub struct Program<O> {
     pub poll: PollLoop,
 }
 
-/// Starts a program whose own options `parse` reads from what is left of the command line; `None` where it was only asked
-/// for a text, which it has printed.
+/// Starts a program whose own options `parse` reads from what is left of the command line, and which of root's rights it
+/// keeps under `--user`; `None` where it was only asked for a text, which it has printed.
 pub fn start<O>(
     argv: &[String],
     dirs: &Dirs,
     texts: Texts,
-    parse: impl FnOnce(&[String]) -> Result<O, String>,
+    parse: impl FnOnce(&[String]) -> Result<(O, Capabilities), String>,
 ) -> Result<Option<Program<O>>, String> {
     let args = DaemonArgs::parse(argv.get(1..).unwrap_or_default(), dirs)?;
     if args.help {
@@ -52,11 +52,11 @@ pub fn start<O>(
         println!("{}", (texts.version)(dirs));
         return Ok(None);
     }
-    let options = parse(&args.rest)?;
+    let (options, keeps) = parse(&args.rest)?;
     let clock = Clock::new();
     log::init(&dirs.progname, &clock);
     args.apply_log()?;
-    let daemon = daemon::start(&args)?;
+    let daemon = daemon::start(&args, keeps)?;
     let signals = Signals::install().map_err(|e| error_text(&e))?;
     let poll = PollLoop::new(clock.clone()).map_err(|e| error_text(&e))?;
     Ok(Some(Program { args, options, clock, daemon, signals, poll }))
@@ -80,7 +80,7 @@ mod tests {
         let texts = Texts { usage: |_| String::new(), version: |_| String::new() };
         let start = |arg: &str| {
             let argv = ["prog", arg].map(str::to_owned);
-            start(&argv, &dirs, texts, |rest| Err::<(), _>(format!("unknown: {rest:?}")))
+            start(&argv, &dirs, texts, |rest| Err::<((), _), _>(format!("unknown: {rest:?}")))
         };
         assert!(matches!(start("--version"), Ok(None)));
         assert!(matches!(start("--help"), Ok(None)));

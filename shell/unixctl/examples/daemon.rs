@@ -2,7 +2,7 @@
 //!
 //! `daemon --detach --monitor --pidfile --log-file`, then `ovs-appctl -t daemon version`.
 
-use runtime::daemon::{DaemonArgs, start};
+use runtime::daemon::{Capabilities, DaemonArgs, start};
 use runtime::log::Module;
 use runtime::signals::Signals;
 use runtime::{Clock, Dirs, PollLoop, WaitSet, Warp};
@@ -26,7 +26,7 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
     runtime::log::init(&dirs.progname, &clock);
     let args = DaemonArgs::parse(args, dirs)?;
     args.apply_log()?;
-    let mut daemon = start(&args)?;
+    let mut daemon = start(&args, Capabilities::empty())?;
     let text = |e: std::io::Error| runtime::error_text(&e);
     let signals = Signals::install().map_err(text)?;
     let events = PollLoop::new(clock.clone()).map_err(text)?;

@@ -82,7 +82,8 @@ pub fn parse(text: &str) -> Result<Json, Fail> {
 fn run(cx: &Context, args: &[String], transaction: Json) -> Result<Json, Fail> {
     let database = transaction.get(0).and_then(Json::as_str).ok_or("not a valid OVSDB query")?.to_owned();
     // In the background one may wait for what is not yet so.
-    let mut daemon = runtime::daemon::start(&cx.options.daemon).map_err(Fail::Says)?;
+    let mut daemon = runtime::daemon::start(&cx.options.daemon, runtime::daemon::Capabilities::empty())
+        .map_err(Fail::Says)?;
     let mut place = connect_for(cx, args, 1, &database)?;
     if cx.options.change_aware == Some(true) {
         set_change_aware(cx, &mut place.rpc)?;

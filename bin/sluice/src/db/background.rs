@@ -42,7 +42,7 @@ impl Background {
     /// Goes where the options say; returns in the process that does the work. `commands`: of the control socket.
     pub fn start(cx: &Context, commands: &[&'static str]) -> Result<Background, Fail> {
         let wrong = |e: io::Error| Fail::Says(error_text(&e));
-        let daemon = daemon::start(&cx.options.daemon).map_err(Fail::Says)?;
+        let daemon = daemon::start(&cx.options.daemon, daemon::Capabilities::empty()).map_err(Fail::Says)?;
         let offered: Vec<&str> = ALWAYS.iter().chain(commands).copied().collect();
         let version = runtime::version_text(&cx.name);
         let control = match cx.options.daemon.detach {

@@ -11,6 +11,7 @@ use crate::server::{Heard, Server};
 use config::Wanted;
 use control::Control;
 use options::Options;
+use runtime::daemon::Capabilities;
 use runtime::memory::MemoryMonitor;
 use runtime::program::{self, Program, Texts};
 use runtime::{Dirs, Module, WaitSet, Waker};
@@ -30,7 +31,8 @@ pub fn main(argv: &[String], dirs: &Dirs) -> ExitCode {
 
 fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let texts = Texts { usage: options::usage, version: |dirs| runtime::version_text(&dirs.progname) };
-    let started = program::start(argv, dirs, texts, |rest| Options::parse(rest, dirs))?;
+    let started =
+        program::start(argv, dirs, texts, |rest| Ok((Options::parse(rest, dirs)?, Capabilities::empty())))?;
     let Some(Program { args, options, clock, mut daemon, signals, poll }) = started else {
         return Ok(ExitCode::SUCCESS);
     };

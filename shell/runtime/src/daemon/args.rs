@@ -21,8 +21,10 @@ pub struct DaemonArgs {
     pub pidfile: Option<PathBuf>,
     /// `--overwrite-pidfile`
     pub overwrite_pidfile: bool,
-    /// `--user`, accepted.
+    /// `--user`: who the process that does the work becomes.
     pub user: Option<String>,
+    /// `--mlockall`
+    pub lock_memory: bool,
     /// `--unixctl=PATH`
     pub unixctl: Option<String>,
     /// `--log-file[=FILE]`, with the default filled in.
@@ -129,6 +131,8 @@ impl DaemonArgs {
             "verbose" => self.verbose.push(value),
             "version" => self.version = true,
             "help" => self.help = true,
+            "mlockall" => self.lock_memory = true,
+            // Nothing confines it (no-self-confinement).
             _ => {}
         }
         Ok(())

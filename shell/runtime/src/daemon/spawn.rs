@@ -1,8 +1,7 @@
 //! Starting this program again as its own child, and watching over it.
 
 use super::args::{DaemonArgs, ROLE_DAEMON, ROLE_MONITOR, STATE};
-use super::{Role, text, write_one};
-use crate::log::Module;
+use super::{LOG, Role, text, write_one};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,7 +9,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-static LOG: Module = Module::new("daemon_unix");
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 /// SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU, SIGXFSZ.
 const CRASHES: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
