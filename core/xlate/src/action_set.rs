@@ -52,6 +52,7 @@ fn slot(action: &Action) -> Slot {
         | Action::SetMplsTc(_)
         | Action::SetMplsTtl(_)
         | Action::SetTunnel { .. }
+        | Action::SetTlv(_)
         | Action::SetQueue(_) => Slot::Set,
         _ => Slot::Never,
     }
@@ -135,6 +136,14 @@ mod tests {
             list,
             [Action::StripVlan { pop: true }, Action::PushVlan(0x8100), Action::SetIpTtl(1), out]
         );
+    }
+
+    #[test]
+    fn options_of_a_tunnel_are_set_like_other_fields() {
+        let field = flow::Subfield::whole(flow::FieldId::TunMetadata0);
+        let option = openflow::action::SetTlv { field, value: vec![1], mask: None };
+        let set = [Action::SetTlv(Box::new(option)), Action::output(OfPort(1))];
+        assert_eq!(in_order(&set), set);
     }
 
     #[test]

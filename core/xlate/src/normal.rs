@@ -148,7 +148,10 @@ impl<'a> Walk<'a> {
         let number = OfPort(self.flow.in_port as u16);
         let knows_addresses =
             self.bridge.port(number).is_none_or(|p| p.packet_types() != PacketTypes::Layer3);
-        if self.input.side_effects && self.flow.packet_type == 0 && knows_addresses {
+        if self.flow.packet_type != 0 || !knows_addresses {
+            return;
+        }
+        if self.input.side_effects {
             let macs = &self.bridge.macs;
             let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
             if moves && self.station(vlan, mac) != Some(bundle.id) {

@@ -23,7 +23,7 @@ impl Walk<'_> {
         self.commit();
         let outside = std::mem::take(&mut self.out.actions);
         let base = Box::new(self.base);
-        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        let (was_mpls, conntracked, rewrapped) = (self.was_mpls, self.conntracked, self.rewrapped);
         let mut ended = false;
         let [greater, less_equal] = [1, 0].map(|larger| {
             (self.flow, self.base) = (*flow, *base);
@@ -45,6 +45,8 @@ impl Walk<'_> {
         (self.flow, self.base) = (*flow, *base);
         (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
         (self.stack, self.action_set) = (stack, action_set);
+        // Headers that a side put around its packet are on no other.
+        self.rewrapped = rewrapped;
         true
     }
 }

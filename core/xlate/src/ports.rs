@@ -308,10 +308,11 @@ impl<'a> Walk<'a> {
     /// Runs what the flow is given back after. If it puts a header around the packet or takes one off, which writing
     /// fields cannot undo, all that it emits is done to a copy; `last`: nobody sees the packet afterwards.
     pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
-        let before = (self.out.actions.len(), self.rewrapped);
+        // A header that waits to be put around stays on afterwards.
+        let before = (self.out.actions.len(), self.rewrapped + u32::from(self.pending != Pending::Nothing));
         let kept = (!last).then(|| Box::new((self.base, self.pending.clone())));
         run(self);
-        if let Some(kept) = kept.filter(|_| self.rewrapped != before.1)
+        if let Some(kept) = kept.filter(|_| self.rewrapped > before.1)
             && before.0 < self.out.actions.len()
         {
             let inside = self.out.actions.split_off(before.0);
