@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::known;
 use crate::normal::{self, Lookups};
 use crate::packet::Packet;
 use crate::switch::{PATIENCE, PORTS, Switch};
@@ -22,6 +23,8 @@ pub struct Pair {
     pub ours: Switch,
     /// Whether the words of a trace and the width of megaflows stay out of the comparison: the oracle is of another version.
     pub loose: bool,
+    /// How many traces differed in a way that is known.
+    pub known: usize,
 }
 
 /// What is done with a table.
@@ -113,17 +116,24 @@ impl Pair {
         fine
     }
 
-    /// Traces packets in both; the first of them that differs. That our megaflows are sound needs no other check: they are as
-    /// wide as the oracle's.
-    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Option<(Packet, Difference)>> {
-        let mut differ = Vec::new();
+    /// Traces packets in both; the first of them that differs, or those that differ as is known. That our megaflows are sound
+    /// needs no other check: they are as wide as the oracle's.
+    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Result<Vec<Packet>, (Packet, Difference)>> {
+        let (mut differ, mut known) = (Vec::new(), Vec::new());
         for some in packets.chunks(AT_ONCE) {
             for packet in some {
                 self.ask_trace(packet)?;
             }
             for packet in some {
                 let (stock, ours) = self.both(Switch::answer)?;
-                differ.extend(self.traced(&stock, &ours).map(|_| packet));
+                if self.traced(&stock, &ours).is_none() {
+                    continue;
+                }
+                if known::header_stays(&stock, &ours) {
+                    known.push(packet.clone());
+                } else {
+                    differ.push(packet);
+                }
             }
         }
         // Rules of the table before stay in the prefix trees of the stock switch for a while, and narrow its megaflows.
@@ -135,11 +145,11 @@ impl Pair {
                 match self.traced(&stock, &ours) {
                     None => break,
                     Some(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
-                    Some(difference) => return Ok(Some((packet.clone(), difference))),
+                    Some(difference) => return Ok(Err((packet.clone(), difference))),
                 }
             }
         }
-        Ok(None)
+        Ok(Ok(known))
     }
 
     fn ask_trace(&mut self, packet: &Packet) -> io::Result<()> {
@@ -225,7 +235,7 @@ impl Pair {
             }
             learned = now;
         }
-        self.afterwards(packets)
+        self.afterwards(packets, moved || learns)
     }
 
     /// Compares what left since the last look, as `packet` entered.
@@ -249,8 +259,8 @@ impl Pair {
         Ok([self.stock.answer()?, self.stock.answer()?])
     }
 
-    /// What the packets left behind in both.
-    fn afterwards(&mut self, packets: &[Packet]) -> io::Result<Option<Difference>> {
+    /// What the packets left behind in both; `again`: the stock switch translated megaflows again meanwhile.
+    fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         for bridge in ["br0", "br1"] {
             let d =
                 self.settle("fdb", |pair| Ok(each(pair.ctl("fdb/show", &[bridge])?, normal::fdb)), false)?;
@@ -259,10 +269,16 @@ impl Pair {
             }
         }
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
-        let mut d = self.megaflows(types, false)?;
+        let (stock, ours) = self.ctl("dpctl/dump-flows", &[])?;
+        let told = |text: &str| normal::datapath_flows(text, types, false);
+        let mut d = match again && known::removed(&told(&stock), &told(&ours)) {
+            true => None,
+            false => self.megaflows(types, false)?,
+        };
         if d.is_some() && self.translation_fails(packets)? {
             d = self.megaflows(types, true)?;
         }
+        let d = d.filter(|d| !(again && known::removed(&d.stock, &d.ours)));
         if d.is_some() && !self.loose {
             return Ok(d);
         }
@@ -323,7 +339,7 @@ impl Pair {
         match check {
             Check::Load => Ok(refused),
             _ if refused.is_some() => Ok(refused),
-            Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.map(|(_, d)| d)),
+            Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.err().map(|(_, d)| d)),
             Check::Forward(packets) => self.forward(packets, table.learns()),
         }
     }
@@ -333,14 +349,17 @@ impl Pair {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        if let Some((packet, d)) = self.trace(packets)? {
-            return Ok(Some((Check::Trace(packet), d)));
-        }
+        let known = match self.trace(packets)? {
+            Ok(known) => known,
+            Err((packet, d)) => return Ok(Some((Check::Trace(packet), d))),
+        };
         // Connections are the datapath's, and ours has none yet: what it would forward is known from the trace alone.
         if table.flows.iter().any(|l| l.contains("ct(commit") || l.contains("ct(table")) {
             return Ok(None);
         }
-        Ok(self.forward(packets, table.learns())?.map(|d| (Check::Forward(packets.to_vec()), d)))
+        let packets: Vec<Packet> = packets.iter().filter(|p| !known.contains(p)).cloned().collect();
+        self.known += known.len();
+        Ok(self.forward(&packets, table.learns())?.map(|d| (Check::Forward(packets), d)))
     }
 }
 

@@ -76,6 +76,8 @@ struct Tally {
     once: usize,
     /// Cases that ended the stock switch in a way that is known.
     ended: usize,
+    /// Traces that differed in a way that is known.
+    known: usize,
 }
 
 fn start(o: &Options) -> io::Result<Pair> {
@@ -83,6 +85,7 @@ fn start(o: &Options) -> io::Result<Pair> {
         stock: Switch::start("stock", &o.stock, None)?,
         ours: Switch::start("ours", &o.stock, Some(&o.ours))?,
         loose: o.loose,
+        known: 0,
     })
 }
 
@@ -108,6 +111,7 @@ fn run(o: &Options) -> io::Result<bool> {
                         tally.found += 1;
                     }
                 }
+                tally.known += std::mem::take(&mut pair.known);
                 pair = start(o)?;
             }
             None => outcome?,
@@ -117,8 +121,14 @@ fn run(o: &Options) -> io::Result<bool> {
         }
     }
     println!(
-        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch",
-        tally.done, o.seed, tally.found, tally.once, tally.ended
+        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch, {} traces were \
+         different as is known",
+        tally.done,
+        o.seed,
+        tally.found,
+        tally.once,
+        tally.ended,
+        tally.known + pair.known
     );
     Ok(tally.found == 0)
 }
@@ -141,7 +151,11 @@ fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> i
     match pair.case(&mut table, &packets)? {
         Some((check, difference)) => {
             tally.found += 1;
-            print(seed, &minimise(pair, table, check, difference)?);
+            let whole =
+                Minimal { table: table.clone(), check: check.clone(), difference: difference.clone() };
+            let least = minimise(pair, table, check, difference);
+            print(seed, least.as_ref().unwrap_or(&whole));
+            least?;
         }
         None => {
             tally.once += 1;

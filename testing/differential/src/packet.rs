@@ -5,7 +5,7 @@ use crate::pools::{IPS, PORTS, VLANS, ip6, mac};
 use crate::rng::Rng;
 
 /// A packet and the port where it comes in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The OpenFlow port, which is also the number in the device's name.
     pub port: u16,

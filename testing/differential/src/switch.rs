@@ -159,8 +159,11 @@ impl Switch {
     }
 
     fn make_bridges(&mut self) -> io::Result<()> {
-        // The stock switch answers `revalidator/wait` after its next sweep: let that be soon.
-        self.vsctl("--no-wait init -- set open . other_config:max-revalidator=100")?;
+        // The stock switch answers `revalidator/wait` after its next sweep: let that be soon. A sweep that takes longer than half
+        // of that, as on a busy machine, would remove megaflows instead of looking at them.
+        self.vsctl(
+            "--no-wait init -- set open . other_config:max-revalidator=100 other_config:min-revalidate-pps=0",
+        )?;
         for (n, bridge) in ["br0", "br1"].iter().enumerate() {
             let mode = if n == 0 { "secure" } else { "standalone" };
             self.vsctl(&format!(
