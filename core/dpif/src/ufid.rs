@@ -10,8 +10,10 @@ use units::Ufid;
 pub fn ufid_of(key: &Flow, mask: &Flow, seed: u64) -> Ufid {
     let mut a = seed ^ 0x9e37_79b9_7f4a_7c15;
     let mut b = seed.rotate_left(32) ^ 0xc2b2_ae3d_27d4_eb4f;
-    for (k, m) in key.words().iter().zip(mask.words()) {
-        a = mix(a ^ (k & m));
+    // A mask has few words with a bit in them. Which ones they are counts too.
+    let looked_at = key.words().iter().zip(mask.words()).enumerate().filter(|(_, (_, m))| **m != 0);
+    for (i, (k, m)) in looked_at {
+        a = mix(a ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (k & m));
         b = mix(b.wrapping_add(*m) ^ a);
     }
     Ufid(u128::from(mix(a ^ b)) << 64 | u128::from(mix(b)))
@@ -37,5 +39,19 @@ mod tests {
         assert_eq!(ufid_of(&key, &mask, 7), first);
         assert_ne!(ufid_of(&key, &Flow { nw_src: u32::MAX, ..mask }, 7), first);
         assert_ne!(ufid_of(&key, &mask, 8), first);
+    }
+
+    #[test]
+    fn no_two_fields_are_the_same() {
+        let (mut flow, mut seen) = (Flow::ZERO, std::collections::BTreeSet::new());
+        for i in 0..flow.words().len() {
+            for value in [0, 1, 2, 3] {
+                flow.words_mut()[i] = value;
+                let key = flow;
+                flow.words_mut()[i] = 3;
+                assert!(seen.insert(ufid_of(&key, &flow, 7).0), "word {i}, value {value}");
+            }
+            flow.words_mut()[i] = 0;
+        }
     }
 }
