@@ -6,6 +6,7 @@
 //!
 //! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
 
+use crate::known::ByHash;
 use crate::program::Program;
 use classifier::megaflow::{Found, Key, KeyMask, MegaflowPublisher};
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
@@ -64,7 +65,7 @@ pub(crate) struct Deed<'a> {
 /// See the module.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
-    by_ufid: HashMap<Ufid, u32>,
+    by_ufid: ByHash<Ufid, u32>,
     entries: Entries,
     /// Those that were removed and may still be counted for, by index.
     dying: HashMap<u32, Arc<dyn FlowOwner>>,
@@ -84,7 +85,7 @@ impl Flows {
     pub(crate) fn new(publisher: MegaflowPublisher<Program>, capacity: usize, ufid_seed: u64) -> Flows {
         Flows {
             publisher,
-            by_ufid: HashMap::new(),
+            by_ufid: ByHash::default(),
             entries: Entries::default(),
             dying: HashMap::new(),
             lanes: Vec::new(),

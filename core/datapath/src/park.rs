@@ -11,9 +11,9 @@
 //!
 //! Pure: what is parked is a type parameter. One worker's own.
 
-use std::collections::hash_map::{Entry, HashMap};
+use crate::known::ByHash;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// How much may be parked.
 #[derive(Clone, Copy, Debug)]
@@ -30,26 +30,6 @@ impl Default for Limits {
     }
 }
 
-/// A hash table whose keys are hashes already.
-type ByFlow<V> = HashMap<u64, V, BuildHasherDefault<Known>>;
-
-#[derive(Default)]
-struct Known(u64);
-
-impl Hasher for Known {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&b| self.0 = self.0.rotate_left(8) ^ u64::from(b));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = n;
-    }
-}
-
 struct Waiting<T> {
     ticket: u64,
     port: u32,
@@ -58,7 +38,7 @@ struct Waiting<T> {
 
 /// See the module.
 pub struct Park<T> {
-    flows: ByFlow<Waiting<T>>,
+    flows: ByHash<u64, Waiting<T>>,
     /// Parked packets of each port that has some.
     ports: BTreeMap<u32, usize>,
     parked: usize,
@@ -77,7 +57,7 @@ impl<T> Park<T> {
     /// Nothing is parked.
     pub fn new(limits: Limits) -> Park<T> {
         Park {
-            flows: ByFlow::default(),
+            flows: ByHash::default(),
             ports: BTreeMap::new(),
             parked: 0,
             unanswered: 0,

@@ -1,0 +1,29 @@
+//! Hash tables whose keys are hashes already.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// See the module.
+pub(crate) type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<Known>>;
+
+/// Takes a number as its hash.
+#[derive(Default)]
+pub(crate) struct Known(u64);
+
+impl Hasher for Known {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.0 = self.0.rotate_left(8) ^ u64::from(b));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = n;
+    }
+
+    fn write_u128(&mut self, n: u128) {
+        self.0 = n as u64;
+    }
+}
