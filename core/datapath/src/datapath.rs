@@ -200,7 +200,7 @@ impl Datapath {
     /// A request, for tests that answer in an order of their own.
     #[cfg(test)]
     pub(crate) fn next_upcall(&self) -> Option<crate::upcalls::Request> {
-        self.shared.upcalls.next()
+        self.shared.upcalls.next(&mut Vec::new())
     }
 
     /// How many upcalls wait to be served.
@@ -500,6 +500,7 @@ impl Datapath {
 
     /// Frees what was removed, ranks subtables.
     pub fn tidy(&self, now: Millis) {
+        self.shared.upcalls.tidy();
         self.with_credits(|flows, credits| {
             flows.reclaim(now, credits);
             flows.rank();

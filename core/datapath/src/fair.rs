@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// So many lines are kept when nobody stands in them, so that a busy port does not make one anew for each upcall.
+const IDLE_LINES: usize = 64;
+
 /// See the module.
 pub struct FairQueue<T> {
     lines: BTreeMap<u32, VecDeque<T>>,
@@ -41,10 +44,10 @@ impl<T> FairQueue<T> {
         let line = self.lines.get_mut(&port)?;
         let item = line.pop_front()?;
         self.len -= 1;
-        if line.is_empty() {
-            self.lines.remove(&port);
-        } else {
+        if !line.is_empty() {
             self.turns.push_back(port);
+        } else if self.lines.len() > IDLE_LINES {
+            self.lines.remove(&port);
         }
         Some(item)
     }

@@ -121,13 +121,24 @@ impl Program {
     pub fn compile(actions: &[DpAction]) -> Program {
         compile(actions, 0)
     }
+
+    /// The same in the memory of a program that nobody needs any more.
+    pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
+        memory.clear();
+        compile_nested(memory, actions, 0)
+    }
 }
 
 fn compile(actions: &[DpAction], nesting: usize) -> Program {
+    // Programs are as many as megaflows: no more room than they need, which is one operation at least.
+    compile_nested(Vec::with_capacity(actions.len().max(1)), actions, nesting)
+}
+
+fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Program {
     if nesting > MAX_NESTING {
-        return Program::new(vec![Op::Drop(DropReason::ActionRecursionTooDeep)]);
+        ops.push(Op::Drop(DropReason::ActionRecursionTooDeep));
+        return Program::new(ops);
     }
-    let mut ops = Vec::new();
     for action in actions {
         ops.push(simple(action, nesting));
         if matches!(ops.last(), Some(Op::Drop(_))) {

@@ -6,8 +6,8 @@
 use crate::datapath::Shared;
 use crate::flows::{Birth, Published};
 use crate::packet::Meta;
-use crate::program::Program;
-use crate::upcalls::{Outcome, Request};
+use crate::program::{Op, Program};
+use crate::upcalls::{Outcome, Request, Spent};
 use classifier::megaflow::{Key, Megaflow};
 use dpif::{Translation, Upcall, UpcallHandler};
 use flow::Flow;
@@ -19,17 +19,30 @@ use sync::Reader;
 pub struct UpcallServer {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
+    /// What workers gave back; empty between two upcalls.
+    spent: Vec<Spent>,
+    /// Memory for the programs of the next upcalls.
+    memory: Vec<Vec<Op>>,
 }
+
+/// Memory of so many programs is kept.
+const PROGRAMS: usize = 64;
 
 impl UpcallServer {
     pub(crate) fn new(shared: Arc<Shared>) -> UpcallServer {
         shared.upcalls.enter();
-        UpcallServer { reader: shared.table.reader(), shared }
+        UpcallServer { reader: shared.table.reader(), shared, spent: Vec::new(), memory: Vec::new() }
     }
 
     /// Answers one upcall; false if none waits.
     pub fn serve(&mut self) -> bool {
-        let Some(request) = self.shared.upcalls.next() else { return false };
+        let next = self.shared.upcalls.next(&mut self.spent);
+        for (program, _) in self.spent.drain(..) {
+            if self.memory.len() < PROGRAMS {
+                self.memory.push(program.ops);
+            }
+        }
+        let Some(request) = next else { return false };
         // Should anything below fail, dropping the request gives the packet back to its worker.
         let outcome = self.outcome(&request);
         request.answer(outcome);
@@ -56,7 +69,7 @@ impl UpcallServer {
     }
 
     fn publish(
-        &self,
+        &mut self,
         request: &Request,
         flow: &Flow,
         key: &Key,
@@ -71,7 +84,8 @@ impl UpcallServer {
                 None => {}
             }
         }
-        let program = Program::compile(&translation.actions);
+        let memory = self.memory.pop().unwrap_or_default();
+        let program = Program::compile_in(memory, &translation.actions);
         let is_tcp = flow.is_ip() && flow.nw_proto == ipproto::TCP;
         let tcp_flags = if is_tcp { flow.tcp_flags } else { 0 };
         Outcome::Run { program, owner: translation.owner, tcp_flags }

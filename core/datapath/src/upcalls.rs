@@ -5,7 +5,9 @@
 //! it has failed) answers that the worker has to translate by itself.
 //!
 //! **Nobody who forwards waits for a lock here.** A worker that finds the queue or its inbox locked tries again at its
-//! next turn. Locks are held for moving a few words.
+//! next turn. Locks are held for moving a few words. Nor does it wait for the allocator: memory goes back to who took it,
+//! copies of packets with the answers, programs with the next requests ([`Spent`]). A thread that frees what another
+//! allocated takes the lock of that one's memory.
 //!
 //! Waking is the business of the shell: it gives a call that wakes a sleeping server, and one for each worker.
 
@@ -37,7 +39,12 @@ pub(crate) struct Answer {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
     pub(crate) outcome: Outcome,
+    /// The request's, to be used again.
+    pub(crate) bytes: Vec<u8>,
 }
+
+/// What a server made for a worker, which is done with it: to be freed by a server.
+pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
 
 /// What is to be done with the packet that was asked about. Those behind it are looked up again in any case.
 pub(crate) enum Outcome {
@@ -58,7 +65,8 @@ impl Request {
 
     fn send(&mut self, outcome: Outcome) {
         if let Some(inbox) = self.inbox.take() {
-            inbox.put(Answer { flow: self.flow, ticket: self.ticket, outcome });
+            let bytes = std::mem::take(&mut self.bytes);
+            inbox.put(Answer { flow: self.flow, ticket: self.ticket, outcome, bytes });
         }
     }
 }
@@ -108,6 +116,7 @@ impl Inbox {
 #[derive(Default)]
 struct State {
     queue: FairQueue<Request>,
+    spent: Vec<Spent>,
     wake: Option<Wake>,
     inboxes: Vec<Weak<Inbox>>,
 }
@@ -151,18 +160,26 @@ impl Upcalls {
         if self.servers.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }
-        let queue = std::mem::take(&mut state.queue);
+        let left = (std::mem::take(&mut state.queue), std::mem::take(&mut state.spent));
         let inboxes: Vec<_> = state.inboxes.iter().filter_map(Weak::upgrade).collect();
         drop(state);
-        drop(queue);
+        drop(left);
         inboxes.iter().for_each(|inbox| (inbox.wake)());
     }
 
-    /// Queues what a worker asks; false, and all is still there: not now.
-    pub(crate) fn submit(&self, requests: &mut Vec<Request>) -> bool {
+    /// Queues what a worker asks, and takes what it is done with; false, and all is still there: not now.
+    pub(crate) fn submit(&self, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) -> bool {
         let Some(mut state) = try_lock(&self.state) else { return false };
         if !self.is_served() {
             return false;
+        }
+        if state.spent.is_empty() {
+            std::mem::swap(&mut state.spent, spent);
+        } else {
+            state.spent.append(spent);
+        }
+        if requests.is_empty() {
+            return true;
         }
         for request in requests.drain(..) {
             state.queue.push(request.meta.in_port, request);
@@ -175,9 +192,17 @@ impl Upcalls {
         true
     }
 
-    /// The next one to serve.
-    pub(crate) fn next(&self) -> Option<Request> {
-        lock(&self.state).queue.pop()
+    /// The next one to serve. What workers are done with goes to `spent`, which is empty.
+    pub(crate) fn next(&self, spent: &mut Vec<Spent>) -> Option<Request> {
+        let mut state = lock(&self.state);
+        std::mem::swap(&mut state.spent, spent);
+        state.queue.pop()
+    }
+
+    /// Frees what workers are done with and no server has come for.
+    pub(crate) fn tidy(&self) {
+        let spent = std::mem::take(&mut lock(&self.state).spent);
+        drop(spent);
     }
 
     /// How many wait.

@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use crate::park::{Limits, Park};
 use crate::tally::Event;
 use crate::tuple::tuple;
-use crate::upcalls::{Answer, Inbox, Outcome, Request, Wake};
+use crate::upcalls::{Answer, Inbox, Outcome, Request, Spent, Wake};
 use dpif::{DropReason, FlowStats};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +30,10 @@ pub(crate) struct Parking {
     outbox: Vec<Request>,
     inbox: Arc<Inbox>,
     answers: Vec<Answer>,
+    /// Copies of packets that were answered, for the next ones.
+    copies: Vec<Vec<u8>>,
+    /// Done with, and not yet given back.
+    spent: Vec<Spent>,
     /// Somebody served when the turn began.
     served: bool,
 }
@@ -45,6 +49,8 @@ impl Parking {
             outbox: Vec::new(),
             inbox,
             answers: Vec::new(),
+            copies: Vec::new(),
+            spent: Vec::new(),
             served: false,
         }
     }
@@ -80,14 +86,22 @@ pub(crate) fn answers(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
     }
 }
 
-/// Ends a turn: what was asked is queued. True if it could not be: the worker must not sleep.
+/// Ends a turn: what was asked is queued, what was answered is given back. True if it could not be: the worker must not
+/// sleep.
 pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
-    !parking.outbox.is_empty() && !shared.upcalls.submit(&mut parking.outbox)
+    let Parking { outbox, spent, served, .. } = &mut **parking;
+    if !*served {
+        spent.clear();
+    }
+    !(outbox.is_empty() && spent.is_empty()) && !shared.upcalls.submit(outbox, spent)
 }
 
 fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {
     let Some(parking) = &mut engine.parking else { return };
+    if parking.copies.len() < BATCH {
+        parking.copies.push(answer.bytes);
+    }
     let Some(mut packets) = parking.park.answered(answer.flow, answer.ticket) else { return };
     engine.tally.add(Event::Unparked, packets.len() as u64);
     match answer.outcome {
@@ -101,6 +115,9 @@ fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Ans
                 group.push(packet);
                 execute::run(engine, &program, &mut group);
                 engine.give_back(group);
+            }
+            if let Some(parking) = &mut engine.parking {
+                parking.spent.push((program, owner));
             }
         }
         Outcome::Failed(reason) => {
@@ -241,7 +258,9 @@ pub(crate) fn miss(
         return behind(shared, guard, engine, flow, packet, now);
     }
     if parking.park.may_open(in_port) {
-        let (bytes, meta) = (packet.frame.bytes().to_vec(), packet.meta.clone());
+        let (mut bytes, meta) = (parking.copies.pop().unwrap_or_default(), packet.meta.clone());
+        bytes.clear();
+        bytes.extend_from_slice(packet.frame.bytes());
         let ticket = parking.park.open(in_port, flow, packet);
         let (worker, inbox) = (engine.id, Some(Arc::clone(&parking.inbox)));
         parking.outbox.push(Request { flow, ticket, bytes, meta, now, worker, inbox });
