@@ -66,7 +66,6 @@ COMMANDS_OF_TOOLS = [
           "since 3.2 selection methods need OpenFlow 1.0 with extensions, or 1.5"),
     Known(r"--color=always", r"^[-+]", "nothing is coloured"),
     Known(r"dump-flows tcp:127.0.0.1:1$", r"Connection refused", "a refusal is told in the words for a remote host"),
-    Known(r"monitor br0 watch:", r".", "flow monitors are for the stock tool, or another controller"),
     Known(r"ct-flush br0 nonsense", r"Failed to parse", "since 3.3 more than a tuple can be given"),
     Known(r"add-br a/b", r"^[-+]exit status", "since 3.3 the tool fails when the switch could not add a port"),
     Known(r"(add|del)-zone-tp netdev zone=1", r"zone id 1", "since 3.4 zones have limits, too, and a policy is named as one"),

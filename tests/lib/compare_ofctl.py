@@ -224,7 +224,13 @@ ofctl --nonsense show br0
 ? ofctl -t 1 monitor br0 65534 invalid_ttl
 ? ofctl -t 1 -P nxt_packet_in monitor br0 64
 ofctl -P nonsense monitor br0 64
-? ofctl -t 1 monitor br0 watch:
+/FLOW_MONITOR|event=|stderr:\sovs-ofctl/ ofctl -t 1 monitor br0 watch:
+/FLOW_MONITOR|event=|stderr:\sovs-ofctl/ ofctl -t 1 monitor br0 watch:!initial watch:table=0,ip
+/FLOW_MONITOR|event=|stderr:\sovs-ofctl/ ofctl -t 1 -m monitor br0 watch:!own,!add,out_port=1
+/FLOW_MONITOR|event=|stderr:\sovs-ofctl/ ofctl -t 1 -O OpenFlow13 monitor br0 watch:
+/FLOW_MONITOR|event=|stderr:\sovs-ofctl/ ofctl -t 1 -O OpenFlow14 monitor br0 watch:table=0
+ofctl -O OpenFlow13 monitor br0 64 invalid_ttl
+ofctl monitor br0 watch:table=x
 ofctl monitor br0 nonsense
 ofctl monitor br0 watch:nonsense
 ofctl snoop nobr

@@ -119,7 +119,7 @@ enum Part {
 
 fn part(line: &str, names: &dyn NameMap) -> Result<(Part, Protocols), String> {
     let line = line.trim_start();
-    let (word, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
+    let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
     let parsed = match word {
         "flow" => parse_flow_line(rest, names).map(|(m, u)| (Part::Flow(m), u)),
         "group" => parse_group_line(rest, names).map(|(m, u)| (Part::Group(m), u)),

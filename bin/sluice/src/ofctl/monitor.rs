@@ -1,20 +1,29 @@
 //! `monitor` and `snoop`: print what a switch says.
 
 use super::conn::Conn;
-use super::context::{Context, Fail, fail};
+use super::context::{Context, Fail, fail, print};
+use super::query::dump;
 use super::tables::fetch_config;
+use flow::text::NoNames;
 use openflow::message::{Body, Message};
 use openflow::packet_io::PacketInFormat;
 use openflow::session::SwitchConfig;
-use openflow::text::message_text;
-use openflow::{Dialect, Version, decode};
+use openflow::text::{message_text, parse_flow_monitor};
+use openflow::{Dialect, Version, VersionSet, decode, encode};
 use runtime::error_text;
 
 /// `monitor`
 pub fn monitor(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
+    if args.iter().any(|a| a == "invalid_ttl") {
+        only_with_invalid_ttl(cx)?;
+    }
     let mut conn = Conn::open(cx, &args[0])?;
+    let mut watches = 0;
     for arg in &args[1..] {
-        if arg.starts_with(|c: char| c.is_ascii_digit()) {
+        if let Some(what) = arg.strip_prefix("watch:") {
+            watch(cx, &mut conn, &args[0], (watches, what))?;
+            watches += 1;
+        } else if arg.starts_with(|c: char| c.is_ascii_digit()) {
             let digits: String = arg.chars().take_while(char::is_ascii_digit).collect();
             let config = fetch_config(cx, &mut conn)?;
             let miss_send_len = digits.parse().unwrap_or(u16::MAX);
@@ -44,6 +53,38 @@ pub fn monitor(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         }
     }
     follow(cx, conn, &args[0], true)
+}
+
+/// Later versions have no such setting, so they are not offered to the switch.
+fn only_with_invalid_ttl(cx: &mut Context) -> Result<(), Fail> {
+    let with: VersionSet = [Version::V10, Version::V11, Version::V12].into_iter().collect();
+    let both = cx.settings.versions.and(with);
+    if both.newest().is_none() {
+        return fail(
+            "invalid_ttl requires one of the OpenFlow versions OpenFlow10, OpenFlow11, OpenFlow12 but none is \
+             enabled (use -O)",
+        );
+    }
+    cx.settings.versions = both;
+    Ok(())
+}
+
+/// Asks for a flow monitor, and prints what it begins with.
+fn watch(cx: &mut Context, conn: &mut Conn, target: &str, (id, what): (u32, &str)) -> Result<(), Fail> {
+    let names = cx.names_to_accept(target)?;
+    let (monitor, usable) = parse_flow_monitor(what, id, &*names)?;
+    let allowed = cx.settings.protocols;
+    if (usable & allowed).is_empty() {
+        return fail(format!(
+            "none of the usable flow formats ({usable}) is among the allowed flow formats ({allowed})"
+        ));
+    }
+    let request = cx.message(conn.version, Body::FlowMonitorRequest(vec![monitor]));
+    if cx.settings.verbosity > 0 {
+        let frames = encode(&request, Dialect::default()).map_err(|e| Fail::Says(e.name().to_owned()))?;
+        print(&message_text(&frames.concat(), &NoNames, cx.settings.verbosity.saturating_add(2)))?;
+    }
+    dump(cx, conn, target, &request)
 }
 
 fn set_config(cx: &mut Context, conn: &mut Conn, target: &str, config: SwitchConfig) -> Result<(), Fail> {

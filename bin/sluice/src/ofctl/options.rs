@@ -141,11 +141,11 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "packet-in-format" => s.packet_in_format = Some(packet_in_format(text)?),
             "sort" | "rsort" => s.criteria.push(criterion(value.as_deref(), name == "rsort")?),
             "protocols" => s.versions = versions(text)?,
-            // Nothing is coloured, whoever asks for it.
             "color" if !COLOR.contains(&text.to_ascii_lowercase().as_str()) => {
                 return fail(format!("incorrect value `{text}' for --color"));
             }
-            "color" => {}
+            "color" if ["", "never", "no", "none", "auto", "tty", "if-tty"].contains(&text) => {}
+            "color" => eprintln!("--color has no effect in this version of Sluice"),
             _ if identity.take(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,
         }

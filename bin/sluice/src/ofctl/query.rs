@@ -121,9 +121,11 @@ pub fn fetch_flows(
     let request = flow_request(cx, conn, Body::FlowStatsRequest(Box::new(request)));
     let mut flows = Vec::new();
     for m in conn.transact_all(&request)? {
-        if let Body::FlowStatsReply(list) = m.body {
-            // Ages are not shown where flows are put in order.
-            flows.extend(list.into_iter().map(|f| FlowStats { idle_age: None, hard_age: None, ..f }));
+        let Body::FlowStatsReply(list) = m.body else { continue };
+        // Where flows are put in order, ages are shown only if they belong to the version, not to an extension of it.
+        match m.version < Version::V15 {
+            true => flows.extend(list.into_iter().map(|f| FlowStats { idle_age: None, hard_age: None, ..f })),
+            false => flows.extend(list),
         }
     }
     Ok(flows)

@@ -2,6 +2,7 @@
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
+use flow::text::table_from_text;
 use openflow::flow_mod::TABLE_ALL;
 use openflow::message::Body;
 use openflow::session::SwitchConfig;
@@ -132,13 +133,15 @@ fn rename(cx: &mut Context, target: &str, table: u8, name: &str) -> Result<(), F
 
 /// `mod-table`: since OpenFlow 1.4 a table is set as a whole, so what is not to change is asked for first.
 pub fn modify(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let table = match args[1].as_str() {
-        text if text.eq_ignore_ascii_case("all") => TABLE_ALL,
-        text => match text.parse::<u8>() {
-            Ok(t) => t,
-            Err(_) => return fail(format!("unknown table \"{text}\"")),
-        },
+    let text = args[1].as_str();
+    let known = match text.eq_ignore_ascii_case("all") {
+        true => Some(TABLE_ALL),
+        false => table_from_text(text, &NoNames).or_else(|| {
+            let names = cx.names_to_accept(&args[0]).ok()?;
+            table_from_text(text, &*names)
+        }),
     };
+    let Some(table) = known else { return fail(format!("unknown table \"{text}\"")) };
     if let Some(name) = args[2].strip_prefix("name:").filter(|_| table != TABLE_ALL) {
         only(cx, &args[2], [Version::V13, Version::V14, Version::V15].into_iter().collect())?;
         return rename(cx, &args[0], table, name);

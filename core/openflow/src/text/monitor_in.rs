@@ -1,0 +1,107 @@
+//! Flow monitors from text: what `ovs-ofctl monitor` takes behind `watch:`.
+
+use super::arguments::error;
+use super::protocol::Protocols;
+use crate::monitor::{FlowMonitorRequest, MonitorFlags};
+use flow::text::{NameMap, TextError, next_key_value, port_from_text, table_from_text};
+
+/// A monitor with this number, and the formats that can carry it. It reports all changes of all flows, with their actions, but
+/// for what the text leaves out.
+pub fn parse_flow_monitor(
+    text: &str,
+    id: u32,
+    names: &dyn NameMap,
+) -> Result<(FlowMonitorRequest, Protocols), TextError> {
+    let flags = MonitorFlags {
+        initial: true,
+        add: true,
+        removed: true,
+        modify: true,
+        instructions: true,
+        no_abbrev: false,
+        only_own: true,
+    };
+    let mut m = FlowMonitorRequest { id, flags, ..FlowMonitorRequest::default() };
+    let mut usable = Protocols::ANY;
+    let mut rest = text;
+    while let Some((key, value)) = next_key_value(&mut rest) {
+        if let Some(left_out) = key.strip_prefix('!').and_then(|name| flag(&mut m.flags, name)) {
+            *left_out = false;
+            continue;
+        }
+        match m.matching.parse_key(key, value, names) {
+            Some(result) => usable &= Protocols::of_usable(result?),
+            None if value.is_empty() => return error(format!("{text}: field {key} missing value")),
+            None => setting(&mut m, (key, value), text, names)?,
+        }
+        if (usable & Protocols::OF10).is_empty() {
+            return error(format!("{key}: match field is not supported for flow monitor"));
+        }
+    }
+    Ok((m, usable))
+}
+
+/// What can be left out, by name.
+fn flag<'a>(flags: &'a mut MonitorFlags, name: &str) -> Option<&'a mut bool> {
+    Some(match name {
+        "initial" => &mut flags.initial,
+        "add" => &mut flags.add,
+        "delete" => &mut flags.removed,
+        "modify" => &mut flags.modify,
+        "actions" => &mut flags.instructions,
+        "abbrev" => &mut flags.no_abbrev,
+        "own" => &mut flags.only_own,
+        _ => return None,
+    })
+}
+
+/// What belongs to the monitor but not to its match.
+fn setting(
+    m: &mut FlowMonitorRequest,
+    (key, value): (&str, &str),
+    text: &str,
+    names: &dyn NameMap,
+) -> Result<(), TextError> {
+    match key {
+        "table" => {
+            let table = table_from_text(value, names);
+            m.table = table.map_or_else(|| error(format!("unknown table \"{value}\"")), Ok)?;
+        }
+        "out_port" => {
+            let port = port_from_text(value, names);
+            m.out_port = port.map_or_else(|| error(format!("{value} is not a valid OpenFlow port")), Ok)?;
+        }
+        "out_group" => {
+            let group = super::group_in::group_number(value);
+            m.out_group =
+                group.map_or_else(|| error(format!("{value} is not a valid OpenFlow group")), Ok)?;
+        }
+        _ => return error(format!("{text}: unknown keyword {key}")),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::text::NoNames;
+
+    fn shown(text: &str) -> String {
+        match parse_flow_monitor(text, 1, &NoNames) {
+            Ok((m, _)) => crate::text::monitor_out::monitor_request_text(&m, &NoNames),
+            Err(e) => e.0,
+        }
+    }
+
+    #[test]
+    fn what_is_watched() {
+        assert_eq!(shown(""), "\n id=1 flags=initial,add,delete,modify,actions,own");
+        assert_eq!(
+            shown("!initial,!own,table=3,out_port=LOCAL,tcp"),
+            "\n id=1 flags=add,delete,modify,actions out_port=LOCAL table=3 tcp"
+        );
+        assert_eq!(shown("nonsense"), "nonsense: field nonsense missing value");
+        assert_eq!(shown("a=b"), "a=b: unknown keyword a");
+        assert_eq!(shown("reg16=5"), "\n id=1 flags=initial,add,delete,modify,actions,own reg16=0x5");
+    }
+}
