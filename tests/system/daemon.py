@@ -1,5 +1,6 @@
 """The life of the daemon: detaching, being watched, refusing to start with a reason, a disk that is full."""
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -131,3 +132,28 @@ def fill(disk):
                 f.write(b"x" * 4096)
         except OSError:
             pass
+
+
+def test_a_daemon_of_another_user():
+    """`--user`: the switch runs as that user with the few rights that its devices need, and forwards; a wrong one is refused."""
+    lab.need_root()
+    s = Detached()
+    os.chmod(s.dir, 0o777)
+    status, text = s.launch("--user=nobody:nosuchgroup")
+    assert status == 1 and "group nosuchgroup not found" in text, text
+    assert s.launch("--user=nobody", "--log-file=%s/sluiced.log" % s.dir) == (0, "")
+    try:
+        with open("/proc/%d/status" % s.pid()) as f:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        nobody = pwd.getpwnam("nobody")
+        assert set(fields["Uid"].split()) == {str(nobody.pw_uid)} and set(fields["Gid"].split()) == {str(nobody.pw_gid)}
+        # CAP_NET_BIND_SERVICE, CAP_NET_BROADCAST, CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK
+        rights = sum(1 << n for n in (10, 11, 12, 13, 14))
+        assert int(fields["CapEff"], 16) == int(fields["CapPrm"], 16) == rights, fields["CapEff"]
+        assert int(fields["CapBnd"], 16) == 0 and fields["Groups"].strip() == "", fields
+        assert os.stat(s.dir + "/sluiced.log").st_uid == nobody.pw_uid
+        a, b = lab.Namespace("10.98.0.1/24"), lab.Namespace("10.98.0.2/24")
+        s.add_bridge(lab.unique("slb"), a.port, b.port)
+        a.run("ping", "-c", "3", "-i", "0.2", "-W", "2", "10.98.0.2")
+    finally:
+        s.end()

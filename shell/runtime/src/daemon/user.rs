@@ -41,7 +41,11 @@ impl User {
             // It is opened again, when it is rotated, by who the daemon is then.
             let _ = rustix::fs::chown(log, Some(self.uid), Some(self.gid));
         }
-        let keeps = keeps | ALWAYS;
+        let has = thread::capabilities(None).map_err(|e| failed("cannot read capabilities", e))?;
+        let keeps = (keeps | ALWAYS) & has.permitted;
+        // Only what the bounding set has can become inheritable, so that comes first.
+        thread::set_capabilities(None, CapabilitySets { inheritable: keeps, ..has })
+            .map_err(|e| failed("cannot hand capabilities on", e))?;
         // What neither this process nor one that it starts can have any more; the kernel says where its list ends.
         for number in 0..CAPABILITIES {
             let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -55,8 +59,6 @@ impl User {
             .map_err(|e| failed("cannot change group", e))?;
         thread::set_thread_res_uid(self.uid, self.uid, self.uid)
             .map_err(|e| failed("cannot change user", e))?;
-        let has = thread::capabilities(None).map_err(|e| failed("cannot read capabilities", e))?;
-        let keeps = keeps & has.permitted;
         let sets = CapabilitySets { effective: keeps, permitted: keeps, inheritable: keeps };
         thread::set_capabilities(None, sets).map_err(|e| failed("cannot set capabilities", e))?;
         for capability in keeps.iter() {
