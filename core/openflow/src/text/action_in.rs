@@ -311,11 +311,11 @@ fn resubmit(value: &str, names: &dyn NameMap) -> Result<Action, TextError> {
         Some("ct") => true,
         Some(other) => return error(format!("{other}: unknown parameter")),
     };
+    // "The in port" spelt out is the same as saying nothing.
+    let in_port = in_port.filter(|&p| p != OfPort::IN_PORT);
     if in_port.is_none() && table.is_none() {
         return error("at least one \"in_port\" or \"table\" must be specified on resubmit");
     }
-    // "The in port" spelt out is the same as saying nothing.
-    let in_port = in_port.filter(|&p| p != OfPort::IN_PORT);
     Ok(Action::Resubmit { port: in_port, table, with_ct })
 }
 

@@ -78,6 +78,7 @@ fn errors_say_what_is_wrong() {
         ("mod_vlan_vid:4096", "4096: not a valid VLAN VID"),
         ("conjunction(1,3/2)", "clause index must be less than or equal to number of clauses"),
         ("resubmit:asdf", "asdf: resubmit to unknown port"),
+        ("resubmit:IN_PORT", "at least one \"in_port\" or \"table\" must be specified on resubmit"),
     ] {
         assert_eq!(written(text), format!("error: {message}"));
     }
