@@ -49,7 +49,7 @@ impl May {
                 May { nw_addr: true, nw_proto: true, ip: true, ports, tcp, icmp, ..may }
             }
             0x86dd => {
-                let nd = |kind| f.nw_proto == 58 && f.tp_src == kind;
+                let nd = |kind| f.nw_proto == 58 && f.tp_src == kind && f.tp_dst == 0;
                 let ports = matches!(f.nw_proto, 6 | 17 | 58 | 132);
                 let (sha, tha) = (nd(135), nd(136));
                 let (tcp, icmp, nd_target) = (f.nw_proto == 6, f.nw_proto == 58, sha || tha);
