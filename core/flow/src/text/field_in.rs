@@ -169,8 +169,12 @@ impl FieldId {
         };
         let mask = mask & full;
         let is_some = mask != 0 && mask != full;
-        // Bits that the field does not have do not count.
-        let mask = if is_some && info.maskable == Maskable::Bitwise { mask & self.ones() } else { mask };
+        // Bits that the field does not have do not count; all that it has are the whole of it.
+        let mask = match mask & self.ones() {
+            _ if !is_some || info.maskable != Maskable::Bitwise => mask,
+            bits if bits == self.ones() => full,
+            bits => bits,
+        };
         if info.maskable == Maskable::Whole && is_some {
             return Err(TextError::new(format!("{text}: invalid mask for field {}", info.name)));
         }
