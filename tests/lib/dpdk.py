@@ -14,7 +14,8 @@ import time
 
 from lib import lab
 
-STOCK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+# The peer: Debian's, or another build of it.
+STOCK = os.environ.get("TEST_STOCK_DPDK", "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 LONG = bool(os.environ.get("TEST_LONG"))
 HUGE = "--no-pci --in-memory --no-telemetry"
 # Slots of a guest's ring.
