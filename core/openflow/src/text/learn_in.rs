@@ -2,8 +2,8 @@
 
 use super::arguments::{arrow, error, field, subfield, u16_value, u32_value, u64_value};
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
-use flow::Subfield;
 use flow::text::{NameMap, TextError, next_key_value, parse_integer, table_from_text};
+use flow::{FieldId, Subfield};
 
 /// The arguments of `learn`.
 pub(super) fn learn(value: &str, names: &dyn NameMap) -> Result<Learn, TextError> {
@@ -84,12 +84,18 @@ fn matching(key: &str, value: &str, names: &dyn NameMap) -> Result<LearnSpec, Te
         return Ok(of(LearnSource::Field(src)));
     }
     if dst == Subfield::whole(dst.field) {
+        let value = if dst.field == FieldId::PacketType { packet_type(value) } else { value };
         return Ok(of(LearnSource::Value(dst.field.parse_exact(value, names)?)));
     }
     let number = parse_integer(value, 16);
     let number =
         number.map_or_else(|| error(format!("{}: cannot parse integer value: {value}", whole())), Ok)?;
     Ok(of(LearnSource::Value(fit(number, dst, &whole())?)))
+}
+
+/// A packet type is written as a match has it, behind the field's name: `packet_type=packet_type=(1,2)`, `packet_type=eth`.
+fn packet_type(value: &str) -> &str {
+    if value == "eth" { "(0,0)" } else { value.strip_prefix("packet_type=").unwrap_or(value) }
 }
 
 fn fit(number: u128, dst: Subfield, whole: &str) -> Result<u128, TextError> {

@@ -29,6 +29,8 @@ fn actions_come_back_as_they_were() {
         "resubmit:5",
         "resubmit(,1)",
         "resubmit(3,7,ct)",
+        "learn(table=1,packet_type=packet_type=(1,2))",
+        "learn(table=1,packet_type=eth)",
         "learn(table=1,idle_timeout=10,NXM_OF_VLAN_TCI[0..11],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
         "conjunction(1,1/2)",
         "multipath(eth_src,50,modulo_n,1,0,NXM_NX_REG0[])",
