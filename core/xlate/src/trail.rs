@@ -14,6 +14,7 @@ use crate::walk::Walk;
 use classifier::of::SparseMatch;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
@@ -137,8 +138,16 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
 
 /// The words in which two flows differ.
 fn differences(a: &Flow, b: &Flow) -> u128 {
-    let words = a.words().iter().zip(b.words()).enumerate();
-    words.fold(0, |set, (i, (a, b))| set | u128::from(a != b) << i)
+    /// So many are compared at once: most are the same.
+    const TOGETHER: usize = 8;
+    let mut set = 0;
+    for (n, (a, b)) in a.words().chunks(TOGETHER).zip(b.words().chunks(TOGETHER)).enumerate() {
+        if a != b {
+            let words = a.iter().zip(b).enumerate();
+            set |= words.fold(0, |set, (i, (a, b))| set | u128::from(a != b) << i) << (n * TOGETHER);
+        }
+    }
+    set
 }
 
 impl Walk<'_> {
@@ -200,8 +209,55 @@ const TRAILS_MAX: usize = 16 * 1024;
 /// Trails by number. A number is never given out twice; 0 is no trail's.
 #[derive(Debug, Default)]
 pub struct Trails {
-    numbers: HashMap<Arc<Trail>, u32>,
+    numbers: HashMap<Arc<Trail>, u32, BuildHasherDefault<Folded>>,
     last: u32,
+}
+
+/// A hash of a few operations for each number: a trail has hundreds, and each upcall looks for one. Trails are bounded, so
+/// that ones made to collide cost no more than a search through all of them.
+#[derive(Debug, Default)]
+struct Folded(u64);
+
+impl Folded {
+    fn add(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+impl Hasher for Folded {
+    fn finish(&self) -> u64 {
+        // The table looks at the highest and at the lowest bits; a product's lowest depend on few.
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.add(u64::from(*byte)));
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.add(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.add(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.add(n);
+    }
+
+    fn write_u128(&mut self, n: u128) {
+        self.add(n as u64);
+        self.add((n >> 64) as u64);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.add(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.add(n as u64);
+    }
 }
 
 impl Trails {
@@ -238,6 +294,18 @@ impl Trails {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_word_that_differs_is_told() {
+        for word in 0..FLOW_WORDS {
+            let mut flow = Flow::ONES;
+            flow.words_mut()[word] ^= 1 << 40;
+            flow.words_mut()[FLOW_WORDS / 2] = 0;
+            let both = 1u128 << word | 1 << (FLOW_WORDS / 2);
+            assert_eq!(differences(&flow, &Flow::ONES), both);
+        }
+        assert_eq!(differences(&Flow::ZERO, &Flow::ZERO), 0);
+    }
 
     #[test]
     fn numbers_are_not_used_again() {
