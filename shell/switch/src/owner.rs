@@ -1,12 +1,12 @@
 //! The control half's side of a megaflow: whom to credit for its packets, which frozen states it needs.
 
-use crate::control::{Control, Deed};
+use crate::control::{Control, Deed, Published};
 use crate::patch::PatchCounters;
 use dpif::{FlowOwner, FlowStats};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Millis;
-use xlate::Credit;
+use xlate::{Bridge, BridgeId, Credit};
 
 /// Made by a translation, dropped with its megaflow.
 pub struct Owner {
@@ -41,12 +41,18 @@ impl Owner {
         &self.credits
     }
 
-    fn credit_one(&self, credit: &Credit, delta: &FlowStats, used: Millis, fresh: bool) {
+    fn credit_one(
+        &self,
+        credit: &Credit,
+        books: &mut Books<'_>,
+        delta: &FlowStats,
+        used: Millis,
+        fresh: bool,
+    ) {
         match credit {
             Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
             Credit::Table { bridge, table, matched } => {
-                let published = self.control.published();
-                if let Some(t) = published.snapshot.bridge(*bridge).and_then(|b| b.tables.table(*table)) {
+                if let Some(t) = books.bridge(*bridge).and_then(|b| b.tables.table(*table)) {
                     let n = delta.packets;
                     if *matched { t.credit(n, 0) } else { t.credit(0, n) }
                 }
@@ -58,7 +64,7 @@ impl Owner {
             // The first packet's own effects did it.
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
-                if let Some(macs) = self.control.published().macs.get(bridge) {
+                if let Some(macs) = books.published.macs.get(bridge) {
                     self.control.note_relearned(macs.learn(*bridge, need, used));
                 }
             }
@@ -68,6 +74,24 @@ impl Owner {
             }
             Credit::FinTimeout(_) => {}
         }
+    }
+}
+
+/// Where the tables to be credited are. A megaflow has a credit for each table that its packets went through.
+struct Books<'p> {
+    published: &'p Published,
+    /// The bridge asked for last, which is nearly always the next one, too.
+    last: Option<(BridgeId, &'p Bridge)>,
+}
+
+impl<'p> Books<'p> {
+    fn bridge(&mut self, id: BridgeId) -> Option<&'p Bridge> {
+        if let Some((_, bridge)) = self.last.filter(|(last, _)| *last == id) {
+            return Some(bridge);
+        }
+        let bridge = self.published.snapshot.bridge(id)?;
+        self.last = Some((id, bridge));
+        Some(bridge)
     }
 }
 
@@ -82,8 +106,10 @@ impl FlowOwner for Owner {
         }
         let fresh = self.fresh.swap(false, Ordering::Relaxed) && delta.packets == 1;
         let used = delta.used.unwrap_or_default();
+        let published = self.control.published();
+        let mut books = Books { published: &published, last: None };
         for credit in &self.credits {
-            self.credit_one(credit, delta, used, fresh);
+            self.credit_one(credit, &mut books, delta, used, fresh);
         }
     }
 
