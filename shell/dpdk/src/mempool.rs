@@ -282,8 +282,8 @@ fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
 
 /// Makes one, smaller than wished where there is no memory for more.
 fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
-    let mut n = key.n;
-    while n / 2 >= MIN_MBUFS && room::left(key.numa) < bytes(n, key.size) + room::RESERVE {
+    let (mut n, left) = (key.n, room::left(key.numa));
+    while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + room::RESERVE {
         n /= 2;
     }
     loop {
