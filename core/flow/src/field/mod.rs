@@ -66,6 +66,11 @@ impl FieldId {
         (n < count).then(|| table::FIELDS[first as usize + n].id)
     }
 
+    /// A field of the outer header of a tunnel, or of its options.
+    pub fn is_tunnel(self) -> bool {
+        (FieldId::TunId..=FieldId::TunMetadata63).contains(&self)
+    }
+
     /// Its index in the table: for sets of fields.
     pub fn index(self) -> usize {
         self as usize
@@ -151,8 +156,19 @@ impl FieldId {
         }
     }
 
+    /// Writing its bits has no other effect, and all of them lie in its place.
+    fn is_plain(self) -> bool {
+        use FieldId::*;
+        let tag = matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp);
+        let port = matches!(self, InPortOxm | ActsetOutput);
+        self.place().fits() && !tag && !port
+    }
+
     /// Writes those bits of the value that are set in `mask`.
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
+        if self.is_plain() {
+            return self.place().set_masked(flow, value, mask);
+        }
         if let Some(index) = self.tlv_index() {
             let old = flow.tlv_bits(index, 0, 128);
             return flow.set_tlv_bits(index, 0, 128, old & !mask | value & mask);
@@ -191,6 +207,15 @@ impl FieldId {
         if tag && bits != 0 {
             mask.vlans[0].tci |= VLAN_CFI;
         }
+    }
+
+    /// Adds bits to a mask, as `set_mask` writes them.
+    pub fn add_to_mask(self, mask: &mut Flow, bits: u128) {
+        if self.is_plain() {
+            return self.place().set_masked(mask, u128::MAX, bits);
+        }
+        let all = self.mask_of(mask) | bits;
+        self.set_mask(mask, all);
     }
 
     /// The widest mask of the field: the bits that it can have in text and on the wire.
@@ -245,7 +270,7 @@ impl FieldId {
 }
 
 /// A number with `n` low bits set.
-pub(crate) fn low_bits(n: u32) -> u128 {
+pub(crate) const fn low_bits(n: u32) -> u128 {
     if n >= 128 { u128::MAX } else { (1 << n) - 1 }
 }
 

@@ -13,10 +13,12 @@ pub(super) struct Place {
     count: u8,
     keep: u128,
     shift: u8,
+    /// It has as many bits as the field that lies in it.
+    fits: bool,
 }
 
 pub(super) const fn at(offset: usize, unit: u8, count: u8, keep: u128, shift: u8) -> Place {
-    Place { offset, unit, count, keep, shift }
+    Place { offset, unit, count, keep, shift, fits: false }
 }
 
 /// An address: `n` bytes in wire order.
@@ -45,50 +47,92 @@ pub(super) const fn mpls(keep: u128, shift: u8) -> Place {
 pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
 
 impl Place {
+    /// The place of a field of so many bits.
+    pub(super) const fn of_bits(self, n_bits: u16) -> Place {
+        Place { fits: self.keep >> self.shift == super::low_bits(n_bits as u32), ..self }
+    }
+
+    pub(super) fn fits(&self) -> bool {
+        self.fits
+    }
+
+    #[inline]
+    pub(super) fn get(&self, flow: &Flow) -> u128 {
+        if self.count == 1 {
+            let whole = load_unit(flow.as_bytes(), self.offset, self.unit);
+            return ((whole & self.keep as u64) >> self.shift).into();
+        }
+        (self.load(flow) & self.keep) >> self.shift
+    }
+
+    #[inline]
+    pub(super) fn set(&self, flow: &mut Flow, value: u128) {
+        self.set_masked(flow, value, self.ones());
+    }
+
+    /// Writes the bits of the value that are in `mask`.
+    #[inline]
+    pub(super) fn set_masked(&self, flow: &mut Flow, value: u128, mask: u128) {
+        if self.count == 1 {
+            let (value, bits) =
+                ((value as u64) << self.shift, (mask as u64) << self.shift & self.keep as u64);
+            let old = load_unit(flow.as_bytes(), self.offset, self.unit);
+            return store_unit(flow.as_mut_bytes(), self.offset, self.unit, old & !bits | value & bits);
+        }
+        let (value, bits) = (value << self.shift, mask << self.shift & self.keep);
+        let old = self.load(flow);
+        self.store(flow, old & !bits | value & bits);
+    }
+
     /// The whole number that the place is part of.
     fn load(&self, flow: &Flow) -> u128 {
-        let unit = usize::from(self.unit);
-        let len = unit * usize::from(self.count);
-        let slot = flow.as_bytes().get(self.offset..self.offset + len).unwrap_or(&[]);
-        slot.chunks_exact(unit).fold(0, |n, chunk| {
-            let v = match *chunk {
-                [a] => u64::from(a),
-                [a, b] => u64::from(u16::from_ne_bytes([a, b])),
-                [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
-                [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-                _ => 0,
-            };
-            n << (8 * unit) | u128::from(v)
-        })
+        let (bytes, unit) = (flow.as_bytes(), usize::from(self.unit));
+        let units = (0..usize::from(self.count)).map(|i| load_unit(bytes, self.offset + unit * i, self.unit));
+        units.fold(0, |n, v| n << (8 * unit) | u128::from(v))
     }
 
     fn store(&self, flow: &mut Flow, value: u128) {
-        let unit = usize::from(self.unit);
-        let len = unit * usize::from(self.count);
-        let Some(slot) = flow.as_mut_bytes().get_mut(self.offset..self.offset + len) else { return };
+        let (bytes, unit) = (flow.as_mut_bytes(), usize::from(self.unit));
         let mut rest = value;
-        for chunk in slot.chunks_exact_mut(unit).rev() {
-            match unit {
-                1 => chunk.copy_from_slice(&(rest as u8).to_ne_bytes()),
-                2 => chunk.copy_from_slice(&(rest as u16).to_ne_bytes()),
-                4 => chunk.copy_from_slice(&(rest as u32).to_ne_bytes()),
-                _ => chunk.copy_from_slice(&(rest as u64).to_ne_bytes()),
-            }
+        for i in (0..usize::from(self.count)).rev() {
+            store_unit(bytes, self.offset + unit * i, self.unit, rest as u64);
             rest >>= 8 * unit;
         }
     }
 
-    pub(super) fn get(&self, flow: &Flow) -> u128 {
-        (self.load(flow) & self.keep) >> self.shift
-    }
-
-    pub(super) fn set(&self, flow: &mut Flow, value: u128) {
-        let old = self.load(flow) & !self.keep;
-        self.store(flow, old | (value << self.shift & self.keep));
-    }
-
     /// All bits of the place, as a value.
+    #[inline]
     pub(super) fn ones(&self) -> u128 {
         self.keep >> self.shift
+    }
+}
+
+/// A number of so many bytes.
+#[inline]
+fn load_unit(bytes: &[u8], offset: usize, unit: u8) -> u64 {
+    let rest = bytes.get(offset..).unwrap_or(&[]);
+    match unit {
+        1 => rest.first().map_or(0, |byte| u64::from(*byte)),
+        2 => rest.first_chunk().map_or(0, |v| u16::from_ne_bytes(*v).into()),
+        4 => rest.first_chunk().map_or(0, |v| u32::from_ne_bytes(*v).into()),
+        _ => rest.first_chunk().map_or(0, |v| u64::from_ne_bytes(*v)),
+    }
+}
+
+#[inline]
+fn store_unit(bytes: &mut [u8], offset: usize, unit: u8, value: u64) {
+    let rest = bytes.get_mut(offset..).unwrap_or(&mut []);
+    match unit {
+        1 => put(rest, (value as u8).to_ne_bytes()),
+        2 => put(rest, (value as u16).to_ne_bytes()),
+        4 => put(rest, (value as u32).to_ne_bytes()),
+        _ => put(rest, value.to_ne_bytes()),
+    }
+}
+
+#[inline]
+fn put<const N: usize>(bytes: &mut [u8], value: [u8; N]) {
+    if let Some(unit) = bytes.first_chunk_mut() {
+        *unit = value;
     }
 }

@@ -36,6 +36,16 @@ pub enum SubfieldError {
     Trailing,
 }
 
+/// The low 128 bits of a number in wire order.
+fn number(bytes: &[u8]) -> u128 {
+    let low = bytes.last_chunk().copied().unwrap_or_else(|| {
+        let mut all = [0; 16];
+        all[16 - bytes.len()..].copy_from_slice(bytes);
+        all
+    });
+    u128::from_be_bytes(low)
+}
+
 /// The numbers between the brackets: `[]` is none, `[3]` one, `[0..3]` two. Also what follows.
 fn brackets(s: &str) -> Option<(Option<(i64, i64)>, &str)> {
     let (inside, rest) = s.strip_prefix('[')?.split_once(']')?;
@@ -105,6 +115,10 @@ impl Subfield {
 
     /// The value in a flow as bytes, the most significant first: of any width.
     pub fn bytes(self, flow: &Flow) -> Vec<u8> {
+        if self.n_bits <= 128 {
+            let unused = 16 - usize::from(self.n_bits.div_ceil(8));
+            return self.get(flow).to_be_bytes()[unused..].to_vec();
+        }
         let of_part = |p: Subfield| {
             let bytes = p.get(flow).to_le_bytes();
             bytes.into_iter().take(usize::from(p.n_bits.div_ceil(8)))
@@ -116,10 +130,13 @@ impl Subfield {
 
     /// Writes the low bits of such a value into a flow.
     pub fn set_bytes(self, flow: &mut Flow, value: &[u8]) {
+        if self.n_bits <= 128 {
+            return self.set(flow, number(value));
+        }
         let mut chunks = value.rchunks(16);
         for part in self.parts() {
             let bytes = chunks.next().unwrap_or_default();
-            part.set(flow, bytes.iter().fold(0, |v, b| v << 8 | u128::from(*b)));
+            part.set(flow, number(bytes));
         }
     }
 
@@ -128,8 +145,7 @@ impl Subfield {
         if self.field.tlv_index().is_some() {
             return self.parts().for_each(|part| part.set(mask, u128::MAX));
         }
-        let bits = self.field.mask_of(mask) | self.field_mask();
-        self.field.set_mask(mask, bits);
+        self.field.add_to_mask(mask, self.field_mask());
     }
 
     /// Reads a subfield from the front of a text; returns what follows.

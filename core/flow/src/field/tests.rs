@@ -99,3 +99,10 @@ proptest! {
         let _ = Subfield::parse(&text);
     }
 }
+
+#[test]
+fn fields_of_tunnels_lie_together() {
+    for id in FieldId::all() {
+        assert_eq!(id.is_tunnel(), id.info().name.starts_with("tun_"), "{}", id.info().name);
+    }
+}
