@@ -189,7 +189,7 @@ fn find_wc<'a, R: Classified>(
     let mut hash = 0;
     for (i, stage) in stages.iter().enumerate() {
         // A trie that excludes the subtable has examined the field of this stage; earlier stages have been folded.
-        if prefixes.exclude(table, i, flow, wildcards) {
+        if table.shape.asks_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
         hash = stage.hash(hash, flow);

@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) mask: Arc<SparseMask>,
     pub(super) stages: Vec<Stage>,
     pub(super) prefixes: [PrefixUse; PREFIX_FIELDS_MAX],
+    /// The stages in which tries are of use, a bit each.
+    trie_stages: u8,
     /// The mask of `tp_src << 16 | tp_dst`.
     pub(super) ports_mask: u32,
 }
@@ -39,8 +41,15 @@ impl Shape {
             let stage = stages.iter().position(|s| s.touches(&field.mask())).unwrap_or(0);
             *p = PrefixUse { len, stage };
         }
+        let used = prefixes.iter().filter(|p| p.len > 0);
+        let trie_stages = used.fold(0, |bits, p| bits | 1 << p.stage);
         let ports_mask = ports(&mask.expand());
-        Shape { mask, stages, prefixes, ports_mask }
+        Shape { mask, stages, prefixes, trie_stages, ports_mask }
+    }
+
+    /// Some trie may tell that this stage cannot match.
+    pub(super) fn asks_tries(&self, stage: usize) -> bool {
+        self.trie_stages >> stage & 1 != 0
     }
 
     fn ports_len(&self) -> u32 {
