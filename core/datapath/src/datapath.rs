@@ -23,7 +23,7 @@ use flowcache::Choice;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
@@ -88,6 +88,18 @@ pub(crate) struct Shared {
     tallies: Mutex<Tallies>,
 }
 
+/// Whether a thread waits for the publisher's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Some microseconds: others translate as well, and a packet that is forwarded without a megaflow does no harm.
+    Short,
+    /// Nobody else makes the megaflow.
+    Long,
+}
+
+/// So often a lock is tried: a few microseconds.
+const SPINS: usize = 64;
+
 /// Counters of each worker that is there, and the sum of those that went.
 #[derive(Default)]
 struct Tallies {
@@ -109,7 +121,19 @@ impl Shared {
         lock(&self.flows)
     }
 
-    /// Publishes a translation, unless the control half has changed since it was made.
+    /// The lock, unless somebody holds it for longer than who forwards packets can wait.
+    fn flows_soon(&self) -> Option<MutexGuard<'_, Flows>> {
+        for _ in 0..SPINS {
+            match self.flows.try_lock() {
+                Ok(flows) => return Some(flows),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+
+    /// Publishes a translation, unless the control half has changed since it was made, or the lock is held for too long.
     pub(crate) fn publish(
         &self,
         flow: &Flow,
@@ -117,9 +141,13 @@ impl Shared {
         translation: &Translation,
         handler: &dyn UpcallHandler,
         birth: Birth,
+        patience: Patience,
     ) -> Option<Published> {
         let mut credits = Vec::new();
-        let mut flows = self.flows();
+        let mut flows = match patience {
+            Patience::Short => self.flows_soon()?,
+            Patience::Long => self.flows(),
+        };
         if !handler.is_current(translation.version) {
             return None;
         }

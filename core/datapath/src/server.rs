@@ -3,7 +3,7 @@
 //! It looks a packet up before it asks the control half: where megaflows are wide, the first of a burst makes the
 //! megaflow of them all. It publishes what comes out; the worker runs it on the packet that it was made for.
 
-use crate::datapath::Shared;
+use crate::datapath::{Patience, Shared};
 use crate::flows::{Birth, Published};
 use crate::packet::Meta;
 use crate::program::{Op, Program};
@@ -78,7 +78,7 @@ impl UpcallServer {
     ) -> Outcome {
         if translation.install {
             let birth = Birth { worker: request.worker, at: request.now };
-            match self.shared.publish(flow, key, &translation, handler, birth) {
+            match self.shared.publish(flow, key, &translation, handler, birth, Patience::Long) {
                 Some(Published::Known(_)) => return Outcome::Again,
                 Some(Published::New(_, flow)) => flow.iter().for_each(|f| handler.flow_added(f)),
                 None => {}

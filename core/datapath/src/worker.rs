@@ -157,8 +157,9 @@ impl Worker {
             let event = if busy { Event::BusyCycles } else { Event::IdleCycles };
             let passed = (start - before).0;
             self.engine.tally.add(event, passed);
+            let packets = self.packets_in_turn();
             if let Some(parking) = &mut self.engine.parking {
-                parking.budget.earn(passed);
+                parking.budget.earn(passed, packets);
             }
         }
         let (mut packets, mut at) = (0, start);

@@ -8,7 +8,7 @@
 use super::extract::wide;
 use super::{Megaflows, execute, park};
 use crate::batch::Miss;
-use crate::datapath::Shared;
+use crate::datapath::{Patience, Shared};
 use crate::engine::Engine;
 use crate::flows::{Birth, Published};
 use crate::packet::Packet;
@@ -24,7 +24,10 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     }
     let start = (engine.counter)();
     let mut missed = std::mem::take(&mut engine.batch.missed);
-    let one = if park::is_served(engine) { park::miss } else { one };
+    if let Some(parking) = &mut engine.parking {
+        parking.budget.missed(missed.len() as u64);
+    }
+    let one = if park::is_served(engine) { park::miss } else { alone };
     for Miss { packet, answered } in missed.drain(..) {
         one(shared, guard, engine, packet, answered, now);
     }
@@ -43,11 +46,23 @@ pub(crate) fn inline(
     now: Millis,
 ) {
     let start = (engine.counter)();
-    one(shared, guard, engine, packet, answered, now);
+    one(shared, guard, engine, packet, answered, now, Patience::Short);
     let took = (engine.counter)() - start;
     if let Some(parking) = &mut engine.parking {
         parking.budget.spend(took.0);
     }
+}
+
+/// Translates a packet where nobody else does.
+fn alone(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    engine: &mut Engine,
+    packet: Packet,
+    answered: bool,
+    now: Millis,
+) {
+    one(shared, guard, engine, packet, answered, now, Patience::Long);
 }
 
 fn one(
@@ -57,6 +72,7 @@ fn one(
     packet: Packet,
     answered: bool,
     now: Millis,
+    patience: Patience,
 ) {
     let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
     let context = shared.table.context(packet.meta.in_port);
@@ -89,7 +105,7 @@ fn one(
         && let Some(handler) = engine.handler.as_deref()
     {
         let birth = Birth { worker: engine.id, at: now };
-        match shared.publish(&flow, &key, &translation, handler, birth) {
+        match shared.publish(&flow, &key, &translation, handler, birth, patience) {
             Some(Published::Known(index)) => {
                 if let Some(megaflow) = guard.get(index) {
                     engine.lane.count(index, 1, len, now.0 as u32, flags);
