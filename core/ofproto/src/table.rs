@@ -115,10 +115,14 @@ impl Table {
         self.counters.missed.load(Relaxed)
     }
 
-    /// Counts packets that were looked up here. Any thread may call it.
-    pub fn credit(&self, matched: u64, missed: u64) {
-        self.counters.matched.fetch_add(matched, Relaxed);
-        self.counters.missed.fetch_add(missed, Relaxed);
+    /// Counts packets for which a flow was found here. Any thread may call it.
+    pub fn credit_matched(&self, packets: u64) {
+        self.counters.matched.fetch_add(packets, Relaxed);
+    }
+
+    /// Counts packets for which none was found. Any thread may call it.
+    pub fn credit_missed(&self, packets: u64) {
+        self.counters.missed.fetch_add(packets, Relaxed);
     }
 
     /// How much room there is, in percent; a table without a limit is always empty.

@@ -480,7 +480,7 @@ impl Walk<'_> {
         if self.flow.nw_proto != 6 || !self.flow.is_ip() {
             return;
         }
-        let Some(rule) = &self.rule else { return };
+        let Some(rule) = self.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
         if self.flow.tcp_flags & FIN_OR_RST != 0 && self.input.side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));

@@ -41,10 +41,6 @@ pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
     field.prereqs_ok(flow)
 }
 
-fn is_tunnel(field: FieldId) -> bool {
-    field.info().name.starts_with("tun_")
-}
-
 /// Writing a network field needs the protocol: the datapath writes no header of a packet it does not know.
 fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
     use FieldId::*;
@@ -62,8 +58,7 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
         return;
     }
     let bits = if field == FieldId::DlVlan { bits & 0xfff } else { bits };
-    let all = field.mask_of(mask) | bits;
-    field.set_mask(mask, all);
+    field.add_to_mask(mask, bits);
 }
 
 impl Walk<'_> {
@@ -74,7 +69,7 @@ impl Walk<'_> {
             return;
         }
         unwildcard_l3_prereqs(field, &self.flow, &mut self.mask);
-        if !is_tunnel(field) {
+        if !field.is_tunnel() {
             unwildcard_bits(field, bits, &mut self.mask);
         }
         field.set_masked(&mut self.flow, value, bits);
@@ -104,19 +99,30 @@ impl Walk<'_> {
         let (flow, mask) = (&self.flow, &mut self.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
             src.unwildcard(mask);
-            let value = src.bytes(flow);
-            self.write_bytes(dst, &value);
+            if src.n_bits <= 128 {
+                let value = src.get(flow);
+                self.write(dst, value);
+            } else {
+                let value = src.bytes(flow);
+                self.write_bytes(dst, &value);
+            }
         }
         self.report_subfield(dst);
     }
 
     /// Writes a value without asking whether the packet has the field.
     pub(crate) fn write(&mut self, dst: Subfield, value: u128) {
-        self.write_bytes(dst, &value.to_be_bytes());
+        if dst.n_bits > 128 {
+            return self.write_bytes(dst, &value.to_be_bytes());
+        }
+        if !dst.field.is_tunnel() {
+            dst.unwildcard(&mut self.mask);
+        }
+        dst.set(&mut self.flow, value);
     }
 
     fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
-        if !is_tunnel(dst.field) {
+        if !dst.field.is_tunnel() {
             dst.unwildcard(&mut self.mask);
         }
         dst.set_bytes(&mut self.flow, value);

@@ -8,7 +8,6 @@ use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::Kind;
 use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk, report};
 use classifier::of::Classified;
-use flow::Flow;
 use flow::flow::frag;
 use ofproto::{Rule, TABLE_INTERNAL};
 use openflow::table::TableMiss;
@@ -49,18 +48,17 @@ impl Search {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// The first look-up of a packet.
     pub(crate) fn first_table(&mut self) {
         let table = self.table_id;
         let rule = self.find(&Search::first(self.flow.in_port, table));
-        self.out.credits.push(Credit::Rule(Arc::clone(&rule)));
         let shown = self.table_id;
-        self.report_rule(&rule, shown);
+        self.report_rule(rule, shown);
         if self.may_begin() {
             self.mirror_arrival();
             self.rule_cookie = rule.cookie;
-            self.rule = Some(Arc::clone(&rule));
+            self.rule = Some(rule);
             self.actions(&rule.actions, true, false);
             self.finish_actions();
         }
@@ -89,19 +87,18 @@ impl Walk<'_> {
         if search.with_ct {
             self.swap_tuples();
         }
-        self.out.credits.push(Credit::Rule(Arc::clone(&rule)));
         let back = self.out.trace.as_ref().map(|t| t.cursor());
-        self.report_rule(&rule, search.table);
+        self.report_rule(rule, search.table);
         self.descend(rule, search.table <= old_table, &search);
         self.unnest(back);
         self.table_id = old_table;
     }
 
-    fn descend(&mut self, rule: Arc<Rule>, deepens: bool, search: &Search) {
+    fn descend(&mut self, rule: &'a Arc<Rule>, deepens: bool, search: &Search) {
         self.resubmits += 1;
         self.depth += u32::from(deepens);
         let old_cookie = std::mem::replace(&mut self.rule_cookie, rule.cookie);
-        let old_rule = self.rule.replace(Arc::clone(&rule));
+        let old_rule = self.rule.replace(rule);
         if search.isolated {
             self.isolated(&rule.actions, search.last);
         } else {
@@ -133,56 +130,66 @@ impl Walk<'_> {
         false
     }
 
-    /// The rule for the packet, never none. Leaves the table where it was found in `table_id`.
-    fn find(&mut self, search: &Search) -> Arc<Rule> {
-        let tables = &self.bridge.tables;
-        let mut key = Flow { in_port: search.port, ..self.flow };
-        if self.flow.nw_frag & frag::ANY != 0 {
-            match self.bridge.fragments {
-                Fragments::Normal => (key.tp_src, key.tp_dst) = (0, 0),
-                Fragments::Drop => return Arc::clone(&tables.internal().drop_frags),
-                Fragments::Match => {}
-            }
+    /// The rule for the packet, never none; it is to be credited. Leaves the table where it was found in `table_id`.
+    fn find(&mut self, search: &Search) -> &'a Arc<Rule> {
+        let own = (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst);
+        self.flow.in_port = search.port;
+        let is_fragment = self.flow.nw_frag & frag::ANY != 0;
+        if is_fragment && self.bridge.fragments == Fragments::Normal {
+            (self.flow.tp_src, self.flow.tp_dst) = (0, 0);
         }
+        let dropped = is_fragment && self.bridge.fragments == Fragments::Drop;
+        let found = if dropped { None } else { Some(self.find_in_tables(search)) };
+        (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst) = own;
+        let internal = self.bridge.tables.internal();
+        let (bridge, rule) = match found {
+            Some(Ok(rule)) => (Some(self.bridge.id), rule),
+            Some(Err(miss)) if self.wants_packet_in(search, miss) => (None, &internal.miss),
+            Some(Err(_)) => (None, &internal.no_packet_in),
+            None => (None, &internal.drop_frags),
+        };
+        let credited = Arc::clone(rule);
+        self.out.credits.push(match bridge {
+            Some(bridge) => Credit::Match { bridge, rule: credited },
+            None => Credit::Rule(credited),
+        });
+        rule
+    }
+
+    /// A rule of a table, or what to do as there is none.
+    fn find_in_tables(&mut self, search: &Search) -> Result<&'a Arc<Rule>, TableMiss> {
         let mut miss = TableMiss::Continue;
         for id in
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
             self.table_id = id;
-            self.asks_table(id, &key, search.with_ct);
-            let found = self.best(id, &key);
-            self.out.credits.push(Credit::Table {
-                bridge: self.bridge.id,
-                table: id,
-                matched: found.is_some(),
-            });
-            if let Some(rule) = found {
-                return rule;
+            self.asks_table(id, search.with_ct);
+            if let Some(rule) = self.best(id) {
+                return Ok(rule);
             }
+            self.out.credits.push(Credit::Miss { bridge: self.bridge.id, table: id });
             if search.honor_miss {
-                miss = tables.table(id).map_or(TableMiss::Default, |t| t.config().miss);
+                miss = self.bridge.tables.table(id).map_or(TableMiss::Default, |t| t.config().miss);
                 if miss == TableMiss::Continue {
                     continue;
                 }
             }
             break;
         }
-        if self.wants_packet_in(search, miss) {
-            return Arc::clone(&tables.internal().miss);
-        }
-        Arc::clone(&tables.internal().no_packet_in)
+        Err(miss)
     }
 
     /// The best rule of a table. For a trace, the parts of a conjunction that led to it are kept.
-    fn best(&mut self, table: u8, key: &Flow) -> Option<Arc<Rule>> {
+    fn best(&mut self, table: u8) -> Option<&'a Arc<Rule>> {
+        let tables = &self.bridge.tables;
         if self.out.trace.is_none() {
-            return self.bridge.tables.lookup(table, key, Some(&mut self.mask)).map(Arc::clone);
+            return tables.lookup(table, &self.flow, Some(&mut self.mask));
         }
         let mut parts = Vec::new();
-        let table = self.bridge.tables.table(table)?;
-        let found = table.classifier().lookup_with_parts(key, Some(&mut self.mask), &mut parts);
-        self.conjunction = parts.into_iter().map(Arc::clone).collect();
-        found.map(Arc::clone)
+        let classifier = tables.table(table)?.classifier();
+        let found = classifier.lookup_with_parts(&self.flow, Some(&mut self.mask), &mut parts);
+        self.conjunction = parts;
+        found
     }
 
     fn wants_packet_in(&self, search: &Search, miss: TableMiss) -> bool {

@@ -115,17 +115,22 @@ pub struct LearnedFlow {
 /// Someone to tell about every packet of the megaflow.
 #[derive(Clone, Debug)]
 pub enum Credit {
-    /// A rule that it went through.
-    Rule(Arc<Rule>),
-    /// A table that was looked up.
-    Table {
+    /// A rule of a table that it went through, and the table.
+    Match {
+        /// In this bridge.
+        bridge: BridgeId,
+        /// Which one.
+        rule: Arc<Rule>,
+    },
+    /// A table that had no rule for it.
+    Miss {
         /// In this bridge.
         bridge: BridgeId,
         /// Which one.
         table: u8,
-        /// A rule was found.
-        matched: bool,
     },
+    /// One of the switch's own rules.
+    Rule(Arc<Rule>),
     /// A group that it went through.
     Group {
         /// Which one.

@@ -14,7 +14,7 @@ use crate::walk::Walk;
 use classifier::of::SparseMatch;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
@@ -33,8 +33,18 @@ enum Asked {
 }
 
 /// All that a walk asked, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Trail(Vec<Asked>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trail {
+    /// Of all of it: told as it is asked, so that whoever looks a trail up has no more to do.
+    hash: u64,
+    asked: Vec<Asked>,
+}
+
+impl Hash for Trail {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.hash);
+    }
+}
 
 /// Something changed that walks ask.
 #[derive(Clone, Debug)]
@@ -68,12 +78,15 @@ impl Trail {
     /// The packets as they came in of which a change says something else than before, of all that took this trail: those
     /// of any of these matches.
     pub fn concerned_by(&self, change: &Change) -> Vec<Match> {
-        self.0.iter().flat_map(|asked| asked.concerned_by(change)).collect()
+        self.asked.iter().flat_map(|asked| asked.concerned_by(change)).collect()
     }
 
     fn push(&mut self, asked: Asked) {
-        if self.0.last() != Some(&asked) {
-            self.0.push(asked);
+        if self.asked.last() != Some(&asked) {
+            let mut hash = Folded(self.hash);
+            asked.hash(&mut hash);
+            self.hash = hash.0;
+            self.asked.push(asked);
         }
     }
 }
@@ -138,26 +151,31 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
 
 /// The words in which two flows differ.
 fn differences(a: &Flow, b: &Flow) -> u128 {
-    /// So many are compared at once: most are the same.
+    /// So many are compared at once, without a branch: most are the same.
     const TOGETHER: usize = 8;
-    let mut set = 0;
-    for (n, (a, b)) in a.words().chunks(TOGETHER).zip(b.words().chunks(TOGETHER)).enumerate() {
-        if a != b {
-            let words = a.iter().zip(b).enumerate();
-            set |= words.fold(0, |set, (i, (a, b))| set | u128::from(a != b) << i) << (n * TOGETHER);
+    let ([a, b], mut set) = ([a.words(), b.words()].map(|words| words.as_chunks::<TOGETHER>()), 0);
+    for (n, (a, b)) in a.0.iter().zip(b.0).enumerate() {
+        if a.iter().zip(b).fold(0, |any, (a, b)| any | (a ^ b)) != 0 {
+            set |= unequal(a, b) << (n * TOGETHER);
         }
     }
-    set
+    set | unequal(a.1, b.1) << (a.0.len() * TOGETHER)
+}
+
+/// Of a few words.
+fn unequal(a: &[u64], b: &[u64]) -> u128 {
+    let set = a.iter().zip(b).enumerate().fold(0, |set, (i, (a, b))| set | u32::from(a != b) << i);
+    set.into()
 }
 
 impl Walk<'_> {
     /// The walk looks into a table. `swapped`: the addresses are those of the connection, so nothing is said of them.
-    pub(crate) fn asks_table(&mut self, table: u8, key: &Flow, swapped: bool) {
-        let mut changed = differences(&self.out.initial, key);
+    pub(crate) fn asks_table(&mut self, table: u8, swapped: bool) {
+        let mut changed = differences(&self.out.initial, &self.flow);
         if swapped {
             changed |= tuple_words();
         }
-        let (bridge, in_port, metadata) = (self.bridge.id, key.in_port, key.metadata);
+        let (bridge, in_port, metadata) = (self.bridge.id, self.flow.in_port, self.flow.metadata);
         self.out.trail.push(Asked::Table { bridge, table, in_port, metadata, changed });
     }
 
@@ -213,7 +231,7 @@ pub struct Trails {
     last: u32,
 }
 
-/// A hash of a few operations for each number: a trail has hundreds, and each upcall looks for one. Trails are bounded, so
+/// A hash of a few operations for each number: a trail has hundreds, and each upcall makes one. Trails are bounded, so
 /// that ones made to collide cost no more than a search through all of them.
 #[derive(Debug, Default)]
 struct Folded(u64);
@@ -310,7 +328,11 @@ mod tests {
     #[test]
     fn numbers_are_not_used_again() {
         let mut trails = Trails::default();
-        let trail = |group| Trail(vec![Asked::Group { bridge: BridgeId(1), group }]);
+        let trail = |group| {
+            let mut trail = Trail::default();
+            trail.push(Asked::Group { bridge: BridgeId(1), group });
+            trail
+        };
         let (a, b) = (trails.number(&trail(1)), trails.number(&trail(2)));
         assert_eq!((a, b), (1, 2));
         assert_eq!(trails.number(&trail(1)), a);

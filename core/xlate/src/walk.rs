@@ -107,14 +107,14 @@ pub(crate) struct Walk<'a> {
     pub(crate) flow: Flow,
     pub(crate) base: Flow,
     pub(crate) mask: Flow,
-    pub(crate) out: Output,
+    pub(crate) out: &'a mut Output,
     pub(crate) depth: u32,
     pub(crate) resubmits: u32,
     pub(crate) table_id: u8,
-    pub(crate) rule: Option<Arc<Rule>>,
+    pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
     /// The parts of the conjunction that the last look-up met, for the trace.
-    pub(crate) conjunction: Vec<Arc<Rule>>,
+    pub(crate) conjunction: Vec<&'a Arc<Rule>>,
     pub(crate) stack: Vec<Vec<u8>>,
     pub(crate) action_set: Vec<Action>,
     pub(crate) action_set_has_group: bool,
@@ -141,55 +141,23 @@ pub(crate) struct Walk<'a> {
 /// Translates a packet.
 pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
     let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
-    let out = Output::new(initial, input.trace.map(|_| Trace::default()));
-    let Some(bridge) = snapshot.bridge(input.bridge) else {
-        return Output { error: Some(Failure::BridgeNotFound), ..out };
-    };
-    let initial = with_layout(initial, bridge);
-    let out = Output { initial, ..out };
-    let mut walk = Walk {
-        snapshot,
-        input,
-        bridge,
-        flow: initial,
-        // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
-        base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..initial },
-        mask: Flow { layout: initial.layout, ..first_mask(&initial) },
-        out,
-        depth: 0,
-        resubmits: 0,
-        table_id: 0,
-        rule: None,
-        rule_cookie: u64::MAX,
-        conjunction: Vec::new(),
-        stack: Vec::new(),
-        action_set: Vec::new(),
-        action_set_has_group: false,
-        in_action_set: false,
-        exit: false,
-        freezing: false,
-        frozen_steps: Vec::new(),
-        pause: None,
-        recirc_hash: None,
-        pending: Pending::Nothing,
-        rewrapped: 0,
-        was_mpls: false,
-        conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
-        mirrored: 0,
-        snaplen: 0,
-    };
-    walk.out.slow_meter = walk.meter(METER_SLOWPATH);
-    walk.enter_bridge();
-    walk.run();
-    walk.finish()
+    let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
+    match snapshot.bridge(input.bridge) {
+        Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).whole(),
+        None => out.error = Some(Failure::BridgeNotFound),
+    }
+    out
 }
 
 /// The flow can take any field of tunnel options that the bridge knows. Those of a packet that comes back are in the
 /// frozen state.
-fn with_layout(flow: Flow, bridge: &Bridge) -> Flow {
-    let tlv = if flow.recirc_id != 0 && flow.has_raw_options() { Tlv::NONE } else { flow.tlv };
-    let layout = if tlv.present == 0 { *bridge.tables.tlv().layout() } else { flow.layout };
-    Flow { tlv, layout, ..flow }
+fn give_layout(flow: &mut Flow, bridge: &Bridge) {
+    if flow.recirc_id != 0 && flow.has_raw_options() {
+        flow.tlv = Tlv::NONE;
+    }
+    if flow.tlv.present == 0 {
+        flow.layout = *bridge.tables.tlv().layout();
+    }
 }
 
 /// What is always matched.
@@ -210,7 +178,56 @@ fn unroll_text(table: u8, cookie: u64) -> String {
     format!("unroll_xlate(table={table}, cookie={})", crate::actions::hex(cookie))
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        input: &'a Input<'a>,
+        bridge: &'a Bridge,
+        out: &'a mut Output,
+    ) -> Walk<'a> {
+        give_layout(&mut out.initial, bridge);
+        let initial = &out.initial;
+        Walk {
+            snapshot,
+            input,
+            bridge,
+            flow: *initial,
+            // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
+            base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
+            mask: Flow { layout: initial.layout, ..first_mask(initial) },
+            depth: 0,
+            resubmits: 0,
+            table_id: 0,
+            rule: None,
+            rule_cookie: u64::MAX,
+            conjunction: Vec::new(),
+            stack: Vec::new(),
+            action_set: Vec::new(),
+            action_set_has_group: false,
+            in_action_set: false,
+            exit: false,
+            freezing: false,
+            frozen_steps: Vec::new(),
+            pause: None,
+            recirc_hash: None,
+            pending: Pending::Nothing,
+            rewrapped: 0,
+            was_mpls: false,
+            conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+            mirrored: 0,
+            snaplen: 0,
+            out,
+        }
+    }
+
+    /// From the packet's arrival to what is left when nothing more happens to it.
+    fn whole(mut self) {
+        self.out.slow_meter = self.meter(METER_SLOWPATH);
+        self.enter_bridge();
+        self.run();
+        self.finish();
+    }
+
     fn run(&mut self) {
         if self.flow.recirc_id != 0 {
             return self.thaw();
@@ -427,7 +444,7 @@ impl Walk<'_> {
         self.cancel_freeze();
     }
 
-    fn finish(mut self) -> Output {
+    fn finish(self) {
         if count(&self.out.actions) > ACTIONS_MAX {
             self.out.slow |= SlowReason::ACTION;
         }
@@ -449,7 +466,6 @@ impl Walk<'_> {
             let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
             self.out.actions.push(DpAction::Drop(reason));
         }
-        self.out
     }
 
     /// A line below which the next ones go; returns where to go back to.

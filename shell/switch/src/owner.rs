@@ -3,6 +3,7 @@
 use crate::control::{Control, Deed, Published};
 use crate::patch::PatchCounters;
 use dpif::{FlowOwner, FlowStats};
+use ofproto::Table;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Millis;
@@ -50,13 +51,18 @@ impl Owner {
         fresh: bool,
     ) {
         match credit {
-            Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
-            Credit::Table { bridge, table, matched } => {
-                if let Some(t) = books.bridge(*bridge).and_then(|b| b.tables.table(*table)) {
-                    let n = delta.packets;
-                    if *matched { t.credit(n, 0) } else { t.credit(0, n) }
+            Credit::Match { bridge, rule } => {
+                if let Some(table) = books.table(*bridge, rule.table) {
+                    table.credit_matched(delta.packets);
+                }
+                rule.credit(delta.packets, delta.bytes, used);
+            }
+            Credit::Miss { bridge, table } => {
+                if let Some(table) = books.table(*bridge, *table) {
+                    table.credit_missed(delta.packets);
                 }
             }
+            Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
             Credit::Group { group, bucket } => group.credit(*bucket, delta.packets, delta.bytes),
             Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
             Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
@@ -85,6 +91,10 @@ struct Books<'p> {
 }
 
 impl<'p> Books<'p> {
+    fn table(&mut self, bridge: BridgeId, id: u8) -> Option<&'p Table> {
+        self.bridge(bridge)?.tables.table(id).map(|table| &**table)
+    }
+
     fn bridge(&mut self, id: BridgeId) -> Option<&'p Bridge> {
         if let Some((_, bridge)) = self.last.filter(|(last, _)| *last == id) {
             return Some(bridge);

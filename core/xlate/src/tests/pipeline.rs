@@ -31,7 +31,7 @@ fn a_write_is_emitted_before_the_output_that_sees_it() {
 fn no_match_is_a_counted_drop() {
     let o = run(&switch(&mut [LabBridge::with_ports(BR0, 2, 0)]), &tcp(1));
     assert_eq!(o.actions, [DpAction::Drop(DropReason::ActionOfPipeline)]);
-    assert!(o.credits.iter().any(|c| matches!(c, Credit::Table { table: 0, matched: false, .. })));
+    assert!(o.credits.iter().any(|c| matches!(c, Credit::Miss { table: 0, .. })));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn resubmit_goes_on_with_the_changed_packet_and_comes_back() {
     b.flow(1, 1, &[(FieldId::EthDst, u128::from(mac(9).to_u64()))], vec![out(2)]);
     let o = run(&switch(&mut [b]), &tcp(1));
     assert_eq!(outputs(&o), [2, 3]);
-    assert_eq!(o.credits.iter().filter(|c| matches!(c, Credit::Rule(_))).count(), 2);
+    assert_eq!(o.credits.iter().filter(|c| matches!(c, Credit::Match { .. })).count(), 2);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<D
 
 fn line(credit: &Credit, now: Millis) -> Option<String> {
     match credit {
-        Credit::Rule(rule) => Some(rule_line(rule, true, now) + "\n"),
+        Credit::Rule(rule) | Credit::Match { rule, .. } => Some(rule_line(rule, true, now) + "\n"),
         Credit::Group { group, bucket } => Some(group_text(group, *bucket)),
         _ => None,
     }

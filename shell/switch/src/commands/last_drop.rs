@@ -115,20 +115,21 @@ fn head(switch: &Switch, backer: &Backer, port: PortNo, last: &LastDrop) -> Stri
 fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String {
     let again = if outputs.iter().all(|o| drops(&o.actions)) { "Dropped" } else { "Not dropped" };
     let credits = outputs.last().map(|o| o.credits.as_slice()).unwrap_or_default();
-    let looked_up = credits.iter().rev().find_map(|c| match c {
-        Credit::Table { bridge, table, matched } => Some((*bridge, *table, *matched)),
+    let now = switch.clock.now();
+    let in_tables = credits.iter().rev().find_map(|c| match c {
+        Credit::Match { bridge, rule } => Some((Some(*bridge), rule_line(rule, false, now))),
+        Credit::Miss { bridge, table } => Some((Some(*bridge), format!("no flow of table {table} matches"))),
         _ => None,
     });
-    let rule = credits.iter().rev().find_map(|c| match c {
-        Credit::Rule(rule) => Some(rule),
-        _ => None,
-    });
-    let last = match (looked_up, rule) {
-        (Some((_, table, false)), _) => format!("no flow of table {table} matches"),
-        (_, Some(rule)) => rule_line(rule, false, switch.clock.now()),
-        _ => "no table was looked up".to_owned(),
+    let before_them = || {
+        credits.iter().find_map(|c| match c {
+            Credit::Rule(rule) => Some((None, rule_line(rule, false, now))),
+            _ => None,
+        })
     };
-    let bridge = looked_up.and_then(|(id, ..)| published.snapshot.bridge(id)).map_or("none", |b| &b.name);
+    let (bridge, last) =
+        in_tables.or_else(before_them).unwrap_or_else(|| (None, "no table was looked up".to_owned()));
+    let bridge = bridge.and_then(|id| published.snapshot.bridge(id)).map_or("none", |b| &b.name);
     format!("{again} by the tables as they are now. The last word, bridge {bridge}: {last}\n")
 }
 
