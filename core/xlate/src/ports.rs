@@ -289,7 +289,7 @@ impl<'a> Walk<'a> {
             return;
         }
         let base = Box::new(self.base);
-        let (was_mpls, conntracked) = (self.was_mpls, self.conntracked);
+        let (was_mpls, conntracked, rewrapped) = (self.was_mpls, self.conntracked, self.rewrapped);
         let outside = std::mem::take(&mut self.out.actions);
         self.actions(actions, true, false);
         self.end_isolated();
@@ -302,22 +302,24 @@ impl<'a> Walk<'a> {
         }
         self.base = *base;
         self.pending = Pending::Nothing;
-        (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
+        (self.was_mpls, self.conntracked, self.rewrapped) = (was_mpls, conntracked, rewrapped);
     }
 
     /// Runs what the flow is given back after. If it puts a header around the packet or takes one off, which writing
     /// fields cannot undo, all that it emits is done to a copy; `last`: nobody sees the packet afterwards.
     pub(crate) fn given_back(&mut self, last: bool, run: impl FnOnce(&mut Self)) {
         // A header that waits to be put around stays on afterwards.
-        let before = (self.out.actions.len(), self.rewrapped + u32::from(self.pending != Pending::Nothing));
+        let (emitted, rewrapped) = (self.out.actions.len(), self.rewrapped);
+        let waits = u32::from(self.pending != Pending::Nothing);
         let kept = (!last).then(|| Box::new((self.base, self.pending.clone())));
         run(self);
-        if let Some(kept) = kept.filter(|_| self.rewrapped > before.1)
-            && before.0 < self.out.actions.len()
+        if let Some(kept) = kept.filter(|_| self.rewrapped > rewrapped + waits)
+            && emitted < self.out.actions.len()
         {
-            let inside = self.out.actions.split_off(before.0);
+            let inside = self.out.actions.split_off(emitted);
             self.out.actions.push(DpAction::Clone(inside));
             (self.base, self.pending) = *kept;
+            self.rewrapped = rewrapped;
         }
     }
 

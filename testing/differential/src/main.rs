@@ -76,7 +76,7 @@ struct Tally {
     once: usize,
     /// Cases that ended the stock switch in a way that is known.
     ended: usize,
-    /// Traces that differed in a way that is known.
+    /// Answers that differed in a way that is known.
     known: usize,
 }
 
@@ -121,7 +121,7 @@ fn run(o: &Options) -> io::Result<bool> {
         }
     }
     println!(
-        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch, {} traces were \
+        "{} cases from seed {}: {} with a difference; {} were different once and not again, {} ended the stock switch, {} answers were \
          different as is known",
         tally.done,
         o.seed,

@@ -186,9 +186,13 @@ pub fn fdb(text: &str) -> String {
     sorted_lines(&lines.join("\n"))
 }
 
+/// LLC and SNAP headers of frames that have their type behind these.
+const SNAP: &str = "aaaa03000000";
+
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
 /// date where none is (in later fragments), and leaves that of an IPv6 packet's first fragment as it was. It does not write to a
-/// label behind a tag either.
+/// label behind a tag either. The type of the first label put on a frame with an 802.3 length it writes over the length, so that
+/// what follows is taken for labels; ours stands in the SNAP header, where the type of such a frame is.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| {
         let Some((port, hex)) = line.split_once(' ') else { return line.clone() };
@@ -197,6 +201,12 @@ pub fn outputs(lines: &[String]) -> String {
         let mut l3 = 14;
         while matches!((at(l3 - 2), at(l3 - 1)), (0x81, 0) | (0x88, 0xa8)) {
             l3 += 4;
+        }
+        let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));
+        if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) && (labels(l3 - 2) || labels(l3 + 6)) {
+            return [2 * l3 - 4, 2 * l3 + 12]
+                .iter()
+                .fold(line.clone(), |l, &at| without(port, &l[port.len() + 1..], at, 4));
         }
         let (l4, proto) = match (at(l3 - 2), at(l3 - 1)) {
             (8, 0) if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
@@ -291,6 +301,11 @@ Datapath actions: 3,pop_vlan,1,push_vlan(vid=1,pcp=0),2,recirc(0x1f)"
 Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
         assert_eq!(trace("Megaflow: eth,nsh_spi=0x4,nsh_c1=0x0,nsh_c2=0/1"), "Megaflow: eth,nsh_spi=0x4");
+        let label = |ethertype: &str, snap: &str| {
+            outputs(&[format!("p1 {:024}{ethertype}aaaa03000000{snap}00015140", 0)])
+        };
+        assert_eq!(label("8847", "0800"), label("0028", "8847"));
+        assert_ne!(label("8847", "0800"), label("0028", "0800"));
         assert_eq!(hide("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
         assert_eq!(
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),
