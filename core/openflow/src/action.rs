@@ -178,14 +178,12 @@ impl Action {
         }
     }
 
-    /// The packet could leave by this port through this action.
+    /// This action names the port as `out_port` asks for it. As in Open vSwitch, `output(port=,max_len=)` and the members of a
+    /// bundle are no such names.
     pub fn outputs_to(&self, wanted: OfPort) -> bool {
         match self {
-            Action::Output { port, .. } | Action::OutputTrunc { port, .. } | Action::Enqueue { port, .. } => {
-                *port == wanted
-            }
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => *port == wanted,
             Action::Controller(_) => wanted == OfPort::CONTROLLER,
-            Action::Bundle(b) => b.members.contains(&wanted),
             _ => self.nested().iter().any(|a| a.outputs_to(wanted)),
         }
     }

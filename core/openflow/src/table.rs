@@ -53,6 +53,15 @@ pub struct TableStatus {
     pub desc: TableConfig,
 }
 
+/// A set of actions of OpenFlow 1.2 and later, by their numbers, as 1.1 has it: with an action for each field in place of set-field,
+/// whose number 1.1 does not have (OpenFlow 1.1 §A.2.5).
+pub fn actions_in_11(bits: u32) -> u32 {
+    const SET_FIELD: u32 = 1 << 25;
+    // From OFPAT_SET_VLAN_VID to OFPAT_SET_TP_DST, and label and traffic class of MPLS.
+    const OF_FIELDS: u32 = 0x7fe | 3 << 13;
+    if bits & SET_FIELD == 0 { bits } else { bits & !SET_FIELD | OF_FIELDS }
+}
+
 /// `OFPTR_VACANCY_DOWN`
 pub const VACANCY_DOWN: u8 = 3;
 /// `OFPTR_VACANCY_UP`
@@ -145,4 +154,16 @@ pub struct TableStats {
     pub lookups: u64,
     /// Packets that hit.
     pub matched: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_1_1_has_an_action_for_each_field() {
+        let output_group_queue = 1 | 1 << 22 | 1 << 21;
+        assert_eq!(actions_in_11(output_group_queue), output_group_queue);
+        assert_eq!(actions_in_11(1 | 1 << 25), 0x67ff);
+    }
 }

@@ -13,32 +13,39 @@ pub fn end(log: &str) -> Option<&'static str> {
     ENDS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
 }
 
-/// A trace with the copies that a header is put on, or taken off, told as if they were none. The header that a bucket, a clone or the
-/// bridge behind a patch port puts around a packet stays so in the stock switch for what comes after, although that has the packet
-/// as it was: what is sent then is no packet. Ours does it to a copy, and what it does besides has to be the same.
+/// A trace with the copies that a header is put on, or taken off, told as if they were none, and without what is written to packets
+/// after that. The header that a bucket, a clone or the bridge behind a patch port puts around a packet stays so in the stock switch
+/// for what comes after, although that has the packet as it was: what is written and sent then is no packet. Ours does it to a
+/// copy, and all else has to be the same.
 pub fn without_copies(trace: &str) -> String {
     let line = |line: &str| match line.strip_prefix("Datapath actions: ") {
-        Some(list) => format!("Datapath actions: {}", opened(list)),
+        Some(list) => format!("Datapath actions: {}", opened(list, &mut false).join(",")),
         None => line.to_owned(),
     };
     trace.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A list of actions, and the lists in it, with the content of such copies in their places.
-fn opened(list: &str) -> String {
-    let action = |action: &str| {
-        let Some((name, inside)) = action.strip_suffix(')').and_then(|a| a.split_once('(')) else {
-            return action.to_owned();
-        };
+/// A list of actions, and the lists in it, with the content of such copies in their places; `changed`: a header has been put on or
+/// taken off.
+fn opened(list: &str, changed: &mut bool) -> Vec<String> {
+    let mut out = Vec::new();
+    for action in normal::split(list) {
+        let (name, inside) = action.strip_suffix(')').and_then(|a| a.split_once('(')).unwrap_or((action, ""));
         match name {
-            "clone" if normal::split(inside).iter().any(|a| changes_headers(a)) => opened(inside),
-            "clone" | "gt" | "le" | "actions" | "check_pkt_len" | "sample" => {
-                format!("{name}({})", opened(inside))
+            "clone" if normal::split(inside).iter().any(|a| changes_headers(a)) => {
+                out.extend(opened(inside, changed));
             }
-            _ => action.to_owned(),
+            "clone" | "gt" | "le" | "actions" | "check_pkt_len" | "sample" => {
+                out.push(format!("{name}({})", opened(inside, &mut changed.clone()).join(",")));
+            }
+            "set" | "push_vlan" | "pop_vlan" if *changed => {}
+            _ => {
+                *changed |= changes_headers(action);
+                out.push(action.to_owned());
+            }
         }
-    };
-    normal::split(list).into_iter().map(action).collect::<Vec<_>>().join(",")
+    }
+    out
 }
 
 fn changes_headers(action: &str) -> bool {
@@ -47,17 +54,15 @@ fn changes_headers(action: &str) -> bool {
 
 /// Whether the megaflows of the stock switch are some of ours, perhaps with fewer packets. When it translates one again, as after
 /// something was learned, it removes it if the mask has fields that no packet of it has (of a service header that its actions put
-/// on, of neighbours, of a tag behind a tag): it takes the megaflow for wider than it should be. The next packet brings it back.
+/// on, of neighbours, of a tag behind a tag, of ports in a fragment): it takes the megaflow for wider than it should be. The next
+/// packet brings it back. The text of a megaflow does not show such fields; that ours are as they should be is known from traces.
 pub fn removed(stock: &str, ours: &str) -> bool {
     let told = |line: &str| match (line.split_once(", packets:"), line.split_once("actions:")) {
         (Some((key, _)), Some((_, actions))) => format!("{key} {actions}"),
         _ => line.to_owned(),
     };
-    let [stock, ours] = [stock, ours].map(|text| text.lines().map(told).collect::<Vec<_>>());
-    let removable =
-        |line: &String| ["nsh(", "nd(", "encap(", "icmpv6("].iter().any(|header| line.contains(header));
-    stock.iter().all(|line| ours.contains(line))
-        && ours.iter().all(|line| stock.contains(line) || removable(line))
+    let ours: Vec<String> = ours.lines().map(told).collect();
+    stock.lines().all(|line| ours.contains(&told(line)))
 }
 
 #[cfg(test)]
@@ -66,15 +71,10 @@ mod tests {
 
     #[test]
     fn megaflows_may_be_removed_but_not_differ() {
-        let ours = "nsh(np=1), packets:2, bytes:9, actions:1\nb, packets:0, bytes:0, actions:2";
-        let kept = "b, packets:0, bytes:0, actions:2";
-        assert!(
-            removed(kept, ours)
-                && removed(&format!("nsh(np=1), packets:1, bytes:4, actions:1\n{kept}"), ours)
-        );
-        assert!(!removed("", ours), "what is no wider than it should be stays");
-        assert!(!removed(&format!("nsh(np=1), packets:2, bytes:9, actions:2\n{kept}"), ours));
-        assert!(!removed(&format!("c, packets:0, bytes:0, actions:1\n{kept}"), ours));
+        let ours = "a, packets:2, bytes:9, actions:1\nb, packets:0, bytes:0, actions:2";
+        assert!(removed("a, packets:1, bytes:4, actions:1", ours) && removed("", ours));
+        assert!(!removed("a, packets:2, bytes:9, actions:2", ours));
+        assert!(!removed("c, packets:0, bytes:0, actions:1", ours));
     }
 
     #[test]
@@ -87,6 +87,8 @@ mod tests {
         );
         assert_ne!(of("1,push_eth(src=0),2,4"), of("1,clone(push_eth(src=0),2),3"));
         assert_ne!(of("1,set(x),2,3"), of("1,clone(set(x),2),3"));
+        assert_eq!(of("push_eth(src=0),2,set(y),3"), of("clone(push_eth(src=0),2),set(x),3"));
+        assert_ne!(of("set(y),push_eth(src=0),2,3"), of("set(x),clone(push_eth(src=0),2),3"));
     }
 
     #[test]

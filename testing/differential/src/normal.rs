@@ -49,7 +49,7 @@ pub fn trace(text: &str) -> String {
     let flow = line(&text, "Flow:").to_owned();
     let tag = value(&flow, "dl_vlan=").zip(value(&flow, "dl_vlan_pcp="));
     let tag = tag.map_or(String::new(), |(vid, pcp)| format!("push_vlan(vid={vid},pcp={pcp})"));
-    let text = sort_conjunctions(&text);
+    let text = count_refusals(&sort_conjunctions(&text));
     let lines = text.lines().map(|l| match l.strip_prefix("Datapath actions: ") {
         Some(list) => format!("Datapath actions: {}", sort_outputs(list, &tag)),
         None => without_contexts(l),
@@ -80,6 +80,16 @@ fn sort_conjunctions(text: &str) -> String {
     lines.join("\n")
 }
 
+/// Ports that do not take a packet without an Ethernet header stand with the others of a flood, which has no order: they are told
+/// at the end.
+fn count_refusals(text: &str) -> String {
+    let (mut refused, kept): (Vec<&str>, Vec<&str>) = text
+        .lines()
+        .partition(|l| l.contains(">> Trying to send non-Ethernet packet through legacy L2 port"));
+    refused.sort_unstable();
+    [kept, refused].concat().join("\n")
+}
+
 /// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
 /// after. Each output stands with what was done to the packet before it; a tag that is put back is as if it had stayed. `tag` is
 /// the packet's, as `push_vlan` says it.
@@ -97,6 +107,8 @@ fn sort_outputs(list: &str, tag: &str) -> String {
         } else if ["set(", "push_", "pop_"].iter().any(|word| action.starts_with(word)) {
             sets.push(action);
         } else {
+            // The tag that a list inside begins with.
+            let tag = vlans.last().map_or(tag, |v| if *v == "pop_vlan" { "" } else { v });
             let action = inside_sorted(action, tag);
             outputs.push(format!(
                 "[{}]{action}",
@@ -202,11 +214,15 @@ pub fn outputs(lines: &[String]) -> String {
         while matches!((at(l3 - 2), at(l3 - 1)), (0x81, 0) | (0x88, 0xa8)) {
             l3 += 4;
         }
+        let in_snap = hex.get(2 * l3..2 * l3 + 12) == Some(SNAP);
         let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));
-        if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) && (labels(l3 - 2) || labels(l3 + 6)) {
+        if in_snap && (labels(l3 - 2) || labels(l3 + 6)) {
             return [2 * l3 - 4, 2 * l3 + 12]
                 .iter()
                 .fold(line.clone(), |l, &at| without(port, &l[port.len() + 1..], at, 4));
+        }
+        if in_snap && at(l3 - 2) < 6 {
+            l3 += 8;
         }
         let (l4, proto) = match (at(l3 - 2), at(l3 - 1)) {
             (8, 0) if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
@@ -300,6 +316,8 @@ Datapath actions: 3,pop_vlan,1,push_vlan(vid=1,pcp=0),2,recirc(0x1f)"
             "Flow: dl_vlan=1,dl_vlan_pcp=0
 Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
+        let inner = |list: &str| sort_outputs(&format!("push_vlan(vid=1,pcp=0),clone({list})"), "");
+        assert_eq!(inner("1,pop_vlan,2,push_vlan(vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
         assert_eq!(trace("Megaflow: eth,nsh_spi=0x4,nsh_c1=0x0,nsh_c2=0/1"), "Megaflow: eth,nsh_spi=0x4");
         let label = |ethertype: &str, snap: &str| {
             outputs(&[format!("p1 {:024}{ethertype}aaaa03000000{snap}00015140", 0)])

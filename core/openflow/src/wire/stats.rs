@@ -7,7 +7,7 @@ use super::{matching, nxm, oxs, property};
 use crate::error::OfError;
 use crate::flow_mod::{Duration, FlowFlags};
 use crate::stats::*;
-use crate::table::{TableFeatures, TableStats};
+use crate::table::{TableFeatures, TableStats, actions_in_11};
 use crate::version::Version;
 use flow::Match;
 use units::OfPort;
@@ -238,6 +238,10 @@ pub(super) fn encode_aggregate(out: &mut Vec<u8>, s: &AggregateStats, version: V
 
 /// Fields that 1.0 can leave out, for the wildcards of its table statistics.
 const WILDCARDS_10: u32 = 0x003f_ffff;
+/// `OFPFMF_*` of 1.1: fields that are matched, and may be left out; all but that of the type of a match.
+const FIELDS_11: u32 = 0xfbff;
+/// Instructions that 1.1 and 1.2 have: goto-table to clear-actions, by number.
+const INSTRUCTIONS_11: u32 = 0x3e;
 
 pub(super) fn decode_table(r: &mut Reader, version: Version) -> Result<TableStats, OfError> {
     let mut s = TableStats::default();
@@ -272,10 +276,10 @@ pub(super) fn encode_table(out: &mut Vec<u8>, s: &TableStats, version: Version) 
             out.text(&f.name, 32).u32(WILDCARDS_10).u32(f.max_entries);
         }
         Version::V11 => {
-            // Wildcards and match fields, instructions, write and apply actions, configuration.
-            out.text(&f.name, 32).u32(0x3ff).u32(0x3ff).u32(f.nonmiss.instructions >> 1);
-            out.u32(f.nonmiss.write_actions)
-                .u32(f.nonmiss.apply_actions)
+            let instructions = f.nonmiss.instructions & INSTRUCTIONS_11;
+            out.text(&f.name, 32).u32(FIELDS_11).u32(FIELDS_11).u32(instructions);
+            out.u32(actions_in_11(f.nonmiss.write_actions))
+                .u32(actions_in_11(f.nonmiss.apply_actions))
                 .u32(f.miss_config)
                 .u32(f.max_entries);
         }
@@ -288,7 +292,8 @@ pub(super) fn encode_table(out: &mut Vec<u8>, s: &TableStats, version: Version) 
             out.text(&f.name, 32).u64(bits(&f.matching)).u64(bits(&f.wildcard));
             out.u32(f.nonmiss.write_actions).u32(f.nonmiss.apply_actions);
             out.u64(bits(&f.nonmiss.write_set_fields)).u64(bits(&f.nonmiss.apply_set_fields));
-            out.u64(f.metadata_match).u64(f.metadata_write).u32(f.nonmiss.instructions).u32(f.miss_config);
+            out.u64(f.metadata_match).u64(f.metadata_write);
+            out.u32(f.nonmiss.instructions & INSTRUCTIONS_11).u32(f.miss_config);
             out.u32(f.max_entries);
         }
         _ => {}

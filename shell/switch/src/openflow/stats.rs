@@ -6,6 +6,7 @@ use crate::port::{Backing, BridgePort};
 use ofproto::Criteria;
 use openflow::flow_mod::Duration;
 use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
+use openflow::table::actions_in_11;
 use openflow::{Body, Message, OfError, Version};
 use std::collections::BTreeMap;
 use units::OfPort;
@@ -49,8 +50,11 @@ impl Service<'_> {
             Body::GroupDescRequest(group) => Body::GroupDescReply(ofproto.group_desc(*group)),
             Body::GroupFeaturesRequest => {
                 let mut features = ofproto.group_features();
-                let bits = if message.version == Version::V10 { ACTIONS_10 } else { BUCKET_ACTIONS };
-                features.actions = [bits; 4];
+                features.actions = [match message.version {
+                    Version::V10 => ACTIONS_10,
+                    Version::V11 => actions_in_11(BUCKET_ACTIONS),
+                    _ => BUCKET_ACTIONS,
+                }; 4];
                 Body::GroupFeaturesReply(features)
             }
             Body::MeterStatsRequest(meter) => Body::MeterStatsReply(ofproto.meter_stats(*meter, self.now)?),
