@@ -1,21 +1,22 @@
-//! `Datapath`: what all workers share, and what the control half and the commands call.
+//! `Datapath`: what the control half and the commands call.
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Birth, Concerns, Credits, Deed, Flows, Published, Room, SPARE, credit};
+use crate::flows::{Concerns, Credits, Deed, Flows, Room, SPARE, credit};
 use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
 use crate::ports::{MAX_PORT, Port, Ports};
 use crate::program::Program;
 use crate::server::UpcallServer;
+use crate::shared::{Shared, Tallies, lock};
 use crate::steering::TxQueues;
-use crate::tally::{CacheView, Event, SharedTally, Tally};
+use crate::tally::{CacheView, Event, Tally};
 use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
-use classifier::megaflow::{Key, MegaflowTable};
+use classifier::megaflow::{Key, KeyMask, MegaflowTable};
 use dpif::{
-    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Translation,
+    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats,
     UpcallHandler,
 };
 use flow::Flow;
@@ -23,7 +24,7 @@ use flowcache::Choice;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
@@ -63,112 +64,6 @@ pub enum PutError {
     NotFound,
     /// No room, or a port number out of range.
     NoRoom,
-}
-
-/// What workers see of the datapath.
-pub(crate) struct Shared {
-    pub(crate) table: MegaflowTable<Program>,
-    pub(crate) seed: u32,
-    pub(crate) ports: Snapshot<Ports>,
-    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
-    pub(crate) vlan_limit: AtomicU8,
-    /// One packet of so many is shown to the control half; 0: none.
-    pub(crate) shadow_check: AtomicU32,
-    /// Microseconds that packets to send wait for more.
-    pub(crate) tx_hold: AtomicU32,
-    pub(crate) meters: Bank,
-    /// Which flow cache workers use.
-    pub(crate) flow_cache: Snapshot<Choice>,
-    pub(crate) advise: Option<cpu::Advise>,
-    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `tx_hold`
-    /// and `flow_cache`.
-    pub(crate) version: AtomicU64,
-    pub(crate) upcalls: Upcalls,
-    flows: Mutex<Flows>,
-    tallies: Mutex<Tallies>,
-}
-
-/// Whether a thread waits for the publisher's lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Some microseconds: others translate as well, and a packet that is forwarded without a megaflow does no harm.
-    Short,
-    /// Nobody else makes the megaflow.
-    Long,
-}
-
-/// So often a lock is tried: a few microseconds.
-const SPINS: usize = 64;
-
-/// Counters of each worker that is there, and the sum of those that went.
-#[derive(Default)]
-struct Tallies {
-    there: Vec<(WorkerId, Arc<SharedTally>)>,
-    gone: Tally,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    /// Workers look again at their next turn.
-    fn changed(&self) {
-        self.version.fetch_add(1, Ordering::Release);
-    }
-
-    pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {
-        lock(&self.flows)
-    }
-
-    /// The lock, unless somebody holds it for longer than who forwards packets can wait.
-    fn flows_soon(&self) -> Option<MutexGuard<'_, Flows>> {
-        for _ in 0..SPINS {
-            match self.flows.try_lock() {
-                Ok(flows) => return Some(flows),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
-            }
-        }
-        None
-    }
-
-    /// Publishes a translation, unless the control half has changed since it was made, or the lock is held for too long.
-    pub(crate) fn publish(
-        &self,
-        flow: &Flow,
-        key: &Key,
-        translation: &Translation,
-        handler: &dyn UpcallHandler,
-        birth: Birth,
-        patience: Patience,
-    ) -> Option<Published> {
-        let mut credits = Vec::new();
-        let mut flows = match patience {
-            Patience::Short => self.flows_soon()?,
-            Patience::Long => self.flows(),
-        };
-        if !handler.is_current(translation.version) {
-            return None;
-        }
-        flows.make_room(birth.at, &mut credits);
-        let published = flows.publish(flow, key, translation, birth, handler.hears_of_flows());
-        drop(flows);
-        credit(credits);
-        published
-    }
-
-    pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
-        let tally = Arc::new(SharedTally::default());
-        lock(&self.tallies).there.push((id, Arc::clone(&tally)));
-        tally
-    }
-
-    pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
-        let Tallies { there, gone } = &mut *lock(&self.tallies);
-        gone.merge(&tally.load());
-        there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
-    }
 }
 
 /// See the module.
@@ -228,7 +123,9 @@ impl Datapath {
     /// A request, for tests that answer in an order of their own.
     #[cfg(test)]
     pub(crate) fn next_upcall(&self) -> Option<crate::upcalls::Request> {
-        self.shared.upcalls.next(&mut Vec::new())
+        let mut next = Vec::new();
+        self.shared.upcalls.next(1, &mut next, &mut Vec::new());
+        next.pop()
     }
 
     /// How many upcalls wait to be served.
@@ -319,8 +216,7 @@ impl Datapath {
 
     /// The identifier of `key & mask`.
     pub fn ufid(&self, key: &Flow, mask: &Flow) -> Ufid {
-        let mask = classifier::megaflow::KeyMask::from_flow(mask).to_flow();
-        self.shared.flows().ufid(key, &mask)
+        self.shared.flows().ufid(&Key::from_flow(key), &KeyMask::from_flow(mask))
     }
 
     /// Puts a flow by hand.

@@ -46,6 +46,19 @@ pub(crate) struct Birth {
     pub(crate) at: Millis,
 }
 
+/// Half of an identifier: of millions of flows hardly two have the same, and one of those would have to do without a megaflow.
+fn half(ufid: Ufid) -> u64 {
+    ufid.0 as u64
+}
+
+/// A flow that is to be published: the packet that made it, and its translation.
+pub(crate) struct NewFlow<'a> {
+    pub(crate) flow: &'a Flow,
+    pub(crate) key: &'a Key,
+    pub(crate) translation: &'a Translation,
+    pub(crate) birth: Birth,
+}
+
 /// What became of a flow that was to be published.
 pub(crate) enum Published {
     /// It is there now. With all that is known of it, if the control half wants to hear.
@@ -65,7 +78,8 @@ pub(crate) struct Deed<'a> {
 /// See the module.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
-    by_ufid: ByHash<Ufid, u32>,
+    /// By half of their identifiers: no two that have the same half are there together.
+    by_ufid: ByHash<u64, u32>,
     entries: Entries,
     /// Those that were removed and may still be counted for, by index.
     dying: HashMap<u32, Arc<dyn FlowOwner>>,
@@ -145,9 +159,13 @@ impl Flows {
         self.publisher.mask_count()
     }
 
-    /// The identifier that the flow has, or would get.
-    pub(crate) fn ufid(&self, key: &Flow, mask: &Flow) -> Ufid {
-        ufid_of(key, mask, self.ufid_seed)
+    /// The identifier that a flow has, or would get.
+    pub(crate) fn ufid(&self, key: &Key, mask: &KeyMask) -> Ufid {
+        let line = key.line.iter().zip(&mask.line).map(|(k, m)| (*k, *m));
+        let rest = mask.ext.iter().map(|word| (usize::from(word.at), key.rest().word(word.at), word.mask));
+        let line_words = key.line.len();
+        let words = line.enumerate().map(|(i, (k, m))| (i, k, m));
+        ufid_of(words.chain(rest.map(|(i, k, m)| (line_words + i, k, m))), self.ufid_seed)
     }
 
     /// The identifier of the flow at an index.
@@ -155,15 +173,14 @@ impl Flows {
         self.entries.get(index).map(|e| e.ufid)
     }
 
-    /// Publishes `key & mask`. If it is there already, nothing changes. `None`: no room.
-    pub(crate) fn publish(
-        &mut self,
-        flow: &Flow,
-        key: &Key,
-        translation: &Translation,
-        birth: Birth,
-        shown: bool,
-    ) -> Option<Published> {
+    fn index_of(&self, ufid: Ufid) -> Option<u32> {
+        let index = *self.by_ufid.get(&half(ufid))?;
+        (self.ufid_at(index) == Some(ufid)).then_some(index)
+    }
+
+    /// Publishes a flow. If it is there already, nothing changes. `None`: no room. `shown`: the control half wants to hear.
+    pub(crate) fn publish(&mut self, new: &NewFlow<'_>, shown: bool) -> Option<Published> {
+        let &NewFlow { flow, key, translation, birth } = new;
         // Another worker may have published it since this one looked.
         if let Some(index) = self.publisher.find(flow.in_port, key) {
             return Some(Published::Known(index));
@@ -189,6 +206,10 @@ impl Flows {
             return None;
         }
         let mask = self.publisher.bounded_mask(flow.in_port, KeyMask::from_flow(deed.mask));
+        let ufid = self.ufid(key, &mask);
+        if self.by_ufid.get(&half(ufid)).is_some_and(|other| self.ufid_at(*other) != Some(ufid)) {
+            return None;
+        }
         let program = Program::compile(deed.actions);
         match self.publisher.insert(flow.in_port, key, &mask, program) {
             Found::Full => None,
@@ -196,7 +217,7 @@ impl Flows {
             Found::New(index) => {
                 self.serial += 1;
                 let mut entry = Box::new(Entry {
-                    ufid: self.ufid(flow, &mask.to_flow()),
+                    ufid,
                     key: PackedFlow::from(flow),
                     actions: Arc::clone(deed.actions),
                     owner: Arc::clone(deed.owner),
@@ -208,7 +229,7 @@ impl Flows {
                 });
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
-                self.by_ufid.insert(entry.ufid, index);
+                self.by_ufid.insert(half(ufid), index);
                 self.entries.insert(index, entry, birth.map_or(Millis::NEVER, |b| b.at), deed.trail);
                 Some(index)
             }
@@ -224,7 +245,7 @@ impl Flows {
         now: Millis,
         credits: &mut Credits,
     ) -> bool {
-        let Some(&old) = self.by_ufid.get(&ufid) else { return false };
+        let Some(old) = self.index_of(ufid) else { return false };
         self.fold_index(old, now, credits);
         let Some(new) = self.publisher.replace(old, Program::compile(&actions)) else { return false };
         let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
@@ -236,7 +257,7 @@ impl Flows {
             (entry.owner, trail) = (owner, consulted);
         }
         self.entries.insert(new, entry, used, trail);
-        self.by_ufid.insert(ufid, new);
+        self.by_ufid.insert(half(ufid), new);
         true
     }
 
@@ -248,7 +269,7 @@ impl Flows {
         now: Millis,
         credits: &mut Credits,
     ) -> bool {
-        let Some(&index) = self.by_ufid.get(&ufid) else { return false };
+        let Some(index) = self.index_of(ufid) else { return false };
         self.fold_index(index, now, credits);
         let Some(entry) = self.entries.get_mut(index) else { return false };
         entry.owner = owner;
@@ -258,7 +279,7 @@ impl Flows {
 
     /// Removes a flow and tells what it had counted.
     pub(crate) fn remove(&mut self, ufid: Ufid) -> Option<DpFlow> {
-        let index = *self.by_ufid.get(&ufid)?;
+        let index = self.index_of(ufid)?;
         let flow = self.show(index);
         self.take_out(index);
         flow
@@ -268,7 +289,7 @@ impl Flows {
     fn take_out(&mut self, index: u32) {
         self.publisher.remove(index);
         if let Some(entry) = self.entries.remove(index) {
-            self.by_ufid.remove(&entry.ufid);
+            self.by_ufid.remove(&half(entry.ufid));
             self.bytes -= entry.bytes as usize;
             self.dying.insert(index, entry.owner);
         }
@@ -297,7 +318,7 @@ impl Flows {
 
     /// Brings the totals of one flow up to date.
     pub(crate) fn fold_one(&mut self, ufid: Ufid, now: Millis, credits: &mut Credits) {
-        if let Some(&index) = self.by_ufid.get(&ufid) {
+        if let Some(index) = self.index_of(ufid) {
             self.fold_index(index, now, credits);
         }
     }
@@ -320,7 +341,7 @@ impl Flows {
 
     /// One flow with its totals.
     pub(crate) fn get(&self, ufid: Ufid) -> Option<DpFlow> {
-        self.show(*self.by_ufid.get(&ufid)?)
+        self.show(self.index_of(ufid)?)
     }
 
     /// The flow at an index, if it came of a translation.

@@ -22,8 +22,4 @@ impl Hasher for Known {
     fn write_u64(&mut self, n: u64) {
         self.0 = n;
     }
-
-    fn write_u128(&mut self, n: u128) {
-        self.0 = n as u64;
-    }
 }

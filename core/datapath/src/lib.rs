@@ -3,7 +3,7 @@
 //! # Map
 //!
 //! ```text
-//! Datapath (datapath.rs)  shared: ports, megaflows, counters; called by the control half and by commands
+//! Datapath (datapath.rs)  what the control half and commands call; shared.rs: what it has in common with workers
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
 //!   ├ rxq.rs              an rx queue as workers pass it on
@@ -60,6 +60,7 @@ pub mod ports;
 pub mod program;
 pub mod rxq;
 mod server;
+mod shared;
 pub mod steering;
 pub mod tally;
 mod tuple;

@@ -163,7 +163,7 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
     assert_eq!(tally.dropped(DropReason::UpcallBacklog), tally.dropped_total());
     assert_eq!((tally.balance(), tally.parked() <= 512), (0, true));
     let asked = slow.1.load(Ordering::Relaxed) as u64;
-    assert!(tally.get(Event::Missed) >= asked - 2 && asked < 200);
+    assert!(tally.get(Event::Missed) >= asked - 2 && asked < 500);
 }
 
 /// What a test does next.
@@ -224,8 +224,7 @@ fn play(bed: &mut Bed, server: Option<&UpcallServer>, steps: &[Step]) -> Sent {
             &Step::Answer(n, lost) if !held.is_empty() => {
                 let request = held.swap_remove(n % held.len());
                 if !lost && let Some(server) = servers.first_mut() {
-                    let outcome = server.outcome(&request);
-                    request.answer(outcome);
+                    server.answer(vec![request]);
                 }
             }
             Step::Answer(..) => {}

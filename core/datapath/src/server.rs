@@ -3,11 +3,11 @@
 //! It looks a packet up before it asks the control half: where megaflows are wide, the first of a burst makes the
 //! megaflow of them all. It publishes what comes out; the worker runs it on the packet that it was made for.
 
-use crate::datapath::{Patience, Shared};
-use crate::flows::{Birth, Published};
+use crate::flows::{Birth, NewFlow, Published};
 use crate::packet::Meta;
 use crate::program::{Op, Program};
-use crate::upcalls::{Outcome, Request, Spent};
+use crate::shared::{Patience, Shared};
+use crate::upcalls::{Addressed, Outcome, Request, Spent, answer_all};
 use classifier::megaflow::{Key, Megaflow};
 use dpif::{Translation, Upcall, UpcallHandler};
 use flow::Flow;
@@ -19,70 +19,125 @@ use sync::Reader;
 pub struct UpcallServer {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
-    /// What workers gave back; empty between two upcalls.
+    /// Those being served; empty between two calls, like the next three.
+    requests: Vec<Request>,
+    translated: Vec<Translated>,
+    answers: Vec<Addressed>,
+    /// What workers gave back.
     spent: Vec<Spent>,
     /// Memory for the programs of the next upcalls.
     memory: Vec<Vec<Op>>,
 }
 
+/// So many upcalls are served together: they share locks that workers want, too. One waits for the others.
+const TOGETHER: usize = 8;
 /// Memory of so many programs is kept.
 const PROGRAMS: usize = 64;
+
+/// A packet, its fields, and what the control half says of it; `Err`: it need not be asked, or does not know.
+struct Translated {
+    flow: Flow,
+    key: Key,
+    result: Result<Translation, Outcome>,
+    published: Option<Published>,
+}
 
 impl UpcallServer {
     pub(crate) fn new(shared: Arc<Shared>) -> UpcallServer {
         shared.upcalls.enter();
-        UpcallServer { reader: shared.table.reader(), shared, spent: Vec::new(), memory: Vec::new() }
+        UpcallServer {
+            reader: shared.table.reader(),
+            shared,
+            requests: Vec::new(),
+            translated: Vec::new(),
+            answers: Vec::new(),
+            spent: Vec::new(),
+            memory: Vec::new(),
+        }
     }
 
-    /// Answers one upcall; false if none waits.
+    /// Answers some upcalls; false if none waits.
     pub fn serve(&mut self) -> bool {
-        let next = self.shared.upcalls.next(&mut self.spent);
+        self.shared.upcalls.next(TOGETHER, &mut self.requests, &mut self.spent);
         for (program, _) in self.spent.drain(..) {
             if self.memory.len() < PROGRAMS {
                 self.memory.push(program.ops);
             }
         }
-        let Some(request) = next else { return false };
-        // Should anything below fail, dropping the request gives the packet back to its worker.
-        let outcome = self.outcome(&request);
-        request.answer(outcome);
+        if self.requests.is_empty() {
+            return false;
+        }
+        // Should anything below fail, dropping the requests gives the packets back to their workers.
+        let requests = std::mem::take(&mut self.requests);
+        self.requests = self.answer(requests);
         true
     }
 
-    /// What the worker that asked is to do.
-    pub(crate) fn outcome(&mut self, request: &Request) -> Outcome {
+    /// Answers upcalls, and returns the memory that they were in.
+    pub(crate) fn answer(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
+        let handler = self.shared.handler.load_full();
+        let mut translated = std::mem::take(&mut self.translated);
+        for request in &requests {
+            translated.push(self.translate(request, handler.as_deref()));
+        }
+        if let Some(handler) = handler.as_deref() {
+            self.publish(&requests, &mut translated, handler);
+        }
+        for (request, translated) in requests.drain(..).zip(translated.drain(..)) {
+            let outcome = self.outcome(translated);
+            self.answers.extend(request.answered(outcome));
+        }
+        answer_all(&mut self.answers);
+        self.translated = translated;
+        requests
+    }
+
+    fn translate(&mut self, request: &Request, handler: Option<&dyn UpcallHandler>) -> Translated {
         let flow = flow_of(&request.bytes, &request.meta);
         let key = Key::from_flow(&flow);
-        if let Some(context) = self.shared.table.context(flow.in_port)
-            && context.lookup(&self.reader.enter(), &key).0.is_some()
-        {
-            return Outcome::Again;
-        }
-        let handler = self.shared.handler.load_full();
-        let Some(handler) = handler.as_deref() else { return Outcome::Unserved };
-        let upcall = Upcall { packet: &request.bytes, flow: &flow, now: request.now, worker: request.worker };
-        let translation = handler.miss(upcall);
-        match translation.error {
-            Some(reason) => Outcome::Failed(reason),
-            None => self.publish(request, &flow, &key, translation, handler),
+        let context = self.shared.table.context(flow.in_port);
+        let known = context.is_some_and(|c| c.lookup(&self.reader.enter(), &key).0.is_some());
+        let result = match handler {
+            _ if known => Err(Outcome::Again),
+            None => Err(Outcome::Unserved),
+            Some(handler) => {
+                let (packet, now, worker) = (&request.bytes, request.now, request.worker);
+                let translation = handler.miss(Upcall { packet, flow: &flow, now, worker });
+                match translation.error {
+                    Some(reason) => Err(Outcome::Failed(reason)),
+                    None => Ok(translation),
+                }
+            }
+        };
+        Translated { flow, key, result, published: None }
+    }
+
+    fn publish(&self, requests: &[Request], translated: &mut [Translated], handler: &dyn UpcallHandler) {
+        let is_new = |t: &Translated| t.result.as_ref().is_ok_and(|translation| translation.install);
+        let mut published = Vec::new();
+        let new = requests.iter().zip(&*translated).filter(|(_, t)| is_new(t)).filter_map(|(request, t)| {
+            let birth = Birth { worker: request.worker, at: request.now };
+            let translation = t.result.as_ref().ok()?;
+            Some(NewFlow { flow: &t.flow, key: &t.key, translation, birth })
+        });
+        self.shared.publish(new, handler, Patience::Long, |p| published.push(p));
+        for (t, p) in translated.iter_mut().filter(|t| is_new(t)).zip(published) {
+            if let Some(Published::New(_, Some(flow))) = &p {
+                handler.flow_added(flow);
+            }
+            t.published = p;
         }
     }
 
-    fn publish(
-        &mut self,
-        request: &Request,
-        flow: &Flow,
-        key: &Key,
-        translation: Translation,
-        handler: &dyn UpcallHandler,
-    ) -> Outcome {
-        if translation.install {
-            let birth = Birth { worker: request.worker, at: request.now };
-            match self.shared.publish(flow, key, &translation, handler, birth, Patience::Long) {
-                Some(Published::Known(_)) => return Outcome::Again,
-                Some(Published::New(_, flow)) => flow.iter().for_each(|f| handler.flow_added(f)),
-                None => {}
-            }
+    /// What the worker that asked is to do.
+    fn outcome(&mut self, translated: Translated) -> Outcome {
+        let Translated { flow, result, published, .. } = translated;
+        let translation = match result {
+            Ok(translation) => translation,
+            Err(outcome) => return outcome,
+        };
+        if let Some(Published::Known(_)) = published {
+            return Outcome::Again;
         }
         let memory = self.memory.pop().unwrap_or_default();
         let program = Program::compile_in(memory, &translation.actions);
@@ -94,6 +149,8 @@ impl UpcallServer {
 
 impl Drop for UpcallServer {
     fn drop(&mut self) {
+        // There are some only if it failed between two of them.
+        answer_all(&mut self.answers);
         self.shared.upcalls.leave();
     }
 }

@@ -58,22 +58,36 @@ pub(crate) enum Outcome {
     Unserved,
 }
 
+/// An answer with the place where it goes.
+pub(crate) type Addressed = (Arc<Inbox>, Answer);
+
 impl Request {
-    pub(crate) fn answer(mut self, outcome: Outcome) {
-        self.send(outcome);
+    /// What is to be sent by [`answer_all`].
+    pub(crate) fn answered(mut self, outcome: Outcome) -> Option<Addressed> {
+        self.take_answer(outcome)
     }
 
-    fn send(&mut self, outcome: Outcome) {
-        if let Some(inbox) = self.inbox.take() {
-            let bytes = std::mem::take(&mut self.bytes);
-            inbox.put(Answer { flow: self.flow, ticket: self.ticket, outcome, bytes });
-        }
+    fn take_answer(&mut self, outcome: Outcome) -> Option<Addressed> {
+        let inbox = self.inbox.take()?;
+        let bytes = std::mem::take(&mut self.bytes);
+        Some((inbox, Answer { flow: self.flow, ticket: self.ticket, outcome, bytes }))
     }
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
-        self.send(Outcome::Unserved);
+        if let Some((inbox, answer)) = self.take_answer(Outcome::Unserved) {
+            inbox.put(std::iter::once(answer));
+        }
+    }
+}
+
+/// Sends answers; those that follow each other to one worker go together.
+pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
+    let mut answers = answers.drain(..).peekable();
+    while let Some((inbox, first)) = answers.next() {
+        let same = std::iter::from_fn(|| answers.next_if(|(other, _)| Arc::ptr_eq(other, &inbox)));
+        inbox.put(std::iter::once(first).chain(same.map(|(_, answer)| answer)));
     }
 }
 
@@ -89,9 +103,9 @@ impl Inbox {
         Inbox { answers: Mutex::default(), any: AtomicBool::new(false), wake }
     }
 
-    fn put(&self, answer: Answer) {
+    fn put(&self, more: impl Iterator<Item = Answer>) {
         let mut answers = lock(&self.answers);
-        answers.push(answer);
+        answers.extend(more);
         let first = !self.any.swap(true, Ordering::AcqRel);
         drop(answers);
         if first {
@@ -192,11 +206,11 @@ impl Upcalls {
         true
     }
 
-    /// The next one to serve. What workers are done with goes to `spent`, which is empty.
-    pub(crate) fn next(&self, spent: &mut Vec<Spent>) -> Option<Request> {
+    /// The next ones to serve, at most so many. What workers are done with goes to `spent`, which is empty.
+    pub(crate) fn next(&self, most: usize, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) {
         let mut state = lock(&self.state);
         std::mem::swap(&mut state.spent, spent);
-        state.queue.pop()
+        requests.extend(std::iter::from_fn(|| state.queue.pop()).take(most));
     }
 
     /// Frees what workers are done with and no server has come for.

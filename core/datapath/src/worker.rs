@@ -8,7 +8,6 @@
 //! load tells). A worker that will not take its next turn soon is to `rest`, so that a removed port's queues are dropped.
 
 use crate::batch::BATCH;
-use crate::datapath::Shared;
 use crate::engine::{Engine, Handler};
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
@@ -18,6 +17,7 @@ use crate::port::RxQueue;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::rxq::Rxq;
+use crate::shared::Shared;
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};

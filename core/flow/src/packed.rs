@@ -32,9 +32,22 @@ impl PackedFlow {
 
 impl From<&Flow> for PackedFlow {
     fn from(flow: &Flow) -> PackedFlow {
-        let words = flow.words().iter().enumerate();
-        let map = words.clone().fold(0, |map, (i, w)| map | u128::from(*w != 0) << i);
-        PackedFlow { map, words: words.map(|(_, w)| *w).filter(|w| *w != 0).collect() }
+        /// So many words are looked at together: most are zero.
+        const TOGETHER: usize = 8;
+        let (mut map, mut packed, mut n) = (0, [0; FLOW_WORDS], 0);
+        for (i, words) in flow.words().chunks(TOGETHER).enumerate() {
+            if words.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            let mut bits = 0;
+            for (j, word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
+                bits |= 1u32 << j;
+                packed[n] = *word;
+                n += 1;
+            }
+            map |= u128::from(bits) << (i * TOGETHER);
+        }
+        PackedFlow { map, words: packed[..n].into() }
     }
 }
 

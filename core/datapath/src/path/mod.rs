@@ -15,9 +15,9 @@ pub mod transmit;
 pub mod upcall;
 
 use crate::batch::NONE;
-use crate::datapath::Shared;
 use crate::engine::Engine;
 use crate::program::Program;
+use crate::shared::Shared;
 use classifier::megaflow::{Context, Depth, Megaflow};
 use sync::Guard;
 use units::Millis;

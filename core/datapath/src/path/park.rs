@@ -10,10 +10,10 @@
 use super::{Megaflows, execute, run, upcall};
 use crate::batch::{BATCH, NONE};
 use crate::budget::Budget;
-use crate::datapath::Shared;
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::park::{Limits, Park};
+use crate::shared::Shared;
 use crate::tally::Event;
 use crate::tuple::tuple;
 use crate::upcalls::{Answer, Inbox, Outcome, Request, Spent, Wake};

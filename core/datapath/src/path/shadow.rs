@@ -5,8 +5,8 @@
 //! batch pays one subtraction.
 
 use crate::batch::NONE;
-use crate::datapath::Shared;
 use crate::engine::Engine;
+use crate::shared::Shared;
 
 /// When the next packet is to be shown.
 #[derive(Clone, Copy, Debug, Default)]

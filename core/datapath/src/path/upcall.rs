@@ -8,11 +8,11 @@
 use super::extract::wide;
 use super::{Megaflows, execute, park};
 use crate::batch::Miss;
-use crate::datapath::{Patience, Shared};
 use crate::engine::Engine;
-use crate::flows::{Birth, Published};
+use crate::flows::{Birth, NewFlow, Published};
 use crate::packet::Packet;
 use crate::program::Program;
+use crate::shared::{Patience, Shared};
 use crate::tally::Event;
 use dpif::{DropReason, FlowStats, Translation, Upcall};
 use units::Millis;
@@ -105,7 +105,10 @@ fn one(
         && let Some(handler) = engine.handler.as_deref()
     {
         let birth = Birth { worker: engine.id, at: now };
-        match shared.publish(&flow, &key, &translation, handler, birth, patience) {
+        let new = NewFlow { flow: &flow, key: &key, translation: &translation, birth };
+        let mut published = None;
+        shared.publish(std::iter::once(new), handler, patience, |p| published = p);
+        match published {
             Some(Published::Known(index)) => {
                 if let Some(megaflow) = guard.get(index) {
                     engine.lane.count(index, 1, len, now.0 as u32, flags);

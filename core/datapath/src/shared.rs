@@ -1,0 +1,123 @@
+//! `Shared`: what workers and the control half have in common, and the publisher's lock.
+
+use crate::flows::{Flows, NewFlow, Published, credit};
+use crate::meter::Bank;
+use crate::ports::Ports;
+use crate::program::Program;
+use crate::tally::{SharedTally, Tally};
+use crate::upcalls::Upcalls;
+use classifier::megaflow::MegaflowTable;
+use dpif::UpcallHandler;
+use flowcache::Choice;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use sync::Snapshot;
+use units::WorkerId;
+
+/// What workers see of the datapath.
+pub(crate) struct Shared {
+    pub(crate) table: MegaflowTable<Program>,
+    pub(crate) seed: u32,
+    pub(crate) ports: Snapshot<Ports>,
+    pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
+    pub(crate) vlan_limit: AtomicU8,
+    /// One packet of so many is shown to the control half; 0: none.
+    pub(crate) shadow_check: AtomicU32,
+    /// Microseconds that packets to send wait for more.
+    pub(crate) tx_hold: AtomicU32,
+    pub(crate) meters: Bank,
+    /// Which flow cache workers use.
+    pub(crate) flow_cache: Snapshot<Choice>,
+    pub(crate) advise: Option<cpu::Advise>,
+    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `tx_hold`
+    /// and `flow_cache`.
+    pub(crate) version: AtomicU64,
+    pub(crate) upcalls: Upcalls,
+    pub(crate) flows: Mutex<Flows>,
+    pub(crate) tallies: Mutex<Tallies>,
+}
+
+/// Whether a thread waits for the publisher's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Some microseconds: others translate as well, and a packet that is forwarded without a megaflow does no harm.
+    Short,
+    /// Nobody else makes the megaflow.
+    Long,
+}
+
+/// So often a lock is tried: a few microseconds.
+const SPINS: usize = 64;
+
+/// Counters of each worker that is there, and the sum of those that went.
+#[derive(Default)]
+pub(crate) struct Tallies {
+    pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
+    pub(crate) gone: Tally,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Workers look again at their next turn.
+    pub(crate) fn changed(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn flows(&self) -> MutexGuard<'_, Flows> {
+        lock(&self.flows)
+    }
+
+    /// The lock, unless somebody holds it for longer than who forwards packets can wait.
+    fn flows_soon(&self) -> Option<MutexGuard<'_, Flows>> {
+        for _ in 0..SPINS {
+            match self.flows.try_lock() {
+                Ok(flows) => return Some(flows),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+            }
+        }
+        None
+    }
+
+    /// Publishes translations, each unless the control half has changed since it was made; none if the lock is held for
+    /// too long. What became of each is told, in order.
+    pub(crate) fn publish<'a>(
+        &self,
+        births: impl Iterator<Item = NewFlow<'a>>,
+        handler: &dyn UpcallHandler,
+        patience: Patience,
+        mut told: impl FnMut(Option<Published>),
+    ) {
+        let mut credits = Vec::new();
+        let flows = match patience {
+            Patience::Short => self.flows_soon(),
+            Patience::Long => Some(self.flows()),
+        };
+        let Some(mut flows) = flows else { return births.for_each(|_| told(None)) };
+        for new in births {
+            if handler.is_current(new.translation.version) {
+                flows.make_room(new.birth.at, &mut credits);
+                told(flows.publish(&new, handler.hears_of_flows()));
+            } else {
+                told(None);
+            }
+        }
+        drop(flows);
+        credit(credits);
+    }
+
+    pub(crate) fn add_tally(&self, id: WorkerId) -> Arc<SharedTally> {
+        let tally = Arc::new(SharedTally::default());
+        lock(&self.tallies).there.push((id, Arc::clone(&tally)));
+        tally
+    }
+
+    pub(crate) fn remove_tally(&self, tally: &Arc<SharedTally>) {
+        let Tallies { there, gone } = &mut *lock(&self.tallies);
+        gone.merge(&tally.load());
+        there.retain(|(_, t)| !Arc::ptr_eq(t, tally));
+    }
+}
