@@ -53,8 +53,8 @@ fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
 
 fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
     if field == FieldId::Ipv6Label {
-        // A write knows the 20 bits of the header, not the whole place: the two are printed differently.
-        mask.ipv6_label |= bits as u32 & 0xf_ffff;
+        // After a write the 20 bits of the header are known, and not the whole place as after a match: they are printed differently.
+        mask.ipv6_label = (mask.ipv6_label | bits as u32) & 0xf_ffff;
         return;
     }
     let bits = if field == FieldId::DlVlan { bits & 0xfff } else { bits };

@@ -208,16 +208,20 @@ impl Pair {
         self.ours.answer().map(drop)
     }
 
-    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before. `learns`: what
+    /// Sends the packets through both: each with no megaflow at first, then all with the megaflows of those before. What
     /// the table learns from a packet that meets a megaflow is known after a sweep.
-    pub fn forward(&mut self, packets: &[Packet], learns: bool) -> io::Result<Option<Difference>> {
+    pub fn forward(&mut self, packets: &[Packet], table: &Table) -> io::Result<Option<Difference>> {
+        let learns = table.learns();
         self.ctl("revalidator/purge", &[])?;
         self.both(Switch::outputs)?;
         let mut lookups = self.lookups()?;
         for packet in packets {
             lookups = self.receive(packet, lookups)?;
             if let Some(d) = self.sent(packet)? {
-                return Ok(Some(d));
+                if !known::read_again(&d.stock, &d.ours, table) {
+                    return Ok(Some(d));
+                }
+                self.known += 1;
             }
             self.ctl("revalidator/purge", &[])?;
         }
@@ -231,16 +235,22 @@ impl Pair {
             if let Some(d) = self.sent(packet)? {
                 // Of its removed megaflow the stock switch makes a new one, that knows where this packet's sender is now; ours is
                 // told afterwards, as any switch is that finds the megaflow.
-                if !(moved && missed == (true, false)) {
+                if !(moved && missed == (true, false) || known::read_again(&d.stock, &d.ours, table)) {
                     return Ok(Some(d));
                 }
                 self.known += 1;
             }
             moved |= now != learned;
+            learned = now;
             if moved || learns && lookups.0.hit > before.0.hit {
                 self.sweep()?;
+                let taught = self.learned()?;
+                if taught != learned {
+                    // What the sweep found out is for the next one to apply.
+                    self.sweep()?;
+                    learned = taught;
+                }
             }
-            learned = now;
         }
         self.afterwards(packets, moved || learns)
     }
@@ -347,7 +357,7 @@ impl Pair {
             Check::Load => Ok(refused),
             _ if refused.is_some() => Ok(refused),
             Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.err().map(|(_, d)| d)),
-            Check::Forward(packets) => self.forward(packets, table.learns()),
+            Check::Forward(packets) => self.forward(packets, table),
         }
     }
 
@@ -366,7 +376,7 @@ impl Pair {
         }
         let packets: Vec<Packet> = packets.iter().filter(|p| !known.contains(p)).cloned().collect();
         self.known += known.len();
-        Ok(self.forward(&packets, table.learns())?.map(|d| (Check::Forward(packets), d)))
+        Ok(self.forward(&packets, table)?.map(|d| (Check::Forward(packets), d)))
     }
 }
 

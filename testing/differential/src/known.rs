@@ -1,6 +1,7 @@
 //! What is known of the stock switch, and is no fault of ours: each with its reason, and as narrow as can be told.
 
 use crate::normal;
+use crate::table::Table;
 
 /// Assertions that end the stock switch (3.1 and 3.7.1), and what leads there.
 const ENDS: &[(&str, &str)] = &[(
@@ -65,6 +66,19 @@ pub fn removed(stock: &str, ours: &str) -> bool {
     stock.lines().all(|line| ours.contains(&told(line)))
 }
 
+/// Whether what left differs in frames with two tags alone, of a table that sends packets to its controller. For that the stock
+/// switch reads the packet again, and takes the second tag, which it does not look behind by default, for the network header: what
+/// is written to that afterwards lands four bytes before its place.
+pub fn read_again(stock: &str, ours: &str, table: &Table) -> bool {
+    let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
+    let tagged = |line: &&str| {
+        let tag = |at| line.split(' ').nth(1).and_then(|hex| hex.get(at..at + 4));
+        tag(24) == Some("8100") && tag(32) == Some("8100")
+    };
+    let only = |a: &str, b: &str| a.lines().filter(|l| !b.lines().any(|o| o == *l)).all(|l| tagged(&l));
+    asks && only(stock, ours) && only(ours, stock)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +103,16 @@ mod tests {
         assert_ne!(of("1,set(x),2,3"), of("1,clone(set(x),2),3"));
         assert_eq!(of("push_eth(src=0),2,set(y),3"), of("clone(push_eth(src=0),2),set(x),3"));
         assert_ne!(of("set(y),push_eth(src=0),2,3"), of("set(x),clone(push_eth(src=0),2),3"));
+    }
+
+    #[test]
+    fn two_tags_and_a_controller_are_known() {
+        let table = Table { flows: vec!["flow add actions=CONTROLLER:128".to_owned()], groups: Vec::new() };
+        let frame = |tags: &str, end: u8| format!("p1 {:024}{tags}0800{end:02x}", 0);
+        let (two, one) = ("8100001e8100a01e", "8100001e");
+        assert!(read_again(&frame(two, 1), &frame(two, 2), &table));
+        assert!(!read_again(&frame(one, 1), &frame(one, 2), &table));
+        assert!(!read_again(&frame(two, 1), &frame(two, 2), &Table::default()));
     }
 
     #[test]

@@ -16,10 +16,6 @@ fn decap() -> Action {
     Action::Decap { packet_type: PACKET_TYPE_NEXT }
 }
 
-fn set(field: FieldId, value: u128) -> Action {
-    Action::SetField { field, value, mask: u128::MAX }
-}
-
 /// The datapath's actions as text.
 fn text(o: &Output) -> String {
     dpif::text::actions_text(&o.actions, &dpif::text::NoNames)
@@ -71,6 +67,16 @@ fn what_a_bucket_puts_around_a_packet_the_next_one_does_not_see() {
     assert_eq!(text(&run(&switch(&mut [b]), &tcp(1))), format!("{},{},4", around(2), around(3)));
     let clone = Action::Clone(vec![encap(NSH), encap(0), out(2)]);
     assert_eq!(text(&run(&one_flow(vec![clone, out(3)]), &tcp(1))), format!("{},3", around(2)));
+}
+
+#[test]
+fn a_copy_in_a_branch_is_the_only_one() {
+    let mut b = LabBridge::with_ports(BR0, 5, 0);
+    let resubmit = Action::Resubmit { port: None, table: Some(2), with_ct: false };
+    b.flow(0, 1, &[], vec![Action::Clone(vec![resubmit]), out(3)]);
+    b.flow(2, 1, &[], vec![Action::Clone(vec![encap(NSH), encap(0), out(4)]), out(5)]);
+    let o = text(&run(&switch(&mut [b]), &tcp(1)));
+    assert!(o.starts_with("clone(push_nsh(") && o.ends_with(",4),5,3"), "{o}");
 }
 
 #[test]

@@ -196,6 +196,10 @@ pub(super) fn tcp(port: u32) -> Flow {
     }
 }
 
+fn set(field: FieldId, value: u128) -> Action {
+    Action::SetField { field, value, mask: u128::MAX }
+}
+
 pub(super) fn out(port: u16) -> Action {
     Action::output(OfPort(port))
 }

@@ -79,6 +79,18 @@ fn loops_end() {
 }
 
 #[test]
+fn a_written_label_is_known_by_its_bits() {
+    let mut b = LabBridge::with_ports(BR0, 3, 0);
+    let ip6 = (FieldId::EthType, 0x86dd);
+    b.flow(0, 2, &[ip6, (FieldId::Ipv6Label, 0)], vec![out(2)]);
+    b.flow(0, 1, &[ip6], vec![set(FieldId::Ipv6Label, 6), out(3)]);
+    let packet = |ipv6_label| Flow { in_port: 1, dl_type: 0x86dd, ipv6_label, ..Flow::ZERO };
+    let s = switch(&mut [b]);
+    assert_eq!(run(&s, &packet(5)).mask.ipv6_label, 0xf_ffff);
+    assert_eq!(run(&s, &packet(0)).mask.ipv6_label, u32::MAX, "matched");
+}
+
+#[test]
 fn the_action_set_runs_last() {
     let mut b = LabBridge::with_ports(BR0, 3, 0);
     b.flow(0, 1, &[], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(1)]);
