@@ -23,7 +23,7 @@ use flow::Flow;
 use flowcache::Choice;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
@@ -87,6 +87,8 @@ impl Datapath {
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
             shadow_check: AtomicU32::new(0),
+            validate: AtomicBool::new(false),
+            lookup_differences: AtomicU64::new(0),
             tx_hold: AtomicU32::new(0),
             flow_cache: Snapshot::default(),
             advise: config.advise,
@@ -381,6 +383,23 @@ impl Datapath {
         if self.shared.shadow_check.swap(every, Ordering::Relaxed) != every {
             self.shared.changed();
         }
+    }
+
+    /// Workers compare every look-up with a naive one from now on, or no more.
+    pub fn set_validate(&self, validate: bool) {
+        if self.shared.validate.swap(validate, Ordering::Relaxed) != validate {
+            self.shared.changed();
+        }
+    }
+
+    /// Look-ups that differed from naive ones.
+    pub fn lookup_differences(&self) -> u64 {
+        self.shared.lookup_differences.load(Ordering::Relaxed)
+    }
+
+    /// How many ports have megaflows, and how many subtables those have together.
+    pub fn subtables(&self) -> (usize, usize) {
+        self.shared.table.subtables()
     }
 
     /// Workers that know the time (`Worker::set_tick`) hold packets to send so many microseconds for more of their port to

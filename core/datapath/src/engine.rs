@@ -69,6 +69,8 @@ pub(crate) struct Engine {
     /// `Meta::vlan_limit` of packets that come in.
     pub(crate) vlan_limit: u8,
     pub(crate) shadow: Shadow,
+    /// Every look-up is compared with a naive one.
+    pub(crate) validate: bool,
     /// Empty lists of packets, whose memory was used before.
     pub(crate) lists: Vec<Vec<Packet>>,
     /// For misses that leave the worker; `None`: it translates all of them.
@@ -113,6 +115,7 @@ impl Engine {
             fine: FineClock::default(),
             vlan_limit: 0,
             shadow: Shadow::default(),
+            validate: false,
             parking: None,
             counter: || Cycles(0),
             lists: Vec::new(),

@@ -140,7 +140,7 @@ impl Flows {
         }
         for entry in self.entries.iter_mut() {
             if let Some(counted) = entry.lanes.get_mut(slot) {
-                *counted = FlowStats::default();
+                *counted = None;
             }
         }
         credits
@@ -380,17 +380,18 @@ impl Flows {
         self.in_order().into_iter().filter_map(|(index, _)| self.show(index)).collect()
     }
 
-    /// Each flow under each worker whose lane counted a packet of it; where none did, under the worker whose packet
-    /// made it, and those put by hand under `fallback`.
+    /// Each flow under the worker whose packet made it, and under each whose lane counted a packet of it; those put by hand
+    /// that nobody has used under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
         for (index, entry) in self.in_order() {
             let (before, mask) = (out.len(), self.mask(index));
-            for (slot, counted) in self.lanes.iter().zip(&entry.lanes) {
-                if let Some(slot) = slot
-                    && counted.packets != 0
-                {
-                    out.push(entry.show(mask, *counted, Some(slot.worker)));
+            let counted = entry.lanes.iter().copied().chain(std::iter::repeat(None));
+            for (slot, counted) in self.lanes.iter().zip(counted) {
+                let Some(slot) = slot else { continue };
+                let made_it = entry.birth.is_some_and(|b| b.worker == slot.worker);
+                if let Some(stats) = counted.or(made_it.then(FlowStats::default)) {
+                    out.push(entry.show(mask, stats, Some(slot.worker)));
                 }
             }
             if out.len() == before {

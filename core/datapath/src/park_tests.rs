@@ -50,7 +50,7 @@ fn one_upcall_and_the_packets_behind_it_wait() {
     bed.run();
     assert_eq!((bed.tx[1].take(), parked(&bed)), (vec![bytes; 3], 0));
     let tally = bed.datapath.tally();
-    assert_eq!((tally.get(Event::Missed), tally.get(Event::MegaflowHit)), (1, 2));
+    assert_eq!((tally.get(Event::Missed), tally.get(Event::FrontHit)), (1, 2));
     bed.datapath.maintain(Millis(2000));
     assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3);
     assert_eq!(bed.datapath.flow_dump(Millis(2000))[0].stats.packets, 2);

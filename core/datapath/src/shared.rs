@@ -9,7 +9,7 @@ use crate::upcalls::Upcalls;
 use classifier::megaflow::MegaflowTable;
 use dpif::UpcallHandler;
 use flowcache::Choice;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use sync::Snapshot;
 use units::WorkerId;
@@ -23,14 +23,17 @@ pub(crate) struct Shared {
     pub(crate) vlan_limit: AtomicU8,
     /// One packet of so many is shown to the control half; 0: none.
     pub(crate) shadow_check: AtomicU32,
+    /// Workers compare every look-up with a naive one, and count here what differs.
+    pub(crate) validate: AtomicBool,
+    pub(crate) lookup_differences: AtomicU64,
     /// Microseconds that packets to send wait for more.
     pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
     /// Which flow cache workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
-    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `tx_hold`
-    /// and `flow_cache`.
+    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `validate`,
+    /// `tx_hold` and `flow_cache`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
     pub(crate) flows: Mutex<Flows>,

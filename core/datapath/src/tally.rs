@@ -28,7 +28,7 @@ pub enum Event {
     Recirculated,
     /// Passes that the cache answered.
     CacheHit,
-    /// Those of them that the smaller cache in front answered, of caches that have one.
+    /// Those of them that something smaller in front answered: the megaflow that the batch before ended with, or an EMC.
     FrontHit,
     /// Passes that the megaflow table answered.
     MegaflowHit,

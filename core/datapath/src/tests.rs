@@ -190,7 +190,10 @@ fn one_upcall_then_hits_and_the_statistics_arrive() {
     bed.send(1, &bytes);
     assert_eq!(bed.tx[1].take(), vec![bytes.clone(); 4]);
     let tally = bed.datapath.worker_tally(WorkerId(0));
-    assert_eq!((tally.get(Event::Missed), tally.get(Event::MegaflowHit)), (1, 3));
+    assert_eq!(
+        (tally.get(Event::Missed), tally.get(Event::MegaflowHit), tally.get(Event::FrontHit)),
+        (1, 2, 1)
+    );
     bed.datapath.maintain(Millis(2000));
     assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 4);
     assert_eq!(bed.control.credited.1.load(Ordering::Relaxed), 4 * bytes.len() as u64);
@@ -200,6 +203,27 @@ fn one_upcall_then_hits_and_the_statistics_arrive() {
     assert_eq!(dump[0].created, Some(Millis(1000)));
     assert_eq!(bed.datapath.port_stats(PortNo(2)).unwrap().tx_packets, 4);
     assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn a_megaflow_is_shown_under_each_worker_that_knows_it() {
+    let mut bed = Bed::new(vec![all(vec![out(2)])]);
+    let bytes = compose(&tcp(1, 80), b"hello");
+    bed.send(1, &bytes);
+    let mut second = bed.datapath.worker(WorkerId(1), 0);
+    second.add_rxq(PortNo(1), QueueId(1), Box::new(bed.rx[0].clone()));
+    let mut shown = |packets| {
+        (0..packets).for_each(|_| bed.rx[0].put(&bytes));
+        while second.poll(Millis(2000), Cycles(2000)) {}
+        let dump = bed.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
+        dump.iter().map(|f| (f.worker.unwrap().0, f.stats.packets, f.stats.bytes)).collect::<Vec<_>>()
+    };
+    // The packets by which they came to know it are shown nowhere.
+    let len = bytes.len() as u64;
+    assert_eq!(shown(0), [(0, 0, 0)]);
+    assert_eq!(shown(1), [(0, 0, 0), (1, 0, 0)]);
+    assert_eq!(shown(3), [(0, 0, 0), (1, 3, 3 * len)]);
+    assert_eq!(bed.datapath.flow_dump(Millis(2000))[0].stats.packets, 4);
 }
 
 #[test]
@@ -570,6 +594,7 @@ proptest! {
             }
         }
         prop_assert_eq!(bed.balance(), 0);
+        prop_assert_eq!(bed.datapath.lookup_differences(), 0);
         bed.datapath.maintain(Millis(bed.now));
         prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
     }
@@ -587,6 +612,7 @@ proptest! {
             (key, m, vec![out(port)])
         }).collect();
         let mut bed = Bed::new(rules);
+        bed.datapath.set_validate(true);
         for round in 0..3 {
             if round == 1 {
                 bed.datapath.set_flow_cache(Choice { kind, emc_insert_inv_prob: 1, smc: true });

@@ -278,6 +278,7 @@ impl Worker {
         self.engine.meters = self.shared.meters.load();
         self.engine.vlan_limit = self.shared.vlan_limit.load(Ordering::Relaxed);
         self.engine.shadow.set(self.shared.shadow_check.load(Ordering::Relaxed));
+        self.engine.validate = self.shared.validate.load(Ordering::Relaxed);
         let hold = u64::from(self.shared.tx_hold.load(Ordering::Relaxed));
         self.engine.hold.cycles = hold * self.engine.fine.per_ms / 1000;
         let choice = *self.shared.flow_cache.load_full();

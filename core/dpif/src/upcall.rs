@@ -3,7 +3,7 @@
 use crate::{DpAction, DpFlow, DropReason, FlowOwner, NoOwner, Userspace};
 use flow::Flow;
 use std::sync::Arc;
-use units::{Millis, WorkerId};
+use units::{Millis, Ufid, WorkerId};
 
 /// A packet that no megaflow matched.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,9 @@ pub trait UpcallHandler: Send + Sync {
 
     /// Compares: `packet` would be translated to what `megaflow`, which answered it, says. Called by a worker, which waits.
     fn shadow(&self, _packet: &[u8], _flow: &Flow, _megaflow: &DpFlow) {}
+
+    /// The look-up of `packet` found one megaflow, or none, and a naive one found another. Called by a worker, which waits.
+    fn lookups_differ(&self, _packet: &[u8], _found: Option<Ufid>, _naive: Option<Ufid>) {}
 
     /// Whether it wants to be told of new megaflows just now. The datapath asks under the publisher's lock.
     fn hears_of_flows(&self) -> bool {

@@ -13,7 +13,7 @@ use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, 
 use flow::Flow;
 use runtime::{Module, RateLimit};
 use std::sync::Arc;
-use units::{Millis, PortNo};
+use units::{Millis, PortNo, Ufid};
 use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
 
 static LOG: Module = Module::new("ofproto_dpif_xlate");
@@ -242,6 +242,10 @@ impl UpcallHandler for Handler {
 
     fn shadow(&self, packet: &[u8], flow: &Flow, megaflow: &dpif::DpFlow) {
         self.look_again(packet, flow, megaflow);
+    }
+
+    fn lookups_differ(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {
+        self.tell_lookups(packet, found, naive);
     }
 
     fn is_current(&self, version: u64) -> bool {

@@ -28,6 +28,7 @@ pub mod handler;
 mod handlers;
 mod identity;
 mod limits;
+mod lookups;
 pub mod macs;
 mod mirrors;
 mod mtu;

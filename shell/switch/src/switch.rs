@@ -5,6 +5,7 @@ use crate::bridge::Bridge;
 use crate::commands::{Pending, PerfLog};
 use crate::database::DbClient;
 use crate::hand_made::HandMade;
+use crate::lookups::Lookups;
 use crate::options::Options;
 use crate::revalidate::Limits;
 use crate::workers::Polling;
@@ -43,6 +44,8 @@ pub struct Switch {
     pub latency: LatencyTarget,
     /// Which of their turns are told to the log.
     pub perf_log: PerfLog,
+    /// Which look-up in subtables is in force.
+    pub lookups: Lookups,
     /// Opens devices.
     pub netdevs: Netdevs,
     /// Kernel events about devices.
@@ -123,6 +126,7 @@ impl Switch {
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
             perf_log: PerfLog::default(),
+            lookups: Lookups::default(),
             links,
             db,
             applied: Desired::default(),
@@ -166,6 +170,7 @@ impl Switch {
                 backer.datapath.clear_handler();
             }
             backer.datapath.set_shadow_check(self.limits.shadow_check);
+            backer.datapath.set_validate(self.lookups.validate());
             backer.datapath.set_tx_hold(self.limits.tx_hold);
             self.backers.insert(kind.to_owned(), backer);
         }

@@ -15,6 +15,7 @@
 
 pub mod convert;
 pub mod key;
+mod naive;
 mod pattern;
 pub mod publisher;
 pub mod subtable;

@@ -101,6 +101,14 @@ impl Subtable {
     pub fn view(&self) -> View {
         View(self.slots.load())
     }
+
+    /// The megaflows' indices, as they are at this moment.
+    pub(super) fn indices(&self) -> Vec<u32> {
+        let slots = self.slots.load();
+        let slots = slots.iter().map(|slot| slot.load(Ordering::Acquire));
+        slots.filter(|&slot| slot != EMPTY && slot != TOMBSTONE).map(|slot| slot as u32).collect()
+    }
+
     /// Publisher only.
     pub(super) fn insert(&self, hash: u32, index: u32) {
         let slots = self.slots.load_full();

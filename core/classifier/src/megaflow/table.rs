@@ -239,6 +239,13 @@ impl<P> MegaflowTable<P> {
         Contexts(Cached::new(Arc::clone(&self.contexts)))
     }
 
+    /// How many ports have megaflows, and how many subtables those have together.
+    pub fn subtables(&self) -> (usize, usize) {
+        let contexts = self.contexts.load();
+        let there = || contexts.iter().flatten();
+        (there().count(), there().map(|c| c.subtables.len()).sum())
+    }
+
     /// The context of a port, if it has any megaflow.
     pub fn context(&self, in_port: u32) -> Option<Arc<Context>> {
         self.contexts.load().get(in_port as usize)?.clone()

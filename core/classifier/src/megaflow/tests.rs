@@ -179,6 +179,10 @@ proptest! {
             let flow = packet(port, src, dst);
             let expected = list.iter().any(|(key, mask)| flow.equal_under(key, mask));
             prop_assert_eq!(lookup(&table, &flow).is_some(), expected);
+            let context = table.context(port);
+            let mut reader = table.reader();
+            let naive = context.and_then(|c| c.find_naively(&reader.enter(), &Key::from_flow(&flow)));
+            prop_assert_eq!(naive.is_some(), expected);
         }
     }
 }

@@ -15,8 +15,8 @@ pub(crate) struct Entry {
     pub(super) actions: Arc<[DpAction]>,
     pub(super) owner: Arc<dyn FlowOwner>,
     pub(super) total: FlowStats,
-    /// By slot of a lane; shorter where later ones have counted nothing.
-    pub(super) lanes: Vec<FlowStats>,
+    /// By slot of a lane; `None`, or shorter, where a worker has counted nothing.
+    pub(super) lanes: Vec<Option<FlowStats>>,
     pub(super) birth: Option<Birth>,
     /// Dumps list flows in the order in which they came.
     pub(super) serial: u64,
@@ -28,6 +28,19 @@ pub(crate) struct Entry {
 const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 160;
 
 impl Entry {
+    /// The lane of this slot, a worker's, has counted more.
+    pub(super) fn count(&mut self, place: usize, worker: WorkerId, delta: &FlowStats) {
+        if self.lanes.len() <= place {
+            self.lanes.reserve_exact(place + 1 - self.lanes.len());
+            self.lanes.resize(place + 1, None);
+        }
+        match &mut self.lanes[place] {
+            Some(counted) => counted.add(delta),
+            none if self.birth.is_some_and(|b| b.worker != worker) => *none = Some(without_first(delta)),
+            none => *none = Some(*delta),
+        }
+    }
+
     /// Bytes of memory that the megaflow takes, as near as can be told cheaply.
     pub(super) fn footprint(&self) -> usize {
         let actions = self.actions.len() * (size_of::<DpAction>() + size_of::<crate::program::Op>());
@@ -45,5 +58,15 @@ impl Entry {
             worker,
             owner: Arc::clone(&self.owner),
         }
+    }
+}
+
+/// A worker's first packet of a megaflow is not one of those that are shown under it, as nowhere is the packet that makes
+/// one: in the peer each worker makes its own. Of several packets that are folded together the first is taken to be of mean
+/// length.
+fn without_first(delta: &FlowStats) -> FlowStats {
+    match delta.packets {
+        0 | 1 => FlowStats::default(),
+        n => FlowStats { packets: n - 1, bytes: delta.bytes - delta.bytes / n, ..*delta },
     }
 }

@@ -75,14 +75,11 @@ impl Flows {
         let Flows { lanes, entries, dying, .. } = self;
         let mut sum = FlowStats::default();
         for (place, slot) in lanes.iter_mut().enumerate() {
-            let Some(delta) = slot.as_mut().and_then(|s| s.take(index, now)) else { continue };
+            let Some(slot) = slot else { continue };
+            let Some(delta) = slot.take(index, now) else { continue };
             sum.add(&delta);
             if let Some(entry) = entries.get_mut(index) {
-                if entry.lanes.len() <= place {
-                    entry.lanes.reserve_exact(place + 1 - entry.lanes.len());
-                    entry.lanes.resize(place + 1, FlowStats::default());
-                }
-                entry.lanes[place].add(&delta);
+                entry.count(place, slot.worker, &delta);
             }
         }
         if sum.packets == 0 {

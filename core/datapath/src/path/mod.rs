@@ -13,6 +13,7 @@ pub mod recent;
 pub(crate) mod shadow;
 pub mod transmit;
 pub mod upcall;
+mod validate;
 
 use crate::batch::NONE;
 use crate::engine::Engine;
@@ -45,9 +46,9 @@ pub(crate) fn run(
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);
-    let mut cached = 0;
+    let (mut recent, mut cached) = (0, 0);
     if let Some(context) = context {
-        recent::stage(context, guard, engine, &mut pending);
+        recent = recent::stage(guard, engine, &mut pending);
         if pending != 0 {
             if context.is_single() {
                 let Engine { batch, tally, .. } = &mut *engine;
@@ -56,9 +57,10 @@ pub(crate) fn run(
                 cached = cache::stage(context, guard, engine, shared.seed, &mut pending);
             }
         }
+        validate::stage(shared, guard, context, engine);
     }
     if pending != 0 {
-        park::hold_back(engine, shared.seed, cached, &mut pending);
+        park::hold_back(engine, shared.seed, (recent, cached), &mut pending);
     }
     shadow::stage(shared, engine);
     group::stage(guard, engine, pending, now);

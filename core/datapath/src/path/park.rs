@@ -215,9 +215,9 @@ fn behind(
     }
 }
 
-/// Packets that were found, behind one of the same flow that was not, are misses, too. `cached` says whom the cache
-/// has found: their hits are taken back, since they are looked up again.
-pub(crate) fn hold_back(engine: &mut Engine, seed: u32, cached: u64, pending: &mut u64) {
+/// Packets that were found, behind one of the same flow that was not, are misses, too. `recent` and `cached` say who found
+/// them: their hits are taken back, since they are looked up again.
+pub(crate) fn hold_back(engine: &mut Engine, seed: u32, (recent, cached): (u64, u64), pending: &mut u64) {
     let after_first = u64::MAX.checked_shl(pending.trailing_zeros()).unwrap_or(0);
     let mut found = engine.batch.all() & !*pending & after_first;
     if *pending == 0 || found == 0 {
@@ -231,9 +231,12 @@ pub(crate) fn hold_back(engine: &mut Engine, seed: u32, cached: u64, pending: &m
         } else if misses.contains(&flow) {
             engine.batch.found[i] = NONE;
             *pending |= 1 << i;
-            engine
-                .tally
-                .take_back(if cached >> i & 1 == 1 { Event::CacheHit } else { Event::MegaflowHit }, 1);
+            let events: &[Event] = match (recent >> i & 1, cached >> i & 1) {
+                (1, _) => &[Event::CacheHit, Event::FrontHit],
+                (_, 1) => &[Event::CacheHit],
+                _ => &[Event::MegaflowHit],
+            };
+            events.iter().for_each(|&event| engine.tally.take_back(event, 1));
         }
         found &= !(1 << i);
         if found == 0 {

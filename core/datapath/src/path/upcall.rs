@@ -6,7 +6,7 @@
 //! not counted by the megaflow: a flow that one packet has used says `packets:0, used:never`, as everywhere.
 
 use super::extract::wide;
-use super::{Megaflows, execute, park};
+use super::{Megaflows, execute, park, recent};
 use crate::batch::Miss;
 use crate::engine::Engine;
 use crate::flows::{Birth, NewFlow, Published};
@@ -118,6 +118,7 @@ fn one(
             Some(Published::New(index, flow)) => {
                 flow.iter().for_each(|f| handler.flow_added(f));
                 found = guard.get(index);
+                recent::remember_for(engine, packet.meta.in_port, index);
             }
             None => {}
         }

@@ -28,6 +28,8 @@ struct Asked<'a> {
 pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
     match name {
         "dpif-netdev/pmd-state" => return super::pmd_state::state(switch).into(),
+        "dpif-netdev/subtable-lookup-info-get" => return Ok(switch.show_lookups()).into(),
+        "dpif-netdev/subtable-lookup-prio-set" => return switch.set_lookups(args).into(),
         "dpif-netdev/pmd-plan" => return super::pmd_state::plan(switch, format).into(),
         _ => {}
     }
@@ -180,7 +182,7 @@ fn ratio(a: u64, b: u64) -> f64 {
 fn tally_text(tally: &Tally) -> String {
     let n = |event| tally.get(event);
     let received = n(Event::Received);
-    // Hits of a cache stand where those of a signature cache do; an exact match cache may be in front of it.
+    // Hits of a cache stand where those of a signature cache do; what is in front of it, where an exact match cache is.
     let passes = ratio(received + n(Event::Recirculated), received);
     format!(
         "  packets received: {received}\n  packet recirculations: {}\n  \
@@ -190,7 +192,7 @@ fn tally_text(tally: &Tally) -> String {
          miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
         n(Event::Recirculated),
         n(Event::FrontHit),
-        n(Event::CacheHit) - n(Event::FrontHit),
+        n(Event::CacheHit).saturating_sub(n(Event::FrontHit)),
         n(Event::MegaflowHit),
         ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),
         n(Event::Missed),

@@ -4,7 +4,6 @@
 /// The only implementations.
 const DPIF: &str = "dpif_scalar";
 const PARSER: &str = "scalar";
-const LOOKUP: &str = "generic";
 
 pub(super) fn execute(name: &str, args: &[String], cores: &[u32]) -> Option<Result<String, String>> {
     Some(match name {
@@ -17,10 +16,6 @@ pub(super) fn execute(name: &str, args: &[String], cores: &[u32]) -> Option<Resu
             list(cores)
         )),
         "dpif-netdev/miniflow-parser-set" => set_parser(args),
-        "dpif-netdev/subtable-lookup-info-get" => {
-            Ok(format!("Available dpcls implementations:\n  {LOOKUP} (Use count: 1, Priority: 1)\n"))
-        }
-        "dpif-netdev/subtable-lookup-prio-set" => set_lookup(args),
         _ => return None,
     })
 }
@@ -52,18 +47,6 @@ fn set_parser(args: &[String]) -> Result<String, String> {
     }
 }
 
-fn set_lookup(args: &[String]) -> Result<String, String> {
-    let [name, priority] = args else { return Err("error, subtable lookup function not found\n".to_owned()) };
-    if priority.parse::<u8>().is_err() {
-        return Err("error converting priority, use integer in range 0-255\n".to_owned());
-    }
-    match name.as_str() {
-        // The only one there is comes first with any priority.
-        LOOKUP => Ok("Lookup priority change affected 0 dpcls ports and 0 subtables.\n".to_owned()),
-        _ => Err("error, subtable lookup function not found\n".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,14 +64,11 @@ mod tests {
         );
         assert!(run("dpif-impl-get", &[]).unwrap().ends_with("  dpif_scalar (pmds: 1,3)\n"));
         assert!(run("miniflow-parser-set", &["-pmd", "1", "scalar"]).is_ok());
-        assert!(run("subtable-lookup-prio-set", &["generic", "4"]).is_ok());
     }
 
     #[test]
     fn what_there_is_not_is_refused() {
         assert!(run("dpif-impl-set", &["dpif_avx512"]).is_err());
         assert!(run("miniflow-parser-set", &["study"]).is_err());
-        assert!(run("subtable-lookup-prio-set", &["autovalidator", "3"]).is_err());
-        assert!(run("subtable-lookup-prio-set", &["generic", "300"]).unwrap_err().contains("0-255"));
     }
 }

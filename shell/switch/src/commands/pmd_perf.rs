@@ -137,9 +137,10 @@ impl Measured {
         text += &hits("PHWOL hits:", 0);
         text += &hits("MFEX Opt hits:", 0);
         text += &hits("Simple Match hits:", 0);
-        text += &hits("EMC hits:", 0);
-        // Hits of the unified cache stand where those of a signature cache do.
-        text += &hits("SMC hits:", self.n(Event::CacheHit));
+        // As in `pmd-stats-show`: hits of what is in front of the cache, and of the cache.
+        let front = self.n(Event::FrontHit);
+        text += &hits("EMC hits:", front);
+        text += &hits("SMC hits:", self.n(Event::CacheHit).saturating_sub(front));
         text += &format!(
             "  - Megaflow hits:    {megaflow:12}  ({:5.1} %, {:.2} subtbl lookups/hit)\n  \
              - Upcalls:          {upcalls:12}  ({:5.1} %, {:.1} us/upcall)\n",
@@ -191,6 +192,7 @@ mod tests {
             (Event::BusyCycles, 1_000_000_000),
             (Event::Received, 1_000_000),
             (Event::CacheHit, 750_000),
+            (Event::FrontHit, 50_000),
             (Event::MegaflowHit, 249_000),
             (Event::MasksVisited, 498_000),
             (Event::Missed, 1000),
@@ -214,8 +216,8 @@ mod tests {
   - PHWOL hits:                  0  (  0.0 %)
   - MFEX Opt hits:               0  (  0.0 %)
   - Simple Match hits:           0  (  0.0 %)
-  - EMC hits:                    0  (  0.0 %)
-  - SMC hits:               750000  ( 75.0 %)
+  - EMC hits:                50000  (  5.0 %)
+  - SMC hits:               700000  ( 70.0 %)
   - Megaflow hits:          249000  ( 24.9 %, 2.00 subtbl lookups/hit)
   - Upcalls:                  1000  (  0.1 %, 30.0 us/upcall)
   - Lost upcalls:                0  (  0.0 %)

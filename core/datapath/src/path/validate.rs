@@ -1,0 +1,108 @@
+//! Validate: every packet is looked up once more in the simplest way there is, and what the stages before have found is
+//! compared with that (`dpif-netdev/subtable-lookup-prio-set autovalidator`).
+//!
+//! It tells faults of parsing, depths, hashes, masks, caches and vector instructions. It is slow: for who looks for such a
+//! fault. A megaflow that comes or goes between the two look-ups is none.
+
+use super::Megaflows;
+use super::extract::wide;
+use crate::batch::{Batch, NONE};
+use crate::engine::Engine;
+use crate::shared::Shared;
+use classifier::megaflow::{Context, Key, Rests};
+use std::sync::atomic::Ordering;
+
+/// After the look-ups, and before packets that were found are held back.
+#[inline]
+pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut Engine) {
+    if engine.validate {
+        every(shared, guard, context, engine);
+    }
+}
+
+#[cold]
+fn every(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut Engine) {
+    let batch = &engine.batch;
+    for (i, frame) in batch.frames.iter().enumerate().take(batch.keys()) {
+        let (key, _) = wide(frame.bytes(), batch.meta(i));
+        let found = (batch.found[i] != NONE).then_some(batch.found[i]);
+        let Some(naive) = difference(guard, context, batch, i, found, &key) else { continue };
+        shared.lookup_differences.fetch_add(1, Ordering::Relaxed);
+        if let Some(handler) = &*engine.handler {
+            let ufid = |index: Option<u32>| shared.flows().ufid_at(index?);
+            handler.lookups_differ(frame.bytes(), ufid(found), ufid(naive));
+        }
+    }
+}
+
+/// What the naive way finds, if that is something else.
+fn difference(
+    guard: &Megaflows<'_>,
+    context: &Context,
+    batch: &Batch,
+    i: usize,
+    found: Option<u32>,
+    key: &Key,
+) -> Option<Option<u32>> {
+    if let Some(index) = found {
+        // Megaflows may overlap, so any that holds the packet is right; one that is gone already cannot be asked.
+        let wrong = guard.get(index).is_some_and(|m| !m.holds(key));
+        return wrong.then(|| context.find_naively(guard, key));
+    }
+    let misses = || find_fast(guard, context, batch, i).is_none();
+    let naive = || context.find_naively(guard, key);
+    // It may have come since the packet was looked up, or be going: it must be there before and after a second miss.
+    let index = naive()?;
+    (misses() && naive() == Some(index)).then_some(Some(index))
+}
+
+/// The look-up of one packet as its batch does it.
+fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) -> Option<u32> {
+    let rests = Rests {
+        exts: batch.exts.get(i..).unwrap_or_default(),
+        options: batch.options.get(i..).unwrap_or_default(),
+    };
+    let mut found = None;
+    let keys = (&batch.lines[i..=i], rests, batch.depth);
+    context.lookup_batch(guard, keys, &mut 1, |_, index, _| found = Some(index));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::extract::Extract;
+    use crate::program::Program;
+    use classifier::megaflow::{Found, KeyMask, MegaflowTable};
+    use flow::Flow;
+
+    fn tcp(nw_src: u32) -> Flow {
+        Flow { in_port: 1, nw_src, ..crate::tests::tcp(1, 80) }
+    }
+
+    #[test]
+    fn what_differs_is_told_and_what_came_meanwhile_is_not() {
+        let (table, mut publisher) = MegaflowTable::<Program>::new(100, 8, 7);
+        let mask = KeyMask::from_flow(&Flow { nw_src: u32::MAX, ..Flow::ZERO });
+        let mut insert = |src| {
+            let added = publisher.insert(1, &Key::from_flow(&tcp(src)), &mask, Program::compile(&[]));
+            let Found::New(index) = added else { panic!() };
+            index
+        };
+        let [mine, other] = [insert(10), insert(11)];
+        let (context, mut reader) = (table.context(1).unwrap(), table.reader());
+        let guard = reader.enter();
+        let bytes = flow::compose::compose(&tcp(10), b"");
+        let mut pool = crate::port::FramePool::new(8);
+        let mut batch = Batch { common: crate::packet::Meta::received(1), ..Batch::default() };
+        batch.frames.extend(pool.frame_of(&bytes));
+        cpu::stage(Extract { batch: &mut batch, depth: context.depth(), by_kind: false });
+        let (key, _) = wide(&bytes, batch.meta(0));
+        let differs = |batch: &Batch, found| difference(&guard, &context, batch, 0, found, &key);
+        assert_eq!(differs(&batch, Some(mine)), None);
+        assert_eq!(differs(&batch, Some(other)), Some(Some(mine)), "another's");
+        assert_eq!(differs(&batch, None), None, "it is found now");
+        batch.lines[0][3] ^= 4 << 32;
+        assert_eq!(differs(&batch, None), Some(Some(mine)), "parsed wrongly");
+    }
+}
