@@ -68,11 +68,13 @@ pub const EVENTS: usize = Event::Iterations as usize + 1;
 pub struct Tally {
     events: [u64; EVENTS],
     drops: [u64; DropReason::COUNT],
+    /// Their sum: who publishes wants to know at each turn whether there are new ones.
+    dropped: u64,
 }
 
 impl Default for Tally {
     fn default() -> Tally {
-        Tally { events: [0; EVENTS], drops: [0; DropReason::COUNT] }
+        Tally { events: [0; EVENTS], drops: [0; DropReason::COUNT], dropped: 0 }
     }
 }
 
@@ -98,6 +100,7 @@ impl Tally {
     #[inline]
     pub fn drop(&mut self, reason: DropReason, n: u64) {
         self.drops[reason as usize] += n;
+        self.dropped += n;
     }
 
     /// How many of an event.
@@ -112,13 +115,14 @@ impl Tally {
 
     /// How many drops in all.
     pub fn dropped_total(&self) -> u64 {
-        self.drops.iter().sum()
+        self.dropped
     }
 
     /// Adds another's counters.
     pub fn merge(&mut self, other: &Tally) {
         self.events.iter_mut().zip(other.events).for_each(|(a, b)| *a = a.wrapping_add(b));
         self.drops.iter_mut().zip(other.drops).for_each(|(a, b)| *a = a.wrapping_add(b));
+        self.dropped = self.dropped.wrapping_add(other.dropped);
     }
 
     /// What was counted since `earlier`, a copy of the same counters.
@@ -127,6 +131,7 @@ impl Tally {
         let mut out = *self;
         out.events.iter_mut().zip(earlier.events).for_each(|(a, b)| *a = a.wrapping_sub(b));
         out.drops.iter_mut().zip(earlier.drops).for_each(|(a, b)| *a = a.wrapping_sub(b));
+        out.dropped = out.dropped.wrapping_sub(earlier.dropped);
         out
     }
 
@@ -182,10 +187,9 @@ impl SharedTally {
     /// Publishes the worker's counters.
     pub fn store(&self, tally: &Tally) {
         self.events.iter().zip(tally.events).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
-        // Most turns drop nothing: adding up is quicker than storing each reason.
-        let dropped = tally.dropped_total();
-        if self.dropped.load(Ordering::Relaxed) != dropped {
-            self.dropped.store(dropped, Ordering::Relaxed);
+        // Most turns drop nothing.
+        if self.dropped.load(Ordering::Relaxed) != tally.dropped {
+            self.dropped.store(tally.dropped, Ordering::Relaxed);
             self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
         }
     }
@@ -207,9 +211,8 @@ impl SharedTally {
 
     /// A copy.
     pub fn load(&self) -> Tally {
-        Tally {
-            events: std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed)),
-            drops: std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed)),
-        }
+        let drops: [u64; DropReason::COUNT] = std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed));
+        let events = std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed));
+        Tally { events, drops, dropped: drops.iter().sum() }
     }
 }

@@ -32,6 +32,15 @@ use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 /// Turns between two looks at the size of the cache.
 const CACHE_CHECK: u64 = 1024;
 
+/// A turn whose end nobody has told yet.
+struct Turn {
+    start: Cycles,
+    /// When the packets of all queues had been executed.
+    received: Cycles,
+    packets: u64,
+    busy: bool,
+}
+
 /// See the module.
 pub struct Worker {
     shared: Arc<Shared>,
@@ -41,7 +50,7 @@ pub struct Worker {
     rxqs: Vec<Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
-    last: Option<(Cycles, bool)>,
+    last: Option<Turn>,
     /// The version of the snapshots that the engine holds; 0: none.
     seen: u64,
     /// What it holds instead while it rests.
@@ -80,7 +89,8 @@ impl Worker {
 
     /// Polls a queue that another worker had, or that is new.
     pub fn take_over(&mut self, rxq: Rxq) {
-        self.rxqs.push(rxq);
+        // What it brought the other worker is not this one's turn.
+        self.rxqs.push(Rxq { in_turn: 0, ..rxq });
     }
 
     /// Stops polling a queue and gives it back. With its port's last queue go the packets that are parked, dropped,
@@ -150,17 +160,16 @@ impl Worker {
     /// what that one found, and what a queue's packets took is booked to the queue. True if there was any packet.
     #[inline]
     pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
+        self.poll_from(now, counter(), counter)
+    }
+
+    /// The same of a turn that began when the counter stood at `start`: to read it takes longer than to look for packets.
+    #[inline]
+    pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
-        let start = counter();
         self.engine.fine.turn(now, start);
-        if let Some((before, busy)) = self.last {
-            let event = if busy { Event::BusyCycles } else { Event::IdleCycles };
-            let passed = (start - before).0;
-            self.engine.tally.add(event, passed);
-            let packets = self.packets_in_turn();
-            if let Some(parking) = &mut self.engine.parking {
-                parking.budget.earn(passed, packets);
-            }
+        if let Some(turn) = self.last.take() {
+            self.book(turn, start);
         }
         let (mut packets, mut at) = (0, start);
         let mut answered = park::begin(&self.shared, &mut self.engine);
@@ -185,9 +194,6 @@ impl Worker {
         }
         self.finish(now, Some(at));
         answered |= park::ask(&self.shared, &mut self.engine);
-        if packets != 0 {
-            self.share_sending((counter() - at).0, packets);
-        }
         self.engine.tally.add(Event::Iterations, 1);
         if self.engine.tally.get(Event::Iterations).is_multiple_of(CACHE_CHECK) {
             self.engine.cache.maintain(now);
@@ -195,7 +201,7 @@ impl Worker {
         }
         let busy = packets != 0 || answered;
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
-        self.last = Some((start, busy));
+        self.last = Some(Turn { start, received: at, packets, busy });
         self.published.store(&self.engine.tally);
         busy
     }
@@ -230,15 +236,27 @@ impl Worker {
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
         self.engine.tally.add(Event::SleepCycles, cycles.0);
-        if let Some((before, _)) = &mut self.last {
-            before.0 += cycles.0;
+        if let Some(turn) = &mut self.last {
+            turn.start.0 += cycles.0;
+            turn.received.0 += cycles.0;
         }
     }
 
-    /// What recirculation and sending took at the turn's end is the queues', by how many packets each brought.
-    fn share_sending(&self, cycles: u64, packets: u64) {
+    /// A turn is over, as another one starts.
+    #[inline]
+    fn book(&mut self, turn: Turn, next: Cycles) {
+        let event = if turn.busy { Event::BusyCycles } else { Event::IdleCycles };
+        let passed = (next - turn.start).0;
+        self.engine.tally.add(event, passed);
+        if let Some(parking) = &mut self.engine.parking {
+            parking.budget.earn(passed, turn.packets);
+        }
+        // What recirculation and sending took is the queues', by how many packets each brought.
+        let sending = (next - turn.received).0;
         for q in self.rxqs.iter().filter(|q| q.in_turn != 0) {
-            q.load.add(Cycles(cycles * q.in_turn / packets));
+            let share =
+                if q.in_turn == turn.packets { sending } else { sending * q.in_turn / turn.packets.max(1) };
+            q.load.add(Cycles(share));
         }
     }
 

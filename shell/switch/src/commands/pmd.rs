@@ -47,19 +47,14 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
         let watch = pmd_perf_log::set(&mut switch.perf_log, args);
         return watch.map(|watch| tell_watch(switch, watch)).into();
     }
+    if name == "dpif-netdev/pmd-stats-clear" {
+        return clear(switch, args).into();
+    }
     let perf = name == "dpif-netdev/pmd-perf-show";
     let (wanted, args) = if perf { Wanted::parse(args) } else { (Wanted::default(), args) };
     let now = switch.clock.now();
     let result = asked(switch, args, name == "dpif-netdev/pmd-rxq-show").map(|asked| match name {
         "dpif-netdev/pmd-stats-show" => stats_show(&asked).into(),
-        "dpif-netdev/pmd-stats-clear" => {
-            for place in places(&asked) {
-                let counted = asked.backer.datapath.worker_tally(place.id);
-                asked.backer.handler.knobs.clear(place.id, counted, now);
-                asked.backer.workers.clear_record(place.id, now);
-            }
-            "".into()
-        }
         "dpif-netdev/pmd-perf-show" => perf_show(&asked, &wanted, now).into(),
         "dpif-netdev/pmd-sleep-show" => sleep_show(&asked).into(),
         "dpif-netdev/pmd-txq-show" => pmd_txq::show(asked.backer, now).into(),
@@ -103,6 +98,21 @@ fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
         backer.workers.rebalance();
     }
     Ok("pmd rxq rebalance requested.\n".to_owned())
+}
+
+/// Counters and what was recorded begin anew.
+fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    let now = switch.clock.now();
+    let asked = asked(switch, args, false)?;
+    let (name, places) = (asked.backer.dp_name.clone(), places(&asked));
+    let made = switch.hand_made.values_mut().map(|m| &mut m.backer);
+    for backer in switch.backers.values_mut().chain(made).filter(|b| b.dp_name == name) {
+        for place in &places {
+            backer.handler.knobs.clear(place.id, backer.datapath.worker_tally(place.id), now);
+            backer.workers.clear_record(place.id, now);
+        }
+    }
+    Ok(String::new())
 }
 
 /// Lets every recorder know which turns are told to the log.

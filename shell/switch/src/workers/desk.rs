@@ -7,8 +7,9 @@
 
 use crate::cycles;
 use crate::workers::mailbox::Mailbox;
-use crate::workers::metrics::{self, SharedRecorder};
+use crate::workers::metrics;
 use datapath::{Rxq, Worker};
+use pmd::metrics::{Recorder, Watch};
 use pmd::{Napper, Sleeper};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,8 +46,12 @@ pub(super) enum Order {
     SleepMax(Micros),
     /// Sleep so that no packet waits longer; 0: only as `SleepMax` says.
     LatencyTarget(Micros),
-    /// Record every turn from now on, or no more.
-    Record(Option<SharedRecorder>),
+    /// Record every turn from now on, here, or no more.
+    Record(Option<Box<Recorder>>),
+    /// Send a copy of what was recorded.
+    Recorded(SyncSender<Recorder>),
+    /// Tell these turns to the log.
+    Watch(Watch),
     /// End, when the last queue has gone.
     Stop,
 }
@@ -62,6 +67,8 @@ impl fmt::Debug for Order {
             Order::SleepMax(max) => write!(f, "SleepMax({})", max.0),
             Order::LatencyTarget(target) => write!(f, "LatencyTarget({})", target.0),
             Order::Record(recorder) => write!(f, "Record({})", recorder.is_some()),
+            Order::Recorded(_) => f.write_str("Recorded"),
+            Order::Watch(watch) => write!(f, "Watch({})", watch.on),
             Order::Stop => f.write_str("Stop"),
         }
     }
@@ -78,7 +85,7 @@ pub(super) struct Desk {
     early: Vec<(Key, Order)>,
     pub(super) sleeper: Sleeper,
     pub(super) napper: Napper,
-    recorder: Option<SharedRecorder>,
+    recorder: Option<Box<Recorder>>,
     stopping: bool,
     now: Millis,
 }
@@ -109,14 +116,19 @@ impl Desk {
         self.worker.rxqs().next().is_some()
     }
 
-    /// One turn; true if there was any packet.
+    /// One turn, which starts now; true if there was any packet.
     #[inline]
-    pub(super) fn poll(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
-        let busy = self.worker.poll_with(now, counter);
-        if let Some(recorder) = &self.recorder {
+    pub(super) fn poll(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
+        let busy = self.worker.poll_from(now, start, counter);
+        if let Some(recorder) = &mut self.recorder {
             metrics::record(recorder, &mut self.worker, now);
         }
         busy
+    }
+
+    /// What was recorded.
+    pub(super) fn recorded(&self) -> Option<Recorder> {
+        self.recorder.as_deref().cloned()
     }
 
     /// Carries out what was ordered; false when it is time to end.
@@ -160,6 +172,12 @@ impl Desk {
                 self.napper.set_target(target.0, per_us, cpu::pause::can_pause());
             }
             Order::Record(recorder) => self.recorder = recorder,
+            Order::Recorded(copy) => {
+                if let Some(recorder) = self.recorded() {
+                    let _ = copy.send(recorder);
+                }
+            }
+            Order::Watch(watch) => self.recorder.iter_mut().for_each(|r| r.set_watch(watch)),
             Order::Stop => self.stopping = true,
         }
     }

@@ -1,28 +1,21 @@
 //! Recording every turn of the poll threads (`pmd-perf-metrics`): who wants it, where it is kept, what is told to the log.
 //!
-//! Each poll thread has a recorder while the setting is on, behind a lock that only commands contend for. A thread without
-//! one asks a plain `Option` at each turn.
+//! Each poll thread owns a recorder while the setting is on: it takes no lock for it. Who wants to know what was recorded asks
+//! between two turns, and waits for a copy.
 
 use super::desk::Order;
-use super::{MAIN, Seat, Workers};
+use super::{MAIN, Runner, Seat, Workers};
 use crate::cycles;
 use datapath::{Event, Worker};
 use pmd::metrics::recorder::Counted;
 use pmd::metrics::{Burst, Recorder, Suspicion, Watch, text};
 use runtime::Module;
 use runtime::log::RateLimit;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::sync_channel;
 use units::{Millis, WorkerId};
 
 static LOG: Module = Module::new("pmd_perf");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
-
-/// A recorder that its worker writes and commands read.
-pub(super) type SharedRecorder = Arc<Mutex<Recorder>>;
-
-fn lock(recorder: &Mutex<Recorder>) -> MutexGuard<'_, Recorder> {
-    recorder.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What is wanted of all poll threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,11 +27,11 @@ pub(super) struct Metrics {
 impl Metrics {
     /// Lets a worker know.
     pub(super) fn apply(self, seat: &mut Seat, now: Millis) {
-        if seat.place.id == MAIN || self.on == seat.recorder.is_some() {
+        if seat.place.id == MAIN || self.on == seat.recorded {
             return;
         }
-        seat.recorder = self.on.then(|| Arc::new(Mutex::new(Recorder::new(now, self.watch))));
-        seat.mailbox.post(Order::Record(seat.recorder.clone()));
+        seat.recorded = self.on;
+        seat.mailbox.post(Order::Record(self.on.then(|| Box::new(Recorder::new(now, self.watch)))));
     }
 }
 
@@ -55,24 +48,34 @@ impl Workers {
     /// Which turns are told to the log.
     pub fn watch(&mut self, watch: Watch) {
         self.metrics.watch = watch;
-        self.seats.values().filter_map(|s| s.recorder.as_ref()).for_each(|r| lock(r).set_watch(watch));
+        self.seats.values().filter(|s| s.recorded).for_each(|s| s.mailbox.post(Order::Watch(watch)));
+        self.deliver();
     }
 
     /// What was recorded of a worker.
     pub fn recorded(&self, worker: WorkerId) -> Option<Recorder> {
-        Some(lock(self.seats.get(&worker)?.recorder.as_ref()?).clone())
+        let seat = self.seats.get(&worker).filter(|s| s.recorded)?;
+        if let Runner::Inline(desk) = &seat.runner {
+            return desk.recorded();
+        }
+        let (copy, answer) = sync_channel(1);
+        seat.mailbox.post(Order::Recorded(copy));
+        answer.recv().ok()
     }
 
     /// Forgets what was recorded of a worker.
-    pub fn clear_record(&self, worker: WorkerId, now: Millis) {
-        let recorder = self.seats.get(&worker).and_then(|s| s.recorder.as_ref());
-        recorder.into_iter().for_each(|r| lock(r).clear(now));
+    pub fn clear_record(&mut self, worker: WorkerId, now: Millis) {
+        if let Some(seat) = self.seats.get(&worker).filter(|s| s.recorded) {
+            let fresh = Recorder::new(now, self.metrics.watch);
+            seat.mailbox.post(Order::Record(Some(Box::new(fresh))));
+        }
+        self.deliver();
     }
 }
 
 /// Records the turn that a worker just took.
 #[cold]
-pub(super) fn record(recorder: &Mutex<Recorder>, worker: &mut Worker, now: Millis) {
+pub(super) fn record(recorder: &mut Recorder, worker: &mut Worker, now: Millis) {
     let tally = worker.tally();
     let counted = Counted {
         turns: tally.get(Event::Iterations),
@@ -82,8 +85,7 @@ pub(super) fn record(recorder: &Mutex<Recorder>, worker: &mut Worker, now: Milli
         upcall_cycles: tally.get(Event::UpcallCycles),
     };
     let bursts = worker.bursts().map(|(packets, waiting)| Burst { packets, waiting: waiting.map(u64::from) });
-    let told = lock(recorder).turn(counted, bursts, now);
-    if let Some(suspicion) = told {
+    if let Some(suspicion) = recorder.turn(counted, bursts, now) {
         tell(&suspicion);
     }
 }

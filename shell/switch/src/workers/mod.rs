@@ -35,7 +35,7 @@ use crate::cycles;
 use datapath::{Datapath, Worker};
 use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
-use metrics::{Metrics, SharedRecorder};
+use metrics::Metrics;
 use netdev::device::RxHandle;
 use pmd::assign::assign;
 use pmd::assign::keep::keep;
@@ -124,7 +124,8 @@ struct Seat {
     runner: Runner,
     load: SeatLoad,
     /// Records its turns, while that is wanted.
-    recorder: Option<SharedRecorder>,
+    /// It records its turns.
+    recorded: bool,
 }
 
 /// How busy a worker was in the last minute.
@@ -216,7 +217,7 @@ impl Workers {
             latency: LatencyTarget::default(),
             seats: BTreeMap::from([(
                 MAIN,
-                Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None },
+                Seat { place, mailbox, runner, load: SeatLoad::default(), recorded: false },
             )]),
             metrics: Metrics::default(),
             ports: Ports::default(),
@@ -443,7 +444,7 @@ impl Workers {
                 (mailbox, Runner::Thread(threads::polling(desk, poll, place.core)?))
             }
         };
-        let mut seat = Seat { place, mailbox, runner, load: SeatLoad::default(), recorder: None };
+        let mut seat = Seat { place, mailbox, runner, load: SeatLoad::default(), recorded: false };
         self.metrics.apply(&mut seat, self.now);
         Ok(seat)
     }
@@ -524,7 +525,7 @@ impl Workers {
         let mut busy = false;
         for seat in self.seats.values_mut() {
             if let Runner::Inline(desk) = &mut seat.runner {
-                busy |= desk.poll(now, cycles::now);
+                busy |= desk.poll(now, cycles::now(), cycles::now);
                 desk.worker.rest();
             }
         }

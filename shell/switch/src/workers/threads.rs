@@ -95,7 +95,7 @@ fn turns(mut desk: Desk, poll: PollLoop) {
         if at - read_at >= CLOCK_CYCLES {
             (now, read_at) = (clock.now(), at);
         }
-        let busy = desk.poll(now, cycles::now);
+        let busy = desk.poll(now, at, cycles::now);
         if desk.napper.is_on() {
             if napping.after_turn(&mut desk, busy) {
                 (now, read_at) = (clock.now(), cycles::now());
