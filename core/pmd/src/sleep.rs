@@ -24,13 +24,19 @@ impl SleepMax {
     /// From text as in `50,3:200,5:0`. What is no number is passed over; what is too long is cut.
     pub fn parse(text: &str) -> SleepMax {
         let mut max = SleepMax::default();
-        let micros = |text: &str| text.parse().ok().map(|n: u64| Micros(n.min(MAX.0)));
+        let micros = |text: &str| number(text).map(|n| Micros(n.min(MAX.0)));
         for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
             match item.split_once([':', '=']) {
                 None => max.default = micros(item).unwrap_or(max.default),
                 Some((core, time)) => {
-                    if let (Ok(core), Some(time)) = (core.parse(), micros(time)) {
-                        max.cores.insert(CoreId(core), time);
+                    // A core without a time is a time for all.
+                    let (first, core) = (micros(core), number(core).and_then(|n| u32::try_from(n).ok()));
+                    match (core, micros(time)) {
+                        (Some(core), Some(time)) if core != u32::MAX => {
+                            max.cores.insert(CoreId(core), time);
+                        }
+                        _ if time.is_empty() => max.default = first.unwrap_or(max.default),
+                        _ => {}
                     }
                 }
             }
@@ -42,6 +48,22 @@ impl SleepMax {
     pub fn of(&self, core: CoreId) -> Micros {
         self.cores.get(&core).copied().unwrap_or(self.default)
     }
+}
+
+/// A number as C's `strtoull` reads it without being told a base: also hexadecimal, octal, and a negative one, which is a very
+/// large one.
+fn number(text: &str) -> Option<u64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let n = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(&digits[2..], 16),
+        [b'0', _, ..] => u64::from_str_radix(&digits[1..], 8),
+        [b'0'..=b'9', ..] => digits.parse(),
+        _ => return None,
+    };
+    n.ok().map(|n| if negative { n.wrapping_neg() } else { n })
 }
 
 /// Decides about one thread's sleep.
@@ -88,6 +110,13 @@ mod tests {
         assert_eq!([1, 3, 0, 5, 7].map(|c| max.of(CoreId(c)).0), [50, 300, 100, 10_000, 50]);
         assert_eq!(SleepMax::parse("3:400,200").default, Micros(200));
         assert_eq!(SleepMax::parse(""), SleepMax::default());
+        // As Open vSwitch reads them, whose numbers are C's.
+        let default = |text| SleepMax::parse(text).default.0;
+        assert_eq!(
+            ["-5", "0x20", "010", "50:", "x", "0x", "08", "1e3"].map(default),
+            [10_000, 32, 8, 50, 0, 0, 0, 0]
+        );
+        assert_eq!(SleepMax::parse("1:-1").of(CoreId(1)).0, 10_000);
     }
 
     #[test]

@@ -57,6 +57,16 @@ impl Lookups {
     }
 }
 
+/// A priority as the peer reads it: the digits that a text begins with. `None`: beyond 255, or less than none.
+fn number(text: &str) -> Option<u8> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    match &text[..end] {
+        "" if text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_digit()) => None,
+        "" => Some(0),
+        digits => digits.parse().ok(),
+    }
+}
+
 impl Switch {
     /// `dpif-netdev/subtable-lookup-info-get`.
     pub(crate) fn show_lookups(&self) -> String {
@@ -75,7 +85,7 @@ impl Switch {
         let [name, priority] = args else {
             return Err("error, subtable lookup function not found\n".to_owned());
         };
-        let Ok(priority) = priority.parse::<u8>() else {
+        let Some(priority) = number(priority) else {
             return Err("error converting priority, use integer in range 0-255\n".to_owned());
         };
         let Some(lookups) = self.lookups.with(name, priority) else {
@@ -120,6 +130,12 @@ impl Handler {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn priorities_are_read_as_the_peer_reads_them() {
+        assert_eq!(["4", "255", "12x", "abc", ""].map(number), [4, 255, 12, 0, 0].map(Some));
+        assert_eq!(["256", "-1", "300x"].map(number), [None; 3]);
+    }
 
     #[test]
     fn the_highest_priority_is_in_force() {

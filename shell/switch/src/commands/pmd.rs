@@ -18,6 +18,8 @@ const SECONDS: u64 = 60;
 /// Measurements cover whole intervals of so many seconds.
 const INTERVAL: u64 = 5;
 
+const NO_DATAPATH: &str = "please specify an existing datapath";
+
 /// What a command was told to look at.
 struct Asked<'a> {
     backer: &'a Backer,
@@ -86,13 +88,16 @@ fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a
         }
     }
     let only = || switch.backers.values().next().filter(|_| switch.backers.len() == 1);
-    let backer = backer.or_else(only).ok_or("please specify an existing datapath")?;
+    let backer = backer.or_else(only).ok_or(NO_DATAPATH)?;
     Ok(Asked { backer, core, seconds })
 }
 
 /// Gives the queues out anew before the next command.
 fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
     let name = asked(switch, args, false)?.backer.dp_name.clone();
+    if args.first().is_some_and(|given| *given != name) {
+        return Err(NO_DATAPATH.to_owned());
+    }
     let made = switch.hand_made.values_mut().map(|m| &mut m.backer);
     for backer in switch.backers.values_mut().chain(made).filter(|b| b.dp_name == name) {
         backer.workers.rebalance();
