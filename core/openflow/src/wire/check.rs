@@ -241,11 +241,12 @@ fn one(a: &Action, m: &mut Match, cx: Cx) -> Result<(), OfError> {
             let mut inner = *m;
             list.iter().try_for_each(|a| one(a, &mut inner, cx))
         }
-        // In which order a set is executed, and on what, is not known yet: what does not fit the match may fit then.
-        Action::WriteActions(list) => list.iter().try_for_each(|a| match one(a, &mut m.clone(), cx) {
-            Err(OfError::BacMatchInconsistent) => Ok(()),
-            other => other,
-        }),
+        // In which order a set is executed, and on what, is not known yet: what does not fit the match may fit then, but for fields
+        // by name.
+        Action::WriteActions(list) => {
+            let (mut inner, cx) = (*m, Cx { strict: false, ..cx });
+            list.iter().try_for_each(|a| one(a, &mut inner, cx))
+        }
         Action::GotoTable(table) => {
             let backwards = cx.limits.table != TABLE_ALL && cx.limits.table >= *table;
             let beyond = cx.limits.n_tables != TABLE_ALL && *table >= cx.limits.n_tables;
@@ -328,4 +329,28 @@ fn conntrack(ct: &Ct, m: &mut Match, cx: Cx) -> Result<(), OfError> {
         Action::RegLoad { .. } | Action::RegMove { .. } => Ok(()),
         a => one(a, &mut inner, cx),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(actions: &[Action]) -> Result<(), OfError> {
+        let mut ip = Match::default();
+        ip.set(F::EthType, 0x0800);
+        let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: 254 };
+        consistency(actions, &ip, limits, Version::V15)
+    }
+
+    #[test]
+    fn a_set_is_held_to_the_match_for_fields_by_name() {
+        let field = |field| Action::SetField { field, value: 0, mask: u128::MAX };
+        let set = |a: Action| checked(&[Action::WriteActions(vec![a])]);
+        assert_eq!(set(Action::SetL4Dst(1)), Ok(()), "what this is done to is not known yet");
+        assert_eq!(checked(&[Action::SetL4Dst(1)]), Err(OfError::BacMatchInconsistent));
+        assert_eq!(set(field(F::IpDscp)), Ok(()));
+        assert_eq!(set(field(F::ArpOp)), Err(OfError::BacMatchInconsistent));
+        let tag = [Action::PushVlan(0x8100), field(F::VlanVid)];
+        assert_eq!(checked(&[Action::WriteActions(tag.to_vec())]), Ok(()));
+    }
 }

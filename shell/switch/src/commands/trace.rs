@@ -131,9 +131,8 @@ pub(super) fn received(
         let state = backer.control.thaw(key.recirc_id);
         let state =
             state.ok_or_else(|| format!("no recirculation data for recirc_id {:#x}", key.recirc_id))?;
-        let mut flow = *key;
-        state.metadata.restore(&mut flow);
-        return Ok((state.bridge, flow));
+        // The rest of what was set aside is given back as the translation goes on: it is no part of what the datapath told.
+        return Ok((state.bridge, Flow { in_port: state.metadata.in_port.0.into(), ..*key }));
     }
     let found = published.snapshot.receive(key);
     if found.is_some_and(|(_, flow)| flow.has_raw_options()) {
