@@ -1,5 +1,6 @@
 //! The table of rules: changes, exact searches and iteration. Looking up a packet is in `lookup`.
 
+use super::memo::Memo;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
 use super::subtable::{Shape, Subtable};
@@ -49,12 +50,18 @@ pub struct Classifier<R> {
     /// The highest priority first; among equals the older first.
     pub(super) slots: Vec<Slot<R>>,
     pub(super) tries: Vec<(PrefixField, Trie)>,
+    pub(super) memo: Memo<R>,
     len: usize,
 }
 
 impl<R> Clone for Classifier<R> {
     fn clone(&self) -> Self {
-        Classifier { slots: self.slots.clone(), tries: self.tries.clone(), len: self.len }
+        Classifier {
+            slots: self.slots.clone(),
+            tries: self.tries.clone(),
+            memo: Memo::default(),
+            len: self.len,
+        }
     }
 }
 
@@ -68,7 +75,7 @@ impl<R: Classified> Classifier<R> {
     /// An empty table that tracks prefixes of `fields` (no more than four).
     pub fn new(fields: &[PrefixField]) -> Self {
         let tries = fields.iter().take(PREFIX_FIELDS_MAX).map(|&f| (f, Trie::default())).collect();
-        Classifier { slots: Vec::new(), tries, len: 0 }
+        Classifier { slots: Vec::new(), tries, memo: Memo::default(), len: 0 }
     }
 
     /// How many rules there are.
@@ -117,6 +124,7 @@ impl<R: Classified> Classifier<R> {
 
     /// Adds a rule. One with the same match and priority is replaced and returned.
     pub fn insert(&mut self, rule: Arc<R>) -> Option<Arc<R>> {
+        self.memo = Memo::default();
         let mask = Arc::clone(rule.matching().mask());
         let at = self.slot_of(&mask).unwrap_or_else(|| self.add_slot(&mask));
         let flow = rule.matching().expand_flow();
@@ -139,6 +147,7 @@ impl<R: Classified> Classifier<R> {
         let at = self.slot_of(m.mask())?;
         let flow = m.expand_flow();
         self.slots[at].table.find(m, &flow, priority)?;
+        self.memo = Memo::default();
         let table = Arc::make_mut(&mut self.slots[at].table);
         let rule = table.remove(m, &flow, priority)?;
         self.len -= 1;

@@ -7,6 +7,7 @@
 //! to the mask already, so that both outcomes are decided by it.
 
 use super::classifier::{Classified, Classifier, Conjunction};
+use super::memo::Known;
 use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::subtable::{Subtable, ports};
 use super::trie::{Found, Trie};
@@ -17,29 +18,36 @@ use std::sync::Arc;
 struct Prefixes<'a> {
     tries: &'a [(PrefixField, Trie)],
     found: [Option<Found>; PREFIX_FIELDS_MAX],
+    /// Another flow that is equal under the mask, or the same after other tables, might have been excluded by other bits.
+    by_chance: bool,
 }
 
 impl Prefixes<'_> {
     /// The tries tell that stage `stage` of `table` cannot match. The bits that tell it are added to `wildcards`.
     fn exclude<R>(&mut self, table: &Subtable<R>, stage: usize, flow: &Flow, wildcards: &mut Flow) -> bool {
         let uses = table.shape.prefixes.iter();
+        let mut another = false;
         for (((field, trie), found), used) in self.tries.iter().zip(&mut self.found).zip(uses) {
             if used.len == 0 || used.stage != stage || !field.applies(flow) {
                 continue;
             }
             let found = *found.get_or_insert_with(|| trie.lookup(field.value(flow)));
             if found.has_length(used.len) {
+                another = true;
                 continue;
             }
             // The trie is that of all subtables: it may have examined more bits than this subtable has. Then it saves
             // nothing, unless those bits have been examined anyway.
-            if found.bits <= used.len {
+            let fits = found.bits <= used.len;
+            self.by_chance |= another || !fits;
+            if fits {
                 field.set_prefix(wildcards, found.bits);
                 return true;
             }
             if field.value(wildcards).leading_ones() >= found.bits {
                 return true;
             }
+            another = true;
         }
         false
     }
@@ -68,7 +76,24 @@ impl<R: Classified> Classifier<R> {
     /// The rule of the highest priority that matches `flow`. The bits that decided it are added to `wildcards`, which is a mask
     /// of examined bits. Where two rules of one priority match, either may be returned.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<R>> {
-        self.search(flow, wildcards, true, None)
+        let mut by_chance = false;
+        let Some(wildcards) = wildcards else { return self.search(flow, None, true, None, &mut by_chance) };
+        match self.memo.get(flow, wildcards) {
+            Known::Found(rule) => return rule,
+            Known::No => return self.search(flow, Some(wildcards), true, None, &mut by_chance),
+            Known::Room => {}
+        }
+        let mut examined = Flow::ZERO;
+        let rule = self.search(flow, Some(&mut examined), true, None, &mut by_chance);
+        if by_chance {
+            self.memo.note_nothing();
+            return self.search(flow, Some(wildcards), true, None, &mut by_chance);
+        }
+        self.memo.note(flow, &examined, rule);
+        for (word, bits) in wildcards.words_mut().iter_mut().zip(examined.words()) {
+            *word |= bits;
+        }
+        rule
     }
 
     /// As `lookup`; the rules whose conjunctions led to the result are added to `parts`.
@@ -78,17 +103,20 @@ impl<R: Classified> Classifier<R> {
         wildcards: Option<&mut Flow>,
         parts: &mut Vec<&'a Arc<R>>,
     ) -> Option<&'a Arc<R>> {
-        self.search(flow, wildcards, true, Some(parts))
+        self.search(flow, wildcards, true, Some(parts), &mut false)
     }
 
-    fn search<'a>(
+    /// `by_chance` is set where another flow that is equal under the mask might get another mask, both being right.
+    pub(super) fn search<'a>(
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
         conjunctive: bool,
         parts: Option<&mut Vec<&'a Arc<R>>>,
+        by_chance: &mut bool,
     ) -> Option<&'a Arc<R>> {
-        let mut prefixes = Prefixes { tries: &self.tries, found: [None; PREFIX_FIELDS_MAX] };
+        let mut prefixes =
+            Prefixes { tries: &self.tries, found: [None; PREFIX_FIELDS_MAX], by_chance: false };
         let mut hard: Option<&Arc<R>> = None;
         let mut soft: Vec<Soft<'_, R>> = Vec::new();
         for slot in &self.slots {
@@ -110,10 +138,11 @@ impl<R: Classified> Classifier<R> {
                 soft.push(found);
             }
         }
+        *by_chance |= prefixes.by_chance;
         if soft.is_empty() {
             return hard;
         }
-        self.resolve(flow, wildcards, hard, soft, parts)
+        self.resolve(flow, wildcards, (hard, soft), parts, by_chance)
     }
 
     /// Decides between the best hard match and the soft matches.
@@ -121,9 +150,9 @@ impl<R: Classified> Classifier<R> {
         &'a self,
         flow: &Flow,
         mut wildcards: Option<&mut Flow>,
-        mut hard: Option<&'a Arc<R>>,
-        mut soft: Vec<Soft<'a, R>>,
+        (mut hard, mut soft): (Option<&'a Arc<R>>, Vec<Soft<'a, R>>),
         mut parts: Option<&mut Vec<&'a Arc<R>>>,
+        by_chance: &mut bool,
     ) -> Option<&'a Arc<R>> {
         loop {
             soft.retain(|s| hard.is_none_or(|h| s.rule().priority() > h.priority()));
@@ -132,7 +161,7 @@ impl<R: Classified> Classifier<R> {
                 soft.into_iter().partition(|s| s.rule().priority() == priority);
             for id in complete(top.iter().map(|s| s.rule().conjunctions())) {
                 let with_id = Flow { conj_id: id, ..*flow };
-                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None) {
+                if let Some(rule) = self.search(&with_id, wildcards.as_deref_mut(), false, None, by_chance) {
                     if let Some(parts) = parts.as_deref_mut() {
                         let takes_part =
                             |s: &&Soft<'a, R>| s.rule().conjunctions().iter().any(|c| c.id == id);

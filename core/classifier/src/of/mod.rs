@@ -15,6 +15,8 @@
 //! **Snapshots.** All parts are persistent (shared until written): `clone` copies one pointer a subtable, translators read the
 //! clone without locks, and the owner goes on changing its own. Changes between two clones are made in place.
 //!
+//! **Memo.** What a search has found is noted with the bits that decided it, and serves flows that agree in them: [`memo`].
+//!
 //! **Conjunctive matches** are soft: see [`lookup`].
 //!
 //! Which bits are examined in which order is visible to users (`dpctl/dump-flows`, `ofproto/trace`), so stages, the
@@ -24,6 +26,7 @@ mod bucket;
 pub mod classifier;
 mod hashed;
 pub mod lookup;
+mod memo;
 pub mod prefix;
 pub mod sparse;
 pub mod stage;

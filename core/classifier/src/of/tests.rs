@@ -300,6 +300,16 @@ proptest! {
                 prop_assert_eq!(naive(&list, &twin).map(|r| r.tag), want, "{:?} under {:?}", twin, wc);
             }
         }
+        // What has been noted by now is what a search says, whatever had been examined before.
+        for (f, (_, before, ..)) in probes.iter().zip(specs.iter().cycle()) {
+            let (mut noted, mut searched) = (*before, *before);
+            let rules = [
+                c.lookup(f, Some(&mut noted)).map(|r| r.tag),
+                c.search(f, Some(&mut searched), true, None, &mut false).map(|r| r.tag),
+            ];
+            prop_assert_eq!(rules[0], rules[1]);
+            prop_assert_eq!(noted, searched, "{:?} before {:?}", f, before);
+        }
         for (f, m, priority, _) in &specs {
             let m = SparseMatch::new(f, m);
             let want = list.iter().filter(|r| r.m.within(&m)).count();

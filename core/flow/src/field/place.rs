@@ -52,6 +52,13 @@ impl Place {
         Place { fits: self.keep >> self.shift == super::low_bits(n_bits as u32), ..self }
     }
 
+    /// The words of a flow that it lies in, a bit each.
+    pub(super) fn words(&self) -> u128 {
+        let end = self.offset + usize::from(self.unit) * usize::from(self.count);
+        let (first, behind) = (self.offset / 8, end.div_ceil(8));
+        (1 << behind) - (1 << first)
+    }
+
     pub(super) fn fits(&self) -> bool {
         self.fits
     }
@@ -87,12 +94,25 @@ impl Place {
     /// The whole number that the place is part of.
     fn load(&self, flow: &Flow) -> u128 {
         let (bytes, unit) = (flow.as_bytes(), usize::from(self.unit));
+        if unit == 1 {
+            let mut number = [0; 16];
+            let (at, n) = (self.offset, usize::from(self.count).min(16));
+            number[16 - n..].copy_from_slice(bytes.get(at..at + n).unwrap_or(&[0; 16][..n]));
+            return u128::from_be_bytes(number);
+        }
         let units = (0..usize::from(self.count)).map(|i| load_unit(bytes, self.offset + unit * i, self.unit));
         units.fold(0, |n, v| n << (8 * unit) | u128::from(v))
     }
 
     fn store(&self, flow: &mut Flow, value: u128) {
         let (bytes, unit) = (flow.as_mut_bytes(), usize::from(self.unit));
+        if unit == 1 {
+            let (at, n) = (self.offset, usize::from(self.count).min(16));
+            if let Some(slot) = bytes.get_mut(at..at + n) {
+                slot.copy_from_slice(&value.to_be_bytes()[16 - n..]);
+            }
+            return;
+        }
         let mut rest = value;
         for i in (0..usize::from(self.count)).rev() {
             store_unit(bytes, self.offset + unit * i, self.unit, rest as u64);
