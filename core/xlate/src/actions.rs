@@ -3,6 +3,7 @@
 //! Actions that this switch does not have make the packet's translation fail, so that it is seen and counted; none is
 //! passed over in silence.
 
+use crate::changed::may_change;
 use crate::frozen::Step;
 use crate::lookup::Search;
 use crate::outcome::{Credit, Effect, Failure, FinTimeout};
@@ -54,7 +55,20 @@ impl Walk<'_> {
                 continue;
             }
             let final_one = last && i + 1 == actions.len() && self.action_set.is_empty();
-            let rest = match self.action(action, final_one, in_bucket) {
+            let then = match may_change(action) {
+                Some(words) => {
+                    let then = self.action(action, final_one, in_bucket);
+                    self.doubt_words(words);
+                    then
+                }
+                None => {
+                    self.doubt_all_words();
+                    let then = self.action(action, final_one, in_bucket);
+                    self.doubt_all_words();
+                    then
+                }
+            };
+            let rest = match then {
                 Then::Next => continue,
                 Then::Stop => return false,
                 Then::Again => &actions[i..],

@@ -52,7 +52,7 @@ impl Walk<'_> {
             Some((index, bucket)) => {
                 report!(self, Detail, "using bucket {}", bucket.id);
                 self.bucket(bucket, last);
-                self.out.credits.push(Credit::Group { group: Arc::clone(group), bucket: Some(index) });
+                self.out.credits.push(Credit::Group { group: Arc::clone(group), bucket: Some(index as u32) });
             }
             None if !self.freezing => report!(self, Detail, "no live bucket"),
             None => {}
@@ -74,6 +74,7 @@ impl Walk<'_> {
         });
         self.depth -= 1;
         self.flow = *flow;
+        self.doubt_all_words();
         self.was_mpls = was_mpls;
         self.exit = false;
         // What one bucket cannot do does not keep the others from it; limits on the whole walk stay.

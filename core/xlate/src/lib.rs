@@ -10,6 +10,7 @@
 
 mod action_set;
 mod actions;
+mod changed;
 mod commit;
 mod commit_outer;
 mod conntrack;

@@ -8,11 +8,18 @@ use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::Kind;
 use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk, report};
 use classifier::of::Classified;
+use flow::FieldId;
 use flow::flow::frag;
 use ofproto::{Rule, TABLE_INTERNAL};
 use openflow::table::TableMiss;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use units::OfPort;
+
+/// Words of the ports that a look-up may see changed.
+static PORT_WORDS: LazyLock<u128> = LazyLock::new(|| {
+    let fields = [FieldId::InPort, FieldId::TcpSrc, FieldId::TcpDst];
+    fields.iter().filter_map(|field| field.words()).fold(0, |all, words| all | words)
+});
 
 /// How to look up.
 #[derive(Clone, Copy, Debug)]
@@ -133,14 +140,17 @@ impl<'a> Walk<'a> {
     /// The rule for the packet, never none; it is to be credited. Leaves the table where it was found in `table_id`.
     fn find(&mut self, search: &Search) -> &'a Arc<Rule> {
         let own = (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst);
-        self.flow.in_port = search.port;
         let is_fragment = self.flow.nw_frag & frag::ANY != 0;
+        let doubt = if is_fragment || search.port != own.0 { *PORT_WORDS } else { 0 };
+        self.doubt_words(doubt);
+        self.flow.in_port = search.port;
         if is_fragment && self.bridge.fragments == Fragments::Normal {
             (self.flow.tp_src, self.flow.tp_dst) = (0, 0);
         }
         let dropped = is_fragment && self.bridge.fragments == Fragments::Drop;
         let found = if dropped { None } else { Some(self.find_in_tables(search)) };
         (self.flow.in_port, self.flow.tp_src, self.flow.tp_dst) = own;
+        self.doubt_words(doubt);
         let internal = self.bridge.tables.internal();
         let (bridge, rule) = match found {
             Some(Ok(rule)) => (Some(self.bridge.id), rule),
@@ -240,6 +250,7 @@ impl<'a> Walk<'a> {
     }
 
     fn swap_tuples(&mut self) {
+        self.doubt_all_words();
         let ipv4 = self.flow.dl_type == 0x0800;
         for f in [&mut self.flow, &mut self.mask] {
             std::mem::swap(&mut f.nw_proto, &mut f.ct_nw_proto);

@@ -136,7 +136,7 @@ pub enum Credit {
         /// Which one.
         group: Arc<Group>,
         /// The index of the bucket that was chosen; `None` if all were used.
-        bucket: Option<usize>,
+        bucket: Option<u32>,
     },
     /// It crossed from one bridge into another.
     Patch {

@@ -14,6 +14,7 @@ impl Walk<'_> {
         if !self.snapshot.capabilities.check_pkt_len {
             let larger = self.input.packet.is_some_and(|p| p.len() > usize::from(len));
             dst.set(&mut self.flow, u128::from(larger));
+            self.doubt_all_words();
             self.out.slow |= SlowReason::ACTION;
             return false;
         }
@@ -31,6 +32,7 @@ impl Walk<'_> {
             self.stack.clear();
             self.action_set.clear();
             dst.set(&mut self.flow, larger);
+            self.doubt_all_words();
             self.actions(rest, true, false);
             self.end_isolated();
             ended |= self.exit && larger == 1;
@@ -43,6 +45,7 @@ impl Walk<'_> {
             less_equal,
         })));
         (self.flow, self.base) = (*flow, *base);
+        self.doubt_all_words();
         (self.was_mpls, self.conntracked, self.exit) = (was_mpls, conntracked, ended);
         (self.stack, self.action_set) = (stack, action_set);
         // Headers that a side put around its packet are on no other.

@@ -227,6 +227,7 @@ impl<'a> Walk<'a> {
         self.flow.regs = [0; flow::flow::REGS];
         self.flow.actset_output = OfPort::UNSET.0;
         self.clear_conntrack();
+        self.doubt_all_words();
         self.bridge = bridge;
         let back = self.enter_bridge();
         if self.may_receive(port) {
@@ -245,6 +246,7 @@ impl<'a> Walk<'a> {
         }
         self.bridge = home;
         (self.flow, self.mask.tunnel, self.mask.tlv) = *saved;
+        self.doubt_all_words();
         self.mask.layout = self.flow.layout;
         (self.stack, self.action_set) = (stack, action_set);
         (self.was_mpls, self.conntracked) = (was_mpls, conntracked);
@@ -268,6 +270,7 @@ impl<'a> Walk<'a> {
             self.copy_in_datapath(actions);
         }
         self.flow = *flow;
+        self.doubt_all_words();
         (self.stack, self.action_set) = (stack, action_set);
     }
 

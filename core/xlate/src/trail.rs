@@ -10,6 +10,7 @@
 //! true of the others. The answer may be yes too often, never no too often: whoever asks translates again.
 
 use crate::BridgeId;
+use crate::changed::differences;
 use crate::walk::Walk;
 use classifier::of::SparseMatch;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
@@ -23,13 +24,29 @@ const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Asked {
     /// A table, for a packet of this port and metadata. A bit of `changed` is a word of the flow that the walk had changed.
-    Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: u128 },
+    Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
     /// How many flows a table has that were learned, and which.
     Limit { bridge: BridgeId, table: u8 },
     /// A group, or whether it is live.
     Group { bridge: BridgeId, group: u32 },
     /// The learning table, where the packet's addresses are.
-    Stations { bridge: BridgeId, changed: u128 },
+    Stations { bridge: BridgeId, changed: Words },
+}
+
+/// A bit for each word of a flow, in two halves: a trail has one for each table, and needs no more room than that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Words([u64; 2]);
+
+impl From<u128> for Words {
+    fn from(bits: u128) -> Words {
+        Words([bits as u64, (bits >> 64) as u64])
+    }
+}
+
+impl From<Words> for u128 {
+    fn from(Words([low, high]): Words) -> u128 {
+        u128::from(high) << 64 | u128::from(low)
+    }
 }
 
 /// All that a walk asked, in order.
@@ -99,7 +116,7 @@ impl Asked {
                 Change::Rule { bridge: b, table: t, matching },
             ) if (bridge, table) == (b, t) => {
                 let known = Flow { in_port: *in_port, metadata: *metadata, ..Flow::ZERO };
-                of_rule(matching, &known, *changed).into_iter().collect()
+                of_rule(matching, &known, (*changed).into()).into_iter().collect()
             }
             (Asked::Limit { bridge, table }, Change::Rule { bridge: b, table: t, .. })
                 if (bridge, table) == (b, t) =>
@@ -112,7 +129,7 @@ impl Asked {
                 vec![Match::CATCHALL]
             }
             (Asked::Stations { bridge, changed }, Change::Station { bridge: b, mac }) if bridge == b => {
-                of_station(*mac, *changed).to_vec()
+                of_station(*mac, (*changed).into()).to_vec()
             }
             _ => Vec::new(),
         }
@@ -149,33 +166,15 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
     mask
 }
 
-/// The words in which two flows differ.
-fn differences(a: &Flow, b: &Flow) -> u128 {
-    /// So many are compared at once, without a branch: most are the same.
-    const TOGETHER: usize = 8;
-    let ([a, b], mut set) = ([a.words(), b.words()].map(|words| words.as_chunks::<TOGETHER>()), 0);
-    for (n, (a, b)) in a.0.iter().zip(b.0).enumerate() {
-        if a.iter().zip(b).fold(0, |any, (a, b)| any | (a ^ b)) != 0 {
-            set |= unequal(a, b) << (n * TOGETHER);
-        }
-    }
-    set | unequal(a.1, b.1) << (a.0.len() * TOGETHER)
-}
-
-/// Of a few words.
-fn unequal(a: &[u64], b: &[u64]) -> u128 {
-    let set = a.iter().zip(b).enumerate().fold(0, |set, (i, (a, b))| set | u32::from(a != b) << i);
-    set.into()
-}
-
 impl Walk<'_> {
     /// The walk looks into a table. `swapped`: the addresses are those of the connection, so nothing is said of them.
     pub(crate) fn asks_table(&mut self, table: u8, swapped: bool) {
-        let mut changed = differences(&self.out.initial, &self.flow);
+        let mut changed = self.changed_words();
         if swapped {
             changed |= tuple_words();
         }
         let (bridge, in_port, metadata) = (self.bridge.id, self.flow.in_port, self.flow.metadata);
+        let changed = changed.into();
         self.out.trail.push(Asked::Table { bridge, table, in_port, metadata, changed });
     }
 
@@ -193,8 +192,7 @@ impl Walk<'_> {
 
     /// The walk asks where the packet's stations are.
     pub(crate) fn asks_stations(&mut self) {
-        let changed = differences(&self.out.initial, &self.flow);
-        let bridge = self.bridge.id;
+        let (bridge, changed) = (self.bridge.id, self.changed_words().into());
         self.out.trail.push(Asked::Stations { bridge, changed });
     }
 }
@@ -312,18 +310,6 @@ impl Trails {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_word_that_differs_is_told() {
-        for word in 0..FLOW_WORDS {
-            let mut flow = Flow::ONES;
-            flow.words_mut()[word] ^= 1 << 40;
-            flow.words_mut()[FLOW_WORDS / 2] = 0;
-            let both = 1u128 << word | 1 << (FLOW_WORDS / 2);
-            assert_eq!(differences(&flow, &Flow::ONES), both);
-        }
-        assert_eq!(differences(&Flow::ZERO, &Flow::ZERO), 0);
-    }
 
     #[test]
     fn numbers_are_not_used_again() {

@@ -7,6 +7,7 @@
 //! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
 
 use crate::BridgeId;
+use crate::changed::Changed;
 use crate::commit::commit;
 use crate::encap::Pending;
 use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
@@ -107,6 +108,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) flow: Flow,
     pub(crate) base: Flow,
     pub(crate) mask: Flow,
+    pub(crate) changed: Changed,
     pub(crate) out: &'a mut Output,
     pub(crate) depth: u32,
     pub(crate) resubmits: u32,
@@ -195,6 +197,7 @@ impl<'a> Walk<'a> {
             // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
             base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
             mask: Flow { layout: initial.layout, ..first_mask(initial) },
+            changed: Changed::unknown(),
             depth: 0,
             resubmits: 0,
             table_id: 0,

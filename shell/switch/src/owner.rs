@@ -63,7 +63,9 @@ impl Owner {
                 }
             }
             Credit::Rule(rule) => rule.credit(delta.packets, delta.bytes, used),
-            Credit::Group { group, bucket } => group.credit(*bucket, delta.packets, delta.bytes),
+            Credit::Group { group, bucket } => {
+                group.credit(bucket.map(|i| i as usize), delta.packets, delta.bytes)
+            }
             Credit::Patch { tx, rx } => self.patches.credit(*tx, *rx, delta),
             Credit::Tunnel { at, out } => self.patches.credit_one(*at, *out, delta),
             Credit::Mirror(tally) => tally.credit(delta.packets, delta.bytes),

@@ -164,6 +164,13 @@ impl FieldId {
         self.place().fits() && !tag && !port
     }
 
+    /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
+    pub fn words(self) -> Option<u128> {
+        use FieldId::*;
+        let tag = matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp);
+        (!tag && self.tlv_index().is_none()).then(|| self.place().words())
+    }
+
     /// Writes those bits of the value that are set in `mask`.
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
         if self.is_plain() {

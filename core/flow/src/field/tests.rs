@@ -106,3 +106,17 @@ fn fields_of_tunnels_lie_together() {
         assert_eq!(id.is_tunnel(), id.info().name.starts_with("tun_"), "{}", id.info().name);
     }
 }
+
+#[test]
+fn a_field_is_in_its_words_alone() {
+    for id in FieldId::all() {
+        let Some(words) = id.words() else { continue };
+        for (before, value) in [(Flow::ZERO, id.ones()), (Flow::ONES, 0)] {
+            let mut after = before;
+            id.set(&mut after, value);
+            let changed = before.words().iter().zip(after.words()).enumerate();
+            let changed = changed.fold(0, |all, (i, (a, b))| all | u128::from(a != b) << i);
+            assert_eq!(changed & !words, 0, "{}", id.info().name);
+        }
+    }
+}

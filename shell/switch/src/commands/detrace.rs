@@ -56,7 +56,7 @@ fn find(backer: &Backer, ufid: Ufid, core: Option<u32>, now: Millis) -> Option<D
 fn line(credit: &Credit, now: Millis) -> Option<String> {
     match credit {
         Credit::Rule(rule) | Credit::Match { rule, .. } => Some(rule_line(rule, true, now) + "\n"),
-        Credit::Group { group, bucket } => Some(group_text(group, *bucket)),
+        Credit::Group { group, bucket } => Some(group_text(group, bucket.map(|i| i as usize))),
         _ => None,
     }
 }

@@ -1,0 +1,138 @@
+//! Which words of the packet are no longer what they were when it came in.
+//!
+//! Every look-up asks, and few words change between two of them: the walk says which they may be ([`Changed::doubt`]) and only
+//! those are compared. What is not known to change certain words only, may have changed all of them.
+//!
+//! **Invariant**: a word that differs, or does so no longer, is in doubt until it is compared. Debug builds compare all words
+//! each time.
+
+use crate::walk::Walk;
+use flow::{FLOW_WORDS, FieldId, Flow};
+use openflow::action::Action;
+
+/// All of them.
+const ANY: u128 = u128::MAX;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    words: u128,
+    doubt: u128,
+}
+
+impl Changed {
+    /// Nothing is known.
+    pub(crate) fn unknown() -> Changed {
+        Changed { words: 0, doubt: ANY }
+    }
+
+    /// These words may have changed, or changed back.
+    fn doubt(&mut self, words: u128) {
+        self.doubt |= words;
+    }
+
+    /// The words that differ now.
+    fn settle(&mut self, before: &Flow, now: &Flow) -> u128 {
+        let doubt = std::mem::take(&mut self.doubt);
+        if doubt == ANY {
+            self.words = differences(before, now);
+            return self.words;
+        }
+        self.words &= !doubt;
+        for (first, mut rest) in [(0, doubt as u64), (64, (doubt >> 64) as u64)] {
+            let mut differ = 0;
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                let i = (first + bit as usize) % FLOW_WORDS;
+                differ |= u64::from(before.words()[i] != now.words()[i]) << bit;
+                rest &= rest - 1;
+            }
+            self.words |= u128::from(differ) << first;
+        }
+        debug_assert_eq!(self.words, differences(before, now), "a change that nobody told of");
+        self.words
+    }
+}
+
+/// The words in which two flows differ.
+pub(crate) fn differences(a: &Flow, b: &Flow) -> u128 {
+    /// So many are compared at once, without a branch: most are the same.
+    const TOGETHER: usize = 8;
+    let ([a, b], mut set) = ([a.words(), b.words()].map(|words| words.as_chunks::<TOGETHER>()), 0);
+    for (n, (a, b)) in a.0.iter().zip(b.0).enumerate() {
+        if a.iter().zip(b).fold(0, |any, (a, b)| any | (a ^ b)) != 0 {
+            set |= unequal(a, b) << (n * TOGETHER);
+        }
+    }
+    set | unequal(a.1, b.1) << (a.0.len() * TOGETHER)
+}
+
+/// Of a few words.
+fn unequal(a: &[u64], b: &[u64]) -> u128 {
+    let set = a.iter().zip(b).enumerate().fold(0, |set, (i, (a, b))| set | u32::from(a != b) << i);
+    set.into()
+}
+
+/// The words that an action may change, but for what other actions do that it leads to; `None`: any.
+pub(crate) fn may_change(action: &Action) -> Option<u128> {
+    match action {
+        Action::SetField { field, .. } => field.words(),
+        Action::RegLoad { dst, .. } | Action::RegMove { dst, .. } | Action::StackPop(dst) => {
+            dst.field.words()
+        }
+        Action::WriteMetadata { .. } => FieldId::Metadata.words(),
+        Action::SetEthSrc(_) => FieldId::EthSrc.words(),
+        Action::SetEthDst(_) => FieldId::EthDst.words(),
+        Action::SetIpv4Src(_) => FieldId::Ipv4Src.words(),
+        Action::SetIpv4Dst(_) => FieldId::Ipv4Dst.words(),
+        Action::SetIpTtl(_) | Action::DecTtl { .. } => FieldId::IpTtl.words(),
+        Action::StackPush(_) | Action::Resubmit { .. } | Action::GotoTable(_) | Action::Note(_) => Some(0),
+        _ => None,
+    }
+}
+
+impl Walk<'_> {
+    /// These words may have been changed.
+    pub(crate) fn doubt_words(&mut self, words: u128) {
+        self.changed.doubt(words);
+    }
+
+    /// Any word may have been changed.
+    pub(crate) fn doubt_all_words(&mut self) {
+        self.changed.doubt(ANY);
+    }
+
+    /// The words in which the packet is another than the one that came.
+    pub(crate) fn changed_words(&mut self) -> u128 {
+        self.changed.settle(&self.out.initial, &self.flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_that_differs_is_told() {
+        for word in 0..FLOW_WORDS {
+            let mut flow = Flow::ONES;
+            flow.words_mut()[word] ^= 1 << 40;
+            flow.words_mut()[FLOW_WORDS / 2] = 0;
+            let both = 1u128 << word | 1 << (FLOW_WORDS / 2);
+            assert_eq!(differences(&flow, &Flow::ONES), both);
+        }
+        assert_eq!(differences(&Flow::ZERO, &Flow::ZERO), 0);
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_compared() {
+        let (before, mut now, mut changed) = (Flow::ZERO, Flow::ZERO, Changed::unknown());
+        assert_eq!(changed.settle(&before, &now), 0);
+        let ttl = FieldId::IpTtl.words().unwrap();
+        for (value, words) in [(64, ttl), (63, ttl), (0, 0)] {
+            FieldId::IpTtl.set(&mut now, value);
+            changed.doubt(ttl);
+            assert_eq!(changed.settle(&before, &now), words);
+        }
+    }
+}
