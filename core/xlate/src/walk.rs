@@ -121,6 +121,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) action_set: Vec<Action>,
     pub(crate) action_set_has_group: bool,
     pub(crate) in_action_set: bool,
+    /// The tables are through: a failure in what follows leaves nothing in the mask that no megaflow matches.
+    pub(crate) tables_done: bool,
     pub(crate) exit: bool,
     pub(crate) freezing: bool,
     pub(crate) frozen_steps: Vec<Step>,
@@ -208,6 +210,7 @@ impl<'a> Walk<'a> {
             action_set: Vec::new(),
             action_set_has_group: false,
             in_action_set: false,
+            tables_done: false,
             exit: false,
             freezing: false,
             frozen_steps: Vec::new(),
@@ -258,6 +261,7 @@ impl<'a> Walk<'a> {
         if self.out.error.is_some() {
             return;
         }
+        self.tables_done = true;
         if !self.freezing {
             self.run_action_set();
         }
@@ -453,9 +457,10 @@ impl<'a> Walk<'a> {
         }
         self.out.mask = self.mask;
         self.out.flow = self.flow;
-        if self.out.error.is_none() {
+        if self.tables_done || self.out.error.is_none() {
             self.out.mask = self.out.matchable_mask();
-        } else {
+        }
+        if self.out.error.is_some() {
             self.out.slow = SlowReason::empty();
             self.out.actions.clear();
         }

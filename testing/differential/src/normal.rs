@@ -202,7 +202,7 @@ pub fn fdb(text: &str) -> String {
 const SNAP: &str = "aaaa03000000";
 
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
-/// date where none is (in later fragments), and leaves that of an IPv6 packet's first fragment as it was. It does not write to a
+/// date where none is (in later fragments, also inside of a service header), and leaves that of an IPv6 packet's first fragment as it was. It does not write to a
 /// label behind a tag either. The type of the first label put on a frame with an 802.3 length it writes over the length, so that
 /// what follows is taken for labels; ours stands in the SNAP header, where the type of such a frame is.
 pub fn outputs(lines: &[String]) -> String {
@@ -211,8 +211,13 @@ pub fn outputs(lines: &[String]) -> String {
         let at =
             |i: usize| hex.get(2 * i..2 * i + 2).and_then(|b| u8::from_str_radix(b, 16).ok()).unwrap_or(0);
         let mut l3 = 14;
-        while matches!((at(l3 - 2), at(l3 - 1)), (0x81, 0) | (0x88, 0xa8)) {
-            l3 += 4;
+        loop {
+            match (at(l3 - 2), at(l3 - 1)) {
+                (0x81, 0) | (0x88, 0xa8) => l3 += 4,
+                // A frame in a service header.
+                (0x89, 0x4f) if at(l3 + 3) == 3 => l3 += 4 * usize::from(at(l3 + 1) & 0x3f) + 14,
+                _ => break,
+            }
         }
         let in_snap = hex.get(2 * l3..2 * l3 + 12) == Some(SNAP);
         let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));

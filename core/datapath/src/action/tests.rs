@@ -153,6 +153,17 @@ fn arp_and_icmp() {
 }
 
 #[test]
+fn ports_of_a_header_beyond_the_packet_stay() {
+    let mut bytes = compose(&base(false, 6, false), b"payload");
+    // The data offset, in words.
+    bytes[14 + 20 + 12] = 0xa0;
+    let mut p = packet(&bytes);
+    let all = PortsKey { src: 0xffff, dst: 0xffff };
+    set(&mut p, &SetField::Tcp(Masked::new(PortsKey { src: 1, dst: 2 }, all)));
+    assert_eq!(p.frame.bytes(), bytes);
+}
+
+#[test]
 fn a_neighbour_message_keeps_its_checksum() {
     let before =
         Flow { tp_src: 135, tp_dst: 0, nd_target: [3; 16], arp_sha: Mac([4; 6]), ..base(true, 58, false) };

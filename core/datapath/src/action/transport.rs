@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::packet::Packet;
 use dpif::{Masked, PortsKey};
 use packet::checksum::{update16, update32, update128};
-use packet::ipproto;
+use packet::{Tcp, Udp, ipproto};
 
 /// What changed in the bytes under the transport checksum.
 pub enum Change<'a> {
@@ -78,11 +78,14 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
     }
 }
 
-/// Writes the ports of TCP or UDP.
+/// Writes the ports of TCP or UDP; not of TCP whose header says that it is longer than the packet.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     let layout = p.layout();
-    let header = if proto == ipproto::TCP { 20 } else { 8 };
-    if layout.proto == proto && layout.l4.is_some_and(|l4| p.frame.len() >= usize::from(l4) + header) {
+    let whole = |l4: u16| {
+        let header = p.frame.bytes().get(usize::from(l4)..).unwrap_or(&[]);
+        if proto == ipproto::TCP { Tcp::parse_checked(header).is_some() } else { header.len() >= Udp::LEN }
+    };
+    if layout.proto == proto && layout.l4.is_some_and(whole) {
         write_word(p, 0, m.value.src, m.mask.src);
         write_word(p, 2, m.value.dst, m.mask.dst);
     }
