@@ -2,9 +2,10 @@
 //!
 //! When no more can be parked, a worker translates inline rather than lose a packet; but a storm of misses must not take
 //! the core from the packets that have their megaflow. So inline translations are paid from an allowance that grows
-//! with the time that passes: by an eighth of it, or by the misses' share of the packets where that is more. A core that
-//! has nothing but misses gives them all its time. In one turn it does not grow by more than a ring can wait for, since other
-//! queues wait meanwhile. Cycles are told.
+//! with the time that passes: by an eighth of it, or by the misses' share of the packets where that is more. What comes by
+//! the same queue as the misses weighs less in this than what others send: a storm is first its own port's trouble, and a core
+//! that has hardly anything but misses gives them its time. In one turn the allowance does not grow by more than a ring can
+//! wait for, since other queues wait meanwhile. Cycles are told.
 
 /// One cycle in so many, at least.
 const SHARE: u64 = 8;
@@ -12,18 +13,32 @@ const SHARE: u64 = 8;
 const MOST: i64 = 1 << 23;
 /// What the misses' share is worth in one turn, at most: some 20 µs.
 const IN_A_TURN: u64 = 1 << 16;
+/// So many packets with a megaflow weigh as much as one without that came by the same queue.
+const BESIDE: u64 = 4;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     cycles: i64,
-    /// Since the last allowance.
+    turn: Turn,
+}
+
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Without a megaflow, by the queue that is being received from.
+    fresh: u64,
+    /// Without a megaflow, by those before.
     misses: u64,
+    /// With one, by queues that brought misses, too.
+    beside: u64,
+    /// By other queues.
+    others: u64,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { cycles: MOST, misses: 0 }
+        Budget { cycles: MOST, turn: Turn::default() }
     }
 }
 
@@ -31,16 +46,29 @@ impl Budget {
     /// So many packets had no megaflow.
     #[inline]
     pub fn missed(&mut self, packets: u64) {
-        self.misses += packets;
+        self.turn.fresh += packets;
     }
 
-    /// A turn that took so many cycles has ended, which brought so many packets.
+    /// A queue brought so many packets, those without a megaflow among them.
     #[inline]
-    pub fn earn(&mut self, cycles: u64, packets: u64) {
+    pub fn received(&mut self, packets: u64) {
+        let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
+        if fresh == 0 {
+            self.turn.others += packets;
+        } else {
+            self.turn.misses += fresh;
+            self.turn.beside += packets - fresh;
+        }
+    }
+
+    /// A turn that took so many cycles has ended.
+    #[inline]
+    pub fn earn(&mut self, cycles: u64) {
+        let Turn { misses, beside, others, .. } = std::mem::take(&mut self.turn);
         let mut share = cycles / SHARE;
-        let misses = std::mem::take(&mut self.misses).min(packets);
         if misses != 0 {
-            share = share.max(cycles.min(IN_A_TURN) * misses / packets);
+            let all = (misses + others) * BESIDE + beside;
+            share = share.max(cycles.min(IN_A_TURN) * misses * BESIDE / all);
         }
         let share = i64::try_from(share).unwrap_or(MOST);
         self.cycles = self.cycles.saturating_add(share).min(MOST);
@@ -61,28 +89,33 @@ impl Budget {
 mod tests {
     use super::*;
 
+    fn spent() -> Budget {
+        Budget { cycles: 0, ..Budget::default() }
+    }
+
     #[test]
     fn debts_are_paid() {
         let mut budget = Budget::default();
-        budget.earn(u64::MAX, 0);
+        budget.earn(u64::MAX);
         budget.spend(MOST as u64 + 100);
         assert!(!budget.is_left());
-        budget.earn(800, 0);
+        budget.earn(800);
         assert!(!budget.is_left());
-        budget.earn(8, 0);
+        budget.earn(8);
         assert!(budget.is_left());
     }
 
-    /// The share of its time that goes into inline translations of 1000 cycles, where a turn's other work takes 500 and `misses`
-    /// of its 100 packets have no megaflow.
-    fn inline_share(misses: u64) -> f64 {
-        let mut budget = Budget { cycles: 0, misses: 0 };
-        let (mut inline, mut all) = (0, 0);
+    /// The share of its time that goes into inline translations of 1000 cycles, where a turn's other work takes 500: one queue
+    /// brings `misses` and `beside`, another `others`.
+    fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
+        let (mut budget, mut inline, mut all) = (spent(), 0, 0);
         for _ in 0..10_000 {
             let took = if budget.is_left() { 1000 } else { 0 };
             budget.spend(took);
             budget.missed(misses);
-            budget.earn(500 + took, 100);
+            budget.received(misses + beside);
+            budget.received(others);
+            budget.earn(500 + took);
             (inline, all) = (inline + took, all + 500 + took);
         }
         inline as f64 / all as f64
@@ -90,18 +123,22 @@ mod tests {
 
     #[test]
     fn misses_get_their_share_and_an_eighth_at_least() {
-        for (misses, share) in [(0, 0.125), (1, 0.125), (50, 0.5), (60, 0.6)] {
-            let got = inline_share(misses);
-            assert!((got - share).abs() < 0.01, "{misses} of 100: {got}");
+        let cases =
+            [(0, 64, 0, 0.125), (1, 0, 32, 0.125), (1, 63, 0, 0.125), (32, 0, 32, 0.5), (8, 32, 0, 0.5)];
+        for (misses, beside, others, share) in cases {
+            let got = inline_share(misses, beside, others);
+            assert!((got - share).abs() < 0.01, "{misses}, {beside}, {others}: {got}");
         }
         // Each turn has one.
-        assert!(inline_share(100) > 0.66);
+        assert!(inline_share(64, 0, 0) > 0.66);
     }
 
     #[test]
     fn one_turn_is_not_worth_more_than_others_can_wait() {
-        let mut budget = Budget { cycles: 0, misses: 100 };
-        budget.earn(IN_A_TURN * 4, 100);
+        let mut budget = spent();
+        budget.missed(64);
+        budget.received(64);
+        budget.earn(IN_A_TURN * 4);
         assert_eq!(budget.cycles, IN_A_TURN as i64);
     }
 }

@@ -136,11 +136,9 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
     bed.tx[2].take();
     let (start, turns, mut src) = (CYCLES.get(), 2000, 1000);
     for turn in 0..turns {
-        for _ in 0..4 {
-            src += 1;
-            bed.rx[0].put(&compose(&tcp(src, 80), b""));
-            (0..7).for_each(|_| bed.rx[0].put(&established));
-        }
+        src += 1;
+        bed.rx[0].put(&compose(&tcp(src, 80), b""));
+        (0..31).for_each(|_| bed.rx[0].put(&established));
         if turn == 500 {
             // A flow that is new at another port is put aside like any other, and answered in its turn.
             bed.rx[1].put(&compose(&tcp(2, 443), b"other"));
@@ -154,12 +152,12 @@ fn a_storm_leaves_established_traffic_and_other_ports_alone() {
             CYCLES.set(mine);
         }
     }
-    assert_eq!(bed.tx[2].take().len(), turns * 28 + 1);
+    assert_eq!(bed.tx[2].take().len(), turns * 31 + 1);
     let tally = bed.datapath.tally();
     let busy = (CYCLES.get() - start) as f64;
     let inline = busy - f64::from(turns as u32) * 20_000.0;
     assert!(inline <= busy / 8.0 + 10_000_000.0, "{inline} of {busy}");
-    assert!(tally.dropped(DropReason::UpcallBacklog) > 5_000);
+    assert!(tally.dropped(DropReason::UpcallBacklog) > 1_000);
     assert_eq!(tally.dropped(DropReason::UpcallBacklog), tally.dropped_total());
     assert_eq!((tally.balance(), tally.parked() <= 512), (0, true));
     let asked = slow.1.load(Ordering::Relaxed) as u64;

@@ -185,6 +185,9 @@ impl Worker {
                 let guard = self.reader.enter();
                 run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
                 drop(guard);
+                if let Some(parking) = &mut self.engine.parking {
+                    parking.budget.received(q.in_turn);
+                }
                 let end = counter();
                 q.load.burst(q.in_turn, end - at);
                 at = end;
@@ -249,7 +252,7 @@ impl Worker {
         let passed = (next - turn.start).0;
         self.engine.tally.add(event, passed);
         if let Some(parking) = &mut self.engine.parking {
-            parking.budget.earn(passed, turn.packets);
+            parking.budget.earn(passed);
         }
         // What recirculation and sending took is the queues', by how many packets each brought.
         let sending = (next - turn.received).0;
