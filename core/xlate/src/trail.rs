@@ -21,7 +21,7 @@ use std::sync::Arc;
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
 /// Something that a walk asked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Asked {
     /// A table, for a packet of this port and metadata. A bit of `changed` is a word of the flow that the walk had changed.
     Table { bridge: BridgeId, table: u8, in_port: u32, metadata: u64, changed: Words },
@@ -34,7 +34,7 @@ enum Asked {
 }
 
 /// A bit for each word of a flow, in two halves: a trail has one for each table, and needs no more room than that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Words([u64; 2]);
 
 impl From<u128> for Words {
@@ -100,15 +100,32 @@ impl Trail {
 
     fn push(&mut self, asked: Asked) {
         if self.asked.last() != Some(&asked) {
-            let mut hash = Folded(self.hash);
-            asked.hash(&mut hash);
-            self.hash = hash.0;
+            self.hash = asked.hashed_after(self.hash);
             self.asked.push(asked);
         }
     }
 }
 
 impl Asked {
+    /// A hash of few operations: each look-up of a walk takes one. Trails are bounded, so that ones made to collide cost no
+    /// more than a search through all of them.
+    fn hashed_after(&self, hash: u64) -> u64 {
+        let (name, rest) = match self {
+            Asked::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
+                let place = u64::from(bridge.0) << 40 | u64::from(*table) << 32 | u64::from(*in_port);
+                (place ^ metadata.rotate_left(17), low ^ high.rotate_left(32))
+            }
+            Asked::Limit { bridge, table } => (u64::from(bridge.0) << 32 | u64::from(*table), 1),
+            Asked::Group { bridge, group } => (u64::from(bridge.0) << 32 | u64::from(*group), 2),
+            Asked::Stations { bridge, changed: Words([low, high]) } => {
+                (bridge.0.into(), low ^ high.rotate_left(32))
+            }
+        };
+        let mix =
+            |hash: u64, number: u64| (hash.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix(mix(hash, name), rest)
+    }
+
     fn concerned_by(&self, change: &Change) -> Vec<Match> {
         match (self, change) {
             (
@@ -229,16 +246,9 @@ pub struct Trails {
     last: u32,
 }
 
-/// A hash of a few operations for each number: a trail has hundreds, and each upcall makes one. Trails are bounded, so
-/// that ones made to collide cost no more than a search through all of them.
+/// Takes a trail's own hash.
 #[derive(Debug, Default)]
 struct Folded(u64);
-
-impl Folded {
-    fn add(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
 
 impl Hasher for Folded {
     fn finish(&self) -> u64 {
@@ -247,32 +257,11 @@ impl Hasher for Folded {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.add(u64::from(*byte)));
-    }
-
-    fn write_u8(&mut self, n: u8) {
-        self.add(u64::from(n));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.add(u64::from(n));
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
     }
 
     fn write_u64(&mut self, n: u64) {
-        self.add(n);
-    }
-
-    fn write_u128(&mut self, n: u128) {
-        self.add(n as u64);
-        self.add((n >> 64) as u64);
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.add(n as u64);
-    }
-
-    fn write_isize(&mut self, n: isize) {
-        self.add(n as u64);
+        self.0 = n;
     }
 }
 

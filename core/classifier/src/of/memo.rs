@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 
 /// So many masks are noted.
 const MASKS: usize = 3;
-/// So many results of each, in places by hash.
-const PLACES: usize = 64;
+/// So many results of each, each in one of two places by hash.
+const PLACES: usize = 128;
 /// Words of a mask that is worth noting.
 const WORDS: usize = 8;
 /// So often at most a search is made for being noted: it costs more than another.
@@ -40,6 +40,14 @@ type Values = [u64; 1 + WORDS];
 struct Noted<R> {
     values: Values,
     rule: Option<Arc<R>>,
+}
+
+impl<R> Noted<R> {
+    /// A comparison of few words, without a call.
+    fn is_of(&self, values: &Values, words: usize) -> bool {
+        let both = self.values.iter().zip(values).take(1 + words);
+        both.fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+    }
 }
 
 /// What is known of a flow.
@@ -70,8 +78,8 @@ impl<R> OneMask<R> {
         OneMask { words: words.to_vec(), places }
     }
 
-    /// The flow's values under the mask, and their place.
-    fn place(&self, flow: &Flow) -> (Values, &OnceLock<Box<Noted<R>>>) {
+    /// The flow's values under the mask, and their places.
+    fn places(&self, flow: &Flow) -> (Values, [&OnceLock<Box<Noted<R>>>; 2]) {
         let (words, mut values) = (flow.words(), [0; 1 + WORDS]);
         values[0] = flow.network_type().into();
         let mut hash = values[0];
@@ -79,7 +87,7 @@ impl<R> OneMask<R> {
             *value = words[usize::from(i)] & mask;
             hash = mix(hash, *value);
         }
-        (values, &self.places[hash as usize % PLACES])
+        (values, [hash, hash >> 32].map(|hash| &self.places[hash as usize % PLACES]))
     }
 }
 
@@ -88,15 +96,17 @@ impl<R> Memo<R> {
     pub(super) fn get(&self, flow: &Flow, wildcards: &mut Flow) -> Known<'_, R> {
         let mut room = self.masks[0].get().is_none();
         for mask in self.masks.iter().map_while(OnceLock::get) {
-            let (values, place) = mask.place(flow);
-            match place.get() {
-                None => room = true,
-                Some(noted) if noted.values == values => {
-                    let words = wildcards.words_mut();
-                    mask.words.iter().for_each(|&(i, bits)| words[usize::from(i)] |= bits);
-                    return Known::Found(noted.rule.as_ref());
+            let (values, places) = mask.places(flow);
+            for place in places {
+                match place.get() {
+                    None => room = true,
+                    Some(noted) if noted.is_of(&values, mask.words.len()) => {
+                        let words = wildcards.words_mut();
+                        mask.words.iter().for_each(|&(i, bits)| words[usize::from(i)] |= bits);
+                        return Known::Found(noted.rule.as_ref());
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
         if room && self.notes.load(Relaxed) < NOTES { Known::Room } else { Known::No }
@@ -116,9 +126,10 @@ impl<R> Memo<R> {
         for mask in &self.masks {
             let mask = mask.get_or_init(|| OneMask::new(words));
             if mask.words == words {
-                let (values, place) = mask.place(flow);
-                // Another thread may have been faster, with the same.
-                let _ = place.set(Box::new(Noted { values, rule: rule.cloned() }));
+                let (values, places) = mask.places(flow);
+                let free = places.into_iter().find(|place| place.get().is_none());
+                // Another thread may be faster.
+                free.map(|place| place.set(Box::new(Noted { values, rule: rule.cloned() })));
                 return;
             }
         }
