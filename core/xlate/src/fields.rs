@@ -52,13 +52,14 @@ fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
 }
 
 fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
-    if field == FieldId::Ipv6Label {
-        // After a write the 20 bits of the header are known, and not the whole place as after a match: they are printed differently.
-        mask.ipv6_label = (mask.ipv6_label | bits as u32) & 0xf_ffff;
-        return;
+    // After a write the bits of the header are known, and not the whole place as after a match: they are printed differently.
+    match field {
+        FieldId::Ipv6Label => mask.ipv6_label = (mask.ipv6_label | bits as u32) & 0xf_ffff,
+        FieldId::Icmpv4Type | FieldId::Icmpv6Type => mask.tp_src = (mask.tp_src | bits as u16) & 0xff,
+        FieldId::Icmpv4Code | FieldId::Icmpv6Code => mask.tp_dst = (mask.tp_dst | bits as u16) & 0xff,
+        FieldId::DlVlan => field.add_to_mask(mask, bits & 0xfff),
+        _ => field.add_to_mask(mask, bits),
     }
-    let bits = if field == FieldId::DlVlan { bits & 0xfff } else { bits };
-    field.add_to_mask(mask, bits);
 }
 
 impl Walk<'_> {

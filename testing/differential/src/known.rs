@@ -4,10 +4,16 @@ use crate::normal;
 use crate::table::Table;
 
 /// Assertions that end the stock switch (3.1 and 3.7.1), and what leads there.
-const ENDS: &[(&str, &str)] = &[(
-    "assertion !dp_packet_is_eth(packet) failed in push_eth()",
-    "it puts an Ethernet header on a packet that has one",
-)];
+const ENDS: &[(&str, &str)] = &[
+    (
+        "assertion !dp_packet_is_eth(packet) failed in push_eth()",
+        "it puts an Ethernet header on a packet that has one",
+    ),
+    (
+        "assertion state->action_set_len <= state->ofpacts_len failed in recirc_alloc_id__()",
+        "it sets an action set aside that it takes for longer than all that is left to do",
+    ),
+];
 
 /// Why the stock switch ended, by its log, if that is known.
 pub fn end(log: &str) -> Option<&'static str> {

@@ -28,7 +28,7 @@ pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
         m => parts.push(format!("si={:#04x}/{m:#04x}", nsh.si())),
     }
     // Contexts that the header does not have, as of type 2 or cut off, are told as zeros, matched or not: so Open vSwitch says it.
-    let cut_off = *nsh == Nsh::default() && *mask == Nsh::default();
+    let cut_off = *nsh == Nsh::default() && mask.context == [0; 4];
     let there = nsh.md_type != MD_TYPE_2 && !cut_off;
     for (i, (&value, &mask)) in nsh.context.iter().zip(&mask.context).enumerate() {
         parts.extend(word(&format!("c{}", i + 1), value, if there { mask } else { u32::MAX }));
