@@ -118,7 +118,9 @@ impl Writer<'_> {
             }
         }
         let said = self.protocol(dl_type);
-        for (i, (&value, &mask)) in f.regs.iter().zip(&m.regs).enumerate() {
+        for (i, (&value, &mask)) in
+            f.regs.iter().zip(&m.regs).enumerate().filter(|(_, (_, mask))| **mask != 0)
+        {
             self.hex(&format!("reg{i}"), value.into(), mask.into(), 32);
         }
         self.tunnel();

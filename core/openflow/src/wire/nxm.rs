@@ -433,7 +433,11 @@ pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u
         put_entry(out, F::PacketType, version, packet_type, type_mask);
     }
     let mut implied = false;
+    let matched = m.words();
     for field in fields(m, version) {
+        if field.words().is_some_and(|words| words & matched == 0) {
+            continue;
+        }
         if let Some(index) = field.tlv_index() {
             if let Some(t) = m.tlv(index) {
                 let mask = (!t.is_exact()).then_some(&t.mask[..]);
