@@ -2,9 +2,9 @@
 //!
 //! When no more can be parked, a worker translates inline rather than lose a packet; but a storm of misses must not take
 //! the core from the packets that have their megaflow. So inline translations are paid from an allowance that grows
-//! with the time that passes: by an eighth of it, or by the misses' share of the packets where that is more. What comes by
-//! the same queue as the misses weighs less in this than what others send: a storm is first its own port's trouble, and a core
-//! that has hardly anything but misses gives them its time. In one turn the allowance does not grow by more than a ring can
+//! with the time that passes: by an eighth of it, or by the misses' share of the packets where that is more. In this what comes
+//! by the same queue as the misses weighs less than they, and what others send weighs more: a storm is first its own port's
+//! trouble, and a core that has hardly anything but misses gives them its time. In one turn the allowance does not grow by more than a ring can
 //! wait for, since other queues wait meanwhile. Cycles are told.
 
 /// One cycle in so many, at least.
@@ -13,8 +13,10 @@ const SHARE: u64 = 8;
 const MOST: i64 = 1 << 23;
 /// What the misses' share is worth in one turn, at most: some 20 µs.
 const IN_A_TURN: u64 = 1 << 16;
-/// So many packets with a megaflow weigh as much as one without that came by the same queue.
-const BESIDE: u64 = 4;
+/// What a packet without a megaflow weighs, where one with a megaflow that came by the same queue weighs one.
+const MISS: u64 = 4;
+/// What a packet of another queue weighs.
+const OTHER: u64 = 16;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +69,8 @@ impl Budget {
         let Turn { misses, beside, others, .. } = std::mem::take(&mut self.turn);
         let mut share = cycles / SHARE;
         if misses != 0 {
-            let all = (misses + others) * BESIDE + beside;
-            share = share.max(cycles.min(IN_A_TURN) * misses * BESIDE / all);
+            let all = misses * MISS + others * OTHER + beside;
+            share = share.max(cycles.min(IN_A_TURN) * misses * MISS / all);
         }
         let share = i64::try_from(share).unwrap_or(MOST);
         self.cycles = self.cycles.saturating_add(share).min(MOST);
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn misses_get_their_share_and_an_eighth_at_least() {
         let cases =
-            [(0, 64, 0, 0.125), (1, 0, 32, 0.125), (1, 63, 0, 0.125), (32, 0, 32, 0.5), (8, 32, 0, 0.5)];
+            [(0, 64, 0, 0.125), (1, 0, 32, 0.125), (1, 63, 0, 0.125), (32, 0, 32, 0.2), (8, 32, 0, 0.5)];
         for (misses, beside, others, share) in cases {
             let got = inline_share(misses, beside, others);
             assert!((got - share).abs() < 0.01, "{misses}, {beside}, {others}: {got}");
