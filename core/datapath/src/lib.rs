@@ -8,7 +8,7 @@
 //!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
 //!   ├ rxq.rs              an rx queue as workers pass it on
 //!   ├ upcalls.rs, fair.rs upcalls on their way to who serves them, in which ports take turns; and answers
-//!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers one upcall
+//!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
 //!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit

@@ -42,6 +42,13 @@ struct Translated {
     published: Option<Published>,
 }
 
+impl Translated {
+    /// What is to become a megaflow.
+    fn to_install(&self) -> Option<&Translation> {
+        self.result.as_ref().ok().filter(|translation| translation.install)
+    }
+}
+
 impl UpcallServer {
     pub(crate) fn new(shared: Arc<Shared>) -> UpcallServer {
         shared.upcalls.enter();
@@ -113,15 +120,13 @@ impl UpcallServer {
     }
 
     fn publish(&self, requests: &[Request], translated: &mut [Translated], handler: &dyn UpcallHandler) {
-        let is_new = |t: &Translated| t.result.as_ref().is_ok_and(|translation| translation.install);
         let mut published = Vec::new();
-        let new = requests.iter().zip(&*translated).filter(|(_, t)| is_new(t)).filter_map(|(request, t)| {
+        let new = requests.iter().zip(&*translated).filter_map(|(request, t)| {
             let birth = Birth { worker: request.worker, at: request.now };
-            let translation = t.result.as_ref().ok()?;
-            Some(NewFlow { flow: &t.flow, key: &t.key, translation, birth })
+            Some(NewFlow { flow: &t.flow, key: &t.key, translation: t.to_install()?, birth })
         });
         self.shared.publish(new, handler, Patience::Long, |p| published.push(p));
-        for (t, p) in translated.iter_mut().filter(|t| is_new(t)).zip(published) {
+        for (t, p) in translated.iter_mut().filter(|t| t.to_install().is_some()).zip(published) {
             if let Some(Published::New(_, Some(flow))) = &p {
                 handler.flow_added(flow);
             }

@@ -127,9 +127,10 @@ impl<R> Memo<R> {
             let mask = mask.get_or_init(|| OneMask::new(words));
             if mask.words == words {
                 let (values, places) = mask.places(flow);
-                let free = places.into_iter().find(|place| place.get().is_none());
-                // Another thread may be faster.
-                free.map(|place| place.set(Box::new(Noted { values, rule: rule.cloned() })));
+                if let Some(free) = places.into_iter().find(|place| place.get().is_none()) {
+                    // Another thread may be faster.
+                    let _ = free.set(Box::new(Noted { values, rule: rule.cloned() }));
+                }
                 return;
             }
         }

@@ -27,7 +27,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine,
     if let Some(parking) = &mut engine.parking {
         parking.budget.missed(missed.len() as u64);
     }
-    let one = if park::is_served(engine) { park::miss } else { alone };
+    let one = if park::is_served(engine) { park::miss } else { one };
     for Miss { packet, answered } in missed.drain(..) {
         one(shared, guard, engine, packet, answered, now);
     }
@@ -46,23 +46,11 @@ pub(crate) fn inline(
     now: Millis,
 ) {
     let start = (engine.counter)();
-    one(shared, guard, engine, packet, answered, now, Patience::Short);
+    one(shared, guard, engine, packet, answered, now);
     let took = (engine.counter)() - start;
     if let Some(parking) = &mut engine.parking {
         parking.budget.spend(took.0);
     }
-}
-
-/// Translates a packet where nobody else does.
-fn alone(
-    shared: &Shared,
-    guard: &Megaflows<'_>,
-    engine: &mut Engine,
-    packet: Packet,
-    answered: bool,
-    now: Millis,
-) {
-    one(shared, guard, engine, packet, answered, now, Patience::Long);
 }
 
 fn one(
@@ -72,7 +60,6 @@ fn one(
     packet: Packet,
     answered: bool,
     now: Millis,
-    patience: Patience,
 ) {
     let (key, flags) = wide(packet.frame.bytes(), &packet.meta);
     let context = shared.table.context(packet.meta.in_port);
@@ -106,6 +93,7 @@ fn one(
     {
         let birth = Birth { worker: engine.id, at: now };
         let new = NewFlow { flow: &flow, key: &key, translation: &translation, birth };
+        let patience = if park::is_served(engine) { Patience::Short } else { Patience::Long };
         let mut published = None;
         shared.publish(std::iter::once(new), handler, patience, |p| published = p);
         match published {

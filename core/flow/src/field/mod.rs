@@ -158,17 +158,19 @@ impl FieldId {
 
     /// Writing its bits has no other effect, and all of them lie in its place.
     fn is_plain(self) -> bool {
+        let port = matches!(self, FieldId::InPortOxm | FieldId::ActsetOutput);
+        self.place().fits() && !self.is_of_tag() && !port
+    }
+
+    /// It lies in the VLAN tag, the rest of which may change with it.
+    fn is_of_tag(self) -> bool {
         use FieldId::*;
-        let tag = matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp);
-        let port = matches!(self, InPortOxm | ActsetOutput);
-        self.place().fits() && !tag && !port
+        matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp)
     }
 
     /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
     pub fn words(self) -> Option<u128> {
-        use FieldId::*;
-        let tag = matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp);
-        (!tag && self.tlv_index().is_none()).then(|| self.place().words())
+        (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.place().words())
     }
 
     /// Writes those bits of the value that are set in `mask`.
