@@ -47,8 +47,11 @@ impl Match {
     /// The words of a flow in which it matches a bit, a bit each: a quick way past the fields that it does not match
     /// ([`FieldId::words`]).
     pub fn words(&self) -> u128 {
-        let words = self.mask.words().iter().enumerate();
-        words.filter(|(_, word)| **word != 0).fold(0, |all, (i, _)| all | 1 << i)
+        let bits = |words: &[u64]| {
+            words.iter().enumerate().fold(0, |all, (i, word)| all | u64::from(*word != 0) << i)
+        };
+        let (low, high) = self.mask.words().split_at(64);
+        u128::from(bits(low)) | u128::from(bits(high)) << 64
     }
 
     /// Matches the whole field.
@@ -66,7 +69,7 @@ impl Match {
         }
         field.set_mask(&mut self.mask, mask);
         field.set_parts(&mut self.flow, value);
-        self.mask_values();
+        self.mask_values(field);
     }
 
     /// Matches the field no more. A VLAN field without its sibling takes the tag with it.
@@ -80,11 +83,19 @@ impl Match {
         if vlan && *tci & !crate::flow::VLAN_CFI == 0 {
             *tci = 0;
         }
-        self.mask_values();
+        self.mask_values(field);
     }
 
-    fn mask_values(&mut self) {
-        self.flow = self.flow.masked(&self.mask);
+    /// Values have no bit beside the mask: after a change of this field.
+    fn mask_values(&mut self, field: FieldId) {
+        let mut words = field.words_at_most();
+        let (values, masks) = (self.flow.words_mut(), self.mask.words());
+        while words != 0 {
+            let at = words.trailing_zeros() as usize;
+            let (Some(value), Some(mask)) = (values.get_mut(at), masks.get(at)) else { return };
+            *value &= mask;
+            words &= words - 1;
+        }
     }
 
     /// Whatever `other` matches too is matched: this match is as loose or looser.

@@ -117,14 +117,21 @@ impl May {
 impl Match {
     /// Drops fields whose prerequisites the match does not ensure. True if something was dropped.
     pub fn normalize(&mut self) -> bool {
+        self.normalized().is_some()
+    }
+
+    /// As `normalize`; returns what it was, if something was dropped.
+    pub fn normalized(&mut self) -> Option<Box<Match>> {
         let mut mask = self.mask;
         let may = May::of(self);
         may.clear(&mut mask);
-        let changed = mask != self.mask;
-        *self = Match::new(&self.flow, &mask);
+        let before = (mask != self.mask).then(|| Box::new(*self));
+        if before.is_some() {
+            *self = Match::new(&self.flow, &mask);
+        }
         self.settle_bytes(may);
         self.settle_fragment();
-        changed
+        before
     }
 
     /// Types and codes of ICMP, and the type of an option, lie where TCP has more bits: they are bytes, matched as a whole.

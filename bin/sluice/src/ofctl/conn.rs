@@ -1,10 +1,12 @@
 //! One connection to a switch: blocking, a request at a time.
 
 use super::context::{Context, Fail, fail};
+use super::requests::{Format, Requests};
 use crate::remote::Stream;
 use openflow::message::{Body, Hello, Message, Xid};
 use openflow::session::negotiate;
 use openflow::text::{Protocols, message_text};
+use openflow::wire::set_len_and_xid;
 use openflow::{Dialect, Version, VersionSet, decode, encode, next_frame};
 use runtime::{Module, error_text};
 use std::io::{self, ErrorKind};
@@ -48,6 +50,11 @@ impl Conn {
         Ok(conn)
     }
 
+    /// How it writes requests.
+    pub fn format(&self) -> Format {
+        Format { version: self.version, protocol: self.protocol }
+    }
+
     fn hello(&mut self, cx: &mut Context, ours: VersionSet) -> io::Result<Version> {
         let newest = ours.newest().unwrap_or_default();
         let hello = Hello { versions: ours, header_version: newest.wire() };
@@ -81,16 +88,27 @@ impl Conn {
 
     /// Sends a message.
     pub fn send(&mut self, m: &Message) -> io::Result<()> {
-        self.send_all([m])
+        let frames = encode(m, self.format().dialect());
+        let frames = frames.map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
+        self.stream.send(&frames.concat())
     }
 
-    /// Sends messages, many at a time.
-    pub fn send_all<'m>(&mut self, messages: impl IntoIterator<Item = &'m Message>) -> io::Result<()> {
-        let dialect = Dialect { flow_mod_table_id: self.protocol.has_table_id(), debug_actions: true };
-        let mut bytes = Vec::new();
-        for m in messages {
-            let frames = encode(m, dialect).map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
-            frames.iter().for_each(|frame| bytes.extend_from_slice(frame));
+    /// Sends messages, many at a time, each inside one that begins with `header` and has its transaction. An empty header:
+    /// each by itself.
+    pub fn send_frames<'m>(
+        &mut self,
+        frames: impl IntoIterator<Item = &'m [u8]>,
+        header: &[u8],
+    ) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(SEND_SIZE + (64 << 10));
+        for frame in frames {
+            let start = bytes.len();
+            bytes.extend_from_slice(header);
+            bytes.extend_from_slice(frame);
+            if let (false, Some(xid)) = (header.is_empty(), xid_of(frame)) {
+                set_len_and_xid(bytes.get_mut(start..).unwrap_or_default(), xid)
+                    .map_err(|e| io::Error::new(ErrorKind::InvalidInput, e.name()))?;
+            }
             if bytes.len() >= SEND_SIZE {
                 self.stream.send(&bytes)?;
                 bytes.clear();
@@ -123,10 +141,10 @@ impl Conn {
         Fail::Says(format!("talking to {} ({why})", self.name))
     }
 
-    fn receive_of(&mut self, xids: &[Xid]) -> Result<Vec<u8>, Fail> {
+    fn receive_of(&mut self, is_ours: impl Fn(Xid) -> bool) -> Result<Vec<u8>, Fail> {
         loop {
             let frame = self.receive().map_err(|e| self.talking(&e))?;
-            if xid_of(&frame).is_some_and(|xid| xids.contains(&xid)) {
+            if xid_of(&frame).is_some_and(&is_ours) {
                 return Ok(frame);
             }
         }
@@ -135,7 +153,7 @@ impl Conn {
     /// Sends a request and returns the first answer.
     pub fn transact(&mut self, request: &Message) -> Result<Vec<u8>, Fail> {
         self.send(request).map_err(|e| self.talking(&e))?;
-        self.receive_of(&[request.xid])
+        self.receive_of(|xid| xid == request.xid)
     }
 
     /// Sends a multipart request and returns all parts of the answer, bytes and meaning.
@@ -143,7 +161,7 @@ impl Conn {
         self.send(request).map_err(|e| self.talking(&e))?;
         let mut parts = Vec::new();
         loop {
-            let frame = self.receive_of(&[request.xid])?;
+            let frame = self.receive_of(|xid| xid == request.xid)?;
             let more = decode(&frame, Dialect::default()).is_ok_and(|m| m.more);
             parts.push(frame);
             if !more {
@@ -167,38 +185,51 @@ impl Conn {
             .collect()
     }
 
-    /// Sends requests that are answered only if they fail: the first answer to one of them before that to the barrier
-    /// behind them.
-    pub fn transact_noreply(
+    /// Sends a request that is answered only if it fails: the answer, if one comes before that to the barrier behind it.
+    pub fn transact_noreply(&mut self, cx: &mut Context, request: &Message) -> Result<Option<Vec<u8>>, Fail> {
+        self.send(request).map_err(|e| self.talking(&e))?;
+        self.failure_before_barrier(cx, |xid| xid == request.xid)
+    }
+
+    /// The same; an answer is printed and ends the command.
+    pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
+        let answer = self.transact_noreply(cx, request)?;
+        answer.map_or(Ok(()), |error| refused(cx, target, &error))
+    }
+
+    /// The same with many, of which `window` are sent before the first answer is waited for. Those behind one that fails
+    /// may have been done; none of a later window is sent.
+    pub fn execute_all(
         &mut self,
         cx: &mut Context,
-        requests: &[Message],
+        target: &str,
+        requests: &Requests,
+        window: usize,
+    ) -> Result<(), Fail> {
+        let mut frames = requests.frames().peekable();
+        while frames.peek().is_some() {
+            self.send_frames(frames.by_ref().take(window), &[]).map_err(|e| self.talking(&e))?;
+            let answer = self.failure_before_barrier(cx, |xid| requests.find(xid).is_some())?;
+            answer.map_or(Ok(()), |error| refused(cx, target, &error))?;
+        }
+        Ok(())
+    }
+
+    fn failure_before_barrier(
+        &mut self,
+        cx: &mut Context,
+        is_ours: impl Fn(Xid) -> bool,
     ) -> Result<Option<Vec<u8>>, Fail> {
         let barrier = cx.message(self.version, Body::BarrierRequest);
-        let all = || requests.iter().chain([&barrier]);
-        self.send_all(all()).map_err(|e| self.talking(&e))?;
-        let xids: Vec<Xid> = all().map(|m| m.xid).collect();
+        self.send(&barrier).map_err(|e| self.talking(&e))?;
         let mut answer = None;
         loop {
-            let frame = self.receive_of(&xids)?;
+            let frame = self.receive_of(|xid| xid == barrier.xid || is_ours(xid))?;
             if xid_of(&frame) == Some(barrier.xid) {
                 return Ok(answer);
             }
             answer.get_or_insert(frame);
         }
-    }
-
-    /// The same with one request; an answer is printed and ends the command.
-    pub fn execute(&mut self, cx: &mut Context, target: &str, request: &Message) -> Result<(), Fail> {
-        self.execute_all(cx, target, std::slice::from_ref(request))
-    }
-
-    /// The same with several; the first answer is printed and ends the command.
-    pub fn execute_all(&mut self, cx: &mut Context, target: &str, requests: &[Message]) -> Result<(), Fail> {
-        let Some(error) = self.transact_noreply(cx, requests)? else { return Ok(()) };
-        let names = cx.names_to_show(target)?;
-        eprint!("{}", message_text(&error, &*names, cx.settings.verbosity.saturating_add(2)));
-        Err(Fail::Printed(1))
     }
 
     /// Changes the flow format; false if the switch does not want to.
@@ -214,13 +245,20 @@ impl Conn {
                 (Body::FlowModTableId(want.has_table_id()), want)
             };
             let request = cx.message(self.version, body);
-            if self.transact_noreply(cx, &[request])?.is_some() {
+            if self.transact_noreply(cx, &request)?.is_some() {
                 return Ok(false);
             }
             self.protocol = next;
         }
         Ok(true)
     }
+}
+
+/// Prints what a switch refused.
+fn refused(cx: &mut Context, target: &str, error: &[u8]) -> Result<(), Fail> {
+    let names = cx.names_to_show(target)?;
+    eprint!("{}", message_text(error, &*names, cx.settings.verbosity.saturating_add(2)));
+    Err(Fail::Printed(1))
 }
 
 fn protocol_error() -> io::Error {

@@ -70,8 +70,14 @@ impl Context {
 
     /// A new transaction.
     pub fn xid(&mut self) -> Xid {
-        self.xid += 1;
-        Xid(self.xid)
+        self.xids(1)
+    }
+
+    /// So many new transactions: the first of them.
+    pub fn xids(&mut self, n: u32) -> Xid {
+        let first = self.xid + 1;
+        self.xid += n;
+        Xid(first)
     }
 
     /// A message of a new transaction.

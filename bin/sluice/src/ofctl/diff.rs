@@ -1,11 +1,14 @@
 //! `replace-flows` and `diff-flows`: two sets of flows side by side.
 
-use super::change::{bundle, flow_mod_message, lines};
+use super::change::{WINDOW, send};
 use super::context::{Context, Fail, print};
+use super::flow_file::{self, lines};
 use super::query::{fetch_flows, open_for_dump};
+use super::requests::Requests;
 use flow::text::NameMap;
 use openflow::Action;
 use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, TABLE_ALL};
+use openflow::message::Body;
 use openflow::stats::{FlowStats, FlowStatsRequest};
 use openflow::text::{Protocols, actions_text, match_text, parse_flow_mod};
 use std::collections::BTreeMap;
@@ -44,12 +47,13 @@ fn insert(table: &mut Table, flow: FlowMod, side: usize, names: &dyn NameMap) {
 }
 
 fn from_file(table: &mut Table, file: &str, side: usize, names: &dyn NameMap) -> Result<Protocols, Fail> {
-    let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open ({e})")))?;
+    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open ({e})")))?;
     let mut usable = Protocols::ANY;
-    for (number, line) in lines {
-        let parsed = parse_flow_mod(&line, FlowCommand::Add, names);
-        let (mut m, set) = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
-        usable &= set;
+    for (number, line) in lines(&text) {
+        let parsed = parse_flow_mod(line, FlowCommand::Add, names);
+        let parsed = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
+        usable &= parsed.usable;
+        let mut m = *parsed.flow;
         if m.table == TABLE_ALL {
             m.table = 0;
         }
@@ -102,12 +106,9 @@ pub fn replace(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         conn.set_protocol(cx, Protocols(conn.protocol.0 << 1))?;
     }
     let mods = deletions.into_iter().chain(additions);
-    let messages: Vec<_> =
-        mods.map(|m| flow_mod_message(cx, &conn, FlowMod { modify_cookie: true, ..m })).collect();
-    if cx.settings.bundle {
-        return bundle(cx, &mut conn, &args[0], messages);
-    }
-    messages.iter().try_for_each(|m| conn.execute(cx, &args[0], m))
+    let bodies = mods.map(|m| Body::FlowMod(Box::new(FlowMod { modify_cookie: true, ..m })));
+    let mut requests = Requests::of(conn.format(), bodies);
+    send(cx, &mut conn, &args[0], &mut requests, WINDOW)
 }
 
 /// The formats of OpenFlow 1.0 without tables, where those with tables can carry the flows: dumps go with either.

@@ -1,14 +1,15 @@
 //! Commands about groups, and bundles of flows and groups.
 
-use super::change::{bundle as transact_bundle, flow_mod_message, lines, open_for_change};
+use super::bundle::transact;
+use super::change::{open_for_change, send as send_requests};
 use super::conn::Conn;
 use super::context::{Context, Fail, fail};
+use super::flow_file::{self, lines};
 use super::query::{ask, dump as dump_request};
+use super::requests::Requests;
 use flow::text::NameMap;
-use openflow::flow_mod::FlowMod;
 use openflow::group::{GROUP_ALL, GroupCommand, GroupMod};
 use openflow::message::Body;
-use openflow::packet_io::PacketOut;
 use openflow::text::{Protocols, parse_flow_line, parse_group_line, parse_group_mod, parse_packet_out};
 use openflow::{Version, VersionSet};
 
@@ -17,12 +18,12 @@ fn read_groups(
     names: &dyn NameMap,
     command: GroupCommand,
 ) -> Result<(Vec<GroupMod>, Protocols), Fail> {
-    let lines = lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
+    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
     let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
-    for (number, line) in lines {
+    for (number, line) in lines(&text) {
         let parsed = match command {
-            GroupCommand::Add => parse_group_line(&line, names),
-            command => parse_group_mod(&line, command, names),
+            GroupCommand::Add => parse_group_line(line, names),
+            command => parse_group_mod(line, command, names),
         };
         let (m, set) = parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?;
         usable &= set;
@@ -34,11 +35,8 @@ fn read_groups(
 fn send(cx: &mut Context, target: &str, mods: Vec<GroupMod>, usable: Protocols) -> Result<(), Fail> {
     let usable = if cx.settings.bundle { usable & Protocols::OF13_UP } else { usable };
     let mut conn = open_for_change(cx, target, usable)?;
-    let messages: Vec<_> = mods.into_iter().map(|m| cx.message(conn.version, Body::GroupMod(m))).collect();
-    if cx.settings.bundle {
-        return transact_bundle(cx, &mut conn, target, messages);
-    }
-    messages.iter().try_for_each(|m| conn.execute(cx, target, m))
+    let mut requests = Requests::of(conn.format(), mods.into_iter().map(Body::GroupMod));
+    send_requests(cx, &mut conn, target, &mut requests, 1)
 }
 
 fn one_or_file(cx: &mut Context, args: &[String], command: GroupCommand) -> Result<(), Fail> {
@@ -111,19 +109,13 @@ pub fn features(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 }
 
 /// A line of a bundle's file.
-enum Part {
-    Flow(FlowMod),
-    Group(GroupMod),
-    Packet(PacketOut),
-}
-
-fn part(line: &str, names: &dyn NameMap) -> Result<(Part, Protocols), String> {
+fn request(line: &str, names: &dyn NameMap) -> Result<(Body, Protocols), String> {
     let line = line.trim_start();
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
     let parsed = match word {
-        "flow" => parse_flow_line(rest, names).map(|(m, u)| (Part::Flow(m), u)),
-        "group" => parse_group_line(rest, names).map(|(m, u)| (Part::Group(m), u)),
-        "packet-out" => parse_packet_out(rest, names).map(|(p, u)| (Part::Packet(p), u)),
+        "flow" => parse_flow_line(rest, names).map(|parsed| (Body::FlowMod(parsed.flow), parsed.usable)),
+        "group" => parse_group_line(rest, names).map(|(m, u)| (Body::GroupMod(m), u)),
+        "packet-out" => parse_packet_out(rest, names).map(|(p, u)| (Body::PacketOut(Box::new(p)), u)),
         _ => return Err(format!("Unsupported bundle message type: {word}")),
     };
     parsed.map_err(|e| e.0)
@@ -133,12 +125,13 @@ fn part(line: &str, names: &dyn NameMap) -> Result<(Part, Protocols), String> {
 pub fn bundle(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let names = cx.names_to_accept(&args[0])?;
     let file = &args[1];
-    let (mut parts, mut usable) = (Vec::new(), Protocols::OF13_UP);
-    for (number, line) in lines(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))? {
-        match part(&line, &*names) {
-            Ok((p, set)) => {
+    let text = flow_file::read(file).map_err(|e| Fail::Says(format!("{file}: open failed ({e})")))?;
+    let (mut bodies, mut usable) = (Vec::new(), Protocols::OF13_UP);
+    for (number, line) in lines(&text) {
+        match request(line, &*names) {
+            Ok((body, set)) => {
                 usable &= set;
-                parts.push(p);
+                bodies.push(body);
             }
             Err(e) => return fail(format!("{file}:{number}: {e}")),
         }
@@ -148,11 +141,7 @@ pub fn bundle(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         cx.settings.protocols = Protocols::of_versions(cx.settings.versions);
     }
     let mut conn = open_for_change(cx, &args[0], usable)?;
-    let messages = parts.into_iter().map(|p| match p {
-        Part::Flow(m) => flow_mod_message(cx, &conn, m),
-        Part::Group(m) => cx.message(conn.version, Body::GroupMod(m)),
-        Part::Packet(p) => cx.message(conn.version, Body::PacketOut(Box::new(p))),
-    });
-    let messages = messages.collect();
-    transact_bundle(cx, &mut conn, &args[0], messages)
+    let mut requests = Requests::of(conn.format(), bodies);
+    requests.number(cx)?;
+    transact(cx, &mut conn, &args[0], &requests)
 }

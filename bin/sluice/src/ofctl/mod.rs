@@ -2,12 +2,14 @@
 //!
 //! Exit status: 0 done, 1 failed or refused by the switch, 2 flows differ (`diff-flows`).
 
+mod bundle;
 mod change;
 mod commands;
 mod conn;
 mod context;
 mod diff;
 mod extensions;
+mod flow_file;
 mod groups;
 mod json;
 mod meters;
@@ -19,6 +21,7 @@ mod parse;
 mod ports;
 mod query;
 mod recorded;
+mod requests;
 mod tables;
 
 pub use page::page;

@@ -39,7 +39,7 @@ pub fn monitor(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let wanted = cx.settings.packet_in_format;
     let set = |cx: &mut Context, conn: &mut Conn, format| {
         let request = cx.message(conn.version, Body::SetPacketInFormat(format));
-        Ok::<bool, Fail>(conn.transact_noreply(cx, &[request])?.is_none())
+        Ok::<bool, Fail>(conn.transact_noreply(cx, &request)?.is_none())
     };
     match wanted {
         Some(format) => {

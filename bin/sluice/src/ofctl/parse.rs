@@ -1,7 +1,7 @@
 //! Commands that need no switch: what a text means, what bytes mean.
 
-use super::change::read_flows;
 use super::context::{Context, Fail, fail, print};
+use super::flow_file::read_flows;
 use flow::text::NoNames;
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::group::GroupCommand;
@@ -34,13 +34,13 @@ fn show_flows(cx: &mut Context, mods: Vec<FlowMod>, usable: Protocols) -> Result
 
 /// `parse-flow`
 pub fn flow(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let (m, usable) = parse_flow_mod(&args[0], FlowCommand::Add, &NoNames)?;
-    show_flows(cx, vec![m], usable)
+    let parsed = parse_flow_mod(&args[0], FlowCommand::Add, &NoNames)?;
+    show_flows(cx, vec![*parsed.flow], parsed.usable)
 }
 
 /// `parse-flows`
 pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
-    let (mods, usable) = read_flows(&args[0], &NoNames, FlowCommand::Add)?;
+    let (mods, usable) = read_flows(&args[0], &NoNames)?;
     show_flows(cx, mods, usable)
 }
 

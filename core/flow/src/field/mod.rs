@@ -78,10 +78,14 @@ impl FieldId {
 
     /// By one of its names in text.
     pub fn from_name(name: &str) -> Option<FieldId> {
-        if name.is_empty() {
-            return None;
-        }
-        table::FIELDS.iter().find(|f| f.name == name || f.extra_name == name).map(|f| f.id)
+        static SORTED: LazyLock<Vec<(&str, FieldId)>> = LazyLock::new(|| {
+            let of = |f: &'static FieldInfo| [(f.name, f.id), (f.extra_name, f.id)];
+            let mut all: Vec<_> = table::FIELDS.iter().flat_map(of).filter(|(n, _)| !n.is_empty()).collect();
+            all.sort_by_key(|(name, _)| *name);
+            all
+        });
+        let at = SORTED.binary_search_by_key(&name, |(name, _)| *name).ok()?;
+        Some(SORTED[at].1)
     }
 
     /// By a header, whose has-mask bit and length are not looked at: a masked header is twice as long.
@@ -171,6 +175,11 @@ impl FieldId {
     /// The words of a flow that writing it may change, a bit each. `None`: it is not one place alone, or one that moves.
     pub fn words(self) -> Option<u128> {
         (!self.is_of_tag() && self.tlv_index().is_none()).then(|| self.place().words())
+    }
+
+    /// As `words`, but every bit that may be set where the field moves.
+    pub(crate) fn words_at_most(self) -> u128 {
+        if self.tlv_index().is_some() { u128::MAX } else { self.place().words() }
     }
 
     /// Writes those bits of the value that are set in `mask`.

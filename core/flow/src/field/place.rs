@@ -13,12 +13,16 @@ pub(super) struct Place {
     count: u8,
     keep: u128,
     shift: u8,
+    /// The words of a flow that it lies in, a bit each.
+    words: u128,
     /// It has as many bits as the field that lies in it.
     fits: bool,
 }
 
 pub(super) const fn at(offset: usize, unit: u8, count: u8, keep: u128, shift: u8) -> Place {
-    Place { offset, unit, count, keep, shift, fits: false }
+    let (first, behind) = (offset / 8, (offset + unit as usize * count as usize).div_ceil(8));
+    let words = (1 << behind) - (1 << first);
+    Place { offset, unit, count, keep, shift, words, fits: false }
 }
 
 /// An address: `n` bytes in wire order.
@@ -52,11 +56,8 @@ impl Place {
         Place { fits: self.keep >> self.shift == super::low_bits(n_bits as u32), ..self }
     }
 
-    /// The words of a flow that it lies in, a bit each.
     pub(super) fn words(&self) -> u128 {
-        let end = self.offset + usize::from(self.unit) * usize::from(self.count);
-        let (first, behind) = (self.offset / 8, end.div_ceil(8));
-        (1 << behind) - (1 << first)
+        self.words
     }
 
     pub(super) fn fits(&self) -> bool {

@@ -31,16 +31,19 @@ pub fn protocol(name: &str) -> Option<Protocol> {
     Some(Protocol { dl_type, nw_proto })
 }
 
-const SPACE: &[char] = &[',', ' ', '\t', '\r', '\n'];
+/// What separates an entry of a list from the next.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b',' | b' ' | b'\t' | b'\r' | b'\n')
+}
 
-/// Where a value ends: at a delimiter that is in no parentheses.
-fn value_len(text: &str, delimiters: &[char]) -> usize {
+/// Where a value ends: at a delimiter that is in no parentheses. Delimiters are ASCII, which no other character contains.
+fn value_len(text: &str, delimits: impl Fn(u8) -> bool) -> usize {
     let mut depth = 0usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            c if depth == 0 && delimiters.contains(&c) => return at,
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            byte if depth == 0 && delimits(byte) => return at,
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
@@ -55,24 +58,24 @@ fn skip_one(text: &str) -> &str {
 
 /// Takes a key and its value off the front: `key`, `key=value`, `key:value`, `key(value)`. `None` at the end.
 pub fn next_key_value<'a>(text: &mut &'a str) -> Option<(&'a str, &'a str)> {
-    let start = text.trim_start_matches(SPACE);
+    let start = text.trim_start_matches([',', ' ', '\t', '\r', '\n']);
     *text = start;
     if start.is_empty() {
         return None;
     }
-    let key_len = start.find([':', '=', '(', ',', ' ', '\t', '\r', '\n']).unwrap_or(start.len());
-    let (key, rest) = start.split_at(key_len);
+    let ends_key = |byte| is_space(byte) || matches!(byte, b':' | b'=' | b'(');
+    let (key, rest) = start.split_at(start.bytes().position(ends_key).unwrap_or(start.len()));
     *text = skip_one(rest);
-    let delimiters: &[char] = match rest.chars().next() {
-        Some(':' | '=') => SPACE,
-        Some('(') => &[')'],
+    let len = match rest.bytes().next() {
+        Some(b':' | b'=') => value_len(text, is_space),
+        Some(b'(') => {
+            let len = value_len(text, |byte| byte == b')');
+            // "(a)->b" is one value.
+            let more = text[len..].starts_with(")->");
+            if more { len + value_len(&text[len..], is_space) } else { len }
+        }
         _ => return Some((key, "")),
     };
-    let mut len = value_len(text, delimiters);
-    // "(a)->b" is one value.
-    if delimiters == [')'] && text[len..].starts_with(")->") {
-        len += value_len(&text[len..], SPACE);
-    }
     let (value, rest) = text.split_at(len);
     *text = skip_one(rest);
     Some((key, value))

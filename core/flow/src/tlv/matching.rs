@@ -54,7 +54,13 @@ pub enum TlvMatchError {
 impl Match {
     /// The fields that are looked at.
     pub fn tlvs(&self) -> impl Iterator<Item = TlvMatch> + '_ {
-        (0..FIELDS).filter_map(|index| self.tlv(index))
+        let mut rest = self.mask.tlv.present;
+        std::iter::from_fn(move || {
+            let index = rest.trailing_zeros() as usize;
+            rest &= rest.wrapping_sub(1);
+            (index < FIELDS).then_some(index)
+        })
+        .filter_map(|index| self.tlv(index))
     }
 
     /// What is asked of a field; `None`: nothing.

@@ -42,25 +42,36 @@ impl FlowText {
         FlowText { priority: false, actions: false, out_port: true, timeouts: false, importance: false };
 }
 
-/// A flow mod from text, and the formats that can carry it.
+/// What a text says.
+#[derive(Clone, Debug)]
+pub struct ParsedFlow {
+    /// The flow mod.
+    pub flow: Box<FlowMod>,
+    /// The formats that can carry it.
+    pub usable: Protocols,
+    /// The match as it was written, if parts of it were dropped: no packet can have them without other parts.
+    pub written: Option<Box<Match>>,
+}
+
+/// A flow mod from text.
 pub fn parse_flow_mod(
     text: &str,
     command: FlowCommand,
     names: &dyn NameMap,
-) -> Result<(FlowMod, Protocols), TextError> {
-    let mut m = FlowMod { command, ..FlowMod::default() };
+) -> Result<ParsedFlow, TextError> {
+    let mut m = Box::new(FlowMod { command, ..FlowMod::default() });
     if matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
         m.new_cookie = u64::MAX;
     }
-    let usable = parse_into(text, FlowText::of(command), names, &mut m)?;
+    let (usable, written) = parse_into(text, FlowText::of(command), names, &mut m)?;
     if m.cookie_mask == 0 && m.new_cookie == u64::MAX && command != FlowCommand::Add {
         m.new_cookie = 0;
     }
-    Ok((m, usable))
+    Ok(ParsedFlow { flow: m, usable, written })
 }
 
 /// A line of a file of flows: the command may stand in front, otherwise the flow is added.
-pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<(FlowMod, Protocols), TextError> {
+pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
     let line = line.trim_start_matches([' ', '\t', '\r', '\n']);
     let (word, rest) = line.split_at(line.find([',', ' ', '\t', '\r', '\n']).unwrap_or(line.len()));
     const COMMANDS: [(&str, FlowCommand); 5] = [
@@ -79,7 +90,7 @@ pub fn parse_flow_line(line: &str, names: &dyn NameMap) -> Result<(FlowMod, Prot
 /// A filter of flow statistics from text, and the formats that can carry it.
 pub fn parse_flow(text: &str, names: &dyn NameMap) -> Result<(FlowStatsRequest, Protocols), TextError> {
     let mut m = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
-    let mut usable = parse_into(text, FlowText::FILTER, names, &mut m)?;
+    let (mut usable, _) = parse_into(text, FlowText::FILTER, names, &mut m)?;
     // Requests say their table in every format.
     usable = Protocols(usable.0 | (usable.0 & 10) >> 1);
     let request = FlowStatsRequest {
@@ -98,31 +109,31 @@ fn parse_into(
     allowed: FlowText,
     names: &dyn NameMap,
     m: &mut FlowMod,
-) -> Result<Protocols, TextError> {
+) -> Result<(Protocols, Option<Box<Match>>), TextError> {
     let (fields, actions) = if allowed.actions { split_actions(text) } else { (text, None) };
     if allowed.actions && actions.is_none() {
         return error("must specify an action");
     }
     let mut usable = Protocols::ANY;
     let mut rest = fields;
-    let mut matching = Match::CATCHALL;
     while let Some((key, value)) = next_key_value(&mut rest) {
         if flag(key, allowed, m, &mut usable) {
             continue;
         }
-        match matching.parse_key(key, value, names) {
+        match m.matching.parse_key(key, value, names) {
             Some(result) => usable &= Protocols::of_usable(result?),
             None if value.is_empty() => return error(format!("field {key} missing value")),
             None => setting(key, value, (allowed, names), m, &mut usable)?,
         }
     }
+    let matching = &mut m.matching;
     // The type of a packet that starts behind Ethernet is the one that its kind says.
     let kind = matching.flow.packet_type;
     if (matching.mask.packet_type, kind >> 16) == (u32::MAX, 1) && matching.get(FieldId::EthType).1 != 0 {
         matching.set(FieldId::EthType, u128::from(kind as u16));
     }
     // What no packet of the match can have is dropped, as a switch would.
-    matching.normalize();
+    let written = matching.normalized();
     // Of IPv6, OpenFlow's own matches before 1.2 know the addresses only. ECN they do not know: Open vSwitch says that
     // those of 1.1 do, and then leaves it out of what it sends.
     let mask = &matching.mask;
@@ -133,14 +144,13 @@ fn parse_into(
     if let Some(actions) = actions {
         m.actions = parse_actions(actions, names)?;
         usable &= Protocols::of_actions(&m.actions);
-        match Protocols::consistent(&m.actions, &matching, m.table) {
+        match Protocols::consistent(&m.actions, &m.matching, m.table) {
             Ok(set) if !(usable & set).is_empty() => usable &= set,
             Ok(_) => return inconsistent(OfError::BacMatchInconsistent),
             Err(e) => return inconsistent(e),
         }
     }
-    m.matching = matching;
-    Ok(usable)
+    Ok((usable, written))
 }
 
 fn inconsistent<T>(e: OfError) -> Result<T, TextError> {
@@ -149,7 +159,8 @@ fn inconsistent<T>(e: OfError) -> Result<T, TextError> {
 
 /// The text before the actions and their text. The first "action" anywhere starts them.
 pub(super) fn split_actions(text: &str) -> (&str, Option<&str>) {
-    match text.find("action") {
+    let starts = text.match_indices('a').map(|(at, _)| at);
+    match starts.into_iter().find(|at| text[*at..].starts_with("action")) {
         Some(at) => (&text[..at], text[at..].split_once('=').map(|(_, actions)| actions)),
         None => (text, None),
     }

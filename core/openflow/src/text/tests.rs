@@ -88,12 +88,14 @@ fn errors_say_what_is_wrong() {
 
 #[test]
 fn a_flow_mod() {
-    let (m, _) =
-        parse_flow_mod("table=3, priority=7, tcp, in_port=1 actions=output:2", FlowCommand::Add, &NoNames)
-            .unwrap();
+    let text = "table=3, priority=7, tcp, in_port=1 actions=output:2";
+    let m = parse_flow_mod(text, FlowCommand::Add, &NoNames).unwrap().flow;
     assert_eq!((m.table, m.priority), (3, 7));
     assert_eq!(m.actions, [Action::output(OfPort(2))]);
     assert_eq!(m.matching.text(&NoNames), "tcp,in_port=1");
+    let slip = parse_flow_mod("priority=9,nw_src=10.0.0.1,actions=drop", FlowCommand::Add, &NoNames).unwrap();
+    let texts = (slip.flow.matching.text(&NoNames), slip.written.unwrap().text(&NoNames));
+    assert_eq!(texts, (String::new(), "nw_src=10.0.0.1".to_owned()));
     let e = parse_flow_mod("in_port=1", FlowCommand::Add, &NoNames).unwrap_err();
     assert_eq!(e.0, "must specify an action");
     assert!(parse_flow_mod("nonsense=5,actions=drop", FlowCommand::Add, &NoNames).is_err());

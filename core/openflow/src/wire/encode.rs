@@ -20,7 +20,7 @@ pub fn encode(m: &Message, dialect: Dialect) -> Result<Vec<Vec<u8>>, OfError> {
     if let Some(parts) = parts(m) {
         return parts;
     }
-    let mut out = Vec::with_capacity(64);
+    let mut out = Vec::with_capacity(160);
     out.u8(header_version(m)).u8(0).u16(0).u32(m.xid.0);
     let kind = body(m, dialect, &mut out)?;
     out[1] = kind;

@@ -12,7 +12,8 @@ mod decode;
 mod encode;
 mod flow_mod;
 mod group;
-pub(crate) mod matching;
+pub(crate) mod matched;
+mod matching;
 mod meter;
 mod monitor;
 mod multipart;
@@ -58,4 +59,16 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<usize>, OfError> {
 pub fn peek_xid(bytes: &[u8]) -> Option<crate::message::Xid> {
     let head = bytes.first_chunk::<HEADER>()?;
     Some(crate::message::Xid(u32::from_be_bytes([head[4], head[5], head[6], head[7]])))
+}
+
+/// Writes the length and the transaction of a message into its header.
+///
+/// # Errors
+/// It has no whole header, or is longer than a message can be: 65,535 bytes.
+pub fn set_len_and_xid(frame: &mut [u8], xid: crate::message::Xid) -> Result<(), OfError> {
+    let len = u16::try_from(frame.len()).map_err(|_| OfError::BrcBadLen)?.to_be_bytes();
+    let head = frame.first_chunk_mut::<HEADER>().ok_or(OfError::BrcBadLen)?;
+    head[2..4].copy_from_slice(&len);
+    head[4..].copy_from_slice(&xid.0.to_be_bytes());
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! NXM and OXM: matches and fields as type-length-value entries.
 
 use super::buf::{Put, Reader};
+use super::matched::for_each_matched;
 use crate::action::SetTlv;
 use crate::error::OfError;
 use crate::version::Version;
 use flow::field::{Maskable, Prereq};
 use flow::tlv::{FIELD_BYTES_MAX, TlvMatchError};
-use flow::{FieldId, Match, Subfield, VLAN_CFI};
+use flow::{FieldId, Match, Subfield};
 
 const HAS_MASK: u64 = 1 << 8;
 /// `NXM_NX_COOKIE`: stands in the match of Nicira's flow mods and flow statistics requests.
@@ -312,154 +313,19 @@ pub(crate) fn put_tlv(out: &mut Vec<u8>, field: FieldId, version: u8, value: &[u
     out.bytes(value).bytes(mask.unwrap_or_default());
 }
 
-use FieldId as F;
-
-const FIRST: [FieldId; 3] = [F::DpHash, F::RecircId, F::ConjId];
-const MPLS: [FieldId; 4] = [F::MplsTc, F::MplsBos, F::MplsTtl, F::MplsLabel];
-const ARP: [FieldId; 5] = [F::ArpOp, F::ArpSpa, F::ArpTpa, F::ArpSha, F::ArpTha];
-const TUNNEL: [FieldId; 14] = [
-    F::TunId,
-    F::TunFlags,
-    F::TunSrc,
-    F::TunDst,
-    F::TunIpv6Src,
-    F::TunIpv6Dst,
-    F::TunGbpId,
-    F::TunGbpFlags,
-    F::TunErspanIdx,
-    F::TunErspanVer,
-    F::TunErspanDir,
-    F::TunErspanHwid,
-    F::TunGtpuFlags,
-    F::TunGtpuMsgtype,
-];
-const NSH: [FieldId; 10] = [
-    F::NshFlags,
-    F::NshTtl,
-    F::NshMdtype,
-    F::NshNp,
-    F::NshSpi,
-    F::NshSi,
-    F::NshC1,
-    F::NshC2,
-    F::NshC3,
-    F::NshC4,
-];
-const CT: [FieldId; 12] = [
-    F::PktMark,
-    F::CtState,
-    F::CtZone,
-    F::CtMark,
-    F::CtLabel,
-    F::CtNwSrc,
-    F::CtIpv6Src,
-    F::CtNwDst,
-    F::CtIpv6Dst,
-    F::CtNwProto,
-    F::CtTpSrc,
-    F::CtTpDst,
-];
-
-/// Fields of the packet from IP up that a match of this flow can have, in the order of Open vSwitch.
-fn ip_fields(m: &Match, oxm: bool) -> Vec<FieldId> {
-    let v6 = m.flow.network_type() == 0x86dd;
-    let mut list = if v6 { vec![F::Ipv6Src, F::Ipv6Dst] } else { vec![F::Ipv4Src, F::Ipv4Dst] };
-    let dscp = if oxm { F::IpDscpShifted } else { F::IpDscp };
-    list.extend([F::IpFrag, dscp, F::IpEcn, F::IpTtl]);
-    if v6 {
-        list.push(F::Ipv6Label);
-    }
-    list.push(F::IpProto);
-    // A match that leaves the code open may still ask for the target.
-    let nd = v6 && m.flow.tp_dst == 0;
-    list.extend_from_slice(match (m.flow.nw_proto, v6) {
-        (6, _) => &[F::TcpSrc, F::TcpDst, F::TcpFlags],
-        (17, _) => &[F::UdpSrc, F::UdpDst],
-        (132, _) => &[F::SctpSrc, F::SctpDst],
-        (1, false) => &[F::Icmpv4Type, F::Icmpv4Code],
-        (58, true) => &[F::Icmpv6Type, F::Icmpv6Code],
-        _ => &[],
-    });
-    if (m.flow.nw_proto, v6) == (58, true) && nd {
-        list.extend_from_slice(match m.flow.tp_src {
-            135 => &[F::NdReserved, F::NdTarget, F::NdOptionsType, F::NdSll],
-            136 => &[F::NdReserved, F::NdTarget, F::NdOptionsType, F::NdTll],
-            _ => &[],
-        });
-    }
-    list
-}
-
-fn fields(m: &Match, version: u8) -> Vec<FieldId> {
-    let oxm = version != 0;
-    let mut list = FIRST.to_vec();
-    list.push(if oxm { F::InPortOxm } else { F::InPort });
-    list.extend([F::ActsetOutput, F::EthSrc, F::EthDst, F::EthType]);
-    if oxm {
-        list.push(F::VlanVid);
-        // Without the bit that says so there is no tag, and no priority.
-        if m.flow.vlans[0].tci & VLAN_CFI != 0 {
-            list.push(F::VlanPcp);
-        }
-    } else {
-        list.push(F::VlanTci);
-    }
-    match m.flow.network_type() {
-        0x8847 | 0x8848 => list.extend(MPLS),
-        0x0800 | 0x86dd => list.extend(ip_fields(m, oxm)),
-        0x0806 | 0x8035 => list.extend(ARP),
-        _ => {}
-    }
-    list.extend(TUNNEL);
-    list.extend(m.tlvs().filter_map(|t| FieldId::tun_metadata(t.index)));
-    list.extend(NSH);
-    let regs = |first: fn(usize) -> Option<FieldId>, n| (0..n).filter_map(first);
-    if version < Version::V15.wire() {
-        list.extend(regs(FieldId::reg, 32));
-    } else {
-        list.extend(regs(FieldId::xreg, 16));
-    }
-    list.extend(CT);
-    list.push(F::Metadata);
-    list
-}
-
 /// The entries of a match without padding; `version` 0 is NXM.
 pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u64)) {
     let start = out.len();
-    let (packet_type, type_mask) = m.get(F::PacketType);
-    let ethernet = type_mask == F::PacketType.ones() && packet_type == 0;
+    let (packet_type, type_mask) = m.get(FieldId::PacketType);
+    let ethernet = type_mask == FieldId::PacketType.ones() && packet_type == 0;
     if type_mask != 0 && !ethernet {
-        put_entry(out, F::PacketType, version, packet_type, type_mask);
+        put_entry(out, FieldId::PacketType, version, packet_type, type_mask);
     }
     let mut implied = false;
-    let matched = m.words();
-    for field in fields(m, version) {
-        if field.words().is_some_and(|words| words & matched == 0) {
-            continue;
-        }
-        if let Some(index) = field.tlv_index() {
-            if let Some(t) = m.tlv(index) {
-                let mask = (!t.is_exact()).then_some(&t.mask[..]);
-                put_tlv(out, field, version, &t.value, mask);
-            }
-            continue;
-        }
-        let (value, mut mask) = m.get(field);
-        if mask == 0 {
-            continue;
-        }
-        if field.info().maskable == Maskable::Whole {
-            mask = field.ones();
-        }
+    for_each_matched(m, version, |field| {
         implied |= field.info().prereq != Prereq::None;
-        if field == F::IpFrag {
-            put_header(out, Subfield::whole(field), version, true);
-            out.u8(value as u8 & 3).u8(mask as u8 & 3);
-        } else {
-            put_entry(out, field, version, value, mask);
-        }
-    }
+        put_matched(out, m, field, version);
+    });
     if cookie.1 != 0 {
         let masked = cookie.1 != u64::MAX;
         out.u32(if masked { MASKED_COOKIE } else { COOKIE } as u32);
@@ -470,8 +336,25 @@ pub(crate) fn put_raw(out: &mut Vec<u8>, m: &Match, version: u8, cookie: (u64, u
     }
     if ethernet && !implied {
         let mut first = Vec::new();
-        put_entry(&mut first, F::PacketType, version, packet_type, type_mask);
+        put_entry(&mut first, FieldId::PacketType, version, packet_type, type_mask);
         out.splice(start..start, first);
+    }
+}
+
+/// The entry of a field that is matched.
+fn put_matched(out: &mut Vec<u8>, m: &Match, field: FieldId, version: u8) {
+    if let Some(t) = field.tlv_index().and_then(|index| m.tlv(index)) {
+        let mask = (!t.is_exact()).then_some(&t.mask[..]);
+        return put_tlv(out, field, version, &t.value, mask);
+    }
+    let (value, mask) = m.get(field);
+    match field {
+        FieldId::IpFrag => {
+            put_header(out, Subfield::whole(field), version, true);
+            out.u8(value as u8 & 3).u8(mask as u8 & 3);
+        }
+        _ if field.info().maskable == Maskable::Whole => put_entry(out, field, version, value, field.ones()),
+        _ => put_entry(out, field, version, value, mask),
     }
 }
 

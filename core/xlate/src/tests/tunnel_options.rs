@@ -26,7 +26,7 @@ fn bridge() -> LabBridge {
 fn with(b: &mut LabBridge, table: u8, text: &str, actions: &str) {
     let line = format!("table={table},{text} actions={actions}");
     let names = &flow::text::NoNames;
-    let (fm, _) = openflow::text::parse_flow_mod(&line, FlowCommand::Add, names).unwrap();
+    let fm = openflow::text::parse_flow_mod(&line, FlowCommand::Add, names).unwrap().flow;
     let fm = b.ofproto.laid_out(&fm).unwrap();
     b.ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();
 }

@@ -17,9 +17,9 @@ const LEN_MAX: usize = 2048;
 /// A line of a file of flows, a filter, an exact flow.
 pub fn flow(data: &[u8]) {
     let Some(text) = from_utf8(data).ok().filter(|t| t.len() <= LEN_MAX) else { return };
-    if let Ok((m, usable)) = parse_flow_line(text, &NoNames) {
-        again(&m);
-        on_wire(&m, usable);
+    if let Ok(parsed) = parse_flow_line(text, &NoNames) {
+        again(&parsed.flow);
+        on_wire(&parsed.flow, parsed.usable);
     }
     if let Ok(actions) = parse_actions(text, &NoNames) {
         let out = actions_text(&actions, &NoNames);
@@ -51,8 +51,8 @@ fn again(m: &FlowMod) {
     if !is_readable(&text) {
         return;
     }
-    let (back, _) =
-        parse_flow_mod(&text, FlowCommand::Add, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let back =
+        parse_flow_mod(&text, FlowCommand::Add, &NoNames).unwrap_or_else(|e| panic!("{text}: {e}")).flow;
     assert_same(&shown(&m.matching), &shown(&back.matching), || text.clone());
     if !matches!(m.command, FlowCommand::Delete | FlowCommand::DeleteStrict) {
         assert_same(&m.actions, &back.actions, || text);
