@@ -1,0 +1,129 @@
+//! The two ends of a connection, in a zone.
+
+use crate::siphash::siphash;
+use packet::ipproto;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct End {
+    /// The address, most significant half first; of IPv4 in the low half.
+    pub(crate) address: [u64; 2],
+    /// The port; of ICMP the identifier, the type that this end sends and its code, 16, 8 and 8 bits.
+    pub(crate) port: u32,
+}
+
+/// A connection as one of its directions sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Key {
+    pub(crate) zone: u16,
+    pub(crate) v6: bool,
+    pub(crate) proto: u8,
+    pub(crate) src: End,
+    pub(crate) dst: End,
+}
+
+/// A key with its ends in an order that does not depend on the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ordered(Key);
+
+/// What is matched of the first packet of a connection. The default says that nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tuple {
+    /// IP protocol; 0: nothing is known.
+    pub proto: u8,
+    /// The addresses are those of IPv6.
+    pub v6: bool,
+    /// Source address, most significant half first; of IPv4 in the low half.
+    pub src: [u64; 2],
+    /// Destination address.
+    pub dst: [u64; 2],
+    /// Source port, or ICMP type.
+    pub tp_src: u16,
+    /// Destination port, or ICMP code.
+    pub tp_dst: u16,
+}
+
+pub(crate) fn is_icmp(proto: u8) -> bool {
+    matches!(proto, ipproto::ICMP | ipproto::ICMPV6)
+}
+
+/// An end of an ICMP connection.
+pub(crate) fn icmp_port(id: u16, kind: u8, code: u8) -> u32 {
+    u32::from(id) << 16 | u32::from(kind) << 8 | u32::from(code)
+}
+
+impl Key {
+    /// The other direction.
+    pub(crate) fn reverse(self) -> Key {
+        Key { src: self.dst, dst: self.src, ..self }
+    }
+
+    pub(crate) fn ordered(self) -> Ordered {
+        Ordered(if self.src <= self.dst { self } else { self.reverse() })
+    }
+
+    /// Zone.
+    pub fn zone(&self) -> u16 {
+        self.zone
+    }
+
+    /// IP protocol.
+    pub fn proto(&self) -> u8 {
+        self.proto
+    }
+
+    /// Source address.
+    pub fn src(&self) -> IpAddr {
+        self.address(&self.src)
+    }
+
+    /// Destination address.
+    pub fn dst(&self) -> IpAddr {
+        self.address(&self.dst)
+    }
+
+    /// Source and destination port.
+    pub fn ports(&self) -> (u16, u16) {
+        (self.src.port as u16, self.dst.port as u16)
+    }
+
+    /// ICMP identifier, type and code of packets in this direction.
+    pub fn icmp(&self) -> (u16, u8, u8) {
+        let port = self.src.port;
+        ((port >> 16) as u16, (port >> 8) as u8, port as u8)
+    }
+
+    fn address(&self, end: &End) -> IpAddr {
+        let [high, low] = end.address;
+        match self.v6 {
+            true => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
+            false => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
+        }
+    }
+
+    /// As packets match it.
+    pub(crate) fn tuple(&self) -> Tuple {
+        let (tp_src, tp_dst) = match is_icmp(self.proto) {
+            true => (u16::from(self.icmp().1), u16::from(self.icmp().2)),
+            false => self.ports(),
+        };
+        Tuple { proto: self.proto, v6: self.v6, src: self.src.address, dst: self.dst.address, tp_src, tp_dst }
+    }
+}
+
+impl Ordered {
+    /// The same number for both directions.
+    pub(crate) fn hash(&self, secret: [u64; 2]) -> u64 {
+        let Key { zone, v6, proto, src, dst } = self.0;
+        let what = u64::from(zone) << 16 | u64::from(v6) << 8 | u64::from(proto);
+        let ports = u64::from(src.port) << 32 | u64::from(dst.port);
+        match v6 {
+            true => {
+                let ([a, b], [c, d]) = (src.address, dst.address);
+                siphash(secret, &[what, ports, a, b, c, d])
+            }
+            false => siphash(secret, &[what, ports, src.address[1] << 32 | dst.address[1]]),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What a packet says: whose connection it is of, and what it means to it.
+//!
+//! A packet of which that cannot be said is *invalid*: it is cut off, a fragment, its checksums are wrong, its ports
+//! are zero, or it is of a kind that belongs to no connection.
+
+use crate::key::{End, Key, icmp_port, is_icmp};
+use crate::tcp::Segment;
+use packet::checksum::{add, checksum, finish, pseudo_v4, pseudo_v6};
+use packet::ether::ethertype;
+use packet::ip::{Fragment, skip_extensions};
+use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Subject {
+    /// The connection, in the packet's direction.
+    pub(crate) key: Key,
+    /// It is an error that a packet of the connection has caused (RFC 792, RFC 4443), not one of its packets.
+    pub(crate) related: bool,
+    pub(crate) content: Content,
+}
+
+/// What a packet means to its connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Content {
+    Tcp(Segment),
+    /// Whether it asks for something: an answer alone begins no connection.
+    Icmp {
+        asks: bool,
+    },
+    Other,
+}
+
+/// Errors carry so much of the transport header at least (RFC 792).
+const QUOTED: usize = 8;
+
+/// The transport header and what follows it, and the sum of the pseudo header; the key has all but ports.
+struct Transport<'a> {
+    key: Key,
+    data: &'a [u8],
+    pseudo: u32,
+}
+
+/// Reads a packet from its network header on. `verify`: its checksums are finished, and are to be right.
+pub(crate) fn read(ethertype: u16, l3: &[u8], zone: u16, verify: bool) -> Option<Subject> {
+    let transport = match ethertype {
+        ethertype::IPV4 => {
+            let (ip, data) = Ipv4::parse_checked(l3)?;
+            let header = &l3[..ip.header_len()];
+            if ip.fragment() != Fragment::No || verify && checksum(header) != 0 {
+                return None;
+            }
+            let pseudo = pseudo_v4(ip.src(), ip.dst(), ip.proto(), data.len() as u16);
+            Transport { key: key_of_v4(&ip, zone), data, pseudo }
+        }
+        ethertype::IPV6 => {
+            let (ip, payload) = Ipv6::parse_checked(l3)?;
+            let inner = skip_extensions(ip.next_header(), payload)?;
+            if inner.fragment != Fragment::No {
+                return None;
+            }
+            let pseudo = pseudo_v6(&ip.src(), &ip.dst(), inner.proto, inner.data.len() as u32);
+            Transport { key: key_of_v6(&ip, inner.proto, zone), data: inner.data, pseudo }
+        }
+        _ => return None,
+    };
+    transport.subject(verify)
+}
+
+fn key_of_v4(ip: &Ipv4<'_>, zone: u16) -> Key {
+    let end = |address: u32| End { address: [0, address.into()], port: 0 };
+    Key { zone, v6: false, proto: ip.proto(), src: end(ip.src()), dst: end(ip.dst()) }
+}
+
+fn key_of_v6(ip: &Ipv6<'_>, proto: u8, zone: u16) -> Key {
+    let end = |address: [u8; 16]| {
+        let bits = u128::from_be_bytes(address);
+        End { address: [(bits >> 64) as u64, bits as u64], port: 0 }
+    };
+    Key { zone, v6: true, proto, src: end(ip.src()), dst: end(ip.dst()) }
+}
+
+impl Transport<'_> {
+    fn subject(self, verify: bool) -> Option<Subject> {
+        let Transport { key, data, .. } = self;
+        match key.proto {
+            ipproto::TCP => {
+                let (tcp, payload) = Tcp::parse_checked(data)?;
+                let key = with_ports(key, tcp.src(), tcp.dst())?;
+                let options = &data[Tcp::LEN..tcp.header_len()];
+                let segment = Segment::new(&tcp, options, payload.len() as u32);
+                self.when_intact(verify, Subject { key, related: false, content: Content::Tcp(segment) })
+            }
+            ipproto::UDP => {
+                let (udp, _) = Udp::parse(data)?;
+                if !(Udp::LEN..=data.len()).contains(&udp.len_field().into()) {
+                    return None;
+                }
+                let key = with_ports(key, udp.src(), udp.dst())?;
+                let verify = verify && (udp.checksum() != 0 || key.v6);
+                self.when_intact(verify, Subject { key, related: false, content: Content::Other })
+            }
+            ipproto::SCTP if whole_chunks(data) => {
+                let (sctp, _) = Sctp::parse(data)?;
+                let key = with_ports(key, sctp.src(), sctp.dst())?;
+                Some(Subject { key, related: false, content: Content::Other })
+            }
+            ipproto::SCTP => None,
+            ipproto::ICMP if !key.v6 => self.icmp(verify),
+            ipproto::ICMPV6 if key.v6 => self.icmpv6(verify),
+            _ => Some(Subject { key, related: false, content: Content::Other }),
+        }
+    }
+
+    fn when_intact(&self, verify: bool, subject: Subject) -> Option<Subject> {
+        (!verify || finish(add(self.pseudo, self.data)) == 0).then_some(subject)
+    }
+
+    fn icmp(&self, verify: bool) -> Option<Subject> {
+        let (icmp, quoted) = Icmp::parse(self.data)?;
+        if verify && checksum(self.data) != 0 {
+            return None;
+        }
+        match icmp.icmp_type() {
+            // Destination unreachable, source quench, redirect, time exceeded, parameter problem.
+            3 | 4 | 5 | 11 | 12 => {
+                let (ip, _) = Ipv4::parse(quoted)?;
+                let data = quoted.get(ip.header_len().max(Ipv4::LEN)..)?;
+                if ip.header_len() < Ipv4::LEN || ip.fragment() == Fragment::Later {
+                    return None;
+                }
+                self.caused_by(key_of_v4(&ip, self.key.zone), data)
+            }
+            kind => self.message(kind, icmp.code(), icmp.id()),
+        }
+    }
+
+    fn icmpv6(&self, verify: bool) -> Option<Subject> {
+        let (icmp, quoted) = Icmpv6::parse(self.data)?;
+        if verify && finish(add(self.pseudo, self.data)) != 0 {
+            return None;
+        }
+        match icmp.icmp_type() {
+            // Destination unreachable, packet too big, time exceeded, parameter problem.
+            1..=4 => {
+                let (ip, rest) = Ipv6::parse(quoted)?;
+                let inner = skip_extensions(ip.next_header(), rest)?;
+                if inner.fragment != Fragment::No {
+                    return None;
+                }
+                self.caused_by(key_of_v6(&ip, inner.proto, self.key.zone), inner.data)
+            }
+            kind => self.message(kind, icmp.code(), icmp.id()),
+        }
+    }
+
+    /// A request or an answer.
+    fn message(&self, kind: u8, code: u8, id: u16) -> Option<Subject> {
+        let key = message_key(self.key, kind, code, id)?;
+        let asks = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
+        Some(Subject { key, related: false, content: Content::Icmp { asks } })
+    }
+
+    /// An error that a packet with this key has caused, of which `data` are the first bytes. It goes where that came from.
+    fn caused_by(&self, cause: Key, data: &[u8]) -> Option<Subject> {
+        if cause.src.address != self.key.dst.address {
+            return None;
+        }
+        let key = quoted_key(cause, data)?.reverse();
+        Some(Subject { key, related: true, content: Content::Other })
+    }
+}
+
+/// Nobody has port zero.
+fn with_ports(key: Key, src: u16, dst: u16) -> Option<Key> {
+    let end = |end: End, port: u16| End { port: port.into(), ..end };
+    (src != 0 && dst != 0).then(|| Key { src: end(key.src, src), dst: end(key.dst, dst), ..key })
+}
+
+/// The key of a packet of which only the beginning is there.
+fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
+    let head = data.first_chunk::<QUOTED>();
+    let word = |at: usize| head.map(|h| u16::from_be_bytes([h[at], h[at + 1]]));
+    match key.proto {
+        ipproto::TCP | ipproto::UDP | ipproto::SCTP => with_ports(key, word(0)?, word(2)?),
+        proto if is_icmp(proto) && key.v6 == (proto == ipproto::ICMPV6) => {
+            message_key(key, head?[0], head?[1], word(4)?)
+        }
+        _ => Some(key),
+    }
+}
+
+/// The key of an ICMP message that asks or answers: each end has the type that it sends.
+fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
+    let answer = match (key.v6, kind) {
+        (false, 0) => 8,
+        (false, 8) => 0,
+        // Timestamp (RFC 792) and information request.
+        (false, 13 | 15) => kind + 1,
+        (false, 14 | 16) => kind - 1,
+        (true, 128) => 129,
+        (true, 129) => 128,
+        _ => return None,
+    };
+    let end = |end: End, kind| End { port: icmp_port(id, kind, 0), ..end };
+    (code == 0).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
+}
+
+/// The chunks of an SCTP packet fill it, each padded to whole words (RFC 9260 §3.2).
+fn whole_chunks(data: &[u8]) -> bool {
+    let Some((_, mut rest)) = Sctp::parse(data) else { return false };
+    while let Some(&[_, _, high, low]) = rest.first_chunk::<4>() {
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        match rest.get(len.next_multiple_of(4)..) {
+            Some(after) if len >= 4 => rest = after,
+            _ => return false,
+        }
+    }
+    rest.is_empty()
+}

@@ -1,0 +1,324 @@
+//! TCP: how far both ends have got, and which segments can be theirs.
+//!
+//! The rules are those that packet filters have after G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter"
+//! (2001), as Open vSwitch's datapath applies them: each end may send what the other has offered a window for, one window
+//! back (sent again) and no further ahead. A connection whose beginning was not seen is picked up.
+
+use crate::protocol::Update;
+use crate::timeout::Timeout;
+use packet::Tcp;
+
+const FIN: u16 = 0x01;
+const SYN: u16 = 0x02;
+const RST: u16 = 0x04;
+const PSH: u16 = 0x08;
+const ACK: u16 = 0x10;
+const URG: u16 = 0x20;
+
+/// So far may an acknowledgement be off, before scaling: a window, and some.
+const ACK_SLACK: i32 = 0xffff + 1500;
+/// RFC 7323 §2.3.
+const MAX_SCALE: u8 = 14;
+
+/// How far one end has got. `Listen`, `SynRecv` and some others are names that dumps know; no end is ever there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum TcpState {
+    #[default]
+    Closed,
+    Listen,
+    SynSent,
+    SynRecv,
+    Established,
+    CloseWait,
+    FinWait1,
+    Closing,
+    LastAck,
+    FinWait2,
+    TimeWait,
+}
+
+/// What an end said of window scaling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its windows are to be shifted by so much.
+    By(u8),
+    /// That was before the first packet seen.
+    Unknown,
+}
+
+impl Scale {
+    fn bits(self) -> u8 {
+        match self {
+            Scale::By(bits) => bits,
+            _ => 0,
+        }
+    }
+}
+
+/// What counts of a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Segment {
+    flags: u16,
+    seq: u32,
+    ack: u32,
+    window: u16,
+    /// Of the option; only a segment with SYN has one that counts.
+    scale: Scale,
+    /// Bytes of payload.
+    len: u32,
+}
+
+impl Segment {
+    pub(crate) fn new(tcp: &Tcp<'_>, options: &[u8], len: u32) -> Segment {
+        let flags = tcp.flags();
+        let scale = if flags & SYN != 0 { scale_of(options) } else { Scale::None };
+        Segment { flags, seq: tcp.seq(), ack: tcp.ack(), window: tcp.window(), scale, len }
+    }
+
+    fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// No TCP sends these flags together.
+    fn is_nonsense(&self) -> bool {
+        let contradicts = self.has(SYN) && self.has(RST | FIN);
+        let says_nothing = !self.has(SYN | ACK | RST);
+        let lacks_ack = !self.has(ACK) && self.has(FIN | PSH | URG);
+        contradicts || says_nothing || lacks_ack
+    }
+
+    /// It may be the first of a connection that is seen: not the answer to one that was not.
+    pub(crate) fn may_begin(&self) -> bool {
+        !self.is_nonsense() && !(self.has(SYN) && self.has(ACK))
+    }
+
+    /// How many sequence numbers it takes (RFC 9293 §3.4).
+    fn extent(&self) -> u32 {
+        self.len + u32::from(self.has(SYN)) + u32::from(self.has(FIN))
+    }
+}
+
+/// Reads the window scale option (RFC 7323 §2.2).
+fn scale_of(options: &[u8]) -> Scale {
+    let mut rest = options;
+    loop {
+        match *rest {
+            [1, ref after @ ..] => rest = after,
+            [3, _, bits, ..] => return Scale::By(bits.min(MAX_SCALE)),
+            [0, ..] | [] | [_] => return Scale::None,
+            [_, len, ..] => match rest.get(usize::from(len.max(2))..) {
+                Some(after) => rest = after,
+                None => return Scale::None,
+            },
+        }
+    }
+}
+
+/// One end.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Peer {
+    pub(crate) state: TcpState,
+    pub(crate) scale: Scale,
+    /// What follows the last byte that it has sent.
+    sent: u32,
+    /// It may send up to here: what the other end has acknowledged, and its window. 1: nobody has said.
+    limit: u32,
+    /// The greatest window it has offered, before scaling.
+    window: u16,
+}
+
+/// The connection that a segment begins: who sent it, and the other end.
+pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
+    let scale = if segment.has(SYN) { segment.scale } else { Scale::Unknown };
+    let first = Peer {
+        state: TcpState::SynSent,
+        scale,
+        sent: segment.seq,
+        limit: segment.seq.wrapping_add(segment.extent()).wrapping_add(1),
+        // The window of a segment with SYN is not scaled.
+        window: segment.window.max(1).div_ceil(1 << scale.bits()),
+    };
+    let unseen = if segment.has(SYN) { Scale::None } else { Scale::Unknown };
+    [first, Peer { scale: unseen, limit: 1, window: 1, ..Peer::default() }]
+}
+
+/// `a` is not before `b`, in numbers that wrap around.
+fn reaches(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b) as i32 >= 0
+}
+
+/// A segment goes from `src` to `dst`. `strict`: sequence numbers count.
+pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: bool) -> Update {
+    use TcpState::{Closed, FinWait2, SynSent};
+    if segment.is_nonsense() {
+        return Update::Invalid;
+    }
+    if segment.has(SYN) && !segment.has(ACK) {
+        if src.state >= FinWait2 && dst.state >= FinWait2 {
+            (src.state, dst.state) = (Closed, Closed);
+            return Update::Again;
+        }
+        if src.state <= SynSent {
+            src.state = SynSent;
+            return Update::New(Timeout::TcpFirst);
+        }
+    }
+    let seen = Seen::new(src, dst, segment);
+    if !strict || seen.is_in_window(src, dst) {
+        seen.advance(src, dst);
+        seen.change_states(src, dst);
+        Update::Valid(Some(timeout(src.state, dst.state)))
+    } else if seen.is_tolerable(src, dst) {
+        // Nothing but what this end says of itself is believed, and the connection does not live longer by it.
+        seen.advance(src, dst);
+        seen.end_states(src, dst);
+        Update::Valid(None)
+    } else {
+        Update::Invalid
+    }
+}
+
+/// A segment in the numbers of its connection.
+struct Seen<'a> {
+    segment: &'a Segment,
+    /// The first number and the one after the last; of one that takes none, where its end stands.
+    seq: u32,
+    end: u32,
+    ack: u32,
+    window: u16,
+    /// How far the acknowledgement is behind what the other end has sent.
+    skew: i32,
+    /// By how much windows are shifted, of who sends it and of who receives it.
+    shift: [u8; 2],
+}
+
+impl<'a> Seen<'a> {
+    fn new(src: &mut Peer, dst: &mut Peer, segment: &'a Segment) -> Seen<'a> {
+        let shift = match (src.scale, dst.scale) {
+            _ if segment.has(SYN) => [0, 0],
+            (Scale::By(a), Scale::By(b)) => [a, b],
+            (Scale::Unknown, Scale::Unknown) => [MAX_SCALE, MAX_SCALE],
+            _ => [0, 0],
+        };
+        let end = segment.seq.wrapping_add(segment.extent());
+        let (seq, ack, window) = (segment.seq, segment.ack, segment.window);
+        let mut seen = Seen { segment, seq, end, ack, window, skew: 0, shift };
+        let picked_up = src.state < TcpState::SynSent && seen.first_of(src, dst);
+        // Some set no number with RST, or with a FIN that nothing came before.
+        if !segment.has(ACK) || segment.ack == 0 && segment.has(RST) {
+            seen.ack = dst.sent;
+        }
+        if segment.extent() == 0 {
+            (seen.seq, seen.end) = (src.sent, src.sent);
+        }
+        if !picked_up {
+            seen.skew = dst.sent.wrapping_sub(seen.ack) as i32;
+        }
+        seen
+    }
+
+    /// The first segment of its end that is seen. Whether its end may have sent more than was seen.
+    fn first_of(&mut self, src: &mut Peer, dst: &mut Peer) -> bool {
+        if self.segment.has(SYN)
+            && let Scale::By(other) = dst.scale
+        {
+            src.scale = self.segment.scale;
+            match src.scale {
+                Scale::By(own) => {
+                    self.shift = [own, other];
+                    self.window = self.window.div_ceil(1 << own);
+                }
+                _ => {
+                    // Scaling needs both (RFC 7323 §2.2).
+                    dst.window = (u32::from(dst.window) << other).min(u16::MAX.into()) as u16;
+                    dst.scale = Scale::None;
+                }
+            }
+        }
+        src.sent = self.segment.seq;
+        src.state = TcpState::SynSent;
+        let limit = self.end.wrapping_add((u32::from(dst.window) << self.shift[1]).max(1));
+        let picked_up = src.limit == 1 || reaches(limit, src.limit);
+        if picked_up {
+            src.limit = limit;
+        }
+        src.window = src.window.max(self.window);
+        picked_up
+    }
+
+    fn is_in_window(&self, src: &Peer, dst: &Peer) -> bool {
+        let back = u32::from(dst.window) << self.shift[1];
+        let seq = self.segment.seq;
+        // A reset counts only where the end stands, or one off.
+        let reset_fits = !self.segment.has(RST) || seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
+        reaches(src.limit, self.end)
+            && reaches(self.seq, src.sent.wrapping_sub(back))
+            && (-ACK_SLACK..=ACK_SLACK << self.shift[0]).contains(&self.skew)
+            && reset_fits
+    }
+
+    /// While a connection opens or is over, ends that answer in no order are borne with.
+    fn is_tolerable(&self, src: &Peer, dst: &Peer) -> bool {
+        let loose = dst.state < TcpState::SynSent
+            || dst.state >= TcpState::FinWait2
+            || src.state >= TcpState::FinWait2;
+        let slack = ACK_SLACK as u32;
+        loose
+            && reaches(src.limit.wrapping_add(slack), self.end)
+            && reaches(self.seq, src.sent.wrapping_sub(slack))
+    }
+
+    fn advance(&self, src: &mut Peer, dst: &mut Peer) {
+        src.window = src.window.max(self.window);
+        if reaches(self.end, src.sent) {
+            src.sent = self.end;
+        }
+        let offered = u32::from(self.window) << self.shift[0];
+        if reaches(self.ack.wrapping_add(offered), dst.limit) {
+            dst.limit = self.ack.wrapping_add(offered.max(1));
+        }
+    }
+
+    fn change_states(&self, src: &mut Peer, dst: &mut Peer) {
+        if self.segment.has(FIN) && src.state < TcpState::Closing {
+            src.state = TcpState::Closing;
+        }
+        if self.segment.has(ACK) {
+            dst.state = match dst.state {
+                TcpState::SynSent => TcpState::Established,
+                TcpState::Closing => TcpState::FinWait2,
+                other => other,
+            };
+        }
+        self.end_states(src, dst);
+    }
+
+    /// What ends a connection counts in any case.
+    fn end_states(&self, src: &mut Peer, dst: &mut Peer) {
+        if self.segment.has(FIN) && src.state < TcpState::Closing {
+            src.state = TcpState::Closing;
+        }
+        if self.segment.has(RST) {
+            (src.state, dst.state) = (TcpState::TimeWait, TcpState::TimeWait);
+        }
+    }
+}
+
+fn timeout(a: TcpState, b: TcpState) -> Timeout {
+    let (least, most) = (a.min(b), a.max(b));
+    if least >= TcpState::FinWait2 {
+        Timeout::TcpClosed
+    } else if least >= TcpState::Closing {
+        Timeout::TcpFinWait
+    } else if least < TcpState::Established {
+        Timeout::TcpOpening
+    } else if most >= TcpState::Closing {
+        Timeout::TcpClosing
+    } else {
+        Timeout::TcpEstablished
+    }
+}

@@ -1,0 +1,443 @@
+//! The tracker against a naive twin, TCP by example, and packets of any bytes.
+
+use crate::*;
+use flow::compose::compose;
+use flow::flow::ct_state::{
+    ESTABLISHED as EST, INVALID as INV, NEW, RELATED as REL, REPLY_DIR as RPL, TRACKED as TRK,
+};
+use flow::{Flow, Mac};
+use packet::Tcp;
+use proptest::prelude::*;
+use units::Millis;
+
+const ETHERNET: usize = 14;
+const SYN: u16 = 2;
+const ACK: u16 = 16;
+const FIN: u16 = 1;
+const RST: u16 = 4;
+
+fn bytes_of(flow: &Flow, payload: &[u8]) -> Vec<u8> {
+    compose(flow, payload)[ETHERNET..].to_vec()
+}
+
+/// A packet from host `src` to host `dst`, of some protocol, between ports (or with an ICMP type and identifier).
+fn flow_of(v6: bool, proto: u8, (src, a): (u8, u16), (dst, b): (u8, u16)) -> Flow {
+    let mut f = Flow {
+        dl_dst: Mac([2; 6]),
+        dl_type: if v6 { 0x86dd } else { 0x0800 },
+        nw_proto: proto,
+        nw_ttl: 64,
+        tp_src: a,
+        tp_dst: b,
+        ..Flow::ZERO
+    };
+    if v6 {
+        (f.ipv6_src[15], f.ipv6_dst[15]) = (src, dst);
+    } else {
+        (f.nw_src, f.nw_dst) = (0x0a00_0000 + u32::from(src), 0x0a00_0000 + u32::from(dst));
+    }
+    f
+}
+
+fn track(ct: &Conntrack, l3: &[u8], meta: &mut Metadata, action: &Action, now: u64) -> u8 {
+    let ethertype = if l3[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
+    ct.track(&Packet { ethertype, l3, verify: true }, meta, action, Millis(now));
+    meta.state
+}
+
+/// The state of a packet that was not tracked before.
+fn fresh(ct: &Conntrack, l3: &[u8], action: &Action, now: u64) -> u8 {
+    track(ct, l3, &mut Metadata::default(), action, now)
+}
+
+const LOOK: Action = Action { zone: 0, commit: false, force: false, mark: None, label: None };
+const COMMIT: Action = Action { commit: true, ..LOOK };
+
+/// One end of a TCP connection, as its segments are made.
+struct Segment {
+    from_first: bool,
+    flags: u16,
+    seq: u32,
+    ack: u32,
+    window: u16,
+    payload: usize,
+}
+
+fn tcp_bytes(s: &Segment) -> Vec<u8> {
+    let ends = [(1, 1000), (2, 80)];
+    let [src, dst] = if s.from_first { ends } else { [ends[1], ends[0]] };
+    let mut flow = flow_of(false, 6, src, dst);
+    flow.tcp_flags = s.flags;
+    let mut l3 = bytes_of(&flow, &vec![7; s.payload]);
+    l3[24..28].copy_from_slice(&s.seq.to_be_bytes());
+    l3[28..32].copy_from_slice(&s.ack.to_be_bytes());
+    l3[34..36].copy_from_slice(&s.window.to_be_bytes());
+    l3[36..38].fill(0);
+    let (len, src, dst) = ((l3.len() - 20) as u16, flow.nw_src, flow.nw_dst);
+    let sum = packet::checksum::finish(packet::checksum::add(
+        packet::checksum::pseudo_v4(src, dst, 6, len),
+        &l3[20..],
+    ));
+    l3[36..38].copy_from_slice(&sum.to_be_bytes());
+    assert!(Tcp::parse_checked(&l3[20..]).is_some());
+    l3
+}
+
+fn segment(from_first: bool, flags: u16, seq: u32, ack: u32, payload: usize) -> Vec<u8> {
+    tcp_bytes(&Segment { from_first, flags, seq, ack, window: 1000, payload })
+}
+
+fn tcp_state(ct: &Conntrack, now: u64) -> Option<TcpState> {
+    ct.dump(None, Millis(now)).first().and_then(Entry::tcp_state)
+}
+
+fn handshake(ct: &Conntrack, now: u64) {
+    assert_eq!(fresh(ct, &segment(true, SYN, 99, 0, 0), &COMMIT, now), NEW | TRK);
+    assert_eq!(fresh(ct, &segment(false, SYN | ACK, 499, 100, 0), &LOOK, now), EST | RPL | TRK);
+    assert_eq!(fresh(ct, &segment(true, ACK, 100, 500, 0), &COMMIT, now), EST | TRK);
+}
+
+#[test]
+fn tcp_opens_talks_closes_and_opens_again() {
+    let ct = Conntrack::new(1);
+    assert_eq!(fresh(&ct, &segment(false, SYN | ACK, 499, 100, 0), &COMMIT, 0), INV | TRK);
+    handshake(&ct, 0);
+    assert_eq!(tcp_state(&ct, 0), Some(TcpState::Established));
+    assert_eq!(fresh(&ct, &segment(true, ACK, 100, 500, 300), &LOOK, 1), EST | TRK);
+    assert_eq!(fresh(&ct, &segment(false, ACK, 500, 400, 10), &LOOK, 2), EST | RPL | TRK);
+    // Far outside of what the other end has a window for.
+    assert_eq!(fresh(&ct, &segment(true, ACK, 400_000, 510, 300), &LOOK, 3), INV | TRK);
+    // A reset that nobody can have meant, and flags that nobody sends.
+    assert_eq!(fresh(&ct, &segment(true, RST, 300, 0, 0), &LOOK, 3), INV | TRK);
+    assert_eq!(fresh(&ct, &segment(true, SYN | FIN, 400, 0, 0), &LOOK, 3), INV | TRK);
+    assert_eq!(fresh(&ct, &segment(true, FIN | ACK, 400, 510, 0), &LOOK, 4), EST | TRK);
+    assert_eq!(fresh(&ct, &segment(false, FIN | ACK, 510, 401, 0), &LOOK, 5), EST | RPL | TRK);
+    assert_eq!(fresh(&ct, &segment(true, ACK, 401, 511, 0), &LOOK, 6), EST | TRK);
+    assert_eq!(tcp_state(&ct, 6), Some(TcpState::TimeWait));
+    // The same ports again, before that is forgotten.
+    handshake(&ct, 100);
+    assert_eq!((ct.count(), tcp_state(&ct, 100)), (1, Some(TcpState::Established)));
+}
+
+#[test]
+fn where_sequence_numbers_do_not_count_anything_goes() {
+    let ct = Conntrack::new(1);
+    ct.set_strict(false);
+    handshake(&ct, 0);
+    assert_eq!(fresh(&ct, &segment(true, ACK, 400_000, 510, 300), &LOOK, 3), EST | TRK);
+    assert_eq!(fresh(&ct, &segment(true, SYN | FIN, 400, 0, 0), &LOOK, 3), INV | TRK);
+}
+
+#[test]
+fn a_connection_whose_beginning_was_not_seen_is_picked_up() {
+    let ct = Conntrack::new(1);
+    assert_eq!(fresh(&ct, &segment(true, ACK, 5000, 9000, 10), &COMMIT, 0), NEW | TRK);
+    assert_eq!(fresh(&ct, &segment(false, ACK, 9000, 5010, 500), &LOOK, 0), EST | RPL | TRK);
+    // Windows are taken to be as wide as scaling can make them.
+    assert_eq!(fresh(&ct, &segment(true, ACK, 500_000, 9500, 10), &LOOK, 0), EST | TRK);
+    assert_eq!(tcp_state(&ct, 0), Some(TcpState::Established));
+}
+
+#[test]
+fn how_long_a_connection_waits_depends_on_how_far_it_has_got() {
+    let ct = Conntrack::new(1);
+    let left = |now: u64| ct.dump(None, Millis(now)).first().map(|e| e.left.0);
+    fresh(&ct, &segment(true, SYN, 99, 0, 0), &COMMIT, 0);
+    assert_eq!((left(0), left(29_999), left(30_000)), (Some(30_000), Some(1), None));
+    handshake(&ct, 50_000);
+    assert_eq!(left(50_000), Some(86_400_000));
+    fresh(&ct, &segment(true, FIN | ACK, 100, 500, 0), &LOOK, 60_000);
+    assert_eq!(left(60_000), Some(900_000));
+    fresh(&ct, &segment(false, RST, 500, 0, 0), &LOOK, 60_000);
+    assert_eq!(left(60_000), Some(30_000));
+}
+
+/// An ICMP error from a router (host 9) about a packet, of which it quotes so much.
+fn error_about(l3: &[u8], to: u8, quoted: usize) -> Vec<u8> {
+    let v6 = l3[0] >> 4 == 6;
+    let (proto, kind): (u8, u8) = if v6 { (58, 1) } else { (1, 3) };
+    // An echo with that for its data, whose type is another then.
+    let echo = if v6 { 128 } else { 8 };
+    let mut out = bytes_of(&flow_of(v6, proto, (9, echo), (to, 0)), &l3[..quoted.min(l3.len())]);
+    let (at, sum) = if v6 { (40, 42) } else { (20, 22) };
+    out[at] = kind;
+    let old = u16::from_be_bytes([out[sum], out[sum + 1]]);
+    let new = packet::checksum::update16(old, echo << 8, u16::from(kind) << 8);
+    out[sum..sum + 2].copy_from_slice(&new.to_be_bytes());
+    out
+}
+
+#[test]
+fn errors_are_related_to_what_caused_them() {
+    for v6 in [false, true] {
+        let ct = Conntrack::new(1);
+        let header = if v6 { 40 } else { 20 };
+        let cause = bytes_of(&flow_of(v6, 17, (1, 1000), (2, 53)), &[0; 100]);
+        let error = error_about(&cause, 1, header + 8);
+        assert_eq!(fresh(&ct, &error, &COMMIT, 0), INV | TRK);
+        fresh(&ct, &cause, &COMMIT, 0);
+        assert_eq!(fresh(&ct, &error, &LOOK, 0), REL | RPL | TRK);
+        let answer = bytes_of(&flow_of(v6, 17, (2, 53), (1, 1000)), &[0; 100]);
+        assert_eq!(fresh(&ct, &error_about(&answer, 2, 4000), &LOOK, 0), REL | TRK);
+        // To somebody else than who sent the cause; and with too little of it.
+        assert_eq!(fresh(&ct, &error_about(&cause, 3, 4000), &LOOK, 0), INV | TRK);
+        assert_eq!(fresh(&ct, &error_about(&cause, 1, header + 7), &LOOK, 0), INV | TRK);
+        assert_eq!(ct.count(), 1);
+    }
+}
+
+#[test]
+fn what_is_damaged_is_invalid() {
+    let ct = Conntrack::new(1);
+    let good = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), b"hello");
+    assert_eq!(fresh(&ct, &good, &LOOK, 0), NEW | TRK);
+    for at in [8, 28] {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        assert_eq!(fresh(&ct, &bad, &LOOK, 0), INV | TRK);
+        // Who leaves checksums to others is believed.
+        let mut meta = Metadata::default();
+        ct.track(&Packet { ethertype: 0x0800, l3: &bad, verify: false }, &mut meta, &LOOK, Millis(0));
+        assert_eq!(meta.state, NEW | TRK);
+    }
+    let no_port = bytes_of(&flow_of(false, 17, (1, 0), (2, 53)), b"hello");
+    assert_eq!(fresh(&ct, &no_port, &LOOK, 0), INV | TRK);
+    let answer = bytes_of(&flow_of(false, 1, (1, 0), (2, 0)), &[]);
+    assert_eq!(fresh(&ct, &answer, &COMMIT, 0), INV | TRK);
+    let neighbour = bytes_of(&flow_of(true, 58, (1, 135), (2, 0)), &[]);
+    assert_eq!(fresh(&ct, &neighbour, &COMMIT, 0), INV | TRK);
+}
+
+#[test]
+fn connections_as_scripts_read_them() {
+    let ct = Conntrack::new(1);
+    let udp = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), &[]);
+    let mark = Some((5, 0xff));
+    let label = Some(([0, 0x12], [0, u64::MAX]));
+    fresh(&ct, &udp, &Action { zone: 7, mark, label, ..COMMIT }, 0);
+    fresh(&ct, &bytes_of(&flow_of(true, 58, (1, 128), (2, 0)), &[]), &COMMIT, 0);
+    handshake(&ct, 0);
+    let lines: Vec<String> =
+        ct.dump(None, Millis(1500)).iter().map(|e| e.text(false, e.original.zone() == 7)).collect();
+    assert_eq!(
+        lines,
+        [
+            "tcp,orig=(src=10.0.0.1,dst=10.0.0.2,sport=1000,dport=80),reply=(src=10.0.0.2,dst=10.0.0.1,sport=80,\
+             dport=1000),protoinfo=(state=ESTABLISHED)",
+            "icmpv6,orig=(src=::1,dst=::2,id=0,type=128,code=0),reply=(src=::2,dst=::1,id=0,type=129,code=0)",
+            "udp,orig=(src=10.0.0.1,dst=10.0.0.2,sport=1000,dport=53),reply=(src=10.0.0.2,dst=10.0.0.1,sport=53,\
+             dport=1000),zone=7,timeout=58,mark=5,labels=0x12",
+        ]
+    );
+    let tcp = ct.dump(Some(0), Millis(0)).remove(0);
+    assert!(tcp.text(true, false).ends_with(
+        ",id=0,status=0,protoinfo=(state_orig=ESTABLISHED,state_reply=ESTABLISHED,flags_orig=0,flags_reply=0)"
+    ));
+}
+
+#[test]
+fn zones_are_held_to_their_limits() {
+    let ct = Conntrack::new(1);
+    let begin = |zone: u16, port: u16| {
+        let l3 = bytes_of(&flow_of(false, 17, (1, port), (2, 53)), &[]);
+        fresh(&ct, &l3, &Action { zone, ..COMMIT }, 0);
+    };
+    begin(1, 1);
+    ct.set_limit(Some(1), 1);
+    (2..5).for_each(|port| begin(1, port));
+    // What was there before the limit does not count towards it.
+    assert_eq!(ct.limit(Some(1)), ZoneLimit { zone: Some(1), limit: 1, count: 1 });
+    ct.set_limit(None, 2);
+    (0..5).for_each(|port| begin(2, port + 1));
+    assert_eq!(ct.limit(Some(2)), ZoneLimit { zone: Some(2), limit: 2, count: 2 });
+    assert_eq!(ct.limits().len(), 2);
+    assert!(ct.remove_limit(Some(1)) && !ct.remove_limit(Some(9)));
+    assert_eq!(ct.limit(Some(1)), ZoneLimit { zone: Some(1), limit: 2, count: 1 });
+    ct.set_max(4);
+    assert_eq!(ct.count(), 4);
+    ct.set_limit(None, 0);
+    begin(3, 1);
+    assert_eq!((ct.count(), ct.limit(Some(2)).limit), (4, 0));
+    assert_eq!(ct.flush(Some(2), &Filter::default()), 2);
+    begin(3, 1);
+    assert_eq!((ct.count(), ct.max()), (3, 4));
+}
+
+#[test]
+fn what_is_over_is_swept_in_time_and_memory_comes_back() {
+    let ct = Conntrack::new(1);
+    ct.sweep(Millis(0));
+    for port in 1..2000 {
+        fresh(&ct, &bytes_of(&flow_of(false, 17, (1, port), (2, 53)), &[]), &COMMIT, 0);
+    }
+    assert_eq!(ct.shard_lens().iter().sum::<usize>(), 1999);
+    ct.sweep(Millis(60_000 - 1));
+    assert_eq!(ct.count(), 1999);
+    for second in 60..82 {
+        ct.sweep(Millis(second * 1000));
+        assert_eq!(ct.dump(None, Millis(second * 1000)).len(), 0);
+    }
+    assert_eq!(ct.count(), 0);
+}
+
+/// What the naive twin knows of a connection.
+#[derive(Clone, Debug)]
+struct Known {
+    zone: u16,
+    packet: (bool, u8, (u8, u16), (u8, u16)),
+    answered: bool,
+    expires: u64,
+    mark: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Packet { v6: bool, proto: u8, ends: [(u8, u16); 2], action: Action },
+    Pass(u64),
+    Flush(Option<u16>),
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    let end = || (1..4u8, 1..3u16);
+    let action =
+        (0..2u16, any::<bool>(), prop::bool::weighted(0.1), prop::option::of((any::<u32>(), any::<u32>())))
+            .prop_map(|(zone, commit, force, mark)| {
+                let mark = mark.map(|(value, mask)| (value & mask, mask));
+                Action { zone, commit: commit || force, force, mark, label: None }
+            });
+    let packet = (any::<bool>(), prop::sample::select(vec![17u8, 1, 47]), [end(), end()], action).prop_map(
+        |(v6, proto, ends, action)| {
+            let proto = if v6 && proto == 1 { 58 } else { proto };
+            Deed::Packet { v6, proto, ends, action }
+        },
+    );
+    prop_oneof![
+        20 => packet,
+        3 => (0..40_000u64).prop_map(Deed::Pass),
+        1 => prop::option::of(0..2u16).prop_map(Deed::Flush),
+    ]
+}
+
+/// The naive twin: a list that is searched from end to end.
+#[derive(Default)]
+struct Twin {
+    known: Vec<Known>,
+    max: usize,
+}
+
+impl Twin {
+    /// State and mark of a packet. ICMP is echo: the type of a request from hosts with an odd port, else of an answer.
+    fn track(&mut self, v6: bool, proto: u8, ends: [(u8, u16); 2], action: &Action, now: u64) -> (u8, u32) {
+        self.known.retain(|k| k.expires > now);
+        let [src, dst] = ends;
+        let (forward, back) = ((v6, proto, src, dst), (v6, proto, dst, src));
+        let icmp = matches!(proto, 1 | 58);
+        let asks = !icmp || src.1 == 1;
+        let find = |k: &Known| k.zone == action.zone && (k.packet == forward || k.packet == back);
+        let mut at = self.known.iter().position(find);
+        if let Some(i) = at
+            && action.force
+            && self.known[i].packet != forward
+        {
+            self.known.remove(i);
+            at = None;
+        }
+        let mut state = TRK;
+        match at {
+            Some(i) => {
+                let k = &mut self.known[i];
+                let reply = k.packet != forward;
+                k.answered |= reply;
+                k.expires = now + if k.answered { 30_000 } else { 60_000 };
+                state |= if k.answered { EST } else { NEW } | if reply { RPL } else { 0 };
+            }
+            None if !asks => state |= INV,
+            None => {
+                state |= NEW;
+                if action.commit && self.known.len() < self.max {
+                    let expires = now + 60_000;
+                    let k = Known { zone: action.zone, packet: forward, answered: false, expires, mark: 0 };
+                    self.known.push(k);
+                    at = Some(self.known.len() - 1);
+                }
+            }
+        }
+        let Some(k) = at.map(|i| &mut self.known[i]) else { return (state, 0) };
+        if let Some((value, mask)) = action.mark {
+            k.mark = value | k.mark & !mask;
+        }
+        (state, k.mark)
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_tracks_as_its_naive_twin(seed: u64, deeds in prop::collection::vec(deeds(), 0..150)) {
+        let ct = Conntrack::new(seed);
+        ct.set_sweep_interval(1);
+        ct.set_max(12);
+        let mut twin = Twin { max: 12, ..Twin::default() };
+        let mut now = 0;
+        for deed in deeds {
+            match deed {
+                Deed::Packet { v6, proto, mut ends, action } => {
+                    // Ends of ICMP have the types of a request and of its answer; other protocols have no ports.
+                    match proto {
+                        1 | 58 => ends[1].1 = 3 - ends[0].1,
+                        47 => (ends[0].1, ends[1].1) = (0, 0),
+                        _ => {}
+                    }
+                    let kind = if v6 { [128, 129] } else { [8, 0] }[usize::from(ends[0].1 != 1)];
+                    let (a, b) = if matches!(proto, 1 | 58) { (kind, 0) } else { (ends[0].1, ends[1].1) };
+                    let l3 = bytes_of(&flow_of(v6, proto, (ends[0].0, a), (ends[1].0, b)), &[]);
+                    let mut meta = Metadata::default();
+                    let state = track(&ct, &l3, &mut meta, &action, now);
+                    prop_assert_eq!((state, meta.mark), twin.track(v6, proto, ends, &action, now));
+                }
+                Deed::Pass(millis) => {
+                    // A connection whose time is over has its place until it is swept: not so the twin's.
+                    ct.sweep(Millis(now));
+                    now += millis + 1;
+                    ct.sweep(Millis(now));
+                }
+                Deed::Flush(zone) => {
+                    ct.flush(zone, &Filter::default());
+                    twin.known.retain(|k| zone.is_some_and(|z| z != k.zone));
+                }
+            }
+            twin.known.retain(|k| k.expires > now);
+            let dumped = ct.dump(None, Millis(now));
+            prop_assert_eq!(dumped.len(), twin.known.len());
+            let mut ours: Vec<_> = dumped.iter().map(|e| (e.original.zone(), e.mark, now + e.left.0)).collect();
+            let mut theirs: Vec<_> = twin.known.iter().map(|k| (k.zone, k.mark, k.expires)).collect();
+            ours.sort_unstable();
+            theirs.sort_unstable();
+            prop_assert_eq!(ours, theirs);
+        }
+    }
+
+    /// Nothing that a network can carry makes it fail.
+    #[test]
+    fn any_bytes(v6: bool, proto in prop::sample::select(vec![1u8, 6, 17, 58, 132, 47]), kind: u8,
+                 mut bytes in prop::collection::vec(any::<u8>(), 0..120), verify: bool) {
+        let ct = Conntrack::new(3);
+        let (ethertype, header) = if v6 { (0x86dd, 40) } else { (0x0800, 20) };
+        if bytes.len() > header {
+            let len = (bytes.len() - if v6 { 40 } else { 0 }) as u16;
+            let at = if v6 { 4 } else { 2 };
+            bytes[at..at + 2].copy_from_slice(&len.to_be_bytes());
+            bytes[0] = if v6 { 0x60 } else { 0x45 };
+            bytes[if v6 { 6 } else { 9 }] = proto;
+            bytes[header] = kind;
+            if !v6 {
+                bytes[6..8].fill(0);
+            }
+        }
+        let mut meta = Metadata::default();
+        for l3 in [&bytes[..], &bytes[..bytes.len() / 2]] {
+            ct.track(&Packet { ethertype, l3, verify }, &mut meta, &COMMIT, Millis(0));
+            prop_assert!(meta.state & TRK != 0);
+        }
+        prop_assert_eq!(ct.dump(None, Millis(0)).len(), ct.count() as usize);
+    }
+}

@@ -1,0 +1,114 @@
+//! Connections as `dpctl/dump-conntrack` prints them.
+
+use crate::dump::Entry;
+use crate::key::{Key, is_icmp};
+use crate::tcp::{Peer, Scale, TcpState};
+use packet::ipproto;
+use std::fmt;
+use std::fmt::Write as _;
+
+impl TcpState {
+    /// All states, in their order.
+    pub const ALL: [TcpState; 11] = [
+        TcpState::Closed,
+        TcpState::Listen,
+        TcpState::SynSent,
+        TcpState::SynRecv,
+        TcpState::Established,
+        TcpState::CloseWait,
+        TcpState::FinWait1,
+        TcpState::Closing,
+        TcpState::LastAck,
+        TcpState::FinWait2,
+        TcpState::TimeWait,
+    ];
+
+    /// Its name in dumps.
+    pub fn name(self) -> &'static str {
+        match self {
+            TcpState::Closed => "CLOSED",
+            TcpState::Listen => "LISTEN",
+            TcpState::SynSent => "SYN_SENT",
+            TcpState::SynRecv => "SYN_RECV",
+            TcpState::Established => "ESTABLISHED",
+            TcpState::CloseWait => "CLOSE_WAIT",
+            TcpState::FinWait1 => "FIN_WAIT_1",
+            TcpState::Closing => "CLOSING",
+            TcpState::LastAck => "LAST_ACK",
+            TcpState::FinWait2 => "FIN_WAIT_2",
+            TcpState::TimeWait => "TIME_WAIT",
+        }
+    }
+}
+
+/// The name of an IP protocol, or its number.
+struct Protocol(u8);
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            ipproto::ICMP => "icmp",
+            ipproto::ICMPV6 => "icmpv6",
+            ipproto::TCP => "tcp",
+            ipproto::UDP => "udp",
+            ipproto::SCTP => "sctp",
+            136 => "udplite",
+            33 => "dccp",
+            ipproto::IGMP => "igmp",
+            other => return write!(f, "{other}"),
+        })
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "src={},dst={}", self.src(), self.dst())?;
+        if is_icmp(self.proto()) {
+            let (id, kind, code) = self.icmp();
+            return write!(f, ",id={id},type={kind},code={code}");
+        }
+        let (src, dst) = self.ports();
+        write!(f, ",sport={src},dport={dst}")
+    }
+}
+
+impl Entry {
+    /// One line, without its end. `verbose`: also what is seldom asked for; `statistics`: and the time that is left.
+    pub fn text(&self, verbose: bool, statistics: bool) -> String {
+        let Entry { original, reply, mark, label, .. } = self;
+        let mut text = format!("{},orig=({original}),reply=({reply})", Protocol(original.proto()));
+        let mut put = |condition: bool, part: fmt::Arguments<'_>| {
+            if condition {
+                let _ = text.write_fmt(part);
+            }
+        };
+        put(verbose, format_args!(",id=0"));
+        put(original.zone() != 0, format_args!(",zone={}", original.zone()));
+        put(verbose, format_args!(",status=0"));
+        put(statistics, format_args!(",timeout={}", self.left.0 / 1000));
+        put(*mark != 0, format_args!(",mark={mark}"));
+        put(*label != 0, format_args!(",labels={label:#x}"));
+        if let Some(state) = self.tcp_state() {
+            match &self.tcp {
+                Some(peers) if verbose => put(true, format_args!(",protoinfo=({})", peers_text(peers))),
+                _ => put(true, format_args!(",protoinfo=(state={})", state.name())),
+            }
+        }
+        text
+    }
+}
+
+fn peers_text([a, b]: &[Peer; 2]) -> String {
+    let mut text = format!("state_orig={},state_reply={}", a.state.name(), b.state.name());
+    let (own, other) = (a.shift(), b.shift());
+    if own != 0 || other != 0 {
+        let _ = write!(text, ",wscale_orig={own},wscale_reply={other}");
+    }
+    let flags = |p: &Peer| match p.scale {
+        Scale::None => "0",
+        Scale::By(_) => "WINDOW_SCALE",
+        Scale::Unknown => "BE_LIBERAL",
+    };
+    let _ = write!(text, ",flags_orig={},flags_reply={}", flags(a), flags(b));
+    text
+}
