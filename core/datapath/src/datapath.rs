@@ -15,6 +15,7 @@ use crate::tally::{CacheView, Event, Tally};
 use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
 use classifier::megaflow::{Key, KeyMask, MegaflowTable};
+use conntrack::Conntrack;
 use dpif::{
     DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats,
     UpcallHandler,
@@ -86,6 +87,7 @@ impl Datapath {
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
+            conntrack: Arc::new(Conntrack::new(config.seed.rotate_left(17) ^ 0x6a09_e667_f3bc_c908)),
             shadow_check: AtomicU32::new(0),
             validate: AtomicBool::new(false),
             lookup_differences: AtomicU64::new(0),
@@ -110,6 +112,11 @@ impl Datapath {
     pub fn clear_handler(&self) {
         self.shared.handler.store(Arc::new(None));
         self.shared.changed();
+    }
+
+    /// The connections of this datapath.
+    pub fn conntrack(&self) -> &Conntrack {
+        &self.shared.conntrack
     }
 
     /// One thread's right to answer upcalls: while there is one, workers that can park (`Worker::park_misses`) do.

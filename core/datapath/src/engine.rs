@@ -13,6 +13,7 @@ use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
 use crate::steering::Taken;
 use crate::tally::{SharedTally, Tally};
+use conntrack::Conntrack;
 use dpif::{DropReason, UpcallHandler};
 use flowcache::{Cache, Choice};
 use std::collections::VecDeque;
@@ -63,6 +64,7 @@ pub(crate) struct Engine {
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) metering: Scratch,
     /// What meters go by.
     pub(crate) fine: FineClock,
@@ -85,6 +87,7 @@ impl Engine {
         id: WorkerId,
         lane: Lane,
         published: Arc<SharedTally>,
+        conntrack: Arc<Conntrack>,
         tx_queue: usize,
         seed: u64,
     ) -> Engine {
@@ -111,6 +114,7 @@ impl Engine {
             ports: Arc::default(),
             handler: Arc::new(None),
             meters: Arc::new(Meters::new_sync()),
+            conntrack,
             metering: Scratch::default(),
             fine: FineClock::default(),
             vlan_limit: 0,

@@ -13,6 +13,7 @@
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
 //!             park.rs, tuple.rs, budget.rs  what waits for answers, by flow, and what to do when there is no room
+//!             path/conntrack.rs  `ct`: metadata to the crate `conntrack`, and back
 //!             meter.rs    token buckets, and the bank that numbers them
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
@@ -75,6 +76,8 @@ pub use crate::tally::{CacheView, Event, Tally};
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
+#[cfg(test)]
+mod conntrack_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

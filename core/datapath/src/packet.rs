@@ -2,8 +2,10 @@
 
 use crate::layout::Layout;
 use crate::port::Frame;
+use conntrack::Tuple;
 use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
+use packet::ethertype;
 
 /// What belongs to a packet beside its bytes.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +28,8 @@ pub struct Meta {
     pub ct_zone: u16,
     /// Connection tracking state.
     pub ct_state: u8,
+    /// Its connection, in that zone, has counted this packet.
+    pub ct_counted: bool,
     /// How often it was recirculated.
     pub passes: u8,
     /// How many VLAN tags are taken off before the packet's type; 0: as many as a flow has room for.
@@ -45,6 +49,8 @@ pub struct Rare {
     pub options: Option<Box<Tlv>>,
     /// Connection tracking label.
     pub ct_label: [u64; 2],
+    /// The first packet of the connection.
+    pub ct_tuple: Tuple,
 }
 
 impl Meta {
@@ -56,8 +62,9 @@ impl Meta {
     /// Of a packet that the control half sends with this flow.
     pub fn of_flow(f: &Flow) -> Meta {
         let options = (f.tlv.present != 0).then(|| Box::new(f.tlv));
-        let any = f.tunnel != Tunnel::default() || f.ct_label != [0; 2] || options.is_some();
-        let rare = Rare { tunnel: f.tunnel, options, ct_label: f.ct_label };
+        let any =
+            f.tunnel != Tunnel::default() || f.ct_state != 0 || f.ct_label != [0; 2] || options.is_some();
+        let rare = Rare { tunnel: f.tunnel, options, ct_label: f.ct_label, ct_tuple: tuple_of(f) };
         Meta {
             in_port: f.in_port,
             recirc_id: f.recirc_id,
@@ -68,6 +75,7 @@ impl Meta {
             ct_mark: f.ct_mark,
             ct_zone: f.ct_zone,
             ct_state: f.ct_state,
+            ct_counted: false,
             passes: 0,
             vlan_limit: 0,
             cut: 0,
@@ -100,11 +108,38 @@ impl Meta {
         (f.ct_mark, f.ct_zone, f.ct_state) = (self.ct_mark, self.ct_zone, self.ct_state);
         if let Some(rare) = &self.rare {
             (f.tunnel, f.ct_label) = (rare.tunnel, rare.ct_label);
+            put_tuple(f, &rare.ct_tuple);
             if let Some(options) = &rare.options {
                 f.tlv = **options;
             }
         }
     }
+}
+
+/// The tuple of the connection that a flow names.
+fn tuple_of(f: &Flow) -> Tuple {
+    let halves = |a: [u8; 16]| {
+        let bits = u128::from_be_bytes(a);
+        [(bits >> 64) as u64, bits as u64]
+    };
+    let v6 = f.dl_type == ethertype::IPV6;
+    let (src, dst) = match v6 {
+        true => (halves(f.ct_ipv6_src), halves(f.ct_ipv6_dst)),
+        false => ([0, f.ct_nw_src.into()], [0, f.ct_nw_dst.into()]),
+    };
+    Tuple { proto: f.ct_nw_proto, v6, src, dst, tp_src: f.ct_tp_src, tp_dst: f.ct_tp_dst }
+}
+
+fn put_tuple(f: &mut Flow, t: &Tuple) {
+    if t.proto == 0 {
+        return;
+    }
+    let whole = |[high, low]: [u64; 2]| (u128::from(high) << 64 | u128::from(low)).to_be_bytes();
+    match t.v6 {
+        true => (f.ct_ipv6_src, f.ct_ipv6_dst) = (whole(t.src), whole(t.dst)),
+        false => (f.ct_nw_src, f.ct_nw_dst) = (t.src[1] as u32, t.dst[1] as u32),
+    }
+    (f.ct_nw_proto, f.ct_tp_src, f.ct_tp_dst) = (t.proto, t.tp_src, t.tp_dst);
 }
 
 /// A frame and its metadata.

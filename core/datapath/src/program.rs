@@ -4,7 +4,8 @@
 //! are cut off, so that **the last operation consumes the packet**; what is not built yet becomes a drop with its own
 //! reason; nesting is bounded.
 
-use dpif::{DpAction, DropReason, HashAlg, SetField, Userspace};
+use conntrack::Action as Track;
+use dpif::{Ct, DpAction, DropReason, HashAlg, SetField, Userspace};
 use flow::Mac;
 
 /// How deep lists may be nested in lists.
@@ -79,6 +80,8 @@ pub enum Op {
         symmetric: bool,
         basis: u32,
     },
+    /// What it does outside of the packet counts, too.
+    Ct(Box<Track>),
     CtClear,
     /// Some packets may end here. Last, it is followed by a drop of the others.
     Meter(u32),
@@ -145,7 +148,7 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
             break;
         }
     }
-    let matters = |op: &Op| op.consumes() || matches!(op, Op::Meter(_));
+    let matters = |op: &Op| op.consumes() || matches!(op, Op::Meter(_) | Op::Ct(_));
     ops.truncate(ops.iter().rposition(matters).map_or(0, |last| last + 1));
     if !ops.last().is_some_and(Op::consumes) {
         ops.push(Op::Drop(DropReason::NoOutput));
@@ -181,12 +184,23 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         DpAction::Sample(s) => Op::Sample(s.probability, compile(&s.actions, nesting + 1)),
         &DpAction::Trunc(max) => Op::Trunc(max),
         &DpAction::Drop(reason) => Op::Drop(reason),
-        DpAction::Ct(_) => Op::Drop(DropReason::CtUnsupported),
+        DpAction::Ct(ct) => track(ct),
         &DpAction::Meter(id) => Op::Meter(id),
         DpAction::TunnelPush(_) | DpAction::TunnelPop(_) => Op::Drop(DropReason::TunnelUnsupported),
         DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
         // The caller compiles branches, which need what follows them.
     }
+}
+
+/// A bare `nat` does what connections say, of which none says anything. No addresses are translated otherwise, and no
+/// protocol is read for the connections that it announces.
+fn track(ct: &Ct) -> Op {
+    let translates = ct.nat.as_ref().is_some_and(|nat| nat.snat.is_some());
+    if translates || ct.helper.is_some() {
+        return Op::Drop(DropReason::CtUnsupported);
+    }
+    let &Ct { zone, commit, force, mark, label, .. } = ct;
+    Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label }))
 }
 
 #[cfg(test)]
@@ -206,6 +220,8 @@ mod tests {
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
         let metered = Program::compile(&[OUT, DpAction::Meter(3), DpAction::PopVlan]);
         assert_eq!(metered.ops, [Op::Output(1), Op::Meter(3), Op::Drop(DropReason::NoOutput)]);
+        let tracked = Program::compile(&[DpAction::Ct(Box::default()), DpAction::PopVlan]);
+        assert_eq!(tracked.ops, [Op::Ct(Box::default()), Op::Drop(DropReason::NoOutput)]);
     }
 
     #[test]
@@ -220,8 +236,14 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_a_counted_drop() {
-        let program = Program::compile(&[DpAction::Ct(Box::default()), OUT]);
-        assert_eq!(program.ops, [Op::Drop(DropReason::CtUnsupported)]);
+        let nat = |snat| Some(dpif::CtNat { snat, ..Default::default() });
+        let ct = |nat, helper| DpAction::Ct(Box::new(Ct { nat, helper, ..Ct::default() }));
+        for unsupported in [ct(nat(Some(true)), None), ct(None, Some("ftp".to_owned()))] {
+            let program = Program::compile(&[unsupported, OUT]);
+            assert_eq!(program.ops, [Op::Drop(DropReason::CtUnsupported)]);
+        }
+        let program = Program::compile(&[ct(nat(None), None), OUT]);
+        assert_eq!(program.ops, [Op::Ct(Box::default()), Op::Output(1)]);
         let mut list = vec![OUT];
         for _ in 0..100 {
             list = vec![DpAction::Clone(list)];

@@ -7,6 +7,7 @@ use crate::program::Program;
 use crate::tally::{SharedTally, Tally};
 use crate::upcalls::Upcalls;
 use classifier::megaflow::MegaflowTable;
+use conntrack::Conntrack;
 use dpif::UpcallHandler;
 use flowcache::Choice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// Microseconds that packets to send wait for more.
     pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
+    pub(crate) conntrack: Arc<Conntrack>,
     /// Which flow cache workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,

@@ -64,7 +64,14 @@ impl Worker {
         let worker = Worker {
             reader: shared.table.reader(),
             contexts: shared.table.contexts(),
-            engine: Engine::new(id, lane, Arc::clone(&published), tx_queue, seed),
+            engine: Engine::new(
+                id,
+                lane,
+                Arc::clone(&published),
+                Arc::clone(&shared.conntrack),
+                tx_queue,
+                seed,
+            ),
             rxqs: Vec::new(),
             published,
             lane_slot,

@@ -15,6 +15,10 @@ pub struct Capabilities {
     pub explicit_drop: bool,
     pub add_mpls: bool,
     pub ct: bool,
+    /// Of `ct`: addresses are translated.
+    pub ct_nat: bool,
+    /// Of `ct`: protocols are read for the connections that they announce.
+    pub ct_helpers: bool,
     pub tunnels: bool,
     pub lb_output: bool,
     /// Highest hash algorithm of `hash`: 0 is L4, 1 is symmetric L4.
@@ -34,7 +38,9 @@ impl Capabilities {
         check_pkt_len: true,
         explicit_drop: true,
         add_mpls: true,
-        ct: false,
+        ct: true,
+        ct_nat: false,
+        ct_helpers: false,
         tunnels: false,
         lb_output: false,
         max_hash_alg: 1,

@@ -294,6 +294,23 @@ impl Flow {
         &mut seen.words
     }
 
+    /// The packet is as if its connection had never been asked for.
+    pub fn clear_conntrack(&mut self) {
+        (self.ct_state, self.ct_zone, self.ct_mark, self.ct_label) = (0, 0, 0, [0; 2]);
+        (self.ct_nw_proto, self.ct_tp_src, self.ct_tp_dst) = (0, 0, 0);
+        (self.ct_nw_src, self.ct_nw_dst) = (0, 0);
+        (self.ct_ipv6_src, self.ct_ipv6_dst) = ([0; 16], [0; 16]);
+    }
+
+    /// Takes what is known of another packet's connection.
+    pub fn copy_conntrack(&mut self, of: &Flow) {
+        (self.ct_state, self.ct_zone, self.ct_mark, self.ct_label) =
+            (of.ct_state, of.ct_zone, of.ct_mark, of.ct_label);
+        (self.ct_nw_proto, self.ct_tp_src, self.ct_tp_dst) = (of.ct_nw_proto, of.ct_tp_src, of.ct_tp_dst);
+        (self.ct_nw_src, self.ct_nw_dst) = (of.ct_nw_src, of.ct_nw_dst);
+        (self.ct_ipv6_src, self.ct_ipv6_dst) = (of.ct_ipv6_src, of.ct_ipv6_dst);
+    }
+
     /// `self & mask`
     #[must_use]
     pub fn masked(&self, mask: &Flow) -> Flow {

@@ -1,7 +1,8 @@
 //! `ct`: the packet goes to connection tracking, and a copy may come back with what is known of its connection.
 //!
 //! What comes back goes on in another table; what follows `ct` in the list is done to the packet as it was, which knows
-//! nothing of its connection. A datapath that does not track drops the packet there and counts it; the log says so.
+//! nothing of its connection. A datapath that cannot do all that is asked drops the packet there and counts it; the log
+//! says so.
 
 use crate::outcome::Fork;
 use crate::walk::{Walk, report};
@@ -12,8 +13,8 @@ use std::net::IpAddr;
 impl Walk<'_> {
     /// Does `ct`.
     pub(crate) fn conntrack(&mut self, ct: &Ct, last: bool) {
-        if !self.snapshot.capabilities.ct && self.out.trace.is_none() {
-            self.error(format_args!("ct is not supported by this switch, dropping"));
+        if let Some(part) = self.lacking(ct).filter(|_| self.out.trace.is_none()) {
+            self.error(format_args!("{part} is not supported by this switch, dropping"));
         }
         let zone = match ct.zone {
             NumberOrField::Number(n) => n as u16,
@@ -51,6 +52,18 @@ impl Walk<'_> {
         }
         self.clear_conntrack();
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
+    }
+
+    /// What of it the datapath cannot do.
+    fn lacking(&self, ct: &Ct) -> Option<&'static str> {
+        let can = self.snapshot.capabilities;
+        let translates = |a: &Action| matches!(a, Action::Nat(nat) if nat.src || nat.dst);
+        match () {
+            () if !can.ct => Some("ct"),
+            () if !can.ct_nat && ct.actions.iter().any(translates) => Some("ct with nat"),
+            () if !can.ct_helpers && ct.alg != 0 => Some("ct with alg"),
+            () => None,
+        }
     }
 
     fn helper(&mut self, alg: u16) -> Option<String> {

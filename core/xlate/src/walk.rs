@@ -381,10 +381,7 @@ impl<'a> Walk<'a> {
     /// What connection tracking said is not valid any more.
     pub(crate) fn clear_conntrack(&mut self) {
         self.conntracked = false;
-        let f = &mut self.flow;
-        (f.ct_state, f.ct_zone, f.ct_mark, f.ct_label) = (0, 0, 0, [0; 2]);
-        (f.ct_nw_proto, f.ct_nw_src, f.ct_nw_dst, f.ct_tp_src, f.ct_tp_dst) = (0, 0, 0, 0, 0);
-        (f.ct_ipv6_src, f.ct_ipv6_dst) = ([0; 16], [0; 16]);
+        self.flow.clear_conntrack();
     }
 
     /// The packet has to come back before the walk can go on.

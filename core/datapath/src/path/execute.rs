@@ -3,7 +3,7 @@
 //! An operation that ends a packet's way (output, userspace, recirculation, clone, sample) takes the packet itself if
 //! it is the last of the program, and a copy otherwise.
 
-use super::meter;
+use super::{conntrack, meter};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::engine::Engine;
 use crate::packet::Packet;
@@ -46,12 +46,8 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
             Op::PushNsh(header) => push(engine, group, |p| nsh::push(p, header)),
             Op::PopNsh => or_drop(engine, group, DropReason::NshDecapError, nsh::pop),
             &Op::Hash { symmetric, basis } => group.iter_mut().for_each(|p| hash::hash(p, symmetric, basis)),
-            Op::CtClear => group.iter_mut().for_each(|p| {
-                (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark) = (0, 0, 0);
-                if let Some(rare) = &mut p.meta.rare {
-                    rare.ct_label = [0; 2];
-                }
-            }),
+            Op::Ct(action) => group.iter_mut().for_each(|p| conntrack::track(engine, action, p)),
+            Op::CtClear => group.iter_mut().for_each(conntrack::clear),
             &Op::Meter(id) => meter::run(engine, id, group),
             &Op::Trunc(max) => {
                 group.iter_mut().for_each(|p| p.meta.cut = p.frame.len().saturating_sub(max as usize))

@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod classify;
+pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
 pub mod group;

@@ -1,0 +1,84 @@
+//! Connections: what comes back of `ct` is matched, whichever way a packet takes through the datapath.
+
+use crate::tests::{Bed, tcp};
+use dpif::{Ct, DpAction, DropReason};
+use flow::Flow;
+use flow::compose::compose;
+use flow::flow::ct_state::{ESTABLISHED, NEW, TRACKED};
+use units::{Millis, PortNo};
+
+fn out(port: u32) -> DpAction {
+    DpAction::Output(PortNo(port))
+}
+
+fn ct(commit: bool, mark: Option<(u32, u32)>) -> DpAction {
+    let label = mark.map(|(mark, _)| ([0, mark.into()], [0, u64::MAX]));
+    DpAction::Ct(Box::new(Ct { zone: 7, commit, mark, label, ..Ct::default() }))
+}
+
+fn udp(src: u32, dst: u32, ports: (u16, u16)) -> Flow {
+    Flow {
+        nw_proto: 17,
+        nw_src: src,
+        nw_dst: dst,
+        tp_src: ports.0,
+        tp_dst: ports.1,
+        tcp_flags: 0,
+        ..tcp(0, 0)
+    }
+}
+
+/// A firewall: what comes by port 1 goes on and is remembered, what comes by port 2 passes as an answer.
+fn firewall() -> Bed {
+    let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
+    let answers = Flow { ct_state: TRACKED | ESTABLISHED, ct_zone: 7, ct_mark: 5, ..by(2, 1) };
+    let answers = Flow { ct_label: [0, 5], ct_nw_src: 1, ct_nw_dst: 2, ..answers };
+    let answers = Flow { ct_nw_proto: 17, ct_tp_src: 1000, ct_tp_dst: 53, ..answers };
+    let all = Flow { ct_state: TRACKED | ESTABLISHED | NEW, ct_zone: u16::MAX, ct_mark: u32::MAX, ..mask };
+    let all = Flow { ct_label: [u64::MAX; 2], ct_nw_src: u32::MAX, ct_nw_dst: u32::MAX, ..all };
+    let all = Flow { ct_nw_proto: u8::MAX, ct_tp_src: u16::MAX, ct_tp_dst: u16::MAX, ..all };
+    Bed::new(vec![
+        (by(1, 0), mask, vec![ct(true, Some((5, u32::MAX))), out(2)]),
+        (by(2, 0), mask, vec![ct(false, None), DpAction::Recirc(1)]),
+        (answers, all, vec![out(1)]),
+        (by(2, 1), all, vec![]),
+    ])
+}
+
+#[test]
+fn answers_pass_and_nothing_else() {
+    let mut bed = firewall();
+    let (request, answer) = (udp(1, 2, (1000, 53)), udp(2, 1, (53, 1000)));
+    let send = |bed: &mut Bed, port, flow: &Flow| {
+        bed.send(port, &compose(flow, b"x"));
+        [bed.tx[0].take().len(), bed.tx[1].take().len()]
+    };
+    assert_eq!(send(&mut bed, 2, &answer), [0, 0]);
+    assert_eq!(send(&mut bed, 1, &request), [0, 1]);
+    // The first answer makes a megaflow, the second is found; another host has never been asked.
+    assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
+    assert_eq!(send(&mut bed, 2, &answer), [1, 0]);
+    assert_eq!(send(&mut bed, 2, &Flow { nw_src: 3, ..answer }), [0, 0]);
+    assert_eq!(bed.datapath.conntrack().count(), 1);
+    bed.now += 31_000;
+    assert_eq!(send(&mut bed, 2, &answer), [0, 0]);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn packets_of_the_control_half_are_tracked_too() {
+    let bed = firewall();
+    let request = compose(&udp(1, 2, (1000, 53)), b"x");
+    let actions = [ct(true, Some((5, u32::MAX))), out(2)];
+    bed.datapath.execute(&request, &Flow { in_port: 1, ..Flow::ZERO }, &actions, Millis(bed.now));
+    let answer = compose(&udp(2, 1, (53, 1000)), b"x");
+    let back = [ct(false, None), DpAction::Recirc(1)];
+    bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &back, Millis(bed.now));
+    assert_eq!([bed.tx[0].take().len(), bed.tx[1].take().len()], [1, 1]);
+    // What is forgotten is not matched.
+    let cleared = [ct(false, None), DpAction::CtClear, DpAction::Recirc(1)];
+    bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &cleared, Millis(bed.now));
+    assert_eq!((bed.tx[0].take().len(), bed.datapath.tally().dropped(DropReason::NoOutput)), (0, 1));
+    assert_eq!(bed.balance(), 0);
+}
