@@ -13,6 +13,7 @@ pub mod bridge;
 pub mod changes;
 pub mod commands;
 mod configure_bridge;
+mod connections;
 pub mod control;
 mod controller_paths;
 mod cpus;

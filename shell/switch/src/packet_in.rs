@@ -54,7 +54,6 @@ pub fn metadata(flow: &Flow) -> Match {
         FieldId::TunGtpuFlags,
         FieldId::TunGtpuMsgtype,
         FieldId::PktMark,
-        FieldId::CtMark,
     ];
     let registers = (0..flow::flow::REGS).filter_map(FieldId::reg);
     for field in fields.into_iter().chain(registers) {
@@ -67,14 +66,32 @@ pub fn metadata(flow: &Flow) -> Match {
     for index in (0..flow::tlv::FIELDS).filter(|i| flow.has_tlv(*i)) {
         m.set_tlv(index, &flow.tlv(index), &TlvValue::ones(FIELD_BYTES_MAX));
     }
-    for (field, value) in
-        [(FieldId::CtState, u128::from(flow.ct_state)), (FieldId::CtZone, u128::from(flow.ct_zone))]
-    {
+    connection(&mut m, flow);
+    m
+}
+
+/// What is known of the packet's connection.
+fn connection(m: &mut Match, flow: &Flow) {
+    if flow.ct_state != 0 {
+        m.set(FieldId::CtState, flow.ct_state.into());
+        // By it the rest is understood.
+        m.set(FieldId::EthType, flow.dl_type.into());
+        let valid = flow.ct_nw_proto != 0 && FieldId::CtNwProto.prereqs_ok(flow);
+        let addresses: &[FieldId] = match flow.dl_type {
+            0x0800 if valid => &[FieldId::CtNwSrc, FieldId::CtNwDst],
+            0x86dd if valid => &[FieldId::CtIpv6Src, FieldId::CtIpv6Dst],
+            _ => &[],
+        };
+        let ends = [FieldId::CtNwProto, FieldId::CtTpSrc, FieldId::CtTpDst];
+        let all = addresses.iter().chain(ends.iter().filter(|_| !addresses.is_empty()));
+        all.for_each(|field| m.set(*field, field.get(flow)));
+    }
+    for field in [FieldId::CtZone, FieldId::CtMark, FieldId::CtLabel] {
+        let value = field.get(flow);
         if value != 0 {
             m.set(field, value);
         }
     }
-    m
 }
 
 /// A frozen state in OpenFlow's words.
@@ -135,6 +152,9 @@ impl PacketInParts {
         paused: bool,
     ) -> PacketInParts {
         let mut openflow = *flow;
+        if !state.conntracked {
+            openflow.clear_conntrack();
+        }
         state.metadata.restore(&mut openflow);
         let message = PacketIn {
             packet: packet.to_vec(),

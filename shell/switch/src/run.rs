@@ -252,6 +252,8 @@ impl Switch {
             return;
         }
         self.last.expiry = now;
+        let all = self.backers.values().chain(self.hand_made.values().map(|m| &m.backer));
+        all.for_each(|backer| backer.datapath.conntrack().sweep(now));
         self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
         self.backers.values().for_each(|b| b.control.expire_frozen());
         for bridge in self.bridges.values_mut().filter(|b| b.commit.is_none()) {

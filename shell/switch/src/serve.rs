@@ -4,7 +4,8 @@
 //! through the published state of all bridges; their effects still come before the next request of any connection.
 
 use crate::bridge::Bridge;
-use crate::openflow::{self as service, Host};
+use crate::connections;
+use crate::openflow::{self as service, Host, Resumed};
 use crate::owner::Owner;
 use crate::port::{Backing, BridgePort};
 use crate::switch::Switch;
@@ -15,17 +16,18 @@ use ofproto::{Effects, Tables};
 use openflow::OfError;
 use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
+use openflow::session::CtFlush;
 use openflow::stats::PortStats;
 use runtime::Waker;
 use std::sync::Arc;
 use units::{Millis, PortNo};
-use xlate::{BridgeId, Frozen, Input, Recirc, Snapshot, Start, translate};
+use xlate::{BridgeId, Input, Recirc, Snapshot, Start, translate};
 
 struct Rest<'a> {
     switch: &'a mut Switch,
     kind: String,
     packet_outs: Vec<(PacketOut, Option<Arc<Tables>>)>,
-    resumes: Vec<(Vec<u8>, Frozen, PortNo)>,
+    resumes: Vec<Resumed>,
 }
 
 impl Switch {
@@ -70,8 +72,8 @@ impl Switch {
         for (packet_out, tables) in packet_outs {
             self.packet_out(id, &packet_out, tables);
         }
-        for (packet, state, port) in resumes {
-            self.resume(&kind, &packet, state, port);
+        for packet in resumes {
+            self.resume(&kind, packet);
         }
         Some(done)
     }
@@ -89,17 +91,19 @@ impl Switch {
     }
 
     /// Goes on with a packet that a controller has had.
-    fn resume(&mut self, kind: &str, packet: &[u8], state: Frozen, number: PortNo) {
+    fn resume(&mut self, kind: &str, resumed: Resumed) {
         let Some(backer) = self.backers.get(kind) else { return };
+        let Resumed { packet, metadata, state, port: number } = resumed;
         let bridge = state.bridge;
         let mut flow = Flow::ZERO;
+        flow.copy_conntrack(&metadata);
         state.metadata.restore(&mut flow);
         let control = Arc::clone(&backer.control);
         // The state is thawed like that of any packet that comes back.
         let Some(id) = control.freeze(state) else { return };
         flow.recirc_id = id;
         let from = Origin { kind, bridge, number, start: Start::Tables, packet_out: false, tables: None };
-        self.inject(from, flow, packet);
+        self.inject(from, flow, &packet);
         control.release(&[id]);
     }
 
@@ -226,14 +230,21 @@ impl Host for Rest<'_> {
         }
     }
 
+    fn flush_connections(&mut self, wanted: &CtFlush) {
+        if let Some(backer) = self.switch.backers.get(&self.kind) {
+            // That the one connection which was meant is not there is in the log, and no error to a controller.
+            let _ = connections::flush(backer, wanted);
+        }
+    }
+
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>) {
         self.packet_outs.push((packet.clone(), tables));
     }
 
-    fn resume(&mut self, packet: Vec<u8>, state: Frozen, port: PortNo) -> Result<(), OfError> {
+    fn resume(&mut self, packet: Resumed) -> Result<(), OfError> {
         let backer = self.switch.backers.get(&self.kind).ok_or(OfError::NxrStale)?;
-        backer.control.published().snapshot.bridge(state.bridge).ok_or(OfError::NxrStale)?;
-        self.resumes.push((packet, state, port));
+        backer.control.published().snapshot.bridge(packet.state.bridge).ok_or(OfError::NxrStale)?;
+        self.resumes.push(packet);
         Ok(())
     }
 }

@@ -135,7 +135,10 @@ pub const OTHERS: &[Setting] = &[
         .flag(false)
         .none("column statistics is not written")
         .doc("Writes load, memory and processes of the host to column statistics."),
-    oc("ct-size").text("").none("connections are not tracked").doc("The size of connection tables."),
+    oc("ct-size")
+        .text("")
+        .none("connections take room as they come; `dpctl/ct-set-maxconns` limits them")
+        .doc("The size of connection tables."),
     oc("private_key").text("a file").elsewhere("ovs-monitor-ipsec").doc("The key for IPsec tunnels."),
     oc("certificate").text("a file").elsewhere("ovs-monitor-ipsec").doc("The certificate for IPsec tunnels."),
     oc("ca_cert").text("a file").elsewhere("ovs-monitor-ipsec").doc("The CA for IPsec tunnels."),

@@ -44,6 +44,7 @@ pub use packet_in::{parse_packet, parse_packet_out};
 pub use packet_out::packet_text;
 pub use protocol::Protocols;
 pub use session_in::{parse_ct_flush, parse_tlv_maps};
+pub use session_out::ct_flush_text;
 pub use session_out::{frag_mode_from_name, frag_mode_name};
 pub use table_out::TablesText;
 

@@ -148,5 +148,17 @@ mod tests {
         ] {
             assert_eq!(flush(args).unwrap_err().0, why);
         }
+        let text = |args: &[&str]| crate::text::ct_flush_text(&flush(args).unwrap());
+        assert_eq!(text(&["zone=6", "mark=3/0", "labels=3/0"]), None);
+        assert_eq!(
+            text(&["mark=0x1/0xf", "labels=0", "ct_nw_src=10.0.0.1,ct_nw_proto=6,ct_tp_dst=80"]).unwrap(),
+            "mark=0x1/0xf labels=0 'ct_nw_src=10.0.0.1,ct_nw_dst=::,ct_tp_src=0,ct_tp_dst=80,ct_nw_proto=6' \
+             'ct_nw_src=::,ct_nw_dst=::,ct_tp_src=0,ct_tp_dst=0'"
+        );
+        assert_eq!(
+            text(&["", "ct_ipv6_dst=::1,ct_nw_proto=58,icmp_type=128"]).unwrap(),
+            "'ct_ipv6_src=::,ct_ipv6_dst=::,icmp_id=0,icmp_type=0,icmp_code=0,ct_nw_proto=58' \
+             'ct_ipv6_src=::,ct_ipv6_dst=::1,icmp_id=0,icmp_type=128,icmp_code=0'"
+        );
     }
 }

@@ -239,3 +239,43 @@ pub(super) fn table_mod_text(t: &TableConfig, version: Version, names: &dyn Name
     }
     text
 }
+
+/// Which connections are to be forgotten, all zones aside; `None`: all of them.
+pub fn ct_flush_text(f: &CtFlush) -> Option<String> {
+    let mark = f.mark.map(|(value, mask)| (u128::from(value), u128::from(mask)));
+    let parts = [("mark", mark, u32::MAX.into()), ("labels", f.labels, u128::MAX)];
+    let masked: String = parts.into_iter().filter_map(masked_text).collect();
+    let CtFlush { original, reply, ip_proto, .. } = f;
+    if masked.is_empty() && *ip_proto == 0 && [original, reply].into_iter().all(is_any) {
+        return None;
+    }
+    let given = [original.src, original.dst, reply.src, reply.dst];
+    let v4 = given.into_iter().flatten().any(|address| address.is_ipv4());
+    let [original, reply] = [original, reply].map(|t| tuple_text(t, v4, *ip_proto));
+    Some(format!("{masked}'{original},ct_nw_proto={ip_proto}' '{reply}'"))
+}
+
+fn masked_text((name, value, all): (&str, Option<(u128, u128)>, u128)) -> Option<String> {
+    let hex = |n: u128| if n == 0 { "0".to_owned() } else { format!("{n:#x}") };
+    let (value, mask) = value.filter(|(_, mask)| *mask != 0)?;
+    let mask = if mask == all { String::new() } else { format!("/{}", hex(mask)) };
+    Some(format!("{name}={}{mask} ", hex(value)))
+}
+
+fn is_any(t: &CtTuple) -> bool {
+    let no_port = |port: Option<u16>| port.unwrap_or(0) == 0;
+    t.src.is_none() && t.dst.is_none() && no_port(t.src_port) && no_port(t.dst_port)
+}
+
+fn tuple_text(t: &CtTuple, v4: bool, proto: u8) -> String {
+    let family = if v4 { "nw" } else { "ipv6" };
+    let address = |a: Option<std::net::IpAddr>| a.map_or("::".to_owned(), |a| a.to_string());
+    let ends = format!("ct_{family}_src={},ct_{family}_dst={}", address(t.src), address(t.dst));
+    match proto {
+        1 | 58 => {
+            let (kind, code) = (t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
+            format!("{ends},icmp_id={},icmp_type={kind},icmp_code={code}", t.icmp_id.unwrap_or(0))
+        }
+        _ => format!("{ends},ct_tp_src={},ct_tp_dst={}", t.src_port.unwrap_or(0), t.dst_port.unwrap_or(0)),
+    }
+}

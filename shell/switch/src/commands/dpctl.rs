@@ -2,7 +2,7 @@
 
 use super::dpctl_flows::FileOp;
 use super::dpif::config_text;
-use super::{Answer, dpctl_flows, dpctl_ports, unknown};
+use super::{Answer, dpctl_ct, dpctl_flows, dpctl_ports, unknown};
 use crate::backer::Backer;
 use crate::switch::Switch;
 use netdev::stats::Stats;
@@ -93,12 +93,37 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
         "dpctl/get-flow" => dpctl_flows::get(switch, &mut call, args),
         "dpctl/del-flow" => dpctl_flows::del(switch, &mut call, args),
         "dpctl/del-flows" => dpctl_flows::flush(switch, &mut call, args),
-        _ => return unknown(name),
+        _ => match connections(switch, &mut call, name, args) {
+            Some(done) => done,
+            None => return unknown(name),
+        },
     };
     match done {
         Ok(()) => call.text.into(),
         Err(Failed) => Answer::Now(Err(call.text)),
     }
+}
+
+/// The commands about connections.
+fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<Result<(), Failed>> {
+    Some(match name {
+        "dpctl/dump-conntrack" => dpctl_ct::dump(switch, call, args),
+        "dpctl/flush-conntrack" => dpctl_ct::flush(switch, call, args),
+        "dpctl/ct-stats-show" => dpctl_ct::stats(switch, call, args),
+        "dpctl/ct-bkts" => dpctl_ct::buckets(switch, call, args),
+        "dpctl/ct-set-maxconns" => dpctl_ct::set_max(switch, call, args),
+        "dpctl/ct-get-maxconns" => dpctl_ct::get_max(switch, call, args),
+        "dpctl/ct-get-nconns" => dpctl_ct::count(switch, call, args),
+        "dpctl/ct-enable-tcp-seq-chk" => dpctl_ct::set_strict(switch, call, args, true),
+        "dpctl/ct-disable-tcp-seq-chk" => dpctl_ct::set_strict(switch, call, args, false),
+        "dpctl/ct-get-tcp-seq-chk" => dpctl_ct::get_strict(switch, call, args),
+        "dpctl/ct-set-limits" => dpctl_ct::set_limits(switch, call, args),
+        "dpctl/ct-del-limits" => dpctl_ct::del_limits(switch, call, args),
+        "dpctl/ct-get-limits" => dpctl_ct::get_limits(switch, call, args),
+        "dpctl/ct-set-sweep-interval" => dpctl_ct::set_sweep(switch, call, args),
+        "dpctl/ct-get-sweep-interval" => dpctl_ct::get_sweep(switch, call, args),
+        _ => return None,
+    })
 }
 
 /// Whether the last argument of `del-flows` is a file of flows: it is unless it names a datapath.

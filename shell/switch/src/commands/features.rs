@@ -71,8 +71,9 @@ fn slot<'a>(c: &'a mut Capabilities, name: &str) -> Slot<'a> {
         "max_mpls_depth" => Slot::Size(&mut c.max_mpls_depth),
         "recirc" => Slot::Flag(&mut c.recirc),
         "ufid" | "nd_ext" => Slot::Fixed(true),
-        "psample" => Slot::Fixed(false),
-        // Of connection tracking there is all or nothing.
+        "psample" | "ct_eventmask" | "ct_timeout" => Slot::Fixed(false),
+        "ct_state_nat" | "ct_zero_snat" => Slot::Flag(&mut c.ct_nat),
+        // Of connection tracking without that there is all or nothing.
         _ => Slot::Flag(&mut c.ct),
     }
 }
@@ -171,6 +172,7 @@ mod tests {
         assert!(text.starts_with("Masked set action: Yes\nTunnel push pop: No\nUfid: Yes\n"));
         assert!(text.contains("\nSample nesting: 10\n") && text.ends_with("IPv6 ND Extension: Yes\n"));
         assert_eq!(text.lines().count(), FEATURES.len());
+        assert!(text.contains("\nCT mark: Yes\n") && text.contains("\nCT state NAT: No\n"));
         let field =
             field_text(("recirc", "Recirc"), &mut Capabilities { recirc: false, ..Capabilities::USERSPACE });
         assert_eq!(field, "recirc (Recirc) : [run time]:false, [boot time]:true\n");

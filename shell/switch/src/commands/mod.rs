@@ -11,6 +11,7 @@ mod caches;
 mod counters;
 mod detrace;
 mod dpctl;
+mod dpctl_ct;
 mod dpctl_flows;
 mod dpctl_ports;
 mod dpdk;
@@ -92,12 +93,27 @@ const OFFERED: &[&str] = &[
     "dpctl/add-flow",
     "dpctl/add-flows",
     "dpctl/add-if",
+    "dpctl/ct-bkts",
+    "dpctl/ct-del-limits",
+    "dpctl/ct-disable-tcp-seq-chk",
+    "dpctl/ct-enable-tcp-seq-chk",
+    "dpctl/ct-get-limits",
+    "dpctl/ct-get-maxconns",
+    "dpctl/ct-get-nconns",
+    "dpctl/ct-get-sweep-interval",
+    "dpctl/ct-get-tcp-seq-chk",
+    "dpctl/ct-set-limits",
+    "dpctl/ct-set-maxconns",
+    "dpctl/ct-set-sweep-interval",
+    "dpctl/ct-stats-show",
     "dpctl/del-dp",
     "dpctl/del-flow",
     "dpctl/del-flows",
     "dpctl/del-if",
+    "dpctl/dump-conntrack",
     "dpctl/dump-dps",
     "dpctl/dump-flows",
+    "dpctl/flush-conntrack",
     "dpctl/get-flow",
     "dpctl/mod-flow",
     "dpctl/mod-flows",

@@ -35,10 +35,11 @@ pub use table::report_vacancy;
 
 use crate::bridge::Bridge;
 use crate::port::BridgePort;
+use flow::Flow;
 use ofconn::{ConnId, Request, Session};
 use ofproto::{Criteria, Effects, Tables};
 use openflow::packet_io::PacketOut;
-use openflow::session::Role;
+use openflow::session::{CtFlush, Role};
 use openflow::stats::PortStats;
 use openflow::{Body, Message, OfError, Xid};
 use runtime::Waker;
@@ -68,8 +69,22 @@ pub trait Host {
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects);
     /// Sends a packet through a list of actions that has been checked, on these tables of the bridge or those of now.
     fn packet_out(&mut self, packet: &PacketOut, tables: Option<Arc<Tables>>);
-    /// Goes on with a packet where its translation was frozen; it came in by a datapath port.
-    fn resume(&mut self, packet: Vec<u8>, state: Frozen, port: PortNo) -> Result<(), OfError>;
+    /// Forgets connections.
+    fn flush_connections(&mut self, wanted: &CtFlush);
+    /// Goes on with a packet where its translation was frozen.
+    fn resume(&mut self, packet: Resumed) -> Result<(), OfError>;
+}
+
+/// A packet that a controller gives back.
+pub struct Resumed {
+    /// Its bytes.
+    pub packet: Vec<u8>,
+    /// Its metadata.
+    pub metadata: Flow,
+    /// What is left to do.
+    pub state: Frozen,
+    /// The datapath port by which it came in.
+    pub port: PortNo,
 }
 
 /// Executes a request of a connection and queues what there is to say to it.

@@ -1,6 +1,6 @@
-//! Nicira's extensions that set how a connection talks, and those that this switch has nothing behind yet.
+//! Nicira's extensions that set how a connection talks, and those with which controllers act on packets and connections.
 
-use super::{Answer, Service};
+use super::{Answer, Resumed, Service};
 use crate::packet_in::thawed;
 use openflow::packet_io::PacketIn;
 use openflow::{Body, Continuation};
@@ -17,7 +17,8 @@ impl Service<'_> {
             Body::TlvTableMod(change) => return self.change_tlv_table(change),
             Body::TlvTableRequest => return Ok(Some(Body::TlvTableReply(self.tlv_table()))),
             Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
-            // Flow ages are always in the reply; no connection is tracked, so none is there to be forgotten.
+            Body::CtFlush(wanted) => self.host.flush_connections(wanted),
+            // Flow ages are always in the reply.
             _ => {}
         }
         Ok(None)
@@ -29,7 +30,8 @@ impl Service<'_> {
         let (version, debug) = (session.version(), session.dialect.debug_actions);
         let continuation = Continuation::decode(&pin.continuation, version, debug)?;
         let port = PortNo(continuation.datapath_port);
-        self.host.resume(pin.packet.clone(), thawed(pin, continuation)?, port)?;
+        let (packet, metadata) = (pin.packet.clone(), pin.metadata.flow);
+        self.host.resume(Resumed { packet, metadata, state: thawed(pin, continuation)?, port })?;
         Ok(None)
     }
 }

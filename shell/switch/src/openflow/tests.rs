@@ -30,6 +30,7 @@ struct Idle {
     folded: usize,
     changed: usize,
     sent: Vec<PacketOut>,
+    flushed: Vec<openflow::session::CtFlush>,
     waker: Option<runtime::Waker>,
     /// The version that the datapath is at, and the one that it should be at.
     done: u64,
@@ -64,7 +65,10 @@ impl Host for Idle {
     fn changed_by(&mut self, _: xlate::BridgeId, effects: &ofproto::Effects) {
         self.changed += usize::from(!effects.is_empty());
     }
-    fn resume(&mut self, _: Vec<u8>, _: xlate::Frozen, _: units::PortNo) -> Result<(), OfError> {
+    fn flush_connections(&mut self, wanted: &openflow::session::CtFlush) {
+        self.flushed.push(wanted.clone());
+    }
+    fn resume(&mut self, _: super::Resumed) -> Result<(), OfError> {
         Err(OfError::NxrStale)
     }
 
