@@ -7,13 +7,12 @@ use crate::effects::Effects;
 use crate::flow_mod::Changing;
 use crate::meter::Provider;
 use crate::ofproto::Ofproto;
-use crate::request::Request;
+use crate::request::FlowRequest;
 use crate::state::State;
 use crate::supply::Supply;
 use crate::tables::{InternalRules, Tables};
 use openflow::action::Action;
 use openflow::error::OfError;
-use openflow::flow_mod::FlowMod;
 use openflow::group::GroupMod;
 use openflow::meter::MeterMod;
 use std::sync::Arc;
@@ -33,9 +32,9 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Executes a flow mod after those before.
-    pub fn flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<(), OfError> {
-        self.changing(now).flow_mod(&Request::new(fm))
+    /// Executes a request to change flows after those before.
+    pub fn flow_mod(&mut self, request: &FlowRequest, now: Millis) -> Result<(), OfError> {
+        self.changing(now).flow_mod(request)
     }
 
     /// Executes a group mod after the changes before.

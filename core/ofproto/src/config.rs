@@ -76,10 +76,8 @@ impl Ofproto {
 
     /// The tables whose vacancy has crossed a threshold with these changes, and which way.
     pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvents)> {
-        if self.state.tables.iter().all(|t| t.config.vacancy.is_none()) {
-            return Vec::new();
-        }
-        let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).collect();
+        let watched = |table: &u8| self.state.tables[usize::from(*table)].config.vacancy.is_some();
+        let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
         let mut events = Vec::new();
         for id in touched {
             let table = &self.state.tables[usize::from(id)];

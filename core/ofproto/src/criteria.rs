@@ -1,6 +1,6 @@
 //! Which flows a request means: table, match, cookie, output port and group.
 
-use crate::request::{Request, sparse};
+use crate::request::{FlowRequest, sparse};
 use crate::rule::{PRIORITY_MAX, Rule};
 use crate::state::State;
 use crate::table::Table;
@@ -55,18 +55,17 @@ impl Criteria {
         }
     }
 
-    pub(crate) fn of_request(r: &Request<'_>) -> Criteria {
-        let fm = r.fm;
-        let deletes = matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-        let strict = matches!(fm.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
+    pub(crate) fn of_request(r: &FlowRequest) -> Criteria {
+        let deletes = matches!(r.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
+        let strict = matches!(r.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict);
         Criteria {
-            table: fm.table,
+            table: r.table,
             matching: r.matching.clone(),
             strict: strict.then_some(r.priority),
-            cookie: fm.cookie,
-            cookie_mask: fm.cookie_mask,
-            out_port: if deletes { fm.out_port } else { OfPort::NONE },
-            out_group: if deletes { fm.out_group } else { GROUP_ANY },
+            cookie: r.cookie,
+            cookie_mask: r.cookie_mask,
+            out_port: if deletes { r.out_port } else { OfPort::NONE },
+            out_group: if deletes { r.out_group } else { GROUP_ANY },
             internal: r.internal,
         }
     }

@@ -6,14 +6,14 @@
 use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
 use crate::evict;
-use crate::request::Request;
+use crate::request::FlowRequest;
 use crate::rule::{Rule, RuleStats, conjunctions};
 use crate::state::State;
 use crate::supply::Supply;
 use crate::tables::{N_TABLES, TABLE_ALL};
 use flow::Match;
 use openflow::error::OfError;
-use openflow::flow_mod::{FlowCommand, FlowFlags, NO_BUFFER, RemovedReason};
+use openflow::flow_mod::{FlowCommand, FlowFlags, RemovedReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use units::Millis;
@@ -28,7 +28,7 @@ pub(crate) struct Changing<'a> {
 
 impl Changing<'_> {
     /// Executes one flow mod, with all that follows from it.
-    pub(crate) fn flow_mod(&mut self, r: &Request<'_>) -> Result<(), OfError> {
+    pub(crate) fn flow_mod(&mut self, r: &FlowRequest) -> Result<(), OfError> {
         self.flow_mod_alone(r)?;
         self.forget_learned();
         Ok(())
@@ -45,8 +45,8 @@ impl Changing<'_> {
         }
     }
 
-    fn flow_mod_alone(&mut self, r: &Request<'_>) -> Result<(), OfError> {
-        match r.fm.command {
+    fn flow_mod_alone(&mut self, r: &FlowRequest) -> Result<(), OfError> {
+        match r.command {
             FlowCommand::Add => {
                 let table = check_new_flow(self.state, r)?;
                 self.add(r, table)
@@ -85,12 +85,12 @@ impl Changing<'_> {
         rules.into_iter().for_each(|rule| self.effects.push(Change::Removed { rule, reason }));
     }
 
-    fn add(&mut self, r: &Request<'_>, table: u8) -> Result<(), OfError> {
+    fn add(&mut self, r: &FlowRequest, table: u8) -> Result<(), OfError> {
         self.state.check_actions(&r.actions)?;
         let t = &self.state.tables[usize::from(table)];
         let old = t.classifier.find_exact(&r.matching, r.priority).cloned();
         if old.is_none() {
-            if r.fm.flags.check_overlap
+            if r.flags.check_overlap
                 && t.classifier.iter_overlapping(&r.matching, r.priority).next().is_some()
             {
                 return Err(OfError::FmfcOverlap);
@@ -101,7 +101,7 @@ impl Changing<'_> {
             }
         }
         let stats = match &old {
-            Some(old) => old.stats_for_successor(!r.fm.flags.reset_counts),
+            Some(old) => old.stats_for_successor(!r.flags.reset_counts),
             None => Arc::new(RuleStats::new(self.now)),
         };
         let rule = self.new_rule(r, table, old.as_ref().map(|o| o.cookie), stats);
@@ -111,7 +111,7 @@ impl Changing<'_> {
 
     fn new_rule(
         &mut self,
-        r: &Request<'_>,
+        r: &FlowRequest,
         table: u8,
         old_cookie: Option<u64>,
         stats: Arc<RuleStats>,
@@ -126,28 +126,24 @@ impl Changing<'_> {
             matching,
             priority: r.priority,
             conjunctions: conjunctions(&r.actions),
-            idle_timeout: AtomicU16::new(r.fm.idle_timeout),
-            hard_timeout: AtomicU16::new(r.fm.hard_timeout),
+            idle_timeout: AtomicU16::new(r.idle_timeout),
+            hard_timeout: AtomicU16::new(r.hard_timeout),
             modified: AtomicU64::new(self.now.0),
             stats,
-            layout: (r.fm.matching.mask.tlv.present != 0).then(|| Arc::new(r.fm.matching.mask.layout)),
+            layout: r.layout.clone(),
             table,
-            cookie: if r.fm.new_cookie == u64::MAX {
-                old_cookie.unwrap_or(u64::MAX)
-            } else {
-                r.fm.new_cookie
-            },
-            importance: r.fm.importance,
-            flags: FlowFlags { emergency: false, ..r.fm.flags },
+            cookie: if r.new_cookie == u64::MAX { old_cookie.unwrap_or(u64::MAX) } else { r.new_cookie },
+            importance: r.importance,
+            flags: FlowFlags { emergency: false, ..r.flags },
             actions: self.supply.shared(&r.actions),
             created: self.now,
         }
     }
 
-    fn modify(&mut self, r: &Request<'_>, old: Arc<Rule>) {
-        let keeps = !r.fm.modify_cookie || r.fm.new_cookie == u64::MAX;
-        let cookie = if keeps { old.cookie } else { r.fm.new_cookie };
-        let stats = old.stats_for_successor(!r.fm.flags.reset_counts);
+    fn modify(&mut self, r: &FlowRequest, old: Arc<Rule>) {
+        let keeps = !r.modify_cookie || r.new_cookie == u64::MAX;
+        let cookie = if keeps { old.cookie } else { r.new_cookie };
+        let stats = old.stats_for_successor(!r.flags.reset_counts);
         let (id, actions) = (self.supply.next(), self.supply.shared(&r.actions));
         let rule = old.changed(id, cookie, actions, stats, self.now);
         self.put(rule, false);
@@ -164,18 +160,17 @@ impl Changing<'_> {
 }
 
 /// May this flow be made? In which table?
-pub(crate) fn check_new_flow(state: &State, r: &Request<'_>) -> Result<u8, OfError> {
-    let table = if r.fm.table == TABLE_ALL { 0 } else { r.fm.table };
+pub(crate) fn check_new_flow(state: &State, r: &FlowRequest) -> Result<u8, OfError> {
+    let table = if r.table == TABLE_ALL { 0 } else { r.table };
     let config = &state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;
     debug_assert!(usize::from(table) < N_TABLES);
     if config.internal && !r.internal {
         return Err(OfError::BrcEperm);
     }
-    let m = &r.fm.matching;
-    if !r.internal && (m.flow.recirc_id != 0 || m.mask.dp_hash != 0) {
+    if !r.internal && r.reserved {
         return Err(OfError::BrcEperm);
     }
-    if r.fm.buffer_id != NO_BUFFER {
+    if r.has_buffer {
         return Err(OfError::BrcBufferUnknown);
     }
     Ok(table)

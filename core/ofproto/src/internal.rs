@@ -2,7 +2,7 @@
 
 use crate::effects::{Change, Effects};
 use crate::flow_mod::Changing;
-use crate::request::Request;
+use crate::request::FlowRequest;
 use crate::rule::Rule;
 use crate::state::State;
 use crate::supply::Supply;
@@ -42,7 +42,7 @@ fn by_number(n: u32) -> Match {
 
 fn add(c: &mut Changing<'_>, priority: u32, m: &Match, actions: Vec<Action>) -> Arc<Rule> {
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
-    let done = c.flow_mod(&Request { priority, internal: true, ..Request::new(&fm) });
+    let done = c.flow_mod(&FlowRequest { priority, internal: true, ..FlowRequest::new(&fm) });
     match (done, c.effects.flows.pop()) {
         (Ok(()), Some(Change::Added(rule))) => rule,
         other => unreachable!("an empty table takes any flow: {other:?}"),

@@ -41,6 +41,7 @@ pub use meter::Meter;
 pub use monitor::FlowMonitors;
 pub use ofproto::Ofproto;
 pub use query::duration;
+pub use request::FlowRequest;
 pub use rule::{PRIORITY_MAX, Rule, RuleStats};
 pub use table::{Table, TableConfig, TableCounters, TableSettings, VacancyEvents};
 pub use tables::{InternalRules, N_TABLES, TABLE_ALL, TABLE_INTERNAL, Tables};

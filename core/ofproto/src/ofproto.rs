@@ -9,7 +9,7 @@ use crate::flow_mod::{Changing, check_new_flow};
 use crate::group::Group;
 use crate::internal;
 use crate::meter::Provider;
-use crate::request::Request;
+use crate::request::FlowRequest;
 use crate::rule::Rule;
 use crate::state::{Named, State};
 use crate::supply::Supply;
@@ -64,14 +64,18 @@ impl Ofproto {
 
     /// Executes a flow mod. An error means that nothing has changed.
     pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
-        let request = Request::new(fm);
-        self.change(now, |c| c.flow_mod(&request))
+        self.execute(&FlowRequest::new(fm), now)
+    }
+
+    /// Executes a request to change flows. An error means that nothing has changed.
+    pub fn execute(&mut self, request: &FlowRequest, now: Millis) -> Result<Effects, OfError> {
+        self.change(now, |c| c.flow_mod(request))
     }
 
     /// Whether a flow that is to be added may be: what can be said of it before anything changes.
-    pub fn check_addition(&self, fm: &FlowMod) -> Result<(), OfError> {
-        match fm.command {
-            FlowCommand::Add => check_new_flow(&self.state, &Request::new(fm)).map(drop),
+    pub fn check_addition(&self, request: &FlowRequest) -> Result<(), OfError> {
+        match request.command {
+            FlowCommand::Add => check_new_flow(&self.state, request).map(drop),
             _ => Ok(()),
         }
     }
@@ -97,8 +101,8 @@ impl Ofproto {
     ) -> Result<Effects, OfError> {
         let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
         let fm = FlowMod { command, ..fm.clone() };
-        let request = Request { priority, internal: true, ..Request::new(&fm) };
-        self.change(now, |c| c.flow_mod(&request))
+        let request = FlowRequest { priority, internal: true, ..FlowRequest::new(&fm) };
+        self.execute(&request, now)
     }
 
     /// Deletes every flow but the switch's own, and every group and meter, as when the last controller is gone in
@@ -112,7 +116,7 @@ impl Ofproto {
         };
         let config = MeterConfig { meter: METER_ALL, ..MeterConfig::default() };
         let meters = MeterMod { command: MeterCommand::Delete, config };
-        let request = Request::new(&flows);
+        let request = FlowRequest::new(&flows);
         self.change(now, |c| {
             c.flow_mod(&request)?;
             c.group_mod(&groups)?;

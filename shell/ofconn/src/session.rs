@@ -9,10 +9,10 @@ use crate::trace::{self, FlowModCounts};
 use openflow::flow_mod::FlowCommand;
 use openflow::message::{ErrorBody, Hello};
 use openflow::packet_io::PacketInFormat;
-use openflow::port::PortMod;
 use openflow::session::{Role, SwitchConfig, negotiate};
 use openflow::table::TableFeatures;
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use transport::Outbox;
@@ -36,10 +36,8 @@ pub struct OpenBundle {
     pub flags: u16,
     /// No more messages.
     pub closed: bool,
-    /// The requests that added its messages, as bytes: what they say takes ten times as much.
-    pub requests: Vec<Box<[u8]>>,
-    /// The changes of ports among them, by their place.
-    pub ports: Vec<(usize, PortMod)>,
+    /// Its messages, in the switch's own form.
+    pub messages: Box<dyn Any + Send>,
     /// When it was last used.
     pub used: Millis,
     /// The request that opened it.

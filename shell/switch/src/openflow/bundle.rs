@@ -7,6 +7,11 @@ use super::flow_mod::check_flow_mod;
 use super::packet_out::check_packet_out;
 use super::{Answer, Service};
 use ofconn::OpenBundle;
+use ofproto::FlowRequest;
+use openflow::group::GroupMod;
+use openflow::meter::MeterMod;
+use openflow::packet_io::PacketOut;
+use openflow::port::PortMod;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version, Xid};
 
@@ -35,8 +40,7 @@ impl Service<'_> {
         OpenBundle {
             flags,
             closed: false,
-            requests: Vec::new(),
-            ports: Vec::new(),
+            messages: Box::new(Steps::new()),
             used: self.now,
             request: raw.to_vec(),
         }
@@ -71,6 +75,26 @@ impl Service<'_> {
         Err(error)
     }
 
+    /// Checks a message as far as nothing needs to change for that.
+    fn work(&self, body: Body, version: Version) -> Result<Work, OfError> {
+        Ok(match body {
+            Body::FlowMod(fm) => {
+                check_flow_mod(&fm, version)?;
+                let request = Box::new(FlowRequest::new(&fm));
+                self.bridge.ofproto.check_addition(&request)?;
+                Work::Flow(request)
+            }
+            Body::PacketOut(po) => {
+                check_packet_out(&po, version)?;
+                Work::Packet(po)
+            }
+            Body::GroupMod(gm) => Work::Group(Box::new(gm)),
+            Body::MeterMod(mm) => Work::Meter(Box::new(mm)),
+            Body::PortMod(pm) => Work::Port(Box::new(pm)),
+            _ => return Err(OfError::BfcMsgUnsup),
+        })
+    }
+
     pub(super) fn bundle_add(&mut self, add: &BundleAdd, outer: &Message, raw: &[u8]) -> Answer {
         let dialect = self.session()?.dialect;
         check_envelope(&add.message, outer)?;
@@ -85,10 +109,7 @@ impl Service<'_> {
             Some(body) => Message { body, ..inner },
             None => inner,
         };
-        check_message(&inner.body, outer.version)?;
-        if let Body::FlowMod(fm) = &inner.body {
-            self.bridge.ofproto.check_addition(fm)?;
-        }
+        let work = self.work(inner.body, outer.version)?;
         let new = self.new_bundle(add.flags, raw);
         let now = self.now;
         let bundles = &mut self.session()?.bundles;
@@ -99,19 +120,39 @@ impl Service<'_> {
         let error = match bundle {
             b if b.closed => OfError::BfcBundleClosed,
             b if b.flags != add.flags => OfError::BfcBadFlags,
-            b if b.requests.len() >= MESSAGES_MAX => OfError::BfcMsgTooMany,
             b => {
                 b.used = now;
-                if let Body::PortMod(pm) = inner.body {
-                    b.ports.push((b.requests.len(), pm));
+                match b.messages.downcast_mut::<Steps>() {
+                    Some(steps) if steps.len() < MESSAGES_MAX => {
+                        steps.push(Step { request: raw.into(), work });
+                        return Ok(None);
+                    }
+                    _ => OfError::BfcMsgTooMany,
                 }
-                b.requests.push(raw.into());
-                return Ok(None);
             }
         };
         bundles.remove(&add.bundle);
         Err(error)
     }
+}
+
+/// A message of a bundle.
+pub(super) struct Step {
+    /// The request that added it: errors are about that.
+    pub(super) request: Box<[u8]>,
+    pub(super) work: Work,
+}
+
+/// The messages of a bundle, in order.
+pub(super) type Steps = Vec<Step>;
+
+/// What a message of a bundle asks, in the form in which it takes little memory.
+pub(super) enum Work {
+    Flow(Box<FlowRequest>),
+    Group(Box<GroupMod>),
+    Meter(Box<MeterMod>),
+    Port(Box<PortMod>),
+    Packet(Box<PacketOut>),
 }
 
 /// Version, length and transaction of a message in a bundle.
@@ -121,13 +162,4 @@ fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
     }
     let xid = inner.get(4..8).and_then(|b| b.first_chunk()).ok_or(OfError::BfcMsgBadLen)?;
     if Xid(u32::from_be_bytes(*xid)) == outer.xid { Ok(()) } else { Err(OfError::BfcMsgBadXid) }
-}
-
-fn check_message(body: &Body, version: Version) -> Result<(), OfError> {
-    match body {
-        Body::FlowMod(fm) => check_flow_mod(fm, version),
-        Body::PacketOut(po) => check_packet_out(po, version),
-        Body::GroupMod(_) | Body::MeterMod(_) | Body::PortMod(_) => Ok(()),
-        _ => Err(OfError::BfcMsgUnsup),
-    }
 }

@@ -4,15 +4,16 @@
 //! main loop answers probes and serves other bridges, but nothing else changes the tables. Then they are exchanged at
 //! once. Packets go out after that, each on the tables as they were at its place in the bundle.
 
+use super::bundle::{Step, Steps, Work};
 use super::{Answer, Service};
 use crate::background;
-use ofconn::{ConnId, OpenBundle};
+use ofconn::ConnId;
 use ofproto::{Bundle, Tables};
 use openflow::flow_mod::FlowCommand;
 use openflow::packet_io::PacketOut;
 use openflow::port::PortMod;
 use openflow::session::{BundleControl, BundleControlType, bundle_flags};
-use openflow::{Body, Dialect, Message, OfError};
+use openflow::{Body, Message, OfError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -20,6 +21,9 @@ use units::Millis;
 
 /// A bundle of fewer messages is tried where it is committed.
 const LONG: usize = 500;
+
+/// So many flows take about what the heap grows by.
+const HEAP_STEPS: usize = 1024;
 
 /// What is done once the tables are exchanged, in order.
 enum Later {
@@ -51,8 +55,7 @@ struct Request {
 /// All that a trial needs.
 struct Trial {
     bundle: Bundle,
-    requests: Vec<Box<[u8]>>,
-    dialect: Dialect,
+    steps: Steps,
     /// The messages about ports that are refused.
     refused: BTreeMap<usize, OfError>,
     now: Millis,
@@ -62,40 +65,33 @@ impl Trial {
     /// Tries all messages in order; the first that is refused ends it.
     fn run(mut self) -> Tried {
         let mut later = Vec::new();
-        for (i, request) in std::mem::take(&mut self.requests).iter().enumerate() {
-            let message = inner(request, self.dialect);
-            message.and_then(|m| self.step(i, &m, &mut later)).map_err(|e| (e, request.to_vec()))?;
+        for (i, Step { request, work }) in std::mem::take(&mut self.steps).into_iter().enumerate() {
+            if i % HEAP_STEPS == 0 {
+                netdev::reserve_heap();
+            }
+            self.step(i, work, &mut later).map_err(|e| (e, request.into_vec()))?;
         }
         Ok((self.bundle, later))
     }
 
-    fn step(&mut self, i: usize, message: &Message, later: &mut Vec<Later>) -> Result<(), OfError> {
-        match &message.body {
-            Body::FlowMod(fm) => {
-                self.bundle.flow_mod(fm, self.now)?;
-                later.push(Later::Count(fm.command));
+    fn step(&mut self, i: usize, work: Work, later: &mut Vec<Later>) -> Result<(), OfError> {
+        match work {
+            Work::Flow(request) => {
+                self.bundle.flow_mod(&request, self.now)?;
+                later.push(Later::Count(request.command()));
             }
-            Body::GroupMod(gm) => self.bundle.group_mod(gm, self.now)?,
-            Body::MeterMod(mm) => self.bundle.meter_mod(mm, self.now)?,
-            Body::PortMod(pm) => {
+            Work::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
+            Work::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,
+            Work::Port(pm) => {
                 self.refused.remove(&i).map_or(Ok(()), Err)?;
-                later.push(Later::Port(Box::new(*pm)));
+                later.push(Later::Port(pm));
             }
-            Body::PacketOut(po) => {
+            Work::Packet(po) => {
                 self.bundle.check_actions(&po.actions)?;
-                later.push(Later::Packet(po.clone(), self.bundle.tables()));
+                later.push(Later::Packet(po, self.bundle.tables()));
             }
-            _ => {}
         }
         Ok(())
-    }
-}
-
-/// The message that a request adds. It was read before, when it was added.
-fn inner(request: &[u8], dialect: Dialect) -> Result<Message, OfError> {
-    match openflow::decode(request, dialect)?.body {
-        Body::BundleAdd(add) => openflow::decode(&add.message, dialect),
-        _ => Err(OfError::BfcMsgUnsup),
     }
 }
 
@@ -108,8 +104,9 @@ impl Service<'_> {
         }
         let request =
             Request { bundle: control.bundle, committed: raw.to_vec(), opened: bundle.request.clone() };
-        let waker = self.host.waker().filter(|_| bundle.requests.len() >= LONG);
-        let trial = self.trial(bundle)?;
+        let steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
+        let waker = self.host.waker().filter(|_| steps.len() >= LONG);
+        let trial = self.trial(steps, bundle.flags);
         let Some(waker) = waker else {
             return self.finish(trial.run(), &request);
         };
@@ -123,16 +120,19 @@ impl Service<'_> {
         Ok(None)
     }
 
-    fn trial(&mut self, bundle: OpenBundle) -> Result<Trial, OfError> {
-        let dialect = self.session()?.dialect;
-        let atomic = bundle.flags & bundle_flags::ATOMIC != 0;
-        let refused = bundle.ports.iter().filter_map(|(i, pm)| match atomic {
+    fn trial(&mut self, steps: Steps, flags: u16) -> Trial {
+        let atomic = flags & bundle_flags::ATOMIC != 0;
+        let refusal = |pm: &PortMod| match atomic {
             // Ports cannot be changed back as if nothing had been.
-            true => Some((*i, OfError::BfcMsgFailed)),
-            false => Some((*i, self.check_port_mod(pm).err()?)),
+            true => Some(OfError::BfcMsgFailed),
+            false => self.check_port_mod(pm).err(),
+        };
+        let refused = steps.iter().enumerate().filter_map(|(i, step)| match &step.work {
+            Work::Port(pm) => Some((i, refusal(pm)?)),
+            _ => None,
         });
-        let (refused, now) = (refused.collect(), self.now);
-        Ok(Trial { bundle: self.bridge.ofproto.begin(), requests: bundle.requests, dialect, refused, now })
+        let refused = refused.collect();
+        Trial { bundle: self.bridge.ofproto.begin(), steps, refused, now: self.now }
     }
 
     /// Makes what was tried real, if it can be.
