@@ -393,7 +393,8 @@ fn a_bundle_is_all_or_nothing() {
     let mut b = o.begin();
     b.flow_mod(&FlowRequest::new(&fm(FlowCommand::Delete, Match::CATCHALL, 0)), T0).unwrap();
     b.group_mod(&GroupMod { group: 9, ..GroupMod::default() }, T0).unwrap();
-    b.flow_mod(&FlowRequest::new(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }), T0).unwrap();
+    b.flow_mod(&FlowRequest::new(&FlowMod { actions: vec![Action::Group(9)], ..add(in_port(5), 0) }), T0)
+        .unwrap();
     let effects = o.commit(b, T0).unwrap();
     assert_eq!((effects.flows.len(), &effects.groups[..]), (2, &[9][..]));
     assert_eq!(dump(&o), [(0, 5, 0, vec![Action::Group(9)])]);

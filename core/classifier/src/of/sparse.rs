@@ -33,6 +33,15 @@ impl SparseMask {
         SparseMask { map, words: words.into_boxed_slice(), hash }
     }
 
+    /// It is the sparse form of this mask.
+    pub fn is_of(&self, mask: &Flow) -> bool {
+        let mut words = self.words.iter();
+        mask.words().iter().enumerate().all(|(i, w)| {
+            let there = self.map >> i & 1 != 0;
+            if there { words.next() == Some(w) } else { *w == 0 }
+        })
+    }
+
     /// The stored words with their places in a `Flow`.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         Bits(self.map).zip(self.words.iter().copied())

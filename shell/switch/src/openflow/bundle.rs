@@ -5,13 +5,10 @@
 
 use super::flow_mod::check_flow_mod;
 use super::packet_out::check_packet_out;
+use super::steps::{Steps, Work};
 use super::{Answer, Service};
 use ofconn::OpenBundle;
 use ofproto::FlowRequest;
-use openflow::group::GroupMod;
-use openflow::meter::MeterMod;
-use openflow::packet_io::PacketOut;
-use openflow::port::PortMod;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version, Xid};
 
@@ -40,7 +37,7 @@ impl Service<'_> {
         OpenBundle {
             flags,
             closed: false,
-            messages: Box::new(Steps::new()),
+            messages: Box::new(Steps::default()),
             used: self.now,
             request: raw.to_vec(),
         }
@@ -76,11 +73,13 @@ impl Service<'_> {
     }
 
     /// Checks a message as far as nothing needs to change for that.
-    fn work(&self, body: Body, version: Version) -> Result<Work, OfError> {
+    fn work(&mut self, body: Body, version: Version, bundle: u32) -> Result<Work, OfError> {
         Ok(match body {
             Body::FlowMod(fm) => {
                 check_flow_mod(&fm, version)?;
-                let request = Box::new(FlowRequest::new(&fm));
+                let before = self.session()?.bundles.get(&bundle);
+                let before = before.and_then(|b| b.messages.downcast_ref::<Steps>()?.last_flow());
+                let request = FlowRequest::after(before, &fm);
                 self.bridge.ofproto.check_addition(&request)?;
                 Work::Flow(request)
             }
@@ -109,7 +108,7 @@ impl Service<'_> {
             Some(body) => Message { body, ..inner },
             None => inner,
         };
-        let work = self.work(inner.body, outer.version)?;
+        let work = self.work(inner.body, outer.version, add.bundle)?;
         let new = self.new_bundle(add.flags, raw);
         let now = self.now;
         let bundles = &mut self.session()?.bundles;
@@ -124,7 +123,7 @@ impl Service<'_> {
                 b.used = now;
                 match b.messages.downcast_mut::<Steps>() {
                     Some(steps) if steps.len() < MESSAGES_MAX => {
-                        steps.push(Step { request: raw.into(), work });
+                        steps.push(work, raw);
                         return Ok(None);
                     }
                     _ => OfError::BfcMsgTooMany,
@@ -134,25 +133,6 @@ impl Service<'_> {
         bundles.remove(&add.bundle);
         Err(error)
     }
-}
-
-/// A message of a bundle.
-pub(super) struct Step {
-    /// The request that added it: errors are about that.
-    pub(super) request: Box<[u8]>,
-    pub(super) work: Work,
-}
-
-/// The messages of a bundle, in order.
-pub(super) type Steps = Vec<Step>;
-
-/// What a message of a bundle asks, in the form in which it takes little memory.
-pub(super) enum Work {
-    Flow(Box<FlowRequest>),
-    Group(Box<GroupMod>),
-    Meter(Box<MeterMod>),
-    Port(Box<PortMod>),
-    Packet(Box<PacketOut>),
 }
 
 /// Version, length and transaction of a message in a bundle.

@@ -4,7 +4,7 @@
 //! main loop answers probes and serves other bridges, but nothing else changes the tables. Then they are exchanged at
 //! once. Packets go out after that, each on the tables as they were at its place in the bundle.
 
-use super::bundle::{Step, Steps, Work};
+use super::steps::{Steps, Work};
 use super::{Answer, Service};
 use crate::background;
 use ofconn::ConnId;
@@ -21,9 +21,6 @@ use units::Millis;
 
 /// A bundle of fewer messages is tried where it is committed.
 const LONG: usize = 500;
-
-/// So many flows take about what the heap grows by.
-const HEAP_STEPS: usize = 1024;
 
 /// What is done once the tables are exchanged, in order.
 enum Later {
@@ -65,11 +62,12 @@ impl Trial {
     /// Tries all messages in order; the first that is refused ends it.
     fn run(mut self) -> Tried {
         let mut later = Vec::new();
-        for (i, Step { request, work }) in std::mem::take(&mut self.steps).into_iter().enumerate() {
-            if i % HEAP_STEPS == 0 {
-                netdev::reserve_heap();
+        let mut n = 0;
+        for mut piece in std::mem::take(&mut self.steps).into_pieces() {
+            for (at, work) in piece.take().into_iter().enumerate() {
+                self.step(n, work, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
+                n += 1;
             }
-            self.step(i, work, &mut later).map_err(|e| (e, request.into_vec()))?;
         }
         Ok((self.bundle, later))
     }
@@ -127,7 +125,7 @@ impl Service<'_> {
             true => Some(OfError::BfcMsgFailed),
             false => self.check_port_mod(pm).err(),
         };
-        let refused = steps.iter().enumerate().filter_map(|(i, step)| match &step.work {
+        let refused = steps.works().enumerate().filter_map(|(i, work)| match work {
             Work::Port(pm) => Some((i, refusal(pm)?)),
             _ => None,
         });

@@ -20,6 +20,7 @@ mod packet_out;
 mod port_mod;
 mod role;
 mod stats;
+mod steps;
 mod table;
 mod tlv;
 

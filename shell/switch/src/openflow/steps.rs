@@ -1,0 +1,87 @@
+//! The messages of a bundle while it waits for its commit.
+//!
+//! A bundle may have millions. They lie side by side in large pieces, which are given back one by one as the commit goes
+//! through them, and share what they have in common.
+
+use ofproto::FlowRequest;
+use openflow::group::GroupMod;
+use openflow::meter::MeterMod;
+use openflow::packet_io::PacketOut;
+use openflow::port::PortMod;
+
+/// Messages of one piece.
+const PIECE: usize = 512;
+
+/// What a message of a bundle asks.
+pub(super) enum Work {
+    Flow(FlowRequest),
+    Group(Box<GroupMod>),
+    Meter(Box<MeterMod>),
+    Port(Box<PortMod>),
+    Packet(Box<PacketOut>),
+}
+
+/// The messages of a bundle, in order.
+#[derive(Default)]
+pub(super) struct Steps {
+    pieces: Vec<Piece>,
+    len: usize,
+}
+
+/// So many messages, and the requests that added them: errors are about those.
+pub(super) struct Piece {
+    works: Vec<Work>,
+    /// The requests, one behind the other, and where each ends.
+    requests: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Steps {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn push(&mut self, work: Work, request: &[u8]) {
+        if self.len.is_multiple_of(PIECE) {
+            let (works, ends) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
+            self.pieces.push(Piece { works, requests: Vec::new(), ends });
+        }
+        let Some(piece) = self.pieces.last_mut() else { return };
+        piece.works.push(work);
+        piece.requests.extend_from_slice(request);
+        piece.ends.push(piece.requests.len());
+        self.len += 1;
+    }
+
+    /// What was asked last, if it was to change flows.
+    pub(super) fn last_flow(&self) -> Option<&FlowRequest> {
+        match self.pieces.last()?.works.last()? {
+            Work::Flow(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// All of them, in order.
+    pub(super) fn works(&self) -> impl Iterator<Item = &Work> {
+        self.pieces.iter().flat_map(|piece| &piece.works)
+    }
+
+    /// Piece by piece: what is taken is given back when it is dropped.
+    pub(super) fn into_pieces(self) -> impl Iterator<Item = Piece> {
+        self.pieces.into_iter()
+    }
+}
+
+impl Piece {
+    /// Its messages.
+    pub(super) fn take(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.works)
+    }
+
+    /// The request that added one of them.
+    pub(super) fn request(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(at).copied().unwrap_or(start);
+        self.requests.get(start..end).unwrap_or_default()
+    }
+}
