@@ -24,6 +24,10 @@ use page::{Line, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Flow tables of a million rules are read, and written.
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How a tool was called.
 pub struct Call {
     /// The program as it was called, for complaints about options.

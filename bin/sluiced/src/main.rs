@@ -15,6 +15,10 @@ use unixctl::{Reply, Server};
 
 static LOG: Module = Module::new("vswitchd");
 
+/// Megaflows and rules come and go by the million, made by some threads and freed by others.
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let argv: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     if let Some(code) = switch::dpdk_start::run_if_child(&argv) {

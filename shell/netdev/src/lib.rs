@@ -26,4 +26,4 @@ mod system;
 mod tap;
 mod vhost;
 
-pub use linux::pages::{advise_huge, give_back, reserve_heap};
+pub use linux::pages::{advise_huge, give_back};

@@ -12,7 +12,6 @@ use crate::shadow::Verdicts;
 use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
 use flow::Flow;
 use runtime::{Module, RateLimit};
-use std::cell::Cell;
 use std::sync::Arc;
 use units::{Millis, PortNo, Ufid};
 use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
@@ -161,19 +160,6 @@ impl Handler {
     }
 }
 
-/// After so many megaflows a thread's heap gets room for the next ones, which keep up to some kilobytes each.
-const BETWEEN_RESERVES: u32 = 128;
-
-/// The calling thread makes another megaflow.
-fn reserve() {
-    thread_local!(static MADE: Cell<u32> = const { Cell::new(0) });
-    let made = MADE.get().wrapping_add(1);
-    MADE.set(made);
-    if made.is_multiple_of(BETWEEN_RESERVES) {
-        netdev::reserve_heap();
-    }
-}
-
 /// In which bridge a datapath flow is, and the flow as OpenFlow sees it. A recirculated packet's frozen state knows.
 fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
@@ -210,7 +196,6 @@ impl UpcallHandler for Handler {
 
     fn miss(&self, upcall: Upcall<'_>) -> Translation {
         crate::flow_log::missed(&self.name, upcall.flow, upcall.packet);
-        reserve();
         let published = self.control.published();
         let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
             runtime::log_rl!(

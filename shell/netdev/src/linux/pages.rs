@@ -1,6 +1,4 @@
-//! Huge pages under large tables; pages that will be needed soon, and those that nobody needs any more.
-
-use std::sync::Once;
+//! Huge pages under large tables, and pages that nobody needs any more.
 
 /// Asks for transparent huge pages below a table that nobody has written to yet. Where the kernel does not give any
 /// (`/sys/kernel/mm/transparent_hugepage/enabled` says `never`, or memory is in pieces) the table has ordinary pages.
@@ -18,23 +16,4 @@ pub fn give_back() {
     unsafe {
         libc::malloc_trim(0)
     };
-}
-
-/// What a heap grows by.
-const AT_ONCE: usize = 1 << 20;
-
-/// Lets the calling thread's heap grow by a megabyte, unless so much is free in it. glibc lets the heaps of all threads but the
-/// first grow page by page, each by a call of the kernel: a sixth of the time of a thread that makes megaflows.
-pub fn reserve_heap() {
-    static THRESHOLDS: Once = Once::new();
-    THRESHOLDS.call_once(|| {
-        // SAFETY: it sets numbers of the allocator, and may be called at any time. Such a piece is to come from the heap, and
-        // what is free at the heap's end is not to go back at once.
-        #[cfg(target_env = "gnu")]
-        unsafe {
-            libc::mallopt(libc::M_MMAP_THRESHOLD, 4 * AT_ONCE as libc::c_int);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, 8 * AT_ONCE as libc::c_int);
-        }
-    });
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(AT_ONCE)));
 }
