@@ -21,6 +21,11 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// How long the transport header and what it carries are, without padding.
+    pub fn l4_len(&self) -> usize {
+        self.l4.map_or(0, |l4| (self.end as usize).saturating_sub(usize::from(l4)))
+    }
+
     /// Of a frame (`packet_type` 0), or of a layer 3 packet.
     pub fn of(data: &[u8], packet_type: u32) -> Layout {
         let mut out = Layout::default();

@@ -190,9 +190,8 @@ pub fn unwildcard(flow: &Flow, mask: &mut Flow, fields: HashFields) {
         mask.nw_proto = 0xff;
         match (fields, flow.nw_proto) {
             (HashFields::SymmetricL4, 17) => {}
-            (HashFields::SymmetricL4, 1) => {
-                (mask.tp_src, mask.tp_dst) = (mask.tp_src | 0xff, mask.tp_dst | 0xff)
-            }
+            // Type and code have eight bits, however much of them was matched before.
+            (HashFields::SymmetricL4, 1) => (mask.tp_src, mask.tp_dst) = (0xff, 0xff),
             // Of some protocols more than the hash reads: megaflows are as wide as those of Open vSwitch.
             (HashFields::SymmetricL4, _) => (mask.tp_src, mask.tp_dst) = (u16::MAX, u16::MAX),
             _ if ports(flow, fields == HashFields::SymmetricL3L4Udp).is_some() && flow.nw_frag == 0 => {
@@ -241,6 +240,14 @@ mod tests {
             assert_eq!(of_fields(&there, fields, 7), of_fields(&back, fields, 7));
             assert_ne!(of_fields(&there, fields, 7), of_fields(&there, fields, 8));
         }
+    }
+
+    #[test]
+    fn type_and_code_are_eight_bits_wide() {
+        let flow = Flow { dl_type: 0x0800, nw_proto: 1, ..Flow::ZERO };
+        let mut mask = Flow { tp_src: 0xffff, ..Flow::ZERO };
+        unwildcard(&flow, &mut mask, HashFields::SymmetricL4);
+        assert_eq!((mask.tp_src, mask.tp_dst), (0xff, 0xff));
     }
 
     #[test]

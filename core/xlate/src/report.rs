@@ -27,8 +27,9 @@ pub fn trace_report(
         false => flow_text(&output.flow, names),
     };
     let mut mask = output.mask;
-    if input.packet.is_some() && output.initial.tlv.present == 0 {
-        // Which options a packet without any does not have is not told.
+    let arrives = input.packet.is_some() && output.initial.recirc_id == 0;
+    if arrives && output.initial.tlv.present == 0 {
+        // Which options a packet without any does not have is not told before it comes back.
         mask.tlv = Tlv::NONE;
     }
     // What a translation that failed looked at stays in the mask: of the action set, as it was given.

@@ -1,13 +1,13 @@
 //! ICMP and neighbour discovery (RFC 4861).
 
-use super::transport::write_word;
+use super::transport::{header, write_word};
 use crate::packet::Packet;
 use dpif::{IcmpKey, Masked, NdExtKey, NdKey};
-use packet::ipproto;
+use packet::{Icmp, ipproto};
 
 /// Writes type and code.
 pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
-    if p.layout().proto == proto {
+    if p.layout().proto == proto && header(p).len() >= Icmp::LEN {
         let word = |k: &IcmpKey| u16::from_be_bytes([k.icmp_type, k.code]);
         write_word(p, 0, word(&m.value), word(&m.mask));
     }
@@ -15,9 +15,10 @@ pub fn set(p: &mut Packet, proto: u8, m: &Masked<IcmpKey>) {
 
 /// Offset of a neighbour message's target, and the offsets of its first option of each kind.
 fn neighbour(p: &mut Packet) -> Option<(usize, [Option<usize>; 2])> {
-    let layout = p.layout();
-    let l4 = layout.l4.filter(|_| layout.proto == ipproto::ICMPV6)?;
-    let data = p.frame.bytes().get(usize::from(l4)..)?;
+    if p.layout().proto != ipproto::ICMPV6 {
+        return None;
+    }
+    let data = header(p);
     if !matches!(data.first()?, 135 | 136) || data.len() < 24 {
         return None;
     }

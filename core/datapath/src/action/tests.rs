@@ -164,6 +164,28 @@ fn ports_of_a_header_beyond_the_packet_stay() {
 }
 
 #[test]
+fn a_transport_header_that_goes_on_in_the_padding_stays() {
+    let fields = [
+        SetField::Ipv4(Masked::new(
+            Ipv4Key { src: 1, ..Ipv4Key::default() },
+            Ipv4Key { src: u32::MAX, ..Ipv4Key::default() },
+        )),
+        SetField::Tcp(Masked::new(PortsKey { src: 1, dst: 2 }, PortsKey { src: 0xffff, dst: 0xffff })),
+        SetField::Udp(Masked::new(PortsKey { src: 1, dst: 2 }, PortsKey { src: 0xffff, dst: 0xffff })),
+        SetField::Icmp(Masked::new(IcmpKey { icmp_type: 3, code: 1 }, IcmpKey { icmp_type: 255, code: 255 })),
+    ];
+    for (proto, whole) in [(6, 20_u16), (17, 8), (1, 8)] {
+        for length in [whole - 1, whole] {
+            let mut bytes = compose(&base(false, proto, false), b"payload and padding");
+            bytes[16..18].copy_from_slice(&(20 + length).to_be_bytes());
+            let mut p = packet(&bytes);
+            fields.iter().for_each(|f| set(&mut p, f));
+            assert_eq!(p.frame.bytes()[34..] == bytes[34..], length < whole, "{proto}");
+        }
+    }
+}
+
+#[test]
 fn a_neighbour_message_keeps_its_checksum() {
     let before =
         Flow { tp_src: 135, tp_dst: 0, nd_target: [3; 16], arp_sha: Mac([4; 6]), ..base(true, 58, false) };

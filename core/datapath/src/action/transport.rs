@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::packet::Packet;
 use dpif::{Masked, PortsKey};
 use packet::checksum::{update16, update32, update128};
-use packet::{Tcp, Udp, ipproto};
+use packet::{Icmp, Tcp, Udp, ipproto};
 
 /// What changed in the bytes under the transport checksum.
 pub enum Change<'a> {
@@ -20,16 +20,16 @@ pub enum Change<'a> {
     Word(u16, u16),
 }
 
-/// Where the checksum of the transport header is.
+/// Where the checksum of the transport header is; none of a header that the packet ends in.
 fn field_at(layout: &Layout) -> Option<usize> {
-    let offset = match layout.proto {
-        ipproto::TCP => 16,
-        ipproto::UDP => 6,
-        ipproto::ICMPV6 => 2,
-        ipproto::ICMP => 2,
+    let (offset, header) = match layout.proto {
+        ipproto::TCP => (16, Tcp::LEN),
+        ipproto::UDP => (6, Udp::LEN),
+        ipproto::ICMPV6 | ipproto::ICMP => (2, Icmp::LEN),
         _ => return None,
     };
-    Some(usize::from(layout.l4?) + offset)
+    let l4 = usize::from(layout.l4?);
+    (layout.l4_len() >= header).then_some(l4 + offset)
 }
 
 /// Brings the transport checksum up to date.
@@ -65,10 +65,16 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
     *field = new.to_be_bytes();
 }
 
+/// The transport header and what it carries, without padding; empty where there is none.
+pub fn header(p: &mut Packet) -> &mut [u8] {
+    let layout = p.layout();
+    let l4 = layout.l4.map_or(0, usize::from);
+    p.frame.bytes_mut().get_mut(l4..l4 + layout.l4_len()).unwrap_or_default()
+}
+
 /// Writes a 16-bit word of the transport header under its checksum.
 pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
-    let Some(l4) = p.layout().l4 else { return };
-    let word = p.frame.bytes_mut().get_mut(usize::from(l4) + offset..).and_then(|b| b.first_chunk_mut::<2>());
+    let word = header(p).get_mut(offset..).and_then(|b| b.first_chunk_mut::<2>());
     let Some(word) = word else { return };
     let old = u16::from_be_bytes(*word);
     let new = old & !mask | value & mask;
@@ -80,12 +86,13 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
 
 /// Writes the ports of TCP or UDP; not of TCP whose header says that it is longer than the packet.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
-    let layout = p.layout();
-    let whole = |l4: u16| {
-        let header = p.frame.bytes().get(usize::from(l4)..).unwrap_or(&[]);
-        if proto == ipproto::TCP { Tcp::parse_checked(header).is_some() } else { header.len() >= Udp::LEN }
-    };
-    if layout.proto == proto && layout.l4.is_some_and(whole) {
+    if p.layout().proto != proto {
+        return;
+    }
+    let header = header(p);
+    let whole =
+        if proto == ipproto::TCP { Tcp::parse_checked(header).is_some() } else { header.len() >= Udp::LEN };
+    if whole {
         write_word(p, 0, m.value.src, m.mask.src);
         write_word(p, 2, m.value.dst, m.mask.dst);
     }
@@ -94,13 +101,13 @@ pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
 /// Writes the ports of SCTP. Its CRC covers the whole packet; a wrong one stays wrong by the same bits, so that the
 /// receiver still detects what it would have detected.
 pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
-    let layout = p.layout();
-    let Some(l4) = layout.l4.filter(|_| layout.proto == ipproto::SCTP) else { return };
-    let Some(data) =
-        p.frame.bytes_mut().get_mut(usize::from(l4)..layout.end as usize).filter(|d| d.len() >= 12)
-    else {
+    if p.layout().proto != ipproto::SCTP {
         return;
-    };
+    }
+    let data = header(p);
+    if data.len() < 12 {
+        return;
+    }
     let word = |d: &[u8], at: usize| u32::from_le_bytes([d[at], d[at + 1], d[at + 2], d[at + 3]]);
     let told = word(data, 8);
     data[8..12].fill(0);

@@ -330,7 +330,7 @@ impl<'a> KeyWriter<'a> {
     /// Written even where the mask has nothing of it, as the peer does.
     fn nsh(&mut self) {
         let mask = self.mask.map(|m| &m.nsh);
-        self.part("nsh", false, nsh::fields(&self.key.nsh, mask));
+        self.part("nsh", false, nsh::of_key(&self.key.nsh, mask));
     }
 
     pub(super) fn ports(&mut self, name: &str) {

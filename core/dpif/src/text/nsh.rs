@@ -27,13 +27,18 @@ pub(super) fn fields(nsh: &Nsh, mask: Option<&Nsh>) -> String {
         u8::MAX => parts.push(format!("si={}", nsh.si())),
         m => parts.push(format!("si={:#04x}/{m:#04x}", nsh.si())),
     }
-    // Contexts that the header does not have, as of type 2 or cut off, are told as zeros, matched or not: so Open vSwitch says it.
-    let cut_off = *nsh == Nsh::default() && mask.context == [0; 4];
-    let there = nsh.md_type != MD_TYPE_2 && !cut_off;
     for (i, (&value, &mask)) in nsh.context.iter().zip(&mask.context).enumerate() {
-        parts.extend(word(&format!("c{}", i + 1), value, if there { mask } else { u32::MAX }));
+        parts.extend(word(&format!("c{}", i + 1), value, mask));
     }
     parts.join(",")
+}
+
+/// What a key tells of a header. Contexts that it does not have, as of type 2 or cut off, are told as zeros, matched or not: so
+/// Open vSwitch says it.
+pub(super) fn of_key(nsh: &Nsh, mask: Option<&Nsh>) -> String {
+    let there = nsh.md_type == MD_TYPE_1 || nsh.context != [0; 4];
+    let widened = mask.map(|m| Nsh { context: if there { m.context } else { [u32::MAX; 4] }, ..*m });
+    fields(nsh, widened.as_ref())
 }
 
 fn word(name: &str, value: u32, mask: u32) -> Option<String> {

@@ -116,6 +116,15 @@ fn keys_are_written_as_they_were_read() {
 }
 
 #[test]
+fn contexts_that_a_header_has_not_are_told_as_zeros() {
+    let text =
+        |nsh: &str| again(&format!("in_port(1),packet_type(ns=0,id=0),eth_type(0x894f),nsh({nsh})"), false);
+    assert!(text("mdtype=2,np=3").ends_with("nsh(mdtype=2,np=3,c1=0x0,c2=0x0,c3=0x0,c4=0x0)"));
+    assert!(text("mdtype=0,c1=0x0").ends_with("nsh(mdtype=0,c1=0x0,c2=0x0,c3=0x0,c4=0x0)"));
+    assert!(text("mdtype=1,c1=0x0").ends_with("nsh(mdtype=1,c1=0x0)"));
+}
+
+#[test]
 fn verbose_keys_show_what_is_not_matched() {
     let text = again("recirc_id(0),in_port(1),packet_type(ns=0,id=0),eth_type(0x0800),ipv4(frag=no)", true);
     assert_eq!(
