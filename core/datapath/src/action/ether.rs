@@ -3,6 +3,7 @@
 use crate::packet::Packet;
 use dpif::{EthKey, Masked};
 use flow::Mac;
+use packet::ether::ethertype;
 
 /// Writes the addresses.
 pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
@@ -37,12 +38,16 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     Some(())
 }
 
-/// Removes the header and its tags.
+/// Removes the header. A tag behind it is one that nobody looks at: no decapsulation is asked for where a flow has one.
 pub fn pop(p: &mut Packet) {
     let layout = p.layout();
-    if p.meta.packet_type == 0 && layout.l3 != 0 && p.frame.pull_front(usize::from(layout.l3)).is_some() {
-        p.frame.shift_offload(-(layout.l3 as i16));
-        p.meta.packet_type = 1 << 16 | u32::from(layout.dl_type);
+    let (header, kind) = match p.frame.bytes().get(12..14) {
+        Some(&[a, b]) if ethertype::is_vlan(u16::from_be_bytes([a, b])) => (14, u16::from_be_bytes([a, b])),
+        _ => (layout.l3, layout.dl_type),
+    };
+    if p.meta.packet_type == 0 && header != 0 && p.frame.pull_front(usize::from(header)).is_some() {
+        p.frame.shift_offload(-(header as i16));
+        p.meta.packet_type = 1 << 16 | u32::from(kind);
         p.layout = None;
     }
 }
