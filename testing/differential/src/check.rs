@@ -129,8 +129,7 @@ impl Pair {
                 if self.traced(&stock, &ours).is_none() {
                     continue;
                 }
-                let (open_stock, open_ours) = (known::without_copies(&stock), known::without_copies(&ours));
-                if self.traced(&open_stock, &open_ours).is_none() {
+                if known::trace(&stock, &ours) {
                     known.push(packet.clone());
                 } else {
                     differ.push(packet);
@@ -217,11 +216,8 @@ impl Pair {
         let mut lookups = self.lookups()?;
         for packet in packets {
             lookups = self.receive(packet, lookups)?;
-            if let Some(d) = self.sent(packet)? {
-                if !known::read_again(&d.stock, &d.ours, table) {
-                    return Ok(Some(d));
-                }
-                self.known += 1;
+            if let Some(d) = self.sent(packet, table)? {
+                return Ok(Some(d));
             }
             self.ctl("revalidator/purge", &[])?;
         }
@@ -232,10 +228,10 @@ impl Pair {
             lookups = self.receive(packet, before)?;
             let now = self.learned()?;
             let missed = (lookups.0.missed > before.0.missed, lookups.1.missed > before.1.missed);
-            if let Some(d) = self.sent(packet)? {
+            if let Some(d) = self.sent(packet, table)? {
                 // Of its removed megaflow the stock switch makes a new one, that knows where this packet's sender is now; ours is
                 // told afterwards, as any switch is that finds the megaflow.
-                if !(moved && missed == (true, false) || known::read_again(&d.stock, &d.ours, table)) {
+                if !(moved && missed == (true, false)) {
                     return Ok(Some(d));
                 }
                 self.known += 1;
@@ -255,18 +251,23 @@ impl Pair {
         self.afterwards(packets, moved || learns)
     }
 
-    /// Compares what left since the last look, as `packet` entered.
-    fn sent(&mut self, packet: &Packet) -> io::Result<Option<Difference>> {
+    /// Compares what left since the last look, as `packet` entered; differences that are known are counted and no more.
+    fn sent(&mut self, packet: &Packet, table: &Table) -> io::Result<Option<Difference>> {
         let outputs = |pair: &mut Pair| {
             let (stock, ours) = pair.both(Switch::outputs)?;
             Ok((normal::outputs(&stock), normal::outputs(&ours)))
         };
+        let Some(d) = self.settle("outputs", outputs, true)? else { return Ok(None) };
+        self.ask_trace(packet)?;
+        let (_, ours) = self.both(Switch::answer)?;
+        // What lists inside of actions send, the stock switch sends for a trace, too.
+        self.both(Switch::outputs)?;
+        if known::outputs::alike(&d, table, packet, normal::line(&ours, normal::ACTIONS)) {
+            self.known += 1;
+            return Ok(None);
+        }
         let head = format!("p{} <- {}\n", packet.port, packet.hex());
-        Ok(self.settle("outputs", outputs, true)?.map(|d| Difference {
-            stock: head.clone() + &d.stock,
-            ours: head + &d.ours,
-            ..d
-        }))
+        Ok(Some(Difference { stock: head.clone() + &d.stock, ours: head + &d.ours, ..d }))
     }
 
     /// How much the stock switch's bridges have learned: addresses that came, moved and went.
@@ -288,14 +289,14 @@ impl Pair {
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let (stock, ours) = self.ctl("dpctl/dump-flows", &[])?;
         let told = |text: &str| normal::datapath_flows(text, types, false);
-        let mut d = match again && known::removed(&told(&stock), &told(&ours)) {
+        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours)) {
             true => None,
             false => self.megaflows(types, false)?,
         };
         if d.is_some() && self.translation_fails(packets)? {
             d = self.megaflows(types, true)?;
         }
-        let d = d.filter(|d| !(again && known::removed(&d.stock, &d.ours)));
+        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours)));
         if d.is_some() && !self.loose {
             return Ok(d);
         }

@@ -1,5 +1,7 @@
 //! What no two runs share, taken out of the answers.
 
+use std::ops::Range;
+
 /// Text with every number after `key` replaced by `<n>`.
 fn hide(text: &str, key: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -41,20 +43,40 @@ fn timeless(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
+/// What a trace says before the list of a datapath's actions.
+pub const ACTIONS: &str = "Datapath actions: ";
+
 /// The text of a trace.
 pub fn trace(text: &str) -> String {
     let text = ["recirc_id=", "recirc_id(", "recirc(", "ct_id="]
         .iter()
         .fold(text.to_owned(), |t, key| hide(&t, key));
-    let flow = line(&text, "Flow:").to_owned();
-    let tag = value(&flow, "dl_vlan=").zip(value(&flow, "dl_vlan_pcp="));
-    let tag = tag.map_or(String::new(), |(vid, pcp)| format!("push_vlan(vid={vid},pcp={pcp})"));
+    let tag = tag(&text);
     let text = count_refusals(&sort_conjunctions(&text));
-    let lines = text.lines().map(|l| match l.strip_prefix("Datapath actions: ") {
-        Some(list) => format!("Datapath actions: {}", sort_outputs(list, &tag)),
-        None => without_contexts(l),
+    let lines = text.lines().map(|l| match l.strip_prefix(ACTIONS) {
+        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, &tag)),
+        None => without_options(&without_contexts(l)),
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The tag of the packet that a trace is about, as `push_vlan` says it.
+pub fn tag(text: &str) -> String {
+    let flow = line(text, "Flow:");
+    let tag = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="));
+    tag.map_or(String::new(), |(vid, pcp)| format!("push_vlan(vid={vid},pcp={pcp})"))
+}
+
+/// A packet's last fields without options of a tunnel: of one that is given as bytes the stock switch has no table to read those by
+/// that flows have set, and leaves them out.
+fn without_options(line: &str) -> String {
+    match line.strip_prefix("Final flow: ") {
+        Some(fields) => {
+            let kept: Vec<&str> = fields.split(',').filter(|f| !f.starts_with("tun_metadata")).collect();
+            format!("Final flow: {}", kept.join(","))
+        }
+        None => line.to_owned(),
+    }
 }
 
 /// A match without the contexts of a service header where its type is not matched: the stock switch does not tell them then, so
@@ -90,30 +112,65 @@ fn count_refusals(text: &str) -> String {
     [kept, refused].concat().join("\n")
 }
 
-/// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
-/// after. Each output stands with what was done to the packet before it; a tag that is put back is as if it had stayed. `tag` is
-/// the packet's, as `push_vlan` says it.
-fn sort_outputs(list: &str, tag: &str) -> String {
-    let (mut vlans, mut sets): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    let mut outputs = Vec::new();
-    for action in split(list) {
-        let last = vlans.last().copied().unwrap_or_default();
+/// What actions have done to a packet. A tag that is put back is as if it had stayed.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    tag: String,
+    vlans: Vec<String>,
+    sets: Vec<String>,
+}
+
+impl State {
+    /// Of a packet to which nothing was done; `tag` is its own, as `push_vlan` says it.
+    pub fn of(tag: String) -> State {
+        State { tag, ..State::default() }
+    }
+
+    /// Whether the action changes the packet.
+    pub fn takes(&mut self, action: &str) -> bool {
+        let last = self.vlans.last().map_or("", String::as_str);
         if action == "pop_vlan" && last.starts_with("push_vlan")
-            || action.replace("tpid=0x88a8,", "") == tag && last == "pop_vlan"
+            || action.replace("tpid=0x88a8,", "") == self.tag && last == "pop_vlan"
         {
-            vlans.pop();
+            self.vlans.pop();
         } else if action == "pop_vlan" || action.starts_with("push_vlan") {
-            vlans.push(action);
-        } else if ["set(", "push_", "pop_"].iter().any(|word| action.starts_with(word)) {
-            sets.push(action);
+            self.vlans.push(action.to_owned());
+        } else if ["set(", "push_", "pop_", "add_mpls("].iter().any(|word| action.starts_with(word)) {
+            self.sets.push(action.to_owned());
         } else {
-            // The tag that a list inside begins with.
-            let tag = vlans.last().map_or(tag, |v| if *v == "pop_vlan" { "" } else { v });
-            let action = inside_sorted(action, tag);
-            outputs.push(format!(
-                "[{}]{action}",
-                vlans.iter().chain(&sets).copied().collect::<Vec<_>>().join(",")
-            ));
+            return false;
+        }
+        true
+    }
+
+    /// The tag that the packet has now.
+    fn tag(&self) -> &str {
+        match self.vlans.last() {
+            None => &self.tag,
+            Some(v) if v == "pop_vlan" => "",
+            Some(v) => v,
+        }
+    }
+
+    /// Whether a header has been put on or taken off.
+    pub fn rewrapped(&self) -> bool {
+        let headers = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
+        self.sets.iter().any(|s| headers.iter().any(|h| s.starts_with(h)))
+    }
+
+    /// What was done.
+    pub fn text(&self) -> String {
+        self.vlans.iter().chain(&self.sets).map(String::as_str).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
+/// after. Each output stands with what was done to the packet before it. `tag` is the packet's, as `push_vlan` says it.
+fn sort_outputs(list: &str, tag: &str) -> String {
+    let (mut state, mut outputs) = (State::of(tag.to_owned()), Vec::new());
+    for action in split(list) {
+        if !state.takes(action) {
+            outputs.push(format!("[{}]{}", state.text(), inside_sorted(action, state.tag())));
         }
     }
     outputs.sort_unstable();
@@ -202,58 +259,81 @@ pub fn fdb(text: &str) -> String {
 const SNAP: &str = "aaaa03000000";
 
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
-/// date where none is (in later fragments, also inside of a service header), and leaves that of an IPv6 packet's first fragment as it was. It does not write to a
-/// label behind a tag either. The type of the first label put on a frame with an 802.3 length it writes over the length, so that
-/// what follows is taken for labels; ours stands in the SNAP header, where the type of such a frame is.
+/// date where none is (in later fragments, also inside of a service header or behind labels), as it writes ICMP's type and code
+/// there, and leaves that of an IPv6 packet's first fragment as it was. It does not write to a label behind a tag either. The type of the first label put on a frame with an
+/// 802.3 length it writes over the length, so that what follows is taken for labels; ours stands in the SNAP header, where the type
+/// of such a frame is.
 pub fn outputs(lines: &[String]) -> String {
-    let blank = |line: &String| {
-        let Some((port, hex)) = line.split_once(' ') else { return line.clone() };
-        let at =
-            |i: usize| hex.get(2 * i..2 * i + 2).and_then(|b| u8::from_str_radix(b, 16).ok()).unwrap_or(0);
-        let mut l3 = 14;
-        loop {
-            match (at(l3 - 2), at(l3 - 1)) {
-                (0x81, 0) | (0x88, 0xa8) => l3 += 4,
-                // A frame in a service header.
-                (0x89, 0x4f) if at(l3 + 3) == 3 => l3 += 4 * usize::from(at(l3 + 1) & 0x3f) + 14,
-                _ => break,
-            }
-        }
-        let in_snap = hex.get(2 * l3..2 * l3 + 12) == Some(SNAP);
-        let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));
-        if in_snap && (labels(l3 - 2) || labels(l3 + 6)) {
-            return [2 * l3 - 4, 2 * l3 + 12]
-                .iter()
-                .fold(line.clone(), |l, &at| without(port, &l[port.len() + 1..], at, 4));
-        }
-        if in_snap && at(l3 - 2) < 6 {
-            l3 += 8;
-        }
-        let (l4, proto) = match (at(l3 - 2), at(l3 - 1)) {
-            (8, 0) if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
-                (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
-            }
-            (0x86, 0xdd) if at(l3 + 6) == 44 => (l3 + 48, at(l3 + 40)),
-            (0x88, 0x47 | 0x48) if l3 > 14 => return without(port, hex, 2 * l3, 8),
-            _ => return line.clone(),
-        };
-        let sum = 2 * match proto {
-            6 => l4 + 16,
-            17 => l4 + 6,
-            58 => l4 + 2,
-            _ => return line.clone(),
-        };
-        without(port, hex, sum, 4)
+    let blank = |line: &String| match line.split_once(' ') {
+        Some((port, hex)) => format!("{port} {}", blanked(hex)),
+        None => line.clone(),
     };
     lines.iter().map(blank).collect::<Vec<_>>().join("\n")
 }
 
-/// A frame that left, without some digits.
-fn without(port: &str, hex: &str, at: usize, digits: usize) -> String {
-    match (hex.get(..at), hex.get(at + digits..)) {
-        (Some(head), Some(tail)) => format!("{port} {head}____{tail}"),
-        _ => format!("{port} {hex}"),
+fn blanked(hex: &str) -> String {
+    let mut out = hex.to_owned();
+    for bytes in left_out(hex) {
+        let digits = 2 * bytes.start..2 * bytes.end;
+        if out.get(digits.clone()).is_some() {
+            out.replace_range(digits, &"_".repeat(2 * bytes.len()));
+        }
     }
+    out
+}
+
+/// The bytes of a frame that are not compared.
+fn left_out(hex: &str) -> Vec<Range<usize>> {
+    let at = |i: usize| hex.get(2 * i..2 * i + 2).and_then(|b| u8::from_str_radix(b, 16).ok()).unwrap_or(0);
+    let mut out = Vec::new();
+    let mut l3 = 14;
+    loop {
+        match (at(l3 - 2), at(l3 - 1)) {
+            (0x81, 0) | (0x88, 0xa8) => l3 += 4,
+            // A frame in a service header.
+            (0x89, 0x4f) if at(l3 + 3) == 3 => l3 += 4 * usize::from(at(l3 + 1) & 0x3f) + 14,
+            _ => break,
+        }
+    }
+    let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));
+    let mut kind = u16::from_be_bytes([at(l3 - 2), at(l3 - 1)]);
+    if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) {
+        if labels(l3 - 2) || labels(l3 + 6) {
+            return vec![l3 - 2..l3, l3 + 6..l3 + 8];
+        }
+        if kind < 0x600 {
+            l3 += 8;
+            kind = u16::from_be_bytes([at(l3 - 2), at(l3 - 1)]);
+        }
+    } else if labels(l3 - 2) {
+        if l3 > 14 {
+            out.push(l3..l3 + 4);
+        }
+        while 2 * l3 < hex.len() && at(l3 + 2) & 1 == 0 {
+            l3 += 4;
+        }
+        l3 += 4;
+        kind = if at(l3) >> 4 == 4 { 0x0800 } else { 0 };
+    }
+    let (l4, proto) = match kind {
+        0x0800 if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
+            (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
+        }
+        0x86dd if at(l3 + 6) == 44 => (l3 + 48, at(l3 + 40)),
+        _ => return out,
+    };
+    let sum = match proto {
+        1 => {
+            out.push(l4..l4 + 4);
+            return out;
+        }
+        6 => l4 + 16,
+        17 => l4 + 6,
+        58 => l4 + 2,
+        _ => return out,
+    };
+    out.push(sum..sum + 2);
+    out
 }
 
 /// The megaflows with their packets and bytes, in order; `types`: frames came whose tags are of different types, which the stock
@@ -329,6 +409,15 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         };
         assert_eq!(label("8847", "0800"), label("0028", "8847"));
         assert_ne!(label("8847", "0800"), label("0028", "0800"));
+        let fragment = |head: &str, sum: &str| {
+            let ip = format!("4500002c123400104006{:020}", 0);
+            outputs(&[format!("p1 {:024}{head}{ip}{:032}{sum}", 0, 0)])
+        };
+        for head in ["0800", "884700000140", "88470000004000000140"] {
+            assert_eq!(fragment(head, "0001"), fragment(head, "0002"));
+            assert_ne!(fragment(head, "000100"), fragment(head, "000101"));
+        }
+        assert_ne!(fragment("0900", "0001"), fragment("0900", "0002"));
         assert_eq!(hide("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
         assert_eq!(
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),

@@ -1,0 +1,113 @@
+//! Copies that a header is put on, or taken off.
+//!
+//! The header that a bucket, a clone or the bridge behind a patch port puts around a packet stays so in the stock switch for what
+//! comes after, although that has the packet as it was: what is written and sent then is no packet. Ours does it to a copy, or not
+//! at all where nobody gets that, and sends the same by the same ports. Up to the header everything has to be the same, and after it
+//! what is sent.
+
+use crate::normal::{self, State};
+
+/// What the stock switch says of a translation that such a packet has led to actions that no datapath has.
+const NO_SUCH_ACTION: &str = "Uses action(s) not supported by datapath";
+
+/// Whether two traces differ in that alone.
+pub fn alike(stock: &str, ours: &str) -> bool {
+    let (mut theirs, mut mine) = (sent(stock), sent(ours));
+    let Some(first) = theirs.iter().position(|s| s.rewrapped).filter(|first| mine.len() >= *first) else {
+        return false;
+    };
+    let before = ordered(theirs.drain(..first)) == ordered(mine.drain(..first));
+    // What is no packet any more meets other flows than ours does.
+    if stock.contains(NO_SUCH_ACTION) && !ours.contains(NO_SUCH_ACTION) {
+        return before;
+    }
+    let names = |list: Vec<Sent>| ordered(list.into_iter().map(|s| Sent { state: String::new(), ..s }));
+    let rest = |text: &str| {
+        let told = normal::trace(text);
+        told.lines().filter(|l| !l.starts_with(normal::ACTIONS)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    before && names(theirs) == names(mine) && rest(stock) == rest(ours)
+}
+
+/// In an order of its own, as a flood has none.
+fn ordered(list: impl Iterator<Item = Sent>) -> Vec<(String, String)> {
+    let mut list: Vec<_> = list.map(|s| (s.state, s.action)).collect();
+    list.sort_unstable();
+    list
+}
+
+/// An action that ends a packet's way, or a copy's.
+struct Sent {
+    /// What was done to the packet before.
+    state: String,
+    /// A header is on it, or off, outside of a copy.
+    rewrapped: bool,
+    /// With the lists that it is in.
+    action: String,
+}
+
+/// What a trace sends; copies are opened.
+fn sent(text: &str) -> Vec<Sent> {
+    let mut out = Vec::new();
+    for list in text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)) {
+        open(list, &mut State::of(normal::tag(text)), "", &mut out);
+    }
+    out
+}
+
+fn open(list: &str, state: &mut State, path: &str, out: &mut Vec<Sent>) {
+    for action in normal::split(list) {
+        let (name, inside) = action.strip_suffix(')').and_then(|a| a.split_once('(')).unwrap_or((action, ""));
+        match name {
+            "clone" => open(inside, &mut state.clone(), path, out),
+            "gt" | "le" | "actions" | "check_pkt_len" | "sample" => {
+                open(inside, &mut state.clone(), &format!("{path}{name}."), out);
+            }
+            "" => {}
+            _ if state.takes(action) => {}
+            _ => out.push(Sent {
+                state: state.text(),
+                rewrapped: state.rewrapped(),
+                action: format!("{path}{action}"),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differ(stock: &str, ours: &str) -> bool {
+        let text = |list: &str| format!("Megaflow: x\n{}{list}", normal::ACTIONS);
+        !alike(&text(stock), &text(ours))
+    }
+
+    #[test]
+    fn what_is_sent_after_a_header_is_compared_by_its_port() {
+        assert!(!differ("1,push_eth(src=0),2,3", "1,clone(push_eth(src=0),2),3"));
+        assert!(!differ("push_eth(src=0),2,set(y),3", "clone(push_eth(src=0),2),set(x),3"));
+        assert!(!differ("set(z),2,push_eth(src=0),push_vlan(vid=1),3", "clone(set(z),2),set(x),3"));
+        assert!(!differ(
+            "check_pkt_len(size=60,gt(pop_eth,2),le(3))",
+            "check_pkt_len(size=60,gt(clone(pop_eth,2)),le(3))"
+        ));
+        assert!(differ("1,push_eth(src=0),2,4", "1,clone(push_eth(src=0),2),3"));
+        assert!(differ("1,push_eth(src=0),2", "1,clone(push_eth(src=0),2),3"));
+    }
+
+    #[test]
+    fn what_is_sent_before_is_compared_with_what_was_written() {
+        assert!(differ("1,set(x),2,3", "1,clone(set(x),2),3"));
+        assert!(differ("set(y),1,push_eth(src=0),2,3", "set(x),1,clone(push_eth(src=0),2),3"));
+    }
+
+    #[test]
+    fn what_no_datapath_does_is_compared_to_the_header_alone() {
+        let broken =
+            format!("{}1,push_eth(src=0),set(icmpv6(type=1)),2\n  - {NO_SUCH_ACTION}.", normal::ACTIONS);
+        let ours = |list: &str| format!("{}{list}", normal::ACTIONS);
+        assert!(alike(&broken, &ours("1,clone(push_eth(src=0),2),3,4")));
+        assert!(!alike(&broken, &ours("7,clone(push_eth(src=0),2),3,4")));
+    }
+}

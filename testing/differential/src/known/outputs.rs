@@ -1,0 +1,265 @@
+//! Frames that leave the stock switch otherwise than they leave ours.
+
+use crate::check::Difference;
+use crate::normal;
+use crate::packet::Packet;
+use crate::table::Table;
+
+/// Whether what left differs as is known; `actions` are those of a trace of the packet in ours.
+pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> bool {
+    let answers = Answers { stock: &d.stock, ours: &d.ours };
+    answers.read_again(table)
+        || answers.lost_with_a_runt(actions)
+        || answers.type_over_a_length(packet, actions)
+        || answers.contexts_from_nowhere(actions)
+        || answers.rest_of_the_other_branch(actions)
+        || answers.without_dei(packet, actions)
+        || padding_counts(packet, actions)
+}
+
+struct Answers<'a> {
+    stock: &'a str,
+    ours: &'a str,
+}
+
+impl Answers<'_> {
+    /// The lines of the first that are not lines of the second, as often as they are there.
+    fn only<'t>(a: &'t str, b: &str) -> Vec<&'t str> {
+        let mut others: Vec<&str> = b.lines().collect();
+        let is_other = |l: &&str| match others.iter().position(|o| o == l) {
+            Some(at) => {
+                others.swap_remove(at);
+                false
+            }
+            None => true,
+        };
+        a.lines().filter(is_other).collect()
+    }
+
+    /// The frames are the same once both have gone through `f`.
+    fn same(&self, f: impl Fn(&str) -> String) -> bool {
+        let of = |text: &str| normal::sorted_lines(&text.lines().map(&f).collect::<Vec<_>>().join("\n"));
+        of(self.stock) == of(self.ours)
+    }
+
+    /// Frames with two tags alone differ, of a table that sends packets to its controller. For that the stock switch reads the
+    /// packet again, and takes the second tag, which it does not look behind by default, for the network header: what is written to
+    /// that afterwards lands four bytes before its place.
+    fn read_again(&self, table: &Table) -> bool {
+        let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
+        let tagged = |line: &&str| hex(line, 12..14) == "8100" && hex(line, 16..18) == "8100";
+        asks && [(self.stock, self.ours), (self.ours, self.stock)]
+            .iter()
+            .all(|(a, b)| Answers::only(a, b).iter().all(tagged))
+    }
+
+    /// What follows a frame without a whole Ethernet header on the way to a port is missing: dummies of the stock switch give up a
+    /// batch with the first frame that they do not take. Such frames come of those that are cut to the header and lose their tag
+    /// then.
+    fn lost_with_a_runt(&self, actions: &str) -> bool {
+        let lost = Answers::only(self.ours, self.stock);
+        let ports = ports_of_runts(actions);
+        let to_one = |line: &&str| ports.iter().any(|p| line.starts_with(&format!("p{p} ")));
+        Answers::only(self.stock, self.ours).is_empty() && !lost.is_empty() && lost.iter().all(to_one)
+    }
+
+    /// The type of a label that is put on a frame with an 802.3 length, and of what is behind the last that is taken off, stands over
+    /// the length; ours stands in the SNAP header, where the type of such a frame is.
+    fn type_over_a_length(&self, packet: &Packet, actions: &str) -> bool {
+        let blank = |line: &str| {
+            let at = (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"));
+            at.map_or(line.to_owned(), |at| blanked(&blanked(line, at..at + 2), at + 8..at + 10))
+        };
+        has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
+    }
+
+    /// Writing another field of a service header, the stock switch writes the contexts, too, with what its memory holds.
+    fn contexts_from_nowhere(&self, actions: &str) -> bool {
+        let blank = |line: &str| {
+            let at = (12..28).step_by(4).find(|&at| hex(line, at..at + 2) == "894f");
+            at.map_or(line.to_owned(), |at| blanked(line, at + 10..at + 26))
+        };
+        let set = actions.split("set(nsh(").skip(1);
+        set.filter_map(|rest| rest.split(')').next()).any(|fields| !fields.contains("c1="))
+            && self.same(blank)
+    }
+
+    /// More is sent where the branch for short packets of `check_pkt_larger` sets its packet aside: the stock switch has that
+    /// branch do what the one for long packets did not get to.
+    fn rest_of_the_other_branch(&self, actions: &str) -> bool {
+        let branch = actions.split_once("check_pkt_len(").and_then(|(_, rest)| rest.split_once("le("));
+        branch.is_some_and(|(_, rest)| rest.contains("recirc("))
+            && Answers::only(self.ours, self.stock).is_empty()
+    }
+
+    /// The DEI bit of a tag that is taken off and put back is lost; where it is put back is a matter of the order of a flood.
+    fn without_dei(&self, packet: &Packet, actions: &str) -> bool {
+        let set = packet.bytes.get(14).is_some_and(|b| b & 0x10 != 0);
+        let blank = |line: &str| match hex(line, 12..14) {
+            "8100" | "88a8" => blanked(line, 14..15),
+            _ => line.to_owned(),
+        };
+        set && actions.contains("pop_vlan") && self.same(blank)
+    }
+}
+
+/// Whether the length of a packet is asked for behind a header that was put on or taken off, and it has padding: the stock switch
+/// goes on knowing where the network packet ended, and does not count what follows that; ours counts what it would send.
+fn padding_counts(packet: &Packet, actions: &str) -> bool {
+    let asked = actions.find("check_pkt_len(").unwrap_or(0);
+    let rewrapped = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "_mpls("];
+    padded(&packet.bytes) && rewrapped.iter().any(|h| actions[..asked].contains(h))
+}
+
+/// Where what follows the tags of a frame begins.
+fn behind_tags(frame: &[u8]) -> usize {
+    let mut at = 14;
+    while matches!(frame.get(at - 2..at), Some([0x81, 0] | [0x88, 0xa8])) {
+        at += 4;
+    }
+    at
+}
+
+/// Whether an 802.3 length stands where a frame has its type.
+fn has_length(frame: &[u8]) -> bool {
+    let at = behind_tags(frame);
+    frame.get(at - 2).is_some_and(|b| *b < 6)
+}
+
+/// Whether the frame is longer than the network packet in it.
+fn padded(frame: &[u8]) -> bool {
+    let at = |i: usize| usize::from(frame.get(i).copied().unwrap_or(0));
+    let l3 = behind_tags(frame);
+    match (at(l3 - 2), at(l3 - 1)) {
+        (8, 0) => frame.len() > l3 + at(l3 + 2) * 256 + at(l3 + 3),
+        (0x86, 0xdd) => frame.len() > l3 + 40 + at(l3 + 4) * 256 + at(l3 + 5),
+        _ => false,
+    }
+}
+
+/// The ports by which frames are sent that are cut to no more than their header, and lose a tag before they are sent.
+fn ports_of_runts(actions: &str) -> Vec<&str> {
+    let (mut left, mut ports): (Option<i32>, Vec<&str>) = (None, Vec::new());
+    let mut words = actions.split([',', '(', ')']);
+    while let Some(word) = words.next() {
+        match (word, left) {
+            ("trunc", _) => left = words.next().and_then(|length| length.parse().ok()),
+            ("pop_vlan", Some(length)) => left = Some(length - 4),
+            ("push_vlan", Some(length)) => left = Some(length + 4),
+            (port, Some(length)) if port.parse::<u32>().is_ok() => {
+                if length < 14 {
+                    ports.push(port);
+                }
+                left = None;
+            }
+            _ => {}
+        }
+    }
+    ports
+}
+
+/// Bytes of the frame in a line, as digits; empty where there are none.
+fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
+    line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
+}
+
+/// The line without these bytes of its frame.
+fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
+    let Some((port, digits)) = line.split_once(' ') else { return line.to_owned() };
+    match (digits.get(..2 * bytes.start), digits.get(2 * bytes.end..)) {
+        (Some(head), Some(tail)) => format!("{port} {head}{}{tail}", "_".repeat(2 * bytes.len())),
+        _ => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(stock: &str, ours: &str) -> Difference {
+        Difference { what: "outputs", stock: stock.to_owned(), ours: ours.to_owned() }
+    }
+
+    /// Whether that is known of a packet that says `bytes`.
+    fn known(stock: &str, ours: &str, bytes: &[u8], actions: &str) -> bool {
+        let packet = Packet { port: 1, bytes: bytes.to_vec() };
+        alike(&difference(stock, ours), &Table::default(), &packet, actions)
+    }
+
+    fn frame(port: u8, rest: &str) -> String {
+        format!("p{port} {:024}{rest}", 0)
+    }
+
+    #[test]
+    fn two_tags_and_a_controller_are_known() {
+        let table = Table { flows: vec!["flow add actions=CONTROLLER:128".to_owned()], groups: Vec::new() };
+        let packet = Packet { port: 1, bytes: Vec::new() };
+        let told = |tags: &str, table: &Table| {
+            let d = difference(&frame(1, &format!("{tags}080001")), &frame(1, &format!("{tags}080002")));
+            alike(&d, table, &packet, "")
+        };
+        assert!(told("8100001e8100a01e", &table));
+        assert!(!told("8100001e", &table) && !told("8100001e8100a01e", &Table::default()));
+    }
+
+    #[test]
+    fn a_runt_takes_what_follows_it_to_its_port() {
+        let ours = [frame(1, "0800"), frame(3, "0800")].join("\n");
+        let lost = |stock: &str, actions: &str| known(stock, &ours, &[], actions);
+        assert!(lost(&frame(1, "0800"), "1,trunc(14),pop_vlan,3,push_vlan(vid=1),3"));
+        assert!(
+            !lost(&frame(1, "0800"), "1,trunc(14),3,3") && !lost(&frame(1, "0800"), "trunc(14),pop_vlan,1,3")
+        );
+        assert!(!lost(&frame(3, "0800"), "1,trunc(14),pop_vlan,3"));
+        assert!(!known(&ours, &frame(1, "0800"), &[], "1,trunc(14),pop_vlan,3,3"));
+    }
+
+    #[test]
+    fn a_type_over_a_length_is_known_where_labels_are() {
+        let (stock, ours) = (frame(1, "0800aaaa030000000800"), frame(1, "0034aaaa030000000800"));
+        let mut packet = [0; 60];
+        assert!(known(&stock, &ours, &packet, "pop_mpls(eth_type=0x800),1"));
+        assert!(!known(&stock, &ours, &packet, "1"));
+        assert!(!known(&frame(1, "0800aaab030000000800"), &ours, &packet, "pop_mpls(eth_type=0x800),1"));
+        packet[12] = 8;
+        assert!(!known(&stock, &ours, &packet, "pop_mpls(eth_type=0x800),1"));
+    }
+
+    #[test]
+    fn contexts_may_be_anything_where_other_fields_are_written() {
+        let told = |contexts: &str| frame(1, &format!("894f0fc60102000003fe{contexts}01"));
+        let (stock, ours) = (told(&"00000001".repeat(4)), told(&"00000002".repeat(4)));
+        assert!(known(&stock, &ours, &[], "set(nsh(ttl=9)),1"));
+        assert!(!known(&stock, &ours, &[], "set(nsh(ttl=9,c1=0x1)),1") && !known(&stock, &ours, &[], "1"));
+    }
+
+    #[test]
+    fn a_branch_that_is_set_aside_may_send_more() {
+        let (stock, ours) = ([frame(1, "0800"), frame(5, "0800")].join("\n"), frame(1, "0800"));
+        let asks = "check_pkt_len(size=70,gt(1),le(1,recirc(0x1)))";
+        assert!(known(&stock, &ours, &[], asks) && !known(&ours, &stock, &[], asks));
+        assert!(!known(&stock, &ours, &[], "check_pkt_len(size=70,gt(1,recirc(0x1)),le(1))"));
+    }
+
+    #[test]
+    fn a_dei_bit_may_be_lost_with_its_tag() {
+        let (stock, ours) = (frame(1, "8100000a0800"), frame(1, "8100100a0800"));
+        let mut packet = [0; 18];
+        assert!(!known(&stock, &ours, &packet, "pop_vlan,2,push_vlan(vid=10),1"));
+        packet[14] = 0x10;
+        assert!(known(&stock, &ours, &packet, "pop_vlan,2,push_vlan(vid=10),1"));
+        assert!(!known(&stock, &ours, &packet, "1"));
+    }
+
+    #[test]
+    fn padding_counts_behind_a_header() {
+        let mut packet = [0; 60];
+        (packet[12], packet[17]) = (8, 46);
+        let (one, other) = (frame(1, "0800"), frame(2, "0800"));
+        let asks = "push_eth(src=0),check_pkt_len(size=64,gt(1),le(2))";
+        assert!(!known(&one, &other, &packet, asks));
+        packet[17] = 32;
+        assert!(known(&one, &other, &packet, asks));
+        assert!(!known(&one, &other, &packet, "check_pkt_len(size=64,gt(push_eth(src=0),1),le(2))"));
+    }
+}
