@@ -223,6 +223,16 @@ fn tags_and_labels_are_pushed_and_popped() {
 }
 
 #[test]
+fn a_tag_that_no_flow_has_is_what_a_frame_carries() {
+    let frame = compose(&base(false, 6, true), b"payload");
+    let mut p = packet(&frame);
+    ether::pop(&mut p);
+    assert_eq!((p.meta.packet_type, p.frame.bytes()), (1 << 16 | 0x8100, &frame[14..]));
+    ether::push(&mut p, Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])).unwrap();
+    assert_eq!(p.frame.bytes(), frame);
+}
+
+#[test]
 fn no_room_is_told() {
     let mut p = packet(&compose(&base(false, 6, false), b"x"));
     let room = p.frame.tailroom() + crate::port::HEADROOM;
