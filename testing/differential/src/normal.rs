@@ -112,6 +112,9 @@ fn count_refusals(text: &str) -> String {
     [kept, refused].concat().join("\n")
 }
 
+/// How actions begin that put a header on a packet, or take one off.
+pub const HEADERS: [&str; 5] = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
+
 /// What actions have done to a packet. A tag that is put back is as if it had stayed.
 #[derive(Debug, Clone, Default)]
 pub struct State {
@@ -154,8 +157,7 @@ impl State {
 
     /// Whether a header has been put on or taken off.
     pub fn rewrapped(&self) -> bool {
-        let headers = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
-        self.sets.iter().any(|s| headers.iter().any(|h| s.starts_with(h)))
+        self.sets.iter().any(|s| HEADERS.iter().any(|h| s.starts_with(h)))
     }
 
     /// What was done.
