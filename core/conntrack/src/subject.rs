@@ -100,12 +100,12 @@ impl Transport<'_> {
                 let verify = verify && (udp.checksum() != 0 || key.v6);
                 self.when_intact(verify, Subject { key, related: false, content: Content::Other })
             }
-            ipproto::SCTP if whole_chunks(data) => {
+            ipproto::SCTP => {
                 let (sctp, _) = Sctp::parse(data)?;
                 let key = with_ports(key, sctp.src(), sctp.dst())?;
-                Some(Subject { key, related: false, content: Content::Other })
+                let good = whole_chunks(data) && (!verify || sctp_intact(data));
+                good.then_some(Subject { key, related: false, content: Content::Other })
             }
-            ipproto::SCTP => None,
             ipproto::ICMP if !key.v6 => self.icmp(verify),
             ipproto::ICMPV6 if key.v6 => self.icmpv6(verify),
             _ => Some(Subject { key, related: false, content: Content::Other }),
@@ -204,6 +204,17 @@ fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
     };
     let end = |end: End, kind| End { port: icmp_port(id, kind, 0), ..end };
     (code == 0).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
+}
+
+/// The checksum of an SCTP packet, which stands after the ports and the tag, is right (RFC 9260 §6.8).
+fn sctp_intact(data: &[u8]) -> bool {
+    match data.first_chunk::<{ Sctp::LEN }>() {
+        Some(&[.., a, b, c, d]) => {
+            let sum = cpu::crc32c_of(&[&data[..8], &[0; 4], &data[Sctp::LEN..]]);
+            sum == u32::from_le_bytes([a, b, c, d])
+        }
+        None => false,
+    }
 }
 
 /// The chunks of an SCTP packet fill it, each padded to whole words (RFC 9260 §3.2).

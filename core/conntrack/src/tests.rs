@@ -209,6 +209,32 @@ fn what_is_damaged_is_invalid() {
 }
 
 #[test]
+fn sctp_has_a_checksum_and_chunks_of_its_own() {
+    let ct = Conntrack::new(1);
+    // The ports of UDP, a tag of zeros, a checksum, a chunk of six bytes.
+    let mut good = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), &[0; 12]);
+    good[24..].fill(0);
+    (good[32], good[35], good[36]) = (1, 6, 9);
+    let sum = cpu::crc32c(&good[20..]).to_le_bytes();
+    good[28..32].copy_from_slice(&sum);
+    good[9] = 132;
+    good[10..12].fill(0);
+    let sum = packet::checksum::checksum(&good[..20]).to_be_bytes();
+    good[10..12].copy_from_slice(&sum);
+    assert_eq!(fresh(&ct, &good, &LOOK, 0), NEW | TRK);
+    for (at, value) in [(36, 1), (35, 3), (35, 12)] {
+        let mut bad = good.clone();
+        bad[at] = value;
+        assert_eq!(fresh(&ct, &bad, &LOOK, 0), INV | TRK);
+    }
+    // Of chunks that do not fill the packet it does not help that nobody looks at the checksum.
+    good[35] = 12;
+    let mut meta = Metadata::default();
+    ct.track(&Packet { ethertype: 0x0800, l3: &good, verify: false }, &mut meta, &LOOK, Millis(0));
+    assert_eq!(meta.state, INV | TRK);
+}
+
+#[test]
 fn connections_as_scripts_read_them() {
     let ct = Conntrack::new(1);
     let udp = bytes_of(&flow_of(false, 17, (1, 1000), (2, 53)), &[]);

@@ -63,7 +63,13 @@ pub fn mix32(a: u32, b: u32) -> u32 {
 
 /// CRC32C of data (RFC 3720 §12.1), as SCTP has it (RFC 9260 appendix A).
 pub fn crc32c(data: &[u8]) -> u32 {
-    !data.iter().fold(u32::MAX, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
+    crc32c_of(&[data])
+}
+
+/// CRC32C of data in parts.
+pub fn crc32c_of(parts: &[&[u8]]) -> u32 {
+    let bytes = parts.iter().copied().flatten();
+    !bytes.fold(u32::MAX, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
 }
 
 /// CRC32C (RFC 3720 §12.1, reflected, without the final complement) of eight bytes, as the instruction does it.
@@ -97,6 +103,7 @@ mod tests {
         let crc = (0..4).fold(u32::MAX, |c, _| crc32c_u64(c, 0));
         assert_eq!(!crc, 0x8a91_36aa);
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(crc32c_of(&[&[0; 7], &[], &[0; 25]]), 0x8a91_36aa);
     }
 
     #[test]

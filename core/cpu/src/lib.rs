@@ -15,7 +15,7 @@ pub mod stage;
 pub mod table;
 
 pub use compare::{Line, masked_eq, matching, matching_scalar};
-pub use hash::{crc32c, hash_line, hash_lines, mix32};
+pub use hash::{crc32c, crc32c_of, hash_line, hash_lines, mix32};
 pub use prefetch::{prefetch_at, prefetch_lines, prefetch_read};
 pub use signature::{match_any, match_any_scalar};
 pub use stage::{Stage, stage};
