@@ -228,9 +228,7 @@ impl Session {
 
     /// Queues a probe.
     pub fn send_echo(&mut self) {
-        let xid = self.allocate_xid();
-        let message = Message::new(self.version, xid, Body::EchoRequest(Vec::new()));
-        self.send(&message);
+        self.send_own(Body::EchoRequest(Vec::new()));
     }
 
     /// The connection gets messages of this kind for this reason (OpenFlow 1.3.5 §6.3).
