@@ -1,6 +1,7 @@
 //! All that the database wants.
 
 use crate::bridge::BridgeConfig;
+use crate::datapath::DatapathConfig;
 use crate::row::Row;
 use crate::ssl::SslConfig;
 use ovsdb::{Replica, Uuid};
@@ -19,6 +20,8 @@ pub struct Desired {
     pub ssl: Option<SslConfig>,
     /// Bridges by name.
     pub bridges: BTreeMap<String, BridgeConfig>,
+    /// Datapaths by type.
+    pub datapaths: BTreeMap<String, DatapathConfig>,
 }
 
 impl Desired {
@@ -37,6 +40,11 @@ impl Desired {
             other_config: root.map("other_config"),
             ssl: root.references("ssl", "SSL").first().map(SslConfig::read),
             bridges,
+            datapaths: root
+                .str_references("datapaths", "Datapath")
+                .iter()
+                .map(|(kind, row)| ((*kind).to_owned(), DatapathConfig::read(row)))
+                .collect(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod bridge;
 pub mod controller;
+pub mod datapath;
 pub mod desired;
 pub mod interface;
 pub mod mirror;
@@ -16,6 +17,7 @@ pub mod ssl;
 
 pub use bridge::{BridgeConfig, FailMode};
 pub use controller::ControllerConfig;
+pub use datapath::DatapathConfig;
 pub use desired::Desired;
 pub use interface::InterfaceConfig;
 pub use mirror::MirrorConfig;

@@ -84,6 +84,16 @@ impl<'a> Row<'a> {
             .collect()
     }
 
+    /// A map of strings to rows of another table.
+    pub fn str_references(&self, column: &str, table: &str) -> Vec<(&'a str, Row<'a>)> {
+        let Some(datum) = self.datum(column) else { return Vec::new() };
+        datum
+            .keys()
+            .zip(datum.values())
+            .filter_map(|(k, v)| Some((k.as_str()?, Row::find(self.db, table, v.as_uuid()?)?)))
+            .collect()
+    }
+
     /// A map of integers to rows of another table.
     pub fn int_references(&self, column: &str, table: &str) -> Vec<(i64, Row<'a>)> {
         let Some(datum) = self.datum(column) else { return Vec::new() };

@@ -7,6 +7,7 @@ use crate::handlers::Handlers;
 use crate::patch::PatchCounters;
 use crate::revalidate::Revalidator;
 use crate::workers::{PolledPort, Workers};
+use config::DatapathConfig;
 use datapath::Datapath;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
@@ -55,6 +56,8 @@ pub struct Backer {
     pub retry: BTreeMap<PortNo, (Millis, u64)>,
     /// Most megaflows ever seen.
     pub flows_max: u64,
+    /// What the database wants of it.
+    pub config: DatapathConfig,
 }
 
 /// Whether workers are threads.
@@ -116,6 +119,7 @@ impl Backer {
             revalidator,
             retry: BTreeMap::new(),
             flows_max: 0,
+            config: DatapathConfig::default(),
             kind,
         })
     }

@@ -1,12 +1,14 @@
-//! Connections are forgotten on demand: of OpenFlow (`NXT_CT_FLUSH`) or of a command.
+//! Connections are forgotten on demand, of OpenFlow (`NXT_CT_FLUSH`) or of a command; zones are held to the database's limits.
 //!
 //! **Thread**: the main loop.
 
 use crate::backer::Backer;
+use config::DatapathConfig;
 use conntrack::{Conntrack, Filter, TupleFilter};
 use openflow::session::{CtFlush, CtTuple};
 use openflow::text::ct_flush_text;
 use runtime::Module;
+use std::collections::BTreeMap;
 
 static LOG: Module = Module::new("ct_dpif");
 static TABLE_LOG: Module = Module::new("conntrack");
@@ -32,6 +34,47 @@ pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
     Ok(())
 }
 
+/// Holds zones to the limits that the database has. Those that it had before and has no more are removed.
+pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
+    if backer.config == *wanted {
+        return;
+    }
+    let of = |config: &DatapathConfig| -> BTreeMap<Option<u16>, u32> {
+        let zones = config.zone_limits.iter().map(|(zone, limit)| (Some(*zone), *limit));
+        config.default_limit.map(|limit| (None, limit)).into_iter().chain(zones).collect()
+    };
+    let (before, after) = (of(&backer.config), of(wanted));
+    for zone in before.keys().filter(|zone| !after.contains_key(zone)) {
+        remove_limit(backer, *zone);
+    }
+    for (zone, limit) in after.iter().filter(|(zone, limit)| before.get(zone) != Some(limit)) {
+        set_limit(backer, *zone, *limit);
+    }
+    backer.config = wanted.clone();
+}
+
+/// Limits a zone, or all that have no limit of their own.
+pub fn set_limit(backer: &Backer, zone: Option<u16>, limit: u32) {
+    let known = backer.datapath.conntrack().set_limit(zone, limit);
+    match (zone, known) {
+        (None, _) => runtime::info!(TABLE_LOG, "Set default zone limit to {limit}"),
+        (Some(zone), true) => runtime::info!(TABLE_LOG, "Changed zone limit of {limit} for zone {zone}"),
+        (Some(zone), false) => runtime::info!(TABLE_LOG, "Created zone limit of {limit} for zone {zone}"),
+    }
+}
+
+/// Removes a limit.
+pub fn remove_limit(backer: &Backer, zone: Option<u16>) {
+    let there = backer.datapath.conntrack().remove_limit(zone);
+    match (zone, there) {
+        (None, _) => {}
+        (Some(zone), true) => runtime::info!(TABLE_LOG, "Deleted zone limit for zone {zone}"),
+        (Some(zone), false) => {
+            runtime::info!(TABLE_LOG, "Attempted delete of non-existent zone limit: zone {zone}");
+        }
+    }
+}
+
 fn flush_one(table: &Conntrack, wanted: &CtFlush) -> Result<(), NotFound> {
     let (zone, forward) = (Some(wanted.zone.unwrap_or(0)), filter(wanted));
     let back = Filter { original: TupleFilter::default(), reply: forward.original, ..forward };
@@ -47,7 +90,7 @@ fn is_one(wanted: &CtFlush) -> bool {
     let CtTuple { src, dst, src_port, dst_port, .. } = wanted.original;
     let ports = is_icmp(wanted.ip_proto) || src_port.is_some() && dst_port.is_some();
     let masked = wanted.mark.is_some_and(|(_, m)| m != 0) || wanted.labels.is_some_and(|(_, m)| m != 0);
-    src.is_some() && dst.is_some() && ports && wanted.reply == CtTuple::default() && !masked
+    src.is_some() && dst.is_some() && ports && tuple(&wanted.reply) == TupleFilter::default() && !masked
 }
 
 fn is_icmp(proto: u8) -> bool {
@@ -55,22 +98,47 @@ fn is_icmp(proto: u8) -> bool {
 }
 
 fn filter(wanted: &CtFlush) -> Filter {
-    let tuple = |t: &CtTuple| {
-        let any = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
-        let icmp = || (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
-        TupleFilter {
-            src: t.src,
-            dst: t.dst,
-            src_port: t.src_port.filter(|p| *p != 0),
-            dst_port: t.dst_port.filter(|p| *p != 0),
-            icmp: any.then(icmp),
-        }
-    };
     Filter {
         proto: Some(wanted.ip_proto).filter(|p| *p != 0),
         original: tuple(&wanted.original),
         reply: tuple(&wanted.reply),
         mark: wanted.mark.unwrap_or_default(),
         label: wanted.labels.unwrap_or_default(),
+    }
+}
+
+/// Zeros say nothing, but for ICMP between ends that are given: tools send them for what they were not told.
+fn tuple(t: &CtTuple) -> TupleFilter {
+    let icmp = (t.icmp_id.unwrap_or(0), t.icmp_type.unwrap_or(0), t.icmp_code.unwrap_or(0));
+    let told = t.icmp_id.is_some() || t.icmp_type.is_some() || t.icmp_code.is_some();
+    let counts = told && (t.src.is_some() || t.dst.is_some() || icmp != (0, 0, 0));
+    TupleFilter {
+        src: t.src,
+        dst: t.dst,
+        src_port: t.src_port.filter(|p| *p != 0),
+        dst_port: t.dst_port.filter(|p| *p != 0),
+        icmp: counts.then_some(icmp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_send_of_a_tuple_that_nobody_gave_says_nothing() {
+        let zeros =
+            CtTuple { icmp_id: Some(0), icmp_type: Some(0), icmp_code: Some(0), ..CtTuple::default() };
+        let ends =
+            CtTuple { src: "10.0.0.1".parse().ok(), dst: "10.0.0.2".parse().ok(), ..CtTuple::default() };
+        let echo = CtTuple { icmp_id: Some(7), icmp_type: Some(8), icmp_code: Some(0), ..ends };
+        let wanted = CtFlush { ip_proto: 1, original: echo, reply: zeros, ..CtFlush::default() };
+        assert!(is_one(&wanted));
+        assert_eq!(
+            (filter(&wanted).reply, filter(&wanted).original.icmp),
+            (TupleFilter::default(), Some((7, 8, 0)))
+        );
+        assert!(!is_one(&CtFlush { mark: Some((0, 1)), ..wanted.clone() }));
+        assert!(!is_one(&CtFlush { ip_proto: 6, ..wanted }));
     }
 }

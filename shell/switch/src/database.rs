@@ -17,7 +17,7 @@ static BRIDGE: Module = Module::new("bridge");
 static LIMIT: RateLimit = RateLimit::new(5, 10);
 
 /// The tables that the switch reads and writes.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "Open_vSwitch",
     "Bridge",
     "Port",
@@ -34,6 +34,7 @@ const TABLES: [&str; 17] = [
     "AutoAttach",
     "SSL",
     "Datapath",
+    "CT_Zone",
     "Flow_Sample_Collector_Set",
 ];
 

@@ -6,10 +6,11 @@
 use crate::add_interface;
 use crate::bridge::Bridge;
 use crate::configure_bridge;
+use crate::connections;
 use crate::limits;
 use crate::switch::Switch;
 use config::settings::root::FLOW_RESTORE_WAIT;
-use config::{Desired, Step, plan};
+use config::{DatapathConfig, Desired, Step, plan};
 use openflow::port::PortReason;
 use runtime::Module;
 use std::sync::Arc;
@@ -48,6 +49,9 @@ impl Switch {
             self.begin_to_forward();
         }
         self.drop_unused_datapaths();
+        for (kind, backer) in &mut self.backers {
+            connections::configure(backer, desired.datapaths.get(kind).unwrap_or(&DatapathConfig::default()));
+        }
         if desired.other_config != self.applied.other_config {
             self.configure_limits(&desired);
         }

@@ -72,6 +72,7 @@ impl Switch {
         let with_statistics = now.since(self.last.statistics) >= interval || self.statistics_due;
         let mut wanted = Vec::new();
         self.root_row(&mut wanted);
+        self.datapath_rows(&mut wanted);
         let peers = peers(&self.bridges);
         for bridge in self.bridges.values_mut() {
             bridge_row(bridge, &mut wanted);
@@ -86,6 +87,15 @@ impl Switch {
         let operations: Vec<Operation> =
             wanted.into_iter().filter_map(|w| w.operation(&self.db.replica)).collect();
         self.db.transact(&operations);
+    }
+
+    fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
+        let types = self.options.datapath_types();
+        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| types.contains(&kind.as_str())) {
+            let mut row = Wanted::new("Datapath", config.uuid);
+            row.set("capabilities", Datum::map(crate::commands::features::row()));
+            wanted.push(row);
+        }
     }
 
     fn root_row(&self, wanted: &mut Vec<Wanted>) {

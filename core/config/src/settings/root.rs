@@ -101,7 +101,7 @@ settings! {
 
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
-    column("datapaths").none("datapaths have no settings here").rows("Datapath").doc("Datapaths by type."),
+    column("datapaths").rows("Datapath").doc("Datapaths by type."),
     oc("max-revalidator")
         .int(100, U32, 500)
         .none(NO_REVALIDATORS)

@@ -90,8 +90,8 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
     (
         "Datapath",
         &[
-            ("datapath_version", Nobody("rows of datapaths are not written")),
-            ("capabilities", Nobody("rows of datapaths are not written")),
+            ("datapath_version", Nobody("a datapath has no version of its own")),
+            ("capabilities", Switch),
             ("external_ids", Others),
         ],
     ),

@@ -19,11 +19,11 @@ const fn mirror(name: &'static str) -> Setting {
 }
 
 const fn timeout(key: &'static str) -> Setting {
-    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).none(NO_ZONES)
+    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).none(NO_TIMEOUTS)
 }
 
 const NO_QOS: &str = "quality of service is not built yet";
-const NO_ZONES: &str = "rows of datapaths are not read";
+const NO_TIMEOUTS: &str = "connections of all zones have the same timeouts";
 
 settings! {
     NAME = table("name").text("").doc("The table's name.");
@@ -63,16 +63,15 @@ pub const OTHERS: &[Setting] = &[
     mirror("output_port").rows("Port").doc("Where copies go."),
     mirror("output_vlan").opt_int(1, 4095).doc("The VLAN that copies go to."),
     mirror("snaplen").opt_int(14, 65_535).doc("Bytes of a copy at most."),
-    Setting::new("Datapath", "ct_zones", "").rows("CT_Zone").none(NO_ZONES).doc("Zones, by number."),
+    Setting::new("Datapath", "ct_zones", "").rows("CT_Zone").doc("Zones, by number."),
     Setting::new("Datapath", "ct_zone_default_limit", "")
         .opt_int(0, U32)
-        .none(NO_ZONES)
-        .doc("Connections per zone."),
+        .doc("Connections of each zone that has no limit, at most."),
     Setting::new("CT_Zone", "timeout_policy", "")
         .rows("CT_Timeout_Policy")
-        .none(NO_ZONES)
+        .none(NO_TIMEOUTS)
         .doc("Timeouts of a zone."),
-    Setting::new("CT_Zone", "limit", "").opt_int(0, U32).none(NO_ZONES).doc("Connections of a zone at most."),
+    Setting::new("CT_Zone", "limit", "").opt_int(0, U32).doc("Connections of a zone at most."),
     timeout("tcp_syn_sent").doc("Seconds in this state."),
     timeout("tcp_syn_recv").doc("Seconds in this state."),
     timeout("tcp_established").doc("Seconds in this state."),

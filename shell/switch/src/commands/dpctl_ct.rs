@@ -8,10 +8,7 @@ use conntrack::{Entry, TcpState, ZoneLimit};
 use flow::text::next_key_value;
 use openflow::text::parse_ct_flush;
 use packet::ipproto;
-use runtime::Module;
 use std::fmt::Write;
-
-static LOG: Module = Module::new("conntrack");
 
 /// Protocols that are counted by name.
 const PROTOCOLS: [(&str, u8); 6] = [
@@ -236,6 +233,16 @@ fn parse_zones(text: &str) -> Result<Vec<u16>, String> {
     zones.map(|zone| leading(zone).ok_or_else(|| "invalid zone".to_owned())).collect()
 }
 
+/// Limits are set by commands where the database has none.
+fn by_command(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed> {
+    if !backer.config.has_limits() {
+        return Ok(());
+    }
+    let instead =
+        format!("the zone limits are set via database, use 'ovs-vsctl {verb}-zone-limit <...>' instead.");
+    Err(call.error(&instead, Some("Operation not permitted")))
+}
+
 pub(super) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
     let wanted = behind_name(switch, args);
     if wanted.is_empty() {
@@ -243,14 +250,8 @@ pub(super) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     }
     let (backer, _) = open(switch, call, args, usize::MAX)?;
     let limits = parse_limits(wanted).map_err(|e| call.error(&e, Some(EINVAL)))?;
-    for (zone, limit) in limits {
-        let known = backer.datapath.conntrack().set_limit(zone, limit);
-        match (zone, known) {
-            (None, _) => runtime::info!(LOG, "Set default zone limit to {limit}"),
-            (Some(zone), true) => runtime::info!(LOG, "Changed zone limit of {limit} for zone {zone}"),
-            (Some(zone), false) => runtime::info!(LOG, "Created zone limit of {limit} for zone {zone}"),
-        }
-    }
+    by_command(call, backer, "set")?;
+    limits.into_iter().for_each(|(zone, limit)| connections::set_limit(backer, zone, limit));
     Ok(())
 }
 
@@ -266,16 +267,9 @@ pub(super) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> R
     };
     let zones = rest.first().map_or(Ok(Vec::new()), |text| parse_zones(text));
     let zones = zones.map_err(|e| call.error(&e, Some(EINVAL)))?;
-    let table = backer.datapath.conntrack();
-    if default {
-        table.remove_limit(None);
-    }
-    for zone in zones {
-        match table.remove_limit(Some(zone)) {
-            true => runtime::info!(LOG, "Deleted zone limit for zone {zone}"),
-            false => runtime::info!(LOG, "Attempted delete of non-existent zone limit: zone {zone}"),
-        }
-    }
+    by_command(call, backer, "del")?;
+    let all = default.then_some(None).into_iter().chain(zones.into_iter().map(Some));
+    all.for_each(|zone| connections::remove_limit(backer, zone));
     Ok(())
 }
 

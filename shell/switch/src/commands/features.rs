@@ -96,6 +96,19 @@ fn show_text(mut c: Capabilities) -> String {
     FEATURES.iter().map(line).collect()
 }
 
+/// What a row of `Datapath` says of this datapath.
+pub(crate) fn row() -> impl Iterator<Item = (&'static str, String)> {
+    let text = |(name, _): (&'static str, _)| {
+        let mut all = Capabilities::USERSPACE;
+        match slot(&mut all, name) {
+            // How deep, nobody asks there.
+            Slot::Size(n) if name == "sample_nesting" => (name, (*n != 0).to_string()),
+            slot => (name, value_text(&slot, ["true", "false"])),
+        }
+    };
+    FEATURES.into_iter().map(text).chain([("ct_flush", "true".to_owned())])
+}
+
 fn show(switch: &Switch, args: &[String]) -> Result<String, String> {
     let bridge = args.last().and_then(|name| switch.bridges.get(name)).ok_or("no such bridge")?;
     switch.backers.get(&bridge.config.datapath_type).ok_or("no such bridge")?;
@@ -172,6 +185,9 @@ mod tests {
         assert!(text.starts_with("Masked set action: Yes\nTunnel push pop: No\nUfid: Yes\n"));
         assert!(text.contains("\nSample nesting: 10\n") && text.ends_with("IPv6 ND Extension: Yes\n"));
         assert_eq!(text.lines().count(), FEATURES.len());
+        let row: std::collections::BTreeMap<_, _> = row().collect();
+        assert_eq!((row["ct_label"].as_str(), row["ct_zero_snat"].as_str()), ("true", "false"));
+        assert_eq!((row["max_hash_alg"].as_str(), row["sample_nesting"].as_str()), ("1", "true"));
         assert!(text.contains("\nCT mark: Yes\n") && text.contains("\nCT state NAT: No\n"));
         let field =
             field_text(("recirc", "Recirc"), &mut Capabilities { recirc: false, ..Capabilities::USERSPACE });

@@ -18,7 +18,7 @@ mod dpdk;
 mod dpif;
 mod dummy;
 mod fdb;
-mod features;
+pub(crate) mod features;
 pub(crate) mod flow_text;
 mod knobs;
 mod last_drop;

@@ -1,0 +1,36 @@
+//! Rows of `Datapath`: what is wanted of all bridges of a type together.
+
+use crate::row::Row;
+use ovsdb::Uuid;
+use std::collections::BTreeMap;
+
+/// A row of `Datapath`, with the rows of `CT_Zone` that it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatapathConfig {
+    /// Its row.
+    pub uuid: Uuid,
+    /// Connections of each zone that has no limit of its own, at most.
+    pub default_limit: Option<u32>,
+    /// Connections of a zone at most, of those that have a limit.
+    pub zone_limits: BTreeMap<u16, u32>,
+}
+
+impl DatapathConfig {
+    pub(crate) fn read(row: &Row<'_>) -> DatapathConfig {
+        let limit = |n: i64| u32::try_from(n).ok();
+        let zones = row.int_references("ct_zones", "CT_Zone");
+        let limit_of = |(zone, row): (i64, Row<'_>)| {
+            Some((u16::try_from(zone).ok()?, row.opt_int("limit").and_then(limit)?))
+        };
+        DatapathConfig {
+            uuid: row.uuid,
+            default_limit: row.opt_int("ct_zone_default_limit").and_then(limit),
+            zone_limits: zones.into_iter().filter_map(limit_of).collect(),
+        }
+    }
+
+    /// Some limit is the database's: no command is to change any.
+    pub fn has_limits(&self) -> bool {
+        self.default_limit.is_some() || !self.zone_limits.is_empty()
+    }
+}
