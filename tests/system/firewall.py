@@ -1,4 +1,5 @@
 """A stateful firewall by connection tracking, with real TCP, UDP and ICMP through namespaces."""
+import os
 import re
 
 from lib import lab
@@ -105,3 +106,25 @@ def test_errors_belong_to_what_caused_them():
     assert ask(outside, INSIDE, 9002, 5003) == "TimeoutError"
     counts = s.ofctl("dump-flows", "br0", "table=1,in_port=2")
     assert re.search(r"n_packets=1, .*ct_state=\+rel\+trk", counts), counts
+
+
+def test_the_database_limits_zones():
+    """CT_Zone.limit holds, commands leave it alone then, and the row of the datapath says what it can do."""
+    s = lab.Switch(database="embedded").start()
+    s.add_bridge("br0")
+    # Debian's tool does not know these columns.
+    vsctl = lambda *words: lab.sh(os.path.join(lab.COMPAT, "ovs-vsctl"), "--timeout=20", "--db=unix:%s/db.sock" % s.dir, *words)
+    vsctl("--", "--id=@dp", "create", "Datapath", "datapath_version=0", "--", "set", "Open_vSwitch", ".", "datapaths:netdev=@dp")
+    vsctl("set-zone-limit", "netdev", "9", "3", "--", "set-zone-limit", "netdev", "default", "5")
+    limits = lambda: s.appctl("dpctl/ct-get-limits").split("\n")[:2]
+    lab.wait_until(lambda: limits() == ["default limit=5", "zone=9,limit=3,count=0"], "the limits hold")
+    try:
+        s.appctl("dpctl/ct-set-limits", "zone=9,limit=4")
+        raise RuntimeError("a command changed a limit of the database")
+    except AssertionError as e:
+        assert "the zone limits are set via database, use 'ovs-vsctl set-zone-limit <...>' instead." in str(e), e
+    able = vsctl("list-dp-cap", "netdev")
+    for key, value in (("ct_state", "true"), ("ct_label", "true"), ("ct_zero_snat", "false"), ("ct_flush", "true")):
+        assert "%s=%s" % (key, value) in able.replace('"', ""), able
+    vsctl("clear", "Open_vSwitch", ".", "datapaths")
+    lab.wait_until(lambda: limits() == ["default limit=0", ""], "the limits are gone")
