@@ -210,7 +210,7 @@ fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
 fn sctp_intact(data: &[u8]) -> bool {
     match data.first_chunk::<{ Sctp::LEN }>() {
         Some(&[.., a, b, c, d]) => {
-            let sum = cpu::crc32c_of(&[&data[..8], &[0; 4], &data[Sctp::LEN..]]);
+            let sum = packet::checksum::crc32c(&[&data[..8], &[0; 4], &data[Sctp::LEN..]]);
             sum == u32::from_le_bytes([a, b, c, d])
         }
         None => false,

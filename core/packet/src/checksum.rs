@@ -53,6 +53,11 @@ pub fn pseudo_v6(src: &[u8; 16], dst: &[u8; 16], proto: u8, len: u32) -> u32 {
     add32(add16(add(add(0, src), dst), u16::from(proto)), len)
 }
 
+/// The checksum of SCTP (RFC 9260 appendix A), of data in parts.
+pub fn crc32c(parts: &[&[u8]]) -> u32 {
+    cpu::crc32c_of(parts)
+}
+
 /// The checksum after a 16-bit word of the data changed.
 pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     finish(add16(add16(u32::from(!checksum), !old), new))
