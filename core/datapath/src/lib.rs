@@ -44,6 +44,7 @@
 
 pub mod action;
 pub mod batch;
+mod brake;
 mod budget;
 pub mod datapath;
 mod engine;

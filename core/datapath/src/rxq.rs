@@ -1,5 +1,6 @@
 //! An rx queue as workers pass it on: the device's object, and what was counted of it, which goes along.
 
+use crate::brake::Brake;
 use crate::port::{RX_BURST, RxQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,12 +64,14 @@ pub struct Rxq {
     pub(crate) load: Arc<RxqLoad>,
     /// Packets that it brought in the present turn.
     pub(crate) in_turn: u64,
+    /// Whether it waits for others.
+    pub(crate) brake: Brake,
 }
 
 impl Rxq {
     /// A queue that nobody has polled yet.
     pub fn new(port: PortNo, id: QueueId, queue: Box<dyn RxQueue>) -> Rxq {
-        Rxq { port, id, queue, load: Arc::default(), in_turn: 0 }
+        Rxq { port, id, queue, load: Arc::default(), in_turn: 0, brake: Brake::default() }
     }
 
     /// What is counted of it, whoever polls it.

@@ -13,7 +13,7 @@ use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::park::{self, Parking};
 use crate::path::{execute, receive, run, transmit};
-use crate::port::RxQueue;
+use crate::port::{RX_BURST, RxQueue};
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::rxq::Rxq;
@@ -51,6 +51,9 @@ pub struct Worker {
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Turn>,
+    /// Packets that the last turn brought by queues that lost none, and whether it passed over a queue.
+    served: u64,
+    held: bool,
     /// The version of the snapshots that the engine holds; 0: none.
     seen: u64,
     /// What it holds instead while it rests.
@@ -76,6 +79,8 @@ impl Worker {
             published,
             lane_slot,
             last: None,
+            served: 0,
+            held: false,
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
             shared,
@@ -185,7 +190,13 @@ impl Worker {
             park::answers(&self.shared, &guard, &mut self.engine, now);
             at = counter();
         }
+        let (before, mut served, mut held) = (self.served, 0, false);
         for q in &mut self.rxqs {
+            if q.brake.holds(before) {
+                (q.in_turn, held) = (0, true);
+                continue;
+            }
+            let lost = self.engine.tally.get(Event::Lost);
             q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
             if q.in_turn != 0 {
                 packets += q.in_turn;
@@ -194,6 +205,9 @@ impl Worker {
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     parking.budget.received(q.in_turn);
+                    let lost = self.engine.tally.get(Event::Lost) - lost;
+                    q.brake.polled(q.in_turn, lost);
+                    served += if lost == 0 { q.in_turn } else { 0 };
                 }
                 let end = counter();
                 q.load.burst(q.in_turn, end - at);
@@ -202,6 +216,7 @@ impl Worker {
                 at = counter();
             }
         }
+        (self.served, self.held) = (served, held);
         self.finish(now, Some(at));
         answered |= park::ask(&self.shared, &mut self.engine);
         self.engine.tally.add(Event::Iterations, 1);
@@ -209,16 +224,17 @@ impl Worker {
             self.engine.cache.maintain(now);
             self.show_cache();
         }
-        let busy = packets != 0 || answered;
+        let busy = packets != 0 || answered || held;
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some(Turn { start, received: at, packets, busy });
         self.published.store(&self.engine.tally);
         busy
     }
 
-    /// The most packets that a queue brought in the last turn.
+    /// The most packets that a queue brought in the last turn. One that was passed over has more than it should.
     pub fn most_in_turn(&self) -> u64 {
-        self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0)
+        let held = if self.held { RX_BURST as u64 } else { 0 };
+        self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0).max(held)
     }
 
     /// Packets that the last turn brought.
