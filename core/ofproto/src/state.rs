@@ -138,7 +138,9 @@ impl State {
             other => named.extend(Named::by(other)),
         });
         let fields = rule.tlv_fields();
-        named.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Named::Tlv));
+        if fields != 0 {
+            named.extend((0..64).filter(|i| fields >> i & 1 != 0).map(Named::Tlv));
+        }
         for what in named {
             step(&mut self.users, what, came);
         }

@@ -26,4 +26,4 @@ mod system;
 mod tap;
 mod vhost;
 
-pub use linux::pages::{advise_huge, give_back};
+pub use linux::pages::{advise_huge, collect, give_back};

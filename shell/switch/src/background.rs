@@ -2,6 +2,8 @@
 
 use runtime::Module;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 static LOG: Module = Module::new("background");
@@ -11,6 +13,24 @@ const MANY: usize = 1000;
 /// How often, and how many times, it is looked whether all others have let go of something.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: usize = 400;
+
+/// Much was freed since the main loop looked last.
+static FREED: AtomicBool = AtomicBool::new(false);
+
+/// Says that much was freed, by whatever thread.
+pub fn freed(n: usize) {
+    if n >= MANY {
+        FREED.store(true, Release);
+    }
+}
+
+/// Gives memory back that was freed, if it was much. To be called by the main loop, which made most of it.
+pub fn tidy() {
+    if FREED.swap(false, Acquire) {
+        netdev::collect();
+        run(netdev::give_back);
+    }
+}
 
 /// Runs a job. Where no thread can be had it is done here.
 pub fn run(job: impl FnOnce() + Send + 'static) {
@@ -32,7 +52,7 @@ pub fn let_go(n: usize, what: impl Send + 'static) {
     if n >= MANY {
         run(move || {
             drop(what);
-            netdev::give_back();
+            freed(n);
         });
     }
 }
@@ -48,7 +68,7 @@ pub fn let_go_last<T: Send + Sync + 'static>(n: usize, what: Arc<T>) {
                 std::thread::sleep(LOOK_EVERY);
             }
             drop(what);
-            netdev::give_back();
+            freed(n);
         });
     }
 }

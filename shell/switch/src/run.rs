@@ -67,6 +67,7 @@ impl Switch {
         for (id, result) in commands::poll_pending(self) {
             control.reply(id, result);
         }
+        crate::background::tidy();
     }
 
     /// In dummy mode: lets packets through until nothing is left to do, so that all that was caused has happened when

@@ -149,6 +149,8 @@ impl Service<'_> {
         };
         self.after(&effects);
         let n = effects.flows.len();
+        // The messages.
+        background::freed(n);
         background::let_go(n, effects);
         background::let_go_last(n, before);
         let now = self.now;

@@ -13,6 +13,7 @@ impl Service<'_> {
         check_flow_mod(fm, version)?;
         let effects = self.bridge.ofproto.handle_flow_mod(fm, self.now)?;
         self.after(&effects);
+        crate::background::freed(effects.flows.len());
         let now = self.now;
         self.session()?.count_flow_mod(fm.command, now);
         Ok(None)

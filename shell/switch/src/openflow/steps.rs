@@ -1,7 +1,8 @@
 //! The messages of a bundle while it waits for its commit.
 //!
-//! A bundle may have millions. They lie side by side in large pieces, which are given back one by one as the commit goes
-//! through them, and share what they have in common.
+//! A bundle may have millions. They lie side by side in pieces, each larger than the one before, which are freed one by
+//! one as the commit goes through them, and share what they have in common. The larger pieces the allocator has from the
+//! kernel, and gives back at once whichever thread frees them.
 
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
@@ -9,8 +10,12 @@ use openflow::meter::MeterMod;
 use openflow::packet_io::PacketOut;
 use openflow::port::PortMod;
 
-/// Messages of one piece.
-const PIECE: usize = 512;
+/// Messages of the first piece and of the largest, and how many times more the next one has.
+const PIECE: usize = 64;
+const PIECE_MAX: usize = 1 << 17;
+const GROWTH: usize = 4;
+/// Bytes of a request that changes a flow, mostly.
+const REQUEST: usize = 128;
 
 /// What a message of a bundle asks.
 pub(super) enum Work {
@@ -42,9 +47,9 @@ impl Steps {
     }
 
     pub(super) fn push(&mut self, work: Work, request: &[u8]) {
-        if self.len.is_multiple_of(PIECE) {
-            let (works, ends) = (Vec::with_capacity(PIECE), Vec::with_capacity(PIECE));
-            self.pieces.push(Piece { works, requests: Vec::new(), ends });
+        if self.pieces.last().is_none_or(|last| last.works.len() == last.works.capacity()) {
+            let room = self.pieces.last().map_or(PIECE, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
+            self.pieces.push(Piece::new(room));
         }
         let Some(piece) = self.pieces.last_mut() else { return };
         piece.works.push(work);
@@ -73,6 +78,11 @@ impl Steps {
 }
 
 impl Piece {
+    fn new(room: usize) -> Piece {
+        let requests = Vec::with_capacity(room * REQUEST);
+        Piece { works: Vec::with_capacity(room), requests, ends: Vec::with_capacity(room) }
+    }
+
     /// Its messages.
     pub(super) fn take(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.works)
