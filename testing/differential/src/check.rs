@@ -289,14 +289,15 @@ impl Pair {
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let (stock, ours) = self.ctl("dpctl/dump-flows", &[])?;
         let told = |text: &str| normal::datapath_flows(text, types, false);
-        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours)) {
+        let wrapped = if again && stock != ours { self.wrapped(packets)? } else { Vec::new() };
+        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours), &wrapped) {
             true => None,
             false => self.megaflows(types, false)?,
         };
         if d.is_some() && self.translation_fails(packets)? {
             d = self.megaflows(types, true)?;
         }
-        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours)));
+        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours, &wrapped)));
         if d.is_some() && !self.loose {
             return Ok(d);
         }
@@ -309,6 +310,18 @@ impl Pair {
             },
             false,
         )
+    }
+
+    /// The packets that a header is put around, or taken off.
+    fn wrapped(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
+        let mut out = Vec::new();
+        for packet in packets {
+            let port = format!("in_port={}", packet.port);
+            if self.ours.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?.contains("cap(") {
+                out.push(packet.clone());
+            }
+        }
+        Ok(out)
     }
 
     fn megaflows(&mut self, types: bool, failed: bool) -> io::Result<Option<Difference>> {
