@@ -40,14 +40,16 @@ impl Megaflow {
 
     /// Whether the packet's port and addresses are those of the key, as far as that has them.
     fn may_be_of(&self, packet: &Packet) -> bool {
-        let has = |word: &str, at: usize| match (self.key.split_once(word), packet.bytes.get(at..at + 6)) {
+        let eth =
+            self.key.split_once("eth(").and_then(|(_, rest)| rest.split(')').next()).unwrap_or_default();
+        let has = |word: &str, at: usize| match (eth.split_once(word), packet.bytes.get(at..at + 6)) {
             (Some((_, rest)), Some(mac)) => mac
                 .try_into()
                 .is_ok_and(|mac| rest.get(17..18) == Some("/") || rest.starts_with(&mac_text(mac))),
             _ => true,
         };
         let port = self.key.contains(&format!("in_port({})", packet.port));
-        port && has("eth(src=", 6) && has("dst=", 0)
+        port && has("src=", 6) && has("dst=", 0)
     }
 
     /// Whether its packets go to the address that they come from: where they go is what they taught, and the stock switch does not
@@ -92,6 +94,7 @@ mod tests {
         let wrapped = [Packet { port: 3, bytes }];
         let gone = |key: &str| super::alike("", &format!("{key}, packets:2, bytes:9, actions:1"), &wrapped);
         assert!(gone("eth(src=50:54:00:00:00:01,dst=50:54:00:00:00:02),in_port(3)") && gone("in_port(3)"));
+        assert!(gone("encap(ipv4(dst=10.0.0.1)),eth(dst=50:54:00:00:00:02),in_port(3)"));
         assert!(!gone("eth(src=50:54:00:00:00:02,dst=50:54:00:00:00:01),in_port(3)") && !gone("in_port(4)"));
     }
 
