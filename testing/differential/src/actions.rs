@@ -133,12 +133,16 @@ fn end(rng: &mut Rng, kind: Kind, table: u64, groups: u64, depth: u32) -> String
         20 => rng
             .pick(&[
                 "CONTROLLER:128",
+                "controller(pause)",
                 "controller(reason=no_match,max_len=64)",
                 "output:reg0[]",
                 "output:NXM_NX_REG1[0..15]",
             ])
             .to_owned(),
-        21 => format!("output(port={},max_len={})", port(rng), rng.pick(&[14, 20, 64, 1000])),
+        21 if rng.chance(80) => {
+            format!("output(port={},max_len={})", port(rng), rng.pick(&[14, 20, 64, 1000]))
+        }
+        21 => format!("enqueue:{}:1", port(rng)),
         22 => bundle(rng, kind),
         23 if table + 1 < TABLES && (kind.is_ip4() || kind.is_ip6()) => {
             format!("resubmit(,{},ct)", rng.between(table + 1, TABLES - 1))

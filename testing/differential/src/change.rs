@@ -10,7 +10,10 @@ pub fn change(rng: &mut Rng, kind: Kind) -> String {
         0..7 => set(rng, kind),
         7 => "strip_vlan".to_owned(),
         8 => "pop_vlan".to_owned(),
-        9 => format!("push_vlan:0x8100,set_field:{}->vlan_vid", 4096 + rng.pick(&VLANS)),
+        9 => {
+            let tag = rng.pick(&["0x8100", "0x8100", "0x88a8"]);
+            format!("push_vlan:{tag},set_field:{}->vlan_vid", 4096 + rng.pick(&VLANS))
+        }
         10 => format!("mod_vlan_vid:{}", rng.pick(&VLANS)),
         11 => format!("mod_vlan_pcp:{}", rng.below(8)),
         12 => moved(rng, kind),

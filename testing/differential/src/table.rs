@@ -180,7 +180,7 @@ fn vlan(rng: &mut Rng) -> String {
 /// A match on what only earlier flows can have set.
 fn register(rng: &mut Rng) -> String {
     let n = rng.below(4);
-    match rng.below(14) {
+    match rng.below(15) {
         6 => format!("xxreg0={n:#x}/0xf"),
         7 => format!("tun_id={n:#x}/0x3"),
         8 => rng
@@ -198,6 +198,7 @@ fn register(rng: &mut Rng) -> String {
             .to_owned(),
         11 => rng.pick(&["packet_type=(0,0)", "in_port_oxm=0", "dl_type=0x1234"][..1]).to_owned(),
         12 => format!("reg{}={n:#x}", rng.pick(&[3, 7, 15])),
+        13 => format!("dp_hash={n:#x}/0x3"),
         0 => format!("reg{}={:#x}/0xff", rng.below(3), n),
         1 => format!("metadata={n:#x}"),
         2 => format!("metadata={n:#x}/0x3"),
@@ -268,11 +269,26 @@ fn layer3(rng: &mut Rng, kind: Kind, words: &mut Vec<String>) {
             if rng.chance(25) {
                 words.push(ip_detail(rng));
             }
+            if rng.chance(4) {
+                words.extend(connection(rng, six));
+            }
             if six && rng.chance(10) {
                 words.push(format!("ipv6_label={}", rng.pick(&["0", "5", "0x1/0x1"])));
             }
         }
     }
+}
+
+/// What a connection's first packet had, which packets that were not tracked do not know.
+fn connection(rng: &mut Rng, six: bool) -> Vec<String> {
+    let end = rng.pick(&["src", "dst"]);
+    let mut words = vec!["ct_state=+trk".to_owned()];
+    words.push(match rng.below(3) {
+        0 => format!("ct_nw_proto={},ct_tp_{end}={}", rng.pick(&[6, 17]), port_text(rng)),
+        _ if six => format!("ct_ipv6_{end}={}", ip6_text(rng)),
+        _ => format!("ct_nw_{end}={}", ip_text(rng)),
+    });
+    words
 }
 
 fn ip_detail(rng: &mut Rng) -> String {
