@@ -1,8 +1,10 @@
-//! What makes a bridge a bridge: which station is behind which port, and which VLANs a port carries.
+//! What makes a bridge a bridge: which station is behind which port, which VLANs a port carries, and whether the other
+//! end of a port is there.
 //!
 //! Everything here is told the time and changes nothing but itself, so that the same tables serve the switch, its
 //! tests and the traces. Owned by the control half; the packet path never sees it.
 
+pub mod bfd;
 pub mod mac;
 pub mod tunnel;
 pub mod vlan;

@@ -1,0 +1,74 @@
+//! Around a message: UDP, IPv4 and Ethernet (RFC 5881).
+
+use super::message::Message;
+use super::settings::Settings;
+use flow::compose::compose;
+use flow::extract::extract;
+use flow::flow::VLANS_MAX;
+use flow::{Flow, Mac};
+use packet::{Udp, ethertype, ipproto};
+
+/// Where messages go (§4).
+pub const UDP_PORT: u16 = 3784;
+/// They are sent with this and taken with nothing less: they come from a neighbour (§5).
+pub const TTL: u8 = 255;
+
+/// The first of the ports that messages come from (§4).
+const FIRST_SOURCE_PORT: u16 = 49_152;
+/// To whom messages go that are to go to nobody else.
+const EVERYBODY: Mac = Mac([0x00, 0x23, 0x20, 0x00, 0x00, 0x01]);
+/// Type of service: internetwork control (RFC 791).
+const TOS: u8 = 0xc0;
+
+/// The source port of the `n`th session.
+pub(super) fn source_port(n: u16) -> u16 {
+    FIRST_SOURCE_PORT + n % (u16::MAX - FIRST_SOURCE_PORT + 1)
+}
+
+/// The frame that a message goes out in, from a port with address `mac`.
+pub(super) fn frame(message: &Message, settings: &Settings, mac: Mac, source_port: u16) -> Vec<u8> {
+    let flow = Flow {
+        dl_src: settings.local_src.unwrap_or(mac),
+        dl_dst: settings.local_dst.unwrap_or(EVERYBODY),
+        dl_type: ethertype::IPV4,
+        nw_src: settings.filter.ip.to_bits(),
+        nw_dst: settings.ip_dst.to_bits(),
+        nw_proto: ipproto::UDP,
+        nw_tos: TOS,
+        nw_ttl: TTL,
+        tp_src: source_port,
+        tp_dst: UDP_PORT,
+        ..Flow::ZERO
+    };
+    compose(&flow, &message.encode())
+}
+
+/// The payload of a frame's datagram, without padding.
+pub fn payload(frame: &[u8]) -> Option<&[u8]> {
+    let mut flow = Flow::ZERO;
+    let at = extract(frame, VLANS_MAX, &mut flow).l4.filter(|_| flow.nw_proto == ipproto::UDP)?;
+    let datagram = frame.get(at..)?;
+    let (udp, _) = Udp::parse(datagram)?;
+    datagram.get(Udp::LEN..usize::from(udp.len_field()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_found_again_in_its_frame() {
+        let message = Message { detect_mult: 3, my_discriminator: 9, ..Message::default() };
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        let settings = Settings::default();
+        let mut frame = frame(&message, &settings, mac, source_port(16_385));
+        let flow = flow::extract::extract_from(&frame, 1);
+        assert_eq!((flow.dl_src, flow.dl_dst), (mac, EVERYBODY));
+        assert_eq!((flow.nw_src, flow.nw_dst), (0xa9fe_0101, 0xa9fe_0100));
+        assert_eq!((flow.nw_ttl, flow.nw_tos, flow.tp_src, flow.tp_dst), (255, 0xc0, 49_153, 3784));
+        assert_eq!(payload(&frame), Some(&message.encode()[..]));
+        frame.extend([0; 9]);
+        assert_eq!(payload(&frame), Some(&message.encode()[..]));
+        assert!((0..60).all(|len| payload(&frame[..len]).is_none()));
+    }
+}

@@ -1,0 +1,317 @@
+//! One session: its state and its clocks. RFC 5880 §6.8, whose names of variables stand beside the fields.
+
+use super::decay::Decay;
+use super::event::Event;
+use super::forwarding::Forwarding;
+use super::frame::{frame, source_port};
+use super::message::{Diagnostic, Flags, Message, State};
+use super::random::Random;
+use super::settings::Settings;
+use flow::Mac;
+use units::Millis;
+
+/// While the session is not up, messages are sent no faster than this (RFC 5880 §6.8.3).
+const SLOW: Millis = Millis(1000);
+
+/// What tells a session from the others of the switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// bfd.LocalDiscr: not 0, no other session's, better not guessed.
+    pub discriminator: u32,
+    /// Which session it is, counted from 0.
+    pub number: u16,
+    /// For jitter.
+    pub seed: u64,
+}
+
+/// The intervals between messages that this end offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Intervals {
+    /// bfd.DesiredMinTxInterval
+    pub(super) tx: Millis,
+    /// bfd.RequiredMinRxInterval
+    pub(super) rx: Millis,
+}
+
+/// What the other end last said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remote {
+    /// bfd.RemoteSessionState
+    pub(super) state: State,
+    pub(super) diagnostic: Diagnostic,
+    pub(super) flags: Flags,
+    /// bfd.RemoteDiscr
+    pub(super) discriminator: u32,
+    /// bfd.RemoteMinRxInterval; 0: it does not want any but answers.
+    pub(super) min_rx: Millis,
+    pub(super) min_tx: Millis,
+    pub(super) mult: u8,
+}
+
+impl Remote {
+    /// Nothing has been heard; `mult` is what is kept of the last one heard.
+    fn unheard(mult: u8) -> Remote {
+        Remote {
+            state: State::Down,
+            diagnostic: Diagnostic::NONE,
+            flags: Flags::empty(),
+            discriminator: 0,
+            min_rx: Millis(1),
+            min_tx: Millis(0),
+            mult,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Session {
+    pub(super) settings: Settings,
+    mac: Mac,
+    /// bfd.LocalDiscr
+    pub(super) discriminator: u32,
+    source_port: u16,
+    random: Random,
+    /// bfd.SessionState
+    pub(super) state: State,
+    /// bfd.LocalDiag
+    pub(super) diagnostic: Diagnostic,
+    /// Of the next message: a poll until it is answered, or an answer; never both (RFC 5880 §6.5).
+    pub(super) flags: Flags,
+    /// In force: what messages say unless a poll sequence is under way.
+    pub(super) agreed: Intervals,
+    /// What a poll sequence wants to bring into force.
+    pub(super) polled: Intervals,
+    pub(super) remote: Remote,
+    pub(super) last_tx: Millis,
+    /// `None`: at once.
+    pub(super) next_tx: Option<Millis>,
+    /// The other end is lost then, unless it is heard before.
+    pub(super) detection: Millis,
+    pub(super) decay: Decay,
+    pub(super) forwarding: Forwarding,
+    /// How many packets the port has received, as far as told.
+    pub(super) rx_packets: u64,
+    pub(super) has_news: bool,
+    pub(super) events: Vec<Event>,
+}
+
+impl Session {
+    /// A session that has heard nothing, of a port with address `mac` that has received `rx_packets`.
+    pub fn new(identity: Identity, settings: Settings, mac: Mac, rx_packets: u64, now: Millis) -> Session {
+        let wanted = Intervals { tx: settings.min_tx, rx: settings.min_rx };
+        let diagnostic = match settings.cpath_down {
+            true => Diagnostic::CONCATENATED_PATH_DOWN,
+            false => Diagnostic::NONE,
+        };
+        let mut session = Session {
+            settings,
+            mac,
+            discriminator: identity.discriminator,
+            source_port: source_port(identity.number),
+            random: Random::new(identity.seed),
+            state: State::Down,
+            diagnostic,
+            flags: Flags::empty(),
+            agreed: wanted,
+            polled: wanted,
+            remote: Remote::unheard(0),
+            last_tx: Millis(0),
+            next_tx: None,
+            detection: Millis(0),
+            decay: Decay::default(),
+            forwarding: Forwarding::default(),
+            rx_packets,
+            has_news: true,
+            events: Vec::new(),
+        };
+        session.configure_decay(now);
+        session
+    }
+
+    /// Takes on other settings (RFC 5880 §6.8.3): what would have the other end miss messages waits for its consent.
+    pub fn configure(&mut self, settings: Settings, now: Millis) {
+        if settings == self.settings {
+            return;
+        }
+        let old = std::mem::replace(&mut self.settings, settings);
+        let new = &self.settings;
+        let free = self.state != State::Up;
+        let may_change = free || !self.flags.contains(Flags::POLL);
+        if old.min_tx != new.min_tx && may_change && (free || new.min_tx < self.agreed.tx) {
+            self.agreed.tx = new.min_tx;
+        }
+        if old.min_rx != new.min_rx && may_change && (free || new.min_rx > self.agreed.rx) {
+            self.agreed.rx = new.min_rx;
+        }
+        let mut poll = (old.min_tx, old.min_rx) != (new.min_tx, new.min_rx);
+        if (old.decay_min_rx, old.min_rx) != (new.decay_min_rx, new.min_rx) {
+            self.configure_decay(now);
+            poll = true;
+        }
+        if old.cpath_down != self.settings.cpath_down {
+            self.enter(self.state, Diagnostic::NONE, now);
+            poll = true;
+        }
+        self.configure_forwarding(&old, now);
+        if poll {
+            self.begin_poll();
+        }
+    }
+
+    /// The address of the port.
+    pub fn set_mac(&mut self, mac: Mac) {
+        self.mac = mac;
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// bfd.LocalDiscr
+    pub fn discriminator(&self) -> u32 {
+        self.discriminator
+    }
+
+    /// Looks at the clocks.
+    pub fn run(&mut self, now: Millis) {
+        if self.state > State::Down && now >= self.detection {
+            self.enter(State::Down, Diagnostic::EXPIRED, now);
+        }
+        self.is_forwarding(now);
+        self.run_decay(now);
+        if self.agreed != self.wanted() {
+            self.begin_poll();
+        }
+    }
+
+    /// When it wants to be looked at next, or has something to send; a time gone by is now.
+    pub fn deadline(&self, now: Millis) -> Option<Millis> {
+        if self.flags.contains(Flags::FINAL) {
+            return Some(now);
+        }
+        let times = [
+            self.wants_messages().then(|| self.next_tx.unwrap_or_default()),
+            (self.state > State::Down).then_some(self.detection),
+            self.decay_deadline(),
+            self.forwarding_deadline(now),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    /// The frame to send now, if one is due.
+    pub fn transmit(&mut self, now: Millis) -> Option<Vec<u8>> {
+        let due = self.wants_messages() && self.next_tx.is_none_or(|at| now >= at);
+        if !due && !self.flags.contains(Flags::FINAL) {
+            return None;
+        }
+        let (delay, expected) = (now.since(self.next_tx.unwrap_or(now)), self.tx_interval());
+        if delay.0 * 2 > expected.0 * 3 {
+            self.events.push(Event::Late { delay, expected });
+        }
+        let message = self.message();
+        self.flags.remove(Flags::FINAL);
+        self.last_tx = now;
+        self.schedule();
+        self.events.push(Event::Sent(message));
+        Some(frame(&message, &self.settings, self.mac, self.source_port))
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether what it shows to others is different since the last call.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    /// The other end wants messages that it has not asked for.
+    fn wants_messages(&self) -> bool {
+        self.remote.min_rx != Millis(0)
+    }
+
+    fn message(&self) -> Message {
+        let polls = self.flags.contains(Flags::POLL);
+        let said = if polls { self.polled } else { Intervals { tx: self.min_tx(), ..self.agreed } };
+        let micros = |t: Millis| u32::try_from(t.0.saturating_mul(1000)).unwrap_or(u32::MAX);
+        Message {
+            diagnostic: self.diagnostic,
+            state: self.state,
+            flags: self.flags,
+            detect_mult: self.settings.mult,
+            my_discriminator: self.discriminator,
+            your_discriminator: self.remote.discriminator,
+            desired_min_tx: micros(said.tx),
+            required_min_rx: micros(said.rx),
+            required_min_echo_rx: 0,
+        }
+    }
+
+    /// The intervals that settings and traffic ask for.
+    fn wanted(&self) -> Intervals {
+        let rx = if self.decay.active { self.decay.min_rx } else { self.settings.min_rx };
+        Intervals { tx: self.settings.min_tx, rx }
+    }
+
+    /// Asks the other end to take on other intervals (RFC 5880 §6.5), unless it asks us.
+    fn begin_poll(&mut self) {
+        if self.state > State::Down && !self.flags.intersects(Flags::POLL | Flags::FINAL) {
+            self.polled = self.wanted();
+            self.flags |= Flags::POLL;
+            self.next_tx = None;
+            self.events.push(Event::PollBegun);
+        }
+    }
+
+    pub(super) fn min_tx(&self) -> Millis {
+        if self.state == State::Up { self.agreed.tx } else { self.agreed.tx.max(SLOW) }
+    }
+
+    /// Between messages of this end, before jitter.
+    pub(super) fn tx_interval(&self) -> Millis {
+        self.min_tx().max(self.remote.min_rx)
+    }
+
+    /// Between messages of the other end, at most.
+    pub(super) fn rx_interval(&self) -> Millis {
+        self.agreed.rx.max(self.remote.min_tx)
+    }
+
+    /// When the next message goes: up to a quarter before the interval is over, and with a multiplier of one at least a
+    /// tenth (RFC 5880 §6.8.7).
+    pub(super) fn schedule(&mut self) {
+        let interval = self.tx_interval();
+        let percent = match self.settings.mult {
+            1 => 10 + self.random.below(16),
+            _ => self.random.below(26),
+        };
+        self.next_tx = Some(self.last_tx + interval - Millis(interval.0 * percent / 100));
+    }
+
+    /// A state and why.
+    pub(super) fn enter(&mut self, state: State, diagnostic: Diagnostic, now: Millis) {
+        let diagnostic =
+            if self.settings.cpath_down { Diagnostic::CONCATENATED_PATH_DOWN } else { diagnostic };
+        let (from, to) = ((self.state, self.diagnostic), (state, diagnostic));
+        if from == to {
+            return;
+        }
+        self.events.push(Event::Changed { from, to });
+        (self.state, self.diagnostic) = to;
+        self.has_news = true;
+        // The other end should not have to wait for it (RFC 5880 §6.8.7).
+        self.next_tx = None;
+        if state <= State::Down {
+            // Nobody is there whose consent other intervals need.
+            self.remote = Remote::unheard(self.remote.mult);
+            self.flags.remove(Flags::POLL);
+            self.decay.active = false;
+            self.agreed = self.wanted();
+        } else if state == State::Up {
+            self.watch_for_decay(now);
+        }
+    }
+}
