@@ -108,6 +108,10 @@ bitflags! {
 }
 
 impl SlowReason {
+    /// The packet is one of a protocol that the switch itself speaks.
+    pub const PROTOCOLS: SlowReason =
+        Self::CFM.union(Self::BFD).union(Self::LACP).union(Self::STP).union(Self::LLDP);
+
     /// Each reason with its name and what `ofproto/trace` says of it.
     pub const ALL: [(SlowReason, &'static str, &'static str); 7] = [
         (SlowReason::CFM, "cfm", "Consists of CFM packets"),

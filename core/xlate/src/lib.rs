@@ -30,6 +30,7 @@ mod packet_len;
 mod ports;
 mod report;
 mod snapshot;
+mod special;
 mod trace;
 mod trail;
 mod tunnel;

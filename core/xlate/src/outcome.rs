@@ -88,6 +88,13 @@ pub enum Effect {
     Learn(Arc<LearnedFlow>),
     /// A connection ends.
     FinTimeout(FinTimeout),
+    /// Hand the packet, which is a BFD message, to a session.
+    Bfd {
+        /// That of this port.
+        at: (BridgeId, OfPort),
+        /// Its time to live when it got there.
+        ttl: u8,
+    },
 }
 
 /// Shorten the timeouts of a rule.
@@ -205,6 +212,8 @@ pub struct Output {
     pub actions: Vec<DpAction>,
     /// The bits that were looked at; where the packet could not be translated, with those that no megaflow matches.
     pub mask: Flow,
+    /// Where IPv4 packets go was looked at, and `mask` leaves it out.
+    pub unshown_nw_dst: bool,
     /// The flow as the pipeline left it, with its OpenFlow port.
     pub flow: Flow,
     /// The flow as the pipeline got it.
@@ -236,9 +245,12 @@ pub struct Output {
 impl Output {
     /// The mask of the megaflow. `mask` leaves out, as `ofproto/trace` does, that a packet has no VLAN tag; to the
     /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
-    /// with one of the same VLAN.
+    /// with one of the same VLAN. So is that a packet goes elsewhere than to a BFD session.
     pub fn megaflow_mask(&self) -> Flow {
         let mut mask = self.matchable_mask();
+        if self.unshown_nw_dst {
+            mask.nw_dst = u32::MAX;
+        }
         let tagged = self.initial.vlan_vid().is_some();
         let [outer, inner] = &mut mask.vlans;
         outer.tpid = u16::MAX;
@@ -302,11 +314,21 @@ impl Output {
         }
     }
 
+    /// The actions of the packet itself; one that the switch took for itself ends there.
+    pub fn packet_actions(&mut self) -> Vec<DpAction> {
+        let mut actions = std::mem::take(&mut self.actions);
+        if self.slow.intersects(SlowReason::PROTOCOLS) {
+            actions.push(DpAction::Userspace(Box::new(Userspace::slow_path(self.slow))));
+        }
+        actions
+    }
+
     /// Nothing yet.
     pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Output {
         Output {
             actions: Vec::new(),
             mask: Flow::ZERO,
+            unshown_nw_dst: false,
             flow: initial,
             initial,
             effects: Vec::new(),

@@ -33,14 +33,22 @@ impl<'a> Walk<'a> {
 
     /// The port that the packet came in by lets it in; no port is no obstacle.
     pub(crate) fn may_begin(&mut self) -> bool {
+        let bridge = self.bridge;
+        let port = bridge.port(OfPort(self.flow.in_port as u16));
+        // A packet that comes back has been here before.
+        if let Some(port) = port.filter(|_| self.out.initial.recirc_id == 0) {
+            if port.tunnel.is_some() {
+                self.out.credits.push(Credit::Tunnel { at: (bridge.id, port.ofport), out: false });
+            }
+            if self.is_for_switch(port) {
+                self.mirror_arrival();
+                return false;
+            }
+        }
         if !self.receive_congestion() {
             return false;
         }
-        let bridge = self.bridge;
-        let Some(port) = bridge.port(OfPort(self.flow.in_port as u16)) else { return true };
-        if port.tunnel.is_some() && self.out.initial.recirc_id == 0 {
-            self.out.credits.push(Credit::Tunnel { at: (bridge.id, port.ofport), out: false });
-        }
+        let Some(port) = port else { return true };
         if let Some(bundle) = port.bundle.filter(|b| self.is_mirror_port(*b)).and_then(|id| bridge.bundle(id))
         {
             self.error(format_args!(
@@ -230,7 +238,7 @@ impl<'a> Walk<'a> {
         self.doubt_all_words();
         self.bridge = bridge;
         let back = self.enter_bridge();
-        if self.may_receive(port) {
+        if !self.is_for_switch(port) && self.may_receive(port) {
             let search = Search { last, isolated: true, ..Search::first(self.flow.in_port, 0) };
             self.table(search);
             if !self.freezing {

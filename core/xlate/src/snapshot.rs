@@ -7,7 +7,7 @@ use crate::mirror::Mirror;
 use crate::tunnel::TunnelPort;
 use bitflags::bitflags;
 use bridge::tunnel::PacketTypes;
-use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig};
+use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd};
 use dpif::Capabilities;
 use flow::Flow;
 use ofproto::Tables;
@@ -68,6 +68,8 @@ pub struct Port {
     pub may_enable: bool,
     /// It is a tunnel.
     pub tunnel: Option<Arc<TunnelConfig>>,
+    /// It has a BFD session, which takes these packets.
+    pub bfd: Option<bfd::Filter>,
     /// DSCP to mark packets of a queue with: queue priority, DSCP in its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
@@ -92,6 +94,7 @@ impl Port {
             flags: PortFlags::empty(),
             may_enable: true,
             tunnel: None,
+            bfd: None,
             queue_dscp: Vec::new(),
         }
     }

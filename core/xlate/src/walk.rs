@@ -467,7 +467,8 @@ impl<'a> Walk<'a> {
                 self.out.actions.extend(list);
             }
         }
-        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop {
+        let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
+        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {
             let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
             self.out.actions.push(DpAction::Drop(reason));
         }

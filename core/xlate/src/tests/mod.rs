@@ -5,6 +5,7 @@ mod mirror;
 mod normal;
 mod pipeline;
 mod property;
+mod special;
 mod traces;
 mod tunnel_options;
 

@@ -1,0 +1,65 @@
+//! Packets for the switch itself: those of a protocol that it speaks on the port where they come in. No table sees them.
+//!
+//! They take the slow path: what each of them says is to be heard.
+
+use crate::outcome::Effect;
+use crate::snapshot::Port;
+use crate::walk::Walk;
+use bridge::bfd::{DEFAULT_SOURCE, Filter, UDP_PORT};
+use dpif::SlowReason;
+use flow::Mac;
+use flow::flow::frag;
+
+/// Ethertype of IPv4, protocol of UDP.
+const IPV4: u16 = 0x0800;
+const UDP: u8 = 17;
+
+impl Walk<'_> {
+    /// The packet, which came in by this port, is for the switch, and has been taken.
+    pub(crate) fn is_for_switch(&mut self, port: &Port) -> bool {
+        let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
+        if is_bfd {
+            self.out.slow |= SlowReason::BFD;
+            if self.input.side_effects {
+                let at = (self.bridge.id, port.ofport);
+                self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
+            }
+        }
+        is_bfd
+    }
+
+    fn is_bfd(&mut self, filter: &Filter) -> bool {
+        if let Some(mac) = filter.eth_dst {
+            self.mask.dl_dst = Mac::BROADCAST;
+            if self.flow.dl_dst != mac {
+                return false;
+            }
+        }
+        if self.flow.dl_type != IPV4 {
+            return false;
+        }
+        self.mask.nw_proto = u8::MAX;
+        if self.flow.nw_proto != UDP || self.flow.nw_frag & frag::LATER != 0 {
+            return false;
+        }
+        self.mask.tp_dst = u16::MAX;
+        self.flow.tp_dst == UDP_PORT && self.is_to(filter) && self.has_key_of(filter)
+    }
+
+    fn is_to(&mut self, filter: &Filter) -> bool {
+        if self.flow.nw_dst == filter.ip.to_bits() {
+            self.mask.nw_dst = u32::MAX;
+            return true;
+        }
+        let any = filter.ip == DEFAULT_SOURCE;
+        self.out.unshown_nw_dst |= !any;
+        any
+    }
+
+    fn has_key_of(&mut self, filter: &Filter) -> bool {
+        if filter.check_tnl_key {
+            self.mask.tunnel.tun_id = u64::MAX;
+        }
+        !filter.check_tnl_key || self.flow.tunnel.tun_id == 0
+    }
+}
