@@ -18,6 +18,8 @@ pub struct InterfaceConfig {
     pub options: BTreeMap<String, String>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
+    /// `bfd`
+    pub bfd: BTreeMap<String, String>,
     /// The OpenFlow port number asked for, 1 to 65279.
     pub ofport_request: Option<u16>,
     /// `mtu_request`, bytes.
@@ -39,6 +41,7 @@ impl InterfaceConfig {
             kind: kind.to_owned(),
             options: row.map("options"),
             other_config: row.map("other_config"),
+            bfd: row.map("bfd"),
             ofport_request: OFPORT_REQUEST.hold(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),
             mac: row.opt_str("mac").map(str::to_owned),

@@ -124,6 +124,7 @@ mod tests {
             kind: kind.to_owned(),
             options: BTreeMap::from([("n".to_owned(), options.to_string())]),
             other_config: BTreeMap::new(),
+            bfd: BTreeMap::new(),
             ofport_request: None,
             mtu_request: None,
             mac: None,

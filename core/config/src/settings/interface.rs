@@ -11,7 +11,7 @@ const fn column(name: &'static str) -> Setting {
 }
 
 const fn bfd(key: &'static str) -> Setting {
-    Setting::new("Interface", "bfd", key).none("BFD is not built yet")
+    Setting::new("Interface", "bfd", key)
 }
 
 const NO_CFM: &str = "CFM is not built yet";
@@ -29,6 +29,28 @@ settings! {
         .doc("The poll threads' cores to which receive queues are pinned.");
     TX_STEERING = oc("tx-steering").choice(&["thread", "hash"], "thread")
         .doc("Whether a send queue is chosen by thread or by the hash of the packet.");
+    BFD_ENABLE = bfd("enable").flag(false).doc("Bidirectional forwarding detection.");
+    BFD_MIN_RX = bfd("min_rx").held(1, I32, 1000)
+        .doc("Milliseconds between two messages received at least.");
+    BFD_MIN_TX = bfd("min_tx").held(1, I32, 100).doc("Milliseconds between two messages sent at least.");
+    BFD_DECAY_MIN_RX = bfd("decay_min_rx").int(0, I32, 0)
+        .doc("The same as min_rx when there is no traffic; 0 is no difference.");
+    BFD_FORWARDING_IF_RX = bfd("forwarding_if_rx").flag(false)
+        .doc("Traffic received counts as being reached, while one message in 100 times min_rx comes.");
+    BFD_CPATH_DOWN = bfd("cpath_down").flag(false).doc("Tells the other end not to use the path.");
+    BFD_CHECK_TNL_KEY = bfd("check_tnl_key").flag(false).doc("Takes only messages with tunnel key 0.");
+    BFD_LOCAL_SRC_MAC = bfd("bfd_local_src_mac").text("an Ethernet address")
+        .doc("The address messages come from; the port's if not set.");
+    BFD_LOCAL_DST_MAC = bfd("bfd_local_dst_mac").text_or("an Ethernet address", "00:23:20:00:00:01")
+        .doc("The address messages are sent to.");
+    BFD_REMOTE_DST_MAC = bfd("bfd_remote_dst_mac").text("an Ethernet address")
+        .doc("The address received messages must have; any if not set.");
+    BFD_SRC_IP = bfd("bfd_src_ip").text_or("an IPv4 address", "169.254.1.1")
+        .doc("The IP address messages come from; with another than the default only messages to it are taken.");
+    BFD_DST_IP = bfd("bfd_dst_ip").text_or("an IPv4 address", "169.254.1.0")
+        .doc("The IP address messages are sent to.");
+    BFD_OAM = bfd("oam").flag(false).doc("Marks messages as such in tunnels that can.");
+    BFD_MULT = bfd("mult").int(1, 255, 3).doc("Messages that may be lost.");
 }
 
 /// Those that nothing reads by name.
@@ -61,20 +83,6 @@ pub const OTHERS: &[Setting] = &[
     oc("lacp-port-id").opt_int(1, 65_535).none(NO_LACP).doc("The port's id."),
     oc("lacp-port-priority").opt_int(1, 65_535).none(NO_LACP).doc("Its priority."),
     oc("lacp-aggregation-key").opt_int(1, 65_535).none(NO_LACP).doc("Its key."),
-    bfd("enable").flag(false).doc("Bidirectional forwarding detection."),
-    bfd("min_rx").int(1, I32, 1000).doc("Milliseconds between two messages received at least."),
-    bfd("min_tx").int(1, I32, 100).doc("Milliseconds between two messages sent at least."),
-    bfd("decay_min_rx").int(0, I32, 0).doc("The same when there is no traffic."),
-    bfd("forwarding_if_rx").flag(false).doc("Traffic received counts as being reached."),
-    bfd("cpath_down").flag(false).doc("Tells the other end not to use the path."),
-    bfd("check_tnl_key").flag(false).doc("Takes only messages with tunnel key 0."),
-    bfd("bfd_local_src_mac").text("an Ethernet address").doc("The address messages come from."),
-    bfd("bfd_local_dst_mac").text("an Ethernet address").doc("The address messages are sent to."),
-    bfd("bfd_remote_dst_mac").text("an Ethernet address").doc("The address received messages must have."),
-    bfd("bfd_src_ip").text("an IPv4 address").doc("The IP address messages come from."),
-    bfd("bfd_dst_ip").text("an IPv4 address").doc("The IP address messages are sent to."),
-    bfd("oam").flag(false).doc("Marks messages as such in tunnels that can."),
-    bfd("mult").int(1, 255, 3).doc("Messages that may be lost."),
     Setting::new("Interface", "lldp", "enable")
         .flag(false)
         .none("LLDP is not built yet")

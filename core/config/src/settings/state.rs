@@ -70,7 +70,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("ofport", Switch),
             ("status", Switch),
             ("statistics", Switch),
-            ("bfd_status", Nobody("BFD is not built yet")),
+            ("bfd_status", Switch),
             ("cfm_fault", NO_CFM),
             ("cfm_fault_status", NO_CFM),
             ("cfm_flap_count", NO_CFM),
