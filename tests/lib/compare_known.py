@@ -37,7 +37,7 @@ BY_HAND = Known(r"^ovs-appctl dpctl/(dump-flows|mod-flow|del-flow|add-flow)", r"
                 "flows put by hand stay: the stock switch forgets them when its revalidator comes by, which may be at once")
 
 COMMANDS = [
-    Known(r"^ovs-appctl (mdb|tnl|bond|lacp|stp|rstp|bfd|cfm|qos|autoattach)/", NOT_BUILT,
+    Known(r"^ovs-appctl (mdb|tnl|bond|lacp|stp|rstp|cfm|qos|autoattach)/", NOT_BUILT,
           "link protocols, tunnels, QoS and multicast snooping are not built yet"),
     Known(r"^ovs-appctl (ovs/route/|ofproto/list-tunnels|ofproto/tnl-push-pop|dpif-netdev/pmd-perf)", NOT_BUILT, "not built yet"),
     Known(r"^ovs-appctl dpctl/(ct-|ipf-|dump-conntrack|flush-conntrack|cache-)", NOT_BUILT, "connection tracking is not built yet"),

@@ -48,6 +48,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             running.ports.insert(port.ofport, port);
             running.port_news = true;
             running.conns.send_port_status(PortReason::Add, &message, None, None);
+            crate::bfd::configure(switch, bridge, &interface);
         }
         // It is tried again with every change; what is known already is not said again.
         Err(text) if running.failed.get(name) == Some(&text) => {}
@@ -113,6 +114,7 @@ fn open(
         config: Default::default(),
         facts,
         created: now,
+        bfd: None,
         counted: false,
         warning,
     })
@@ -258,11 +260,10 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
         if let Err(text) = tunnels::change(switch, bridge, &row, &interface) {
             give_up(switch, bridge, name, text);
         }
-        return;
-    }
-    if let Err(text) = apply(switch, bridge, &row, &interface) {
+    } else if let Err(text) = apply(switch, bridge, &row, &interface) {
         give_up(switch, bridge, name, text);
     }
+    crate::bfd::configure(switch, bridge, &interface);
 }
 
 /// Takes an interface out of its bridge, to be tried again later.
@@ -303,6 +304,7 @@ pub(crate) fn replace(switch: &mut Switch, name: &str, ifindex: u32) {
         // It may be ready for us when it is heard of next.
         Err(why) => port.warning = Some(why),
     }
+    crate::bfd::configure(switch, &bridge, interface);
     switch.status_due = true;
 }
 

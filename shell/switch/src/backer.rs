@@ -6,6 +6,7 @@ use crate::handler::Handler;
 use crate::handlers::Handlers;
 use crate::patch::PatchCounters;
 use crate::revalidate::Revalidator;
+use crate::timers::Timers;
 use crate::workers::{PolledPort, Workers};
 use config::DatapathConfig;
 use datapath::Datapath;
@@ -42,6 +43,8 @@ pub struct Backer {
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
     pub patches: Arc<PatchCounters>,
+    /// Who looks at the clocks of protocols.
+    pub timers: Timers,
     /// Who translates for those who poll.
     pub handlers: Handlers,
     /// Who polls.
@@ -88,7 +91,7 @@ impl Backer {
         });
         let control = Arc::new(Control::new(waker));
         let patches = Arc::new(PatchCounters::default());
-        let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches)));
+        let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::inline(&datapath, topology, false),
@@ -102,6 +105,7 @@ impl Backer {
             Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &control, &handler),
             Threads::Real => Revalidator::threaded(&name, &datapath, &control, &handler, clock)?,
         };
+        let timers = Timers::new(&datapath, &handler, (threads == Threads::Real).then_some(clock));
         let mut changes = Changes::default();
         changes.all();
         let local = PortInfo { name: dp_name.clone(), kind: internal_kind(&kind).to_owned(), tunnels: 0 };
@@ -111,6 +115,7 @@ impl Backer {
             control,
             handler,
             patches,
+            timers,
             handlers: Handlers::default(),
             workers,
             // The datapath's own port: it has a name and a number, and no bridge uses it.

@@ -232,6 +232,7 @@ mod tests {
             facts: None,
             change_seq: 0,
             told: None,
+            bfd: None,
             counted: false,
             created: Millis(now),
             warning: None,

@@ -2,6 +2,7 @@
 //!
 //! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
 
+use crate::bfd::Sessions;
 use crate::commands::Knobs;
 use crate::commands::trace_run::Words;
 use crate::control::{Control, Deed, Published};
@@ -33,12 +34,15 @@ pub struct Handler {
     pub name: String,
     /// What came of packets that workers showed.
     pub verdicts: Verdicts,
+    /// BFD on its ports.
+    pub bfd: Sessions,
 }
 
 impl Handler {
-    /// A handler that shares these.
-    pub fn new(kind: &str, control: Arc<Control>, patches: Arc<PatchCounters>) -> Handler {
+    /// A handler that shares these. `seed`: a random number.
+    pub fn new(kind: &str, control: Arc<Control>, patches: Arc<PatchCounters>, seed: u64) -> Handler {
         Handler {
+            bfd: Sessions::new(&control, seed),
             control,
             patches,
             knobs: Knobs::default(),
@@ -68,8 +72,8 @@ impl Handler {
         translate(&published.snapshot, &input)
     }
 
-    /// Carries out what a translation asks to be done once.
-    pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, now: Millis) {
+    /// Carries out what a translation of `packet` asks to be done once.
+    pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, packet: &[u8], now: Millis) {
         for effect in effects {
             match effect {
                 Effect::MacLearn { bridge, need } => {
@@ -79,6 +83,7 @@ impl Handler {
                 }
                 Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow, now)),
                 Effect::FinTimeout(fin) => self.control.enqueue(Deed::FinTimeout(fin)),
+                Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
             }
         }
     }
@@ -133,7 +138,7 @@ impl Handler {
     fn translation(
         &self,
         published: &Published,
-        output: Output,
+        mut output: Output,
         (bridge, key): (BridgeId, &Flow),
         fresh: bool,
     ) -> Translation {
@@ -146,10 +151,11 @@ impl Handler {
         mask.layout = flow::tlv::Layout::EMPTY;
         let install = output.slow.is_empty() && !output.avoid_caching;
         let trail = self.control.number(&output.trail);
+        let actions = output.packet_actions();
         let owner = Owner::new(&self.control, &self.patches, output.credits, output.recircs, fresh);
         let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
         Translation {
-            actions: slow_meter.into_iter().chain(output.actions).collect(),
+            actions: slow_meter.into_iter().chain(actions).collect(),
             mask,
             install,
             version: published.version,
@@ -212,7 +218,7 @@ impl UpcallHandler for Handler {
         if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
             self.log_loop(&published, bridge, &flow, upcall.packet);
         }
-        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.now);
+        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.packet, upcall.now);
         self.translation(&published, output, (bridge, upcall.flow), true)
     }
 

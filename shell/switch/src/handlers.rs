@@ -194,6 +194,7 @@ impl Switch {
             backer.handlers.set(&backer.datapath, &plan);
             if !plan.cores.is_empty() {
                 backer.revalidator.stay_on(&plan.cores);
+                backer.timers.stay_on(&plan.cores);
             }
         }
     }

@@ -4,11 +4,13 @@
 //! `add_interface`, `configure_bridge`), serves OpenFlow (`openflow`) and the control socket (`commands`), publishes
 //! what changed for those who translate (`publish`, `control`) and mends megaflows (`revalidate`), and writes back what
 //! the database shows of it (`status`). Packets are the workers' matter (`workers`), misses are answered in `handler`,
-//! by threads of their own (`handlers`).
+//! by threads of their own (`handlers`). Protocols that the switch speaks itself (`bfd`) have a thread for their clocks
+//! (`timers`).
 
 mod add_interface;
 pub mod backer;
 mod background;
+mod bfd;
 pub mod bridge;
 pub mod changes;
 pub mod commands;
@@ -28,6 +30,7 @@ mod hand_made;
 pub mod handler;
 mod handlers;
 mod identity;
+mod inject;
 mod limits;
 mod lookups;
 pub mod macs;
@@ -49,6 +52,7 @@ mod settings;
 mod shadow;
 mod status;
 pub mod switch;
+mod timers;
 mod tunnels;
 pub mod workers;
 

@@ -1,5 +1,6 @@
 //! A port of a bridge at run time.
 
+use crate::bfd::PortBfd;
 use bridge::TunnelConfig;
 use flow::Mac;
 use netdev::device::{Facts, Netdev};
@@ -58,6 +59,8 @@ pub struct BridgePort {
     pub created: Millis,
     /// Its statistics were shown once.
     pub counted: bool,
+    /// Its BFD session.
+    pub bfd: Option<PortBfd>,
     /// Refused settings: the text of the `error` column, while the device works.
     pub warning: Option<String>,
 }
@@ -103,6 +106,16 @@ impl BridgePort {
     /// Set up, and with a link. Patch ports always are.
     pub fn is_up(&self) -> bool {
         self.facts.as_ref().is_none_or(|f| f.admin_up && f.link_up)
+    }
+
+    /// Packets may be sent by it: it is up, and BFD, if it has that, does not say otherwise.
+    pub fn may_enable(&self) -> bool {
+        self.is_up() && self.bfd.as_ref().is_none_or(|bfd| bfd.forwarding)
+    }
+
+    /// The address that it shows.
+    pub fn hw_addr(&self) -> Mac {
+        if self.facts.is_some() { self.mac() } else { self.patch_mac() }
     }
 
     /// The address that a patch port, which has no device, shows: local, unicast, and the same for the same name.

@@ -74,7 +74,8 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
                 let attachment = attachment(bridge.id, port, peers);
                 let mut view = Port::new(*ofport, &port.name, id, attachment);
                 view.flags = flags(port);
-                view.may_enable = port.is_up();
+                view.may_enable = port.may_enable();
+                view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
                 view.tunnel = port.tunnel().cloned();
                 ports.insert(*ofport, view);
             }

@@ -65,6 +65,7 @@ impl Switch {
                 configure_bridge::pick_addresses(bridge);
                 crate::mtu::follow(bridge);
             }
+            self.tell_bfd_addresses();
             self.mark_all_dirty();
         }
         self.applied = desired;
@@ -131,6 +132,8 @@ impl Switch {
             Step::RemoveInterface { bridge, name } => self.remove_interface(bridge, name),
             Step::RemoveBridge { bridge } => {
                 if let Some(gone) = self.bridges.remove(bridge) {
+                    let backer = self.backers.get(&gone.config.datapath_type);
+                    backer.iter().for_each(|backer| crate::bfd::forget_all(backer, &gone));
                     runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
                 }
             }
@@ -195,6 +198,7 @@ impl Switch {
         }
         if let Some(backer) = self.backers.get_mut(&running.config.datapath_type) {
             backer.patches.forget(running.id, ofport);
+            crate::bfd::forget(backer, (running.id, ofport));
             match (port.number(), port.tunnel()) {
                 (Some(number), Some(_)) => backer.leave_tunnel(number),
                 (Some(number), None) => backer.remove_port(number),

@@ -77,6 +77,7 @@ impl Switch {
         self.run_handlers();
         if !self.options.dummy_mode() {
             self.do_deeds();
+            self.run_bfd();
             return;
         }
         let mut polls = 0;
@@ -89,6 +90,7 @@ impl Switch {
                 waiting |= backer.workers.await_answers();
             }
             busy |= self.do_deeds();
+            busy |= self.run_bfd();
             if busy || self.backers.values().any(|b| !b.changes.is_empty()) {
                 polls += 1;
             } else if waiting {
@@ -108,6 +110,7 @@ impl Switch {
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
                 publish(backer, &mut self.bridges);
+                backer.handler.bfd.published(now);
                 backer.revalidator.take(changes, backer.control.version());
             }
             backer.revalidator.run(now);
@@ -207,6 +210,7 @@ impl Switch {
                 }
             }
         }
+        self.tell_bfd_addresses();
     }
 
     fn run_openflow(&mut self, now: Millis) {
@@ -310,6 +314,7 @@ impl Switch {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
+        self.bfd_deadlines().for_each(|deadline| set.deadline(deadline));
         if !self.pending.is_empty() {
             set.wake_now();
         }

@@ -6,10 +6,8 @@
 use crate::bridge::Bridge;
 use crate::connections;
 use crate::openflow::{self as service, Host, Resumed};
-use crate::owner::Owner;
 use crate::port::{Backing, BridgePort};
 use crate::switch::Switch;
-use dpif::{FlowOwner, FlowStats};
 use flow::Flow;
 use flow::extract::extract;
 use ofproto::{Effects, Tables};
@@ -21,7 +19,7 @@ use openflow::stats::PortStats;
 use runtime::Waker;
 use std::sync::Arc;
 use units::{Millis, PortNo};
-use xlate::{BridgeId, Input, Recirc, Snapshot, Start, translate};
+use xlate::{BridgeId, Input, Recirc, Snapshot, Start};
 
 struct Rest<'a> {
     switch: &'a mut Switch,
@@ -125,17 +123,9 @@ impl Switch {
             recirc: &*backer.control,
             trace: None,
         };
-        let output = match from.tables {
-            Some(tables) => translate(&with_tables(&published.snapshot, from.bridge, tables), &input),
-            None => translate(&published.snapshot, &input),
-        };
-        crate::handler::Handler::log(&output);
-        backer.handler.carry_out(&published, output.effects, now);
-        let datapath_flow = Flow { in_port: from.number.0, recirc_id: 0, ..flow };
-        backer.datapath.execute(packet, &datapath_flow, &output.actions, now);
-        let owner = Owner::new(&backer.control, &backer.patches, output.credits, output.recircs, true);
-        let bytes = packet.len() as u64;
-        owner.credit(&FlowStats { packets: 1, bytes, used: Some(now), tcp_flags: flow.tcp_flags });
+        let other = from.tables.map(|tables| with_tables(&published.snapshot, from.bridge, tables));
+        let snapshot = other.as_ref().unwrap_or(&published.snapshot);
+        backer.handler.inject(&backer.datapath, (&published, snapshot), &input, from.number, now);
     }
 }
 

@@ -205,6 +205,7 @@ fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
 
 fn interface_row(port: &BridgePort) -> Wanted {
     let mut row = Wanted::new("Interface", port.uuid);
+    row.strings("bfd_status", &port.bfd.as_ref().map(|bfd| bfd.status.clone()).unwrap_or_default());
     let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
     row.set("ofport", Datum::scalar(number));
     match &port.facts {

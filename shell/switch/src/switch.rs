@@ -92,6 +92,8 @@ pub struct Periodic {
     pub expiry: Millis,
     /// Folding statistics, expiring megaflows.
     pub idle: Millis,
+    /// Telling BFD what ports have received.
+    pub counts: Millis,
     /// Looking at devices' links.
     pub looks: Millis,
     /// Writing statistics to the database.

@@ -5,6 +5,7 @@
 //!
 //! **Thread**: the main loop. All packets that were there before a command have been forwarded before it runs.
 
+mod bfd;
 mod books;
 mod bridge;
 mod caches;
@@ -85,6 +86,8 @@ impl From<Result<Reply, String>> for Answer {
 
 /// The commands that there are from the start; in the order of [`execute`].
 const OFFERED: &[&str] = &[
+    "bfd/set-forwarding",
+    "bfd/show",
     "bridge/dump-flows",
     "bridge/reconnect",
     "coverage/read-counter",
@@ -200,6 +203,7 @@ pub fn all_offered(dummies: bool) -> Vec<&'static str> {
 /// Runs a command. `args` are as many as the command takes.
 pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format) -> Answer {
     match name.split_once('/').unwrap_or((name, "")) {
+        ("bfd", _) => bfd::execute(switch, name, args),
         ("bridge", _) => bridge::execute(switch, name, args),
         ("coverage" | "memory", _) => counters::execute(switch, name, args),
         ("dpctl", _) => dpctl::execute(switch, name, args),

@@ -133,7 +133,8 @@ fn one(
     let datapath_names = DatapathNames(backer);
     let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
-    backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), now);
+    let packet = traced.packet.as_deref().unwrap_or_default();
+    backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
         deliver(backer, traced, packet, &output, now);
     }

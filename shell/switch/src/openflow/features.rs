@@ -61,14 +61,16 @@ pub fn port_message(port: &BridgePort) -> Port {
     let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
     // A device that is set down has no link to speak of.
     let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
+    let refused = port.bfd.as_ref().is_some_and(|bfd| !bfd.forwarding);
+    let live = !link_down && !down && !refused;
     let modes = facts.map(|f| f.modes).unwrap_or_default();
     let current_mbps = modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current));
     Port {
         number: port.ofport,
-        hw_addr: if facts.is_some() { port.mac() } else { port.patch_mac() },
+        hw_addr: port.hw_addr(),
         name: port.name.clone(),
         config: PortConfig { port_down: down, ..port.config },
-        state: PortState { link_down, blocked: false, live: !link_down && !down, ..PortState::default() },
+        state: PortState { link_down, blocked: false, live, ..PortState::default() },
         current: modes.current,
         advertised: modes.advertised,
         supported: modes.supported,

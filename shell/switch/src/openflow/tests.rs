@@ -120,6 +120,7 @@ fn port(number: u16) -> BridgePort {
         facts: None,
         change_seq: 0,
         told: None,
+        bfd: None,
         created: NOW,
         counted: false,
         warning: None,

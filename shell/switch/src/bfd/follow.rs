@@ -1,0 +1,156 @@
+//! Sessions follow rows and devices, and ports follow what sessions say. **Thread**: the main loop.
+
+use super::sessions::{At, Report};
+use super::settings;
+use crate::backer::Backer;
+use crate::bridge::Bridge;
+use crate::openflow::port_message;
+use crate::patch::PatchCounters;
+use crate::port::{Backing, BridgePort};
+use crate::switch::Switch;
+use bridge::bfd::Filter;
+use config::InterfaceConfig;
+use openflow::port::PortReason;
+use runtime::Module;
+use std::collections::BTreeMap;
+use units::Millis;
+use xlate::BridgeId;
+
+static LOG: Module = Module::new("bfd");
+
+/// How many packets ports have received is told to sessions that ask for it this often.
+const COUNT_INTERVAL: Millis = Millis(100);
+
+/// A port's session as the main loop knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortBfd {
+    /// Which packets are for it.
+    pub filter: Filter,
+    /// Packets may be sent by the port.
+    pub forwarding: bool,
+    /// Column `bfd_status`.
+    pub status: BTreeMap<String, String>,
+}
+
+/// The row of an interface says whether it has a session; the interface is there.
+pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
+    let now = switch.clock.now();
+    let Some(running) = switch.bridges.get_mut(bridge) else { return };
+    let Some(backer) = switch.backers.get(&running.config.datapath_type) else { return };
+    let id = running.id;
+    let Some(port) = running.port_named_mut(&interface.name) else { return };
+    let (at, old) = ((id, port.ofport), port_message(port));
+    match settings::read(&interface.bfd) {
+        None => {
+            backer.handler.bfd.forget(at);
+            port.bfd = None;
+        }
+        Some((settings, wrong)) => {
+            wrong.iter().for_each(|text| runtime::err!(LOG, "{}: {text}", interface.name));
+            let (filter, facts) = (settings.filter, (port.hw_addr(), received(port, id, &backer.patches)));
+            backer.handler.bfd.configure(at, &interface.name, settings, facts, now);
+            match &mut port.bfd {
+                Some(known) => known.filter = filter,
+                // What the session says itself is heard before anything else happens.
+                None => port.bfd = Some(PortBfd { filter, forwarding: false, status: BTreeMap::new() }),
+            }
+        }
+    }
+    // Who has not been told of the port yet hears of all at once.
+    if port.told.is_none() {
+        let new = port_message(port);
+        running.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+    }
+}
+
+/// A port is gone.
+pub(crate) fn forget(backer: &Backer, at: At) {
+    backer.handler.bfd.forget(at);
+}
+
+/// How many packets the port has received.
+fn received(port: &mut BridgePort, bridge: BridgeId, patches: &PatchCounters) -> u64 {
+    match &mut port.backing {
+        Backing::Device { netdev, .. } => netdev.stats().ok().and_then(|s| s.rx_packets).unwrap_or_default(),
+        Backing::Patch { .. } | Backing::Tunnel { .. } => patches.get(bridge, port.ofport).rx_packets,
+    }
+}
+
+impl Switch {
+    /// Tells sessions what their ports have received, looks at their clocks where no thread does, and passes on what they
+    /// say. True if anything happened.
+    pub(crate) fn run_bfd(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut any = false;
+        self.count_for_bfd(now);
+        let kinds: Vec<String> = self.backers.keys().cloned().collect();
+        for kind in kinds {
+            let Some(backer) = self.backers.get_mut(&kind) else { continue };
+            any |= backer.timers.run(now);
+            for (at, report) in backer.handler.bfd.take_news(now) {
+                any = true;
+                self.pass_on(&kind, at, report);
+            }
+        }
+        any
+    }
+
+    fn count_for_bfd(&mut self, now: Millis) {
+        if !self.options.dummy_mode() && now.since(self.last.counts) < COUNT_INTERVAL {
+            return;
+        }
+        self.last.counts = now;
+        for backer in self.backers.values().filter(|b| !b.handler.bfd.is_empty()) {
+            for at in backer.handler.bfd.counting() {
+                let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
+                let port = bridge.and_then(|b| b.ports.get_mut(&at.1));
+                let Some(port) = port else { continue };
+                let packets = received(port, at.0, &backer.patches);
+                backer.handler.bfd.count_traffic(at, packets, now);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, kind: &str, at: At, report: Report) {
+        let Some(bridge) = self.bridges.values_mut().find(|b| b.id == at.0) else { return };
+        let Some(port) = bridge.ports.get_mut(&at.1) else { return };
+        let old = port_message(port);
+        let Some(bfd) = &mut port.bfd else { return };
+        self.status_due = true;
+        bfd.status = report.status;
+        if bfd.forwarding == report.forwarding {
+            return;
+        }
+        bfd.forwarding = report.forwarding;
+        if port.told.is_none() {
+            let new = port_message(port);
+            bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+        }
+        if let Some(backer) = self.backers.get_mut(kind) {
+            backer.changed();
+        }
+    }
+
+    /// Messages come from the addresses of ports, which may have changed.
+    pub(crate) fn tell_bfd_addresses(&self) {
+        let now = self.clock.now();
+        for bridge in self.bridges.values() {
+            let Some(backer) = self.backers.get(&bridge.config.datapath_type) else { continue };
+            let ports = bridge.ports.values().filter(|p| p.bfd.is_some());
+            ports.for_each(|p| backer.handler.bfd.set_mac((bridge.id, p.ofport), p.hw_addr(), now));
+        }
+    }
+
+    /// When the main loop has to look at sessions next.
+    pub(crate) fn bfd_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
+        self.backers.values().filter(|b| !b.handler.bfd.is_empty()).flat_map(|b| {
+            let counts = (!b.handler.bfd.counting().is_empty()).then(|| self.last.counts + COUNT_INTERVAL);
+            [b.timers.deadline(), counts].into_iter().flatten()
+        })
+    }
+}
+
+/// Ports of a bridge that goes.
+pub(crate) fn forget_all(backer: &Backer, bridge: &Bridge) {
+    bridge.ports.keys().for_each(|ofport| forget(backer, (bridge.id, *ofport)));
+}
