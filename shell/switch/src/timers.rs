@@ -15,6 +15,9 @@ use units::Millis;
 
 static LOG: Module = Module::new("ofproto_dpif_monitor");
 
+/// Far before others, and behind what the kernel itself has to do.
+const NICE: i32 = -15;
+
 /// Ends the thread's sleep.
 #[derive(Default)]
 pub struct Bell {
@@ -116,6 +119,7 @@ impl Timers {
         let thread = std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
             runtime::log::set_thread_name("timers");
             runtime::info!(LOG, "monitor thread created");
+            come_first();
             serve(&handler, &datapath, &clock);
             runtime::info!(LOG, "monitor thread terminated");
         });
@@ -139,6 +143,13 @@ impl Drop for Timers {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Among threads that want the same processor the calling one comes first: it wants little of it, and that soon. Who has no
+/// right to say so takes his turn.
+fn come_first() {
+    // The 0th process is the calling thread to the kernel.
+    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// The thread.

@@ -1,0 +1,73 @@
+"""BFD: the other end of a link is there, or it is not."""
+import signal
+import time
+
+from lib import lab
+
+
+class Link:
+    """Our switch at one end of a veth pair, the stock one at the other."""
+
+    def __init__(self, pace=100):
+        """pace: milliseconds between messages."""
+        self.namespace = lab.Namespace()
+        self.ours, self.stock = lab.Switch().start(), lab.Switch(ours=False)
+        if not self.ours.ours:
+            raise lab.Skip("asks our switch and the stock one")
+        self.stock.network = self.namespace
+        self.stock.start()
+        self.ends = ((self.ours, self.namespace.port), (self.stock, "eth0"))
+        for switch, port in self.ends:
+            switch.add_bridge("br0", port)
+            switch.vsctl("set", "interface", port, "bfd:enable=true", "bfd:min_tx=%d" % pace, "bfd:min_rx=%d" % pace)
+
+    def status(self, end, key):
+        switch, port = self.ends[end]
+        return switch.vsctl("--if-exists", "get", "interface", port, "bfd_status:" + key).strip().strip('"')
+
+    def wait_for(self, end, **wanted):
+        def there():
+            return all(self.status(end, key) == value for key, value in wanted.items())
+        lab.wait_until(there, "%s at end %d" % (wanted, end))
+
+    def is_live(self):
+        return "LIVE" in self.ours.ofctl("-O", "OpenFlow14", "dump-ports-desc", "br0", self.namespace.port)
+
+
+def test_the_stock_switch_understands_us():
+    """Both come up; when the stock switch falls silent ours says so to database and controllers, and comes back with it."""
+    link = Link()
+    for end in (0, 1):
+        link.wait_for(end, state="up", forwarding="true", remote_state="up")
+    assert link.is_live()
+    shown = link.ours.appctl("bfd/show", link.namespace.port)
+    assert "RX Interval: Approx 100ms" in shown and "Remote Detect Multiplier: 3" in shown, shown
+    link.stock.daemon.send_signal(signal.SIGSTOP)
+    link.wait_for(0, state="down", forwarding="false", diagnostic="Control Detection Time Expired", flap_count="2")
+    assert not link.is_live()
+    link.stock.daemon.send_signal(signal.SIGCONT)
+    link.wait_for(0, state="up", forwarding="true", flap_count="3")
+    assert link.is_live()
+    # What follows us does not work: nobody shall send to us.
+    link.ours.vsctl("set", "interface", link.namespace.port, "bfd:cpath_down=true")
+    link.wait_for(1, state="up", forwarding="false", remote_diagnostic="Concatenated Path Down")
+    link.ours.vsctl("set", "interface", link.namespace.port, "bfd:enable=false")
+    link.wait_for(1, state="down", forwarding="false")
+    assert link.is_live() and link.ours.vsctl("get", "interface", link.namespace.port, "bfd_status").strip() == "{}"
+
+
+def test_messages_do_not_wait_for_the_main_loop():
+    """While the main loop makes devices for a long time, messages go out and nobody is taken for lost."""
+    link = Link(pace=200)
+    for end in (0, 1):
+        link.wait_for(end, forwarding="true", flap_count="1")
+    words, names = [], [lab.unique("slb") for _ in range(60)]
+    for name in names:
+        words += ["--", "add-port", "br0", name, "--", "set", "interface", name, "type=internal"]
+    started = time.time()
+    link.ours.vsctl(*words[1:])
+    took = time.time() - started
+    time.sleep(0.5)
+    flaps = [link.status(end, "flap_count") for end in (0, 1)]
+    late = [line for line in link.ours.log().splitlines() if "long delay" in line]
+    assert flaps == ["1", "1"] and not late, (took, flaps, late)
