@@ -1,5 +1,6 @@
 //! The targets, by subject.
 
+mod bfd;
 mod control;
 mod flow_text;
 mod json_rpc;
@@ -17,6 +18,7 @@ use crate::Target;
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
+    Target { name: "bfd", run: bfd::run },
     Target { name: "control", run: control::run },
     Target { name: "flow-text", run: flow_text::flow },
     Target { name: "group-text", run: flow_text::group },
