@@ -31,12 +31,18 @@ class Link:
         lab.wait_until(there, "%s at end %d" % (wanted, end))
 
     def is_live(self):
-        return "LIVE" in self.ours.ofctl("-O", "OpenFlow14", "dump-ports-desc", "br0", self.namespace.port)
+        """The port is live to controllers, and to groups that watch it."""
+        told = "LIVE" in self.ours.ofctl("-O", "OpenFlow14", "dump-ports-desc", "br0", self.namespace.port)
+        sends = "Datapath actions: drop" not in self.ours.appctl("ofproto/trace", "br0", "in_port=LOCAL,ip")
+        assert told == sends, (told, sends)
+        return told
 
 
 def test_the_stock_switch_understands_us():
     """Both come up; when the stock switch falls silent ours says so to database and controllers, and comes back with it."""
     link = Link()
+    link.ours.ofctl("-O", "OpenFlow13", "add-group", "br0", "group_id=1,type=ff,bucket=watch_port:1,output:1")
+    link.ours.ofctl("-O", "OpenFlow13", "add-flow", "br0", "in_port=LOCAL,actions=group:1")
     for end in (0, 1):
         link.wait_for(end, state="up", forwarding="true", remote_state="up")
     assert link.is_live()
