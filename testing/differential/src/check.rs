@@ -289,15 +289,15 @@ impl Pair {
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
         let (stock, ours) = self.ctl("dpctl/dump-flows", &[])?;
         let told = |text: &str| normal::datapath_flows(text, types, false);
-        let wrapped = if again && stock != ours { self.wrapped(packets)? } else { Vec::new() };
-        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours), &wrapped) {
+        let forgotten = if again && stock != ours { self.forgotten(packets)? } else { Vec::new() };
+        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours), &forgotten) {
             true => None,
             false => self.megaflows(types, false)?,
         };
         if d.is_some() && self.translation_fails(packets)? {
             d = self.megaflows(types, true)?;
         }
-        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours, &wrapped)));
+        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours, &forgotten)));
         if d.is_some() && !self.loose {
             return Ok(d);
         }
@@ -312,12 +312,14 @@ impl Pair {
         )
     }
 
-    /// The packets that a header is put around, or taken off.
-    fn wrapped(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
+    /// The packets whose megaflows the stock switch may remove when it looks at them: a header is put around them, or taken off, or
+    /// they meet a flow that learns up to a limit.
+    fn forgotten(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
         let mut out = Vec::new();
         for packet in packets {
             let port = format!("in_port={}", packet.port);
-            if self.ours.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?.contains("cap(") {
+            let trace = self.ours.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?;
+            if trace.contains("cap(") || trace.contains("limit=") {
                 out.push(packet.clone());
             }
         }

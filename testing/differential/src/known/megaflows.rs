@@ -6,15 +6,16 @@ use crate::pools::mac_text;
 /// Whether the megaflows differ in those alone; both had to translate some again. When the stock switch translates one again, as
 /// after something was learned, it removes it if the mask has fields that no packet of it has: it takes the megaflow for wider than
 /// it should be. The next packet brings it back. The text of a megaflow does not show such fields; that ours are as they should be
-/// is known from traces. `wrapped` are the packets that a header is put around.
-pub fn alike(stock: &str, ours: &str, wrapped: &[Packet]) -> bool {
+/// is known from traces. So it does where a flow is learned with a limit: whether one may be learned it does not know without a
+/// packet. `forgotten` are the packets that meet such a flow, or have a header put around them.
+pub fn alike(stock: &str, ours: &str, forgotten: &[Packet]) -> bool {
     let told = |text: &str| -> Vec<Megaflow> {
         text.lines().map(Megaflow::of).filter(|m| !m.teaches_its_destination()).collect()
     };
     let (stock, ours) = (told(stock), told(ours));
     let kept = |o: &Megaflow| stock.iter().find(|s| (&s.key, &s.actions) == (&o.key, &o.actions));
     stock.iter().all(|s| ours.iter().any(|o| (&s.key, &s.actions) == (&o.key, &o.actions)))
-        && ours.iter().all(|o| kept(o).is_some_and(|s| s.counters == o.counters) || o.may_go(wrapped))
+        && ours.iter().all(|o| kept(o).is_some_and(|s| s.counters == o.counters) || o.may_go(forgotten))
 }
 
 struct Megaflow {
@@ -30,12 +31,12 @@ impl Megaflow {
         Megaflow { key: key.to_owned(), counters: counters.to_owned(), actions: actions.to_owned() }
     }
 
-    /// Whether its mask may have fields that its packets lack: of a header that is put around them, of neighbours, of a tag behind a
-    /// tag, of ports in a fragment.
-    fn may_go(&self, wrapped: &[Packet]) -> bool {
+    /// Whether it is of forgotten packets, or its mask may have fields that its packets lack: of neighbours, of a tag behind a tag, of
+    /// ports in a fragment.
+    fn may_go(&self, forgotten: &[Packet]) -> bool {
         let tags = self.key.contains("vlan(") && self.key.contains("encap(eth_type(0x8");
         let fragment = ["frag=first", "frag=later", "frag=yes"].iter().any(|f| self.key.contains(f));
-        tags || fragment || self.key.contains("icmpv6(") || wrapped.iter().any(|p| self.may_be_of(p))
+        tags || fragment || self.key.contains("icmpv6(") || forgotten.iter().any(|p| self.may_be_of(p))
     }
 
     /// Whether the packet's port and addresses are those of the key, as far as that has them.
