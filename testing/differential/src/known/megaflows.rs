@@ -32,11 +32,16 @@ impl Megaflow {
     }
 
     /// Whether it is of forgotten packets, or its mask may have fields that its packets lack: of neighbours, of a tag behind a tag, of
-    /// ports in a fragment.
+    /// ports in a fragment or of a protocol that has none.
     fn may_go(&self, forgotten: &[Packet]) -> bool {
         let tags = self.key.contains("vlan(") && self.key.contains("encap(eth_type(0x8");
         let fragment = ["frag=first", "frag=later", "frag=yes"].iter().any(|f| self.key.contains(f));
-        tags || fragment || self.key.contains("icmpv6(") || forgotten.iter().any(|p| self.may_be_of(p))
+        let protocol = self.key.split("proto=").nth(1).and_then(|rest| rest.split([',', ')']).next());
+        let portless = protocol.is_some_and(|p| !["1", "6", "17", "58", "132"].contains(&p));
+        tags || fragment
+            || portless
+            || self.key.contains("icmpv6(")
+            || forgotten.iter().any(|p| self.may_be_of(p))
     }
 
     /// Whether the packet's port and addresses are those of the key, as far as that has them.
@@ -87,6 +92,10 @@ mod tests {
             ours
         ));
         assert!(!alike("c, packets:0, bytes:0, actions:1", ours));
+        let of = |protocol: u8| {
+            alike("", &format!("ipv6(proto={protocol},frag=no), packets:2, bytes:9, actions:1"))
+        };
+        assert!(of(59) && !of(58));
     }
 
     #[test]
