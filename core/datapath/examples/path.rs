@@ -47,6 +47,7 @@ fn cases() -> Vec<Case> {
     let five =
         Flow { nw_src: u32::MAX, nw_dst: u32::MAX, nw_proto: 255, tp_src: 0xffff, tp_dst: 0xffff, ..ip };
     let two = vec![Flow { nw_ttl: 255, ..five }, five];
+    let track = DpAction::Ct(Box::new(Ct { commit: true, ..Ct::default() }));
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1005 };
     let eth = EthKey { src: Mac([1; 6]), dst: Mac([2; 6]) };
     let set = DpAction::Set(SetField::Eth(Masked::new(eth, EthKey { src: mac, dst: mac })));
@@ -65,6 +66,7 @@ fn cases() -> Vec<Case> {
         ("masks1000", 1000, two.clone(), output()),
         ("masks50000", 50_000, two, output()),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
+        ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
         ("table10000", 10_000, networks(&ip), output()),
     ]
 }
