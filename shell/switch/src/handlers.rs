@@ -8,9 +8,12 @@
 //! A thread that finds nothing to do parks. Who queues something wakes one, by a load if none sleeps; one that wakes to
 //! more than it can do alone wakes the next.
 
+mod courtesy;
+
 use crate::backer::Threads;
 use crate::switch::Switch;
 use config::settings::root::N_HANDLER_THREADS;
+use courtesy::Courtesy;
 use datapath::{Datapath, UpcallServer};
 use runtime::Module;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -145,10 +148,13 @@ impl Drop for Handlers {
 fn serve(house: &House, i: usize, datapath: &Datapath, mut server: UpcallServer) {
     let Some(bed) = house.beds.get(i) else { return };
     let _ = bed.thread.set(std::thread::current());
+    let mut courtesy = Courtesy::new();
     while !house.closing.load(Ordering::SeqCst) {
         if server.serve() {
+            courtesy.worked();
             continue;
         }
+        courtesy.rests();
         bed.asleep.store(true, Ordering::SeqCst);
         // Who queues after this look sees that we sleep; a wake before we park makes the park return at once.
         if datapath.upcalls_waiting() == 0 && !house.closing.load(Ordering::SeqCst) {

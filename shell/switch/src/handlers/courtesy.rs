@@ -1,0 +1,103 @@
+//! How much of its core a handler thread asks for beside others that want it: guests may run there, too.
+//!
+//! A storm of misses keeps handlers busy without end, and with as much right as anybody else they take half a core from a
+//! guest whose packets have their megaflows. So a thread that has worked for long without once emptying the queue comes
+//! last, until it has emptied it. Work counts, not time: who merely waited for the processor owes nothing. Where nobody
+//! else wants the core nothing changes.
+
+use rustix::process::{getpriority_process, setpriority_process};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Work without a rest after which a thread comes last: a burst of some ten thousand new flows is over before.
+const LONG_NS: i64 = 30_000_000;
+/// Rounds between two looks at the clock, which is a system call.
+const ROUNDS: u32 = 16;
+/// How a thread that comes last is scheduled (`nice`): a thirtieth of a core that somebody else wants.
+const LAST: i32 = 15;
+
+/// Of one thread.
+#[derive(Debug)]
+pub(super) struct Courtesy {
+    usual: Option<i32>,
+    rounds: u32,
+    /// When the work began, in time of the processor.
+    since: Option<i64>,
+    last: bool,
+}
+
+impl Courtesy {
+    /// Of the calling thread. Without the right to come back to where it is, it stays there.
+    pub(super) fn new() -> Courtesy {
+        let usual = getpriority_process(None).ok();
+        let returns = |usual: &i32| {
+            setpriority_process(None, LAST.max(*usual)).is_ok() && setpriority_process(None, *usual).is_ok()
+        };
+        Courtesy { usual: usual.filter(|u| *u < LAST).filter(returns), rounds: 0, since: None, last: false }
+    }
+
+    /// The thread has done a round of work.
+    pub(super) fn worked(&mut self) {
+        self.rounds += 1;
+        if self.usual.is_some() && self.rounds.is_multiple_of(ROUNDS) && self.is_long(spent()) {
+            // It worked at the start.
+            let _ = setpriority_process(None, LAST);
+        }
+    }
+
+    /// It works long, since just now.
+    fn is_long(&mut self, now: i64) -> bool {
+        let since = *self.since.get_or_insert(now);
+        if self.last || now - since < LONG_NS {
+            return false;
+        }
+        self.last = true;
+        true
+    }
+
+    /// There is nothing to do.
+    pub(super) fn rests(&mut self) {
+        self.since = None;
+        if std::mem::take(&mut self.last)
+            && let Some(usual) = self.usual
+        {
+            let _ = setpriority_process(None, usual);
+        }
+    }
+}
+
+/// Nanoseconds of the processor that the calling thread has had.
+fn spent() -> i64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_work_is_long_and_only_once() {
+        let mut courtesy = Courtesy { usual: None, rounds: 0, since: None, last: false };
+        assert!(!courtesy.is_long(1000));
+        assert!(!courtesy.is_long(LONG_NS));
+        assert!(courtesy.is_long(1000 + LONG_NS));
+        assert!(!courtesy.is_long(1001 + LONG_NS));
+        courtesy.rests();
+        assert!(!courtesy.is_long(1002 + LONG_NS));
+        assert!(courtesy.is_long(1002 + 2 * LONG_NS));
+    }
+
+    #[test]
+    fn it_comes_last_and_back() {
+        let thread = std::thread::spawn(|| {
+            let mut courtesy = Courtesy::new();
+            let Some(usual) = courtesy.usual else { return };
+            courtesy.since = Some(spent() - LONG_NS);
+            (0..ROUNDS).for_each(|_| courtesy.worked());
+            assert_eq!(getpriority_process(None), Ok(LAST));
+            courtesy.rests();
+            assert_eq!(getpriority_process(None), Ok(usual));
+        });
+        thread.join().unwrap();
+    }
+}
