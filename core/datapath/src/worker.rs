@@ -51,7 +51,7 @@ pub struct Worker {
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Turn>,
-    /// Packets that the last turn brought by queues that lost none, and whether it passed over a queue.
+    /// Packets that the last turn brought by queues that had room for all, and whether it passed over a queue.
     served: u64,
     held: bool,
     /// The version of the snapshots that the engine holds; 0: none.
@@ -196,7 +196,6 @@ impl Worker {
                 (q.in_turn, held) = (0, true);
                 continue;
             }
-            let lost = self.engine.tally.get(Event::Lost);
             q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
             if q.in_turn != 0 {
                 packets += q.in_turn;
@@ -205,9 +204,9 @@ impl Worker {
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     parking.budget.received(q.in_turn);
-                    let lost = self.engine.tally.get(Event::Lost) - lost;
-                    q.brake.polled(q.in_turn, lost);
-                    served += if lost == 0 { q.in_turn } else { 0 };
+                    let overflow = std::mem::take(&mut parking.overflow);
+                    q.brake.polled(q.in_turn, overflow);
+                    served += if overflow == 0 { q.in_turn } else { 0 };
                 }
                 let end = counter();
                 q.load.burst(q.in_turn, end - at);

@@ -36,6 +36,8 @@ pub(crate) struct Parking {
     spent: Vec<Spent>,
     /// Somebody served when the turn began.
     served: bool,
+    /// Packets of the queue that is being received from for which there was no room.
+    pub(crate) overflow: u64,
 }
 
 impl Parking {
@@ -52,6 +54,7 @@ impl Parking {
             copies: Vec::new(),
             spent: Vec::new(),
             served: false,
+            overflow: 0,
         }
     }
 }
@@ -202,7 +205,9 @@ fn behind(
     now: Millis,
 ) {
     let Some(parking) = &mut engine.parking else { return };
-    match parking.park.append(flow, packet) {
+    let appended = parking.park.append(flow, packet);
+    parking.overflow += u64::from(appended.is_err());
+    match appended {
         Ok(()) => engine.tally.add(Event::Parked, 1),
         Err(packet) if parking.budget.is_left() => {
             if let Some(mut before) = parking.park.take(flow) {
@@ -268,7 +273,10 @@ pub(crate) fn miss(
         let (worker, inbox) = (engine.id, Some(Arc::clone(&parking.inbox)));
         parking.outbox.push(Request { flow, ticket, bytes, meta, now, worker, inbox });
         engine.tally.add(Event::Parked, 1);
-    } else if parking.budget.is_left() {
+        return;
+    }
+    parking.overflow += 1;
+    if parking.budget.is_left() {
         upcall::inline(shared, guard, engine, packet, answered, now);
     } else {
         lose(engine, packet, DropReason::UpcallBacklog);
