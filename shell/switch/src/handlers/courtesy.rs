@@ -26,13 +26,12 @@ pub(super) struct Courtesy {
 }
 
 impl Courtesy {
-    /// Of the calling thread. Without the right to come back to where it is, it stays there.
+    /// Of the calling thread. One that could not come back to where it is stays there: who may come first may come back.
     pub(super) fn new() -> Courtesy {
-        let usual = getpriority_process(None).ok();
-        let returns = |usual: &i32| {
-            setpriority_process(None, LAST.max(*usual)).is_ok() && setpriority_process(None, *usual).is_ok()
-        };
-        Courtesy { usual: usual.filter(|u| *u < LAST).filter(returns), rounds: 0, since: None, last: false }
+        let usual = getpriority_process(None).ok().filter(|usual| *usual < LAST);
+        let may_return =
+            |usual: &i32| [usual - 1, *usual].iter().all(|nice| setpriority_process(None, *nice).is_ok());
+        Courtesy { usual: usual.filter(may_return), rounds: 0, since: None, last: false }
     }
 
     /// The thread has done a round of work.
