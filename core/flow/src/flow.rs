@@ -296,10 +296,7 @@ impl Flow {
 
     /// The packet is as if its connection had never been asked for.
     pub fn clear_conntrack(&mut self) {
-        (self.ct_state, self.ct_zone, self.ct_mark, self.ct_label) = (0, 0, 0, [0; 2]);
-        (self.ct_nw_proto, self.ct_tp_src, self.ct_tp_dst) = (0, 0, 0);
-        (self.ct_nw_src, self.ct_nw_dst) = (0, 0);
-        (self.ct_ipv6_src, self.ct_ipv6_dst) = ([0; 16], [0; 16]);
+        self.copy_conntrack(&Flow::ZERO);
     }
 
     /// Takes what is known of another packet's connection.

@@ -67,8 +67,7 @@ fn hex_text(bytes: &[u8]) -> String {
 /// where it comes to have another one they are read again.
 fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
-    let fits = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
-    let mut usable = fits;
+    let mut usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
     let mut written: Option<Requests> = None;
     source.each(command, &*names, |parsed| {
         usable &= parsed.usable;

@@ -2,32 +2,33 @@
 
 use super::context::{Context, Fail, fail, print};
 use super::flow_file::read_flows;
+use super::requests::Format;
 use flow::text::NoNames;
+use openflow::encode;
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::group::GroupCommand;
 use openflow::message::{Body, Message};
 use openflow::text::{Protocols, hex_bytes, message_text, parse_flow_mod, parse_group_mod};
-use openflow::{Dialect, Version, encode};
 
-fn choose(cx: &Context, usable: Protocols) -> Result<(Protocols, Version), Fail> {
+fn choose(cx: &Context, usable: Protocols) -> Result<Format, Fail> {
     print(&format!("usable protocols: {usable}\n"))?;
     let chosen = (usable & cx.settings.protocols).first();
-    let version = chosen.and_then(|p| p.versions().newest());
-    chosen.zip(version).map_or_else(|| fail("no usable protocol"), Ok)
+    let format =
+        chosen.and_then(|protocol| Some(Format { version: protocol.versions().newest()?, protocol }));
+    format.map_or_else(|| fail("no usable protocol"), Ok)
 }
 
-fn show(cx: &Context, m: &Message, format: Protocols) -> Result<(), Fail> {
-    let dialect = Dialect { flow_mod_table_id: format.has_table_id(), debug_actions: true };
-    let frames = encode(m, dialect).map_err(|e| Fail::Says(e.name().to_owned()))?;
+fn show(cx: &Context, m: &Message, format: Format) -> Result<(), Fail> {
+    let frames = encode(m, format.dialect()).map_err(|e| Fail::Says(e.name().to_owned()))?;
     frames.iter().try_for_each(|f| print(&message_text(f, &NoNames, cx.settings.verbosity)))
 }
 
 fn show_flows(cx: &mut Context, mods: Vec<FlowMod>, usable: Protocols) -> Result<(), Fail> {
-    let (format, version) = choose(cx, usable)?;
-    print(&format!("chosen protocol: {format}\n"))?;
+    let format = choose(cx, usable)?;
+    print(&format!("chosen protocol: {}\n", format.protocol))?;
     for m in mods {
-        let message = cx.message(version, Body::FlowMod(Box::new(m)));
-        show(cx, &Message { extended: format.is_nxm(), ..message }, format)?;
+        let message = format.message(cx.xid(), Body::FlowMod(Box::new(m)));
+        show(cx, &message, format)?;
     }
     Ok(())
 }
@@ -47,9 +48,9 @@ pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
 /// `parse-group`
 pub fn group(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let (m, usable) = parse_group_mod(&args[0], GroupCommand::Add, &NoNames)?;
-    let (format, version) = choose(cx, usable)?;
-    print(&format!("chosen version: {}\n", version.name()))?;
-    let message = cx.message(version, Body::GroupMod(m));
+    let format = choose(cx, usable)?;
+    print(&format!("chosen version: {}\n", format.version.name()))?;
+    let message = cx.message(format.version, Body::GroupMod(m));
     show(cx, &message, format)
 }
 

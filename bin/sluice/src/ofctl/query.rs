@@ -97,7 +97,7 @@ pub fn open_for_dump(cx: &mut Context, target: &str, usable: Protocols) -> Resul
 
 /// A request with the flows in the connection's format.
 pub fn flow_request(cx: &mut Context, conn: &Conn, body: Body) -> Message {
-    Message { extended: conn.protocol.is_nxm(), ..cx.message(conn.version, body) }
+    conn.format().message(cx.xid(), body)
 }
 
 fn filter(cx: &mut Context, args: &[String]) -> Result<(Conn, FlowStatsRequest), Fail> {

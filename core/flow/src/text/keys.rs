@@ -58,7 +58,7 @@ fn skip_one(text: &str) -> &str {
 
 /// Takes a key and its value off the front: `key`, `key=value`, `key:value`, `key(value)`. `None` at the end.
 pub fn next_key_value<'a>(text: &mut &'a str) -> Option<(&'a str, &'a str)> {
-    let start = text.trim_start_matches([',', ' ', '\t', '\r', '\n']);
+    let start = text.trim_start_matches(|c| u8::try_from(c).is_ok_and(is_space));
     *text = start;
     if start.is_empty() {
         return None;
