@@ -5,14 +5,14 @@
 //! with the time that passes: by a sixteenth of it, or by the misses' share of the packets where that is more. In this what comes
 //! by the same queue as the misses weighs less than they, and what others send weighs more: a storm is first its own port's
 //! trouble, and a core that has hardly anything but misses gives them its time. The shares are those of some hundred turns that
-//! brought packets, since a queue may be passed over (`brake`) and come when the others just have nothing. In one turn the
-//! allowance does not grow by more than a ring can wait for, since other queues wait meanwhile. Cycles are told.
+//! brought packets, since a queue may be passed over (`brake`) and come when the others just have nothing. Where others bring
+//! packets the allowance does not grow by more than a ring can wait for in one turn, since they wait meanwhile. Cycles are told.
 
 /// One cycle in so many, at least.
 const SHARE: u64 = 16;
 /// The most that is saved up: some milliseconds at today's rates.
 const MOST: i64 = 1 << 23;
-/// What the misses' share is worth in one turn, at most: some 20 µs.
+/// What the misses' share is worth in one turn for which other queues wait, at most: some 20 µs.
 const IN_A_TURN: u64 = 1 << 16;
 /// What a packet without a megaflow weighs, where one with a megaflow that came by the same queue weighs one.
 const MISS: u64 = 4;
@@ -96,7 +96,8 @@ impl Budget {
         if turn.misses != 0 {
             let Recent { misses, beside, others } = self.recent;
             let all = misses * MISS + others * OTHER + beside;
-            share = share.max(cycles.min(IN_A_TURN) * misses * MISS / all.max(1));
+            let worth = if others == 0 { cycles.min(MOST as u64) } else { cycles.min(IN_A_TURN) };
+            share = share.max(worth * misses * MISS / all.max(1));
         }
         let share = i64::try_from(share).unwrap_or(MOST);
         self.cycles = self.cycles.saturating_add(share).min(MOST);
@@ -177,10 +178,15 @@ mod tests {
 
     #[test]
     fn one_turn_is_not_worth_more_than_others_can_wait() {
-        let mut budget = spent();
-        budget.missed(64);
-        budget.received(64);
-        budget.earn(IN_A_TURN * 4);
-        assert_eq!(budget.cycles, IN_A_TURN as i64);
+        let earned = |others: u64| {
+            let mut budget = spent();
+            budget.missed(64);
+            budget.received(64);
+            budget.received(others);
+            budget.earn(IN_A_TURN * 4);
+            budget.cycles
+        };
+        assert!(earned(1) < IN_A_TURN as i64);
+        assert_eq!(earned(0), IN_A_TURN as i64 * 4);
     }
 }
