@@ -2,11 +2,12 @@
 //!
 //! When no more can be parked, a worker translates inline rather than lose a packet; but a storm of misses must not take
 //! the core from the packets that have their megaflow. So inline translations are paid from an allowance that grows
-//! with the time that passes: by a sixteenth of it, or by the misses' share of the packets where that is more. In this what comes
-//! by the same queue as the misses weighs less than they, and what others send weighs more: a storm is first its own port's
-//! trouble, and a core that has hardly anything but misses gives them its time. The shares are those of some hundred turns that
-//! brought packets, since a queue may be passed over (`brake`) and come when the others just have nothing. Where others bring
-//! packets the allowance does not grow by more than a ring can wait for in one turn, since they wait meanwhile. Cycles are told.
+//! with the time that passes: by a sixteenth of it, or by the misses' share of the packets where that is more. In this, packets of
+//! queues that bring hardly any misses ([`Mix`]) weigh more than misses, and what comes by the same queue as they weighs less: a
+//! storm is first its own port's trouble, and a core that has hardly anything but misses gives them its time. The shares are those
+//! of some hundred turns that brought packets, since a queue may be passed over (`brake`) and come when the others just have
+//! nothing. Where calm queues bring packets the allowance does not grow by more than a ring can wait for in one turn, since they
+//! wait meanwhile. Cycles are told.
 
 /// One cycle in so many, at least.
 const SHARE: u64 = 16;
@@ -14,17 +15,61 @@ const SHARE: u64 = 16;
 const MOST: i64 = 1 << 23;
 /// What the misses' share is worth in one turn for which other queues wait, at most: some 20 µs.
 const IN_A_TURN: u64 = 1 << 16;
-/// What a packet without a megaflow weighs, where one with a megaflow that came by the same queue weighs one.
+/// What a packet without a megaflow weighs, where one with a megaflow that came by a queue of nearly nothing but misses weighs
+/// one.
 const MISS: u64 = 4;
-/// What a packet of another queue weighs.
-const OTHER: u64 = 16;
+/// What a packet of a queue without misses weighs.
+const CALM: u64 = 16;
+/// After so many turns that brought packets, about a third of what one brought still counts.
+const TURNS: u64 = 128;
+/// The same of the turns of one queue: flows may come in runs, and a run without a miss does not make it a calm one.
+const TURNS_OF_QUEUE: u64 = 1024;
+
+/// A sum that forgets, in parts of one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent<const TURNS: u64>(u64);
+
+impl<const TURNS: u64> Recent<TURNS> {
+    #[inline]
+    fn add(&mut self, n: u64) {
+        self.0 = self.0 - self.0.div_ceil(TURNS) + n * TURNS;
+    }
+}
+
+/// How much of what one queue brings has no megaflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mix {
+    misses: Recent<TURNS_OF_QUEUE>,
+    packets: Recent<TURNS_OF_QUEUE>,
+}
+
+impl Mix {
+    #[inline]
+    fn add(&mut self, misses: u64, packets: u64) {
+        self.misses.add(misses);
+        self.packets.add(packets);
+    }
+
+    /// What a packet of the queue weighs that has a megaflow: [`CALM`] without misses, half of it with one in 64 packets.
+    #[inline]
+    fn weight(&self) -> u64 {
+        match self.misses.0 {
+            0 => CALM,
+            misses => (CALM * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
+        }
+    }
+}
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     cycles: i64,
     turn: Turn,
-    recent: Recent,
+    /// Packets without a megaflow, and the weight of the others.
+    misses: Recent<TURNS>,
+    hits: Recent<TURNS>,
+    /// Packets of calm queues.
+    calm: Recent<TURNS>,
 }
 
 /// What a turn brought.
@@ -32,37 +77,17 @@ pub struct Budget {
 struct Turn {
     /// Without a megaflow, by the queue that is being received from.
     fresh: u64,
-    /// Without a megaflow, by those before.
+    /// Anything.
+    packets: u64,
     misses: u64,
-    /// With one, by queues that brought misses, too.
-    beside: u64,
-    /// By other queues.
-    others: u64,
-}
-
-/// What the last turns brought, those long ago less, in parts of a packet.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent {
-    misses: u64,
-    beside: u64,
-    others: u64,
-}
-
-/// After so many turns that brought packets, about a third of what one brought still counts; parts of a packet.
-const TURNS: u64 = 128;
-
-impl Recent {
-    fn add(&mut self, turn: Turn) {
-        let grow = |sum: &mut u64, n: u64| *sum = *sum - sum.div_ceil(TURNS) + n * TURNS;
-        grow(&mut self.misses, turn.misses);
-        grow(&mut self.beside, turn.beside);
-        grow(&mut self.others, turn.others);
-    }
+    hits: u64,
+    calm: u64,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { cycles: MOST, turn: Turn::default(), recent: Recent::default() }
+        let (misses, hits, calm) = Default::default();
+        Budget { cycles: MOST, turn: Turn::default(), misses, hits, calm }
     }
 }
 
@@ -75,29 +100,30 @@ impl Budget {
 
     /// A queue brought so many packets, those without a megaflow among them.
     #[inline]
-    pub fn received(&mut self, packets: u64) {
+    pub(crate) fn received(&mut self, packets: u64, mix: &mut Mix) {
         let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
-        if fresh == 0 {
-            self.turn.others += packets;
-        } else {
-            self.turn.misses += fresh;
-            self.turn.beside += packets - fresh;
-        }
+        mix.add(fresh, packets);
+        let weight = mix.weight();
+        self.turn.packets += packets;
+        self.turn.misses += fresh;
+        self.turn.hits += (packets - fresh) * weight;
+        self.turn.calm += if 2 * weight > CALM { packets } else { 0 };
     }
 
     /// A turn that took so many cycles has ended.
     #[inline]
     pub fn earn(&mut self, cycles: u64) {
         let turn = std::mem::take(&mut self.turn);
-        if turn.misses + turn.beside + turn.others != 0 {
-            self.recent.add(turn);
+        if turn.packets != 0 {
+            self.misses.add(turn.misses);
+            self.hits.add(turn.hits);
+            self.calm.add(turn.calm);
         }
         let mut share = cycles / SHARE;
         if turn.misses != 0 {
-            let Recent { misses, beside, others } = self.recent;
-            let all = misses * MISS + others * OTHER + beside;
-            let worth = if others == 0 { cycles.min(MOST as u64) } else { cycles.min(IN_A_TURN) };
-            share = share.max(worth * misses * MISS / all.max(1));
+            let misses = self.misses.0 * MISS;
+            let most = if self.calm.0 == 0 { MOST as u64 } else { IN_A_TURN };
+            share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
         }
         let share = i64::try_from(share).unwrap_or(MOST);
         self.cycles = self.cycles.saturating_add(share).min(MOST);
@@ -138,12 +164,13 @@ mod tests {
     /// brings `misses` and `beside`, another `others`.
     fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
         let (mut budget, mut inline, mut all) = (spent(), 0, 0);
+        let mut mixes = [Mix::default(); 2];
         for _ in 0..10_000 {
             let took = if budget.is_left() { 1000 } else { 0 };
             budget.spend(took);
             budget.missed(misses);
-            budget.received(misses + beside);
-            budget.received(others);
+            budget.received(misses + beside, &mut mixes[0]);
+            budget.received(others, &mut mixes[1]);
             budget.earn(500 + took);
             (inline, all) = (inline + took, all + 500 + took);
         }
@@ -165,9 +192,11 @@ mod tests {
     #[test]
     fn misses_that_come_when_others_have_nothing_earn_no_more() {
         let (mut budget, mut earned) = (spent(), 0);
+        let mut mixes = [Mix::default(); 2];
         for turn in 0..64_000u64 {
-            budget.missed(if turn % 64 == 0 { 32 } else { 0 });
-            budget.received(32);
+            let stormy = turn % 64 == 0;
+            budget.missed(if stormy { 32 } else { 0 });
+            budget.received(32, &mut mixes[usize::from(stormy)]);
             let before = budget.cycles;
             budget.earn(1000);
             earned += budget.cycles - before;
@@ -176,13 +205,29 @@ mod tests {
         assert!((0.06..0.065).contains(&(earned as f64 / 64e6)), "{earned}");
     }
 
+    /// Half of the flows of a queue are new, and they come one after the other.
     #[test]
-    fn one_turn_is_not_worth_more_than_others_can_wait() {
+    fn runs_of_known_flows_do_not_make_a_queue_calm() {
+        let (mut budget, mut mix, mut earned) = (spent(), Mix::default(), 0);
+        for turn in 0..64_000u64 {
+            let run = turn / 500 % 2 == 0;
+            budget.missed(if run { 64 } else { 0 });
+            budget.received(64, &mut mix);
+            let before = budget.cycles;
+            budget.earn(1000);
+            earned += budget.cycles - before;
+            budget.spend((budget.cycles - before).unsigned_abs());
+        }
+        assert!((0.4..0.53).contains(&(earned as f64 / 64e6)), "{earned}");
+    }
+
+    #[test]
+    fn one_turn_is_not_worth_more_than_calm_queues_can_wait() {
         let earned = |others: u64| {
             let mut budget = spent();
             budget.missed(64);
-            budget.received(64);
-            budget.received(others);
+            budget.received(64, &mut Mix::default());
+            budget.received(others, &mut Mix::default());
             budget.earn(IN_A_TURN * 4);
             budget.cycles
         };

@@ -1,6 +1,7 @@
 //! An rx queue as workers pass it on: the device's object, and what was counted of it, which goes along.
 
 use crate::brake::Brake;
+use crate::budget::Mix;
 use crate::port::{RX_BURST, RxQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,12 +67,22 @@ pub struct Rxq {
     pub(crate) in_turn: u64,
     /// Whether it waits for others.
     pub(crate) brake: Brake,
+    /// How much of it has no megaflow, where misses may leave the worker.
+    pub(crate) mix: Mix,
 }
 
 impl Rxq {
     /// A queue that nobody has polled yet.
     pub fn new(port: PortNo, id: QueueId, queue: Box<dyn RxQueue>) -> Rxq {
-        Rxq { port, id, queue, load: Arc::default(), in_turn: 0, brake: Brake::default() }
+        Rxq {
+            port,
+            id,
+            queue,
+            load: Arc::default(),
+            in_turn: 0,
+            brake: Brake::default(),
+            mix: Mix::default(),
+        }
     }
 
     /// What is counted of it, whoever polls it.

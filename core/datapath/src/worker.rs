@@ -203,7 +203,7 @@ impl Worker {
                 run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
-                    parking.budget.received(q.in_turn);
+                    parking.budget.received(q.in_turn, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
                     q.brake.polled(q.in_turn, overflow);
                     served += if overflow == 0 { q.in_turn } else { 0 };
