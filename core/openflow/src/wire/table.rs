@@ -177,7 +177,8 @@ pub(super) fn decode_features(r: &mut Reader, version: Version) -> Result<TableF
     r.skip(4)?;
     f.name = r.text(32)?;
     (f.metadata_match, f.metadata_write) = (r.u64()?, r.u64()?);
-    let capabilities = r.u32()?;
+    // OpenFlow 1.3 has a reserved word here (§7.3.5.5).
+    let capabilities = if version >= Version::V14 { r.u32()? } else { r.skip(4).map(|()| 0)? };
     f.supports_eviction = capabilities & EVICTION != 0;
     f.supports_vacancy_events = capabilities & VACANCY != 0;
     f.max_entries = r.u32()?;
