@@ -261,10 +261,10 @@ pub fn fdb(text: &str) -> String {
 const SNAP: &str = "aaaa03000000";
 
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
-/// date where none is (in later fragments, also inside of a service header or behind labels), as it writes ICMP's type and code
-/// there, and leaves that of an IPv6 packet's first fragment as it was. It does not write to a label behind a tag either. The type of the first label put on a frame with an
-/// 802.3 length it writes over the length, so that what follows is taken for labels; ours stands in the SNAP header, where the type
-/// of such a frame is.
+/// date where none is (in later fragments of IPv4, also inside of a service header or behind labels), as it writes ICMP's type and
+/// code there, and leaves that of an IPv6 packet as it was whose fragment header says that it is whole. It does not write to a
+/// label behind a tag either. The type of the first label put on a frame with an 802.3 length it writes over the length, so that
+/// what follows is taken for labels; ours stands in the SNAP header, where the type of such a frame is.
 pub fn outputs(lines: &[String]) -> String {
     let blank = |line: &String| match line.split_once(' ') {
         Some((port, hex)) => format!("{port} {}", blanked(hex)),
@@ -315,13 +315,18 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
             l3 += 4;
         }
         l3 += 4;
-        kind = if at(l3) >> 4 == 4 { 0x0800 } else { 0 };
+        kind = match at(l3) >> 4 {
+            4 => 0x0800,
+            6 => 0x86dd,
+            _ => 0,
+        };
     }
     let (l4, proto) = match kind {
         0x0800 if at(l3 + 6) & 0x1f != 0 || at(l3 + 7) != 0 => {
             (l3 + 4 * usize::from(at(l3) & 0xf), at(l3 + 9))
         }
-        0x86dd if at(l3 + 6) == 44 => (l3 + 48, at(l3 + 40)),
+        // Neither an offset nor "more fragments": RFC 6946, an atomic fragment.
+        0x86dd if at(l3 + 6) == 44 && at(l3 + 42) == 0 && at(l3 + 43) & 0xf9 == 0 => (l3 + 48, at(l3 + 40)),
         _ => return out,
     };
     let sum = match proto {
@@ -420,6 +425,15 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             assert_ne!(fragment(head, "000100"), fragment(head, "000101"));
         }
         assert_ne!(fragment("0900", "0001"), fragment("0900", "0002"));
+        let fragment = |head: &str, offset: &str, sum: &str| {
+            let ip = format!("6000000000202c40{:064}0600{offset}00000007", 0);
+            outputs(&[format!("p1 {:024}{head}{ip}{:032}{sum}", 0, 0)])
+        };
+        for head in ["86dd", "884700000140", "88480000004000000140"] {
+            assert_eq!(fragment(head, "0000", "0001"), fragment(head, "0000", "0002"));
+            assert_ne!(fragment(head, "0001", "0001"), fragment(head, "0001", "0002"));
+            assert_ne!(fragment(head, "0008", "0001"), fragment(head, "0008", "0002"));
+        }
         assert_eq!(hide("recirc_id(0),x", "recirc_id("), "recirc_id(0),x");
         assert_eq!(
             fdb(" port  VLAN  MAC                Age\n    1     0  50:54:00:00:00:01   12\n"),
