@@ -1,6 +1,7 @@
 //! The targets, by subject.
 
 mod bfd;
+mod conntrack;
 mod control;
 mod flow_text;
 mod json_rpc;
@@ -19,6 +20,7 @@ use crate::Target;
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "bfd", run: bfd::run },
+    Target { name: "conntrack", run: conntrack::run },
     Target { name: "control", run: control::run },
     Target { name: "flow-text", run: flow_text::flow },
     Target { name: "group-text", run: flow_text::group },
