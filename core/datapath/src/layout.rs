@@ -1,6 +1,6 @@
 //! Where the headers of a packet start, for the actions that write into them.
 
-use packet::ether::{Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
+use packet::ether::{Ethernet, VlanTag, ethertype, ethertype_of};
 use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 
 /// Offsets from the start of the frame.
@@ -70,12 +70,7 @@ fn ethernet(data: &[u8]) -> Option<(u16, &[u8])> {
         }
         rest = after;
     }
-    let (field, after) = TypeField::parse(rest)?;
-    if field.value() >= ethertype::MIN {
-        return Some((field.value(), after));
-    }
-    let Some((llc, payload)) = LlcSnap::parse(after) else { return Some((ethertype::NONE, after)) };
-    Some((llc.ethertype().unwrap_or(ethertype::NONE), payload))
+    ethertype_of(rest)
 }
 
 /// A routing header with segments left (RFC 8200 §4.4) stands among the extension headers.

@@ -5,7 +5,7 @@
 
 use crate::flow::{Flow, MPLS_MAX, Mac, VLAN_CFI, VLANS_MAX, Vlan, frag};
 use crate::nsh::Nsh;
-use packet::ether::{LlcSnap, MplsEntry, TypeField, VlanTag, ethertype};
+use packet::ether::{MplsEntry, TypeField, VlanTag, ethertype, ethertype_of};
 use packet::ip::{self, Fragment, ipproto};
 use packet::{Arp, Ethernet, Icmp, Icmpv6, Igmp, Ipv4, Ipv6, Sctp, Tcp, Udp, nd};
 
@@ -93,13 +93,7 @@ fn l2<'a>(data: &'a [u8], vlan_limit: usize, flow: &mut Flow) -> Option<&'a [u8]
         *slot = Vlan { tpid: tag.tpid(), tci: tag.tci() | VLAN_CFI };
         rest = after;
     }
-    let (field, after) = TypeField::parse(rest)?;
-    if field.value() >= ethertype::MIN {
-        flow.dl_type = field.value();
-        return Some(after);
-    }
-    let snap = LlcSnap::parse(after).and_then(|(llc, payload)| Some((llc.ethertype()?, payload)));
-    let (dl_type, payload) = snap.unwrap_or((ethertype::NONE, after));
+    let (dl_type, payload) = ethertype_of(rest)?;
     flow.dl_type = dl_type;
     Some(payload)
 }

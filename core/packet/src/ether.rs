@@ -100,10 +100,23 @@ view!(
 impl LlcSnap<'_> {
     /// The Ethernet type it names; `None` if it is another kind of LLC frame.
     #[inline]
-    pub fn ethertype(&self) -> Option<u16> {
+    fn ethertype(&self) -> Option<u16> {
         let snap = part::<0, 6, 8>(self.0) == [0xaa, 0xaa, 0x03, 0, 0, 0];
-        Some(be16::<6, 8>(self.0)).filter(|&t| snap && t >= ethertype::MIN)
+        snap.then(|| be16::<6, 8>(self.0))
     }
+}
+
+/// The Ethernet type at the front of the data, and what follows it. In an 802.3 frame the type is at the end of LLC and SNAP;
+/// a frame that names none carries what stands behind its length.
+#[inline]
+pub fn ethertype_of(data: &[u8]) -> Option<(u16, &[u8])> {
+    let (field, after) = TypeField::parse(data)?;
+    if field.value() >= ethertype::MIN {
+        return Some((field.value(), after));
+    }
+    let snap = LlcSnap::parse(after).and_then(|(llc, payload)| Some((llc.ethertype()?, payload)));
+    let (dl_type, payload) = snap.unwrap_or((ethertype::NONE, after));
+    Some((if dl_type >= ethertype::MIN { dl_type } else { ethertype::NONE }, payload))
 }
 
 view!(

@@ -258,7 +258,7 @@ pub fn fdb(text: &str) -> String {
 }
 
 /// LLC and SNAP headers of frames that have their type behind these.
-const SNAP: &str = "aaaa03000000";
+pub const SNAP: &str = "aaaa03000000";
 
 /// What left by the ports, without what the stock switch makes of fragments: it brings the checksum of a transport header up to
 /// date where none is (in later fragments of IPv4, also inside of a service header or behind labels), as it writes ICMP's type and

@@ -40,12 +40,17 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
 
 /// Removes the header. A tag behind it is one that nobody looks at: no decapsulation is asked for where a flow has one.
 pub fn pop(p: &mut Packet) {
-    let layout = p.layout();
-    let (header, kind) = match p.frame.bytes().get(12..14) {
-        Some(&[a, b]) if ethertype::is_vlan(u16::from_be_bytes([a, b])) => (14, u16::from_be_bytes([a, b])),
-        _ => (layout.l3, layout.dl_type),
+    let l3 = p.layout().l3;
+    let type_at = |end: u16| {
+        let two = p.frame.bytes().get(usize::from(end.checked_sub(2)?)..)?.first_chunk();
+        two.map(|two| u16::from_be_bytes(*two))
     };
-    if p.meta.packet_type == 0 && header != 0 && p.frame.pull_front(usize::from(header)).is_some() {
+    let header = if type_at(14).is_some_and(ethertype::is_vlan) { 14 } else { l3 };
+    // Of an 802.3 frame without a type it is the length, which is true again when it comes back.
+    let kind = type_at(header);
+    if let (0, Some(kind)) = (p.meta.packet_type, kind)
+        && p.frame.pull_front(usize::from(header)).is_some()
+    {
         p.frame.shift_offload(-(header as i16));
         p.meta.packet_type = 1 << 16 | u32::from(kind);
         p.layout = None;

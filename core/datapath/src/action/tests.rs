@@ -232,6 +232,32 @@ fn a_tag_that_no_flow_has_is_what_a_frame_carries() {
     assert_eq!(p.frame.bytes(), frame);
 }
 
+/// A frame with an 802.3 length and these bytes of LLC and more behind it.
+fn frame_802_3(llc: &[u8]) -> Vec<u8> {
+    let addresses = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    [&addresses[..], &(llc.len() as u16).to_be_bytes(), llc].concat()
+}
+
+#[test]
+fn a_frame_without_a_type_keeps_all_that_follows_its_length() {
+    // Not quite SNAP.
+    let frame = frame_802_3(&[0xaa, 0xab, 3, 0, 0, 0, 8, 0, 0x45, 0, 0, 20]);
+    let mut p = packet(&frame);
+    ether::pop(&mut p);
+    assert_eq!((p.meta.packet_type, p.frame.bytes()), (1 << 16 | 12, &frame[14..]));
+    ether::push(&mut p, Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2])).unwrap();
+    assert_eq!(p.frame.bytes(), frame);
+    mpls::push(&mut p, 0x8847, 0x0012_3140).unwrap();
+    assert_eq!(p.frame.bytes()[12..], [&[0x88, 0x47, 0, 0x12, 0x31, 0x40], &frame[14..]].concat());
+}
+
+#[test]
+fn a_type_in_snap_is_the_type_of_what_the_frame_carries() {
+    let mut p = packet(&frame_802_3(&[0xaa, 0xaa, 3, 0, 0, 0, 8, 6, 7, 7]));
+    ether::pop(&mut p);
+    assert_eq!((p.meta.packet_type, p.frame.bytes()), (1 << 16 | 0x0806, &[7, 7][..]));
+}
+
 #[test]
 fn no_room_is_told() {
     let mut p = packet(&compose(&base(false, 6, false), b"x"));

@@ -10,7 +10,7 @@ use classifier::megaflow::convert::{ext_of, line_of, options_of};
 use classifier::megaflow::{Depth, Key};
 use cpu::{Line, Stage};
 use flow::{Flow, VLAN_CFI};
-use packet::ether::{Arp, Ethernet, LlcSnap, TypeField, VlanTag, ethertype};
+use packet::ether::{Arp, Ethernet, TypeField, VlanTag, ethertype, ethertype_of};
 use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
 
@@ -302,12 +302,7 @@ impl Parse<'_> {
             }
             rest = after;
         }
-        let (field, after) = TypeField::parse(rest)?;
-        if field.value() >= ethertype::MIN {
-            return Some((field.value(), after));
-        }
-        let Some((llc, payload)) = LlcSnap::parse(after) else { return Some((ethertype::NONE, after)) };
-        Some((llc.ethertype().unwrap_or(ethertype::NONE), payload))
+        ethertype_of(rest)
     }
 
     fn ip_word(&mut self, proto: u8, tos: u8, ttl: u8, fragment: Fragment) {

@@ -68,7 +68,10 @@ impl Answers<'_> {
     fn type_over_a_length(&self, packet: &Packet, actions: &str) -> bool {
         let blank = |line: &str| {
             let at = (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"));
-            at.map_or(line.to_owned(), |at| blanked(&blanked(line, at..at + 2), at + 8..at + 10))
+            match at.filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP) {
+                Some(at) => blanked(&blanked(line, at..at + 2), at + 8..at + 10),
+                None => line.to_owned(),
+            }
         };
         has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
     }
@@ -221,6 +224,12 @@ mod tests {
         assert!(known(&stock, &ours, &packet, "pop_mpls(eth_type=0x800),1"));
         assert!(!known(&stock, &ours, &packet, "1"));
         assert!(!known(&frame(1, "0800aaab030000000800"), &ours, &packet, "pop_mpls(eth_type=0x800),1"));
+        assert!(!known(
+            &stock.replace("aaaa", "aaab"),
+            &ours.replace("aaaa", "aaab"),
+            &packet,
+            "pop_mpls(eth_type=0x800),1"
+        ));
         packet[12] = 8;
         assert!(!known(&stock, &ours, &packet, "pop_mpls(eth_type=0x800),1"));
     }
