@@ -44,13 +44,15 @@ impl Answers<'_> {
 
     /// Frames with two tags alone differ, of a table that sends packets to its controller. For that the stock switch reads the
     /// packet again, and takes the second tag, which it does not look behind by default, for the network header: what is written to
-    /// that afterwards lands four bytes before its place.
+    /// that afterwards lands four bytes before its place, and the type of a label that is put on stands in that of the second tag.
     fn read_again(&self, table: &Table) -> bool {
         let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
-        let tagged = |line: &&str| hex(line, 12..14) == "8100" && hex(line, 16..18) == "8100";
-        asks && [(self.stock, self.ours), (self.ours, self.stock)]
-            .iter()
-            .all(|(a, b)| Answers::only(a, b).iter().all(tagged))
+        let second =
+            |line: &str, types: &[&str]| hex(line, 12..14) == "8100" && types.contains(&hex(line, 16..18));
+        let as_many = self.stock.lines().count() == self.ours.lines().count();
+        asks && as_many
+            && Answers::only(self.ours, self.stock).iter().all(|l| second(l, &["8100"]))
+            && Answers::only(self.stock, self.ours).iter().all(|l| second(l, &["8100", "8847", "8848"]))
     }
 
     /// What follows a frame without a whole Ethernet header on the way to a port is missing: dummies of the stock switch give up a
@@ -202,6 +204,11 @@ mod tests {
             alike(&d, table, &packet, "")
         };
         assert!(told("8100001e8100a01e", &table));
+        let label = |stock: &str, ours: &str| {
+            alike(&difference(&frame(1, stock), &frame(1, ours)), &table, &packet, "")
+        };
+        assert!(label("8100001e8848000021ff", "8100001e8100a01e8848000021ff"));
+        assert!(!label("8100001e8100a01e8848000021ff", "8100001e8848000021ff"));
         assert!(!told("8100001e", &table) && !told("8100001e8100a01e", &Table::default()));
     }
 
