@@ -38,6 +38,16 @@ pub enum Check {
     Forward(Vec<Packet>),
 }
 
+/// What traces of packets left.
+#[derive(Debug, Default)]
+pub struct Traced {
+    /// Packets whose traces differ as is known.
+    known: Vec<Packet>,
+    /// The stock switch does what it traces, but for what it would send and set aside; in lists inside of actions it does that,
+    /// too, and packets that were set aside there have been counted.
+    counted: bool,
+}
+
 /// Two answers that are not alike.
 #[derive(Debug, Clone)]
 pub struct Difference {
@@ -116,21 +126,22 @@ impl Pair {
         fine
     }
 
-    /// Traces packets in both; the first of them that differs, or those that differ as is known. That our megaflows are sound
-    /// needs no other check: they are as wide as the oracle's.
-    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Result<Vec<Packet>, (Packet, Difference)>> {
-        let (mut differ, mut known) = (Vec::new(), Vec::new());
+    /// Traces packets in both; the first of them that differs, or what the traces left. That our megaflows are sound needs no
+    /// other check: they are as wide as the oracle's.
+    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Result<Traced, (Packet, Difference)>> {
+        let (mut differ, mut traced) = (Vec::new(), Traced::default());
         for some in packets.chunks(AT_ONCE) {
             for packet in some {
                 self.ask_trace(packet)?;
             }
             for packet in some {
                 let (stock, ours) = self.both(Switch::answer)?;
-                if self.traced(&stock, &ours).is_none() {
+                traced.counted |= normal::recirculates_inside(&stock);
+                if self.differ(&stock, &ours).is_none() {
                     continue;
                 }
                 if known::trace(&stock, &ours) {
-                    known.push(packet.clone());
+                    traced.known.push(packet.clone());
                 } else {
                     differ.push(packet);
                 }
@@ -142,14 +153,14 @@ impl Pair {
             loop {
                 self.ask_trace(packet)?;
                 let (stock, ours) = self.both(Switch::answer)?;
-                match self.traced(&stock, &ours) {
+                match self.differ(&stock, &ours) {
                     None => break,
                     Some(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
                     Some(difference) => return Ok(Err((packet.clone(), difference))),
                 }
             }
         }
-        Ok(Ok(known))
+        Ok(Ok(traced))
     }
 
     fn ask_trace(&mut self, packet: &Packet) -> io::Result<()> {
@@ -157,7 +168,7 @@ impl Pair {
         self.both(|s| s.ask("ofproto/trace", &["br0", &port, &hex])).map(drop)
     }
 
-    fn traced(&self, stock: &str, ours: &str) -> Option<Difference> {
+    fn differ(&self, stock: &str, ours: &str) -> Option<Difference> {
         let (stock, ours) = (normal::trace(stock), normal::trace(ours));
         for what in ["Final flow:", "Megaflow:", "Datapath actions:"] {
             let (a, b) = (normal::line(&stock, what), normal::line(&ours, what));
@@ -212,6 +223,8 @@ impl Pair {
     pub fn forward(&mut self, packets: &[Packet], table: &Table) -> io::Result<Option<Difference>> {
         let learns = table.learns();
         self.ctl("revalidator/purge", &[])?;
+        // Connections of packets that the stock switch has traced.
+        self.ctl("dpctl/flush-conntrack", &[])?;
         self.both(Switch::outputs)?;
         let mut lookups = self.lookups()?;
         for packet in packets {
@@ -382,10 +395,13 @@ impl Pair {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        let known = match self.trace(packets)? {
-            Ok(known) => known,
+        let Traced { known, counted } = match self.trace(packets)? {
+            Ok(traced) => traced,
             Err((packet, d)) => return Ok(Some((Check::Trace(packet), d))),
         };
+        if counted {
+            self.load(table)?;
+        }
         // Our datapath neither translates addresses nor reads protocols: what it would forward is known from the trace alone.
         if table.flows.iter().any(|l| l.contains("nat(") || l.contains("alg=")) {
             return Ok(None);

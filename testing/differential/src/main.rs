@@ -160,6 +160,7 @@ fn again(pair: &mut Pair, seed: u64, first: &Difference, tally: &mut Tally) -> i
         None => {
             tally.once += 1;
             println!("case {seed}: once and not again: {}", first.what);
+            print_lines(first);
         }
     }
     Ok(())
@@ -180,8 +181,13 @@ fn print(seed: u64, least: &Minimal) {
         Check::Trace(packet) => println!("trace p{} {}", packet.port, packet.hex()),
         Check::Forward(packets) => packets.iter().for_each(|p| println!("send p{} {}", p.port, p.hex())),
     }
+    print_lines(&least.difference);
+}
+
+/// The lines that are not in both answers.
+fn print_lines(difference: &Difference) {
     let (stock, ours): (Vec<&str>, Vec<&str>) =
-        (least.difference.stock.lines().collect(), least.difference.ours.lines().collect());
+        (difference.stock.lines().collect(), difference.ours.lines().collect());
     stock.iter().filter(|l| !ours.contains(l)).for_each(|l| println!("- {l}"));
     ours.iter().filter(|l| !stock.contains(l)).for_each(|l| println!("+ {l}"));
     if stock.iter().all(|l| ours.contains(l)) && ours.iter().all(|l| stock.contains(l)) {

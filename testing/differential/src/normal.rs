@@ -212,6 +212,12 @@ pub fn split(list: &str) -> Vec<&str> {
     out
 }
 
+/// Whether packets of a trace would be set aside by a list inside of another action.
+pub fn recirculates_inside(trace: &str) -> bool {
+    let lists = trace.lines().filter_map(|l| l.strip_prefix(ACTIONS));
+    lists.flat_map(split).any(|action| action.contains("recirc(") && !action.starts_with("recirc("))
+}
+
 /// The text after `key` up to a bracket, a comma or the end.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let rest = &text[text.find(key)? + key.len()..];
@@ -442,6 +448,8 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         assert_eq!(Lookups::of("x\n  lookups: hit:3 missed:4 lost:0\n"), Lookups { hit: 3, missed: 4 });
         assert_eq!(unread("WARN: x\novs-ofctl: -:16: actions are invalid\n"), Some(16));
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
+        assert!(recirculates_inside("x\nDatapath actions: 1,clone(2,recirc(0x1))"));
+        assert!(!recirculates_inside("x\nDatapath actions: ct(commit),recirc(0x1)"));
         assert_eq!(
             error("2026-01-02T03:04:05Z|00001|ofp_actions|WARN|no\nxid=0x4: Z|"),
             "00001|ofp_actions|WARN|no\nxid=<n>: Z|\n"
