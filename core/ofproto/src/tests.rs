@@ -576,24 +576,24 @@ fn options_are_mapped_before_flows_use_them_and_stay_so() {
     let mut o = Ofproto::new(T0);
     let flow = with_tlv(0, &[1], out(2));
     assert_eq!(put(&mut o, &flow), Err(OfError::NxfmfcInvalidTlvField));
-    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 8)])).unwrap();
+    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 8)]), 0).unwrap();
     put(&mut o, &flow).unwrap();
-    assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)])), Err(OfError::NxttmfcInvalidTlvDel));
-    assert_eq!(o.change_tlv(&TlvTableMod::Clear), Err(OfError::NxttmfcInvalidTlvDel));
+    assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)]), 0), Err(OfError::NxttmfcInvalidTlvDel));
+    assert_eq!(o.change_tlv(&TlvTableMod::Clear, 0), Err(OfError::NxttmfcInvalidTlvDel));
     // The other field may go and come back; the flow does not notice.
-    o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 8), map(5, 0, 0)])).unwrap();
-    o.change_tlv(&TlvTableMod::Add(vec![map(3, 3, 124), map(1, 9, 12)])).unwrap();
+    o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 8), map(5, 0, 0)]), 0).unwrap();
+    o.change_tlv(&TlvTableMod::Add(vec![map(3, 3, 124), map(1, 9, 12)]), 0).unwrap();
     let rules = o.rules(&Criteria::all()).unwrap();
     assert_eq!(rules[0].full_match().to_string(), "tun_metadata0=0x1");
     o.handle_flow_mod(&fm(FlowCommand::Delete, Match::CATCHALL, 0), T0).unwrap();
-    o.change_tlv(&TlvTableMod::Clear).unwrap();
+    o.change_tlv(&TlvTableMod::Clear, 0).unwrap();
     assert_eq!(o.tlv().iter().count(), 0);
 }
 
 #[test]
 fn actions_keep_fields_mapped_too() {
     let mut o = Ofproto::new(T0);
-    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 4)])).unwrap();
+    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 4)]), 0).unwrap();
     let field = |n| flow::Subfield::new(flow::FieldId::tun_metadata(n).unwrap(), 0, 32).unwrap();
     let push = |n| FlowMod {
         command: FlowCommand::Add,
@@ -603,8 +603,8 @@ fn actions_keep_fields_mapped_too() {
     put(&mut o, &push(0)).unwrap();
     // The same flow with other actions.
     put(&mut o, &push(1)).unwrap();
-    o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)])).unwrap();
-    assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 4)])), Err(OfError::NxttmfcInvalidTlvDel));
+    o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)]), 0).unwrap();
+    assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 4)]), 0), Err(OfError::NxttmfcInvalidTlvDel));
     // A learned flow of a field that is gone meanwhile is not made.
     let late = FlowMod { command: FlowCommand::ModifyStrict, table: 1, ..push(0) };
     assert_eq!(o.learn(&late, 0, T0, T0).map(drop), Err(OfError::NxfmfcInvalidTlvField));
@@ -613,13 +613,13 @@ fn actions_keep_fields_mapped_too() {
 #[test]
 fn the_table_is_changed_whole_or_not() {
     let mut o = Ofproto::new(T0);
-    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4)])).unwrap();
+    o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4)]), 0).unwrap();
     for (add, error) in [
         (vec![map(1, 1, 4), map(0, 2, 4)], OfError::NxttmfcAlreadyMapped),
         (vec![map(1, 1, 4), map(2, 1, 4)], OfError::NxttmfcDupEntry),
         (vec![map(1, 1, 124), map(2, 2, 124), map(3, 3, 8)], OfError::NxttmfcTableFull),
     ] {
-        assert_eq!(o.change_tlv(&TlvTableMod::Add(add)), Err(error));
+        assert_eq!(o.change_tlv(&TlvTableMod::Add(add), 0), Err(error));
         assert_eq!(o.tlv().iter().map(|(i, _)| i).collect::<Vec<_>>(), [0]);
     }
 }

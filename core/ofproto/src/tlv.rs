@@ -1,7 +1,7 @@
 //! Which tunnel options are the fields `tun_metadata0` to `tun_metadata63` of this bridge.
 //!
 //! A field that a rule matches or names stays mapped as it is, so that what a rule says of bytes stays true: a mapping is
-//! taken back only once no rule uses it. Groups are not asked (as with Open vSwitch): what is mapped no more reads as zero.
+//! taken back only once no rule uses it, nor a flow mod that waits in a bundle. Groups are not asked (as with Open vSwitch): what is mapped no more reads as zero.
 
 use crate::ofproto::Ofproto;
 use crate::state::Named;
@@ -13,9 +13,14 @@ use openflow::flow_mod::FlowMod;
 use openflow::session::{TlvMap, TlvTableMod};
 use std::sync::Arc;
 
+/// The fields of tunnel options that a match or actions use, a bit for each.
+pub fn fields_used(matching: &Match, actions: &[Action]) -> u64 {
+    matching.mask.tlv.present | openflow::tlv::named_by(actions)
+}
+
 /// A match or actions use a field of tunnel options.
 pub fn uses_fields(matching: &Match, actions: &[Action]) -> bool {
-    matching.mask.tlv.present != 0 || openflow::tlv::named_by(actions) != 0
+    fields_used(matching, actions) != 0
 }
 
 fn add(table: &mut TlvTable, map: &TlvMap) -> Result<(), OfError> {
@@ -35,16 +40,17 @@ impl Ofproto {
         &self.state.tlv
     }
 
-    /// Executes `NXT_TLV_TABLE_MOD`. An error means that nothing has changed.
-    pub fn change_tlv(&mut self, change: &TlvTableMod) -> Result<(), OfError> {
+    /// Executes `NXT_TLV_TABLE_MOD`; `waiting`: the fields that flow mods use which wait in bundles. An error means that nothing
+    /// has changed.
+    pub fn change_tlv(&mut self, change: &TlvTableMod, waiting: u64) -> Result<(), OfError> {
         let mut table = TlvTable::clone(&self.state.tlv);
         match change {
             TlvTableMod::Add(maps) => maps.iter().try_for_each(|m| add(&mut table, m))?,
             TlvTableMod::Delete(maps) => {
                 let indexes = maps.iter().map(|m| usize::from(m.index));
-                self.unmap(&mut table, indexes)?;
+                self.unmap(&mut table, waiting, indexes)?;
             }
-            TlvTableMod::Clear => self.unmap(&mut table, 0..FIELDS)?,
+            TlvTableMod::Clear => self.unmap(&mut table, waiting, 0..FIELDS)?,
         }
         self.state.tlv = Arc::new(table);
         self.generation += 1;
@@ -54,9 +60,11 @@ impl Ofproto {
     fn unmap(
         &self,
         table: &mut TlvTable,
+        waiting: u64,
         indexes: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), OfError> {
-        if indexes.clone().any(|i| i < FIELDS && self.state.users(Named::Tlv(i as u8)) > 0) {
+        let used = |i: usize| waiting >> i & 1 != 0 || self.state.users(Named::Tlv(i as u8)) > 0;
+        if indexes.clone().any(|i| i < FIELDS && used(i)) {
             return Err(OfError::NxttmfcInvalidTlvDel);
         }
         indexes.for_each(|i| table.remove(i));

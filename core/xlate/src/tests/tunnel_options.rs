@@ -19,7 +19,7 @@ fn bridge() -> LabBridge {
     let (tunnel, _) = ::bridge::TunnelConfig::parse("geneve", "p1", &options).unwrap();
     let port = b.ports.get_mut(&OfPort(1)).unwrap();
     (port.tunnel, port.attachment) = (Some(Arc::new(tunnel)), Attachment::Datapath(PortNo(GENEVE)));
-    b.ofproto.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 8)])).unwrap();
+    b.ofproto.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 8)]), 0).unwrap();
     b
 }
 

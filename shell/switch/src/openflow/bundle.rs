@@ -9,6 +9,8 @@ use super::steps::{Steps, Work};
 use super::{Answer, Service};
 use ofconn::OpenBundle;
 use ofproto::FlowRequest;
+use ofproto::tlv::fields_used;
+use openflow::flow_mod::FlowCommand;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version, Xid};
 
@@ -108,6 +110,7 @@ impl Service<'_> {
             Some(body) => Message { body, ..inner },
             None => inner,
         };
+        let fields = fields_of_rules(&inner.body);
         let work = self.work(inner.body, outer.version, add.bundle)?;
         let new = self.new_bundle(add.flags, raw);
         let now = self.now;
@@ -123,7 +126,7 @@ impl Service<'_> {
                 b.used = now;
                 match b.messages.downcast_mut::<Steps>() {
                     Some(steps) if steps.len() < MESSAGES_MAX => {
-                        steps.push(work, raw);
+                        steps.push(work, fields, raw);
                         return Ok(None);
                     }
                     _ => OfError::BfcMsgTooMany,
@@ -132,6 +135,16 @@ impl Service<'_> {
         };
         bundles.remove(&add.bundle);
         Err(error)
+    }
+}
+
+/// The fields of tunnel options that rules will use which a message adds or modifies.
+fn fields_of_rules(body: &Body) -> u64 {
+    match body {
+        Body::FlowMod(fm) if !matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {
+            fields_used(&fm.matching, &fm.actions)
+        }
+        _ => 0,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) enum Work {
 pub(super) struct Steps {
     pieces: Vec<Piece>,
     len: usize,
+    fields: u64,
 }
 
 /// So many messages, and the requests that added them: errors are about those.
@@ -46,7 +47,13 @@ impl Steps {
         self.len
     }
 
-    pub(super) fn push(&mut self, work: Work, request: &[u8]) {
+    /// The fields of tunnel options that what it adds or modifies will use, a bit for each.
+    pub(super) fn fields(&self) -> u64 {
+        self.fields
+    }
+
+    /// Adds a message, which uses these fields.
+    pub(super) fn push(&mut self, work: Work, fields: u64, request: &[u8]) {
         if self.pieces.last().is_none_or(|last| last.works.len() == last.works.capacity()) {
             let room = self.pieces.last().map_or(PIECE, |last| (last.works.len() * GROWTH).min(PIECE_MAX));
             self.pieces.push(Piece::new(room));
@@ -56,6 +63,7 @@ impl Steps {
         piece.requests.extend_from_slice(request);
         piece.ends.push(piece.requests.len());
         self.len += 1;
+        self.fields |= fields;
     }
 
     /// What was asked last, if it was to change flows.

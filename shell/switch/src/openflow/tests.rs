@@ -462,3 +462,21 @@ fn options_are_mapped_before_messages_name_their_fields() {
     let field = Subfield { n_bytes: 4, ..Subfield::whole(FieldId::TunMetadata0) };
     assert_eq!(flows[0].actions, [Action::DeleteField(field)]);
 }
+
+#[test]
+fn what_waits_in_a_bundle_keeps_its_options_mapped() {
+    let mut rig = Rig::new("tlv-bundle", Version::V15);
+    let map = TlvMap { class: 0x102, kind: 0x80, len: 4, index: 0 };
+    assert!(rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map]))).is_empty());
+    let add = flow(1, vec![Action::DeleteField(Subfield::whole(FieldId::TunMetadata0))]);
+    let delete = FlowMod { command: FlowCommand::Delete, ..add.clone() };
+    rig.bundle(BundleControlType::OpenRequest);
+    let clear = || Body::TlvTableMod(TlvTableMod::Clear);
+    for (waiting, answer) in [(delete, vec![]), (add, vec![OfError::NxttmfcInvalidTlvDel])] {
+        assert!(rig.add(mod_(waiting)).is_empty());
+        assert_eq!(errors(&rig.ask(clear())), answer);
+        rig.ask(Body::TlvTableMod(TlvTableMod::Add(vec![map])));
+    }
+    rig.bundle(BundleControlType::DiscardRequest);
+    assert!(rig.ask(clear()).is_empty());
+}

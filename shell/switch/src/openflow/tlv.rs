@@ -3,8 +3,10 @@
 //! A message is brought in line with the table before it is obeyed, and refused where a field is not mapped. Packet-outs
 //! are not refused, as with Open vSwitch: of their metadata, what is mapped counts.
 
+use super::steps::Steps;
 use super::{Answer, Service};
 use flow::tlv::{FIELDS, SPACE};
+use ofconn::OpenBundle;
 use ofproto::tlv::uses_fields;
 use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
 use openflow::tlv::lay_out_match;
@@ -12,9 +14,17 @@ use openflow::{Body, Message, OfError};
 
 impl Service<'_> {
     pub(super) fn change_tlv_table(&mut self, change: &TlvTableMod) -> Answer {
-        self.bridge.ofproto.change_tlv(change)?;
+        let waiting = self.fields_in_bundles();
+        self.bridge.ofproto.change_tlv(change, waiting)?;
         self.host.changed();
         Ok(None)
+    }
+
+    /// The fields used by flow mods that wait in bundles, of whichever connection: they were laid out by the table of now.
+    fn fields_in_bundles(&mut self) -> u64 {
+        let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
+        let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, Steps::fields);
+        bundles.map(fields).fold(0, |all, fields| all | fields)
     }
 
     pub(super) fn tlv_table(&self) -> TlvTableReply {
