@@ -294,35 +294,35 @@ impl Pair {
     fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
         for bridge in ["br0", "br1"] {
             let d =
-                self.settle("fdb", |pair| Ok(each(pair.ctl("fdb/show", &[bridge])?, normal::fdb)), false)?;
+                self.settle("fdb", |pair| Ok(each(&pair.ctl("fdb/show", &[bridge])?, normal::fdb)), false)?;
             if d.is_some() {
                 return Ok(d);
             }
         }
         let types = packets.iter().any(|p| p.bytes.get(12..14) == Some(&[0x88, 0xa8]));
-        let (stock, ours) = self.ctl("dpctl/dump-flows", &[])?;
-        let told = |text: &str| normal::datapath_flows(text, types, false);
-        let forgotten = if again && stock != ours { self.forgotten(packets)? } else { Vec::new() };
-        let mut d = match again && known::megaflows::alike(&told(&stock), &told(&ours), &forgotten) {
-            true => None,
-            false => self.megaflows(types, false)?,
+        let told = |raw: &(String, String), failed: bool| {
+            each(raw, |text| normal::datapath_flows(text, types, failed))
         };
-        if d.is_some() && self.translation_fails(packets)? {
-            d = self.megaflows(types, true)?;
-        }
-        let d = d.filter(|d| !(again && known::megaflows::alike(&d.stock, &d.ours, &forgotten)));
-        if d.is_some() && !self.loose {
-            return Ok(d);
-        }
+        let mut raw = Default::default();
+        let look = |pair: &mut Pair| {
+            raw = pair.ctl("dpctl/dump-flows", &[])?;
+            let (stock, ours) = told(&raw, false);
+            let alike = again && known::megaflows::alike(&stock, &ours, &[]);
+            Ok(if alike { Default::default() } else { (stock, ours) })
+        };
+        let megaflows = self.settle("datapath flows", look, false)?;
         self.ctl("revalidator/purge", &[])?;
-        self.settle(
-            "counters",
-            |pair| {
-                let ((_, stock), (_, ours)) = pair.ofctl(&["dump-flows", "br0"], "")?;
-                Ok(each((stock, ours), normal::flows))
-            },
-            false,
-        )
+        let look = |pair: &mut Pair| {
+            let ((_, stock), (_, ours)) = pair.ofctl(&["dump-flows", "br0"], "")?;
+            Ok(each(&(stock, ours), normal::flows))
+        };
+        let counters = self.settle("counters", look, false)?;
+        let Some(d) = megaflows.filter(|_| !self.loose) else { return Ok(counters) };
+        // What is asked from here on teaches: all the rest has been looked at.
+        let (stock, ours) = told(&raw, self.translation_fails(packets)?);
+        let forgotten = self.forgotten(packets)?;
+        let alike = stock == ours || again && known::megaflows::alike(&stock, &ours, &forgotten);
+        Ok(if alike { counters } else { Some(d) })
     }
 
     /// The packets whose megaflows the stock switch may remove when it looks at them: a header is put around them, or taken off, or
@@ -330,8 +330,7 @@ impl Pair {
     fn forgotten(&mut self, packets: &[Packet]) -> io::Result<Vec<Packet>> {
         let mut out = Vec::new();
         for packet in packets {
-            let port = format!("in_port={}", packet.port);
-            let trace = self.ours.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?;
+            let trace = self.trace_in_ours(packet)?;
             if trace.contains("cap(") || trace.contains("limit=") {
                 out.push(packet.clone());
             }
@@ -339,21 +338,18 @@ impl Pair {
         Ok(out)
     }
 
-    fn megaflows(&mut self, types: bool, failed: bool) -> io::Result<Option<Difference>> {
-        let told = |text: &str| normal::datapath_flows(text, types, failed);
-        self.settle("datapath flows", |pair| Ok(each(pair.ctl("dpctl/dump-flows", &[])?, told)), false)
-    }
-
-    /// Whether the stock switch cannot translate one of the packets.
+    /// Whether one of the packets cannot be translated, as both have said when they were traced.
     fn translation_fails(&mut self, packets: &[Packet]) -> io::Result<bool> {
         for packet in packets {
-            let port = format!("in_port={}", packet.port);
-            if self.stock.ctl("ofproto/trace", &["br0", &port, &packet.hex()])?.contains("Translation failed")
-            {
+            if self.trace_in_ours(packet)?.contains("Translation failed") {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    fn trace_in_ours(&mut self, packet: &Packet) -> io::Result<String> {
+        self.ours.ctl("ofproto/trace", &["br0", &format!("in_port={}", packet.port), &packet.hex()])
     }
 
     /// Asks both until they agree, for a while. Where `adds` is set an answer is what came since the last.
@@ -412,7 +408,7 @@ impl Pair {
     }
 }
 
-fn each(texts: (String, String), f: impl Fn(&str) -> String) -> (String, String) {
+fn each(texts: &(String, String), f: impl Fn(&str) -> String) -> (String, String) {
     (f(&texts.0), f(&texts.1))
 }
 
