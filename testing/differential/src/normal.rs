@@ -305,18 +305,17 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
     }
     let labels = |i: usize| matches!((at(i), at(i + 1)), (0x88, 0x47 | 0x48));
     let mut kind = u16::from_be_bytes([at(l3 - 2), at(l3 - 1)]);
-    if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) {
-        if labels(l3 - 2) || labels(l3 + 6) {
-            return vec![l3 - 2..l3, l3 + 6..l3 + 8];
-        }
-        if kind < 0x600 {
-            l3 += 8;
-            kind = u16::from_be_bytes([at(l3 - 2), at(l3 - 1)]);
-        }
-    } else if labels(l3 - 2) {
-        if l3 > 14 {
-            out.push(l3..l3 + 4);
-        }
+    let mut labelled = labels(l3 - 2);
+    if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) && (labelled || labels(l3 + 6)) {
+        out.extend([l3 - 2..l3, l3 + 6..l3 + 8]);
+        (l3, labelled) = (l3 + 8, true);
+    } else if hex.get(2 * l3..2 * l3 + 12) == Some(SNAP) && kind < 0x600 {
+        l3 += 8;
+        kind = u16::from_be_bytes([at(l3 - 2), at(l3 - 1)]);
+    } else if labelled && l3 > 14 {
+        out.push(l3..l3 + 4);
+    }
+    if labelled {
         while 2 * l3 < hex.len() && at(l3 + 2) & 1 == 0 {
             l3 += 4;
         }
@@ -426,7 +425,7 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             let ip = format!("4500002c123400104006{:020}", 0);
             outputs(&[format!("p1 {:024}{head}{ip}{:032}{sum}", 0, 0)])
         };
-        for head in ["0800", "884700000140", "88470000004000000140"] {
+        for head in ["0800", "884700000140", "88470000004000000140", "0034aaaa03000000884700000140"] {
             assert_eq!(fragment(head, "0001"), fragment(head, "0002"));
             assert_ne!(fragment(head, "000100"), fragment(head, "000101"));
         }
