@@ -2,7 +2,7 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Concerns, Credits, Deed, Flows, Room, SPARE, credit};
+use crate::flows::{Concerns, Credits, Deed, Flows, NewFlow, Room, SPARE, credit};
 use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
@@ -236,11 +236,12 @@ impl Datapath {
         actions: Arc<[DpAction]>,
         owner: Arc<dyn FlowOwner>,
     ) -> Result<Ufid, PutError> {
+        let deed = Deed { mask, actions: &actions, owner: &owner, trail: 0 };
+        let wide = Key::from_flow(key);
+        let new = NewFlow::new(key, &wide, deed, None);
         let mut flows = self.shared.flows();
         let before = flows.len();
-        let deed = Deed { mask, actions: &actions, owner: &owner, trail: 0 };
-        let index = flows.insert(key, &Key::from_flow(key), &deed, None);
-        let index = index.ok_or(PutError::NoRoom)?;
+        let index = flows.insert(new).ok_or(PutError::NoRoom)?;
         if flows.len() == before {
             return Err(PutError::Exists);
         }

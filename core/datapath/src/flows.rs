@@ -51,12 +51,44 @@ fn half(ufid: Ufid) -> u64 {
     ufid.0 as u64
 }
 
-/// A flow that is to be published: the packet that made it, and its translation.
+/// A flow that is to be published, and all of it that can be made without the lock.
 pub(crate) struct NewFlow<'a> {
-    pub(crate) flow: &'a Flow,
-    pub(crate) key: &'a Key,
-    pub(crate) translation: &'a Translation,
-    pub(crate) birth: Birth,
+    in_port: u32,
+    key: &'a Key,
+    /// The packet that made it.
+    packed: PackedFlow,
+    mask: KeyMask,
+    program: Program,
+    actions: &'a Arc<[DpAction]>,
+    owner: &'a Arc<dyn FlowOwner>,
+    trail: u32,
+    birth: Option<Birth>,
+}
+
+impl<'a> NewFlow<'a> {
+    /// `birth`: whose miss it was; `None`: nobody's.
+    pub(crate) fn new(flow: &Flow, key: &'a Key, deed: Deed<'a>, birth: Option<Birth>) -> NewFlow<'a> {
+        let Deed { mask, actions, owner, trail } = deed;
+        let (mask, program) = (KeyMask::from_flow(mask), Program::compile(actions));
+        let packed = PackedFlow::from(flow);
+        NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, trail, birth }
+    }
+
+    /// What was made of a miss.
+    pub(crate) fn of_miss(
+        flow: &Flow,
+        key: &'a Key,
+        translation: &'a Translation,
+        birth: Birth,
+    ) -> NewFlow<'a> {
+        let Translation { mask, actions, owner, trail, .. } = translation;
+        NewFlow::new(flow, key, Deed { mask, actions, owner, trail: *trail }, Some(birth))
+    }
+
+    /// When the packet came that made it.
+    pub(crate) fn at(&self) -> Millis {
+        self.birth.map_or(Millis::NEVER, |birth| birth.at)
+    }
 }
 
 /// What became of a flow that was to be published.
@@ -179,15 +211,13 @@ impl Flows {
     }
 
     /// Publishes a flow. If it is there already, nothing changes. `None`: no room. `shown`: the control half wants to hear.
-    pub(crate) fn publish(&mut self, new: &NewFlow<'_>, shown: bool) -> Option<Published> {
-        let &NewFlow { flow, key, translation, birth } = new;
+    pub(crate) fn publish(&mut self, new: NewFlow<'_>, shown: bool) -> Option<Published> {
         // Another worker may have published it since this one looked.
-        if let Some(index) = self.publisher.find(flow.in_port, key) {
+        if let Some(index) = self.publisher.find(new.in_port, new.key) {
             return Some(Published::Known(index));
         }
         let before = self.entries.len();
-        let Translation { mask, actions, owner, trail, .. } = translation;
-        let index = self.insert(flow, key, &Deed { mask, actions, owner, trail: *trail }, Some(birth))?;
+        let index = self.insert(new)?;
         if self.entries.len() == before {
             return Some(Published::Known(index));
         }
@@ -195,32 +225,27 @@ impl Flows {
     }
 
     /// As `publish`, whether or not another megaflow covers the packet.
-    pub(crate) fn insert(
-        &mut self,
-        flow: &Flow,
-        key: &Key,
-        deed: &Deed<'_>,
-        birth: Option<Birth>,
-    ) -> Option<u32> {
+    pub(crate) fn insert(&mut self, new: NewFlow<'_>) -> Option<u32> {
         if self.is_full() {
             return None;
         }
-        let mask = self.publisher.bounded_mask(flow.in_port, KeyMask::from_flow(deed.mask));
+        let at = new.at();
+        let NewFlow { in_port, key, packed, mask, program, actions, owner, trail, birth } = new;
+        let mask = self.publisher.bounded_mask(in_port, mask);
         let ufid = self.ufid(key, &mask);
         if self.by_ufid.get(&half(ufid)).is_some_and(|other| self.ufid_at(*other) != Some(ufid)) {
             return None;
         }
-        let program = Program::compile(deed.actions);
-        match self.publisher.insert(flow.in_port, key, &mask, program) {
+        match self.publisher.insert(in_port, key, &mask, program) {
             Found::Full => None,
             Found::Same(index) => Some(index),
             Found::New(index) => {
                 self.serial += 1;
                 let mut entry = Box::new(Entry {
                     ufid,
-                    key: PackedFlow::from(flow),
-                    actions: Arc::clone(deed.actions),
-                    owner: Arc::clone(deed.owner),
+                    key: packed,
+                    actions: Arc::clone(actions),
+                    owner: Arc::clone(owner),
                     total: FlowStats::default(),
                     lanes: Vec::new(),
                     birth,
@@ -230,7 +255,7 @@ impl Flows {
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
                 self.by_ufid.insert(half(ufid), index);
-                self.entries.insert(index, entry, birth.map_or(Millis::NEVER, |b| b.at), deed.trail);
+                self.entries.insert(index, entry, at, trail);
                 Some(index)
             }
         }

@@ -120,12 +120,14 @@ impl UpcallServer {
     }
 
     fn publish(&self, requests: &[Request], translated: &mut [Translated], handler: &dyn UpcallHandler) {
-        let mut published = Vec::new();
+        let mut published = Vec::with_capacity(TOGETHER);
         let new = requests.iter().zip(&*translated).filter_map(|(request, t)| {
-            let birth = Birth { worker: request.worker, at: request.now };
-            Some(NewFlow { flow: &t.flow, key: &t.key, translation: t.to_install()?, birth })
+            let (translation, birth) = (t.to_install()?, Birth { worker: request.worker, at: request.now });
+            Some((translation.version, NewFlow::of_miss(&t.flow, &t.key, translation, birth)))
         });
-        self.shared.publish(new, handler, Patience::Long, |p| published.push(p));
+        // All of them are made before the lock is taken.
+        let new: Vec<_> = new.collect();
+        self.shared.publish(new.into_iter(), handler, Patience::Long, |p| published.push(p));
         for (t, p) in translated.iter_mut().filter(|t| t.to_install().is_some()).zip(published) {
             if let Some(Published::New(_, Some(flow))) = &p {
                 handler.flow_added(flow);

@@ -87,11 +87,11 @@ impl Shared {
         None
     }
 
-    /// Publishes translations, each unless the control half has changed since it was made; none if the lock is held for
-    /// too long. What became of each is told, in order.
+    /// Publishes what came of misses, each unless the control half has changed since the version that it was translated
+    /// by; none if the lock is held for too long. What became of each is told, in order.
     pub(crate) fn publish<'a>(
         &self,
-        births: impl Iterator<Item = NewFlow<'a>>,
+        births: impl Iterator<Item = (u64, NewFlow<'a>)>,
         handler: &dyn UpcallHandler,
         patience: Patience,
         mut told: impl FnMut(Option<Published>),
@@ -102,10 +102,10 @@ impl Shared {
             Patience::Long => Some(self.flows()),
         };
         let Some(mut flows) = flows else { return births.for_each(|_| told(None)) };
-        for new in births {
-            if handler.is_current(new.translation.version) {
-                flows.make_room(new.birth.at, &mut credits);
-                told(flows.publish(&new, handler.hears_of_flows()));
+        for (version, new) in births {
+            if handler.is_current(version) {
+                flows.make_room(new.at(), &mut credits);
+                told(flows.publish(new, handler.hears_of_flows()));
             } else {
                 told(None);
             }

@@ -92,7 +92,7 @@ fn one(
         && let Some(handler) = engine.handler.as_deref()
     {
         let birth = Birth { worker: engine.id, at: now };
-        let new = NewFlow { flow: &flow, key: &key, translation: &translation, birth };
+        let new = (translation.version, NewFlow::of_miss(&flow, &key, &translation, birth));
         let patience = if park::is_served(engine) { Patience::Short } else { Patience::Long };
         let mut published = None;
         shared.publish(std::iter::once(new), handler, patience, |p| published = p);
