@@ -1,7 +1,8 @@
 //! What the turns of one poll thread were like.
 //!
 //! A thread's counters say what a turn cost only when the next one has begun. So a turn is noted with what it found, and
-//! entered when the following call tells its cycles.
+//! entered later: some hundred turns together, which takes less time than one by one. Whoever wants to see
+//! what was recorded has the rest entered first ([`Recorder::settle`]); while turns are watched each is entered at once.
 
 use super::histogram::Histogram;
 use super::watch::{Suspect, Suspicion, Watch};
@@ -127,15 +128,49 @@ impl Histograms {
 
     fn enter(&mut self, turn: &Sample) {
         self.cycles.add(turn.cycles);
-        self.packets.add(turn.packets);
+        self.packets.add_alike(turn.packets);
         if let Some(each) = turn.cycles.checked_div(turn.packets) {
-            self.cycles_per_packet.add(each);
+            self.cycles_per_packet.add_alike(each);
         }
-        self.upcalls.add(turn.upcalls);
+        self.upcalls.add_alike(turn.upcalls);
         if let Some(each) = turn.upcall_cycles.checked_div(turn.upcalls) {
             self.cycles_per_upcall.add_times(each, turn.upcalls);
         }
-        self.queued.add(turn.queued);
+        self.queued.add_alike(turn.queued);
+    }
+}
+
+/// So many turns are entered together.
+const TOGETHER: usize = 128;
+
+/// A turn that was not entered yet.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    /// As it stood after it.
+    counted: Counted,
+    batches: u32,
+    queued: u32,
+    at: Millis,
+}
+
+impl Noted {
+    /// As a sample. `before`: what was counted before it; `next`: after the next turn.
+    #[inline]
+    fn sample(&self, before: &Counted, next: &Noted) -> Sample {
+        let Counted { turns, cycles, packets, upcalls, upcall_cycles } = self.counted;
+        let packets = packets.saturating_sub(before.packets);
+        let cycles = next.counted.cycles.saturating_sub(cycles);
+        Sample {
+            stamp: turns,
+            turns: 1,
+            cycles,
+            busy_cycles: if packets > 0 { cycles } else { 0 },
+            packets,
+            batches: self.batches.into(),
+            queued: self.queued.into(),
+            upcalls: upcalls.saturating_sub(before.upcalls),
+            upcall_cycles: upcall_cycles.saturating_sub(before.upcall_cycles),
+        }
     }
 }
 
@@ -148,9 +183,8 @@ pub struct Recorder {
     /// The millisecond that is not over.
     present: Sample,
     totals: Sample,
-    before: Option<Counted>,
-    /// The last turn, whose cycles are not known yet.
-    pending: Option<Sample>,
+    /// Turns that were not entered yet. What the first one found is known already; it says where the next begins.
+    noted: Vec<Noted>,
     watch: Watch,
     suspect: Option<Suspect>,
 }
@@ -164,8 +198,7 @@ impl Recorder {
             millis: Ring::new(),
             present: Sample { stamp: now.0, ..Sample::default() },
             totals: Sample::default(),
-            before: None,
-            pending: None,
+            noted: Vec::with_capacity(TOGETHER),
             watch,
             suspect: None,
         }
@@ -178,48 +211,56 @@ impl Recorder {
 
     /// Tells other turns than before.
     pub fn set_watch(&mut self, watch: Watch) {
+        self.settle();
         self.watch = watch;
     }
 
     /// A turn is over. What there may be to tell is of an earlier one.
+    #[inline]
     pub fn turn(
         &mut self,
         counted: Counted,
         bursts: impl Iterator<Item = Burst>,
         now: Millis,
     ) -> Option<Suspicion> {
-        let before = self.before.replace(counted)?;
-        let cycles = counted.cycles.saturating_sub(before.cycles);
-        let told = self.pending.take().and_then(|turn| self.enter(turn, cycles, now));
-        let mut turn = Sample {
-            stamp: counted.turns,
-            turns: 1,
-            packets: counted.packets.saturating_sub(before.packets),
-            upcalls: counted.upcalls.saturating_sub(before.upcalls),
-            upcall_cycles: counted.upcall_cycles.saturating_sub(before.upcall_cycles),
-            ..Sample::default()
-        };
+        let (mut batches, mut queued) = (0, 0);
         for burst in bursts {
-            turn.batches += 1;
-            self.histograms.packets_per_batch.add(burst.packets);
-            turn.queued = turn.queued.max(burst.waiting.map_or(0, |n| n + burst.packets));
+            batches += 1;
+            self.histograms.packets_per_batch.add_alike(burst.packets);
+            queued = queued.max(burst.waiting.map_or(0, |n| (n + burst.packets) as u32));
         }
-        self.pending = Some(turn);
+        self.noted.push(Noted { counted, batches, queued, at: now });
+        let watched = self.watch.on || self.suspect.is_some();
+        if watched || self.noted.len() == TOGETHER { self.settle() } else { None }
+    }
+
+    /// Enters all turns whose cycles are known. What there may be to tell is of the last of them: more than one are entered only
+    /// where nobody watched.
+    pub fn settle(&mut self) -> Option<Suspicion> {
+        let noted = std::mem::take(&mut self.noted);
+        let mut told = None;
+        for turns in noted.windows(3) {
+            let [before, turn, next] = turns else { continue };
+            told = self.enter(&turn.sample(&before.counted, next), next.at);
+        }
+        // The last turn's cycles are not known, and what it found is told by the one before.
+        let rest = noted.len().saturating_sub(2);
+        self.noted = noted;
+        self.noted.drain(..rest);
         told
     }
 
-    fn enter(&mut self, mut turn: Sample, cycles: u64, now: Millis) -> Option<Suspicion> {
-        turn.cycles = cycles;
-        turn.busy_cycles = if turn.packets > 0 { cycles } else { 0 };
-        self.histograms.enter(&turn);
-        self.present.add(&turn);
-        self.turns.push(turn);
+    #[inline]
+    fn enter(&mut self, turn: &Sample, now: Millis) -> Option<Suspicion> {
+        self.histograms.enter(turn);
+        self.present.add(turn);
+        self.turns.push(*turn);
         if self.present.stamp != now.0 {
             let over = std::mem::replace(&mut self.present, Sample { stamp: now.0, ..Sample::default() });
             self.totals.add(&over);
             self.millis.push(over);
         }
-        self.look(&turn)
+        self.look(turn)
     }
 
     /// Whether there is something to tell after this turn.
@@ -273,6 +314,7 @@ mod tests {
             told.extend(recorder.turn(counted, bursts.into_iter(), Millis(100 + i / 4)));
             cycles += if i == slow { 5_000_000 } else { 1000 };
         }
+        told.extend(recorder.settle());
         (recorder, told)
     }
 

@@ -121,6 +121,7 @@ mod tests {
             let bursts = [Burst { packets: 16, waiting: None }];
             recorder.turn(counted, bursts.into_iter(), Millis(6 + i / 2));
         }
+        recorder.settle();
         recorder
     }
 

@@ -128,7 +128,9 @@ impl Desk {
 
     /// What was recorded.
     pub(super) fn recorded(&self) -> Option<Recorder> {
-        self.recorder.as_deref().cloned()
+        let mut recorder = self.recorder.as_deref().cloned()?;
+        recorder.settle();
+        Some(recorder)
     }
 
     /// Carries out what was ordered; false when it is time to end.
