@@ -12,9 +12,15 @@ use flow::{FieldId, Flow, Subfield, VLAN_CFI};
 use openflow::action::SetTlv;
 
 /// The packet has the field. What decides that gets into the mask.
+#[inline]
 pub fn prereqs_ok(field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
+    let prereq = field.info().prereq;
+    prereq == Prereq::None || note_prereq(prereq, field, flow, mask)
+}
+
+fn note_prereq(prereq: Prereq, field: FieldId, flow: &Flow, mask: &mut Flow) -> bool {
     let ip = flow.is_ip();
-    match field.info().prereq {
+    match prereq {
         Prereq::None | Prereq::Arp | Prereq::Ipv4 | Prereq::Ipv6 | Prereq::IpAny | Prereq::Mpls => {}
         Prereq::Ethernet => mask.packet_type = u32::MAX,
         Prereq::VlanVid => {

@@ -160,14 +160,8 @@ impl FieldId {
         }
     }
 
-    /// Writing its bits has no other effect, and all of them lie in its place.
-    fn is_plain(self) -> bool {
-        let port = matches!(self, FieldId::InPortOxm | FieldId::ActsetOutput);
-        self.place().fits() && !self.is_of_tag() && !port
-    }
-
     /// It lies in the VLAN tag, the rest of which may change with it.
-    fn is_of_tag(self) -> bool {
+    const fn is_of_tag(self) -> bool {
         use FieldId::*;
         matches!(self, VlanTci | DlVlan | DlVlanPcp | VlanVid | VlanPcp)
     }
@@ -183,10 +177,16 @@ impl FieldId {
     }
 
     /// Writes those bits of the value that are set in `mask`.
+    #[inline]
     pub fn set_masked(self, flow: &mut Flow, value: u128, mask: u128) {
-        if self.is_plain() {
-            return self.place().set_masked(flow, value, mask);
+        let place = self.place();
+        if place.is_plain() {
+            return place.set_masked(flow, value, mask);
         }
+        self.set_masked_elsewhere(flow, value, mask);
+    }
+
+    fn set_masked_elsewhere(self, flow: &mut Flow, value: u128, mask: u128) {
         if let Some(index) = self.tlv_index() {
             let old = flow.tlv_bits(index, 0, 128);
             return flow.set_tlv_bits(index, 0, 128, old & !mask | value & mask);
@@ -228,10 +228,16 @@ impl FieldId {
     }
 
     /// Adds bits to a mask, as `set_mask` writes them.
+    #[inline]
     pub fn add_to_mask(self, mask: &mut Flow, bits: u128) {
-        if self.is_plain() {
-            return self.place().set_masked(mask, u128::MAX, bits);
+        let place = self.place();
+        if place.is_plain() {
+            return place.set_masked(mask, u128::MAX, bits);
         }
+        self.add_to_mask_elsewhere(mask, bits);
+    }
+
+    fn add_to_mask_elsewhere(self, mask: &mut Flow, bits: u128) {
         let all = self.mask_of(mask) | bits;
         self.set_mask(mask, all);
     }

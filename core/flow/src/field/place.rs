@@ -1,5 +1,6 @@
 //! Where a field lies in a `Flow`, so that one piece of code reads and writes them all.
 
+use super::FieldId;
 use crate::flow::{Flow, Vlan};
 use std::mem::offset_of;
 use zerocopy::IntoBytes;
@@ -15,14 +16,21 @@ pub(super) struct Place {
     shift: u8,
     /// The words of a flow that it lies in, a bit each.
     words: u128,
-    /// It has as many bits as the field that lies in it.
-    fits: bool,
+    /// Where a single unit lies: a word of the flow, its bits there, and how far left of the lowest.
+    word: usize,
+    kept: u64,
+    left: u8,
+    /// Writing bits of the field has no other effect, and all of them lie in here.
+    plain: bool,
 }
 
 pub(super) const fn at(offset: usize, unit: u8, count: u8, keep: u128, shift: u8) -> Place {
     let (first, behind) = (offset / 8, (offset + unit as usize * count as usize).div_ceil(8));
     let words = (1 << behind) - (1 << first);
-    Place { offset, unit, count, keep, shift, words, fits: false }
+    assert!(count != 1 || offset % unit as usize == 0, "a unit lies in one word");
+    let low = if cfg!(target_endian = "little") { offset % 8 } else { 8 - offset % 8 - unit as usize };
+    let (kept, left) = ((keep as u64) << (8 * low), shift + 8 * low as u8);
+    Place { offset, unit, count, keep, shift, words, word: first, kept, left, plain: false }
 }
 
 /// An address: `n` bytes in wire order.
@@ -52,23 +60,25 @@ pub(super) const TLV: Place = at(0, 1, 0, 0, 0);
 
 impl Place {
     /// The place of a field of so many bits.
-    pub(super) const fn of_bits(self, n_bits: u16) -> Place {
-        Place { fits: self.keep >> self.shift == super::low_bits(n_bits as u32), ..self }
+    pub(super) const fn of_field(self, field: FieldId, n_bits: u16) -> Place {
+        let fits = self.keep >> self.shift == super::low_bits(n_bits as u32);
+        let port = matches!(field, FieldId::InPortOxm | FieldId::ActsetOutput);
+        Place { plain: fits && !port && !field.is_of_tag(), ..self }
     }
 
     pub(super) fn words(&self) -> u128 {
         self.words
     }
 
-    pub(super) fn fits(&self) -> bool {
-        self.fits
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain
     }
 
     #[inline]
     pub(super) fn get(&self, flow: &Flow) -> u128 {
         if self.count == 1 {
-            let whole = load_unit(flow.as_bytes(), self.offset, self.unit);
-            return ((whole & self.keep as u64) >> self.shift).into();
+            return ((flow.words()[self.word] & self.kept) >> self.left).into();
         }
         (self.load(flow) & self.keep) >> self.shift
     }
@@ -79,14 +89,18 @@ impl Place {
     }
 
     /// Writes the bits of the value that are in `mask`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_masked(&self, flow: &mut Flow, value: u128, mask: u128) {
         if self.count == 1 {
-            let (value, bits) =
-                ((value as u64) << self.shift, (mask as u64) << self.shift & self.keep as u64);
-            let old = load_unit(flow.as_bytes(), self.offset, self.unit);
-            return store_unit(flow.as_mut_bytes(), self.offset, self.unit, old & !bits | value & bits);
+            let (value, bits) = ((value as u64) << self.left, (mask as u64) << self.left & self.kept);
+            let word = &mut flow.words_mut()[self.word];
+            *word = *word & !bits | value & bits;
+        } else {
+            self.set_wide(flow, value, mask);
         }
+    }
+
+    fn set_wide(&self, flow: &mut Flow, value: u128, mask: u128) {
         let (value, bits) = (value << self.shift, mask << self.shift & self.keep);
         let old = self.load(flow);
         self.store(flow, old & !bits | value & bits);

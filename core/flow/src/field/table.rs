@@ -70,7 +70,7 @@ macro_rules! fields {
             headers: &[$(header($class, $number, $bytes, $version, $nxm)),*],
         }),*];
 
-        pub(super) static PLACES: [Place; [$(FieldId::$id),*].len()] = [$($place.of_bits($bits)),*];
+        pub(super) static PLACES: [Place; [$(FieldId::$id),*].len()] = [$($place.of_field(FieldId::$id, $bits)),*];
     };
 }
 
