@@ -44,7 +44,7 @@ pub struct Traced {
     /// Packets whose traces differ as is known.
     known: Vec<Packet>,
     /// The stock switch does what it traces, but for what it would send and set aside; in lists inside of actions it does that,
-    /// too, and packets that were set aside there have been counted.
+    /// too, and packets that were set aside there have been counted, and have taught.
     counted: bool,
 }
 
@@ -141,7 +141,11 @@ impl Pair {
 
     /// Traces packets in both; the first of them that differs, or what the traces left. That our megaflows are sound needs no
     /// other check: they are as wide as the oracle's.
-    pub fn trace(&mut self, packets: &[Packet]) -> io::Result<Result<Traced, (Packet, Difference)>> {
+    pub fn trace(
+        &mut self,
+        packets: &[Packet],
+        table: &mut Table,
+    ) -> io::Result<Result<Traced, (Packet, Difference)>> {
         let (mut differ, mut traced) = (Vec::new(), Traced::default());
         for some in packets.chunks(AT_ONCE) {
             for packet in some {
@@ -164,6 +168,9 @@ impl Pair {
         for packet in differ {
             let deadline = Instant::now() + SETTLE;
             loop {
+                if traced.counted {
+                    self.load(table)?;
+                }
                 self.ask_trace(packet)?;
                 let (stock, ours) = self.both(Switch::answer)?;
                 match self.differ(&stock, &ours) {
@@ -394,7 +401,9 @@ impl Pair {
         match check {
             Check::Load => Ok(refused),
             _ if refused.is_some() => Ok(refused),
-            Check::Trace(packet) => Ok(self.trace(std::slice::from_ref(packet))?.err().map(|(_, d)| d)),
+            Check::Trace(packet) => {
+                Ok(self.trace(std::slice::from_ref(packet), table)?.err().map(|(_, d)| d))
+            }
             Check::Forward(packets) => self.forward(packets, table),
         }
     }
@@ -404,7 +413,7 @@ impl Pair {
         if let Some(d) = self.load(table)? {
             return Ok(Some((Check::Load, d)));
         }
-        let Traced { known, counted } = match self.trace(packets)? {
+        let Traced { known, counted } = match self.trace(packets, table)? {
             Ok(traced) => traced,
             Err((packet, d)) => return Ok(Some((Check::Trace(packet), d))),
         };
