@@ -4,6 +4,7 @@
 //! passed over in silence.
 
 use crate::changed::may_change;
+use crate::fields::look_at;
 use crate::frozen::Step;
 use crate::lookup::Search;
 use crate::outcome::{Credit, Effect, Failure, FinTimeout};
@@ -90,7 +91,7 @@ impl Walk<'_> {
                 match u16::try_from(port) {
                     Ok(number) => {
                         report!(self, Detail, "output port is {port}");
-                        src.unwildcard(&mut self.mask);
+                        look_at(*src, &mut self.mask);
                         self.output(OfPort(number), *max_len, last, in_bucket);
                     }
                     Err(_) => report!(self, Warn, "output port {port} is out of range"),

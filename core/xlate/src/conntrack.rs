@@ -4,6 +4,7 @@
 //! nothing of its connection. A datapath that cannot do all that is asked drops the packet there and counts it; the log
 //! says so.
 
+use crate::fields::look_at;
 use crate::outcome::Fork;
 use crate::walk::{Walk, report};
 use dpif::{CtNat, DpAction};
@@ -19,7 +20,7 @@ impl Walk<'_> {
         let zone = match ct.zone {
             NumberOrField::Number(n) => n as u16,
             NumberOrField::Field(src) => {
-                src.unwildcard(&mut self.mask);
+                look_at(src, &mut self.mask);
                 src.get(&self.flow) as u16
             }
         };

@@ -58,7 +58,7 @@ fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
 }
 
 fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
-    // After a write the bits of the header are known, and not the whole place as after a match: they are printed differently.
+    // After that the bits of the header are known, and not the whole place as after a match: they are printed differently.
     match field {
         FieldId::Ipv6Label => mask.ipv6_label = (mask.ipv6_label | bits as u32) & 0xf_ffff,
         FieldId::Icmpv4Type | FieldId::Icmpv6Type => mask.tp_src = (mask.tp_src | bits as u16) & 0xff,
@@ -66,6 +66,12 @@ fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
         FieldId::DlVlan => field.add_to_mask(mask, bits & 0xfff),
         _ => field.add_to_mask(mask, bits),
     }
+}
+
+/// What is read or written is known from then on.
+pub(crate) fn look_at(part: Subfield, mask: &mut Flow) {
+    part.unwildcard(mask);
+    unwildcard_bits(part.field, 0, mask);
 }
 
 impl Walk<'_> {
@@ -105,7 +111,7 @@ impl Walk<'_> {
     pub(crate) fn move_bits(&mut self, src: Subfield, dst: Subfield) {
         let (flow, mask) = (&self.flow, &mut self.mask);
         if prereqs_ok(dst.field, flow, mask) && prereqs_ok(src.field, flow, mask) {
-            src.unwildcard(mask);
+            look_at(src, mask);
             if src.n_bits <= 128 {
                 let value = src.get(flow);
                 self.write(dst, value);
@@ -123,21 +129,21 @@ impl Walk<'_> {
             return self.write_bytes(dst, &value.to_be_bytes());
         }
         if !dst.field.is_tunnel() {
-            dst.unwildcard(&mut self.mask);
+            look_at(dst, &mut self.mask);
         }
         dst.set(&mut self.flow, value);
     }
 
     fn write_bytes(&mut self, dst: Subfield, value: &[u8]) {
         if !dst.field.is_tunnel() {
-            dst.unwildcard(&mut self.mask);
+            look_at(dst, &mut self.mask);
         }
         dst.set_bytes(&mut self.flow, value);
     }
 
     /// `push`
     pub(crate) fn stack_push(&mut self, src: Subfield) {
-        src.unwildcard(&mut self.mask);
+        look_at(src, &mut self.mask);
         self.stack.push(src.bytes(&self.flow));
     }
 
@@ -167,5 +173,18 @@ impl Walk<'_> {
             }
         };
         trace.report(Kind::Detail, format!("{sf} is now {value}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_has_the_bits_that_its_header_has() {
+        let mut mask = Flow { tp_src: 0xffff, tp_dst: 0xffff, ..Flow::ZERO };
+        look_at(Subfield::whole(FieldId::Icmpv4Type), &mut mask);
+        look_at(Subfield::whole(FieldId::TcpDst), &mut mask);
+        assert_eq!((mask.tp_src, mask.tp_dst), (0xff, 0xffff));
     }
 }

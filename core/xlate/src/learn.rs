@@ -1,5 +1,6 @@
 //! `learn`: a flow that makes flows.
 
+use crate::fields::look_at;
 use crate::outcome::{Credit, Effect, LearnedFlow};
 use crate::trace::Kind;
 use crate::walk::{Walk, report};
@@ -15,7 +16,7 @@ impl Walk<'_> {
     pub(crate) fn learn(&mut self, learn: &Learn) {
         for spec in &learn.specs {
             if let LearnSource::Field(src) = spec.src {
-                src.unwildcard(&mut self.mask);
+                look_at(src, &mut self.mask);
             }
         }
         if self.input.pretend {
