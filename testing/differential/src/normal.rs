@@ -34,11 +34,17 @@ pub fn unread(text: &str) -> Option<usize> {
     text.lines().find_map(|l| l.strip_prefix("ovs-ofctl: -:")?.split_once(':')?.0.parse().ok())
 }
 
-/// Without the time of log lines.
+/// Without the time of log lines, which may stand behind an error.
 fn timeless(text: &str) -> String {
     let line = |l: &str| match l.split_once("Z|") {
-        Some((time, rest)) if time.starts_with("20") && !time.contains(' ') => format!("{rest}\n"),
-        _ => format!("{l}\n"),
+        Some((head, rest)) => {
+            let (before, time) = head.split_at(head.rfind(' ').map_or(0, |space| space + 1));
+            format!(
+                "{before}{}{rest}\n",
+                if time.starts_with("20") { "" } else { &l[before.len()..head.len() + 2] }
+            )
+        }
+        None => format!("{l}\n"),
     };
     text.lines().map(line).collect()
 }
@@ -46,11 +52,14 @@ fn timeless(text: &str) -> String {
 /// What a trace says before the list of a datapath's actions.
 pub const ACTIONS: &str = "Datapath actions: ";
 
+/// A trace without the numbers that a switch gives to what it sets aside.
+pub fn without_ids(text: &str) -> String {
+    ["recirc_id=", "recirc_id(", "recirc(", "ct_id="].iter().fold(text.to_owned(), |t, key| hide(&t, key))
+}
+
 /// The text of a trace.
 pub fn trace(text: &str) -> String {
-    let text = ["recirc_id=", "recirc_id(", "recirc(", "ct_id="]
-        .iter()
-        .fold(text.to_owned(), |t, key| hide(&t, key));
+    let text = without_ids(text);
     let tag = tag(&text);
     let text = count_refusals(&sort_conjunctions(&text));
     let lines = text.lines().map(|l| match l.strip_prefix(ACTIONS) {
@@ -323,7 +332,12 @@ fn left_out(hex: &str) -> Vec<Range<usize>> {
         kind = match at(l3) >> 4 {
             4 => 0x0800,
             6 => 0x86dd,
-            _ => 0,
+            _ => {
+                // A frame behind labels.
+                let inner = left_out(hex.get(2 * l3..).unwrap_or_default());
+                out.extend(inner.into_iter().map(|r| r.start + l3..r.end + l3));
+                return out;
+            }
         };
     }
     let (l4, proto) = match kind {
@@ -425,7 +439,13 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
             let ip = format!("4500002c123400104006{:020}", 0);
             outputs(&[format!("p1 {:024}{head}{ip}{:032}{sum}", 0, 0)])
         };
-        for head in ["0800", "884700000140", "88470000004000000140", "0034aaaa03000000884700000140"] {
+        for head in [
+            "0800",
+            "884700000140",
+            "88470000004000000140",
+            "0034aaaa03000000884700000140",
+            &format!("884700000140{:024}0800", 5),
+        ] {
             assert_eq!(fragment(head, "0001"), fragment(head, "0002"));
             assert_ne!(fragment(head, "000100"), fragment(head, "000101"));
         }
@@ -449,6 +469,7 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         assert_eq!(line("a\nMegaflow: b\n", "Megaflow:"), "Megaflow: b");
         assert!(recirculates_inside("x\nDatapath actions: 1,clone(2,recirc(0x1))"));
         assert!(!recirculates_inside("x\nDatapath actions: ct(commit),recirc(0x1)"));
+        assert_eq!(error("Error OFPX for: 2026-01-02T03:04:05Z|00001|x"), "Error OFPX for: 00001|x\n");
         assert_eq!(
             error("2026-01-02T03:04:05Z|00001|ofp_actions|WARN|no\nxid=0x4: Z|"),
             "00001|ofp_actions|WARN|no\nxid=<n>: Z|\n"

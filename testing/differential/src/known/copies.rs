@@ -50,8 +50,9 @@ struct Sent {
 /// What a trace sends; copies are opened.
 fn sent(text: &str) -> Vec<Sent> {
     let mut out = Vec::new();
+    let text = normal::without_ids(text);
     for list in text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)) {
-        open(list, &mut State::of(normal::tag(text)), "", &mut out);
+        open(list, &mut State::of(normal::tag(&text)), "", &mut out);
     }
     out
 }
@@ -94,6 +95,11 @@ mod tests {
             "check_pkt_len(size=60,gt(clone(pop_eth,2)),le(3))"
         ));
         assert!(!differ("1,set(x),pop_eth", "1,clone(set(x),pop_eth),clone()"));
+        let asks = |id: u32| format!("userspace(pid=0,controller(recirc_id={id}))");
+        assert!(!differ(
+            &format!("1,push_eth(src=0),2,{}", asks(3)),
+            &format!("1,clone(push_eth(src=0),2),{}", asks(4))
+        ));
         assert!(differ("1,push_eth(src=0),2,4", "1,clone(push_eth(src=0),2),3"));
         assert!(differ("1,push_eth(src=0),2", "1,clone(push_eth(src=0),2),3"));
     }
