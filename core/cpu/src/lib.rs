@@ -8,6 +8,7 @@ pub mod compare;
 #[cfg(feature = "counting-allocator")]
 pub mod counting;
 pub mod hash;
+pub mod known;
 pub mod pause;
 pub mod prefetch;
 pub mod signature;

@@ -6,9 +6,9 @@
 //!
 //! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
 
-use crate::known::ByHash;
 use crate::program::Program;
 use classifier::megaflow::{Found, Key, KeyMask, MegaflowPublisher};
+use cpu::known::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
 use flow::{Flow, PackedFlow};
 use std::collections::HashMap;

@@ -50,7 +50,6 @@ pub mod datapath;
 mod engine;
 mod fair;
 mod flows;
-mod known;
 pub mod last_drop;
 pub mod layout;
 mod meter;

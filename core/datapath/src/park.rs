@@ -11,7 +11,7 @@
 //!
 //! Pure: what is parked is a type parameter. One worker's own.
 
-use crate::known::ByHash;
+use cpu::known::ByHash;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 

@@ -13,9 +13,10 @@ use crate::BridgeId;
 use crate::changed::differences;
 use crate::walk::Walk;
 use classifier::of::SparseMatch;
+use cpu::known::ByHash;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
@@ -242,27 +243,8 @@ const TRAILS_MAX: usize = 16 * 1024;
 /// Trails by number. A number is never given out twice; 0 is no trail's.
 #[derive(Debug, Default)]
 pub struct Trails {
-    numbers: HashMap<Arc<Trail>, u32, BuildHasherDefault<Folded>>,
+    numbers: ByHash<Arc<Trail>, u32>,
     last: u32,
-}
-
-/// Takes a trail's own hash.
-#[derive(Debug, Default)]
-struct Folded(u64);
-
-impl Hasher for Folded {
-    fn finish(&self) -> u64 {
-        // The table looks at the highest and at the lowest bits; a product's lowest depend on few.
-        self.0 ^ self.0 >> 32
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = n;
-    }
 }
 
 impl Trails {

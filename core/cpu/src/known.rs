@@ -1,18 +1,19 @@
-//! Hash tables whose keys are hashes already.
+//! Hash tables whose keys are hashes already, or bring one along.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// See the module.
-pub(crate) type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<Known>>;
+pub type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<Known>>;
 
 /// Takes a number as its hash.
-#[derive(Default)]
-pub(crate) struct Known(u64);
+#[derive(Debug, Default)]
+pub struct Known(u64);
 
 impl Hasher for Known {
     fn finish(&self) -> u64 {
-        self.0
+        // The table looks at the highest and at the lowest bits; a product's lowest depend on few.
+        self.0 ^ self.0 >> 32
     }
 
     fn write(&mut self, bytes: &[u8]) {
