@@ -35,6 +35,16 @@ impl Packet {
         other
     }
 
+    /// Whether it ends before the label that its type tells of.
+    pub fn lacks_label(&self) -> bool {
+        let mut at = 12;
+        let kind = |at: usize| self.bytes.get(at..at + 2).unwrap_or_default();
+        while matches!(kind(at), [0x81, 0] | [0x88, 0xa8]) {
+            at += 4;
+        }
+        matches!(kind(at), [0x88, 0x47 | 0x48]) && self.bytes.len() < at + 6
+    }
+
     /// The frame in hexadecimal.
     pub fn hex(&self) -> String {
         self.bytes.iter().map(|b| format!("{b:02x}")).collect()
@@ -278,6 +288,9 @@ mod tests {
             assert!(packet.bytes.len() >= 16 && packet.hex().len() == 2 * packet.bytes.len());
             assert_eq!(packet.changed(&mut rng, &[1]).bytes.len(), packet.bytes.len());
         }
+        let lacks = |rest: &[u8]| Packet { port: 1, bytes: [&[0; 12], rest].concat() }.lacks_label();
+        assert!(lacks(&[0x88, 0x47, 0, 1, 6]) && lacks(&[0x81, 0, 0, 1, 0x88, 0x48]));
+        assert!(!lacks(&[0x88, 0x47, 0, 1, 6, 64]) && !lacks(&[8, 0]) && !lacks(&[0x81]));
         let header = std::iter::repeat_with(|| ipv4(&mut rng)).find(|p| p[0] == 0x45).unwrap_or_default();
         assert_eq!(fold(sum(&header[..20])), [0, 0], "an IPv4 header with its checksum sums to nothing");
     }

@@ -38,16 +38,13 @@ impl Megaflow {
     }
 
     /// Whether it is of forgotten packets, or its mask may have fields that its packets lack: of neighbours, of a tag behind a tag, of
-    /// ports in a fragment or of a protocol that has none, or its packets end before the label that their type tells of, which no
-    /// key may.
+    /// ports in a fragment or of a protocol that has none.
     fn may_go(&self, forgotten: &[Packet]) -> bool {
         let tags = self.key.contains("vlan(") && self.key.contains("encap(eth_type(0x8");
         let fragment = ["frag=first", "frag=later", "frag=yes"].iter().any(|f| self.key.contains(f));
         let protocol = self.key.split("proto=").nth(1).and_then(|rest| rest.split([',', ')']).next());
         let portless = protocol.is_some_and(|p| !["1", "6", "17", "58", "132"].contains(&p));
-        let labelless = self.key.contains("eth_type(0x884") && !self.key.contains("mpls(");
         tags || fragment
-            || labelless
             || portless
             || self.key.contains("icmpv6(")
             || forgotten.iter().any(|p| self.may_be_of(p))
@@ -108,10 +105,6 @@ mod tests {
             alike("", &format!("ipv6(proto={protocol},frag=no), packets:2, bytes:9, actions:1"))
         };
         assert!(of(59) && !of(58));
-        let label = |rest: &str| {
-            alike("", &format!("eth_type(0x8847),in_port(3){rest}, packets:1, bytes:17, actions:drop"))
-        };
-        assert!(label("") && !label(",mpls(label=3/0x0,tc=0/0,ttl=0/0x0,bos=1/1)"));
     }
 
     #[test]
