@@ -135,14 +135,14 @@ pub struct State {
 impl State {
     /// Of a packet to which nothing was done; `tag` is its own, as `push_vlan` says it.
     pub fn of(tag: String) -> State {
-        State { tag, ..State::default() }
+        State { tag: without_type(&tag), ..State::default() }
     }
 
     /// Whether the action changes the packet.
     pub fn takes(&mut self, action: &str) -> bool {
         let last = self.vlans.last().map_or("", String::as_str);
         if action == "pop_vlan" && last.starts_with("push_vlan")
-            || action.replace("tpid=0x88a8,", "") == self.tag && last == "pop_vlan"
+            || without_type(action) == self.tag && last == "pop_vlan"
         {
             self.vlans.pop();
         } else if action == "pop_vlan" || action.starts_with("push_vlan") {
@@ -173,6 +173,11 @@ impl State {
     pub fn text(&self) -> String {
         self.vlans.iter().chain(&self.sets).map(String::as_str).collect::<Vec<_>>().join(",")
     }
+}
+
+/// A tag by its number and priority: a packet's own is told without its type.
+fn without_type(tag: &str) -> String {
+    tag.replace("tpid=0x88a8,", "")
 }
 
 /// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
@@ -429,6 +434,9 @@ Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
         let inner = |list: &str| sort_outputs(&format!("push_vlan(vid=1,pcp=0),clone({list})"), "");
         assert_eq!(inner("1,pop_vlan,2,push_vlan(vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
+        let inner =
+            |list: &str| sort_outputs(&format!("push_vlan(tpid=0x88a8,vid=1,pcp=0),clone({list})"), "");
+        assert_eq!(inner("1,pop_vlan,2,push_vlan(tpid=0x88a8,vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
         assert_eq!(trace("Megaflow: eth,nsh_spi=0x4,nsh_c1=0x0,nsh_c2=0/1"), "Megaflow: eth,nsh_spi=0x4");
         let label = |ethertype: &str, snap: &str| {
             outputs(&[format!("p1 {:024}{ethertype}aaaa03000000{snap}00015140", 0)])
