@@ -61,19 +61,20 @@ pub fn without_ids(text: &str) -> String {
 pub fn trace(text: &str) -> String {
     let text = without_ids(text);
     let tag = tag(&text);
+    let tags = tag.as_slice();
     let text = count_refusals(&sort_conjunctions(&text));
     let lines = text.lines().map(|l| match l.strip_prefix(ACTIONS) {
-        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, &tag)),
+        Some(list) => format!("{ACTIONS}{}", sort_outputs(list, tags)),
         None => without_options(&without_contexts(l)),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The tag of the packet that a trace is about, as `push_vlan` says it.
-pub fn tag(text: &str) -> String {
+pub fn tag(text: &str) -> Option<String> {
     let flow = line(text, "Flow:");
-    let tag = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="));
-    tag.map_or(String::new(), |(vid, pcp)| format!("push_vlan(vid={vid},pcp={pcp})"))
+    let (vid, pcp) = value(flow, "dl_vlan=").zip(value(flow, "dl_vlan_pcp="))?;
+    Some(format!("push_vlan(vid={vid},pcp={pcp})"))
 }
 
 /// A packet's last fields without options of a tunnel: of one that is given as bytes the stock switch has no table to read those by
@@ -124,25 +125,26 @@ fn count_refusals(text: &str) -> String {
 /// How actions begin that put a header on a packet, or take one off.
 pub const HEADERS: [&str; 5] = ["push_eth(", "pop_eth", "push_nsh(", "pop_nsh(", "add_mpls("];
 
-/// What actions have done to a packet. A tag that is put back is as if it had stayed.
+/// What actions have done to a packet. Tags that are put back are as if they had stayed.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    tag: String,
+    /// Those that it had, as far as they are known, the outer one last.
+    tags: Vec<String>,
     vlans: Vec<String>,
     sets: Vec<String>,
 }
 
 impl State {
-    /// Of a packet to which nothing was done; `tag` is its own, as `push_vlan` says it.
-    pub fn of(tag: String) -> State {
-        State { tag: without_type(&tag), ..State::default() }
+    /// Of a packet to which nothing was done; `tags` are its own as `push_vlan` says them, the outer one last.
+    pub fn of(tags: &[String]) -> State {
+        State { tags: tags.iter().map(|tag| without_type(tag)).collect(), ..State::default() }
     }
 
     /// Whether the action changes the packet.
     pub fn takes(&mut self, action: &str) -> bool {
         let last = self.vlans.last().map_or("", String::as_str);
         if action == "pop_vlan" && last.starts_with("push_vlan")
-            || without_type(action) == self.tag && last == "pop_vlan"
+            || last == "pop_vlan" && self.taken_off() == Some(&without_type(action))
         {
             self.vlans.pop();
         } else if action == "pop_vlan" || action.starts_with("push_vlan") {
@@ -155,13 +157,20 @@ impl State {
         true
     }
 
-    /// The tag that the packet has now.
-    fn tag(&self) -> &str {
-        match self.vlans.last() {
-            None => &self.tag,
-            Some(v) if v == "pop_vlan" => "",
-            Some(v) => v,
-        }
+    /// How many of its own tags it has no more.
+    fn popped(&self) -> usize {
+        self.vlans.iter().take_while(|v| *v == "pop_vlan").count()
+    }
+
+    /// The tag of its own that was taken off last.
+    fn taken_off(&self) -> Option<&String> {
+        self.tags.get(self.tags.len().checked_sub(self.popped())?)
+    }
+
+    /// The tags that the packet has now.
+    fn tags(&self) -> Vec<String> {
+        let left = self.tags.len().saturating_sub(self.popped());
+        self.tags[..left].iter().chain(&self.vlans[self.popped()..]).cloned().collect()
     }
 
     /// Whether a header has been put on or taken off.
@@ -181,12 +190,12 @@ fn without_type(tag: &str) -> String {
 }
 
 /// A list of datapath actions in an order of its own: a flood has none, and sends to the ports with a tag before those without, or
-/// after. Each output stands with what was done to the packet before it. `tag` is the packet's, as `push_vlan` says it.
-fn sort_outputs(list: &str, tag: &str) -> String {
-    let (mut state, mut outputs) = (State::of(tag.to_owned()), Vec::new());
+/// after. Each output stands with what was done to the packet before it. `tags` are the packet's, as `push_vlan` says them.
+fn sort_outputs(list: &str, tags: &[String]) -> String {
+    let (mut state, mut outputs) = (State::of(tags), Vec::new());
     for action in split(list) {
         if !state.takes(action) {
-            outputs.push(format!("[{}]{}", state.text(), inside_sorted(action, state.tag())));
+            outputs.push(format!("[{}]{}", state.text(), inside_sorted(action, &state.tags())));
         }
     }
     outputs.sort_unstable();
@@ -194,14 +203,15 @@ fn sort_outputs(list: &str, tag: &str) -> String {
 }
 
 /// An action with lists of actions in it, each of them in the order of [`sort_outputs`].
-fn inside_sorted(action: &str, tag: &str) -> String {
+fn inside_sorted(action: &str, tags: &[String]) -> String {
     let Some((name, inside)) = action.strip_suffix(')').and_then(|a| a.split_once('(')) else {
         return action.to_owned();
     };
     match name {
-        "clone" | "gt" | "le" | "actions" => format!("{name}({})", sort_outputs(inside, tag)),
+        "clone" | "gt" | "le" | "actions" => format!("{name}({})", sort_outputs(inside, tags)),
         "check_pkt_len" | "sample" => {
-            let parts: Vec<String> = split(inside).into_iter().map(|part| inside_sorted(part, tag)).collect();
+            let parts: Vec<String> =
+                split(inside).into_iter().map(|part| inside_sorted(part, tags)).collect();
             format!("{name}({})", parts.join(","))
         }
         _ => action.to_owned(),
@@ -394,13 +404,13 @@ pub fn datapath_flows(text: &str, types: bool, failed: bool) -> String {
         let tag = l
             .split_once("vlan(vid=")
             .and_then(|(_, t)| t.split_once(')'))
-            .map_or(String::new(), |(t, _)| format!("push_vlan(vid={t})"));
+            .map(|(t, _)| format!("push_vlan(vid={t})"));
         // Where a key's metadata stand changed between versions.
         let (key, counters) = head.split_once(", ").unwrap_or((head, ""));
         let mut key = split(key);
         key.sort_unstable();
         let key = key.join(",");
-        format!("{key}, {counters}actions:{}", sort_outputs(list, &tag))
+        format!("{key}, {counters}actions:{}", sort_outputs(list, tag.as_slice()))
     });
     let lines: Vec<String> = lines.collect();
     sorted_lines(&lines.join("\n"))
@@ -432,11 +442,20 @@ Datapath actions: 3,pop_vlan,1,push_vlan(vid=1,pcp=0),2,recirc(0x1f)"
             "Flow: dl_vlan=1,dl_vlan_pcp=0
 Datapath actions: []2 []3 []recirc(<n>) [pop_vlan]1"
         );
-        let inner = |list: &str| sort_outputs(&format!("push_vlan(vid=1,pcp=0),clone({list})"), "");
+        let inner = |list: &str| sort_outputs(&format!("push_vlan(vid=1,pcp=0),clone({list})"), &[]);
         assert_eq!(inner("1,pop_vlan,2,push_vlan(vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
         let inner =
-            |list: &str| sort_outputs(&format!("push_vlan(tpid=0x88a8,vid=1,pcp=0),clone({list})"), "");
+            |list: &str| sort_outputs(&format!("push_vlan(tpid=0x88a8,vid=1,pcp=0),clone({list})"), &[]);
         assert_eq!(inner("1,pop_vlan,2,push_vlan(tpid=0x88a8,vid=1,pcp=0),3"), inner("1,3,pop_vlan,2"));
+        let two = |list: &str| {
+            sort_outputs(
+                &format!("push_vlan(vid=1,pcp=6),push_vlan(tpid=0x88a8,vid=2,pcp=0),clone({list})"),
+                &[],
+            )
+        };
+        let back = "push_vlan(vid=1,pcp=6),push_vlan(tpid=0x88a8,vid=2,pcp=0)";
+        assert_eq!(two(&format!("1,pop_vlan,pop_vlan,2,{back},3")), two("1,3,pop_vlan,pop_vlan,2"));
+        assert_ne!(two("pop_vlan,pop_vlan,2,push_vlan(vid=2,pcp=0),3"), two("pop_vlan,3,pop_vlan,2"));
         assert_eq!(trace("Megaflow: eth,nsh_spi=0x4,nsh_c1=0x0,nsh_c2=0/1"), "Megaflow: eth,nsh_spi=0x4");
         let label = |ethertype: &str, snap: &str| {
             outputs(&[format!("p1 {:024}{ethertype}aaaa03000000{snap}00015140", 0)])

@@ -52,7 +52,7 @@ fn sent(text: &str) -> Vec<Sent> {
     let mut out = Vec::new();
     let text = normal::without_ids(text);
     for list in text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)) {
-        open(list, &mut State::of(normal::tag(&text)), "", &mut out);
+        open(list, &mut State::of(normal::tag(&text).as_slice()), "", &mut out);
     }
     out
 }

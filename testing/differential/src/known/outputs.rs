@@ -11,7 +11,7 @@ pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> b
     answers.read_again(table)
         || answers.lost_with_a_runt(actions)
         || answers.type_over_a_length(packet, actions)
-        || answers.contexts_from_nowhere(actions)
+        || answers.fields_from_nowhere(actions)
         || answers.rest_of_the_other_branch(actions)
         || answers.without_dei(packet, actions)
         || padding_counts(packet, actions)
@@ -78,15 +78,21 @@ impl Answers<'_> {
         has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
     }
 
-    /// Writing another field of a service header, the stock switch writes the contexts, too, with what its memory holds.
-    fn contexts_from_nowhere(&self, actions: &str) -> bool {
+    /// Writing some fields of a service header, the stock switch writes the others, too, with what its memory holds: the contexts
+    /// where the first is not written, flags, TTL and path where none of them is.
+    fn fields_from_nowhere(&self, actions: &str) -> bool {
+        let written = || actions.split("set(nsh(").skip(1).filter_map(|rest| rest.split(')').next());
+        let contexts = written().any(|fields| !fields.contains("c1="));
+        let base =
+            written().any(|fields| !["flags=", "ttl=", "spi=", "si="].iter().any(|f| fields.contains(f)));
         let blank = |line: &str| {
-            let at = (12..28).step_by(4).find(|&at| hex(line, at..at + 2) == "894f");
-            at.map_or(line.to_owned(), |at| blanked(line, at + 10..at + 26))
+            let Some(at) = (12..28).step_by(4).find(|&at| hex(line, at..at + 2) == "894f") else {
+                return line.to_owned();
+            };
+            let line = if contexts { blanked(line, at + 10..at + 26) } else { line.to_owned() };
+            if base { blanked(&blanked(&line, at + 2..at + 4), at + 6..at + 10) } else { line }
         };
-        let set = actions.split("set(nsh(").skip(1);
-        set.filter_map(|rest| rest.split(')').next()).any(|fields| !fields.contains("c1="))
-            && self.same(blank)
+        (contexts || base) && self.same(blank)
     }
 
     /// More is sent where the branch for short packets of `check_pkt_larger` sets its packet aside: the stock switch has that
@@ -247,6 +253,14 @@ mod tests {
         let (stock, ours) = (told(&"00000001".repeat(4)), told(&"00000002".repeat(4)));
         assert!(known(&stock, &ours, &[], "set(nsh(ttl=9)),1"));
         assert!(!known(&stock, &ours, &[], "set(nsh(ttl=9,c1=0x1)),1") && !known(&stock, &ours, &[], "1"));
+    }
+
+    #[test]
+    fn time_to_live_and_path_may_be_anything_where_contexts_alone_are_written() {
+        let told = |ttl: &str, path: &str| frame(1, &format!("894f{ttl}0103{path}000000ab{:024}01", 0));
+        let (stock, ours) = (told("0ac6", "e45502ff"), told("0046", "000002ff"));
+        assert!(known(&stock, &ours, &[], "set(nsh(c1=0xab)),1"));
+        assert!(!known(&stock, &ours, &[], "set(nsh(ttl=4,c1=0xab)),1") && !known(&stock, &ours, &[], "1"));
     }
 
     #[test]
