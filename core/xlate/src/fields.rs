@@ -58,20 +58,26 @@ fn unwildcard_l3_prereqs(field: FieldId, flow: &Flow, mask: &mut Flow) {
 }
 
 fn unwildcard_bits(field: FieldId, bits: u128, mask: &mut Flow) {
-    // After that the bits of the header are known, and not the whole place as after a match: they are printed differently.
+    let of_number = if field == FieldId::DlVlan { 0xfff } else { u128::MAX };
+    field.add_to_mask(mask, bits & of_number);
+    narrow(field, mask);
+}
+
+/// After a read or a write the bits of the header are known, and not the whole place as after a match: they are printed
+/// differently.
+fn narrow(field: FieldId, mask: &mut Flow) {
     match field {
-        FieldId::Ipv6Label => mask.ipv6_label = (mask.ipv6_label | bits as u32) & 0xf_ffff,
-        FieldId::Icmpv4Type | FieldId::Icmpv6Type => mask.tp_src = (mask.tp_src | bits as u16) & 0xff,
-        FieldId::Icmpv4Code | FieldId::Icmpv6Code => mask.tp_dst = (mask.tp_dst | bits as u16) & 0xff,
-        FieldId::DlVlan => field.add_to_mask(mask, bits & 0xfff),
-        _ => field.add_to_mask(mask, bits),
+        FieldId::Ipv6Label => mask.ipv6_label &= 0xf_ffff,
+        FieldId::Icmpv4Type | FieldId::Icmpv6Type => mask.tp_src &= 0xff,
+        FieldId::Icmpv4Code | FieldId::Icmpv6Code => mask.tp_dst &= 0xff,
+        _ => {}
     }
 }
 
 /// What is read or written is known from then on.
 pub(crate) fn look_at(part: Subfield, mask: &mut Flow) {
     part.unwildcard(mask);
-    unwildcard_bits(part.field, 0, mask);
+    narrow(part.field, mask);
 }
 
 impl Walk<'_> {
