@@ -35,14 +35,21 @@ impl Packet {
         other
     }
 
-    /// Whether it ends before the label that its type tells of.
+    /// Whether it ends before the label that its type tells of, or before the last of its labels.
     pub fn lacks_label(&self) -> bool {
         let mut at = 12;
         let kind = |at: usize| self.bytes.get(at..at + 2).unwrap_or_default();
         while matches!(kind(at), [0x81, 0] | [0x88, 0xa8]) {
             at += 4;
         }
-        matches!(kind(at), [0x88, 0x47 | 0x48]) && self.bytes.len() < at + 6
+        if !matches!(kind(at), [0x88, 0x47 | 0x48]) {
+            return false;
+        }
+        // The third byte of a label says whether it is the last.
+        while self.bytes.get(at + 4).is_some_and(|byte| byte & 1 == 0) && at + 6 <= self.bytes.len() {
+            at += 4;
+        }
+        self.bytes.len() < at + 6
     }
 
     /// The frame in hexadecimal.
@@ -289,8 +296,9 @@ mod tests {
             assert_eq!(packet.changed(&mut rng, &[1]).bytes.len(), packet.bytes.len());
         }
         let lacks = |rest: &[u8]| Packet { port: 1, bytes: [&[0; 12], rest].concat() }.lacks_label();
+        assert!(lacks(&[0x88, 0x47, 0, 6, 0x46, 1, 1]) && !lacks(&[0x88, 0x47, 0, 6, 0x46, 1, 0, 1, 1, 1]));
         assert!(lacks(&[0x88, 0x47, 0, 1, 6]) && lacks(&[0x81, 0, 0, 1, 0x88, 0x48]));
-        assert!(!lacks(&[0x88, 0x47, 0, 1, 6, 64]) && !lacks(&[8, 0]) && !lacks(&[0x81]));
+        assert!(!lacks(&[0x88, 0x47, 0, 1, 7, 64]) && !lacks(&[8, 0]) && !lacks(&[0x81]));
         let header = std::iter::repeat_with(|| ipv4(&mut rng)).find(|p| p[0] == 0x45).unwrap_or_default();
         assert_eq!(fold(sum(&header[..20])), [0, 0], "an IPv4 header with its checksum sums to nothing");
     }

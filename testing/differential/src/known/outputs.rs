@@ -9,6 +9,8 @@ use crate::table::Table;
 pub fn alike(d: &Difference, table: &Table, packet: &Packet, actions: &str) -> bool {
     let answers = Answers { stock: &d.stock, ours: &d.ours };
     answers.read_again(table)
+        || answers.read_again_meanwhile(actions)
+        || answers.tags_that_are_not_there(actions)
         || answers.lost_with_a_runt(actions)
         || answers.type_over_a_length(packet, actions)
         || answers.fields_from_nowhere(actions)
@@ -53,6 +55,37 @@ impl Answers<'_> {
         asks && as_many
             && Answers::only(self.ours, self.stock).iter().all(|l| second(l, &["8100"]))
             && Answers::only(self.stock, self.ours).iter().all(|l| second(l, &["8100", "8847", "8848"]))
+    }
+
+    /// The same of a second tag that was put on before the controller was asked, and is off again in what is sent.
+    fn read_again_meanwhile(&self, actions: &str) -> bool {
+        let tagged = |line: &&str| matches!(hex(line, 12..14), "8100" | "88a8");
+        let asked = actions.split_once("userspace(").is_some_and(|(before, after)| {
+            before.contains("push_vlan(") && after.contains("pop_vlan") && after.contains("set(ip")
+        });
+        let as_many = self.stock.lines().count() == self.ours.lines().count();
+        let all = |a: &str, b: &str| Answers::only(a, b).iter().all(tagged);
+        asked && as_many && all(self.ours, self.stock) && all(self.stock, self.ours)
+    }
+
+    /// Behind `encap(ethernet)` both go on with the tag that the frame inside has, as if the header around it had one. A flood takes
+    /// it off, which does nothing, and puts it back, which puts one on: which ports get that is a matter of its order.
+    fn tags_that_are_not_there(&self, actions: &str) -> bool {
+        let untagged = |line: &str| {
+            let line = match hex(line, 12..14) {
+                "8100" => replaced(line, 12..16, ""),
+                _ => line.to_owned(),
+            };
+            // The label behind a tag is not compared.
+            match hex(&line, 12..14) {
+                "8847" | "8848" => blanked(&line, 14..18),
+                _ => line,
+            }
+        };
+        let flooded = actions.split_once("push_eth(").is_some_and(|(_, after)| {
+            after.split_once("pop_vlan").is_some_and(|(_, after)| after.contains("push_vlan("))
+        });
+        flooded && self.same(untagged)
     }
 
     /// What follows a frame without a whole Ethernet header on the way to a port is missing: dummies of the stock switch give up a
@@ -176,9 +209,15 @@ fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
 
 /// The line without these bytes of its frame.
 fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
+    let digits = 2 * bytes.len();
+    replaced(line, bytes, &"_".repeat(digits))
+}
+
+/// The line with other digits for these bytes of its frame.
+fn replaced(line: &str, bytes: std::ops::Range<usize>, with: &str) -> String {
     let Some((port, digits)) = line.split_once(' ') else { return line.to_owned() };
     match (digits.get(..2 * bytes.start), digits.get(2 * bytes.end..)) {
-        (Some(head), Some(tail)) => format!("{port} {head}{}{tail}", "_".repeat(2 * bytes.len())),
+        (Some(head), Some(tail)) => format!("{port} {head}{with}{tail}"),
         _ => line.to_owned(),
     }
 }
@@ -291,5 +330,23 @@ mod tests {
         packet[17] = 32;
         assert!(known(&one, &other, &packet, asks));
         assert!(!known(&one, &other, &packet, "check_pkt_len(size=64,gt(push_eth(src=0),1),le(2))"));
+    }
+
+    #[test]
+    fn a_tag_may_be_there_or_not_where_a_flood_takes_off_one_that_is_not_there() {
+        let (stock, ours) = (frame(1, "8100000a8847________4500"), frame(1, "8847000091404500"));
+        let flood = "add_mpls(label=9),push_eth(src=0),7,pop_vlan,8,push_vlan(vid=10,pcp=0),1";
+        assert!(known(&stock, &ours, &[], flood) && known(&ours, &stock, &[], flood));
+        assert!(!known(&stock, &ours, &[], "push_eth(src=0),7,push_vlan(vid=10,pcp=0),1"));
+        assert!(!known(&stock, &frame(1, "8847000091404600"), &[], flood));
+    }
+
+    #[test]
+    fn a_second_tag_that_was_there_while_the_controller_was_asked_is_known() {
+        let (stock, ours) = (frame(1, "81000014080045e8820a"), frame(1, "81000014080045000000"));
+        let asks = "push_vlan(vid=10,pcp=0),userspace(pid=0,controller(reason=1)),set(ipv4(src=10.0.0.2)),100,pop_vlan,1";
+        assert!(known(&stock, &ours, &[], asks));
+        assert!(!known(&stock, &ours, &[], &asks.replace("push_vlan", "set")));
+        assert!(!known(&frame(1, "080045e8820a"), &frame(1, "080045000000"), &[], asks));
     }
 }
