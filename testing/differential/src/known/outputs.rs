@@ -49,8 +49,9 @@ impl Answers<'_> {
     /// that afterwards lands four bytes before its place, and the type of a label that is put on stands in that of the second tag.
     fn read_again(&self, table: &Table) -> bool {
         let asks = table.flows.iter().chain(&table.groups).any(|l| l.to_lowercase().contains("controller"));
-        let second =
-            |line: &str, types: &[&str]| matches!(hex(line, 12..14), "8100" | "88a8") && types.contains(&hex(line, 16..18));
+        let second = |line: &str, types: &[&str]| {
+            matches!(hex(line, 12..14), "8100" | "88a8") && types.contains(&hex(line, 16..18))
+        };
         let as_many = self.stock.lines().count() == self.ours.lines().count();
         asks && as_many
             && Answers::only(self.ours, self.stock).iter().all(|l| second(l, &["8100"]))
