@@ -189,36 +189,34 @@ mod tests {
         assert!(inline_share(64, 0, 0) > 0.66);
     }
 
-    #[test]
-    fn misses_that_come_when_others_have_nothing_earn_no_more() {
+    /// The share of 64,000 turns that is earned, all of which is spent. `brings`: misses and packets of a turn, and its queue.
+    fn earned_share(brings: impl Fn(u64) -> (u64, u64, usize)) -> f64 {
+        const TURN: u64 = 1000;
         let (mut budget, mut earned) = (spent(), 0);
         let mut mixes = [Mix::default(); 2];
-        for turn in 0..64_000u64 {
-            let stormy = turn % 64 == 0;
-            budget.missed(if stormy { 32 } else { 0 });
-            budget.received(32, &mut mixes[usize::from(stormy)]);
+        for turn in 0..64_000 {
+            let (misses, packets, queue) = brings(turn);
+            budget.missed(misses);
+            budget.received(packets, &mut mixes[queue]);
             let before = budget.cycles;
-            budget.earn(1000);
+            budget.earn(TURN);
             earned += budget.cycles - before;
             budget.spend((budget.cycles - before).unsigned_abs());
         }
-        assert!((0.06..0.065).contains(&(earned as f64 / 64e6)), "{earned}");
+        earned as f64 / (64_000 * TURN) as f64
+    }
+
+    #[test]
+    fn misses_that_come_when_others_have_nothing_earn_no_more() {
+        let share = earned_share(|turn| if turn % 64 == 0 { (32, 32, 1) } else { (0, 32, 0) });
+        assert!((0.06..0.065).contains(&share), "{share}");
     }
 
     /// Half of the flows of a queue are new, and they come one after the other.
     #[test]
     fn runs_of_known_flows_do_not_make_a_queue_calm() {
-        let (mut budget, mut mix, mut earned) = (spent(), Mix::default(), 0);
-        for turn in 0..64_000u64 {
-            let run = turn / 500 % 2 == 0;
-            budget.missed(if run { 64 } else { 0 });
-            budget.received(64, &mut mix);
-            let before = budget.cycles;
-            budget.earn(1000);
-            earned += budget.cycles - before;
-            budget.spend((budget.cycles - before).unsigned_abs());
-        }
-        assert!((0.4..0.53).contains(&(earned as f64 / 64e6)), "{earned}");
+        let share = earned_share(|turn| (if turn / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));
+        assert!((0.4..0.53).contains(&share), "{share}");
     }
 
     #[test]
