@@ -5,31 +5,12 @@ pub type Line = [u64; 8];
 
 /// `a` and `b` agree in every bit of `mask`.
 ///
-/// SSE2 is part of x86-64, so there is nothing to dispatch and the call inlines.
+/// Said of four words beside four, which compilers turn into what vectors the caller is compiled for.
 #[inline(always)]
 pub fn masked_eq(a: &Line, b: &Line, mask: &Line) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{
-            __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
-            _mm_setzero_si128, _mm_xor_si128,
-        };
-        let quarter = |line: &Line, i: usize| {
-            let at: *const __m128i = line.as_ptr().cast();
-            // SAFETY: `i` is below four, so these are 16 of the 64 bytes of `line`, read without a demand on alignment.
-            unsafe { _mm_loadu_si128(at.add(i)) }
-        };
-        // SAFETY: SSE2 is part of x86-64.
-        unsafe {
-            let diff = |i| _mm_and_si128(_mm_xor_si128(quarter(a, i), quarter(b, i)), quarter(mask, i));
-            let diff = _mm_or_si128(_mm_or_si128(diff(0), diff(1)), _mm_or_si128(diff(2), diff(3)));
-            _mm_movemask_epi8(_mm_cmpeq_epi8(diff, _mm_setzero_si128())) == 0xffff
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        masked_eq_scalar(a, b, mask)
-    }
+    let differ: [u64; 4] =
+        std::array::from_fn(|i| ((a[i] ^ b[i]) & mask[i]) | ((a[i + 4] ^ b[i + 4]) & mask[i + 4]));
+    (differ[0] | differ[1]) | (differ[2] | differ[3]) == 0
 }
 
 /// The meaning of [`masked_eq`].

@@ -1,7 +1,7 @@
 //! Hashing cache lines with CRC32C.
 //!
-//! A CRC is linear, so equal differences of keys give equal differences of hashes: the result is multiplied and folded
-//! ([`mix32`]) and seeded with a secret before anything is chosen by it.
+//! A CRC is linear, so equal differences of keys give equal differences of hashes: the result is multiplied and folded,
+//! and seeded with a secret before anything is chosen by it.
 
 use crate::compare::Line;
 
@@ -28,29 +28,57 @@ pub fn hash_lines(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
 
 /// The meaning of [`hash_lines`].
 pub fn hash_lines_scalar(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
-    for (line, out) in lines.iter().zip(out) {
-        *out = lane_hash(line, mask, seed, crc32c_u64);
-    }
+    each_line(lines, mask, seed, out, crc32c_u64);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn hash_lines_sse42(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
     use std::arch::x86_64::_mm_crc32_u64;
-    for (line, out) in lines.iter().zip(out) {
-        *out = lane_hash(line, mask, seed, |crc, word| _mm_crc32_u64(u64::from(crc), word) as u32);
+    each_line(lines, mask, seed, out, |crc, word| _mm_crc32_u64(u64::from(crc), word) as u32);
+}
+
+/// Most masks have bits in half of their words: only those are hashed, by a loop that is compiled for their number.
+#[inline(always)]
+fn each_line(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32], crc: impl Fn(u32, u64) -> u32 + Copy) {
+    let (mut words, mut n) = ([(0, 0); 8], 0);
+    for (at, &bits) in mask.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+        words[n] = (at, bits);
+        n += 1;
+    }
+    match n {
+        0..=2 => of_words::<2>(lines, &words, seed, out, crc),
+        3 => of_words::<3>(lines, &words, seed, out, crc),
+        4 => of_words::<4>(lines, &words, seed, out, crc),
+        5 => of_words::<5>(lines, &words, seed, out, crc),
+        _ => of_words::<8>(lines, &words, seed, out, crc),
     }
 }
 
-/// Two chains of four words run beside each other; their ends are mixed.
+/// Two chains run beside each other; their ends are mixed.
 #[inline(always)]
-fn lane_hash(line: &Line, mask: &Line, seed: u32, crc: impl Fn(u32, u64) -> u32) -> u32 {
-    let (mut a, mut b) = (seed, !seed);
-    for i in 0..4 {
-        a = crc(a, line[i] & mask[i]);
-        b = crc(b, line[i + 4] & mask[i + 4]);
+fn of_words<const N: usize>(
+    lines: &[Line],
+    words: &[(usize, u64); 8],
+    seed: u32,
+    out: &mut [u32],
+    crc: impl Fn(u32, u64) -> u32,
+) {
+    let words: [(usize, u64); N] = std::array::from_fn(|i| words[i]);
+    for (line, out) in lines.iter().zip(out) {
+        let mut chains = [seed, !seed];
+        for (i, (at, bits)) in words.iter().enumerate() {
+            chains[i % 2] = crc(chains[i % 2], line[at % 8] & bits);
+        }
+        *out = fold(chains[0], chains[1]);
     }
-    mix32(a, b)
+}
+
+/// Folds two hashes to one. Both are CRCs, whose bits each depend on all of their words: once multiplied is enough.
+#[inline(always)]
+fn fold(a: u32, b: u32) -> u32 {
+    let x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x ^ (x >> 32)) as u32
 }
 
 /// Folds two hashes to one in which every bit depends on all bits of both.

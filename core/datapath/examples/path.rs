@@ -67,6 +67,7 @@ fn cases() -> Vec<Case> {
         ("masks50000", 50_000, two, output()),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
+        ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
     ]
 }
@@ -78,9 +79,9 @@ fn networks(ip: &Flow) -> Vec<Flow> {
     masks
 }
 
-/// The packets of a case: `table` has those of twenty networks, to destinations that all differ.
+/// The packets of a case: `single` and `table` have those of twenty networks, to destinations that all differ.
 fn packet(case: &str, n: u32) -> Flow {
-    if case.starts_with("table") {
+    if case.starts_with("single") || case.starts_with("table") {
         Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, ..udp(0) }
     } else {
         udp(n)

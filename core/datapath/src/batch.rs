@@ -6,11 +6,10 @@
 
 use crate::packet::{Meta, Packet};
 use crate::port::{Frame, FrameBatch};
-use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests};
+use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, bits};
 use cpu::Line;
 
-/// The most packets in a batch.
-pub const BATCH: usize = 64;
+pub use classifier::megaflow::BATCH;
 
 /// "No megaflow was found."
 pub const NONE: u32 = u32::MAX;
@@ -132,5 +131,15 @@ impl Batch {
             0 => 0,
             n => u64::MAX >> (BATCH - n.min(BATCH)),
         }
+    }
+}
+
+/// Notes the megaflows of those of `n` packets whose bit is set.
+#[inline(always)]
+pub(crate) fn note(found: &mut [u32; BATCH], n: usize, hits: u64, indices: &[u32; BATCH]) {
+    if hits.count_ones() as usize == n {
+        found[..n].copy_from_slice(&indices[..n]);
+    } else {
+        bits(hits).for_each(|i| found[i % BATCH] = indices[i % BATCH]);
     }
 }

@@ -65,6 +65,11 @@ pub trait FlowCache: Send {
     /// What [`candidate`](Self::candidate) answers and the caller verifies needs no `lookup` any more: it is noted as used.
     const CANDIDATE_IS_HIT: bool = false;
 
+    /// Few entries were ever made, so that they and the megaflows they lead to are near, and nothing need be prefetched.
+    fn is_near(&self) -> bool {
+        false
+    }
+
     /// Starts to bring the memory that `lookup` of this hash reads into the processor's cache.
     fn prefetch(&self, hash: u32);
 

@@ -24,6 +24,8 @@ pub const MAX_BUCKETS: usize = 1 << 16;
 pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
 /// Entries of one signature in the two buckets of a hash.
 pub const ALIKE: usize = 3;
+/// With so few entries the processor's nearest caches hold what look-ups touch.
+const NEAR: usize = 256;
 /// Without a look-up for so long, a cache has no use for its size.
 const IDLE: u64 = 10_000;
 
@@ -32,6 +34,8 @@ pub struct Unified<B: Bucket = Narrow> {
     buckets: Table<B>,
     governor: Governor,
     hand: u8,
+    /// How often a way without an entry got one.
+    filled: usize,
     lookups: u64,
     evictions: u64,
     too_large: bool,
@@ -52,6 +56,7 @@ impl<B: Bucket> Unified<B> {
             buckets: Table::new(min, B::NEW, advise),
             governor: Governor::default(),
             hand: 0,
+            filled: 0,
             lookups: 0,
             evictions: 0,
             too_large: false,
@@ -115,6 +120,7 @@ impl<B: Bucket> Unified<B> {
 
     fn resize(&mut self, buckets: usize) {
         self.buckets = Table::new(buckets, B::NEW, self.advise);
+        self.filled = 0;
         (self.lookups, self.evictions) = (0, 0);
     }
 
@@ -150,6 +156,11 @@ impl Unified<Narrow> {
 impl<B: Bucket> FlowCache for Unified<B> {
     const BY_MASKS: bool = true;
     const CANDIDATE_IS_HIT: bool = true;
+
+    #[inline(always)]
+    fn is_near(&self) -> bool {
+        self.filled <= NEAR
+    }
 
     #[inline(always)]
     fn prefetch(&self, hash: u32) {
@@ -214,7 +225,10 @@ impl<B: Bucket> FlowCache for Unified<B> {
         }
         let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
         let (bucket, way) = match free {
-            Some(place) => place,
+            Some(place) => {
+                self.filled += 1;
+                place
+            }
             None => {
                 // Crowding is crowding, whoever is let in.
                 self.evictions += 1;
@@ -237,6 +251,7 @@ impl<B: Bucket> FlowCache for Unified<B> {
 
     fn clear(&mut self) {
         self.buckets.fill(B::NEW);
+        self.filled = 0;
         (self.lookups, self.evictions) = (0, 0);
     }
 

@@ -77,13 +77,11 @@ impl Lane {
     #[inline]
     pub fn count(&mut self, index: u32, packets: u32, bytes: u64, now: u32, tcp_flags: u16) {
         let Some(cell) = self.cells.get(index as usize) else { return };
-        let old = cell.packets_used.load(Ordering::Relaxed);
-        let total = (old >> 32) as u32;
-        let new = u64::from(total.wrapping_add(packets)) << 32 | u64::from(now);
-        cell.packets_used.store(new, Ordering::Relaxed);
-        let old = cell.bytes_flags.load(Ordering::Relaxed);
-        let flags = (old as u16 | tcp_flags) as u64;
-        cell.bytes_flags.store((old >> 16).wrapping_add(bytes) << 16 | flags, Ordering::Relaxed);
+        // Both sums are the high parts of their words: what wraps is lost, and the low parts stay as they are.
+        let packets = (cell.packets_used.load(Ordering::Relaxed) >> 32).wrapping_add(packets.into());
+        cell.packets_used.store(packets << 32 | u64::from(now), Ordering::Relaxed);
+        let bytes = cell.bytes_flags.load(Ordering::Relaxed).wrapping_add(bytes << 16);
+        cell.bytes_flags.store(bytes | u64::from(tcp_flags), Ordering::Relaxed);
     }
 }
 

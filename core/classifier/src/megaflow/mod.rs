@@ -15,6 +15,7 @@
 
 pub mod convert;
 pub mod key;
+mod lookup;
 mod naive;
 mod pattern;
 pub mod publisher;
@@ -22,6 +23,7 @@ pub mod subtable;
 pub mod table;
 
 pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests};
+pub use lookup::{BATCH, belonging, bits};
 pub use pattern::Pattern;
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;

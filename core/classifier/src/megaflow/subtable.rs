@@ -12,6 +12,9 @@ use sync::{Held, Snapshot};
 const EMPTY: u64 = u64::MAX;
 const TOMBSTONE: u64 = u64::MAX - 1;
 const MIN_SLOTS: usize = 16;
+/// Fewer megaflows get so much room that hardly one is found behind another's slot: that would cost a look-up more than
+/// the memory, of which they need little.
+const SMALL: usize = 256;
 
 /// See the module.
 pub struct Subtable {
@@ -124,7 +127,8 @@ impl Subtable {
 
     /// A table with room, without tombstones, published.
     fn rebuild(&self, old: &[AtomicU64]) -> Arc<Box<[AtomicU64]>> {
-        let n = ((self.len() + 1) * 2).next_power_of_two().max(MIN_SLOTS);
+        let room = if self.len() < SMALL { 8 } else { 2 };
+        let n = ((self.len() + 1) * room).next_power_of_two().max(MIN_SLOTS);
         let new = empty_slots(n);
         for slot in old {
             let slot = slot.load(Ordering::Relaxed);
@@ -170,11 +174,16 @@ impl View {
         }
     }
 
-    /// An index that `find` of this hash may ask about.
-    #[inline]
+    /// An index that `find` of this hash may ask about: of the first two slots, where nearly all megaflows are. No branch
+    /// depends on which of the two it is.
+    #[inline(always)]
     pub fn candidate(&self, hash: u32) -> Option<u32> {
         let slots: &[AtomicU64] = &self.0;
-        let slot = slots.get(hash as usize & (slots.len() - 1))?.load(Ordering::Relaxed);
+        let mask = slots.len() - 1;
+        let at = hash as usize;
+        let first = slots.get(at & mask)?.load(Ordering::Acquire);
+        let second = slots.get((at + 1) & mask)?.load(Ordering::Acquire);
+        let slot = if (first >> 32) as u32 == hash { first } else { second };
         ((slot >> 32) as u32 == hash).then_some(slot as u32)
     }
 

@@ -1,11 +1,11 @@
-//! The reading side: contexts, and the look-up of a batch.
+//! The reading side: megaflows, and the contexts that they are found by.
 
-use super::key::{Depth, ExtWord, Key, KeyMask, Rest, Rests};
+use super::key::{Depth, ExtWord, KeyMask, Rest};
 use super::publisher::MegaflowPublisher;
-use super::subtable::{Subtable, View};
+use super::subtable::Subtable;
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
-use sync::{Arena, Cached, Guard, Reader, Snapshot};
+use sync::{Arena, Cached, Reader, Snapshot};
 
 /// A megaflow: the line and its mask first, since every verification reads them.
 #[repr(C, align(64))]
@@ -33,9 +33,13 @@ impl<P> Megaflow<P> {
     /// match: its missing fields would be taken for zeroes.
     #[inline(always)]
     pub fn matches(&self, line: &Line, rest: Rest<'_>, depth: Depth) -> bool {
-        masked_eq(&self.line, line, &self.mask)
-            && self.depth <= depth
-            && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
+        self.matches_line(line, depth) && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
+    }
+
+    /// The same of packets without rests: a megaflow that looks at any is [`Depth::Wide`], and they are not.
+    #[inline(always)]
+    pub(super) fn matches_line(&self, line: &Line, depth: Depth) -> bool {
+        masked_eq(&self.line, line, &self.mask) & (self.depth <= depth)
     }
 }
 
@@ -93,110 +97,19 @@ impl Context {
         &self.subtables
     }
 
-    /// The megaflow of a packet, if it is in the subtable of this number.
-    #[inline]
-    pub fn lookup_in<P>(
-        &self,
-        number: u16,
-        guard: &Guard<'_, Megaflow<P>>,
-        (line, rest, depth): (&Line, Rest<'_>, Depth),
-    ) -> Option<u32> {
-        let place = *self.places.get(usize::from(number))?;
-        let table = self.subtables.get(usize::from(place))?;
-        let hash = table.mask().hash(line, rest, table.seed());
-        table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, rest, depth)))
-    }
-
     /// All megaflows share one mask: a cache in front would be as long a way.
     pub fn is_single(&self) -> bool {
         self.subtables.len() <= 1
     }
 
-    /// The megaflow of one packet: its index, and how many subtables were visited.
-    pub fn lookup<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> (Option<u32>, u32) {
-        let mut visited = 0;
-        for table in self.subtables.iter().filter(|t| t.depth() <= key.depth) {
-            visited += 1;
-            let hash = table.mask().hash(&key.line, key.rest(), table.seed());
-            let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth));
-            if let Some(index) = table.find(hash, verify) {
-                table.count_hits(1);
-                return (Some(index), visited);
-            }
-        }
-        (None, visited)
-    }
-
-    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found, and `found` is
-    /// told of the packet, the megaflow and its subtable. All packets were parsed to `depth`. Returns how many subtables
-    /// were visited, summed over the packets *found*.
-    #[inline(always)]
-    pub fn lookup_batch<P>(
-        &self,
-        guard: &Guard<'_, Megaflow<P>>,
-        (lines, rests, depth): (&[Line], Rests<'_>, Depth),
-        pending: &mut u64,
-        mut found: impl FnMut(usize, u32, &Subtable),
-    ) -> u64 {
-        let (mut visits, mut visited) = (0, 0);
-        let mut hashes = [0; 64];
-        for table in self.subtables.iter().filter(|t| t.depth() <= depth) {
-            if *pending == 0 {
-                break;
-            }
-            visited += 1;
-            let (mask, seed) = (table.mask(), table.seed());
-            let all = pending.count_ones() as usize * 2 >= lines.len();
-            if all {
-                cpu::hash_lines(lines, &mask.line, seed, &mut hashes);
-            }
-            let (view, before) = (table.view(), pending.count_ones());
-            if all && table.len() > LARGE {
-                prefetch(&view, guard, &hashes[..lines.len().min(64)]);
-            }
-            for i in bits(*pending).take_while(|&i| i < lines.len()) {
-                let rest = rests.of(i);
-                let hash = if all { hashes[i] } else { cpu::hash_line(&lines[i], &mask.line, seed) };
-                let verify = |x| guard.get(x).is_some_and(|m| m.matches(&lines[i], rest, depth));
-                if let Some(index) = view.find(mask.hash_rest(hash, rest), verify) {
-                    found(i, index, table);
-                    *pending &= !(1 << i);
-                }
-            }
-            let hits = u64::from(before - pending.count_ones());
-            if hits != 0 {
-                table.count_hits(hits);
-                visits += hits * visited;
-            }
-        }
-        visits
+    /// Where the subtable of this number is among the [`subtables`](Self::subtables).
+    pub(super) fn place(&self, number: u16) -> Option<usize> {
+        self.places.get(usize::from(number)).map(|&place| usize::from(place))
     }
 }
 
 fn union_of(subtables: &[Arc<Subtable>], seen: &KeyMask) -> KeyMask {
     subtables.iter().fold(seen.clone(), |union, t| union.or(t.mask()))
-}
-
-/// Megaflows of a subtable that is too large for the processor's nearest cache.
-const LARGE: usize = 256;
-
-/// Of a mask without words beyond the line; of others it is of no use, and no harm.
-#[inline(always)]
-fn prefetch<P>(view: &View, guard: &Guard<'_, Megaflow<P>>, hashes: &[u32]) {
-    hashes.iter().for_each(|&hash| view.prefetch(hash));
-    hashes.iter().filter_map(|&hash| view.candidate(hash)).for_each(|index| guard.prefetch(index));
-}
-
-/// The positions of the bits that are set, from the lowest.
-#[inline(always)]
-fn bits(mut set: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let i = set.trailing_zeros();
-        (set != 0).then(|| {
-            set &= set - 1;
-            i as usize
-        })
-    })
 }
 
 /// The contexts of all ports, by number.

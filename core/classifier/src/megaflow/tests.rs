@@ -93,7 +93,7 @@ fn a_batch_is_looked_up_as_its_packets_are() {
         &guard,
         (&lines, Rests { exts: &[], options: &[] }, Depth::L4),
         &mut pending,
-        |i, index, _| found[i] = index,
+        |_, hits, indices| super::bits(hits).for_each(|i| found[i] = indices[i]),
     );
     for (i, key) in keys.iter().enumerate() {
         let (one, _) = context.lookup(&guard, key);

@@ -7,11 +7,11 @@
 //! A hit is verified against its megaflow, at the depth the packet was parsed to. Which cache it is, is asked once.
 
 use super::{Megaflows, classify};
-use crate::batch::{BATCH, Batch, NONE};
+use crate::batch::{BATCH, Batch, NONE, note};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask};
-use classifier::megaflow::{Context, Depth, Rest};
+use classifier::megaflow::{Context, Depth, Rest, belonging, bits};
 use cpu::Stage;
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 
@@ -31,8 +31,9 @@ pub(crate) fn stage(
         if *pending != 0 {
             let port = batch.meta(0).in_port;
             let hashes = batch.hashes;
-            classify::stage(context, guard, (batch, tally), pending, |i, megaflow, subtable| {
-                cache.insert(Learned { hash: hashes[i], megaflow, subtable, port });
+            classify::stage(context, guard, (batch, tally), pending, |subtable, hits, megaflows| {
+                let learned = |i| Learned { hash: hashes[i], megaflow: megaflows[i], subtable, port };
+                bits(hits).for_each(|i| cache.insert(learned(i)));
             });
         }
         cached
@@ -58,15 +59,16 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
         let LookUp { cache, context, guard, batch, tally, seed, pending } = self;
         let n = batch.keys();
         hash(batch, C::BY_MASKS.then(|| context.union()), seed);
-        for &hash in &batch.hashes[..n] {
-            cache.prefetch(hash);
+        let far = !cache.is_near();
+        if far {
+            batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
         }
         let mut candidates = [NONE; BATCH];
         for (&hash, candidate) in batch.hashes[..n].iter().zip(&mut candidates) {
-            if let Some(index) = cache.candidate(hash) {
-                guard.prefetch(index);
-                *candidate = index;
-            }
+            *candidate = cache.candidate(hash).unwrap_or(NONE);
+        }
+        if far {
+            candidates[..n].iter().for_each(|&index| guard.prefetch(index));
         }
         let (asked, front) = (*pending, cache.front_hits());
         if C::CANDIDATE_IS_HIT {
@@ -85,25 +87,9 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
 /// A bit for each of the `asked` packets that belongs to its candidate; `found` is filled for them.
 #[inline(always)]
 fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], asked: u64) -> u64 {
-    let (n, depth) = (batch.keys().min(BATCH), batch.depth);
-    let belongs = |&index, line, rest| guard.get(index).is_some_and(|m| m.matches(line, rest, depth));
-    let (mut hits, lines) = (0, candidates[..n].iter().zip(&batch.lines[..n]).enumerate());
-    if depth == Depth::Wide {
-        let rests = batch.rests();
-        for (i, (index, line)) in lines {
-            hits |= u64::from(belongs(index, line, rests.of(i))) << i;
-        }
-    } else {
-        for (i, (index, line)) in lines {
-            hits |= u64::from(belongs(index, line, Rest::NONE)) << i;
-        }
-    }
-    hits &= asked;
-    if hits == batch.all() {
-        batch.found[..n].copy_from_slice(&candidates[..n]);
-    } else {
-        (0..n).filter(|i| hits >> i & 1 == 1).for_each(|i| batch.found[i] = candidates[i]);
-    }
+    let n = batch.keys().min(BATCH);
+    let hits = belonging(guard, candidates, (&batch.lines[..n], batch.rests(), batch.depth)) & asked;
+    note(&mut batch.found, n, hits, candidates);
     hits
 }
 

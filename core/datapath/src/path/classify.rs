@@ -1,7 +1,7 @@
 //! Classify: packets are looked up in their port's subtables.
 
 use super::Megaflows;
-use crate::batch::Batch;
+use crate::batch::{BATCH, Batch, note};
 use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};
 use cpu::Stage;
@@ -26,22 +26,22 @@ impl Stage for Classify<'_, '_> {
 }
 
 /// Clears the bits of the packets it finds; `found` of the others stays [`NONE`](crate::batch::NONE). `learn` is told of
-/// packet, megaflow and subtable.
+/// a subtable, the packets found there, and their megaflows.
 #[inline(always)]
 pub(crate) fn stage(
     context: &Context,
     guard: &Megaflows<'_>,
     (batch, tally): (&mut Batch, &mut Tally),
     pending: &mut u64,
-    mut learn: impl FnMut(usize, u32, u16),
+    mut learn: impl FnMut(u16, u64, &[u32; BATCH]),
 ) {
     let n = batch.keys();
     let asked = *pending;
     let Batch { lines, exts, options, found, .. } = batch;
     let keys = (&lines[..n], Rests { exts, options }, batch.depth);
-    let visits = context.lookup_batch(guard, keys, pending, |i, megaflow, subtable| {
-        found[i] = megaflow;
-        learn(i, megaflow, subtable.number());
+    let visits = context.lookup_batch(guard, keys, pending, |subtable, hits, megaflows| {
+        note(found, n, hits, megaflows);
+        learn(subtable.number(), hits, megaflows);
     });
     let hits = asked & !*pending;
     let packets = if batch.alike { batch.len() as u64 } else { 1 };

@@ -64,7 +64,7 @@ fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) 
     };
     let mut found = None;
     let keys = (&batch.lines[i..=i], rests, batch.depth);
-    context.lookup_batch(guard, keys, &mut 1, |_, index, _| found = Some(index));
+    context.lookup_batch(guard, keys, &mut 1, |_, _, indices| found = Some(indices[0]));
     found
 }
 

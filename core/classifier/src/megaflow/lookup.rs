@@ -1,0 +1,157 @@
+//! Look-up: the megaflow of one packet, and of the packets of a batch.
+
+use super::key::{Depth, Key, Rest, Rests};
+use super::subtable::{Subtable, View};
+use super::table::{Context, Megaflow};
+use cpu::Line;
+use sync::Guard;
+
+/// The most packets in a batch.
+pub const BATCH: usize = 64;
+
+/// The index of no megaflow.
+const NONE: u32 = u32::MAX;
+
+/// Megaflows of a subtable that is too large for the processor's nearest cache.
+const LARGE: usize = 256;
+
+impl Context {
+    /// The megaflow of a packet, if it is in the subtable of this number.
+    #[inline]
+    pub fn lookup_in<P>(
+        &self,
+        number: u16,
+        guard: &Guard<'_, Megaflow<P>>,
+        (line, rest, depth): (&Line, Rest<'_>, Depth),
+    ) -> Option<u32> {
+        let table = self.subtables().get(self.place(number)?)?;
+        let hash = table.mask().hash(line, rest, table.seed());
+        table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, rest, depth)))
+    }
+
+    /// The megaflow of one packet: its index, and how many subtables were visited.
+    pub fn lookup<P>(&self, guard: &Guard<'_, Megaflow<P>>, key: &Key) -> (Option<u32>, u32) {
+        let mut visited = 0;
+        for table in self.subtables().iter().filter(|t| t.depth() <= key.depth) {
+            visited += 1;
+            let hash = table.mask().hash(&key.line, key.rest(), table.seed());
+            let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth));
+            if let Some(index) = table.find(hash, verify) {
+                table.count_hits(1);
+                return (Some(index), visited);
+            }
+        }
+        (None, visited)
+    }
+
+    /// The megaflows of the packets whose bit is set in `pending`; bits are cleared as packets are found, and `found` is
+    /// told of a subtable, a bit for each packet that was found there, and its megaflow at the packet's place. All packets
+    /// were parsed to `depth`. Returns how many subtables were visited, summed over the packets *found*.
+    #[inline(always)]
+    pub fn lookup_batch<P>(
+        &self,
+        guard: &Guard<'_, Megaflow<P>>,
+        (lines, rests, depth): (&[Line], Rests<'_>, Depth),
+        pending: &mut u64,
+        mut found: impl FnMut(&Subtable, u64, &[u32; BATCH]),
+    ) -> u64 {
+        let (mut visits, mut visited, mut hashes) = (0, 0, [0; BATCH]);
+        let keys = (&lines[..lines.len().min(BATCH)], rests, depth);
+        for table in self.subtables().iter().filter(|t| t.depth() <= depth) {
+            if *pending == 0 {
+                break;
+            }
+            visited += 1;
+            let view = table.view();
+            let (mut indices, mut hits) = ([NONE; BATCH], 0);
+            let all = pending.count_ones() as usize * 2 >= lines.len();
+            if all {
+                hash(table, keys, &mut hashes);
+                candidates(table, &view, guard, &hashes[..keys.0.len()], &mut indices);
+                hits = belonging(guard, &indices, keys) & *pending;
+            }
+            // What is left is not there, or not where most are.
+            for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
+                let (line, rest) = (&lines[i], rests.of(i));
+                let hash = if all { hashes[i % BATCH] } else { table.mask().hash(line, rest, table.seed()) };
+                let verify = |x| guard.get(x).is_some_and(|m| m.matches(line, rest, depth));
+                if let Some(index) = view.find(hash, verify) {
+                    indices[i % BATCH] = index;
+                    hits |= 1 << i;
+                }
+            }
+            if hits != 0 {
+                found(table, hits, &indices);
+                *pending &= !hits;
+                table.count_hits(hits.count_ones().into());
+                visits += u64::from(hits.count_ones()) * visited;
+            }
+        }
+        visits
+    }
+}
+
+/// The hashes of all packets.
+#[inline(always)]
+fn hash(table: &Subtable, (lines, rests, _): (&[Line], Rests<'_>, Depth), hashes: &mut [u32; BATCH]) {
+    let mask = table.mask();
+    cpu::hash_lines(lines, &mask.line, table.seed(), hashes);
+    if !mask.ext.is_empty() {
+        let rested = hashes.iter_mut().take(lines.len()).enumerate();
+        rested.for_each(|(i, hash)| *hash = mask.hash_rest(*hash, rests.of(i)));
+    }
+}
+
+/// What the first slots of each packet name, or [`NONE`].
+#[inline(always)]
+fn candidates<P>(
+    table: &Subtable,
+    view: &View,
+    guard: &Guard<'_, Megaflow<P>>,
+    hashes: &[u32],
+    indices: &mut [u32; BATCH],
+) {
+    let large = table.len() > LARGE;
+    if large {
+        hashes.iter().for_each(|&hash| view.prefetch(hash));
+    }
+    for (&hash, index) in hashes.iter().zip(&mut *indices) {
+        *index = view.candidate(hash).unwrap_or(NONE);
+    }
+    if large {
+        indices[..hashes.len()].iter().for_each(|&index| guard.prefetch(index));
+    }
+}
+
+/// Which packets belong to their candidates: a bit for each. An index of no megaflow has no packet.
+#[inline(always)]
+pub fn belonging<P>(
+    guard: &Guard<'_, Megaflow<P>>,
+    candidates: &[u32; BATCH],
+    (lines, rests, depth): (&[Line], Rests<'_>, Depth),
+) -> u64 {
+    let (mut hits, pairs) = (0, candidates.iter().zip(lines).enumerate());
+    // Compiled twice: the rests of most batches are nothing.
+    if depth == Depth::Wide {
+        for (i, (&index, line)) in pairs {
+            hits |= u64::from(guard.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;
+        }
+    } else {
+        for (i, (&index, line)) in pairs {
+            hits |= u64::from(guard.get(index).is_some_and(|m| m.matches_line(line, depth))) << i;
+        }
+    }
+    hits
+}
+
+/// The positions of the bits that are set, from the lowest.
+#[inline(always)]
+pub fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let i = set.trailing_zeros();
+        (set != 0).then(|| {
+            set &= set - 1;
+            i as usize
+        })
+    })
+}
