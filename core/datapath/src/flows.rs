@@ -7,7 +7,7 @@
 //! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
 
 use crate::program::Program;
-use classifier::megaflow::{Found, Key, KeyMask, MegaflowPublisher};
+use classifier::megaflow::{Found, Key, KeyMask, Megaflow, MegaflowPublisher};
 use cpu::known::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
 use flow::{Flow, PackedFlow};
@@ -255,7 +255,8 @@ impl Flows {
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
                 self.by_ufid.insert(half(ufid), index);
-                self.entries.insert(index, entry, at, trail);
+                let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
+                self.entries.insert(index, entry, at, trail, brief);
                 Some(index)
             }
         }
@@ -273,7 +274,8 @@ impl Flows {
         let Some(old) = self.index_of(ufid) else { return false };
         self.fold_index(old, now, credits);
         let Some(new) = self.publisher.replace(old, Program::compile(&actions)) else { return false };
-        let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
+        let (used, mut trail, brief) =
+            (self.entries.used(old), self.entries.trail(old), self.entries.brief(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
         // Packets counted under the old index until its readers are gone are credited to the old owner.
         self.dying.insert(old, Arc::clone(&entry.owner));
@@ -281,7 +283,7 @@ impl Flows {
         if let Some((owner, consulted)) = owner {
             (entry.owner, trail) = (owner, consulted);
         }
-        self.entries.insert(new, entry, used, trail);
+        self.entries.insert(new, entry, used, trail, brief);
         self.by_ufid.insert(half(ufid), new);
         true
     }

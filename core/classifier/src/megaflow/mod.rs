@@ -24,7 +24,7 @@ pub mod table;
 
 pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests};
 pub use lookup::{BATCH, belonging, bits};
-pub use pattern::Pattern;
+pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;
 pub use table::{Context, Contexts, Megaflow, MegaflowTable};

@@ -5,11 +5,33 @@ use super::key::{KeyMask, Rest, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
+/// The word of the line that tells most megaflows apart: the addresses of IPv4 and ARP.
+const ADDRESSES: usize = 3;
+
 /// A match on packets, in the words of keys. What a key cannot hold is not asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     line: Box<[Word]>,
     ext: Box<[Word]>,
+    /// Mask and value of the addresses; zero if they are not asked.
+    addresses: (u64, u64),
+}
+
+/// What a megaflow matches of addresses: small enough that those of all megaflows can be gone through. Most are told by it
+/// to have nothing in common with a match, and need not be looked at themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brief {
+    value: u64,
+    mask: u64,
+}
+
+impl Brief {
+    /// `false`: no packet belongs to both. `true`: perhaps.
+    #[inline]
+    pub fn may_meet(&self, pattern: &Pattern) -> bool {
+        let (mask, value) = pattern.addresses;
+        (self.value ^ value) & self.mask & mask == 0
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +43,11 @@ struct Word {
 
 impl From<&Match> for Pattern {
     fn from(m: &Match) -> Pattern {
+        let (mask, value) = (line_of(&m.mask), line_of(&m.flow));
         Pattern {
-            line: words(&line_of(&m.mask), &line_of(&m.flow)),
+            line: words(&mask, &value),
             ext: words(&ext_of(&m.mask), &ext_of(&m.flow)),
+            addresses: (mask[ADDRESSES], value[ADDRESSES]),
         }
     }
 }
@@ -45,6 +69,11 @@ impl<P> Megaflow<P> {
             own.is_none_or(|own| (own.value ^ w.value) & own.mask & w.mask == 0)
         };
         pattern.line.iter().all(line) && pattern.ext.iter().all(ext)
+    }
+
+    /// What it matches of addresses.
+    pub fn brief(&self) -> Brief {
+        Brief { value: self.line[ADDRESSES], mask: self.mask[ADDRESSES] }
     }
 
     /// The bits that it matches.
@@ -75,12 +104,18 @@ mod tests {
         let Found::New(index) = publisher.insert(1, &Key::from_flow(&key), &mask, ()) else { panic!() };
         let megaflow = publisher.get(index).unwrap();
         assert_eq!(megaflow.mask(), mask.to_flow());
-        let meets = |m: Match| megaflow.meets(&Pattern::from(&m));
+        let meets = |m: Match| {
+            let pattern = Pattern::from(&m);
+            assert!(megaflow.brief().may_meet(&pattern) || !megaflow.meets(&pattern));
+            megaflow.meets(&pattern)
+        };
         assert!(meets(Match::CATCHALL));
         assert!(meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0002, u32::MAX))));
         assert!(!meets(on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX))));
         assert!(meets(on(|v, m| (v.nw_src, m.nw_src) = (6, u32::MAX))));
         assert!(!meets(on(|v, m| (v.ipv6_label, m.ipv6_label) = (4, u32::MAX))));
         assert!(!meets(on(|v, m| (v.tp_dst, m.tp_dst) = (81, u16::MAX))));
+        let other = on(|v, m| (v.nw_dst, m.nw_dst) = (0x0a00_0102, u32::MAX));
+        assert!(!megaflow.brief().may_meet(&Pattern::from(&other)));
     }
 }

@@ -33,14 +33,14 @@ impl Flows {
         let mut out = Vec::new();
         // Most neighbours took the same trail.
         let (mut trail, mut patterns) = (0, concerns.of(0));
-        for index in self.entries.there(range) {
-            let own = self.entries.trail(index);
+        for (index, own, brief) in self.entries.briefs(range) {
             if own != trail {
                 (trail, patterns) = (own, concerns.of(own));
             }
             let meets = |patterns: &[Pattern]| {
-                let megaflow = self.publisher.get(index);
-                megaflow.is_some_and(|m| patterns.iter().any(|p| m.meets(p)))
+                let mut likely = patterns.iter().filter(|p| brief.may_meet(p)).peekable();
+                let megaflow = likely.peek().and_then(|_| self.publisher.get(index));
+                megaflow.is_some_and(|m| likely.any(|p| m.meets(p)))
             };
             if patterns.is_none_or(meets) {
                 out.extend(self.translated(index));

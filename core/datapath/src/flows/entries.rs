@@ -1,9 +1,10 @@
 //! Entries by the index of their megaflow.
 //!
 //! In chunks, so that a table that grows moves none of them while the lock is held. What is asked of all of them, one after
-//! the other (when was it used, what was consulted for it), lies apart, side by side.
+//! the other (when was it used, what was consulted for it, which addresses does it match), lies apart, side by side.
 
 use super::entry::Entry;
+use classifier::megaflow::Brief;
 use std::ops::Range;
 use units::Millis;
 
@@ -13,6 +14,7 @@ struct Chunk {
     /// Last used, or made; `NEVER` for one put by hand that no packet has used.
     used: Box<[Millis]>,
     trails: Box<[u32]>,
+    briefs: Box<[Brief]>,
     entries: Box<[Option<Box<Entry>>]>,
 }
 
@@ -21,6 +23,7 @@ impl Chunk {
         Chunk {
             used: vec![Millis::NEVER; CHUNK].into(),
             trails: vec![0; CHUNK].into(),
+            briefs: vec![Brief::default(); CHUNK].into(),
             entries: std::iter::repeat_with(|| None).take(CHUNK).collect(),
         }
     }
@@ -82,12 +85,17 @@ impl Entries {
         }
     }
 
-    pub(super) fn insert(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32) {
+    /// The addresses that its megaflow matches.
+    pub(super) fn brief(&self, index: u32) -> Brief {
+        self.at(index).map_or(Brief::default(), |(chunk, at)| chunk.briefs[at])
+    }
+
+    pub(super) fn insert(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32, brief: Brief) {
         while self.end() <= index {
             self.chunks.push(Chunk::new());
         }
         if let Some((chunk, at)) = self.at_mut(index) {
-            (chunk.used[at], chunk.trails[at]) = (used, trail);
+            (chunk.used[at], chunk.trails[at], chunk.briefs[at]) = (used, trail, brief);
             let old = chunk.entries[at].replace(entry);
             self.len += usize::from(old.is_none());
         }
@@ -113,6 +121,20 @@ impl Entries {
     /// The indices with an entry, of these.
     pub(super) fn there(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         range.filter(|i| self.get(*i).is_some())
+    }
+
+    /// Index, trail and addresses of those with an entry, of these.
+    pub(super) fn briefs(&self, range: Range<u32>) -> impl Iterator<Item = (u32, u32, Brief)> {
+        let first = range.start as usize / CHUNK;
+        let chunks = self.chunks.iter().enumerate().skip(first);
+        let wanted = chunks.take_while(move |(n, _)| n * CHUNK < range.end as usize);
+        let all = wanted.flat_map(|(n, chunk)| {
+            let beside = chunk.trails.iter().zip(&chunk.briefs).zip(&chunk.entries).enumerate();
+            beside.filter_map(move |(at, ((trail, brief), entry))| {
+                entry.as_ref().map(|_| ((n * CHUNK + at) as u32, *trail, *brief))
+            })
+        });
+        all.filter(move |(index, ..)| (range.start..range.end).contains(index))
     }
 
     /// The indices of those that were last used before then, of these.

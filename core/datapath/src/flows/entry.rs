@@ -25,7 +25,7 @@ pub(crate) struct Entry {
 }
 
 /// A megaflow beside its entry: record, index, lane, the tables that find it by identifier and by key. As measured.
-const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 160;
+const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 176;
 
 impl Entry {
     /// The lane of this slot, a worker's, has counted more.
