@@ -55,7 +55,9 @@ impl Context {
         pending: &mut u64,
         mut found: impl FnMut(&Subtable, u64, &[u32; BATCH]),
     ) -> u64 {
-        let (mut visits, mut visited, mut hashes) = (0, 0, [0; BATCH]);
+        let (mut visits, mut visited) = (0, 0);
+        // Of the subtable that is asked: those of packets that are found.
+        let (mut hashes, mut indices) = ([0; BATCH], [NONE; BATCH]);
         let keys = (&lines[..lines.len().min(BATCH)], rests, depth);
         for table in self.subtables().iter().filter(|t| t.depth() <= depth) {
             if *pending == 0 {
@@ -63,12 +65,15 @@ impl Context {
             }
             visited += 1;
             let view = table.view();
-            let (mut indices, mut hits) = ([NONE; BATCH], 0);
+            let mut hits = 0;
             let all = pending.count_ones() as usize * 2 >= lines.len();
             if all {
                 hash(table, keys, &mut hashes);
                 candidates(table, &view, guard, &hashes[..keys.0.len()], &mut indices);
-                hits = belonging(guard, &indices, keys) & *pending;
+                // Of traffic that many subtables have to be asked about, most name nothing.
+                if indices[..keys.0.len()].iter().fold(NONE, |all, index| all & index) != NONE {
+                    hits = belonging(guard, &indices, keys) & *pending;
+                }
             }
             // What is left is not there, or not where most are.
             for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
