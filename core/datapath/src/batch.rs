@@ -9,10 +9,7 @@ use crate::port::{Frame, FrameBatch};
 use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, bits};
 use cpu::Line;
 
-pub use classifier::megaflow::BATCH;
-
-/// "No megaflow was found."
-pub const NONE: u32 = u32::MAX;
+pub use classifier::megaflow::{BATCH, NONE};
 
 /// A packet that has no megaflow.
 pub struct Miss {

@@ -9,8 +9,8 @@ use sync::Guard;
 /// The most packets in a batch.
 pub const BATCH: usize = 64;
 
-/// The index of no megaflow.
-const NONE: u32 = u32::MAX;
+/// The index of no megaflow: none was found.
+pub const NONE: u32 = u32::MAX;
 
 /// Megaflows of a subtable that is too large for the processor's nearest cache.
 const LARGE: usize = 256;

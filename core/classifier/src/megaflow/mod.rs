@@ -23,7 +23,7 @@ pub mod subtable;
 pub mod table;
 
 pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests};
-pub use lookup::{BATCH, belonging, bits};
+pub use lookup::{BATCH, NONE, belonging, bits};
 pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};
 pub use subtable::Subtable;
