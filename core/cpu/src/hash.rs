@@ -77,16 +77,21 @@ fn of_words<const N: usize>(
 /// Folds two hashes to one. Both are CRCs, whose bits each depend on all of their words: once multiplied is enough.
 #[inline(always)]
 fn fold(a: u32, b: u32) -> u32 {
-    let x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (x ^ (x >> 32)) as u32
+    spread(a, b) as u32
 }
 
 /// Folds two hashes to one in which every bit depends on all bits of both.
 #[inline(always)]
 pub fn mix32(a: u32, b: u32) -> u32 {
-    let x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let x = spread(a, b).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (x ^ (x >> 32)) as u32
+}
+
+/// One multiplication: the low half depends on both hashes.
+#[inline(always)]
+fn spread(a: u32, b: u32) -> u64 {
+    let x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 32)
 }
 
 /// CRC32C of data (RFC 3720 §12.1), as SCTP has it (RFC 9260 appendix A).

@@ -255,8 +255,7 @@ impl Flows {
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
                 self.by_ufid.insert(half(ufid), index);
-                let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
-                self.entries.insert(index, entry, at, trail, brief);
+                self.enter(index, entry, at, trail);
                 Some(index)
             }
         }
@@ -274,8 +273,7 @@ impl Flows {
         let Some(old) = self.index_of(ufid) else { return false };
         self.fold_index(old, now, credits);
         let Some(new) = self.publisher.replace(old, Program::compile(&actions)) else { return false };
-        let (used, mut trail, brief) =
-            (self.entries.used(old), self.entries.trail(old), self.entries.brief(old));
+        let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
         // Packets counted under the old index until its readers are gone are credited to the old owner.
         self.dying.insert(old, Arc::clone(&entry.owner));
@@ -283,9 +281,15 @@ impl Flows {
         if let Some((owner, consulted)) = owner {
             (entry.owner, trail) = (owner, consulted);
         }
-        self.entries.insert(new, entry, used, trail, brief);
+        self.enter(new, entry, used, trail);
         self.by_ufid.insert(half(ufid), new);
         true
+    }
+
+    /// Keeps what belongs to a megaflow that was published.
+    fn enter(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32) {
+        let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
+        self.entries.insert(index, entry, used, trail, brief);
     }
 
     /// Gives a flow another owner; what it has counted until now is the old one's. Readers do not notice.

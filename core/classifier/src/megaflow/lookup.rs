@@ -58,7 +58,8 @@ impl Context {
         let (mut visits, mut visited) = (0, 0);
         // Of the subtable that is asked: those of packets that are found.
         let (mut hashes, mut indices) = ([0; BATCH], [NONE; BATCH]);
-        let keys = (&lines[..lines.len().min(BATCH)], rests, depth);
+        let lines = &lines[..lines.len().min(BATCH)];
+        let keys = (lines, rests, depth);
         for table in self.subtables().iter().filter(|t| t.depth() <= depth) {
             if *pending == 0 {
                 break;
@@ -69,9 +70,9 @@ impl Context {
             let all = pending.count_ones() as usize * 2 >= lines.len();
             if all {
                 hash(table, keys, &mut hashes);
-                candidates(table, &view, guard, &hashes[..keys.0.len()], &mut indices);
+                candidates(table, &view, guard, &hashes[..lines.len()], &mut indices);
                 // Of traffic that many subtables have to be asked about, most name nothing.
-                if indices[..keys.0.len()].iter().fold(NONE, |all, index| all & index) != NONE {
+                if indices[..lines.len()].iter().fold(NONE, |all, index| all & index) != NONE {
                     hits = belonging(guard, &indices, keys) & *pending;
                 }
             }

@@ -37,12 +37,9 @@ impl Flows {
             if own != trail {
                 (trail, patterns) = (own, concerns.of(own));
             }
-            let meets = |patterns: &[Pattern]| {
-                let mut likely = patterns.iter().filter(|p| brief.may_meet(p)).peekable();
-                let megaflow = likely.peek().and_then(|_| self.publisher.get(index));
-                megaflow.is_some_and(|m| likely.any(|p| m.meets(p)))
-            };
-            if patterns.is_none_or(meets) {
+            let megaflow = || self.publisher.get(index);
+            let meets = |p: &Pattern| brief.may_meet(p) && megaflow().is_some_and(|m| m.meets(p));
+            if patterns.is_none_or(|patterns| patterns.iter().any(meets)) {
                 out.extend(self.translated(index));
             }
         }

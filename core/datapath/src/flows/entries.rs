@@ -85,11 +85,6 @@ impl Entries {
         }
     }
 
-    /// The addresses that its megaflow matches.
-    pub(super) fn brief(&self, index: u32) -> Brief {
-        self.at(index).map_or(Brief::default(), |(chunk, at)| chunk.briefs[at])
-    }
-
     pub(super) fn insert(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32, brief: Brief) {
         while self.end() <= index {
             self.chunks.push(Chunk::new());
