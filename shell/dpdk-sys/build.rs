@@ -5,7 +5,8 @@
 
 use std::path::PathBuf;
 
-/// Drivers and the mempool's ring register themselves at start, so nothing refers to them: the whole archive is linked.
+/// Drivers and the mempool's ring register themselves at start, so nothing refers to them: the whole archive is linked. Who
+/// built DPDK may have left some out.
 const DRIVERS: &[&str] = &[
     "bus_pci",
     "bus_vdev",
@@ -29,7 +30,7 @@ const DRIVERS: &[&str] = &[
 /// The same of ethdev: its class of devices, without which none is found by its words.
 const CLASSES: &[&str] = &["ethdev"];
 
-/// What the drivers and we call.
+/// What the drivers and we call; not every version has all.
 const LIBRARIES: &[&str] = &[
     "vhost",
     "gso",
@@ -48,24 +49,31 @@ const LIBRARIES: &[&str] = &[
     "ring",
     "telemetry",
     "eal",
+    "log",
+    "argparse",
     "kvargs",
 ];
 
 /// What those need of the system.
 const SYSTEM: &[&str] = &["pcap", "xdp", "bpf", "elf", "z", "bsd", "numa", "dl", "m"];
 
-/// The interface that the bindings were generated for.
-const VERSION: &str = "22.11";
+/// The versions whose interface there are bindings of.
+const VERSIONS: [&str; 2] = ["22.11", "25.11"];
 
 fn main() {
     println!("cargo:rerun-if-changed=c");
     println!("cargo:rerun-if-changed=build.rs");
     let found = pkg_config::Config::new().cargo_metadata(false).env_metadata(false).probe("libdpdk");
-    let dpdk = match found {
-        Ok(dpdk) if dpdk.version.starts_with(VERSION) => dpdk,
-        Ok(dpdk) => fail(&format!("found DPDK {}, but the bindings are for {VERSION}", dpdk.version)),
-        Err(_) => fail("DPDK's development files are missing"),
+    let Ok(dpdk) = found else { fail("DPDK's development files are missing") };
+    let Some(version) = VERSIONS.into_iter().find(|v| dpdk.version.starts_with(&format!("{v}."))) else {
+        fail(&format!(
+            "found DPDK {}, but there are bindings for {} alone",
+            dpdk.version,
+            VERSIONS.join(" and ")
+        ))
     };
+    println!("cargo:rustc-check-cfg=cfg(dpdk, values({}))", VERSIONS.map(|v| format!("\"{v}\"")).join(", "));
+    println!("cargo:rustc-cfg=dpdk=\"{version}\"");
     let mut shim = cc::Build::new();
     shim.file("c/shim.c").flag("-includerte_config.h").flag("-march=corei7").opt_level(3).warnings(true);
     shim.includes(&dpdk.include_paths).compile("sluice_shim");
@@ -77,11 +85,13 @@ fn main() {
         CLASSES.iter().chain(LIBRARIES).for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
         return;
     }
-    println!("cargo:rustc-link-search=native={}", libdir().display());
-    for name in DRIVERS.iter().chain(CLASSES) {
+    let libdir = libdir();
+    let there = |name: &&&str| libdir.join(format!("librte_{name}.a")).exists();
+    println!("cargo:rustc-link-search=native={}", libdir.display());
+    for name in DRIVERS.iter().chain(CLASSES).filter(there) {
         println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=rte_{name}");
     }
-    for lib in LIBRARIES {
+    for lib in LIBRARIES.iter().filter(there) {
         println!("cargo:rustc-link-lib=static:-bundle=rte_{lib}");
     }
     for lib in SYSTEM {
@@ -97,7 +107,8 @@ fn libdir() -> PathBuf {
 /// Ends the build with words for whoever started it.
 fn fail(why: &str) -> ! {
     panic!(
-        "\n\n{why}.\nSluice is built on DPDK {VERSION} LTS; on Debian 12: \
-         apt-get install libdpdk-dev libxdp-dev libbpf-dev libpcap-dev libnuma-dev\n\n"
+        "\n\n{why}.\nSluice is built on DPDK {} LTS; on Debian 12: \
+         apt-get install libdpdk-dev libxdp-dev libbpf-dev libpcap-dev libnuma-dev\n\n",
+        VERSIONS.join(" or ")
     );
 }

@@ -1,6 +1,7 @@
 """DPDK's environment: started as the database says, and unable to end the switch."""
 import glob
 import os
+import re
 import signal
 import time
 
@@ -64,7 +65,8 @@ def refused(word, **config):
     s = started(dpdk_init="true", **config)
     assert initialized(s) == "false"
     log = s.log()
-    assert "|dpdk|ERR|Unable to initialize DPDK: " in log and word in log, log
+    said = re.search(r"\|dpdk\|ERR\|Unable to initialize DPDK: (.*)", log)
+    assert said and word in said.group(1), log
     s.add_bridge("br0")
     s.vsctl("add-port", "br0", "p1", "--", "set", "Interface", "p1", "type=dpdk", "options:dpdk-devargs=net_null0",
             check=False)
@@ -77,7 +79,7 @@ def refused(word, **config):
 
 def test_a_bad_option_does_not_end_the_switch():
     """dpdk-extra with a word that DPDK does not know."""
-    refused("unrecognized option '--bogus'", dpdk_extra="--no-pci --bogus")
+    refused("--bogus", dpdk_extra="--no-pci --bogus")
 
 
 def test_a_call_for_help_does_not_end_the_switch():

@@ -16,6 +16,15 @@ int sluice_alloc_bulk(struct rte_mempool *pool, struct rte_mbuf **mbufs, unsigne
 /* NULL where there is none. */
 struct rte_mbuf *sluice_alloc(struct rte_mempool *pool);
 void sluice_free_bulk(struct rte_mbuf **mbufs, unsigned n);
+/* State of a port's link; speed in Mbps. */
+struct sluice_link {
+    uint32_t speed;
+    bool up;
+    bool full_duplex;
+    bool autoneg;
+};
+/* 0, or a negative error number. */
+int sluice_link(uint16_t port, struct sluice_link *link);
 /* rte_errno of this thread. */
 int sluice_errno(void);
 uint64_t sluice_tsc(void);

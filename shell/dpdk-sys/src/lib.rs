@@ -1,8 +1,8 @@
-//! DPDK 22.11 as C has it.
+//! DPDK as C has it: 22.11, or 25.11.
 //!
-//! `bindings.rs` is generated ahead from `c/headers.h` (by `regenerate`, beside it) and committed, so that who builds
-//! Sluice needs no libclang; sizes and offsets are asserted when it is compiled. `c/shim.c` makes callable what DPDK has
-//! only as inline functions.
+//! The bindings of both are generated ahead from `c/headers.h` (by `regenerate`, beside it) and committed, so that who builds
+//! Sluice needs no libclang; sizes and offsets are asserted when they are compiled. Which ones are, says the version that
+//! is installed. `c/shim.c` makes callable what DPDK has only as inline functions.
 //!
 //! Nothing here is safe to call: `dpdk` is the crate for that.
 #![allow(
@@ -14,4 +14,15 @@
     missing_docs
 )]
 
-include!("bindings.rs");
+mod mbuf;
+
+pub use mbuf::rte_mbuf;
+
+#[cfg(dpdk = "22.11")]
+include!("v22_11/bindings.rs");
+
+#[cfg(dpdk = "25.11")]
+include!("v25_11/bindings.rs");
+
+/// Bytes of the payload in a message of vhost-user (`VhostUserMsg` in `lib/vhost/vhost_user.h`, which is not installed).
+pub const VHOST_USER_PAYLOAD: usize = if cfg!(dpdk = "22.11") { 632 } else { 1072 };

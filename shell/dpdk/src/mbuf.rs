@@ -364,7 +364,7 @@ pub(crate) fn leave(mbuf: Mbuf, undone: &Undone) -> bool {
     unsafe {
         let m = mbuf.as_ptr();
         (*m).ol_flags |= undone.flags;
-        (*m).__bindgen_anon_3.tx_offload = undone.lengths;
+        (*m).tx_offload = undone.lengths;
     }
     undone.flags != 0
 }

@@ -164,19 +164,17 @@ impl Ethdev {
 
     /// State of its link; down where the driver cannot tell.
     pub fn link(&self) -> Link {
-        // SAFETY: plain data, filled by the call; the port is ours.
-        let raw = unsafe {
-            let mut raw: sys::rte_eth_link = std::mem::zeroed();
-            if sys::rte_eth_link_get_nowait(self.port(), &raw mut raw) < 0 {
-                return Link::default();
-            }
-            raw
-        };
+        let mut raw =
+            sys::sluice_link { speed: SPEED_UNKNOWN, up: false, full_duplex: false, autoneg: false };
+        // SAFETY: the structure is filled by the call; the port is ours.
+        if unsafe { sys::sluice_link(self.port(), &raw mut raw) } < 0 {
+            return Link::default();
+        }
         Link {
-            up: raw.link_status() != 0,
-            speed_mbps: Some(raw.link_speed).filter(|speed| *speed != SPEED_UNKNOWN),
-            full_duplex: raw.link_duplex() != 0,
-            autoneg: raw.link_autoneg() != 0,
+            up: raw.up,
+            speed_mbps: Some(raw.speed).filter(|speed| *speed != SPEED_UNKNOWN),
+            full_duplex: raw.full_duplex,
+            autoneg: raw.autoneg,
         }
     }
 

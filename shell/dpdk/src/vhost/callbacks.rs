@@ -24,7 +24,7 @@ static LINKS: Mutex<BTreeMap<String, Arc<Link>>> = Mutex::new(BTreeMap::new());
 /// The table of callbacks, as the library keeps it.
 pub(super) struct Callbacks(sys::rte_vhost_device_ops);
 
-// SAFETY: never written; its one pointer is null and reserved.
+// SAFETY: never written; a pointer in it is null and reserved.
 unsafe impl Sync for Callbacks {}
 
 impl Callbacks {
@@ -41,8 +41,12 @@ pub(super) static CALLBACKS: Callbacks = Callbacks(sys::rte_vhost_device_ops {
     new_connection: Some(connected),
     destroy_connection: Some(disconnected),
     guest_notified: Some(interrupted),
-    reserved: [std::ptr::null_mut()],
+    ..NONE
 });
+
+/// No callbacks. What else there is depends on DPDK's version.
+// SAFETY: functions that are not there are null, and so are pointers that are reserved.
+const NONE: sys::rte_vhost_device_ops = unsafe { std::mem::zeroed() };
 
 thread_local! {
     /// Interrupts that this thread gave guests and nobody has counted yet.

@@ -128,7 +128,7 @@ const UNDONE: u64 = CUT | CHECKSUM;
 /// It is the caller's, who forgets it, and its memory nobody else's.
 unsafe fn one(mbuf: *mut sys::rte_mbuf, flags: u64, pool: &mut FramePool, out: &mut FrameBatch) {
     // SAFETY: the caller's promise; the word is initialised, and says something where the flags say so.
-    let size = unsafe { (*mbuf).__bindgen_anon_3.tx_offload } >> SEGMENT_SIZE_SHIFT;
+    let size = unsafe { (*mbuf).tx_offload } >> SEGMENT_SIZE_SHIFT;
     // SAFETY: as above.
     let refused = unsafe { mbuf::append_alone(mbuf, pool, out) };
     let undone = flags & CUT != 0 || flags & CHECKSUM == CHECKSUM;

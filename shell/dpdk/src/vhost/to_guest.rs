@@ -147,7 +147,7 @@ impl<'f> Sending<'_, 'f> {
         mbuf.buf_len = first;
         mbuf.pkt_len = len as u32;
         mbuf.ol_flags = undone.flags;
-        mbuf.__bindgen_anon_3.tx_offload = undone.lengths;
+        mbuf.tx_offload = undone.lengths;
         (mbuf.nb_segs, mbuf.next) = (1, std::ptr::null_mut());
         if rest > 0 {
             let tail = &mut self.descriptors.tails[self.len];

@@ -12,9 +12,8 @@ use dpdk_sys as sys;
 use std::ffi::{c_int, c_void};
 use std::sync::PoisonError;
 
-/// A message as the library hands it to handlers of others: as it came, and its descriptors. It keeps this layout for
-/// them, but its header does not have it; the ABI of DPDK 22.11 does (`vhost_user.h`, "external message handlers rely on
-/// them").
+/// A message as the library hands it to handlers of others: as it came, and its descriptors. Within a version it keeps this
+/// layout for them (`vhost_user.h`, "external message handlers rely on them"); no header that is installed has it.
 #[repr(C, packed)]
 struct Context {
     request: u32,
@@ -25,8 +24,9 @@ struct Context {
     fd_num: c_int,
 }
 
-const PAYLOAD: usize = 632;
-const _: () = assert!(std::mem::offset_of!(Context, fds) == 644 && size_of::<Context>() == 680);
+const PAYLOAD: usize = sys::VHOST_USER_PAYLOAD;
+const _: () =
+    assert!(std::mem::offset_of!(Context, fds) == 12 + PAYLOAD && size_of::<Context>() == 48 + PAYLOAD);
 
 /// What the allocator adds to a descriptor of a ring: two arrays of at most 32 bytes an entry.
 const DESCRIPTOR_BYTES: usize = 64;

@@ -641,8 +641,6 @@ unsafe extern "C" {
     pub fn rte_bus_name(bus: *const rte_bus) -> *const ::core::ffi::c_char;
 }
 pub type rte_iova_t = u64;
-pub type RTE_MARKER = [*mut ::core::ffi::c_void; 0usize];
-pub type RTE_MARKER64 = [u64; 0usize];
 unsafe extern "C" {
     pub fn rte_openlog_stream(f: *mut FILE) -> ::core::ffi::c_int;
 }
@@ -857,16 +855,29 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct rte_eth_reg_name {
+    pub name: [::core::ffi::c_char; 64usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_eth_reg_name"][::core::mem::size_of::<rte_eth_reg_name>() - 64usize];
+    ["Alignment of rte_eth_reg_name"][::core::mem::align_of::<rte_eth_reg_name>() - 1usize];
+    ["Offset of field: rte_eth_reg_name::name"][::core::mem::offset_of!(rte_eth_reg_name, name) - 0usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct rte_dev_reg_info {
     pub data: *mut ::core::ffi::c_void,
     pub offset: u32,
     pub length: u32,
     pub width: u32,
     pub version: u32,
+    pub filter: *const ::core::ffi::c_char,
+    pub names: *mut rte_eth_reg_name,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_dev_reg_info"][::core::mem::size_of::<rte_dev_reg_info>() - 24usize];
+    ["Size of rte_dev_reg_info"][::core::mem::size_of::<rte_dev_reg_info>() - 40usize];
     ["Alignment of rte_dev_reg_info"][::core::mem::align_of::<rte_dev_reg_info>() - 8usize];
     ["Offset of field: rte_dev_reg_info::data"][::core::mem::offset_of!(rte_dev_reg_info, data) - 0usize];
     ["Offset of field: rte_dev_reg_info::offset"][::core::mem::offset_of!(rte_dev_reg_info, offset) - 8usize];
@@ -875,6 +886,9 @@ const _: () = {
     ["Offset of field: rte_dev_reg_info::width"][::core::mem::offset_of!(rte_dev_reg_info, width) - 16usize];
     ["Offset of field: rte_dev_reg_info::version"]
         [::core::mem::offset_of!(rte_dev_reg_info, version) - 20usize];
+    ["Offset of field: rte_dev_reg_info::filter"]
+        [::core::mem::offset_of!(rte_dev_reg_info, filter) - 24usize];
+    ["Offset of field: rte_dev_reg_info::names"][::core::mem::offset_of!(rte_dev_reg_info, names) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -935,15 +949,10 @@ pub struct rte_eth_stats {
     pub ierrors: u64,
     pub oerrors: u64,
     pub rx_nombuf: u64,
-    pub q_ipackets: [u64; 16usize],
-    pub q_opackets: [u64; 16usize],
-    pub q_ibytes: [u64; 16usize],
-    pub q_obytes: [u64; 16usize],
-    pub q_errors: [u64; 16usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_eth_stats"][::core::mem::size_of::<rte_eth_stats>() - 704usize];
+    ["Size of rte_eth_stats"][::core::mem::size_of::<rte_eth_stats>() - 64usize];
     ["Alignment of rte_eth_stats"][::core::mem::align_of::<rte_eth_stats>() - 8usize];
     ["Offset of field: rte_eth_stats::ipackets"][::core::mem::offset_of!(rte_eth_stats, ipackets) - 0usize];
     ["Offset of field: rte_eth_stats::opackets"][::core::mem::offset_of!(rte_eth_stats, opackets) - 8usize];
@@ -954,29 +963,62 @@ const _: () = {
     ["Offset of field: rte_eth_stats::oerrors"][::core::mem::offset_of!(rte_eth_stats, oerrors) - 48usize];
     ["Offset of field: rte_eth_stats::rx_nombuf"]
         [::core::mem::offset_of!(rte_eth_stats, rx_nombuf) - 56usize];
-    ["Offset of field: rte_eth_stats::q_ipackets"]
-        [::core::mem::offset_of!(rte_eth_stats, q_ipackets) - 64usize];
-    ["Offset of field: rte_eth_stats::q_opackets"]
-        [::core::mem::offset_of!(rte_eth_stats, q_opackets) - 192usize];
-    ["Offset of field: rte_eth_stats::q_ibytes"][::core::mem::offset_of!(rte_eth_stats, q_ibytes) - 320usize];
-    ["Offset of field: rte_eth_stats::q_obytes"][::core::mem::offset_of!(rte_eth_stats, q_obytes) - 448usize];
-    ["Offset of field: rte_eth_stats::q_errors"][::core::mem::offset_of!(rte_eth_stats, q_errors) - 576usize];
 };
+pub const RTE_ETH_LINK_CONNECTOR_NONE: rte_eth_link_connector = 0;
+pub const RTE_ETH_LINK_CONNECTOR_TP: rte_eth_link_connector = 1;
+pub const RTE_ETH_LINK_CONNECTOR_AUI: rte_eth_link_connector = 2;
+pub const RTE_ETH_LINK_CONNECTOR_MII: rte_eth_link_connector = 3;
+pub const RTE_ETH_LINK_CONNECTOR_FIBER: rte_eth_link_connector = 4;
+pub const RTE_ETH_LINK_CONNECTOR_BNC: rte_eth_link_connector = 5;
+pub const RTE_ETH_LINK_CONNECTOR_DAC: rte_eth_link_connector = 6;
+pub const RTE_ETH_LINK_CONNECTOR_SGMII: rte_eth_link_connector = 7;
+pub const RTE_ETH_LINK_CONNECTOR_QSGMII: rte_eth_link_connector = 8;
+pub const RTE_ETH_LINK_CONNECTOR_XFI: rte_eth_link_connector = 9;
+pub const RTE_ETH_LINK_CONNECTOR_SFI: rte_eth_link_connector = 10;
+pub const RTE_ETH_LINK_CONNECTOR_XLAUI: rte_eth_link_connector = 11;
+pub const RTE_ETH_LINK_CONNECTOR_GAUI: rte_eth_link_connector = 12;
+pub const RTE_ETH_LINK_CONNECTOR_XAUI: rte_eth_link_connector = 13;
+pub const RTE_ETH_LINK_CONNECTOR_CAUI: rte_eth_link_connector = 14;
+pub const RTE_ETH_LINK_CONNECTOR_LAUI: rte_eth_link_connector = 15;
+pub const RTE_ETH_LINK_CONNECTOR_SFP: rte_eth_link_connector = 16;
+pub const RTE_ETH_LINK_CONNECTOR_SFP_PLUS: rte_eth_link_connector = 17;
+pub const RTE_ETH_LINK_CONNECTOR_SFP28: rte_eth_link_connector = 18;
+pub const RTE_ETH_LINK_CONNECTOR_SFP_DD: rte_eth_link_connector = 19;
+pub const RTE_ETH_LINK_CONNECTOR_QSFP: rte_eth_link_connector = 20;
+pub const RTE_ETH_LINK_CONNECTOR_QSFP_PLUS: rte_eth_link_connector = 21;
+pub const RTE_ETH_LINK_CONNECTOR_QSFP28: rte_eth_link_connector = 22;
+pub const RTE_ETH_LINK_CONNECTOR_QSFP56: rte_eth_link_connector = 23;
+pub const RTE_ETH_LINK_CONNECTOR_QSFP_DD: rte_eth_link_connector = 24;
+pub const RTE_ETH_LINK_CONNECTOR_OTHER: rte_eth_link_connector = 63;
+pub type rte_eth_link_connector = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rte_eth_link {
+    pub __bindgen_anon_1: rte_eth_link__bindgen_ty_1,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rte_eth_link__bindgen_ty_1 {
+    pub val64: u64,
+    pub __bindgen_anon_1: rte_eth_link__bindgen_ty_1__bindgen_ty_1,
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rte_eth_link {
-    pub _bindgen_align: [u64; 0],
+pub struct rte_eth_link__bindgen_ty_1__bindgen_ty_1 {
     pub link_speed: u32,
-    pub _bitfield_1: __BindgenBitfieldUnit<[u8; 1usize]>,
-    pub __bindgen_padding_0: [u8; 3usize],
+    pub _bitfield_1: __BindgenBitfieldUnit<[u8; 2usize]>,
+    pub __bindgen_padding_0: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_eth_link"][::core::mem::size_of::<rte_eth_link>() - 8usize];
-    ["Alignment of rte_eth_link"][::core::mem::align_of::<rte_eth_link>() - 8usize];
-    ["Offset of field: rte_eth_link::link_speed"][::core::mem::offset_of!(rte_eth_link, link_speed) - 0usize];
+    ["Size of rte_eth_link__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<rte_eth_link__bindgen_ty_1__bindgen_ty_1>() - 8usize];
+    ["Alignment of rte_eth_link__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::align_of::<rte_eth_link__bindgen_ty_1__bindgen_ty_1>() - 4usize];
+    ["Offset of field: rte_eth_link__bindgen_ty_1__bindgen_ty_1::link_speed"]
+        [::core::mem::offset_of!(rte_eth_link__bindgen_ty_1__bindgen_ty_1, link_speed) - 0usize];
 };
-impl rte_eth_link {
+impl rte_eth_link__bindgen_ty_1__bindgen_ty_1 {
     #[inline]
     #[allow(unnecessary_transmutes)]
     pub fn link_duplex(&self) -> u16 {
@@ -994,7 +1036,7 @@ impl rte_eth_link {
     #[allow(unnecessary_transmutes)]
     pub unsafe fn link_duplex_raw(this: *const Self) -> u16 {
         unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<0usize, 1u8>(
+            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 2usize]>>::raw_get_const::<0usize, 1u8>(
                 ::core::ptr::addr_of!((*this)._bitfield_1),
             ) as u16)
         }
@@ -1004,7 +1046,7 @@ impl rte_eth_link {
     pub unsafe fn set_link_duplex_raw(this: *mut Self, val: u16) {
         unsafe {
             let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<0usize, 1u8>(
+            <__BindgenBitfieldUnit<[u8; 2usize]>>::raw_set_const::<0usize, 1u8>(
                 ::core::ptr::addr_of_mut!((*this)._bitfield_1),
                 val as u64,
             )
@@ -1027,7 +1069,7 @@ impl rte_eth_link {
     #[allow(unnecessary_transmutes)]
     pub unsafe fn link_autoneg_raw(this: *const Self) -> u16 {
         unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<1usize, 1u8>(
+            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 2usize]>>::raw_get_const::<1usize, 1u8>(
                 ::core::ptr::addr_of!((*this)._bitfield_1),
             ) as u16)
         }
@@ -1037,7 +1079,7 @@ impl rte_eth_link {
     pub unsafe fn set_link_autoneg_raw(this: *mut Self, val: u16) {
         unsafe {
             let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<1usize, 1u8>(
+            <__BindgenBitfieldUnit<[u8; 2usize]>>::raw_set_const::<1usize, 1u8>(
                 ::core::ptr::addr_of_mut!((*this)._bitfield_1),
                 val as u64,
             )
@@ -1060,7 +1102,7 @@ impl rte_eth_link {
     #[allow(unnecessary_transmutes)]
     pub unsafe fn link_status_raw(this: *const Self) -> u16 {
         unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<2usize, 1u8>(
+            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 2usize]>>::raw_get_const::<2usize, 1u8>(
                 ::core::ptr::addr_of!((*this)._bitfield_1),
             ) as u16)
         }
@@ -1070,7 +1112,40 @@ impl rte_eth_link {
     pub unsafe fn set_link_status_raw(this: *mut Self, val: u16) {
         unsafe {
             let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<2usize, 1u8>(
+            <__BindgenBitfieldUnit<[u8; 2usize]>>::raw_set_const::<2usize, 1u8>(
+                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
+                val as u64,
+            )
+        }
+    }
+    #[inline]
+    #[allow(unnecessary_transmutes)]
+    pub fn link_connector(&self) -> u16 {
+        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<3usize, 6u8>() as u16) }
+    }
+    #[inline]
+    #[allow(unnecessary_transmutes)]
+    pub fn set_link_connector(&mut self, val: u16) {
+        unsafe {
+            let val: u16 = ::core::mem::transmute(val);
+            self._bitfield_1.set_const::<3usize, 6u8>(val as u64)
+        }
+    }
+    #[inline]
+    #[allow(unnecessary_transmutes)]
+    pub unsafe fn link_connector_raw(this: *const Self) -> u16 {
+        unsafe {
+            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 2usize]>>::raw_get_const::<3usize, 6u8>(
+                ::core::ptr::addr_of!((*this)._bitfield_1),
+            ) as u16)
+        }
+    }
+    #[inline]
+    #[allow(unnecessary_transmutes)]
+    pub unsafe fn set_link_connector_raw(this: *mut Self, val: u16) {
+        unsafe {
+            let val: u16 = ::core::mem::transmute(val);
+            <__BindgenBitfieldUnit<[u8; 2usize]>>::raw_set_const::<3usize, 6u8>(
                 ::core::ptr::addr_of_mut!((*this)._bitfield_1),
                 val as u64,
             )
@@ -1082,8 +1157,9 @@ impl rte_eth_link {
         link_duplex: u16,
         link_autoneg: u16,
         link_status: u16,
-    ) -> __BindgenBitfieldUnit<[u8; 1usize]> {
-        let mut __bindgen_bitfield_unit: __BindgenBitfieldUnit<[u8; 1usize]> = Default::default();
+        link_connector: u16,
+    ) -> __BindgenBitfieldUnit<[u8; 2usize]> {
+        let mut __bindgen_bitfield_unit: __BindgenBitfieldUnit<[u8; 2usize]> = Default::default();
         __bindgen_bitfield_unit.set_const::<0usize, 1u8>({
             let link_duplex: u16 = unsafe { ::core::mem::transmute(link_duplex) };
             link_duplex as u64
@@ -1096,9 +1172,26 @@ impl rte_eth_link {
             let link_status: u16 = unsafe { ::core::mem::transmute(link_status) };
             link_status as u64
         });
+        __bindgen_bitfield_unit.set_const::<3usize, 6u8>({
+            let link_connector: u16 = unsafe { ::core::mem::transmute(link_connector) };
+            link_connector as u64
+        });
         __bindgen_bitfield_unit
     }
 }
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_eth_link__bindgen_ty_1"][::core::mem::size_of::<rte_eth_link__bindgen_ty_1>() - 8usize];
+    ["Alignment of rte_eth_link__bindgen_ty_1"]
+        [::core::mem::align_of::<rte_eth_link__bindgen_ty_1>() - 8usize];
+    ["Offset of field: rte_eth_link__bindgen_ty_1::val64"]
+        [::core::mem::offset_of!(rte_eth_link__bindgen_ty_1, val64) - 0usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_eth_link"][::core::mem::size_of::<rte_eth_link>() - 8usize];
+    ["Alignment of rte_eth_link"][::core::mem::align_of::<rte_eth_link>() - 8usize];
+};
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rte_eth_thresh {
@@ -1158,16 +1251,24 @@ pub const RTE_ETH_VLAN_TYPE_INNER: rte_vlan_type = 1;
 pub const RTE_ETH_VLAN_TYPE_OUTER: rte_vlan_type = 2;
 pub const RTE_ETH_VLAN_TYPE_MAX: rte_vlan_type = 3;
 pub type rte_vlan_type = ::core::ffi::c_uint;
+pub const RTE_ETH_HASH_FUNCTION_DEFAULT: rte_eth_hash_function = 0;
+pub const RTE_ETH_HASH_FUNCTION_TOEPLITZ: rte_eth_hash_function = 1;
+pub const RTE_ETH_HASH_FUNCTION_SIMPLE_XOR: rte_eth_hash_function = 2;
+pub const RTE_ETH_HASH_FUNCTION_SYMMETRIC_TOEPLITZ: rte_eth_hash_function = 3;
+pub const RTE_ETH_HASH_FUNCTION_SYMMETRIC_TOEPLITZ_SORT: rte_eth_hash_function = 4;
+pub const RTE_ETH_HASH_FUNCTION_MAX: rte_eth_hash_function = 5;
+pub type rte_eth_hash_function = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rte_eth_rss_conf {
     pub rss_key: *mut u8,
     pub rss_key_len: u8,
     pub rss_hf: u64,
+    pub algorithm: rte_eth_hash_function,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_eth_rss_conf"][::core::mem::size_of::<rte_eth_rss_conf>() - 24usize];
+    ["Size of rte_eth_rss_conf"][::core::mem::size_of::<rte_eth_rss_conf>() - 32usize];
     ["Alignment of rte_eth_rss_conf"][::core::mem::align_of::<rte_eth_rss_conf>() - 8usize];
     ["Offset of field: rte_eth_rss_conf::rss_key"]
         [::core::mem::offset_of!(rte_eth_rss_conf, rss_key) - 0usize];
@@ -1175,6 +1276,8 @@ const _: () = {
         [::core::mem::offset_of!(rte_eth_rss_conf, rss_key_len) - 8usize];
     ["Offset of field: rte_eth_rss_conf::rss_hf"]
         [::core::mem::offset_of!(rte_eth_rss_conf, rss_hf) - 16usize];
+    ["Offset of field: rte_eth_rss_conf::algorithm"]
+        [::core::mem::offset_of!(rte_eth_rss_conf, algorithm) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2204,67 +2307,96 @@ const _: () = {
     ["Offset of field: rte_mbuf_sched::reserved"][::core::mem::offset_of!(rte_mbuf_sched, reserved) - 6usize];
 };
 #[repr(C)]
-#[repr(align(64))]
-pub struct rte_mbuf {
-    pub cacheline0: RTE_MARKER,
-    pub buf_addr: *mut ::core::ffi::c_void,
-    pub buf_iova: rte_iova_t,
-    pub rearm_data: RTE_MARKER64,
+#[derive(Copy, Clone)]
+pub union rte_mbuf__bindgen_ty_1 {
+    pub rearm_data: [u64; 1usize],
+    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_1__bindgen_ty_1,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rte_mbuf__bindgen_ty_1__bindgen_ty_1 {
     pub data_off: u16,
     pub refcnt: u16,
     pub nb_segs: u16,
     pub port: u16,
-    pub ol_flags: u64,
-    pub rx_descriptor_fields1: RTE_MARKER,
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_1,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_mbuf__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1>() - 8usize];
+    ["Alignment of rte_mbuf__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::align_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1>() - 2usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_1__bindgen_ty_1::data_off"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1__bindgen_ty_1, data_off) - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_1__bindgen_ty_1::refcnt"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1__bindgen_ty_1, refcnt) - 2usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_1__bindgen_ty_1::nb_segs"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1__bindgen_ty_1, nb_segs) - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_1__bindgen_ty_1::port"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1__bindgen_ty_1, port) - 6usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_mbuf__bindgen_ty_1"][::core::mem::size_of::<rte_mbuf__bindgen_ty_1>() - 8usize];
+    ["Alignment of rte_mbuf__bindgen_ty_1"][::core::mem::align_of::<rte_mbuf__bindgen_ty_1>() - 8usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_1::rearm_data"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1, rearm_data) - 0usize];
+};
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub union rte_mbuf__bindgen_ty_2 {
+    pub rx_descriptor_fields1: [*mut ::core::ffi::c_void; 3usize],
+    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1,
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1 {
+    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
     pub pkt_len: u32,
     pub data_len: u16,
     pub vlan_tci: u16,
-    pub __bindgen_anon_2: rte_mbuf__bindgen_ty_2,
+    pub __bindgen_anon_2: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
     pub vlan_tci_outer: u16,
     pub buf_len: u16,
-    pub pool: *mut rte_mempool,
-    pub cacheline1: RTE_MARKER,
-    pub next: *mut rte_mbuf,
-    pub __bindgen_anon_3: rte_mbuf__bindgen_ty_3,
-    pub shinfo: *mut rte_mbuf_ext_shared_info,
-    pub priv_size: u16,
-    pub timesync: u16,
-    pub dynfield1: [u32; 9usize],
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union rte_mbuf__bindgen_ty_1 {
+pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1 {
     pub packet_type: u32,
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_1__bindgen_ty_1,
+    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct rte_mbuf__bindgen_ty_1__bindgen_ty_1 {
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
     pub _bitfield_1: __BindgenBitfieldUnit<[u8; 2usize]>,
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
     pub _bitfield_2: __BindgenBitfieldUnit<[u8; 1usize]>,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
+pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
     pub inner_esp_next_proto: u8,
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    pub __bindgen_anon_1:
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
     pub _bitfield_1: __BindgenBitfieldUnit<[u8; 1usize]>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1>() - 1usize];
-    ["Alignment of rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"][::core::mem::align_of::<
-        rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+        >() - 1usize];
+    [
+        "Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1",
+    ][::core::mem::align_of::<
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
     >() - 1usize];
 };
-impl rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
+impl rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
     #[inline]
     #[allow(unnecessary_transmutes)]
     pub fn inner_l2_type(&self) -> u8 {
@@ -2348,23 +2480,30 @@ impl rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1>() - 1usize];
-    ["Alignment of rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1>() - 1usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::inner_esp_next_proto"][::core::mem::offset_of!(
-        rte_mbuf__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+        >() - 1usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::align_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+        >() - 1usize];
+    [
+        "Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::inner_esp_next_proto",
+    ][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
         inner_esp_next_proto
     ) - 0usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_mbuf__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_mbuf__bindgen_ty_1__bindgen_ty_1>() - 1usize];
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1>() - 4usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"][::core::mem::align_of::<
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    >() - 1usize];
 };
-impl rte_mbuf__bindgen_ty_1__bindgen_ty_1 {
+impl rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
     #[inline]
     #[allow(unnecessary_transmutes)]
     pub fn l2_type(&self) -> u8 {
@@ -2570,128 +2709,181 @@ impl rte_mbuf__bindgen_ty_1__bindgen_ty_1 {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_1"][::core::mem::size_of::<rte_mbuf__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_mbuf__bindgen_ty_1"][::core::mem::align_of::<rte_mbuf__bindgen_ty_1>() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_1::packet_type"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_1, packet_type) - 0usize];
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1>() - 4usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::align_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1>() - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1::packet_type"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1, packet_type) - 0usize];
 };
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union rte_mbuf__bindgen_ty_2 {
-    pub hash: rte_mbuf__bindgen_ty_2__bindgen_ty_1,
+pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2 {
+    pub hash: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1 {
+pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1 {
     pub rss: u32,
-    pub fdir: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
+    pub fdir: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
     pub sched: rte_mbuf_sched,
-    pub txadapter: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+    pub txadapter: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
     pub usr: u32,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1 {
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1 {
+    pub __bindgen_anon_1:
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
     pub hi: u32,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
-    pub __bindgen_anon_1: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
-    pub lo: u32,
-}
+pub union rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 { pub __bindgen_anon_1 : rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 , pub lo : u32 , }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 {
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1
+{
     pub hash: u16,
     pub id: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<
-            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
-        >() - 4usize];
-    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::align_of::<
-            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
-        >() - 2usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::hash"]
-        [::core::mem::offset_of!(
-            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
-            hash
-        ) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::id"][::core::mem::offset_of!(
-        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
-        id
-    )
-        - 2usize];
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"] [:: core :: mem :: size_of :: < rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 > () - 4usize] ;
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"] [:: core :: mem :: align_of :: < rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 > () - 2usize] ;
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::hash"] [:: core :: mem :: offset_of ! (rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 , hash) - 0usize] ;
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::id"] [:: core :: mem :: offset_of ! (rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1 , id) - 2usize] ;
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"][::core::mem::align_of::<
-        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+        >() - 4usize];
+    [
+        "Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1",
+    ][::core::mem::align_of::<
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
     >() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::lo"][::core::mem::offset_of!(
-        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
+    [
+        "Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1::lo",
+    ][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1__bindgen_ty_1,
         lo
     ) - 0usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1>() - 8usize];
-    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1>() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1::hi"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1, hi) - 4usize];
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::size_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
+        >() - 8usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1"]
+        [::core::mem::align_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
+        >() - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1::hi"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_1,
+        hi
+    )
+        - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2 {
+pub struct rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2 {
     pub reserved1: u32,
     pub reserved2: u16,
     pub txq: u16,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2"]
+        [::core::mem::size_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+        >() - 8usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2"]
+        [::core::mem::align_of::<
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+        >() - 4usize];
+    [
+        "Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::reserved1",
+    ][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+        reserved1
+    ) - 0usize];
+    [
+        "Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::reserved2",
+    ][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+        reserved2
+    ) - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::txq"]
+        [::core::mem::offset_of!(
+            rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2,
+            txq
+        ) - 6usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1"]
+        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1>() - 8usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1"][::core::mem::align_of::<
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+    >() - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1::rss"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+        rss
+    ) - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1::fdir"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+        fdir
+    ) - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1::sched"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+        sched
+    ) - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1::txadapter"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+        txadapter
+    )
+        - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1::usr"][::core::mem::offset_of!(
+        rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2__bindgen_ty_1,
+        usr
+    ) - 0usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
     ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2"]
         [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2>() - 8usize];
     ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2"]
         [::core::mem::align_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2>() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::reserved1"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2, reserved1) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::reserved2"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2, reserved2) - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::txq"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2, txq) - 6usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2::hash"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1__bindgen_ty_2, hash) - 0usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of rte_mbuf__bindgen_ty_2__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1>() - 8usize];
+        [::core::mem::size_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1>() - 24usize];
     ["Alignment of rte_mbuf__bindgen_ty_2__bindgen_ty_1"]
         [::core::mem::align_of::<rte_mbuf__bindgen_ty_2__bindgen_ty_1>() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::rss"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, rss) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::fdir"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, fdir) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::sched"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, sched) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::txadapter"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, txadapter) - 0usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::usr"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, usr) - 0usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::pkt_len"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, pkt_len) - 4usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::data_len"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, data_len) - 8usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::vlan_tci"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, vlan_tci) - 10usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::vlan_tci_outer"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, vlan_tci_outer) - 20usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2__bindgen_ty_1::buf_len"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2__bindgen_ty_1, buf_len) - 22usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_mbuf__bindgen_ty_2"][::core::mem::size_of::<rte_mbuf__bindgen_ty_2>() - 8usize];
-    ["Alignment of rte_mbuf__bindgen_ty_2"][::core::mem::align_of::<rte_mbuf__bindgen_ty_2>() - 4usize];
-    ["Offset of field: rte_mbuf__bindgen_ty_2::hash"]
-        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2, hash) - 0usize];
+    ["Size of rte_mbuf__bindgen_ty_2"][::core::mem::size_of::<rte_mbuf__bindgen_ty_2>() - 24usize];
+    ["Alignment of rte_mbuf__bindgen_ty_2"][::core::mem::align_of::<rte_mbuf__bindgen_ty_2>() - 8usize];
+    ["Offset of field: rte_mbuf__bindgen_ty_2::rx_descriptor_fields1"]
+        [::core::mem::offset_of!(rte_mbuf__bindgen_ty_2, rx_descriptor_fields1) - 0usize];
 };
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -2957,35 +3149,6 @@ const _: () = {
     ["Offset of field: rte_mbuf__bindgen_ty_3::tx_offload"]
         [::core::mem::offset_of!(rte_mbuf__bindgen_ty_3, tx_offload) - 0usize];
 };
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_mbuf"][::core::mem::size_of::<rte_mbuf>() - 128usize];
-    ["Alignment of rte_mbuf"][::core::mem::align_of::<rte_mbuf>() - 64usize];
-    ["Offset of field: rte_mbuf::cacheline0"][::core::mem::offset_of!(rte_mbuf, cacheline0) - 0usize];
-    ["Offset of field: rte_mbuf::buf_addr"][::core::mem::offset_of!(rte_mbuf, buf_addr) - 0usize];
-    ["Offset of field: rte_mbuf::buf_iova"][::core::mem::offset_of!(rte_mbuf, buf_iova) - 8usize];
-    ["Offset of field: rte_mbuf::rearm_data"][::core::mem::offset_of!(rte_mbuf, rearm_data) - 16usize];
-    ["Offset of field: rte_mbuf::data_off"][::core::mem::offset_of!(rte_mbuf, data_off) - 16usize];
-    ["Offset of field: rte_mbuf::refcnt"][::core::mem::offset_of!(rte_mbuf, refcnt) - 18usize];
-    ["Offset of field: rte_mbuf::nb_segs"][::core::mem::offset_of!(rte_mbuf, nb_segs) - 20usize];
-    ["Offset of field: rte_mbuf::port"][::core::mem::offset_of!(rte_mbuf, port) - 22usize];
-    ["Offset of field: rte_mbuf::ol_flags"][::core::mem::offset_of!(rte_mbuf, ol_flags) - 24usize];
-    ["Offset of field: rte_mbuf::rx_descriptor_fields1"]
-        [::core::mem::offset_of!(rte_mbuf, rx_descriptor_fields1) - 32usize];
-    ["Offset of field: rte_mbuf::pkt_len"][::core::mem::offset_of!(rte_mbuf, pkt_len) - 36usize];
-    ["Offset of field: rte_mbuf::data_len"][::core::mem::offset_of!(rte_mbuf, data_len) - 40usize];
-    ["Offset of field: rte_mbuf::vlan_tci"][::core::mem::offset_of!(rte_mbuf, vlan_tci) - 42usize];
-    ["Offset of field: rte_mbuf::vlan_tci_outer"]
-        [::core::mem::offset_of!(rte_mbuf, vlan_tci_outer) - 52usize];
-    ["Offset of field: rte_mbuf::buf_len"][::core::mem::offset_of!(rte_mbuf, buf_len) - 54usize];
-    ["Offset of field: rte_mbuf::pool"][::core::mem::offset_of!(rte_mbuf, pool) - 56usize];
-    ["Offset of field: rte_mbuf::cacheline1"][::core::mem::offset_of!(rte_mbuf, cacheline1) - 64usize];
-    ["Offset of field: rte_mbuf::next"][::core::mem::offset_of!(rte_mbuf, next) - 64usize];
-    ["Offset of field: rte_mbuf::shinfo"][::core::mem::offset_of!(rte_mbuf, shinfo) - 80usize];
-    ["Offset of field: rte_mbuf::priv_size"][::core::mem::offset_of!(rte_mbuf, priv_size) - 88usize];
-    ["Offset of field: rte_mbuf::timesync"][::core::mem::offset_of!(rte_mbuf, timesync) - 90usize];
-    ["Offset of field: rte_mbuf::dynfield1"][::core::mem::offset_of!(rte_mbuf, dynfield1) - 92usize];
-};
 pub type rte_mbuf_extbuf_free_callback_t = ::core::option::Option<
     unsafe extern "C" fn(addr: *mut ::core::ffi::c_void, opaque: *mut ::core::ffi::c_void),
 >;
@@ -3242,17 +3405,17 @@ pub struct rte_eth_conf__bindgen_ty_1 {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_eth_conf__bindgen_ty_1"][::core::mem::size_of::<rte_eth_conf__bindgen_ty_1>() - 2120usize];
+    ["Size of rte_eth_conf__bindgen_ty_1"][::core::mem::size_of::<rte_eth_conf__bindgen_ty_1>() - 2128usize];
     ["Alignment of rte_eth_conf__bindgen_ty_1"]
         [::core::mem::align_of::<rte_eth_conf__bindgen_ty_1>() - 8usize];
     ["Offset of field: rte_eth_conf__bindgen_ty_1::rss_conf"]
         [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, rss_conf) - 0usize];
     ["Offset of field: rte_eth_conf__bindgen_ty_1::vmdq_dcb_conf"]
-        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, vmdq_dcb_conf) - 24usize];
+        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, vmdq_dcb_conf) - 32usize];
     ["Offset of field: rte_eth_conf__bindgen_ty_1::dcb_rx_conf"]
-        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, dcb_rx_conf) - 1064usize];
+        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, dcb_rx_conf) - 1072usize];
     ["Offset of field: rte_eth_conf__bindgen_ty_1::vmdq_rx_conf"]
-        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, vmdq_rx_conf) - 1080usize];
+        [::core::mem::offset_of!(rte_eth_conf__bindgen_ty_1, vmdq_rx_conf) - 1088usize];
 };
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -3275,7 +3438,7 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rte_eth_conf"][::core::mem::size_of::<rte_eth_conf>() - 2272usize];
+    ["Size of rte_eth_conf"][::core::mem::size_of::<rte_eth_conf>() - 2280usize];
     ["Alignment of rte_eth_conf"][::core::mem::align_of::<rte_eth_conf>() - 8usize];
     ["Offset of field: rte_eth_conf::link_speeds"]
         [::core::mem::offset_of!(rte_eth_conf, link_speeds) - 0usize];
@@ -3285,11 +3448,11 @@ const _: () = {
     ["Offset of field: rte_eth_conf::rx_adv_conf"]
         [::core::mem::offset_of!(rte_eth_conf, rx_adv_conf) - 128usize];
     ["Offset of field: rte_eth_conf::tx_adv_conf"]
-        [::core::mem::offset_of!(rte_eth_conf, tx_adv_conf) - 2248usize];
+        [::core::mem::offset_of!(rte_eth_conf, tx_adv_conf) - 2256usize];
     ["Offset of field: rte_eth_conf::dcb_capability_en"]
-        [::core::mem::offset_of!(rte_eth_conf, dcb_capability_en) - 2260usize];
+        [::core::mem::offset_of!(rte_eth_conf, dcb_capability_en) - 2268usize];
     ["Offset of field: rte_eth_conf::intr_conf"]
-        [::core::mem::offset_of!(rte_eth_conf, intr_conf) - 2264usize];
+        [::core::mem::offset_of!(rte_eth_conf, intr_conf) - 2272usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3489,6 +3652,7 @@ pub struct rte_eth_dev_info {
     pub max_mtu: u16,
     pub dev_flags: *const u32,
     pub min_rx_bufsize: u32,
+    pub max_rx_bufsize: u32,
     pub max_rx_pktlen: u32,
     pub max_lro_pkt_size: u32,
     pub max_rx_queues: u16,
@@ -3504,6 +3668,7 @@ pub struct rte_eth_dev_info {
     pub tx_queue_offload_capa: u64,
     pub reta_size: u16,
     pub hash_key_size: u8,
+    pub rss_algo_capa: u32,
     pub flow_type_rss_offloads: u64,
     pub default_rxconf: rte_eth_rxconf,
     pub default_txconf: rte_eth_txconf,
@@ -3541,24 +3706,26 @@ const _: () = {
         [::core::mem::offset_of!(rte_eth_dev_info, dev_flags) - 24usize];
     ["Offset of field: rte_eth_dev_info::min_rx_bufsize"]
         [::core::mem::offset_of!(rte_eth_dev_info, min_rx_bufsize) - 32usize];
+    ["Offset of field: rte_eth_dev_info::max_rx_bufsize"]
+        [::core::mem::offset_of!(rte_eth_dev_info, max_rx_bufsize) - 36usize];
     ["Offset of field: rte_eth_dev_info::max_rx_pktlen"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_rx_pktlen) - 36usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_rx_pktlen) - 40usize];
     ["Offset of field: rte_eth_dev_info::max_lro_pkt_size"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_lro_pkt_size) - 40usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_lro_pkt_size) - 44usize];
     ["Offset of field: rte_eth_dev_info::max_rx_queues"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_rx_queues) - 44usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_rx_queues) - 48usize];
     ["Offset of field: rte_eth_dev_info::max_tx_queues"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_tx_queues) - 46usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_tx_queues) - 50usize];
     ["Offset of field: rte_eth_dev_info::max_mac_addrs"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_mac_addrs) - 48usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_mac_addrs) - 52usize];
     ["Offset of field: rte_eth_dev_info::max_hash_mac_addrs"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_hash_mac_addrs) - 52usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_hash_mac_addrs) - 56usize];
     ["Offset of field: rte_eth_dev_info::max_vfs"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_vfs) - 56usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_vfs) - 60usize];
     ["Offset of field: rte_eth_dev_info::max_vmdq_pools"]
-        [::core::mem::offset_of!(rte_eth_dev_info, max_vmdq_pools) - 58usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, max_vmdq_pools) - 62usize];
     ["Offset of field: rte_eth_dev_info::rx_seg_capa"]
-        [::core::mem::offset_of!(rte_eth_dev_info, rx_seg_capa) - 60usize];
+        [::core::mem::offset_of!(rte_eth_dev_info, rx_seg_capa) - 64usize];
     ["Offset of field: rte_eth_dev_info::rx_offload_capa"]
         [::core::mem::offset_of!(rte_eth_dev_info, rx_offload_capa) - 72usize];
     ["Offset of field: rte_eth_dev_info::tx_offload_capa"]
@@ -3571,6 +3738,8 @@ const _: () = {
         [::core::mem::offset_of!(rte_eth_dev_info, reta_size) - 104usize];
     ["Offset of field: rte_eth_dev_info::hash_key_size"]
         [::core::mem::offset_of!(rte_eth_dev_info, hash_key_size) - 106usize];
+    ["Offset of field: rte_eth_dev_info::rss_algo_capa"]
+        [::core::mem::offset_of!(rte_eth_dev_info, rss_algo_capa) - 108usize];
     ["Offset of field: rte_eth_dev_info::flow_type_rss_offloads"]
         [::core::mem::offset_of!(rte_eth_dev_info, flow_type_rss_offloads) - 112usize];
     ["Offset of field: rte_eth_dev_info::default_rxconf"]
@@ -3851,10 +4020,26 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn rte_eth_dev_count_aggr_ports(port_id: u16) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_dev_map_aggr_tx_affinity(
+        port_id: u16,
+        tx_queue_id: u16,
+        affinity: u8,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
     pub fn rte_eth_dev_socket_id(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_is_valid_port(port_id: u16) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_rx_queue_is_valid(port_id: u16, queue_id: u16) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_tx_queue_is_valid(port_id: u16, queue_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_rx_queue_start(port_id: u16, rx_queue_id: u16) -> ::core::ffi::c_int;
@@ -3914,6 +4099,11 @@ unsafe extern "C" {
     pub fn rte_eth_link_speed_to_str(link_speed: u32) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
+    pub fn rte_eth_link_connector_to_str(
+        link_connector: rte_eth_link_connector,
+    ) -> *const ::core::ffi::c_char;
+}
+unsafe extern "C" {
     pub fn rte_eth_link_to_str(
         str_: *mut ::core::ffi::c_char,
         len: usize,
@@ -3962,6 +4152,16 @@ unsafe extern "C" {
         xstat_name: *const ::core::ffi::c_char,
         id: *mut u64,
     ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_xstats_set_counter(
+        port_id: u16,
+        id: u64,
+        on_off: ::core::ffi::c_int,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_xstats_query_state(port_id: u16, id: u64) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_xstats_reset(port_id: u16) -> ::core::ffi::c_int;
@@ -4191,6 +4391,12 @@ unsafe extern "C" {
     -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn rte_eth_dev_rss_algo_name(rss_algo: rte_eth_hash_function) -> *const ::core::ffi::c_char;
+}
+unsafe extern "C" {
+    pub fn rte_eth_find_rss_algo(name: *const ::core::ffi::c_char, algo: *mut u32) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
     pub fn rte_eth_dev_udp_tunnel_port_add(
         port_id: u16,
         tunnel_udp: *mut rte_eth_udp_tunnel,
@@ -4232,6 +4438,9 @@ unsafe extern "C" {
         queue_id: u16,
         mode: *mut rte_eth_burst_mode,
     ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_eth_dev_get_reg_info_ext(port_id: u16, info: *mut rte_dev_reg_info) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_get_reg_info(port_id: u16, info: *mut rte_dev_reg_info) -> ::core::ffi::c_int;
@@ -4894,7 +5103,8 @@ pub struct rte_vhost_device_ops {
         ::core::option::Option<unsafe extern "C" fn(vid: ::core::ffi::c_int) -> ::core::ffi::c_int>,
     pub destroy_connection: ::core::option::Option<unsafe extern "C" fn(vid: ::core::ffi::c_int)>,
     pub guest_notified: ::core::option::Option<unsafe extern "C" fn(vid: ::core::ffi::c_int)>,
-    pub reserved: [*mut ::core::ffi::c_void; 1usize],
+    pub guest_notify:
+        ::core::option::Option<unsafe extern "C" fn(vid: ::core::ffi::c_int, queue_id: u16) -> bool>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -4914,8 +5124,8 @@ const _: () = {
         [::core::mem::offset_of!(rte_vhost_device_ops, destroy_connection) - 40usize];
     ["Offset of field: rte_vhost_device_ops::guest_notified"]
         [::core::mem::offset_of!(rte_vhost_device_ops, guest_notified) - 48usize];
-    ["Offset of field: rte_vhost_device_ops::reserved"]
-        [::core::mem::offset_of!(rte_vhost_device_ops, reserved) - 56usize];
+    ["Offset of field: rte_vhost_device_ops::guest_notify"]
+        [::core::mem::offset_of!(rte_vhost_device_ops, guest_notify) - 56usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4982,6 +5192,9 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn rte_vhost_notify_guest(vid: ::core::ffi::c_int, queue_id: u16);
+}
+unsafe extern "C" {
     pub fn rte_vhost_driver_register(path: *const ::core::ffi::c_char, flags: u64) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
@@ -5045,6 +5258,12 @@ unsafe extern "C" {
     pub fn rte_vhost_driver_get_queue_num(
         path: *const ::core::ffi::c_char,
         queue_num: *mut u32,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn rte_vhost_driver_set_max_queue_num(
+        path: *const ::core::ffi::c_char,
+        max_queue_pairs: u32,
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
@@ -5227,7 +5446,7 @@ unsafe extern "C" {
     pub fn rte_vhost_get_vdpa_device(vid: ::core::ffi::c_int) -> *mut rte_vdpa_device;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_slave_config_change(vid: ::core::ffi::c_int, need_reply: bool) -> ::core::ffi::c_int;
+    pub fn rte_vhost_backend_config_change(vid: ::core::ffi::c_int, need_reply: bool) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_vhost_vring_stats_get_names(
@@ -5269,6 +5488,26 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn sluice_free_bulk(mbufs: *mut *mut rte_mbuf, n: ::core::ffi::c_uint);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sluice_link {
+    pub speed: u32,
+    pub up: bool,
+    pub full_duplex: bool,
+    pub autoneg: bool,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sluice_link"][::core::mem::size_of::<sluice_link>() - 8usize];
+    ["Alignment of sluice_link"][::core::mem::align_of::<sluice_link>() - 4usize];
+    ["Offset of field: sluice_link::speed"][::core::mem::offset_of!(sluice_link, speed) - 0usize];
+    ["Offset of field: sluice_link::up"][::core::mem::offset_of!(sluice_link, up) - 4usize];
+    ["Offset of field: sluice_link::full_duplex"][::core::mem::offset_of!(sluice_link, full_duplex) - 5usize];
+    ["Offset of field: sluice_link::autoneg"][::core::mem::offset_of!(sluice_link, autoneg) - 6usize];
+};
+unsafe extern "C" {
+    pub fn sluice_link(port: u16, link: *mut sluice_link) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn sluice_errno() -> ::core::ffi::c_int;
