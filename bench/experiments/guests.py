@@ -5,6 +5,7 @@ The poll thread has core 1, the guest core 0. On a machine that others use they 
 measured (SCHED_FIFO), else the scheduler's queue is what is measured.
 """
 import json
+import mmap
 import os
 import re
 import select
@@ -157,14 +158,50 @@ class First:
 
 def timer_noise(micros=50, times=2000):
     """How late sleeps of the kernel end on core 1 here and now: median, 95th and 99th percentile, in microseconds."""
-    before = os.sched_getaffinity(0)
+    before, late = os.sched_getaffinity(0), []
     os.sched_setaffinity(0, {1})
-    late = []
     with First():
         for _ in range(times):
             start = time.perf_counter_ns()
             time.sleep(micros / 1e6)
             late.append((time.perf_counter_ns() - start) / 1000 - micros)
     os.sched_setaffinity(0, before)
+    return percentiles(late)
+
+
+def wake_noise(gap=1000, times=2000):
+    """How late who is woken by another begins on core 1, once in `gap` microseconds, as `timer_noise`."""
+    waker, woken, stamp = os.eventfd(0), os.eventfd(0), mmap.mmap(-1, 8)
+    said, say = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        late = []
+        os.sched_setaffinity(0, {1})
+        with First():
+            for _ in range(times):
+                os.eventfd_read(waker)
+                late.append((time.perf_counter_ns() - int.from_bytes(stamp[:], "little")) / 1000)
+                os.eventfd_write(woken, 1)
+        os.write(say, json.dumps(percentiles(late)).encode())
+        os._exit(0)
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {0})
+    for _ in range(times):
+        end = time.perf_counter_ns() + 1000 * gap
+        while time.perf_counter_ns() < end:
+            pass
+        stamp[:] = time.perf_counter_ns().to_bytes(8, "little")
+        os.eventfd_write(waker, 1)
+        os.eventfd_read(woken)
+    os.sched_setaffinity(0, before)
+    os.waitpid(pid, 0)
+    late = json.loads(os.read(said, 1000))
+    for fd in (waker, woken, said, say):
+        os.close(fd)
+    return tuple(late)
+
+
+def percentiles(late):
+    """Median, 95th, 99th."""
     late.sort()
-    return late[times // 2], late[times * 95 // 100], late[times * 99 // 100]
+    return tuple(late[len(late) * p // 100] for p in (50, 95, 99))
