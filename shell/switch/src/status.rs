@@ -89,9 +89,10 @@ impl Switch {
         self.db.transact(&operations);
     }
 
+    /// What a datapath can do is known as long as a bridge has it.
     fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
-        let types = self.options.datapath_types();
-        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| types.contains(&kind.as_str())) {
+        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| self.backers.contains_key(*kind))
+        {
             let mut row = Wanted::new("Datapath", config.uuid);
             row.set("capabilities", Datum::map(crate::commands::features::row()));
             wanted.push(row);
