@@ -3,14 +3,14 @@
 //! The order in which a worker's packets of one flow are put here is the order in which the device gets them.
 
 use crate::engine::Engine;
-use crate::port::FrameBatch;
+use crate::port::{FrameBatch, FramePool};
 use crate::ports::Port;
-use crate::steering::{self, TxMode};
-use crate::tally::Event;
+use crate::steering::{self, Taken, TxMode};
+use crate::tally::{Event, Tally};
 use dpif::DropReason;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use units::Cycles;
+use units::{Cycles, Millis, WorkerId};
 
 /// A burst is sent when it has grown to this.
 pub(crate) const TX_BURST: usize = 32;
@@ -55,63 +55,81 @@ fn flush(engine: &mut Engine) {
 
 /// Sends what waits for one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let mut frames = std::mem::take(&mut engine.outputs[no as usize]);
-    if !frames.is_empty() {
-        match engine.ports.get(no).cloned() {
-            Some(port) => burst(engine, &port, &mut frames),
-            None => engine.tally.drop(DropReason::InvalidPort, frames.len() as u64),
+    let Engine { outputs, ports, tally, taken, parts, pool, tx_queue, id, now, .. } = engine;
+    let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else { return };
+    match ports.get(no) {
+        Some(port) => {
+            let (worker, first, senders) = (*id, *tx_queue, ports.senders);
+            Sending { port, tally, taken, parts, pool, worker, first, senders, now: *now }.burst(frames);
         }
-        engine.pool.free_all(&mut frames);
+        None => tally.drop(DropReason::InvalidPort, frames.len() as u64),
     }
-    engine.outputs[no as usize] = frames;
+    pool.free_all(frames);
 }
 
-fn burst(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
-    let queues = port.txqs.len();
-    if queues == 0 {
-        engine.tally.drop(DropReason::TxFailed, frames.len() as u64);
-        return;
-    }
-    engine.tally.add(Event::OutputBatches, 1);
-    match port.tx_mode(engine.ports.senders) {
-        TxMode::Static => by_queue(engine, port, engine.tx_queue % queues, frames),
-        TxMode::Xps => {
-            let queue = engine.taken.queue(port.no.0, &port.users, queues, engine.id, engine.now);
-            by_queue(engine, port, queue, frames);
+/// What of the engine it takes to send by one port.
+struct Sending<'a> {
+    port: &'a Port,
+    tally: &'a mut Tally,
+    taken: &'a mut Taken,
+    parts: &'a mut Vec<FrameBatch>,
+    pool: &'a mut FramePool,
+    worker: WorkerId,
+    /// The worker's own tx queue, where there are as many.
+    first: usize,
+    senders: usize,
+    now: Millis,
+}
+
+impl Sending<'_> {
+    fn burst(mut self, frames: &mut FrameBatch) {
+        let queues = self.port.txqs.len();
+        if queues == 0 {
+            self.tally.drop(DropReason::TxFailed, frames.len() as u64);
+            return;
         }
-        TxMode::Hash => by_hash(engine, port, frames),
+        self.tally.add(Event::OutputBatches, 1);
+        match self.port.tx_mode(self.senders) {
+            TxMode::Static => self.by_queue(self.first % queues, frames),
+            TxMode::Xps => {
+                let Port { no, users, .. } = self.port;
+                let queue = self.taken.queue(no.0, users, queues, self.worker, self.now);
+                self.by_queue(queue, frames);
+            }
+            TxMode::Hash => self.by_hash(frames),
+        }
     }
-}
 
-/// Each frame goes by the queue that its hash says.
-fn by_hash(engine: &mut Engine, port: &Port, frames: &mut FrameBatch) {
-    let queues = port.txqs.len();
-    let mut parts = std::mem::take(&mut engine.parts);
-    if parts.len() < queues {
-        parts.resize_with(queues, Vec::new);
+    /// Each frame goes by the queue that its hash says.
+    fn by_hash(&mut self, frames: &mut FrameBatch) {
+        let queues = self.port.txqs.len();
+        let mut parts = std::mem::take(self.parts);
+        if parts.len() < queues {
+            parts.resize_with(queues, Vec::new);
+        }
+        for frame in frames.drain(..) {
+            parts[steering::by_hash(frame.bytes(), queues)].push(frame);
+        }
+        for (queue, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_empty()) {
+            self.by_queue(queue, part);
+            self.pool.free_all(part);
+        }
+        *self.parts = parts;
     }
-    for frame in frames.drain(..) {
-        parts[steering::by_hash(frame.bytes(), queues)].push(frame);
-    }
-    for (queue, part) in parts.iter_mut().enumerate().filter(|(_, part)| !part.is_empty()) {
-        by_queue(engine, port, queue, part);
-        engine.pool.free_all(part);
-    }
-    engine.parts = parts;
-}
 
-fn by_queue(engine: &mut Engine, port: &Port, queue: usize, frames: &mut FrameBatch) {
-    let n = frames.len() as u64;
-    let queue = &port.txqs[queue];
-    let result = queue.lock().unwrap_or_else(PoisonError::into_inner).tx(frames);
-    let sent = u64::from(result.sent).min(n);
-    let too_long = u64::from(result.too_long).min(n - sent);
-    let failed = n - sent - too_long;
-    engine.tally.add(Event::Sent, sent);
-    engine.tally.drop(DropReason::TxTooLong, too_long);
-    engine.tally.drop(DropReason::TxFailed, failed);
-    port.counters.tx.add(sent, result.sent_bytes);
-    if failed + too_long != 0 {
-        port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+    fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
+        let Sending { port, tally, .. } = self;
+        let n = frames.len() as u64;
+        let result = port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner).tx(frames);
+        let sent = u64::from(result.sent).min(n);
+        let too_long = u64::from(result.too_long).min(n - sent);
+        let failed = n - sent - too_long;
+        tally.add(Event::Sent, sent);
+        tally.drop(DropReason::TxTooLong, too_long);
+        tally.drop(DropReason::TxFailed, failed);
+        port.counters.tx.add(sent, result.sent_bytes);
+        if failed + too_long != 0 {
+            port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+        }
     }
 }
