@@ -84,8 +84,12 @@ class Switch(lab.Switch):
 
     def wait_for_dpdk(self):
         """Waits until the daemon says that DPDK is up."""
+        self.wait(lambda: self.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() == "true", "DPDK is up")
+
+    def wait(self, holds, what, seconds=10):
+        """`lab.wait_until`, with what the daemon logged where it does not come true."""
         try:
-            lab.wait_until(lambda: self.vsctl("get", "open_vswitch", ".", "dpdk_initialized").strip() == "true", "DPDK is up")
+            lab.wait_until(holds, what, seconds)
         except AssertionError as e:
             raise AssertionError("%s\n%s" % (e, self.log()[-3000:])) from None
 
@@ -119,8 +123,8 @@ class Switch(lab.Switch):
     def wait_for_guests(self, bridge, *names):
         """Waits until those vhost-user ports have guests: without one a port has no counters."""
         for name in names:
-            lab.wait_until(lambda: "=?" not in self.ofctl("-OOpenFlow14", "dump-ports", bridge, name).split("errs")[0],
-                           name + " has a guest", 20)
+            self.wait(lambda: "=?" not in self.ofctl("-OOpenFlow14", "dump-ports", bridge, name).split("errs")[0],
+                      name + " has a guest", 20)
 
     def flow_packets(self, bridge, match):
         """Packets of the one flow with that match."""
