@@ -170,9 +170,10 @@ impl Napper {
         };
     }
 
-    /// A sleep took so many cycles of the processor.
+    /// A sleep took so many cycles of the processor. One that took much more than others is not the sleep's: where the thread
+    /// was kept from running unnoticed (by a hypervisor), polling would have been, too.
     pub fn cost(&mut self, cycles: u64) {
-        self.cost = (7 * self.cost + cycles) / 8;
+        self.cost = (7 * self.cost + cycles.min(2 * self.cost + self.per_us)) / 8;
     }
 }
 

@@ -173,3 +173,13 @@ fn a_burst_is_followed_by_polling() {
     // The gap is a packet's now: an empty turn between two bursts is no reason to sleep.
     assert_eq!(napper.after_turn(Cycles(1_000_000 + 99 * 3400 + 200), 0), Nap::None);
 }
+
+#[test]
+fn what_a_hypervisor_takes_is_no_cost_of_a_sleep() {
+    let mut napper = Napper::default();
+    napper.set_target(200, US, false);
+    for i in 0..200 {
+        napper.cost(if i % 10 == 9 { 1000 * US } else { 40 * US });
+    }
+    assert!((36 * US..60 * US).contains(&napper.cost), "{}", napper.cost / US);
+}
