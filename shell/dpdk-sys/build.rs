@@ -30,7 +30,7 @@ const DRIVERS: &[&str] = &[
 /// The same of ethdev: its class of devices, without which none is found by its words.
 const CLASSES: &[&str] = &["ethdev"];
 
-/// What the drivers and we call; not every version has all.
+/// What the drivers and we call.
 const LIBRARIES: &[&str] = &[
     "vhost",
     "gso",
@@ -49,10 +49,11 @@ const LIBRARIES: &[&str] = &[
     "ring",
     "telemetry",
     "eal",
-    "log",
-    "argparse",
     "kvargs",
 ];
+
+/// What later versions than the first of [`VERSIONS`] have apart from the environment.
+const LATER: &[&str] = &["log", "argparse"];
 
 /// What those need of the system.
 const SYSTEM: &[&str] = &["pcap", "xdp", "bpf", "elf", "z", "bsd", "numa", "dl", "m"];
@@ -63,6 +64,7 @@ const VERSIONS: [&str; 2] = ["22.11", "25.11"];
 fn main() {
     println!("cargo:rerun-if-changed=c");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
     let found = pkg_config::Config::new().cargo_metadata(false).env_metadata(false).probe("libdpdk");
     let Ok(dpdk) = found else { fail("DPDK's development files are missing") };
     let Some(version) = VERSIONS.into_iter().find(|v| dpdk.version.starts_with(&format!("{v}."))) else {
@@ -74,6 +76,8 @@ fn main() {
     };
     println!("cargo:rustc-check-cfg=cfg(dpdk, values({}))", VERSIONS.map(|v| format!("\"{v}\"")).join(", "));
     println!("cargo:rustc-cfg=dpdk=\"{version}\"");
+    let later = if version == VERSIONS[0] { &[] } else { LATER };
+    let libraries = || LIBRARIES.iter().chain(later);
     let mut shim = cc::Build::new();
     shim.file("c/shim.c").flag("-includerte_config.h").flag("-march=corei7").opt_level(3).warnings(true);
     shim.includes(&dpdk.include_paths).compile("sluice_shim");
@@ -82,7 +86,7 @@ fn main() {
         println!("cargo:rustc-link-search=native={}", path.display());
     }
     if shared {
-        CLASSES.iter().chain(LIBRARIES).for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
+        CLASSES.iter().chain(libraries()).for_each(|lib| println!("cargo:rustc-link-lib=dylib=rte_{lib}"));
         return;
     }
     let libdir = libdir();
@@ -91,7 +95,7 @@ fn main() {
     for name in DRIVERS.iter().chain(CLASSES).filter(there) {
         println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=rte_{name}");
     }
-    for lib in LIBRARIES.iter().filter(there) {
+    for lib in libraries() {
         println!("cargo:rustc-link-lib=static:-bundle=rte_{lib}");
     }
     for lib in SYSTEM {
