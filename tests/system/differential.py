@@ -4,8 +4,8 @@ import subprocess
 
 from lib import lab
 
-# So many cases from each of these seeds, side by side, since each run waits for its switches most of the time. The stock switch 3.1
-# executes an action set in one branch of `check_pkt_larger`, too, in a case of sixty; seeds between have such.
+# So many cases from each of these seeds, side by side, since each run waits for its switches most of the time. Seeds between them are
+# left out: in a case of sixty the stock switch 3.1 executes an action set more than once, as in a branch of `check_pkt_larger`.
 STARTS, CASES = (20051, 20101, 20201, 20251, 20301, 20551), 50
 
 
