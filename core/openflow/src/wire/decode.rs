@@ -109,12 +109,9 @@ fn body(kind: u8, r: &mut Reader, s: Scope) -> Result<Decoded, OfError> {
             Body::PacketOut(Box::new(po))
         }
         14 => {
-            let fm = match v {
-                Version::V10 => flow_mod::decode_10(r, s.cx(), s.dialect)?,
-                _ => flow_mod::decode_11(r, s.cx())?,
-            };
+            let fm = flow_mod::decode(r, s.cx(), s.dialect)?;
             all(r)?;
-            Body::FlowMod(Box::new(fm))
+            Body::FlowMod(fm)
         }
         _ if v == Version::V10 => return later_10(kind, r, s),
         _ => return later_11(kind, r, s),

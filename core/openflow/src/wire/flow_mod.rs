@@ -57,12 +57,12 @@ fn command(raw: u16) -> Result<FlowCommand, OfError> {
 }
 
 fn finish(
-    mut fm: FlowMod,
+    fm: &mut FlowMod,
     raw_command: u16,
     raw_flags: u16,
     rest: &[u8],
     cx: Context,
-) -> Result<FlowMod, OfError> {
+) -> Result<(), OfError> {
     fm.command = command(raw_command)?;
     fm.actions = instructions(rest, cx)?;
     super::check::verify(&fm.actions, cx.version)?;
@@ -74,7 +74,7 @@ fn finish(
         let timed = fm.idle_timeout != 0 || fm.hard_timeout != 0;
         return Err(if timed { OfError::FmfcBadEmergTimeout } else { OfError::FmfcTableFull });
     }
-    Ok(fm)
+    Ok(())
 }
 
 /// A flow mod consists of units of eight bytes; that is looked at before anything that it says.
@@ -94,12 +94,22 @@ fn split_command(raw: u16, fm: &mut FlowMod, dialect: Dialect) -> u16 {
     }
 }
 
-pub(super) fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<FlowMod, OfError> {
+/// A flow mod in the form of a message of this version. It is made once, where it stays: it is large.
+pub(super) fn decode(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Box<FlowMod>, OfError> {
+    let mut fm = Box::<FlowMod>::default();
+    match cx.version {
+        Version::V10 => decode_10(r, cx, dialect, &mut fm)?,
+        _ => decode_11(r, cx, &mut fm)?,
+    }
+    Ok(fm)
+}
+
+fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect, fm: &mut FlowMod) -> Result<(), OfError> {
     whole_units(r)?;
     let exact = r.rest().first_chunk::<4>().is_some_and(|w| u32::from_be_bytes(*w) & 0x003f_ffff == 0);
-    let matching = matching::pull_10(r)?;
-    let mut fm = FlowMod { matching, new_cookie: r.u64()?, ..FlowMod::default() };
-    let command = split_command(r.u16()?, &mut fm, dialect);
+    matching::pull_10(r, &mut fm.matching)?;
+    fm.new_cookie = r.u64()?;
+    let command = split_command(r.u16()?, fm, dialect);
     (fm.idle_timeout, fm.hard_timeout, fm.priority) = (r.u16()?, r.u16()?, r.u16()?);
     if exact {
         fm.priority = u16::MAX;
@@ -110,9 +120,11 @@ pub(super) fn decode_10(r: &mut Reader, cx: Context, dialect: Dialect) -> Result
     finish(fm, command, raw_flags, r.rest(), cx)
 }
 
-pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<FlowMod, OfError> {
+/// `NXT_FLOW_MOD`
+pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Result<Box<FlowMod>, OfError> {
     whole_units(r)?;
-    let mut fm = FlowMod { new_cookie: r.u64()?, ..FlowMod::default() };
+    let mut fm = Box::<FlowMod>::default();
+    fm.new_cookie = r.u64()?;
     let raw = r.u16()?;
     let command = split_command(raw, &mut fm, dialect);
     (fm.idle_timeout, fm.hard_timeout, fm.priority) = (r.u16()?, r.u16()?, r.u16()?);
@@ -121,25 +133,25 @@ pub(super) fn decode_nxt(r: &mut Reader, cx: Context, dialect: Dialect) -> Resul
     let raw_flags = r.u16()?;
     let len = usize::from(r.u16()?);
     r.skip(6)?;
-    let (matching, cookie) = nxm::pull_nxm(r, len, true)?;
-    fm.matching = matching;
+    let cookie = nxm::pull_nxm(r, len, true, &mut fm.matching)?;
     (fm.cookie, fm.cookie_mask) = cookie.unwrap_or_default();
     if raw & 0xff == 0 && fm.cookie_mask != 0 {
         return Err(OfError::NxbrcNxmInvalid);
     }
-    finish(fm, command, raw_flags, r.rest(), cx)
+    finish(&mut fm, command, raw_flags, r.rest(), cx)?;
+    Ok(fm)
 }
 
-pub(super) fn decode_11(r: &mut Reader, cx: Context) -> Result<FlowMod, OfError> {
+fn decode_11(r: &mut Reader, cx: Context, fm: &mut FlowMod) -> Result<(), OfError> {
     whole_units(r)?;
     let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
-    let mut fm = FlowMod { table: r.u8()?, ..FlowMod::default() };
+    fm.table = r.u8()?;
     let raw = u16::from(r.u8()?);
     (fm.idle_timeout, fm.hard_timeout, fm.priority) = (r.u16()?, r.u16()?, r.u16()?);
     fm.buffer_id = r.u32()?;
     let (out_port, out_group) = (r.u32()?, r.u32()?);
     let (raw_flags, importance) = (r.u16()?, r.u16()?);
-    fm.matching = matching::pull(r, cx.version)?;
+    matching::pull(r, cx.version, &mut fm.matching)?;
     let delete = raw == 3 || raw == 4;
     let modify = raw == 1 || raw == 2;
     if raw == 0 || cx.version == Version::V11 && modify && cookie_mask == 0 {
@@ -233,7 +245,8 @@ fn empty_removed(why: u8) -> Result<FlowRemoved, OfError> {
 }
 
 pub(super) fn removed_10(r: &mut Reader) -> Result<FlowRemoved, OfError> {
-    let matching = matching::pull_10(r)?;
+    let mut matching = flow::Match::CATCHALL;
+    matching::pull_10(r, &mut matching)?;
     let (cookie, priority, why) = (r.u64()?, r.u16()?, r.u8()?);
     r.skip(1)?;
     let mut fr = FlowRemoved { matching, cookie, priority, ..empty_removed(why)? };
@@ -252,7 +265,7 @@ pub(super) fn removed_nxt(r: &mut Reader) -> Result<FlowRemoved, OfError> {
     fr.idle_timeout = r.u16()?;
     let len = usize::from(r.u16()?);
     (fr.packets, fr.bytes) = (r.u64()?, r.u64()?);
-    fr.matching = nxm::pull_nxm(r, len, false)?.0;
+    nxm::pull_nxm(r, len, false, &mut fr.matching)?;
     Ok(fr)
 }
 
@@ -264,7 +277,7 @@ pub(super) fn removed_11(r: &mut Reader, version: Version) -> Result<FlowRemoved
     let hard = r.u16()?;
     fr.hard_timeout = if version >= Version::V12 { hard } else { 0 };
     (fr.packets, fr.bytes) = (r.u64()?, r.u64()?);
-    fr.matching = matching::pull(r, version)?;
+    matching::pull(r, version, &mut fr.matching)?;
     Ok(fr)
 }
 
@@ -272,7 +285,7 @@ pub(super) fn removed_15(r: &mut Reader) -> Result<FlowRemoved, OfError> {
     let (table, why, priority) = (r.u8()?, r.u8()?, r.u16()?);
     let mut fr = FlowRemoved { table, priority, ..empty_removed(why)? };
     (fr.idle_timeout, fr.hard_timeout, fr.cookie) = (r.u16()?, r.u16()?, r.u64()?);
-    fr.matching = matching::pull(r, Version::V15)?;
+    matching::pull(r, Version::V15, &mut fr.matching)?;
     let stats = oxs::pull(r)?;
     (fr.duration, fr.packets, fr.bytes) = (stats.duration, stats.packets, stats.bytes);
     Ok(fr)

@@ -33,7 +33,7 @@ fn wild_bits(mask: u32) -> u32 {
 }
 
 /// The match of OpenFlow 1.0 (40 bytes). Fields whose prerequisites it does not have are left out, as the standard asks.
-pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
+pub(crate) fn pull_10(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     let wild = r.u32()?;
     let in_port = r.u16()?;
     let (src, dst) = (r.mac()?, r.mac()?);
@@ -45,7 +45,6 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
     let (nw_src, nw_dst) = (r.u32()?, r.u32()?);
     let (tp_src, tp_dst) = (r.u16()?, r.u16()?);
 
-    let mut m = Match::CATCHALL;
     let exact = |bit: u32| wild & bit == 0;
     if exact(W_IN_PORT) {
         m.set(F::InPort, u128::from(in_port));
@@ -61,7 +60,7 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
         | W_NW_TOS;
     let (src_mask, dst_mask) = (netmask(wild >> NW_SRC_SHIFT), netmask(wild >> NW_DST_SHIFT));
     if wild & any_header != any_header || src_mask != 0 || dst_mask != 0 {
-        need_ethernet(&mut m);
+        need_ethernet(m);
     }
     let (f, k) = (&mut m.flow, &mut m.mask);
     if exact(W_DL_SRC) {
@@ -73,7 +72,7 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
     if exact(W_DL_TYPE) {
         (f.dl_type, k.dl_type) = (dl_type, u16::MAX);
     }
-    vlan_from(&mut m, exact(W_DL_VLAN).then_some(vid), exact(W_VLAN_PCP).then_some(pcp));
+    vlan_from(m, exact(W_DL_VLAN).then_some(vid), exact(W_VLAN_PCP).then_some(pcp));
     let (f, k) = (&mut m.flow, &mut m.mask);
     (f.nw_src, k.nw_src) = (nw_src & src_mask, src_mask);
     (f.nw_dst, k.nw_dst) = (nw_dst & dst_mask, dst_mask);
@@ -91,7 +90,7 @@ pub(crate) fn pull_10(r: &mut Reader) -> Result<Match, OfError> {
     }
     // OpenFlow 1.0 lets a controller fill in what its packets cannot have.
     m.normalize();
-    Ok(m)
+    Ok(())
 }
 
 fn vlan_from(m: &mut Match, vid: Option<u16>, pcp: Option<u8>) {
@@ -158,7 +157,7 @@ mod w11 {
 const VID_ANY: u16 = 0xfffe;
 
 /// The match of OpenFlow 1.1 (88 bytes).
-fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
+fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
     let short = |_| OfError::BmcBadLen;
     let mut r = r.sub(88).map_err(short)?;
     if r.u16()? != 0 {
@@ -180,7 +179,6 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
     r.skip(3)?;
     let (metadata, metadata_wild) = (r.u64()?, r.u64()?);
 
-    let mut m = Match::CATCHALL;
     let exact = |bit: u32| wild & bit == 0;
     if exact(w11::IN_PORT) {
         let port = OfPort::from_u32(in_port).ok_or(OfError::BmcBadValue)?;
@@ -190,7 +188,7 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
     m.set_masked(F::EthSrc, u128::from(src.to_u64()), mac_bits(src_mask));
     m.set_masked(F::EthDst, u128::from(dst.to_u64()), mac_bits(dst_mask));
     if exact(w11::DL_VLAN) {
-        vlan_11(&mut m, vid, exact(w11::DL_VLAN_PCP).then_some(pcp))?;
+        vlan_11(m, vid, exact(w11::DL_VLAN_PCP).then_some(pcp))?;
     }
     if exact(w11::DL_TYPE) {
         m.set(F::EthType, u128::from(dl_type));
@@ -214,7 +212,7 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
         (f.nw_dst, k.nw_dst) = (nw_dst & !nw_dst_wild, !nw_dst_wild);
     }
     if typed && ip && k.nw_proto != 0 {
-        ports_11(&mut m, wild, (tp_src, tp_dst))?;
+        ports_11(m, wild, (tp_src, tp_dst))?;
     }
     if typed && (dl_type == 0x8847 || dl_type == 0x8848) {
         if exact(w11::MPLS_LABEL) {
@@ -225,13 +223,13 @@ fn pull_11(r: &mut Reader) -> Result<Match, OfError> {
         }
     }
     m.set_masked(F::Metadata, u128::from(metadata & !metadata_wild), u128::from(!metadata_wild));
-    let mut headers = m;
+    let mut headers = *m;
     headers.wildcard(F::InPort);
     headers.wildcard(F::Metadata);
     if !headers.is_catchall() {
-        need_ethernet(&mut m);
+        need_ethernet(m);
     }
-    Ok(m)
+    Ok(())
 }
 
 /// A tag of any VLAN is one that may have a priority; no tag has none (OpenFlow 1.1.0 A.2.3).
@@ -303,16 +301,16 @@ fn put_11(out: &mut Vec<u8>, m: &Match) {
     out.u32(label as u32).u8(tc as u8).zeros(3).u64(f.metadata).u64(!k.metadata);
 }
 
-/// A match of 1.1 and later.
-pub(crate) fn pull(r: &mut Reader, version: Version) -> Result<Match, OfError> {
+/// Reads a match of this version into one of all packets.
+pub(crate) fn pull(r: &mut Reader, version: Version, m: &mut Match) -> Result<(), OfError> {
     match version {
-        Version::V10 => pull_10(r),
+        Version::V10 => pull_10(r, m),
         // The type of the match, not the version of the message, says which form it has.
         _ => match r.rest().first_chunk::<2>() {
-            Some([0, 0]) => pull_11(r),
-            Some([0, 1]) => nxm::pull_oxm(r, true),
-            _ if version == Version::V11 => pull_11(r),
-            _ => nxm::pull_oxm(r, true),
+            Some([0, 0]) => pull_11(r, m),
+            Some([0, 1]) => nxm::pull_oxm(r, true, m),
+            _ if version == Version::V11 => pull_11(r, m),
+            _ => nxm::pull_oxm(r, true, m),
         },
     }
 }

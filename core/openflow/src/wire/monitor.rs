@@ -65,7 +65,11 @@ pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMon
         let len = if wide { 0 } else { usize::from(r.u16()?) };
         q.table = r.u8()?;
         r.zeros(if wide { 3 } else { 5 }, OfError::NxbrcMustBeZero)?;
-        q.matching = if wide { matching::pull(r, version)? } else { nxm::pull_nxm(r, len, false)?.0 };
+        if wide {
+            matching::pull(r, version, &mut q.matching)?;
+        } else {
+            nxm::pull_nxm(r, len, false, &mut q.matching)?;
+        }
     } else {
         q.out_port = OfPort::from_u32(r.u32()?).ok_or(OfError::MofcBadOut)?;
         q.out_group = r.u32()?;
@@ -77,7 +81,7 @@ pub(super) fn decode_request(r: &mut Reader, version: Version) -> Result<FlowMon
             2 => MonitorCommand::Delete,
             _ => return Err(OfError::MofcBadCommand),
         };
-        q.matching = matching::pull(r, version)?;
+        matching::pull(r, version, &mut q.matching)?;
     }
     q.flags = if is_old(version) { old_flags(raw) } else { flags(raw) };
     let any = q.flags.add || q.flags.removed || q.flags.modify;
@@ -151,17 +155,17 @@ pub(super) fn decode_update(r: &mut Reader, cx: Context) -> Result<FlowUpdate, O
         e.table = r.u8()?;
         r.skip(1)?;
         e.cookie = r.u64()?;
-        e.matching = match cx.version {
-            Version::V13 => matching::pull(&mut r, cx.version)?,
-            _ => nxm::pull_nxm(&mut r, len, false)?.0,
-        };
+        match cx.version {
+            Version::V13 => matching::pull(&mut r, cx.version, &mut e.matching)?,
+            _ => nxm::pull_nxm(&mut r, len, false, &mut e.matching).map(drop)?,
+        }
     } else {
         e.table = r.u8()?;
         why = u16::from(r.u8()?);
         (e.idle_timeout, e.hard_timeout, e.priority) = (r.u16()?, r.u16()?, r.u16()?);
         r.skip(4)?;
         e.cookie = r.u64()?;
-        e.matching = matching::pull(&mut r, cx.version)?;
+        matching::pull(&mut r, cx.version, &mut e.matching)?;
     }
     e.actions = match cx.version {
         // Nicira's form has actions, whatever the version.

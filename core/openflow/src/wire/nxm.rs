@@ -180,11 +180,16 @@ pub(crate) fn number_entry(r: &mut Reader, may_mask: bool) -> Result<(FieldId, u
     }
 }
 
-/// The entries of a match, as `bytes` without padding. Not `strict`: unknown fields and missing prerequisites pass,
-/// as they must in the metadata of a packet-in.
-pub(crate) fn decode(bytes: &[u8], allow_cookie: bool, strict: bool) -> Result<(Match, Cookie), OfError> {
+/// Reads the entries of a match, `bytes` without padding, into one of all packets: as a large value it is written where it
+/// is to be. Not `strict`: unknown fields and missing prerequisites pass, as they must in the metadata of a packet-in.
+pub(crate) fn decode(
+    bytes: &[u8],
+    allow_cookie: bool,
+    strict: bool,
+    m: &mut Match,
+) -> Result<Cookie, OfError> {
     let mut r = Reader::new(bytes, OfError::BmcBadLen);
-    let (mut m, mut cookie) = (Match::CATCHALL, None);
+    let mut cookie = None;
     while !r.is_empty() {
         let h = match header_or_len(&mut r, allow_cookie, Place::Match) {
             Ok(h) => h,
@@ -214,9 +219,9 @@ pub(crate) fn decode(bytes: &[u8], allow_cookie: bool, strict: bool) -> Result<(
             continue;
         }
         let (value, mask) = payload(&h, usize::from(field.info().n_bytes), &mut r)?;
-        add(&mut m, field, value, mask, strict)?;
+        add(m, field, value, mask, strict)?;
     }
-    Ok((m, cookie))
+    Ok(cookie)
 }
 
 fn add(m: &mut Match, field: FieldId, value: u128, mask: u128, strict: bool) -> Result<(), OfError> {
@@ -253,7 +258,7 @@ pub(crate) fn need_ethernet(m: &mut Match) {
 }
 
 /// A match with its type and length before it and its padding after it (`struct ofp_match` of 1.2 and later).
-pub(crate) fn pull_oxm(r: &mut Reader, strict: bool) -> Result<Match, OfError> {
+pub(crate) fn pull_oxm(r: &mut Reader, strict: bool, m: &mut Match) -> Result<(), OfError> {
     let mut head = *r;
     let short = |_| OfError::BmcBadLen;
     let (kind, len) = (head.u16().map_err(short)?, usize::from(head.u16().map_err(short)?));
@@ -264,13 +269,13 @@ pub(crate) fn pull_oxm(r: &mut Reader, strict: bool) -> Result<Match, OfError> {
         return Err(OfError::BmcBadType);
     }
     let bytes = r.take(len.next_multiple_of(8)).map_err(short)?;
-    Ok(decode(bytes.get(4..len).ok_or(OfError::BmcBadLen)?, false, strict)?.0)
+    decode(bytes.get(4..len).ok_or(OfError::BmcBadLen)?, false, strict, m).map(drop)
 }
 
 /// A match of Nicira's form: `len` bytes and padding.
-pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool) -> Result<(Match, Cookie), OfError> {
+pub(crate) fn pull_nxm(r: &mut Reader, len: usize, cookie: bool, m: &mut Match) -> Result<Cookie, OfError> {
     let bytes = r.take(len.next_multiple_of(8)).map_err(|_| OfError::BmcBadLen)?;
-    decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true)
+    decode(bytes.get(..len).ok_or(OfError::BmcBadLen)?, cookie, true, m)
 }
 
 /// The bits of a field's header, with its length.

@@ -62,7 +62,7 @@ pub(super) fn decode_in(r: &mut Reader, version: Version) -> Result<PacketIn, Of
             if version >= Version::V13 {
                 pin.cookie = r.u64()?;
             }
-            pin.metadata = nxm::pull_oxm(r, false)?;
+            nxm::pull_oxm(r, false, &mut pin.metadata)?;
             r.skip(2)?;
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn decode_nxt(r: &mut Reader) -> Result<PacketIn, OfError> {
     let len = usize::from(r.u16()?);
     r.skip(6)?;
     let bytes = r.take(len.next_multiple_of(8))?;
-    pin.metadata = nxm::decode(bytes.get(..len).unwrap_or_default(), false, false)?.0;
+    nxm::decode(bytes.get(..len).unwrap_or_default(), false, false, &mut pin.metadata)?;
     r.skip(2)?;
     pin.packet = r.rest().to_vec();
     Ok(pin)
@@ -108,7 +108,10 @@ pub(super) fn decode_nxt2(r: &mut Reader) -> Result<PacketIn, OfError> {
             prop::TABLE_ID => pin.table = p.u8()?,
             prop::COOKIE => pin.cookie = super::property::u64(&mut p)?,
             prop::REASON => pin.reason = reason(p.u8()?)?,
-            prop::METADATA => pin.metadata = nxm::decode(p.rest(), false, false)?.0,
+            prop::METADATA => {
+                pin.metadata = Match::CATCHALL;
+                nxm::decode(p.rest(), false, false, &mut pin.metadata)?;
+            }
             prop::USERDATA => pin.userdata = p.rest().to_vec(),
             prop::CONTINUATION => {
                 p.skip(4.min(p.len()))?;
@@ -196,7 +199,8 @@ pub(super) fn decode_out(r: &mut Reader, cx: Context) -> Result<PacketOut, OfErr
         Version::V15 => {
             let len = r.u16()?;
             r.skip(2)?;
-            let metadata = nxm::pull_oxm(r, false)?;
+            let mut metadata = Match::CATCHALL;
+            nxm::pull_oxm(r, false, &mut metadata)?;
             if FieldId::all().any(|f| is_header(f) && f.mask_of(&metadata.mask) != 0) {
                 return Err(OfError::BrcPipelineFieldsOnly);
             }

@@ -39,12 +39,11 @@ pub(super) fn decode_request(
             let len = usize::from(r.u16()?);
             q.table = r.u8()?;
             r.skip(3)?;
-            let (matching, cookie) = nxm::pull_nxm(r, len, true)?;
-            q.matching = matching;
+            let cookie = nxm::pull_nxm(r, len, true, &mut q.matching)?;
             (q.cookie, q.cookie_mask) = cookie.unwrap_or_default();
         }
         Version::V10 => {
-            q.matching = matching::pull_10(r)?;
+            matching::pull_10(r, &mut q.matching)?;
             q.table = r.u8()?;
             r.skip(1)?;
             q.out_port = OfPort(r.u16()?);
@@ -56,7 +55,7 @@ pub(super) fn decode_request(
             q.out_group = r.u32()?;
             r.skip(4)?;
             (q.cookie, q.cookie_mask) = (r.u64()?, r.u64()?);
-            q.matching = matching::pull(r, version)?;
+            matching::pull(r, version, &mut q.matching)?;
             // Later versions may say more here.
             r.skip(r.len())?;
         }
@@ -121,12 +120,12 @@ pub(super) fn decode_flow(r: &mut Reader, cx: Context, nicira: bool) -> Result<F
             s.idle_age = r.u16()?.checked_sub(1).map(u32::from);
             s.hard_age = r.u16()?.checked_sub(1).map(u32::from);
             (s.cookie, s.packets, s.bytes) = (r.u64()?, r.u64()?, r.u64()?);
-            s.matching = nxm::pull_nxm(&mut r, len, false)?.0;
+            nxm::pull_nxm(&mut r, len, false, &mut s.matching)?;
         }
         Version::V10 => {
             s = empty(r.u8()?);
             r.skip(1)?;
-            s.matching = matching::pull_10(&mut r)?;
+            matching::pull_10(&mut r, &mut s.matching)?;
             s.duration = Duration { sec: r.u32()?, nsec: r.u32()? };
             (s.priority, s.idle_timeout, s.hard_timeout) = (r.u16()?, r.u16()?, r.u16()?);
             r.skip(6)?;
@@ -139,7 +138,7 @@ pub(super) fn decode_flow(r: &mut Reader, cx: Context, nicira: bool) -> Result<F
             (s.priority, s.idle_timeout, s.hard_timeout) = (r.u16()?, r.u16()?, r.u16()?);
             s.flags = stats_flags(r.u16()?, cx.version);
             (s.importance, s.cookie) = (r.u16()?, r.u64()?);
-            s.matching = matching::pull(&mut r, cx.version)?;
+            matching::pull(&mut r, cx.version, &mut s.matching)?;
             let stats = oxs::pull(&mut r)?;
             (s.duration, s.idle_age) = (stats.duration, stats.idle_age);
             (s.packets, s.bytes) = (stats.packets, stats.bytes);
@@ -158,7 +157,7 @@ pub(super) fn decode_flow(r: &mut Reader, cx: Context, nicira: bool) -> Result<F
             }
             r.skip(2)?;
             (s.cookie, s.packets, s.bytes) = (r.u64()?, r.u64()?, r.u64()?);
-            s.matching = matching::pull(&mut r, version)?;
+            matching::pull(&mut r, version, &mut s.matching)?;
         }
     }
     s.actions = instructions(r.rest(), cx)?;

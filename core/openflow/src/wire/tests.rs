@@ -326,7 +326,10 @@ fn a_priority_of_any_vlan_comes_back_in_1_1() {
     matching.set_masked(F::VlanTci, 0x7000, 0xf000);
     let mut written = Vec::new();
     matching::put(&mut written, &matching, Version::V11);
-    let read = |bytes: &[u8]| matching::pull(&mut buf::Reader::new(bytes, OfError::BmcBadLen), Version::V11);
+    let read = |bytes: &[u8]| {
+        let mut m = Match::CATCHALL;
+        matching::pull(&mut buf::Reader::new(bytes, OfError::BmcBadLen), Version::V11, &mut m).map(|()| m)
+    };
     let back = read(&written).unwrap();
     assert_eq!(back.get(F::VlanTci), (0x7000, 0xf000));
     let priority = 36 + 2;

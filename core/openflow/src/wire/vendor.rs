@@ -68,7 +68,7 @@ fn nicira(subtype: u32, r: &mut Reader, s: Scope) -> Result<Body, OfError> {
         13 => {
             let fm = flow_mod::decode_nxt(r, s.cx(), s.dialect)?;
             r.skip(r.len())?;
-            Body::FlowMod(Box::new(fm))
+            Body::FlowMod(fm)
         }
         14 => Body::FlowRemoved(Box::new(flow_mod::removed_nxt(r)?)),
         15 => {
