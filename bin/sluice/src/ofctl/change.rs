@@ -3,8 +3,9 @@
 use super::bundle;
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
-use super::flow_file::{Source, note_normalization};
+use super::flow_file::Source;
 use super::requests::{Format, Requests};
+use super::written::write;
 use flow::{FieldId, Match};
 use openflow::flow_mod::FlowCommand;
 use openflow::message::Body;
@@ -67,24 +68,16 @@ fn hex_text(bytes: &[u8]) -> String {
 /// where it comes to have another one they are read again.
 fn change(cx: &mut Context, target: &str, source: &Source, command: FlowCommand) -> Result<(), Fail> {
     let names = cx.names_to_accept(target)?;
-    let mut usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
-    let mut written: Option<Requests> = None;
-    source.each(command, &*names, |parsed| {
-        usable &= parsed.usable;
-        note_normalization(&parsed);
-        let requests =
-            written.get_or_insert_with(|| Requests::new(likely(cx, usable & cx.settings.protocols)));
-        requests.push(Body::FlowMod(parsed.flow));
-    })?;
-    let mut conn = open_for_change(cx, target, usable)?;
-    let mut requests = match written {
-        Some(requests) if requests.format() == conn.format() => requests,
-        _ => {
-            let mut requests = Requests::new(conn.format());
-            source.each(command, &*names, |parsed| requests.push(Body::FlowMod(parsed.flow)))?;
-            requests
-        }
-    };
+    let usable = if cx.settings.bundle { Protocols::OF13_UP } else { Protocols::ANY };
+    let format = likely(cx, usable & source.first_usable(command, &*names) & cx.settings.protocols);
+    let (written, read) = write(source, command, &*names, format);
+    written.note_normalization();
+    read?;
+    let mut conn = open_for_change(cx, target, usable & written.usable)?;
+    let mut requests = written.requests;
+    if requests.format() != conn.format() {
+        requests = write(source, command, &*names, conn.format()).0.requests;
+    }
     send(cx, &mut conn, target, &mut requests, WINDOW)?;
     if cx.settings.bundle { Ok(()) } else { print_sent(cx, &requests) }
 }

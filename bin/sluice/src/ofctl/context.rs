@@ -10,7 +10,7 @@ use openflow::{Dialect, Version, decode};
 use runtime::Dirs;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
-use std::rc::Rc;
+use std::sync::Arc;
 use units::OfPort;
 
 /// Why a command ended early.
@@ -48,8 +48,8 @@ pub struct Context {
     /// What the tool calls itself.
     pub progname: String,
     xid: u32,
-    ports: HashMap<String, Rc<Ports>>,
-    names: HashMap<String, Rc<Names>>,
+    ports: HashMap<String, Arc<Ports>>,
+    names: HashMap<String, Arc<Names>>,
     interactive: bool,
 }
 
@@ -91,30 +91,30 @@ impl Context {
     }
 
     /// The names to print.
-    pub fn names_to_show(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
-        if self.shows_names() { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
+    pub fn names_to_show(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
+        if self.shows_names() { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
 
     /// The names that arguments may use.
-    pub fn names_to_accept(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
-        if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Rc::new(NoNames)) }
+    pub fn names_to_accept(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
+        if self.settings.names != Some(false) { self.all_names(target) } else { Ok(Arc::new(NoNames)) }
     }
 
-    fn all_names(&mut self, target: &str) -> Result<Rc<dyn NameMap>, Fail> {
+    fn all_names(&mut self, target: &str) -> Result<Arc<dyn NameMap + Send + Sync>, Fail> {
         if let Some(known) = self.names.get(target) {
             return Ok(known.clone());
         }
-        let names = Rc::new(Names { ports: self.port_names(target)?, tables: self.fetch_tables(target)? });
+        let names = Arc::new(Names { ports: self.port_names(target)?, tables: self.fetch_tables(target)? });
         self.names.insert(target.to_owned(), names.clone());
         Ok(names)
     }
 
     /// The names of ports alone.
-    pub fn port_names(&mut self, target: &str) -> Result<Rc<Ports>, Fail> {
+    pub fn port_names(&mut self, target: &str) -> Result<Arc<Ports>, Fail> {
         if let Some(known) = self.ports.get(target) {
             return Ok(known.clone());
         }
-        let ports = Rc::new(Ports(self.fetch_ports(target)?));
+        let ports = Arc::new(Ports(self.fetch_ports(target)?));
         self.ports.insert(target.to_owned(), ports.clone());
         Ok(ports)
     }

@@ -1,13 +1,12 @@
 //! The text of flow mods: one argument, a file, or standard input.
 
 use super::context::Fail;
-use flow::text::NameMap;
+use flow::text::{NameMap, TextError};
 use openflow::flow_mod::{FlowCommand, FlowMod};
 use openflow::text::{ParsedFlow, Protocols, parse_flow_line, parse_flow_mod};
-use runtime::{Module, error_text};
+use runtime::error_text;
 use std::io::Read;
-
-static OFP_MATCH: Module = Module::new("ofp_match");
+use std::ops::Range;
 
 /// A file, or standard input, as it is: comments and empty lines too.
 pub fn read(file: &str) -> Result<String, String> {
@@ -41,9 +40,40 @@ impl Source {
         Ok(Source::File(name.to_owned(), text))
     }
 
-    /// Reads all flow mods, in order.
+    /// All that it holds, in bytes.
+    pub fn whole(&self) -> Range<usize> {
+        let (Source::Text(text) | Source::File(_, text)) = self;
+        0..text.len()
+    }
+
+    /// The same in parts of whole lines, of about `size` bytes each, in order.
+    pub fn parts(&self, size: usize) -> Vec<Range<usize>> {
+        let (mut parts, mut rest) = (Vec::new(), self.whole());
+        while let Source::File(_, text) = self
+            && let Some(behind) = text.as_bytes().get(rest.start + size..)
+            && let Some(line) = behind.iter().position(|b| *b == b'\n')
+        {
+            let end = rest.start + size + line + 1;
+            parts.push(rest.start..end);
+            rest.start = end;
+        }
+        parts.push(rest);
+        parts
+    }
+
+    /// The formats that can carry the first flow mod; what is wrong with it is found when it is read again.
+    pub fn first_usable(&self, command: FlowCommand, names: &dyn NameMap) -> Protocols {
+        let first = match self {
+            Source::Text(text) => Some(parse_flow_mod(text, command, names)),
+            Source::File(_, text) => lines(text).next().map(|(_, line)| parse_line(line, command, names)),
+        };
+        first.and_then(Result::ok).map_or(Protocols::ANY, |parsed| parsed.usable)
+    }
+
+    /// Reads the flow mods of a part, in order.
     pub fn each(
         &self,
+        part: Range<usize>,
         command: FlowCommand,
         names: &dyn NameMap,
         mut f: impl FnMut(ParsedFlow),
@@ -51,13 +81,11 @@ impl Source {
         match self {
             Source::Text(text) => f(parse_flow_mod(text, command, names)?),
             Source::File(file, text) => {
-                for (number, line) in lines(text) {
-                    // Only where flows are added lines may say what to do.
-                    let parsed = match command {
-                        FlowCommand::Add => parse_flow_line(line, names),
-                        command => parse_flow_mod(line, command, names),
-                    };
-                    f(parsed.map_err(|e| Fail::Says(format!("{file}:{number}: {}", e.0)))?);
+                let (before, rest) = text.split_at(part.start);
+                for (number, line) in lines(&rest[..part.len()]) {
+                    let at = || before.lines().count() + number;
+                    let parsed = parse_line(line, command, names);
+                    f(parsed.map_err(|e| Fail::Says(format!("{file}:{}: {}", at(), e.0)))?);
                 }
             }
         }
@@ -65,21 +93,21 @@ impl Source {
     }
 }
 
+/// Only where flows are added lines may say what to do.
+fn parse_line(line: &str, command: FlowCommand, names: &dyn NameMap) -> Result<ParsedFlow, TextError> {
+    match command {
+        FlowCommand::Add => parse_flow_line(line, names),
+        command => parse_flow_mod(line, command, names),
+    }
+}
+
 /// All flow mods of a file, and the formats that can carry them.
 pub fn read_flows(file: &str, names: &dyn NameMap) -> Result<(Vec<FlowMod>, Protocols), Fail> {
     let (mut mods, mut usable) = (Vec::new(), Protocols::ANY);
-    Source::file(file)?.each(FlowCommand::Add, names, |parsed| {
+    let source = Source::file(file)?;
+    source.each(source.whole(), FlowCommand::Add, names, |parsed| {
         usable &= parsed.usable;
         mods.push(*parsed.flow);
     })?;
     Ok((mods, usable))
-}
-
-/// Says what the switch will not match, since the fields that it needs are missing: mostly a slip of the author's.
-pub fn note_normalization(parsed: &ParsedFlow) {
-    if let Some(written) = &parsed.written {
-        runtime::info!(OFP_MATCH, "normalization changed ofp_match, details:");
-        runtime::info!(OFP_MATCH, " pre: {written}");
-        runtime::info!(OFP_MATCH, "post: {}", parsed.flow.matching);
-    }
 }

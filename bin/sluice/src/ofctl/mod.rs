@@ -23,6 +23,7 @@ mod query;
 mod recorded;
 mod requests;
 mod tables;
+mod written;
 
 pub use page::page;
 

@@ -4,7 +4,7 @@ use flow::text::NameMap;
 use openflow::port::Port;
 use openflow::table::TableFeatures;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 use units::OfPort;
 
 /// The ports of a switch.
@@ -48,7 +48,7 @@ impl Tables {
 /// The names of ports and of tables.
 pub struct Names {
     /// Of ports.
-    pub ports: Rc<Ports>,
+    pub ports: Arc<Ports>,
     /// Of tables.
     pub tables: Tables,
 }

@@ -39,7 +39,8 @@ impl Format {
 #[derive(Debug)]
 pub struct Requests {
     format: Format,
-    bytes: Vec<u8>,
+    /// One behind the other, in pieces as they were written.
+    pieces: Vec<Vec<u8>>,
     len: u32,
     first: Xid,
     refused: Option<OfError>,
@@ -48,7 +49,7 @@ pub struct Requests {
 impl Requests {
     /// None yet.
     pub fn new(format: Format) -> Requests {
-        Requests { format, bytes: Vec::new(), len: 0, first: Xid(0), refused: None }
+        Requests { format, pieces: vec![Vec::new()], len: 0, first: Xid(0), refused: None }
     }
 
     /// Of these bodies.
@@ -68,10 +69,18 @@ impl Requests {
         match encode(&self.format.message(Xid(0), body), self.format.dialect()) {
             Ok(frames) => {
                 self.len += 1;
-                frames.iter().for_each(|frame| self.bytes.extend_from_slice(frame));
+                let Some(piece) = self.pieces.last_mut() else { return };
+                frames.iter().for_each(|frame| piece.extend_from_slice(frame));
             }
             Err(e) => self.refused = self.refused.or(Some(e)),
         }
+    }
+
+    /// Those of another, of the same format, behind these.
+    pub fn append(&mut self, mut other: Requests) {
+        self.pieces.append(&mut other.pieces);
+        self.len += other.len;
+        self.refused = self.refused.or(other.refused);
     }
 
     /// Gives each its transaction, the next after those of the context.
@@ -80,22 +89,27 @@ impl Requests {
             return Err(Fail::Says(e.name().to_owned()));
         }
         self.first = cx.xids(self.len);
-        let (mut rest, mut xid) = (&mut self.bytes[..], self.first.0);
-        while let Some(len) = frame_len(rest) {
-            let (frame, behind) = rest.split_at_mut(len);
-            set_len_and_xid(frame, Xid(xid)).map_err(|e| Fail::Says(e.name().to_owned()))?;
-            (rest, xid) = (behind, xid.wrapping_add(1));
+        let mut xid = self.first.0;
+        for piece in &mut self.pieces {
+            let mut rest = &mut piece[..];
+            while let Some(len) = frame_len(rest) {
+                let (frame, behind) = rest.split_at_mut(len);
+                set_len_and_xid(frame, Xid(xid)).map_err(|e| Fail::Says(e.name().to_owned()))?;
+                (rest, xid) = (behind, xid.wrapping_add(1));
+            }
         }
         Ok(())
     }
 
     /// Each of them.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = &self.bytes[..];
-        std::iter::from_fn(move || {
-            let (frame, behind) = rest.split_at(frame_len(rest)?);
-            rest = behind;
-            Some(frame)
+        self.pieces.iter().flat_map(|piece| {
+            let mut rest = &piece[..];
+            std::iter::from_fn(move || {
+                let (frame, behind) = rest.split_at(frame_len(rest)?);
+                rest = behind;
+                Some(frame)
+            })
         })
     }
 

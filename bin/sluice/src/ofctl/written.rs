@@ -1,0 +1,172 @@
+//! Flow mods from text to requests. A file may hold a million of them: parts of it are read side by side.
+
+use super::context::Fail;
+use super::flow_file::Source;
+use super::requests::{Format, Requests};
+use flow::text::NameMap;
+use openflow::flow_mod::FlowCommand;
+use openflow::message::Body;
+use openflow::text::{ParsedFlow, Protocols};
+use runtime::Module;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+static OFP_MATCH: Module = Module::new("ofp_match");
+
+/// Bytes of text that a thread takes at a time: some thousand flows.
+const PART: usize = 128 << 10;
+/// Threads that read, no more than there are processors. Behind them one thread of the switch does more work than they.
+const THREADS_MAX: usize = 4;
+
+/// The flow mods of a source, all in one format.
+pub struct Written {
+    /// As requests.
+    pub requests: Requests,
+    /// The formats that can carry them.
+    pub usable: Protocols,
+    /// Matches of which a part was dropped: before and after.
+    normalized: Vec<(String, String)>,
+}
+
+impl Written {
+    fn new(format: Format) -> Written {
+        Written { requests: Requests::new(format), usable: Protocols::ANY, normalized: Vec::new() }
+    }
+
+    fn push(&mut self, parsed: ParsedFlow) {
+        self.usable &= parsed.usable;
+        if let Some(written) = &parsed.written {
+            self.normalized.push((written.to_string(), parsed.flow.matching.to_string()));
+        }
+        self.requests.push(Body::FlowMod(parsed.flow));
+    }
+
+    fn append(&mut self, other: Written) {
+        self.usable &= other.usable;
+        self.normalized.extend(other.normalized);
+        self.requests.append(other.requests);
+    }
+
+    /// Says what the switch will not match, since the fields that it needs are missing: mostly a slip of the author's.
+    pub fn note_normalization(&self) {
+        for (written, kept) in &self.normalized {
+            runtime::info!(OFP_MATCH, "normalization changed ofp_match, details:");
+            runtime::info!(OFP_MATCH, " pre: {written}");
+            runtime::info!(OFP_MATCH, "post: {kept}");
+        }
+    }
+}
+
+/// What became of a part: what there is of it, and why there is no more.
+type Part = (Written, Result<(), Fail>);
+
+/// Writes all flow mods of a source, in order, up to the first that is wrong.
+pub fn write(
+    source: &Source,
+    command: FlowCommand,
+    names: &(dyn NameMap + Sync),
+    format: Format,
+) -> (Written, Result<(), Fail>) {
+    let one = |part: Range<usize>| -> Part {
+        let mut written = Written::new(format);
+        let read = source.each(part, command, names, |parsed| written.push(parsed));
+        (written, read)
+    };
+    let mut all = Written::new(format);
+    for (written, read) in side_by_side(&source.parts(PART), one) {
+        all.append(written);
+        if read.is_err() {
+            return (all, read);
+        }
+    }
+    (all, Ok(()))
+}
+
+/// Does parts of a work by several threads; the results are in the order of the parts. Behind the first that fails some may
+/// be missing.
+fn side_by_side(parts: &[Range<usize>], one: impl Fn(Range<usize>) -> Part + Sync) -> Vec<Part> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = parts.get(at) else { return done };
+            let result = one(part.clone());
+            if result.1.is_err() {
+                next.store(parts.len(), Ordering::Relaxed);
+            }
+            done.push((at, result));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX).min(parts.len());
+    let mut done = thread::scope(|scope| {
+        // Where the system has no thread to give, the others do its part.
+        let others: Vec<_> =
+            (1..threads).filter_map(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::text::NoNames;
+    use openflow::Version;
+
+    fn written(text: &str) -> (Written, Result<(), Fail>) {
+        let source = Source::File("flows.txt".to_owned(), text.to_owned());
+        write(&source, FlowCommand::Add, &NoNames, Format::initial(Version::V14))
+    }
+
+    fn flow(i: usize) -> String {
+        format!(
+            "priority={},ip,nw_dst=10.{}.{}.1,actions=output:{}\n",
+            i % 65536,
+            i >> 8 & 255,
+            i & 255,
+            i % 1000
+        )
+    }
+
+    /// As one thread would have written them.
+    #[test]
+    fn parts_come_in_order() {
+        let text: String = (0..20_000).map(flow).collect();
+        let (all, read) = written(&text);
+        assert!(read.is_ok());
+        let mut twin = Written::new(Format::initial(Version::V14));
+        let source = Source::File(String::new(), text);
+        source.each(source.whole(), FlowCommand::Add, &NoNames, |parsed| twin.push(parsed)).unwrap();
+        assert!(all.requests.frames().eq(twin.requests.frames()));
+        assert_eq!((all.requests.frames().count(), all.usable), (20_000, twin.usable));
+    }
+
+    #[test]
+    fn the_first_wrong_line_is_told_with_its_number() {
+        let mut lines: Vec<String> = (0..20_000).map(flow).collect();
+        lines[100] = "# ein Vermerk, \u{fc}ber zwei Bytes\n".to_owned();
+        for wrong in [19_999, 12_345, 6_789] {
+            lines[wrong] = "nonsense=1,actions=drop\n".to_owned();
+            let (all, read) = written(&lines.concat());
+            let Err(Fail::Says(why)) = read else { panic!("line {wrong}") };
+            assert!(why.starts_with(&format!("flows.txt:{}: ", wrong + 1)), "{why}");
+            assert_eq!(all.requests.frames().count(), wrong - 1);
+        }
+    }
+
+    #[test]
+    fn what_was_dropped_is_told_in_order() {
+        let text: String = (0..20_000).map(|i| format!("tp_src={i},actions=drop\n")).collect();
+        let (all, read) = written(&text);
+        assert!(read.is_ok());
+        let expected = (0..20_000).map(|i| format!("tp_src={i}"));
+        assert!(all.normalized.iter().map(|(written, _)| written.clone()).eq(expected));
+    }
+}
