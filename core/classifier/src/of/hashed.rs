@@ -5,11 +5,16 @@
 //! by the hash's highest bits first; a page stands for a run of slots of its node, as long as it is not full. So pages stay
 //! at two thirds on average, whatever the number of entries.
 //!
+//! A look-up in a large table waits for memory and little else: nodes and pages have what they hold within them, so that
+//! each is one place to wait for.
+//!
 //! # Invariants
 //!
 //! * A run is 2ⁿ slots long and begins at a multiple of that; the first begins at slot 0.
-//! * A page with more than [`PAGE`] entries is split at the next insertion at the latest, but for the last [`DEPTH_MAX`].
+//! * A page has no more than [`PAGE`] entries but while it is split. It can be: where all bits that choose slots are used
+//!   up, four are left, by which no more than [`PAGE`] hashes differ.
 
+use arrayvec::ArrayVec;
 use std::slice;
 use std::sync::Arc;
 
@@ -17,8 +22,8 @@ use std::sync::Arc;
 const PAGE: usize = 16;
 /// Bits of the hash that choose a slot.
 const BITS: u32 = 6;
-/// Below this there are no bits left to split by.
-const DEPTH_MAX: u32 = u64::BITS / BITS;
+/// Slots of a node.
+const SLOTS: usize = 1 << BITS;
 
 /// See the module.
 #[derive(Debug)]
@@ -32,14 +37,15 @@ enum Child<V> {
     Node(Arc<Node<V>>),
 }
 
-type Page<V> = Vec<(u64, V)>;
+/// Full, and the entry for which it is split.
+type Page<V> = ArrayVec<(u64, V), { PAGE + 1 }>;
 
 #[derive(Clone, Debug)]
 struct Node<V> {
     /// The slots at which runs begin.
     begins: u64,
     /// One for each run, in order.
-    children: Vec<Child<V>>,
+    children: ArrayVec<Child<V>, SLOTS>,
 }
 
 impl<V> Default for Hashed<V> {
@@ -102,9 +108,7 @@ impl<V: Clone> Hashed<V> {
     /// Puts a value in the place of what was there.
     pub(super) fn insert(&mut self, hash: u64, value: V) {
         if self.root.insert(0, hash, value) {
-            let mut node = Node { begins: 1, children: vec![std::mem::take(self).root] };
-            node.split(0, 0);
-            self.root = Child::Node(Arc::new(node));
+            self.root = Child::Node(Arc::new(Node::of(std::mem::take(self).root, 0)));
         }
     }
 
@@ -124,13 +128,7 @@ impl<V: Clone> Child<V> {
                 let page = Arc::make_mut(page);
                 match find(page, hash) {
                     Ok(at) => page[at].1 = value,
-                    Err(at) => {
-                        // Pages are many: little is kept for what may come.
-                        if page.len() == page.capacity() {
-                            page.reserve_exact(page.len() / 8 + 1);
-                        }
-                        page.insert(at, (hash, value));
-                    }
+                    Err(at) => page.insert(at, (hash, value)),
                 }
                 page.len() > PAGE
             }
@@ -183,24 +181,34 @@ impl<V> Node<V> {
 }
 
 impl<V: Clone> Node<V> {
-    /// Splits the run of a page that is full, or puts a node in its place if it has one slot.
+    /// A node in the place of a page that has too many entries.
+    fn of(page: Child<V>, depth: u32) -> Node<V> {
+        let mut node = Node { begins: 1, children: ArrayVec::from_iter([page]) };
+        node.split(0, depth);
+        node
+    }
+
+    /// Splits the run of a page that has too many entries until none has, or puts a node in its place if it has one slot.
     fn split(&mut self, index: usize, depth: u32) {
         let (begin, end) = self.run(index);
+        let Child::Page(page) = &mut self.children[index] else { return };
         if end - begin == 1 {
-            if depth + 1 < DEPTH_MAX {
-                let mut node = Node { begins: 1, children: vec![self.children[index].clone()] };
-                node.split(0, depth + 1);
-                self.children[index] = Child::Node(Arc::new(node));
-            }
+            let page = Child::Page(std::mem::take(page));
+            self.children[index] = Child::Node(Arc::new(Node::of(page, depth + 1)));
             return;
         }
-        let Child::Page(page) = &self.children[index] else { return };
         let middle = begin + (end - begin) / 2;
-        let at = page.partition_point(|(hash, _)| slot(*hash, depth) < middle);
-        let (low, high) = page.split_at(at);
-        let halves = [low, high].map(|half| Child::Page(Arc::new(half.to_vec())));
-        self.children.splice(index..=index, halves);
+        let low = Arc::make_mut(page);
+        let at = low.partition_point(|(hash, _)| slot(*hash, depth) < middle);
+        let high: Page<V> = low.drain(at..).collect();
+        let (low, high_len) = (low.len(), high.len());
+        self.children.insert(index + 1, Child::Page(Arc::new(high)));
         self.begins |= 1 << middle;
+        match (low > PAGE, high_len > PAGE) {
+            (true, _) => self.split(index, depth),
+            (_, true) => self.split(index + 1, depth),
+            _ => {}
+        }
     }
 
     /// Joins a page with the one that it was split from, where both together are half a page; which run has both then.
@@ -216,8 +224,9 @@ impl<V: Clone> Node<V> {
         if (middle - begin, end - middle) != (length, length) || low.len() + high.len() > PAGE / 2 {
             return None;
         }
-        let both = Child::Page(Arc::new([low.as_slice(), high.as_slice()].concat()));
-        self.children.splice(first..=first + 1, [both]);
+        let both = Child::Page(Arc::new(low.iter().chain(high.iter()).cloned().collect()));
+        self.children[first] = both;
+        self.children.remove(first + 1);
         self.begins &= !(1 << middle);
         Some(first)
     }
@@ -279,11 +288,9 @@ mod tests {
         match child {
             Child::Page(page) => {
                 assert!(page.is_sorted_by(|a, b| a.0 < b.0));
+                assert!(page.len() <= PAGE, "{}", page.len());
                 let Some((begin, end)) = run else { return };
                 assert!(page.iter().all(|(h, _)| (begin..end).contains(&slot(*h, depth - 1))));
-                // An insertion halves the run once, and a run can be halved so often.
-                let halvings = (BITS * DEPTH_MAX) as usize;
-                assert!(end - begin == 1 || page.len() <= PAGE + halvings, "{}", page.len());
             }
             Child::Node(node) => {
                 assert_eq!((node.begins & 1, node.begins.count_ones() as usize), (1, node.children.len()));
