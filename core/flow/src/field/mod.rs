@@ -20,6 +20,7 @@ pub use table::Id as FieldId;
 use crate::flow::{Flow, VLAN_CFI};
 use crate::tlv;
 use place::Place;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 use units::OfPort;
 
@@ -78,29 +79,22 @@ impl FieldId {
 
     /// By one of its names in text.
     pub fn from_name(name: &str) -> Option<FieldId> {
-        static SORTED: LazyLock<Vec<(&str, FieldId)>> = LazyLock::new(|| {
+        static NAMED: LazyLock<HashMap<&str, FieldId>> = LazyLock::new(|| {
             let of = |f: &'static FieldInfo| [(f.name, f.id), (f.extra_name, f.id)];
-            let mut all: Vec<_> = table::FIELDS.iter().flat_map(of).filter(|(n, _)| !n.is_empty()).collect();
-            all.sort_by_key(|(name, _)| *name);
-            all
+            table::FIELDS.iter().flat_map(of).filter(|(name, _)| !name.is_empty()).collect()
         });
-        let at = SORTED.binary_search_by_key(&name, |(name, _)| *name).ok()?;
-        Some(SORTED[at].1)
+        NAMED.get(name).copied()
     }
 
     /// By a header, whose has-mask bit and length are not looked at: a masked header is twice as long.
     pub fn from_nxm_header(header: u64) -> Option<FieldId> {
-        static SORTED: LazyLock<Vec<(u64, FieldId)>> = LazyLock::new(|| {
+        static NUMBERED: LazyLock<HashMap<u64, FieldId>> = LazyLock::new(|| {
             let of = |f: &'static FieldInfo| f.headers.iter().map(|h| (h.bits & TYPE, f.id));
-            let mut all: Vec<_> = table::FIELDS.iter().flat_map(of).collect();
-            // Of fields that share a header the first is meant.
-            all.sort_by_key(|(bits, _)| *bits);
-            all.dedup_by_key(|(bits, _)| *bits);
-            all
+            // Of fields that share a header the first is meant: it comes last, and stays.
+            table::FIELDS.iter().flat_map(of).rev().collect()
         });
         const TYPE: u64 = !0x1ff;
-        let at = SORTED.binary_search_by_key(&(header & TYPE), |(bits, _)| *bits).ok()?;
-        Some(SORTED[at].1)
+        NUMBERED.get(&(header & TYPE)).copied()
     }
 
     /// By the name of a header, as in `NXM_OF_IN_PORT`.
