@@ -135,7 +135,7 @@ impl Changing<'_> {
             cookie: if r.new_cookie == u64::MAX { old_cookie.unwrap_or(u64::MAX) } else { r.new_cookie },
             importance: r.importance,
             flags: FlowFlags { emergency: false, ..r.flags },
-            actions: self.supply.shared(&r.actions),
+            actions: Arc::clone(&r.actions),
             created: self.now,
         }
     }
@@ -144,8 +144,7 @@ impl Changing<'_> {
         let keeps = !r.modify_cookie || r.new_cookie == u64::MAX;
         let cookie = if keeps { old.cookie } else { r.new_cookie };
         let stats = old.stats_for_successor(!r.flags.reset_counts);
-        let (id, actions) = (self.supply.next(), self.supply.shared(&r.actions));
-        let rule = old.changed(id, cookie, actions, stats, self.now);
+        let rule = old.changed(self.supply.next(), cookie, Arc::clone(&r.actions), stats, self.now);
         self.put(rule, false);
     }
 

@@ -1,5 +1,6 @@
 //! The switch's own flows, in the last table: `bridge/dump-flows` shows them.
 
+use crate::alike::Alike;
 use crate::effects::{Change, Effects};
 use crate::flow_mod::Changing;
 use crate::request::FlowRequest;
@@ -42,7 +43,8 @@ fn by_number(n: u32) -> Match {
 
 fn add(c: &mut Changing<'_>, priority: u32, m: &Match, actions: Vec<Action>) -> Arc<Rule> {
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
-    let done = c.flow_mod(&FlowRequest { priority, internal: true, ..FlowRequest::new(&fm) });
+    let request = FlowRequest::new(&fm, &mut Alike::default());
+    let done = c.flow_mod(&FlowRequest { priority, internal: true, ..request });
     match (done, c.effects.flows.pop()) {
         (Ok(()), Some(Change::Added(rule))) => rule,
         other => unreachable!("an empty table takes any flow: {other:?}"),

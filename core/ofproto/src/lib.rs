@@ -5,6 +5,7 @@
 //! All state is persistent (shared until written), so that a snapshot and the trial of a bundle are cheap.
 //! Sources: OpenFlow 1.0.2 §4.6, 1.3.5 §6, 1.4.1 §6.9 (bundles).
 
+mod alike;
 mod bundle;
 mod config;
 mod criteria;

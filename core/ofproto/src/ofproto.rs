@@ -3,6 +3,7 @@
 //! One thread owns it. Changes are made on its own state and become visible to translators with `publish`, which
 //! costs some hundred pointers, however many flows there are.
 
+use crate::alike::Alike;
 use crate::criteria::Criteria;
 use crate::effects::Effects;
 use crate::flow_mod::{Changing, check_new_flow};
@@ -29,6 +30,7 @@ use units::Millis;
 pub struct Ofproto {
     pub(crate) state: State,
     pub(crate) supply: Supply,
+    alike: Alike,
     /// Grows with every change.
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
@@ -44,7 +46,16 @@ impl Ofproto {
         let mut supply = Supply::default();
         let internal = internal::install(&mut state, &mut supply, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
-        Ofproto { state, supply, generation: 0, internal, meters: None, published, published_generation: 0 }
+        Ofproto {
+            state,
+            supply,
+            alike: Alike::default(),
+            generation: 0,
+            internal,
+            meters: None,
+            published,
+            published_generation: 0,
+        }
     }
 
     /// The newest version that readers may see. A new one is made if there were changes.
@@ -64,7 +75,13 @@ impl Ofproto {
 
     /// Executes a flow mod. An error means that nothing has changed.
     pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
-        self.execute(&FlowRequest::new(fm), now)
+        let request = self.request(fm);
+        self.execute(&request, now)
+    }
+
+    /// A flow mod, ready to be executed.
+    pub fn request(&mut self, fm: &FlowMod) -> FlowRequest {
+        FlowRequest::new(fm, &mut self.alike)
     }
 
     /// Executes a request to change flows. An error means that nothing has changed.
@@ -101,7 +118,7 @@ impl Ofproto {
     ) -> Result<Effects, OfError> {
         let command = if add { FlowCommand::Add } else { FlowCommand::DeleteStrict };
         let fm = FlowMod { command, ..fm.clone() };
-        let request = FlowRequest { priority, internal: true, ..FlowRequest::new(&fm) };
+        let request = FlowRequest { priority, internal: true, ..self.request(&fm) };
         self.execute(&request, now)
     }
 
@@ -116,7 +133,7 @@ impl Ofproto {
         };
         let config = MeterConfig { meter: METER_ALL, ..MeterConfig::default() };
         let meters = MeterMod { command: MeterCommand::Delete, config };
-        let request = FlowRequest::new(&flows);
+        let request = self.request(&flows);
         self.change(now, |c| {
             c.flow_mod(&request)?;
             c.group_mod(&groups)?;

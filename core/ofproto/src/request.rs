@@ -1,5 +1,6 @@
 //! A flow mod as this crate executes it: what a controller, a `learn` action or the switch itself asks.
 
+use crate::alike::Alike;
 use classifier::of::SparseMatch;
 use flow::Match;
 use flow::tlv::Layout;
@@ -39,29 +40,15 @@ pub struct FlowRequest {
 
 impl FlowRequest {
     /// From a controller.
-    pub fn new(fm: &FlowMod) -> FlowRequest {
-        FlowRequest::after(None, fm)
-    }
-
-    /// The same, sharing what it can with the request before it: most of a bundle have the mask, and many the actions,
-    /// of the one before.
-    pub fn after(before: Option<&FlowRequest>, fm: &FlowMod) -> FlowRequest {
+    pub(crate) fn new(fm: &FlowMod, alike: &mut Alike) -> FlowRequest {
         let m = &fm.matching;
-        let matching = match before.map(|b| b.matching.mask()) {
-            Some(mask) if mask.is_of(&m.mask) => SparseMatch::with_mask(&m.flow, Arc::clone(mask)),
-            _ => sparse(m),
-        };
-        let actions = match before.map(|b| &b.actions) {
-            Some(actions) if actions[..] == fm.actions[..] => Arc::clone(actions),
-            _ => fm.actions.as_slice().into(),
-        };
         FlowRequest {
             command: fm.command,
             table: fm.table,
-            matching,
+            matching: alike.matching(m),
             layout: (m.mask.tlv.present != 0).then(|| Arc::new(m.mask.layout)),
             reserved: m.flow.recirc_id != 0 || m.mask.dp_hash != 0,
-            actions,
+            actions: alike.actions(&fm.actions),
             priority: fm.priority.into(),
             cookie: fm.cookie,
             cookie_mask: fm.cookie_mask,

@@ -35,11 +35,9 @@ impl SparseMask {
 
     /// It is the sparse form of this mask.
     pub fn is_of(&self, mask: &Flow) -> bool {
-        let mut words = self.words.iter();
-        mask.words().iter().enumerate().all(|(i, w)| {
-            let there = self.map >> i & 1 != 0;
-            if there { words.next() == Some(w) } else { *w == 0 }
-        })
+        // Mostly a word of its own tells another mask.
+        let all = mask.words();
+        self.iter().all(|(i, w)| all[i] == w) && all.iter().filter(|w| **w != 0).count() == self.words.len()
     }
 
     /// The stored words with their places in a `Flow`.

@@ -8,11 +8,11 @@ use super::packet_out::check_packet_out;
 use super::steps::{Steps, Work};
 use super::{Answer, Service};
 use ofconn::OpenBundle;
-use ofproto::FlowRequest;
 use ofproto::tlv::fields_used;
 use openflow::flow_mod::FlowCommand;
 use openflow::session::{BundleAdd, BundleControl, BundleControlType};
 use openflow::{Body, Message, OfError, Version, Xid};
+use units::Millis;
 
 /// Bundles of one connection at a time.
 const BUNDLES_MAX: usize = 1024;
@@ -35,18 +35,8 @@ impl Service<'_> {
         Ok(Some(Body::BundleControl(BundleControl { bundle: control.bundle, kind, flags: 0 })))
     }
 
-    fn new_bundle(&self, flags: u16, raw: &[u8]) -> OpenBundle {
-        OpenBundle {
-            flags,
-            closed: false,
-            messages: Box::new(Steps::default()),
-            used: self.now,
-            request: raw.to_vec(),
-        }
-    }
-
     fn open(&mut self, control: &BundleControl, raw: &[u8]) -> Result<(), OfError> {
-        let bundle = self.new_bundle(control.flags, raw);
+        let bundle = new_bundle(control.flags, raw, self.now);
         let bundles = &mut self.session()?.bundles;
         if bundles.remove(&control.bundle).is_some() {
             return Err(OfError::BfcBadId);
@@ -75,13 +65,11 @@ impl Service<'_> {
     }
 
     /// Checks a message as far as nothing needs to change for that.
-    fn work(&mut self, body: Body, version: Version, bundle: u32) -> Result<Work, OfError> {
+    fn work(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
         Ok(match body {
             Body::FlowMod(fm) => {
                 check_flow_mod(&fm, version)?;
-                let before = self.session()?.bundles.get(&bundle);
-                let before = before.and_then(|b| b.messages.downcast_ref::<Steps>()?.last_flow());
-                let request = FlowRequest::after(before, &fm);
+                let request = self.bridge.ofproto.request(&fm);
                 self.bridge.ofproto.check_addition(&request)?;
                 Work::Flow(request)
             }
@@ -111,14 +99,13 @@ impl Service<'_> {
             None => inner,
         };
         let fields = fields_of_rules(&inner.body);
-        let work = self.work(inner.body, outer.version, add.bundle)?;
-        let new = self.new_bundle(add.flags, raw);
+        let work = self.work(inner.body, outer.version)?;
         let now = self.now;
         let bundles = &mut self.session()?.bundles;
         if !bundles.contains_key(&add.bundle) && bundles.len() >= BUNDLES_MAX {
             return Err(OfError::BfcOutOfBundles);
         }
-        let bundle = bundles.entry(add.bundle).or_insert(new);
+        let bundle = bundles.entry(add.bundle).or_insert_with(|| new_bundle(add.flags, raw, now));
         let error = match bundle {
             b if b.closed => OfError::BfcBundleClosed,
             b if b.flags != add.flags => OfError::BfcBadFlags,
@@ -136,6 +123,12 @@ impl Service<'_> {
         bundles.remove(&add.bundle);
         Err(error)
     }
+}
+
+/// A bundle without messages, and the request that opened it.
+fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
+    let messages = Box::new(Steps::default());
+    OpenBundle { flags, closed: false, messages, used: now, request: raw.to_vec() }
 }
 
 /// The fields of tunnel options that rules will use which a message adds or modifies.

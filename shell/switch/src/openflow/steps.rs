@@ -1,8 +1,8 @@
 //! The messages of a bundle while it waits for its commit.
 //!
 //! A bundle may have millions. They lie side by side in pieces, each larger than the one before, which are freed one by
-//! one as the commit goes through them, and share what they have in common. The larger pieces the allocator has from the
-//! kernel, and gives back at once whichever thread frees them.
+//! one as the commit goes through them. The larger pieces the allocator has from the kernel, and gives back at once whichever
+//! thread frees them.
 
 use ofproto::FlowRequest;
 use openflow::group::GroupMod;
@@ -64,14 +64,6 @@ impl Steps {
         piece.ends.push(piece.requests.len());
         self.len += 1;
         self.fields |= fields;
-    }
-
-    /// What was asked last, if it was to change flows.
-    pub(super) fn last_flow(&self) -> Option<&FlowRequest> {
-        match self.pieces.last()?.works.last()? {
-            Work::Flow(request) => Some(request),
-            _ => None,
-        }
     }
 
     /// All of them, in order.

@@ -1,0 +1,91 @@
+//! What flow mods have in common: most that come after one another have one of a few masks, and many the same actions. Equal
+//! masks and equal lists are kept once, in the requests of a bundle that waits as well as in rules.
+
+use classifier::of::{SparseMask, SparseMatch};
+use flow::Match;
+use openflow::action::Action;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Masks that are remembered, the one used last first.
+const MASKS: usize = 8;
+/// Lists that are remembered: one for each value of a hash. A table has few lists, or nearly as many as rules.
+const LISTS: usize = 1024;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Alike {
+    masks: Vec<Arc<SparseMask>>,
+    lists: Vec<Option<Arc<[Action]>>>,
+}
+
+impl Alike {
+    /// A match, sparse.
+    pub(crate) fn matching(&mut self, m: &Match) -> SparseMatch {
+        match self.masks.iter().position(|mask| mask.is_of(&m.mask)) {
+            Some(at) => self.masks[..=at].rotate_right(1),
+            None => {
+                self.masks.truncate(MASKS - 1);
+                self.masks.insert(0, Arc::new(SparseMask::new(&m.mask)));
+            }
+        }
+        SparseMatch::with_mask(&m.flow, Arc::clone(&self.masks[0]))
+    }
+
+    /// A list of actions.
+    pub(crate) fn actions(&mut self, list: &[Action]) -> Arc<[Action]> {
+        let mut hasher = DefaultHasher::new();
+        list.hash(&mut hasher);
+        self.lists.resize(LISTS, None);
+        let slot = &mut self.lists[hasher.finish() as usize % LISTS];
+        match slot {
+            Some(known) if **known == *list => Arc::clone(known),
+            _ => Arc::clone(slot.insert(list.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::FieldId;
+    use units::OfPort;
+
+    #[test]
+    fn equal_lists_are_one() {
+        let mut alike = Alike::default();
+        let list = |port| [Action::output(OfPort(port))];
+        let first = alike.actions(&list(1));
+        assert!(Arc::ptr_eq(&first, &alike.actions(&list(1))));
+        assert_eq!(*alike.actions(&list(2)), list(2));
+        (0..5000).for_each(|port| assert_eq!(*alike.actions(&list(port)), list(port)));
+    }
+
+    #[test]
+    fn equal_masks_are_one_among_a_few() {
+        let mut alike = Alike::default();
+        let matching = |fields: &[FieldId], value: u128| {
+            let mut m = Match::CATCHALL;
+            fields.iter().for_each(|f| m.set(*f, value));
+            m
+        };
+        let fields = [FieldId::InPort, FieldId::Metadata, FieldId::EthSrc, FieldId::EthDst, FieldId::TunId];
+        let masks: Vec<Match> = (0..32)
+            .map(|bits| {
+                let some: Vec<_> = (0..5).filter(|i| bits >> i & 1 != 0).map(|i| fields[i]).collect();
+                matching(&some, bits)
+            })
+            .collect();
+        for _ in 0..2 {
+            for m in &masks {
+                let sparse = alike.matching(m);
+                assert_eq!(sparse, SparseMatch::new(&m.flow, &m.mask));
+            }
+        }
+        let of = |alike: &mut Alike, at: usize| Arc::clone(alike.matching(&masks[at]).mask());
+        let first: Vec<_> = (0..MASKS).map(|at| of(&mut alike, at)).collect();
+        for at in (0..MASKS).rev() {
+            assert!(Arc::ptr_eq(&first[at], &of(&mut alike, at)), "{at}");
+        }
+    }
+}
