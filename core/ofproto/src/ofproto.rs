@@ -69,6 +69,11 @@ impl Ofproto {
         Arc::clone(&self.published)
     }
 
+    /// The version that readers see now.
+    pub fn published(&self) -> &Arc<Tables> {
+        &self.published
+    }
+
     pub(crate) fn next_version(&self) -> u64 {
         self.published.version + 1
     }

@@ -1,19 +1,25 @@
 //! Flow mods, and what follows from changes of flows.
 
 use super::{Answer, Service};
+use crate::background;
 use flow::Match;
 use ofproto::{Effects, N_TABLES};
 use openflow::flow_mod::FlowMod;
 use openflow::wire::check::{Limits, consistency};
 use openflow::{Action, OfError, Version};
+use std::sync::Arc;
 use units::OfPort;
 
 impl Service<'_> {
     pub(super) fn flow_mod(&mut self, fm: &FlowMod, version: Version) -> Answer {
         check_flow_mod(fm, version)?;
+        let before = Arc::clone(self.bridge.ofproto.published());
         let effects = self.bridge.ofproto.handle_flow_mod(fm, self.now)?;
         self.after(&effects);
-        crate::background::freed(effects.flows.len());
+        // A deletion may concern a million flows.
+        let n = effects.flows.len();
+        background::let_go(n, effects);
+        background::let_go_last(n, before);
         let now = self.now;
         self.session()?.count_flow_mod(fm.command, now);
         Ok(None)
