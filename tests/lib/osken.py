@@ -38,14 +38,18 @@ RATE = 200
 
 
 def slower(files, folder):
-    """Copies test files; those that send faster than RATE send, meter and expect a tenth or a hundredth of what they say."""
-    for name in sorted(os.listdir(files)):
-        with open(os.path.join(files, name)) as f:
-            tests = json.load(f)
-        while max(sent(tests), default=0) > RATE:
-            tests = divided(tests, 10)
-        with open(os.path.join(folder, name), "w") as f:
-            json.dump(tests, f)
+    """Copies test files, those of folders below too; those that send faster than RATE send, meter and expect a tenth or a hundredth
+    of what they say."""
+    for path, _, names in os.walk(files):
+        to = os.path.join(folder, os.path.relpath(path, files))
+        os.makedirs(to, exist_ok=True)
+        for name in sorted(names):
+            with open(os.path.join(path, name)) as f:
+                tests = json.load(f)
+            while max(sent(tests), default=0) > RATE:
+                tests = divided(tests, 10)
+            with open(os.path.join(to, name), "w") as f:
+                json.dump(tests, f)
     return folder
 
 

@@ -60,8 +60,9 @@ def test_switch_tester_beside_the_stock_switch():
             (ours, our_misses), (theirs, their_misses) = [run.results(3600) for run in runs]
             print("%-12s passed %d of %d; the stock switch %d of %d" %
                   (name, len(ours), len(ours) + len(our_misses), len(theirs), len(theirs) + len(their_misses)), flush=True)
-            for missed in sorted(theirs - ours):
-                worse.append("%s: %s: %s: %s" % (name, *missed, our_misses.get(missed, "not run")))
+            here = ["%s: %s: %s: %s" % (name, *missed, our_misses.get(missed, "not run")) for missed in sorted(theirs - ours)]
+            print("".join("  " + line + "\n" for line in here), end="", flush=True)
+            worse += here
     finally:
         shutil.rmtree(folder)
     assert not worse, "\n".join(worse)
