@@ -16,7 +16,7 @@ static OFP_MATCH: Module = Module::new("ofp_match");
 
 /// Bytes of text that a thread takes at a time: some thousand flows.
 const PART: usize = 128 << 10;
-/// Threads that read, no more than there are processors. Behind them one thread of the switch does more work than they.
+/// Threads that read, if there are so many processors. More would gain nothing: a flow takes the switch's one thread longer.
 const THREADS_MAX: usize = 4;
 
 /// The flow mods of a source, all in one format.

@@ -201,13 +201,13 @@ impl<V: Clone> Node<V> {
         let low = Arc::make_mut(page);
         let at = low.partition_point(|(hash, _)| slot(*hash, depth) < middle);
         let high: Page<V> = low.drain(at..).collect();
-        let (low, high_len) = (low.len(), high.len());
+        let (low_len, high_len) = (low.len(), high.len());
         self.children.insert(index + 1, Child::Page(Arc::new(high)));
         self.begins |= 1 << middle;
-        match (low > PAGE, high_len > PAGE) {
-            (true, _) => self.split(index, depth),
-            (_, true) => self.split(index + 1, depth),
-            _ => {}
+        if low_len > PAGE {
+            self.split(index, depth);
+        } else if high_len > PAGE {
+            self.split(index + 1, depth);
         }
     }
 
