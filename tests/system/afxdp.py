@@ -75,9 +75,9 @@ def test_settings_that_change_under_traffic():
     """The number of queues and the mode change; what does not work is said, and what works again works."""
     s = started()
     t = traffic(s)
-    for ns in (t.a, t.b):
-        lab.sh("ethtool", "-L", ns.port, "rx", "2", "tx", "2")
-        ns.run("ethtool", "-L", "eth0", "rx", "2", "tx", "2")
+    # Not that of the other port, of which one queue is polled: which one packets come by is a matter of a random hash.
+    lab.sh("ethtool", "-L", t.a.port, "rx", "2", "tx", "2")
+    t.a.run("ethtool", "-L", "eth0", "rx", "2", "tx", "2")
 
     def change(*settings):
         s.vsctl("set", "Interface", t.a.port, *settings)
@@ -98,7 +98,7 @@ def test_settings_that_change_under_traffic():
     # More queues than the device has.
     assert "Invalid argument" in change("options:n_rxq=3", "options:xdp-mode=native")
     assert not answers(t.a)
-    assert change("options:n_rxq=1") == ""
+    assert change("options:n_rxq=2") == ""
     lab.wait_until(lambda: answers(t.a), "an answer after the failure")
     assert s.daemon.poll() is None
 
