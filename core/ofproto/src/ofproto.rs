@@ -43,13 +43,13 @@ impl Ofproto {
     /// No flows but the switch's own.
     pub fn new(now: Millis) -> Ofproto {
         let mut state = State::new();
-        let mut supply = Supply::default();
-        let internal = internal::install(&mut state, &mut supply, now);
+        let (mut supply, mut alike) = (Supply::default(), Alike::default());
+        let internal = internal::install(&mut state, &mut supply, &mut alike, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
         Ofproto {
             state,
             supply,
-            alike: Alike::default(),
+            alike,
             generation: 0,
             internal,
             meters: None,
