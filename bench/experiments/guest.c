@@ -2,13 +2,14 @@
  *
  *   guest EAL-ARGUMENTS -- pace PPS SECONDS             so many packets a second; 0: as fast as they are taken
  *   guest EAL-ARGUMENTS -- step COUNT PPS QUIET-MS STEPS    silence, then so many packets at that pace, again and again
- *   guest EAL-ARGUMENTS -- storm PPS SECONDS FLOWS KIND PPS  the first, of so many flows; meanwhile an attack by the third port
+ *   guest EAL-ARGUMENTS -- storm FLOWS                  the first, of so many flows, as each line of standard input says:
+ *                                                       PPS SECONDS KIND PPS, the latter of an attack by the third port
  *
  * An attack of kind `flows` is packets of a new flow each; of kind `masks`, packets that differ from the rules of an access list
  * (10.0.0.10, port 12345, port 80) from a bit on, each from another one in another field: a mask for each combination.
  *
- * Each packet carries the time when it was sent. Standard output: "ready" when both ports are up; "begin" when warm-up is over
- * (a second) and counting begins; at the end one line of JSON: packets sent, refused (the ring was full: what a network card
+ * Each packet carries the time when it was sent. Standard output: "ready" when all ports are up; "begin" when warm-up is over
+ * (a second; with `storm` once, before the first line) and counting begins; at the end, or of each line, one line of JSON: packets sent, refused (the ring was full: what a network card
  * would drop) and received, latencies in microseconds, and how many packets fell into each of the article's bins.
  *
  * The machine takes this thread's processor away at times. Such a pause is no fault of the switch: what was to be sent in it is
@@ -32,6 +33,8 @@
 #define STAMP 42
 /* A turn that takes longer, in microseconds, was a pause: sending and receiving a burst takes less than five. */
 #define PAUSE 25
+/* Seconds in which the last packets may still come back. */
+#define SETTLE 0.02
 
 static uint32_t cells[CELLS];
 static uint64_t sent, refused, received, unjudged, attacked, repelled, paused, awake_since, hz;
@@ -170,15 +173,14 @@ static void drain(void)
     rte_pktmbuf_free_bulk(packets, rte_eth_rx_burst(2, 0, packets, BURST));
 }
 
-/* The time of a turn that began at `last` and ends `now`, without the pause in it. */
+/* The time of a turn that began at `last` and ends `now`: none if there was a pause in it. */
 static double turn(uint64_t last, uint64_t now)
 {
-    uint64_t longest = PAUSE * hz / 1000000;
-    if (now - last <= longest)
+    if (now - last <= PAUSE * hz / 1000000)
         return now - last;
-    paused += now - last - longest;
+    paused += now - last;
     awake_since = now;
-    return longest;
+    return 0;
 }
 
 /* Sends at a pace until `end` or until `count` have been offered, and receives meanwhile. */
@@ -223,11 +225,15 @@ static void listen_for(double seconds)
     }
 }
 
-static void begin(void)
+static void clear(void)
 {
     memset(cells, 0, sizeof cells);
     sent = refused = received = unjudged = attacked = repelled = paused = 0;
-    puts("begin");
+}
+
+static void say(const char *word)
+{
+    puts(word);
     fflush(stdout);
 }
 
@@ -260,6 +266,28 @@ static void report(double seconds)
     fflush(stdout);
 }
 
+/* What a line of standard input wants, counted from its beginning. */
+static void phase(double pps, double seconds)
+{
+    clear();
+    uint64_t from = rte_rdtsc();
+    pace(pps, from + (uint64_t)(seconds * hz), UINT64_MAX);
+    double took = (double)(rte_rdtsc() - from) / hz;
+    listen_for(SETTLE);
+    report(took);
+}
+
+static void storm(void)
+{
+    char kind[8];
+    double pps, seconds;
+    say("begin");
+    while (scanf("%lf %lf %7s %lf", &pps, &seconds, kind, &attack_pps) == 4) {
+        by_masks = !strcmp(kind, "masks");
+        phase(pps, seconds);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int taken = rte_eal_init(argc, argv);
@@ -273,30 +301,25 @@ int main(int argc, char **argv)
         die("no memory");
     start(0);
     start(1);
-    int storm = argc == 7 && !strcmp(argv[1], "storm");
-    if (storm)
+    int storming = argc == 3 && !strcmp(argv[1], "storm");
+    if (storming)
         start(2);
-    puts("ready");
-    fflush(stdout);
-    if (storm) {
-        flows = atoi(argv[4]);
-        by_masks = !strcmp(argv[5], "masks");
-        attack_pps = atof(argv[6]);
-    }
-    if (storm || (argc == 4 && !strcmp(argv[1], "pace"))) {
-        double pps = atof(argv[2]), seconds = atof(argv[3]);
+    say("ready");
+    if (storming) {
+        flows = atoi(argv[2]);
+        pace(0, rte_rdtsc() + hz, UINT64_MAX);
+        storm();
+    } else if (argc == 4 && !strcmp(argv[1], "pace")) {
+        double pps = atof(argv[2]);
         pace(pps, rte_rdtsc() + hz, UINT64_MAX);
-        begin();
-        uint64_t from = rte_rdtsc();
-        pace(pps, from + (uint64_t)(seconds * hz), UINT64_MAX);
-        double took = (double)(rte_rdtsc() - from) / hz;
-        listen_for(0.02);
-        report(took);
+        say("begin");
+        phase(pps, atof(argv[3]));
     } else if (argc == 6 && !strcmp(argv[1], "step")) {
         uint64_t count = strtoull(argv[2], NULL, 10);
         double pps = atof(argv[3]), quiet = atof(argv[4]) / 1000;
         listen_for(1);
-        begin();
+        clear();
+        say("begin");
         for (int i = atoi(argv[5]); i > 0; i--) {
             listen_for(quiet);
             pace(pps, UINT64_MAX, count);
@@ -304,7 +327,7 @@ int main(int argc, char **argv)
         listen_for(0.1);
         report(0);
     } else {
-        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS | storm PPS SECONDS FLOWS KIND PPS");
+        die("usage: pace PPS SECONDS | step COUNT PPS QUIET-MS STEPS | storm FLOWS");
     }
     rte_eth_dev_stop(0);
     rte_eth_dev_stop(1);

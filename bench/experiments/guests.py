@@ -106,7 +106,7 @@ class Guest:
                 os.unlink(path)
         self.log = os.path.join(OUT, "guest.log")
         with open(self.log, "w") as log:
-            self.process = lab.spawn(argv, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
+            self.process = lab.spawn(argv, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.PIPE, text=True)
 
     def wait(self, word):
         for line in self.process.stdout:
@@ -121,12 +121,26 @@ class Guest:
         """Its result has come."""
         return bool(select.select([self.process.stdout], [], [], 0)[0])
 
-    def result(self):
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def line(self):
         for line in self.process.stdout:
             if line.startswith("{"):
-                self.process.wait(60)
                 return json.loads(line)
         raise AssertionError("the guest ended: " + self.errors())
+
+    def end(self):
+        """No more will be said to it."""
+        self.process.stdin.close()
+        self.process.wait(60)
+
+    def result(self):
+        """The only one."""
+        result = self.line()
+        self.end()
+        return result
 
     def errors(self):
         self.process.wait(10)
