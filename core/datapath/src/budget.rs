@@ -7,10 +7,13 @@
 //! storm is first its own port's trouble, and a core that has hardly anything but misses gives them its time. The shares are those
 //! of some hundred turns that brought packets, since a queue may be passed over (`brake`) and come when the others just have
 //! nothing. Where calm queues bring packets the allowance does not grow by more than a ring can wait for in one turn, since they
-//! wait meanwhile. Cycles are told.
+//! wait meanwhile; and where they bring as many as can be taken at once, so that more are waiting, by next to nothing. Cycles
+//! are told.
 
 /// One cycle in so many, at least.
 const SHARE: u64 = 16;
+/// The same while a calm queue has more than a turn can take: what it waits for is lost to it.
+const SHARE_OF_THE_PRESSED: u64 = 256;
 /// The most that is saved up: some milliseconds at today's rates.
 const MOST: i64 = 1 << 23;
 /// What the misses' share is worth in one turn for which other queues wait, at most: some 20 µs.
@@ -82,6 +85,8 @@ struct Turn {
     misses: u64,
     hits: u64,
     calm: u64,
+    /// A calm queue has more.
+    pressed: bool,
 }
 
 impl Default for Budget {
@@ -98,16 +103,19 @@ impl Budget {
         self.turn.fresh += packets;
     }
 
-    /// A queue brought so many packets, those without a megaflow among them.
+    /// A queue brought so many packets, those without a megaflow among them, and has more to bring.
     #[inline]
-    pub(crate) fn received(&mut self, packets: u64, mix: &mut Mix) {
+    pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
         let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
         mix.add(fresh, packets);
         let weight = mix.weight();
         self.turn.packets += packets;
         self.turn.misses += fresh;
         self.turn.hits += (packets - fresh) * weight;
-        self.turn.calm += if 2 * weight > CALM { packets } else { 0 };
+        if 2 * weight > CALM {
+            self.turn.calm += packets;
+            self.turn.pressed |= more;
+        }
     }
 
     /// A turn that took so many cycles has ended.
@@ -119,8 +127,8 @@ impl Budget {
             self.hits.add(turn.hits);
             self.calm.add(turn.calm);
         }
-        let mut share = cycles / SHARE;
-        if turn.misses != 0 {
+        let mut share = cycles / if turn.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
+        if turn.misses != 0 && !turn.pressed {
             let misses = self.misses.0 * MISS;
             let most = if self.calm.0 == 0 { MOST as u64 } else { IN_A_TURN };
             share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
@@ -169,8 +177,8 @@ mod tests {
             let took = if budget.is_left() { 1000 } else { 0 };
             budget.spend(took);
             budget.missed(misses);
-            budget.received(misses + beside, &mut mixes[0]);
-            budget.received(others, &mut mixes[1]);
+            budget.received(misses + beside, false, &mut mixes[0]);
+            budget.received(others, false, &mut mixes[1]);
             budget.earn(500 + took);
             (inline, all) = (inline + took, all + 500 + took);
         }
@@ -197,7 +205,7 @@ mod tests {
         for turn in 0..64_000 {
             let (misses, packets, queue) = brings(turn);
             budget.missed(misses);
-            budget.received(packets, &mut mixes[queue]);
+            budget.received(packets, false, &mut mixes[queue]);
             let before = budget.cycles;
             budget.earn(TURN);
             earned += budget.cycles - before;
@@ -224,12 +232,28 @@ mod tests {
         let earned = |others: u64| {
             let mut budget = spent();
             budget.missed(64);
-            budget.received(64, &mut Mix::default());
-            budget.received(others, &mut Mix::default());
+            budget.received(64, false, &mut Mix::default());
+            budget.received(others, false, &mut Mix::default());
             budget.earn(IN_A_TURN * 4);
             budget.cycles
         };
         assert!(earned(1) < IN_A_TURN as i64);
         assert_eq!(earned(0), IN_A_TURN as i64 * 4);
+    }
+
+    #[test]
+    fn who_has_more_than_can_be_taken_keeps_the_core() {
+        let (mut budget, mut mixes) = (spent(), [Mix::default(); 2]);
+        let mut earned = |storm_has_more, other_has_more| {
+            budget.missed(64);
+            budget.received(64, storm_has_more, &mut mixes[0]);
+            budget.received(64, other_has_more, &mut mixes[1]);
+            let before = budget.cycles;
+            budget.earn(SHARE_OF_THE_PRESSED * 10);
+            budget.cycles - before
+        };
+        assert!(earned(true, false) >= 160);
+        assert_eq!(earned(true, true), 10);
+        assert!(earned(true, false) >= 160);
     }
 }

@@ -63,8 +63,8 @@ impl UpcallServer {
         }
     }
 
-    /// Answers some upcalls; false if none waits.
-    pub fn serve(&mut self) -> bool {
+    /// Answers some upcalls; how many. None waits if that is none.
+    pub fn serve(&mut self) -> usize {
         self.shared.upcalls.next(TOGETHER, &mut self.requests, &mut self.spent);
         for (program, _) in self.spent.drain(..) {
             if self.memory.len() < PROGRAMS {
@@ -72,12 +72,13 @@ impl UpcallServer {
             }
         }
         if self.requests.is_empty() {
-            return false;
+            return 0;
         }
+        let served = self.requests.len();
         // Should anything below fail, dropping the requests gives the packets back to their workers.
         let requests = std::mem::take(&mut self.requests);
         self.requests = self.answer(requests);
-        true
+        served
     }
 
     /// Answers upcalls, and returns the memory that they were in.

@@ -8,6 +8,7 @@
 //! load tells). A worker that will not take its next turn soon is to `rest`, so that a removed port's queues are dropped.
 
 use crate::batch::BATCH;
+use crate::brake::Others;
 use crate::engine::{Engine, Handler};
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
@@ -51,8 +52,8 @@ pub struct Worker {
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Turn>,
-    /// Packets that the last turn brought by queues that had room for all, and whether it passed over a queue.
-    served: u64,
+    /// What the last turn brought by queues that had room for all, and whether it passed over a queue.
+    served: Others,
     held: bool,
     /// The version of the snapshots that the engine holds; 0: none.
     seen: u64,
@@ -79,7 +80,7 @@ impl Worker {
             published,
             lane_slot,
             last: None,
-            served: 0,
+            served: Others::Nothing,
             held: false,
             seen: 0,
             nothing: (Arc::default(), Arc::new(None)),
@@ -190,7 +191,7 @@ impl Worker {
             park::answers(&self.shared, &guard, &mut self.engine, now);
             at = counter();
         }
-        let (before, mut served, mut held) = (self.served, 0, false);
+        let (before, mut served, mut held) = (self.served, Others::Nothing, false);
         for q in &mut self.rxqs {
             if q.brake.holds(before) {
                 (q.in_turn, held) = (0, true);
@@ -203,10 +204,11 @@ impl Worker {
                 run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
-                    parking.budget.received(q.in_turn, &mut q.mix);
+                    let brought = Others::of(q.in_turn);
+                    parking.budget.received(q.in_turn, brought == Others::More, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
                     q.brake.polled(q.in_turn, overflow);
-                    served += if overflow == 0 { q.in_turn } else { 0 };
+                    served = if overflow == 0 { served.max(brought) } else { served };
                 }
                 let end = counter();
                 q.load.burst(q.in_turn, end - at);
