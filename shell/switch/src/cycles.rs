@@ -47,7 +47,8 @@ fn start() -> Option<(u64, Cycles)> {
     dpdk::cycles::tells_time().then(|| (nanoseconds(), dpdk::cycles::now()))
 }
 
-fn nanoseconds() -> u64 {
+/// Of the raw monotonic clock.
+pub(crate) fn nanoseconds() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
     t.tv_sec as u64 * SECOND + t.tv_nsec as u64
 }

@@ -5,16 +5,18 @@
 //! wait for what they translate. A change of their number or of the cores ends all
 //! of them and starts others; what waits meanwhile goes back to the workers.
 //!
-//! A thread that finds nothing to do parks. Who queues something wakes one, by a load if none sleeps; one that wakes to
-//! more than it can do alone wakes the next.
+//! A thread that finds nothing to do parks, or naps where much is to be done ([`gather`]). Who queues something wakes one, by a
+//! load if none sleeps; one that wakes to more than it can do alone wakes the next.
 
 mod courtesy;
+mod gather;
 
 use crate::backer::Threads;
 use crate::switch::Switch;
 use config::settings::root::N_HANDLER_THREADS;
 use courtesy::Courtesy;
 use datapath::{Datapath, UpcallServer};
+use gather::Gather;
 use runtime::Module;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,10 +69,18 @@ struct Bed {
 
 struct House {
     beds: Vec<Bed>,
+    gather: Gather,
     closing: AtomicBool,
 }
 
 impl House {
+    /// Something waits: wakes one that sleeps, if any does, and none will look by itself.
+    fn ring(&self) {
+        if !self.gather.naps() {
+            self.wake_one();
+        }
+    }
+
     /// Wakes one that sleeps, if any does.
     fn wake_one(&self) {
         for bed in &self.beds {
@@ -110,9 +120,9 @@ impl Handlers {
         }
         runtime::info!(LOG, "Starting {} handler threads", plan.threads);
         let beds = (0..plan.threads).map(|_| Bed::default()).collect();
-        let house = Arc::new(House { beds, closing: AtomicBool::new(false) });
+        let house = Arc::new(House { beds, gather: Gather::default(), closing: AtomicBool::new(false) });
         let bell = Arc::clone(&house);
-        datapath.set_upcall_wake(Arc::new(move || bell.wake_one()));
+        datapath.set_upcall_wake(Arc::new(move || bell.ring()));
         for i in 0..plan.threads {
             let (house, datapath, cores) = (Arc::clone(&house), Arc::clone(datapath), plan.cores.clone());
             let name = format!("handler{}", i + 1);
@@ -150,21 +160,32 @@ fn serve(house: &House, i: usize, datapath: &Datapath, mut server: UpcallServer)
     let _ = bed.thread.set(std::thread::current());
     let mut courtesy = Courtesy::new();
     while !house.closing.load(Ordering::SeqCst) {
-        if server.serve() {
+        let served = server.serve();
+        if served != 0 {
+            house.gather.served(served);
             courtesy.worked();
             continue;
         }
-        courtesy.rests();
-        bed.asleep.store(true, Ordering::SeqCst);
-        // Who queues after this look sees that we sleep; a wake before we park makes the park return at once.
-        if datapath.upcalls_waiting() == 0 && !house.closing.load(Ordering::SeqCst) {
-            std::thread::park();
+        if house.gather.is_worth_it(crate::cycles::nanoseconds()) {
+            house.gather.nap();
+        } else {
+            courtesy.rests();
+            sleep(house, bed, datapath);
         }
-        bed.asleep.store(false, Ordering::SeqCst);
         if datapath.upcalls_waiting() > 1 {
             house.wake_one();
         }
     }
+}
+
+/// Until somebody queues something.
+fn sleep(house: &House, bed: &Bed, datapath: &Datapath) {
+    bed.asleep.store(true, Ordering::SeqCst);
+    // Who queues after this look sees that we sleep; a wake before we park makes the park return at once.
+    if datapath.upcalls_waiting() == 0 && !house.closing.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+    bed.asleep.store(false, Ordering::SeqCst);
 }
 
 /// Keeps the calling thread off other cores; also that of who keeps megaflows right.
