@@ -7,6 +7,7 @@
 //!
 //! A thread of which nobody wants to know has no recorder, and pays nothing but the question.
 
+mod block;
 pub mod histogram;
 pub mod recorder;
 pub mod text;

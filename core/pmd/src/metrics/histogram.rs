@@ -2,7 +2,9 @@
 //!
 //! An amount's bin is the number of walls below it. Its highest five bits lead to a place of a table, which says the bin but
 //! for two walls at most: no branch hangs on the amount, which a poll thread would foretell wrongly as often as not. Amounts
-//! that mostly are what the one before was, have its bin tried first ([`Histogram::add_alike`]), which is cheaper still.
+//! that mostly are near the one before have its bin tried first ([`Histogram::add_alike`]), which is cheaper still.
+
+use std::ops::RangeInclusive;
 
 /// How many bins there are. The last one takes what is beyond the last wall.
 pub const BINS: usize = 32;
@@ -18,7 +20,7 @@ pub struct Histogram {
     bins: [u64; BINS],
     /// By place, the bin of its least amount.
     first: [u8; PLACES],
-    /// The bin of the last amount.
+    /// The bin of the last amount of those that are alike.
     last: usize,
 }
 
@@ -56,32 +58,38 @@ impl Histogram {
         Histogram { walls, bins: [0; BINS], first, last: 0 }
     }
 
-    /// Counts an amount.
-    #[inline]
-    pub fn add(&mut self, amount: u64) {
-        self.last = self.bin(amount);
-        self.bins[self.last % BINS] += 1;
-    }
-
-    /// Counts an amount that is probably near the one before.
-    #[inline]
-    pub fn add_alike(&mut self, amount: u64) {
-        self.add_times(amount, 1);
-    }
-
-    /// Counts an amount that was seen so often, and is probably near the one before.
+    /// Counts an amount that was seen so often.
     #[inline]
     pub fn add_times(&mut self, amount: u64, times: u64) {
-        if !self.is_in(self.last, amount) {
-            self.last = self.bin(amount);
+        self.bins[self.bin(amount) % BINS] += times;
+    }
+
+    /// Counts amounts.
+    #[inline]
+    pub fn add_each(&mut self, amounts: impl Iterator<Item = u64>) {
+        amounts.for_each(|amount| self.add_times(amount, 1));
+    }
+
+    /// Counts amounts, most of which are near the one before.
+    #[inline]
+    pub fn add_alike(&mut self, amounts: impl Iterator<Item = u64>) {
+        let (mut within, mut times) = (self.range(self.last), 0);
+        for amount in amounts {
+            if !within.contains(&amount) {
+                self.bins[self.last % BINS] += times;
+                self.last = self.bin(amount);
+                (within, times) = (self.range(self.last), 0);
+            }
+            times += 1;
         }
         self.bins[self.last % BINS] += times;
     }
 
+    /// The amounts of a bin.
     #[inline]
-    fn is_in(&self, bin: usize, amount: u64) -> bool {
-        let below = bin == 0 || u64::from(self.walls[bin - 1]) < amount;
-        below && (bin >= WALLS || amount <= u64::from(self.walls[bin]))
+    fn range(&self, bin: usize) -> RangeInclusive<u64> {
+        let least = if bin == 0 { 0 } else { u64::from(self.walls[bin - 1]) + 1 };
+        least..=if bin < WALLS { u64::from(self.walls[bin]) } else { u64::MAX }
     }
 
     #[inline]
@@ -134,7 +142,7 @@ mod tests {
     #[test]
     fn a_wall_belongs_to_its_bin() {
         let mut h = Histogram::linear(0, 30);
-        [0, 1, 30, 31, u64::MAX].into_iter().for_each(|n| h.add(n));
+        h.add_each([0, 1, 30, 31, u64::MAX].into_iter());
         h.add_times(7, 4);
         assert_eq!((h.bins[0], h.bins[1], h.bins[7], h.bins[30], h.bins[31]), (1, 1, 4, 1, 2));
     }
@@ -150,12 +158,11 @@ mod tests {
             let places = (0..PLACES).map(least);
             for amount in edges.iter().copied().chain(places).flat_map(|w| [w.saturating_sub(1), w, w + 1]) {
                 let before = h.bins;
-                h.add(u64::from(amount));
-                h.add_alike(u64::from(amount));
-                h.add(0);
-                h.add_times(u64::from(amount), 3);
+                let wide = u64::from(amount);
+                h.add_alike([wide, wide, 0, wide].into_iter());
+                h.add_times(wide, 3);
                 let bin = edges.partition_point(|wall| *wall < amount);
-                assert_eq!(h.bins[bin] - before[bin], 5 + u64::from(bin == 0), "{amount}");
+                assert_eq!(h.bins[bin] - before[bin], 6 + u64::from(bin == 0), "{amount}");
             }
         }
     }

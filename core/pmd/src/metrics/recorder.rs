@@ -1,11 +1,14 @@
 //! What the turns of one poll thread were like.
 //!
 //! A thread's counters say what a turn cost only when the next one has begun. So a turn is noted with what it found, and
-//! entered later: some hundred turns together, which takes less time than one by one. Whoever wants to see
-//! what was recorded has the rest entered first ([`Recorder::settle`]); while turns are watched each is entered at once.
+//! entered later: some hundred turns together ([`Block`]), which takes less time than one by one. The last blocks are the
+//! history of turns, too. Whoever wants to see what was recorded has the rest entered first ([`Recorder::settle`]); while turns are watched
+//! each is entered at once.
 
+use super::block::{BLOCKS, Block, TOGETHER};
 use super::histogram::Histogram;
 use super::watch::{Suspect, Suspicion, Watch};
+use std::ops::Range;
 use units::Millis;
 
 /// How many turns and how many milliseconds are remembered.
@@ -71,7 +74,7 @@ impl Sample {
     }
 }
 
-/// The last samples, in a ring. What has not been yet is all zero.
+/// The last milliseconds, in a ring. What has not been yet is all zero.
 #[derive(Clone, Debug)]
 struct Ring {
     samples: Vec<Sample>,
@@ -95,7 +98,7 @@ impl Ring {
 }
 
 /// The distributions, in the order of the table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histograms {
     /// Cycles of a turn.
     pub cycles: Histogram,
@@ -126,50 +129,21 @@ impl Histograms {
         }
     }
 
-    fn enter(&mut self, turn: &Sample) {
-        self.cycles.add(turn.cycles);
-        self.packets.add_alike(turn.packets);
-        if let Some(each) = turn.cycles.checked_div(turn.packets) {
-            self.cycles_per_packet.add_alike(each);
+    /// Enters turns of a block.
+    fn enter(&mut self, block: &Block, turns: Range<usize>) {
+        self.cycles.add_each(block.cycles(&turns));
+        self.packets.add_alike(block.packets(&turns));
+        let per_packet = block.cycles(&turns).zip(block.packets(&turns));
+        self.cycles_per_packet.add_alike(per_packet.filter_map(|(cycles, n)| cycles.checked_div(n)));
+        self.queued.add_alike(block.queued[turns.clone()].iter().map(|n| u64::from(*n)));
+        if block.sum(turns.clone()).upcalls == 0 {
+            return self.upcalls.add_times(0, turns.len() as u64);
         }
-        self.upcalls.add_alike(turn.upcalls);
-        if let Some(each) = turn.upcall_cycles.checked_div(turn.upcalls) {
-            self.cycles_per_upcall.add_times(each, turn.upcalls);
-        }
-        self.queued.add_alike(turn.queued);
-    }
-}
-
-/// So many turns are entered together.
-const TOGETHER: usize = 128;
-
-/// A turn that was not entered yet.
-#[derive(Clone, Copy, Debug)]
-struct Noted {
-    /// As it stood after it.
-    counted: Counted,
-    batches: u32,
-    queued: u32,
-    at: Millis,
-}
-
-impl Noted {
-    /// As a sample. `before`: what was counted before it; `next`: after the next turn.
-    #[inline]
-    fn sample(&self, before: &Counted, next: &Noted) -> Sample {
-        let Counted { turns, cycles, packets, upcalls, upcall_cycles } = self.counted;
-        let packets = packets.saturating_sub(before.packets);
-        let cycles = next.counted.cycles.saturating_sub(cycles);
-        Sample {
-            stamp: turns,
-            turns: 1,
-            cycles,
-            busy_cycles: if packets > 0 { cycles } else { 0 },
-            packets,
-            batches: self.batches.into(),
-            queued: self.queued.into(),
-            upcalls: upcalls.saturating_sub(before.upcalls),
-            upcall_cycles: upcall_cycles.saturating_sub(before.upcall_cycles),
+        for turn in turns.map(|i| block.sum(i..i + 1)) {
+            self.upcalls.add_times(turn.upcalls, 1);
+            if let Some(each) = turn.upcall_cycles.checked_div(turn.upcalls) {
+                self.cycles_per_upcall.add_times(each, turn.upcalls);
+            }
         }
     }
 }
@@ -178,13 +152,15 @@ impl Noted {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     histograms: Histograms,
-    turns: Ring,
+    /// In a ring: the present one, behind it the oldest, before it the one before.
+    blocks: Vec<Block>,
+    present_block: usize,
+    /// The last turn of the present block that was entered.
+    entered: usize,
     millis: Ring,
     /// The millisecond that is not over.
     present: Sample,
     totals: Sample,
-    /// Turns that were not entered yet. What the first one found is known already; it says where the next begins.
-    noted: Vec<Noted>,
     watch: Watch,
     suspect: Option<Suspect>,
 }
@@ -194,11 +170,12 @@ impl Recorder {
     pub fn new(now: Millis, watch: Watch) -> Recorder {
         Recorder {
             histograms: Histograms::new(),
-            turns: Ring::new(),
+            blocks: vec![Block::EMPTY; BLOCKS],
+            present_block: 0,
+            entered: 0,
             millis: Ring::new(),
             present: Sample { stamp: now.0, ..Sample::default() },
             totals: Sample::default(),
-            noted: Vec::with_capacity(TOGETHER),
             watch,
             suspect: None,
         }
@@ -226,54 +203,72 @@ impl Recorder {
         let (mut batches, mut queued) = (0, 0);
         for burst in bursts {
             batches += 1;
-            self.histograms.packets_per_batch.add_alike(burst.packets);
+            self.histograms.packets_per_batch.add_alike(std::iter::once(burst.packets));
             queued = queued.max(burst.waiting.map_or(0, |n| (n + burst.packets) as u32));
         }
-        self.noted.push(Noted { counted, batches, queued, at: now });
-        let watched = self.watch.on || self.suspect.is_some();
-        if watched || self.noted.len() == TOGETHER { self.settle() } else { None }
+        let block = &mut self.blocks[self.present_block];
+        block.push(&counted, batches, queued, now);
+        if block.is_full() {
+            let told = self.settle();
+            self.begin_block();
+            return told;
+        }
+        if self.is_watched() { self.settle() } else { None }
     }
 
-    /// Enters all turns whose cycles are known. What there may be to tell is of the last of them: more than one are entered only
-    /// where nobody watched.
+    fn is_watched(&self) -> bool {
+        self.watch.on || self.suspect.is_some()
+    }
+
+    #[cold]
+    fn begin_block(&mut self) {
+        let next = (self.present_block + 1) % BLOCKS;
+        if let Ok([next, full]) = self.blocks.get_disjoint_mut([next, self.present_block]) {
+            next.follow(full);
+        }
+        (self.present_block, self.entered) = (next, 0);
+    }
+
+    /// Enters all turns whose cycles are known: not the last one's. What there may be to tell is of the last of them: more than one
+    /// are entered only where nobody watched.
     pub fn settle(&mut self) -> Option<Suspicion> {
-        let noted = std::mem::take(&mut self.noted);
-        let mut told = None;
-        for turns in noted.windows(3) {
-            let [before, turn, next] = turns else { continue };
-            told = self.enter(&turn.sample(&before.counted, next), next.at);
+        let block = &self.blocks[self.present_block];
+        let turns = self.entered + 1..block.len.saturating_sub(1);
+        if turns.is_empty() {
+            return None;
         }
-        // The last turn's cycles are not known, and what it found is told by the one before.
-        let rest = noted.len().saturating_sub(2);
-        self.noted = noted;
-        self.noted.drain(..rest);
-        told
+        self.entered = turns.end - 1;
+        self.histograms.enter(block, turns.clone());
+        let last = block.sum(self.entered..turns.end);
+        self.enter_millis(turns);
+        if self.is_watched() { self.look(&last) } else { None }
     }
 
-    #[inline]
-    fn enter(&mut self, turn: &Sample, now: Millis) -> Option<Suspicion> {
-        self.histograms.enter(turn);
-        self.present.add(turn);
-        self.turns.push(*turn);
-        if self.present.stamp != now.0 {
-            let over = std::mem::replace(&mut self.present, Sample { stamp: now.0, ..Sample::default() });
-            self.totals.add(&over);
-            self.millis.push(over);
+    /// Enters turns of the present block into the milliseconds in which they ended: when the next one was noted.
+    fn enter_millis(&mut self, turns: Range<usize>) {
+        let (block, mut first) = (&self.blocks[self.present_block], turns.start);
+        for (i, now) in turns.clone().zip(&block.at[turns.start + 1..]) {
+            if self.present.stamp != now.0 {
+                self.present.add(&block.sum(first..i + 1));
+                let over = std::mem::replace(&mut self.present, Sample { stamp: now.0, ..Sample::default() });
+                self.totals.add(&over);
+                self.millis.push(over);
+                first = i + 1;
+            }
         }
-        self.look(turn)
+        if first < turns.end {
+            self.present.add(&block.sum(first..turns.end));
+        }
     }
 
     /// Whether there is something to tell after this turn.
     fn look(&mut self, turn: &Sample) -> Option<Suspicion> {
-        if !self.watch.on && self.suspect.is_none() {
-            return None;
-        }
         let told = self.watch.look(&mut self.suspect, turn);
         if told.is_some() {
             return told;
         }
         let done = self.suspect.take_if(|s| s.is_over(turn))?;
-        let around = self.turns.newest(done.range(turn));
+        let around = self.last_turns(done.range(turn));
         self.watch.after(around.len());
         Some(done.tell(around))
     }
@@ -288,9 +283,13 @@ impl Recorder {
         &self.totals
     }
 
-    /// The last turns, the newest first.
+    /// The last turns that were entered, the newest first. What has not been yet is all zero.
     pub fn last_turns(&self, n: usize) -> Vec<Sample> {
-        self.turns.newest(n)
+        let blocks = (0..BLOCKS).map(|back| &self.blocks[(self.present_block + BLOCKS - back) % BLOCKS]);
+        let ends = std::iter::once(self.entered).chain(std::iter::repeat(TOGETHER));
+        let turns = blocks.take_while(|b| b.len != 0).zip(ends);
+        let samples = turns.flat_map(|(block, end)| (1..=end).rev().map(|i| block.sum(i..i + 1)));
+        samples.chain(std::iter::repeat(Sample::default())).take(n.min(REMEMBERED)).collect()
     }
 
     /// The last milliseconds that are over, the newest first.
@@ -336,6 +335,26 @@ mod tests {
             (recorder.last_turns(5000).len(), recorder.last_turns(500)[499]),
             (1000, Sample::default())
         );
+    }
+
+    /// As many turns as end in the middle of a block, at its end, and just after it.
+    #[test]
+    fn blocks_do_not_show() {
+        let watch = Watch { on: true, cycles: u64::MAX, ..Watch::default() };
+        for turns in [2, 127, 128, 129, 130, 131, 132, 1024, 1300, 2999] {
+            let (together, _) = recorded(turns, Watch::default(), 7);
+            let (one_by_one, _) = recorded(turns, watch, 7);
+            assert_eq!(together.histograms, one_by_one.histograms);
+            assert_eq!(
+                (together.totals(), together.last_millis(500)),
+                (one_by_one.totals(), one_by_one.last_millis(500))
+            );
+            let stamps: Vec<u64> = together.last_turns(1000).iter().map(|s| s.stamp).collect();
+            let expected =
+                (0..1000).map(|i| (turns - 1).saturating_sub(i)).map(|n| if n > 1 { n } else { 0 });
+            assert_eq!(stamps, expected.collect::<Vec<_>>(), "{turns}");
+            assert_eq!(together.last_turns(1000), one_by_one.last_turns(1000));
+        }
     }
 
     #[test]
