@@ -58,18 +58,23 @@ impl Answers<'_> {
             && Answers::only(self.stock, self.ours).iter().all(|l| second(l, &["8100", "8847", "8848"]))
     }
 
-    /// The same of a second tag that was put on before the controller was asked, and is off again in what is sent: from the tag that
-    /// is left to the end of a network header nothing is as it should be, all else is.
+    /// The same of a second tag that was put on before the controller was asked, and may be off again in what is sent: from the tags
+    /// that are left to the end of a network header nothing is as it should be, nor is the transport header where that is written to,
+    /// all else is.
     fn read_again_meanwhile(&self, actions: &str) -> bool {
-        let asked = actions.split_once("userspace(").is_some_and(|(before, after)| {
-            before.contains("push_vlan(") && after.contains("pop_vlan") && after.contains("set(ip")
-        });
-        let blank = |line: &str| match (hex(line, 12..14), hex(line, 16..18)) {
-            ("8100" | "88a8", "0800") => blanked(line, 18..38),
-            ("8100" | "88a8", "86dd") => blanked(line, 18..58),
-            _ => line.to_owned(),
+        let Some((before, after)) = actions.split_once("userspace(") else { return false };
+        let transport = ["set(tcp(", "set(udp(", "set(sctp("].iter().any(|set| after.contains(set));
+        let blank = |line: &str| {
+            let at = (14..26).step_by(4).find(|&at| !matches!(hex(line, at - 2..at), "8100" | "88a8"));
+            let network = at.and_then(|at| match hex(line, at - 2..at) {
+                "0800" => Some((at, 20)),
+                "86dd" => Some((at, 40)),
+                _ => None,
+            });
+            let Some((at, length)) = network else { return line.to_owned() };
+            blanked(line, at..at + length + if transport { 20 } else { 0 })
         };
-        asked && self.same(blank)
+        before.contains("push_vlan(") && (transport || after.contains("set(ip")) && self.same(blank)
     }
 
     /// Behind `encap(ethernet)` both go on with the tag that the frame inside has, as if the header around it had one. A flood takes
@@ -211,8 +216,10 @@ fn hex(line: &str, bytes: std::ops::Range<usize>) -> &str {
     line.split(' ').nth(1).and_then(|h| h.get(2 * bytes.start..2 * bytes.end)).unwrap_or_default()
 }
 
-/// The line without these bytes of its frame.
+/// The line without these bytes of its frame, as far as it has them.
 fn blanked(line: &str, bytes: std::ops::Range<usize>) -> String {
+    let end = line.split(' ').nth(1).map_or(0, |digits| digits.len() / 2);
+    let bytes = bytes.start.min(end)..bytes.end.min(end);
     let digits = 2 * bytes.len();
     replaced(line, bytes, &"_".repeat(digits))
 }
@@ -347,12 +354,18 @@ mod tests {
 
     #[test]
     fn a_second_tag_that_was_there_while_the_controller_was_asked_is_known() {
-        let told = |tos: &str, rest: &str| frame(1, &format!("81000014080045{tos}{:036}{rest}", 0));
-        let (stock, ours) = (told("e8", "01"), told("00", "01"));
         let asks = "push_vlan(vid=10,pcp=0),userspace(pid=0,controller(reason=1)),set(ipv4(src=10.0.0.2)),100,pop_vlan,1";
-        assert!(known(&stock, &ours, &[], asks));
-        assert!(!known(&stock, &ours, &[], &asks.replace("push_vlan", "set")));
-        assert!(!known(&stock, &told("00", "02"), &[], asks));
-        assert!(!known(&frame(1, "080045e8820a"), &frame(1, "080045000000"), &[], asks));
+        for tags in ["", "81000014", "8100001481000014"] {
+            let told =
+                |tos: &str, rest: &str| frame(1, &format!("{tags}080045{tos}{:036}{rest}{:038}02", 0, 0));
+            let (stock, ours) = (told("e8", "01"), told("00", "01"));
+            assert!(known(&stock, &ours, &[], asks));
+            assert!(!known(&stock, &ours, &[], &asks.replace("push_vlan", "set")));
+            assert!(!known(&stock, &told("00", "02"), &[], asks));
+            let writes = asks.replace("ipv4(src=10.0.0.2)", "tcp(src=80)");
+            assert!(known(&stock, &told("00", "02"), &[], &writes));
+            assert!(!known(&stock, &ours.replace("002", "003"), &[], &writes));
+        }
+        assert!(!known(&frame(1, "080645e8820a"), &frame(1, "080645000000"), &[], asks));
     }
 }
