@@ -93,7 +93,7 @@ impl Segment {
 
     /// It may be the first of a connection that is seen: not the answer to one that was not.
     pub(crate) fn may_begin(&self) -> bool {
-        !self.is_nonsense() && !(self.has(SYN) && self.has(ACK))
+        !(self.is_nonsense() || self.has(SYN) && self.has(ACK))
     }
 
     /// How many sequence numbers it takes (RFC 9293 §3.4).

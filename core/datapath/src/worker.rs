@@ -245,7 +245,11 @@ impl Worker {
 
     /// Asks all devices to tell when frames come (`on`), or no more. False: not all can.
     pub fn arm(&mut self, on: bool) -> bool {
-        self.rxqs.iter_mut().fold(true, |all, q| q.queue.arm(on) && all)
+        let mut all = true;
+        for q in &mut self.rxqs {
+            all &= q.queue.arm(on);
+        }
+        all
     }
 
     /// What each queue brought in the last turn, of those that brought anything: packets, and how many more of a guest

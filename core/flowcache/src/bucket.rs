@@ -199,7 +199,7 @@ mod tests {
     fn the_other_buckets_other_is_the_first() {
         for mask in [0, 15, 0xffff] {
             for i in 0..1000usize {
-                let (bucket, signature) = (i * 77 & mask, signature((i as u32).wrapping_mul(0x9e37_79b9)));
+                let (bucket, signature) = ((i * 77) & mask, signature((i as u32).wrapping_mul(0x9e37_79b9)));
                 assert_eq!(other(other(bucket, signature, mask), signature, mask), bucket);
             }
         }

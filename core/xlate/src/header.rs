@@ -89,10 +89,10 @@ pub fn pop_mpls(flow: &mut Flow, n: usize, ethertype: u16, mut mask: Option<&mut
     if n == 0 {
         return false;
     }
-    if let Some(mask) = &mut mask {
-        if n == MPLS_MAX {
-            mask.mpls_lse[n - 1] |= MPLS_BOS;
-        }
+    if let Some(mask) = &mut mask
+        && n == MPLS_MAX
+    {
+        mask.mpls_lse[n - 1] |= MPLS_BOS;
     }
     if n == MPLS_MAX && flow.mpls_lse[n - 1] & MPLS_BOS == 0 {
         return false;

@@ -227,10 +227,11 @@ impl Session {
 
     /// Writes as much as the socket takes.
     pub fn flush(&mut self) {
-        if self.has_output() && !self.closed {
-            if let Err(error) = self.outbox.flush(&mut self.stream) {
-                self.fail(&error);
-            }
+        if self.has_output()
+            && !self.closed
+            && let Err(error) = self.outbox.flush(&mut self.stream)
+        {
+            self.fail(&error);
         }
     }
 

@@ -62,7 +62,7 @@ fn meet(listener: &Listener, client: &Files, server: &Files) -> std::io::Result<
 
 /// Sends `n` bytes from one end to the other and reads them there.
 fn carry(from: &mut Stream, to: &mut Stream, n: usize) {
-    let sent: Vec<u8> = (0..n).map(|i| (i * 7 >> 3) as u8).collect();
+    let sent: Vec<u8> = (0..n).map(|i| ((i * 7) >> 3) as u8).collect();
     let mut out = Outbox::new();
     out.push(&sent);
     let (mut got, mut buffer) = (Vec::new(), [0; 5000]);

@@ -325,7 +325,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(map.get(hash), twin.get(&hash));
-                if n % 500 == 0 {
+                if n.is_multiple_of(500) {
                     snapshots.push((map.clone(), twin.clone()));
                 }
             }

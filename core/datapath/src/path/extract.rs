@@ -232,7 +232,7 @@ impl<'a> Plain<'a> {
     /// `None`: it is another.
     #[inline(always)]
     fn of(data: &'a [u8]) -> Option<Plain<'a>> {
-        const IPV4_NO_OPTIONS: u64 = 0x0800_45;
+        const IPV4_NO_OPTIONS: u64 = 0x0800 << 8 | 0x45;
         let head: &[u8; 34] = data.first_chunk()?;
         let (second, third) = (word::<12>(head), word::<20>(head));
         let end = 14 + (second >> 16 & 0xffff) as usize;

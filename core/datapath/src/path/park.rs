@@ -97,7 +97,8 @@ pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
     if !*served {
         spent.clear();
     }
-    !(outbox.is_empty() && spent.is_empty()) && !shared.upcalls.submit(outbox, spent)
+    let any = !outbox.is_empty() || !spent.is_empty();
+    any && !shared.upcalls.submit(outbox, spent)
 }
 
 fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Answer, now: Millis) {

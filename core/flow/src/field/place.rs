@@ -27,7 +27,7 @@ pub(super) struct Place {
 pub(super) const fn at(offset: usize, unit: u8, count: u8, keep: u128, shift: u8) -> Place {
     let (first, behind) = (offset / 8, (offset + unit as usize * count as usize).div_ceil(8));
     let words = (1 << behind) - (1 << first);
-    assert!(count != 1 || offset % unit as usize == 0, "a unit lies in one word");
+    assert!(count != 1 || offset.is_multiple_of(unit as usize), "a unit lies in one word");
     let low = if cfg!(target_endian = "little") { offset % 8 } else { 8 - offset % 8 - unit as usize };
     let (kept, left) = ((keep as u64) << (8 * low), shift + 8 * low as u8);
     Place { offset, unit, count, keep, shift, words, word: first, kept, left, plain: false }

@@ -24,7 +24,7 @@ fn bytes_prefix(text: &str, n_bytes: usize) -> Result<(Vec<u8>, &str), BadIntege
     let (digits, rest) = digits.split_at(end.unwrap_or(digits.len()));
     let mut nibbles: Vec<u8> =
         digits.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).skip_while(|d| *d == 0).collect();
-    if nibbles.len() % 2 != 0 {
+    if !nibbles.len().is_multiple_of(2) {
         nibbles.insert(0, 0);
     }
     let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();

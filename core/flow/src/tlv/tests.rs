@@ -166,7 +166,7 @@ proptest! {
                     // Who unmaps a field has seen to it that no flow has it.
                     flow.delete_tlv(i);
                     flow.layout.release(i);
-                    (twin.lens.remove(&i), twin.values.remove(&i));
+                    twin.lens.remove(&i); twin.values.remove(&i);
                 }
                 Deed::Set(i, v) => {
                     flow.set_tlv(i, &v);

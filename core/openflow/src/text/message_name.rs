@@ -47,12 +47,10 @@ fn prefix(m: &Message) -> &'static str {
         | Body::FlowStatsRequest(_)
         | Body::FlowStatsReply(_)
         | Body::AggregateRequest(_)
-        | Body::AggregateReply(_) => {
-            if v == Version::V10 && m.extended {
-                "NX"
-            } else {
-                "OFP"
-            }
+        | Body::AggregateReply(_)
+            if v == Version::V10 && m.extended =>
+        {
+            "NX"
         }
         Body::GroupMod(_)
         | Body::GroupStatsRequest(_)

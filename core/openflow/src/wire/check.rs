@@ -56,7 +56,7 @@ fn verify_nested(a: &Action, outer: Option<&Action>) -> Result<(), OfError> {
     match (a, outer) {
         (Action::Nat(_), Some(Action::Ct(_))) => {}
         (Action::Nat(_), _) => return Err(OfError::BacBadArgument),
-        (Action::SetField { field, .. }, Some(Action::Ct(_))) if matches!(field, F::CtMark | F::CtLabel) => {}
+        (Action::SetField { field: F::CtMark | F::CtLabel, .. }, Some(Action::Ct(_))) => {}
         (Action::RegLoad { dst, .. }, Some(Action::Ct(_))) if matches!(dst.field, F::CtMark | F::CtLabel) => {
         }
         (Action::RegMove { dst, .. }, Some(Action::Ct(_))) if matches!(dst.field, F::CtMark | F::CtLabel) => {

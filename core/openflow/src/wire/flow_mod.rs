@@ -79,7 +79,7 @@ fn finish(
 
 /// A flow mod consists of units of eight bytes; that is looked at before anything that it says.
 fn whole_units(r: &Reader) -> Result<(), OfError> {
-    if r.len() % 8 == 0 { Ok(()) } else { Err(OfError::BrcBadLen) }
+    if r.len().is_multiple_of(8) { Ok(()) } else { Err(OfError::BrcBadLen) }
 }
 
 /// Table and command share a number in 1.0.

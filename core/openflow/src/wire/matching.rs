@@ -202,10 +202,8 @@ fn pull_11(r: &mut Reader, m: &mut Match) -> Result<(), OfError> {
         }
         (f.nw_tos, k.nw_tos) = (tos << 2, 0xfc);
     }
-    if typed && (ip || arp) {
-        if exact(w11::NW_PROTO) {
-            (f.nw_proto, k.nw_proto) = (proto, u8::MAX);
-        }
+    if typed && (ip || arp) && exact(w11::NW_PROTO) {
+        (f.nw_proto, k.nw_proto) = (proto, u8::MAX);
     }
     if typed && (dl_type == 0x0800 || arp) {
         (f.nw_src, k.nw_src) = (nw_src & !nw_src_wild, !nw_src_wild);

@@ -289,7 +289,7 @@ pub(crate) fn put_header(out: &mut Vec<u8>, sf: Subfield, version: u8, masked: b
     let Some(mut bits) = header_bits(sf, version) else { return };
     let vendor = bits >> 32;
     if masked {
-        bits = bits & !0xff | HAS_MASK | (bits & 0xff) + u64::from(sf.n_bytes);
+        bits = bits & !0xff | HAS_MASK | ((bits & 0xff) + u64::from(sf.n_bytes));
     }
     out.u32(bits as u32);
     if vendor != 0 {

@@ -265,7 +265,7 @@ pub(super) fn decode_tlv_maps(r: &mut Reader) -> Result<Vec<TlvMap>, OfError> {
         if map.index >= 64 {
             return Err(OfError::NxttmfcBadFieldIdx);
         }
-        if map.len % 4 != 0 || map.len > 124 {
+        if !map.len.is_multiple_of(4) || map.len > 124 {
             return Err(OfError::NxttmfcBadOptLen);
         }
         maps.push(map);

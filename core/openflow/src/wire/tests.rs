@@ -353,10 +353,7 @@ proptest! {
         }
         if version == Version::V10 {
             // It has the one name only.
-            let strip = |a: &mut Action| match a {
-                Action::StripVlan { pop } => *pop = false,
-                _ => {}
-            };
+            let strip = |a: &mut Action| if let Action::StripVlan { pop } = a { *pop = false };
             fm.actions.iter_mut().for_each(strip);
         }
         if version == Version::V15 {

@@ -101,7 +101,7 @@ impl Sent {
     fn packet(&self, id: u16, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
         let mut tcp = vec![0x12, 0x34, 0, 80];
         tcp.extend(sequence.to_be_bytes());
-        tcp.extend([9, 8, 7, 6, ((20 + self.tcp_options) / 4 << 4) as u8, flags, 0xff, 0, 0, 0, 0, 0]);
+        tcp.extend([9, 8, 7, 6, (((20 + self.tcp_options) / 4) << 4) as u8, flags, 0xff, 0, 0, 0, 0, 0]);
         tcp.extend(vec![1; self.tcp_options]);
         tcp.extend(payload);
         let addresses: Vec<u8> = (1..).take(if self.v6 { 32 } else { 8 }).collect();

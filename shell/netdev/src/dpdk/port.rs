@@ -251,7 +251,7 @@ impl Netdev for Dpdk {
         counters.map(statistics::stats).map_err(|e| NetdevError::plain(&format!("{}: {e}", self.name)))
     }
     fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {
-        if mtu < MTU_MIN || mtu > PACKET_MAX - ETHER_MAX {
+        if !(MTU_MIN..=PACKET_MAX - ETHER_MAX).contains(&mtu) {
             return Err(NetdevError::other(
                 &format!("{}: unsupported MTU {mtu}", self.name),
                 NetdevError::INVALID,

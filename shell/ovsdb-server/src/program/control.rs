@@ -113,7 +113,7 @@ impl Control {
     pub fn settle(&mut self, server: &mut Server) {
         for compaction in &mut self.compactions {
             compaction.names.retain(|name| match server.take_compacted(name) {
-                None => return true,
+                None => true,
                 Some(Ok(())) => false,
                 Some(Err(error)) => {
                     compaction.complaints += &format!("{name}: {}\n", runtime::error_text(&error));

@@ -22,7 +22,7 @@ const ORDER: [u16; 6] = [METER, APPLY_ACTIONS, CLEAR_ACTIONS, WRITE_ACTIONS, WRI
 /// What a flow does, from the rest of its message: instructions, or in 1.0 actions.
 pub(crate) fn instructions(bytes: &[u8], cx: Context) -> Result<Vec<Action>, OfError> {
     if cx.version == Version::V10 {
-        if bytes.len() % 8 != 0 {
+        if !bytes.len().is_multiple_of(8) {
             return Err(OfError::BrcBadLen);
         }
         return actions(bytes, cx);
