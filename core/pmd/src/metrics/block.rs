@@ -94,6 +94,11 @@ impl Block {
         steps(&self.packets[turns.start - 1..turns.end])
     }
 
+    /// Upcalls of all these turns: since the one before the first.
+    pub(super) fn upcalls(&self, turns: &Range<usize>) -> u64 {
+        self.upcalls[turns.end - 1].saturating_sub(self.upcalls[turns.start - 1])
+    }
+
     /// Turns, at least one, none of which is the first or last of the block, as one sample with the stamp of the last.
     pub(super) fn sum(&self, turns: Range<usize>) -> Sample {
         let (before, last) = (turns.start - 1, turns.end - 1);
@@ -106,8 +111,8 @@ impl Block {
             busy_cycles: busy.map(|(cycles, packets)| if packets > 0 { cycles } else { 0 }).sum(),
             packets: since(&self.packets),
             batches: total(&self.batches[turns.clone()]),
-            queued: total(&self.queued[turns]),
-            upcalls: since(&self.upcalls),
+            queued: total(&self.queued[turns.clone()]),
+            upcalls: self.upcalls(&turns),
             upcall_cycles: since(&self.upcall_cycles),
         }
     }

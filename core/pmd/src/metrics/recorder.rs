@@ -136,7 +136,7 @@ impl Histograms {
         let per_packet = block.cycles(&turns).zip(block.packets(&turns));
         self.cycles_per_packet.add_alike(per_packet.filter_map(|(cycles, n)| cycles.checked_div(n)));
         self.queued.add_alike(block.queued[turns.clone()].iter().map(|n| u64::from(*n)));
-        if block.sum(turns.clone()).upcalls == 0 {
+        if block.upcalls(&turns) == 0 {
             return self.upcalls.add_times(0, turns.len() as u64);
         }
         for turn in turns.map(|i| block.sum(i..i + 1)) {
@@ -239,9 +239,12 @@ impl Recorder {
         }
         self.entered = turns.end - 1;
         self.histograms.enter(block, turns.clone());
-        let last = block.sum(self.entered..turns.end);
         self.enter_millis(turns);
-        if self.is_watched() { self.look(&last) } else { None }
+        if !self.is_watched() {
+            return None;
+        }
+        let last = self.blocks[self.present_block].sum(self.entered..self.entered + 1);
+        self.look(&last)
     }
 
     /// Enters turns of the present block into the milliseconds in which they ended: when the next one was noted.

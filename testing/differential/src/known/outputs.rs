@@ -65,10 +65,9 @@ impl Answers<'_> {
         let Some((before, after)) = actions.split_once("userspace(") else { return false };
         let transport = ["set(tcp(", "set(udp(", "set(sctp("].iter().any(|set| after.contains(set));
         let blank = |line: &str| {
-            let at = (14..26).step_by(4).find(|&at| !matches!(hex(line, at - 2..at), "8100" | "88a8"));
-            let network = at.and_then(|at| match hex(line, at - 2..at) {
-                "0800" => Some((at, 20)),
-                "86dd" => Some((at, 40)),
+            let network = type_behind_tags(line).and_then(|at| match hex(line, at..at + 2) {
+                "0800" => Some((at + 2, 20)),
+                "86dd" => Some((at + 2, 40)),
                 _ => None,
             });
             let Some((at, length)) = network else { return line.to_owned() };
@@ -110,12 +109,11 @@ impl Answers<'_> {
     /// The type of a label that is put on a frame with an 802.3 length, and of what is behind the last that is taken off, stands over
     /// the length; ours stands in the SNAP header, where the type of such a frame is.
     fn type_over_a_length(&self, packet: &Packet, actions: &str) -> bool {
-        let blank = |line: &str| {
-            let at = (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"));
-            match at.filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP) {
-                Some(at) => blanked(&blanked(line, at..at + 2), at + 8..at + 10),
-                None => line.to_owned(),
-            }
+        let blank = |line: &str| match type_behind_tags(line)
+            .filter(|&at| hex(line, at + 2..at + 8) == normal::SNAP)
+        {
+            Some(at) => blanked(&blanked(line, at..at + 2), at + 8..at + 10),
+            None => line.to_owned(),
         };
         has_length(&packet.bytes) && actions.contains("_mpls(") && self.same(blank)
     }
@@ -209,6 +207,11 @@ fn ports_of_runts(actions: &str) -> Vec<&str> {
         }
     }
     ports
+}
+
+/// Where the type behind the tags of a line's frame stands.
+fn type_behind_tags(line: &str) -> Option<usize> {
+    (12..28).step_by(4).find(|&at| !matches!(hex(line, at..at + 2), "8100" | "88a8"))
 }
 
 /// Bytes of the frame in a line, as digits; empty where there are none.
