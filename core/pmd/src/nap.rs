@@ -10,11 +10,15 @@
 //! look like a burst. A burst brings no empty turn, so no sleep; right after one the thread polls for a while.
 //!
 //! Where less than one packet is expected within the target, sleeping by the clock would wake the thread in vain time and
-//! again. If all devices can tell, it asks them to wake it instead.
+//! again. If all devices can tell, it asks them to wake it instead. Where the machine wakes it later than the target allows,
+//! and packets keep time, it sleeps until shortly before the next one is due, and looks for it.
 //!
 //! All times here are cycles of the counter that the thread reads anyway. Nothing in this file waits.
 
+mod rhythm;
+
 use crate::sleep::SleepMax;
+use rhythm::Rhythm;
 use units::Cycles;
 
 /// `pmd-latency-target`, in the form of `pmd-sleep-max`; 0 is none.
@@ -40,6 +44,9 @@ const COST: u64 = 3;
 const PROBE: u64 = 200;
 /// A thread that devices wake looks itself after so many, should one forget.
 const ARMED: u64 = 10_000;
+/// Of so many packets, so many are looked for when they are due although a device would wake the thread in time: which tells
+/// how late it wakes. The first are all looked for.
+const TRIED: (u32, u32) = (64, 4);
 
 /// What to do after a turn. Times are cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +57,7 @@ pub enum Nap {
     Pause(u64),
     /// Sleep by the clock.
     Timer(u64),
-    /// Sleep until a device wakes the thread, or so long.
+    /// Sleep until a device wakes the thread, but no longer than this.
     Armed(u64),
 }
 
@@ -70,6 +77,11 @@ pub struct Napper {
     /// When the thread last had nothing left to do, and the packets since.
     drained: u64,
     brought: u64,
+    /// The turn before found nothing, and no sleep followed.
+    looking: bool,
+    /// Silences that ended.
+    arrivals: u32,
+    rhythm: Rhythm,
     /// All but a twentieth of sleeps ended less late.
     late: u64,
     /// What a sleep takes of the processor.
@@ -110,7 +122,13 @@ impl Napper {
     #[inline]
     pub fn after_turn(&mut self, now: Cycles, packets: u64) -> Nap {
         if packets == 0 {
-            return if self.is_on() { self.idle(now.0) } else { Nap::None };
+            let nap = if self.is_on() { self.idle(now.0) } else { Nap::None };
+            self.looking = nap == Nap::None;
+            return nap;
+        }
+        if self.brought == 0 {
+            self.arrivals = self.arrivals.wrapping_add(1);
+            self.rhythm.came(now.0, self.looking, self.late, self.per_us);
         }
         self.came = now.0;
         self.brought += packets;
@@ -136,10 +154,11 @@ impl Napper {
         let silence = now.saturating_sub(self.came);
         // What has not come for longer than usual is slower than it was.
         let gap = self.gap.max(silence);
-        let in_time = (self.target * 9 / 10).saturating_sub(self.late);
-        if self.can_arm && gap > self.target.max(4 * self.cost) && in_time > 0 {
-            return Nap::Armed(ARMED * us);
+        if self.can_arm && gap > self.target.max(4 * self.cost) {
+            self.probing = false;
+            return self.armed(now);
         }
+        let in_time = (self.target * 9 / 10).saturating_sub(self.late);
         let quiet = self.gap.saturating_mul(ROOM).max(silence.saturating_mul(SILENCE));
         let wanted = quiet.min(RING * us);
         let sleep = wanted.min(in_time);
@@ -156,8 +175,26 @@ impl Napper {
         if self.can_pause && pause > us { Nap::Pause(pause) } else { Nap::None }
     }
 
-    /// A sleep by the clock was to take `asked` and took `took`.
+    /// Devices wake the thread, if it is not awake when packets are due.
+    fn armed(&self, now: u64) -> Nap {
+        // A device's word takes the way of an interrupt, and then wakes another processor.
+        let too_late = 3 * self.late > self.target * 9 / 10;
+        let tried = self.arrivals < TRIED.0 || self.arrivals % TRIED.0 < TRIED.1;
+        let window = if too_late || tried { self.rhythm.until_window(now, self.late) } else { None };
+        let most = ARMED * self.per_us;
+        match window {
+            None => Nap::Armed(most),
+            Some(wait) if wait < TIMER_MIN * self.per_us => Nap::None,
+            Some(wait) => Nap::Armed(wait.min(most)),
+        }
+    }
+
+    /// A sleep that the clock ended was to take `asked` and took `took`. Long ones, after which the processor slept, too, tell
+    /// nothing of others.
     pub fn slept(&mut self, now: Cycles, asked: u64, took: u64) {
+        if asked >= ARMED * self.per_us {
+            return;
+        }
         self.slept = now.0;
         let late = took.saturating_sub(asked);
         // Steps up and down at 19 to 1 settle where one sleep in twenty is later. Those that are only tried are too few for

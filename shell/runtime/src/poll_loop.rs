@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 use units::Millis;
 
 /// Wakes the event loop of another thread; cheap to clone and never blocks.
@@ -43,6 +44,7 @@ pub struct Token(usize);
 pub struct WaitSet<'fd> {
     fds: Vec<PollFd<'fd>>,
     deadline: Option<Millis>,
+    most: Option<Duration>,
     immediate: bool,
 }
 
@@ -71,6 +73,11 @@ impl<'fd> WaitSet<'fd> {
     /// Waits no longer than until `when`.
     pub fn deadline(&mut self, when: Millis) {
         self.deadline = Some(self.deadline.map_or(when, |d| d.min(when)));
+    }
+
+    /// Sleeps no longer than this, by the machine's clock.
+    pub fn no_longer_than(&mut self, time: Duration) {
+        self.most = Some(self.most.map_or(time, |t| t.min(time)));
     }
 
     /// Does not sleep at all this time.
@@ -139,16 +146,18 @@ impl PollLoop {
     }
 
     fn timeout(&self, set: &WaitSet<'_>) -> Option<Timespec> {
-        let ms = if set.immediate {
-            0
-        } else {
-            let left = set.deadline?.0.saturating_sub(self.clock.now().0);
-            if left > 0 && self.clock.is_stopped() {
-                return None;
-            }
-            left.min(i32::MAX as u64)
+        let time = match (set.immediate, self.left(set), set.most) {
+            (true, ..) => Duration::ZERO,
+            (false, Some(left), Some(most)) => left.min(most),
+            (false, left, most) => left.or(most)?,
         };
-        Some(Timespec { tv_sec: (ms / 1000) as _, tv_nsec: ((ms % 1000) * 1_000_000) as _ })
+        Some(Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ })
+    }
+
+    /// How long until the deadline; none if there is none, or it cannot come while time is stopped.
+    fn left(&self, set: &WaitSet<'_>) -> Option<Duration> {
+        let left = set.deadline?.0.saturating_sub(self.clock.now().0);
+        (left == 0 || !self.clock.is_stopped()).then(|| Duration::from_millis(left.min(i32::MAX as u64)))
     }
 }
 
@@ -164,6 +173,18 @@ mod tests {
         set.deadline(until);
         l.block(set);
         assert!(l.clock().now() >= until);
+    }
+
+    #[test]
+    fn the_shorter_of_two_limits_ends_the_sleep() {
+        let l = PollLoop::new(Clock::new()).unwrap();
+        let start = std::time::Instant::now();
+        let mut set = WaitSet::new();
+        set.deadline(Millis(l.clock().now().0 + 60_000));
+        set.no_longer_than(Duration::from_micros(300));
+        l.block(set);
+        let took = start.elapsed();
+        assert!(took >= Duration::from_micros(300) && took < Duration::from_secs(30), "{took:?}");
     }
 
     #[test]

@@ -11,12 +11,9 @@ use runtime::poll_loop::Interest;
 use runtime::{PollLoop, WaitSet};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
-use units::Millis;
 
 /// What a sleep costs the processor is measured for one of so many.
 const MEASURED: u32 = 16;
-/// A worker that devices wake looks itself after this.
-const ARMED: Millis = Millis(10);
 
 /// One thread's.
 pub(super) struct Napping {
@@ -45,7 +42,7 @@ impl Napping {
             false => desk.napper.after_turn(cycles::now(), packets),
         };
         match nap {
-            Nap::Armed(_) if self.armed => self.sleep_armed(desk),
+            Nap::Armed(time) if self.armed => self.sleep_armed(desk, time),
             Nap::Armed(_) => {
                 self.arm(desk);
                 false
@@ -97,7 +94,7 @@ impl Napping {
         }
     }
 
-    fn sleep_armed(&mut self, desk: &mut Desk) -> bool {
+    fn sleep_armed(&mut self, desk: &mut Desk, time: u64) -> bool {
         if desk.mailbox.has_mail() {
             self.disarm(desk);
             return false;
@@ -108,11 +105,16 @@ impl Napping {
         for fd in desk.fds() {
             set.fd(&**fd, Interest::Read);
         }
-        set.deadline(self.poll.clock().now() + ARMED);
+        set.no_longer_than(duration(time));
         self.poll.block(set);
         // Who woke us is served first: devices are told after the turn that follows.
         self.woken = true;
-        desk.worker.slept(cycles::now() - asleep);
+        let woke = cycles::now();
+        let took = woke - asleep;
+        if took.0 >= time {
+            desk.napper.slept(woke, time, took.0);
+        }
+        desk.worker.slept(took);
         true
     }
 }
