@@ -4,7 +4,7 @@
 
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use runtime::{Clock, Dirs};
@@ -346,6 +346,9 @@ const SENTENCES: &[(&str, &str)] = &[
     ("vlog/set", "sets log levels: MODULE:DESTINATION:LEVEL, each optional"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "appctl", peers: &["ovs-appctl"] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     let line = |(name, text): &(&'static str, &'static str)| {
@@ -353,8 +356,7 @@ pub fn page() -> Page {
         Line { name: (*name).into(), usage: usage.into(), text }
     };
     Page {
-        tool: "appctl",
-        peers: &["ovs-appctl"],
+        names: NAMES,
         title: "asks a running daemon, or tells it what to do",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: SENTENCES.iter().map(line).collect(),

@@ -32,12 +32,12 @@ fn bash(overview: &Page, tools: &[Page]) -> String {
         let _ = writeln!(
             cases,
             "        {}) commands=\"{}\"; options=\"{}\" ;;",
-            page.tool,
+            page.names.tool,
             names(page),
             options(page)
         );
     }
-    let names_of_tools: Vec<&str> = tools.iter().map(|p| p.tool).collect();
+    let names_of_tools: Vec<&str> = tools.iter().map(|p| p.names.tool).collect();
     format!(
         "# Completion of sluice for bash: eval \"$(sluice completion bash)\"
 _sluice() {{
@@ -92,7 +92,7 @@ fn zsh(overview: &Page, tools: &[Page]) -> String {
         let _ = write!(
             cases,
             "        {})\n            commands=(\n{}            )\n            options=(\n{options}            ) ;;\n",
-            page.tool,
+            page.names.tool,
             described(page)
         );
     }
@@ -133,7 +133,7 @@ fn fish(overview: &Page, tools: &[Page]) -> String {
             writeln!(out, "complete -c sluice -n __fish_use_subcommand -a {} -d '{}'", c.name, plain(c.text));
     }
     for page in tools {
-        let seen = format!("'__fish_seen_subcommand_from {}'", page.tool);
+        let seen = format!("'__fish_seen_subcommand_from {}'", page.names.tool);
         for c in &page.commands {
             let _ = writeln!(out, "complete -c sluice -n {seen} -a {} -d '{}'", c.name, plain(c.text));
         }

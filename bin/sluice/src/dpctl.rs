@@ -6,7 +6,7 @@
 use crate::Call;
 use crate::appctl::{self, Failure};
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -150,6 +150,9 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     appctl::ask(call, dirs, (target.as_deref(), timeout), (known.name, &args))
 }
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "dpctl", peers: &["ovs-dpctl"] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     let commands = ctl::all().iter().filter_map(|c| {
@@ -158,8 +161,7 @@ pub fn page() -> Page {
         Some(Line { name: name.into(), usage: c.usage.into(), text })
     });
     Page {
-        tool: "dpctl",
-        peers: &["ovs-dpctl"],
+        names: NAMES,
         title: "looks at datapaths, their ports and flows, and changes them",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),

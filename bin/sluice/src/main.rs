@@ -20,7 +20,7 @@ mod table;
 mod top;
 mod vsctl;
 
-use page::{Line, Page};
+use page::{Line, Names, Page};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -42,22 +42,23 @@ pub struct Call {
 
 /// A tool.
 struct Tool {
+    names: Names,
     run: fn(&Call) -> ExitCode,
     page: fn() -> Page,
 }
 
 /// All of them, the most used first.
-const TOOLS: [Tool; 10] = [
-    Tool { run: vsctl::main, page: vsctl::page },
-    Tool { run: ofctl::main, page: ofctl::page },
-    Tool { run: appctl::main, page: appctl::page },
-    Tool { run: dpctl::main, page: dpctl::page },
-    Tool { run: db::main, page: db::page },
-    Tool { run: settings::main, page: settings::page },
-    Tool { run: doctor::main, page: doctor::page },
-    Tool { run: bench::main, page: bench::page },
-    Tool { run: top::main, page: top::page },
-    Tool { run: pmd::main, page: pmd::page },
+static TOOLS: [Tool; 10] = [
+    Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
+    Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
+    Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
+    Tool { names: dpctl::NAMES, run: dpctl::main, page: dpctl::page },
+    Tool { names: db::NAMES, run: db::main, page: db::page },
+    Tool { names: settings::NAMES, run: settings::main, page: settings::page },
+    Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
+    Tool { names: bench::NAMES, run: bench::main, page: bench::page },
+    Tool { names: top::NAMES, run: top::main, page: top::page },
+    Tool { names: pmd::NAMES, run: pmd::main, page: pmd::page },
 ];
 
 /// The pages of all tools.
@@ -65,8 +66,8 @@ fn pages() -> Vec<Page> {
     TOOLS.iter().map(|tool| (tool.page)()).collect()
 }
 
-fn tool(fits: impl Fn(&Page) -> bool) -> Option<fn(&Call) -> ExitCode> {
-    TOOLS.iter().find(|tool| fits(&(tool.page)())).map(|tool| tool.run)
+fn tool(fits: impl Fn(Names) -> bool) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| fits(tool.names))
 }
 
 fn main() -> ExitCode {
@@ -74,8 +75,8 @@ fn main() -> ExitCode {
     let argv0 = args.next().unwrap_or_else(|| "sluice".into());
     let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if let Some(run) = tool(|page| page.peers.contains(&base.as_str())) {
-        return run(&Call { argv0, name: base, compat: true, args });
+    if let Some(tool) = tool(|names| names.peers.contains(&base.as_str())) {
+        return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
     // A tool in the background is told so before it is told which tool it is.
     let own = args.iter().take_while(|arg| runtime::daemon::is_own_argument(arg)).count();
@@ -84,9 +85,9 @@ fn main() -> ExitCode {
         eprint!("{}", overview().help("sluice"));
         return ExitCode::FAILURE;
     };
-    if let Some(run) = tool(|page| page.tool == first) {
+    if let Some(tool) = tool(|names| names.tool == first) {
         let name = format!("sluice {first}");
-        return run(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
+        return (tool.run)(&Call { argv0: name.clone(), name, compat: false, args: rest.to_vec() });
     }
     match about(first, rest) {
         Ok(text) => {
@@ -106,13 +107,13 @@ fn about(what: &str, args: &[String]) -> Result<String, String> {
     let page = |name: Option<&str>| match name {
         None | Some("sluice") => Ok(overview()),
         Some(name) => {
-            let fits = |page: &Page| page.tool == name || page.peers.contains(&name);
-            pages().into_iter().find(fits).ok_or_else(|| no_tool(name))
+            let tool = tool(|names| names.include(name)).ok_or_else(|| no_tool(name))?;
+            Ok((tool.page)())
         }
     };
     match what {
         "-V" | "--version" => Ok(format!("{}\n", runtime::version_text("sluice"))),
-        "-h" | "--help" | "help" => page(subject).map(|page| match page.tool {
+        "-h" | "--help" | "help" => page(subject).map(|page| match page.names.tool {
             "" => page.help("sluice"),
             tool => page.help(&format!("sluice {tool}")),
         }),
@@ -123,13 +124,13 @@ fn about(what: &str, args: &[String]) -> Result<String, String> {
 }
 
 fn no_tool(name: &str) -> String {
-    let all: Vec<&str> = pages().iter().map(|page| page.tool).collect();
+    let all: Vec<&str> = TOOLS.iter().map(|tool| tool.names.tool).collect();
     format!("no tool \"{name}\" (there are: {}; see sluice --help)", all.join(", "))
 }
 
 /// What there is to say about the program itself.
 fn overview() -> Page {
-    let tool = |page: Page| Line { name: page.tool.into(), usage: String::new(), text: page.title };
+    let tool = |page: Page| Line { name: page.names.tool.into(), usage: String::new(), text: page.title };
     let own = [
         ("help", "[TOOL]", "prints this text, or that about a tool"),
         ("man", "[TOOL]", "prints a manual page: sluice man vsctl | man -l -"),
@@ -137,8 +138,7 @@ fn overview() -> Page {
     ];
     let own = own.map(|(name, usage, text)| Line { name: name.into(), usage: usage.into(), text });
     Page {
-        tool: "",
-        peers: &[],
+        names: Names { tool: "", peers: &[] },
         title: "the tools of a virtual switch",
         synopsis: "TOOL [ARG...]",
         commands: pages().into_iter().map(tool).chain(own).collect(),
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn names_lead_to_tools() {
         for name in ["ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovsdb-tool"] {
-            assert!(tool(|page| page.peers.contains(&name)).is_some(), "{name}");
+            assert!(tool(|names| names.peers.contains(&name)).is_some(), "{name}");
             assert!(about("man", &[name.into()]).unwrap().starts_with(".TH SLUICE"));
         }
         assert!(

@@ -20,13 +20,27 @@ pub struct Line {
     pub text: &'static str,
 }
 
-/// A tool.
-#[derive(Clone, Debug)]
-pub struct Page {
+/// What a tool is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
     /// Its name after `sluice`; empty for the program itself.
     pub tool: &'static str,
     /// The programs that it stands in for.
     pub peers: &'static [&'static str],
+}
+
+impl Names {
+    /// It goes by this name.
+    pub fn include(&self, name: &str) -> bool {
+        self.tool == name || self.peers.contains(&name)
+    }
+}
+
+/// What there is to say about a tool.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// What it is called.
+    pub names: Names,
     /// What it is for, in a few words.
     pub title: &'static str,
     /// What follows its name.
@@ -64,7 +78,7 @@ impl Page {
 
     /// The name of its manual page.
     pub fn man_name(&self) -> String {
-        if self.tool.is_empty() { "sluice".into() } else { format!("sluice-{}", self.tool) }
+        if self.names.tool.is_empty() { "sluice".into() } else { format!("sluice-{}", self.names.tool) }
     }
 
     /// The manual page, for section 8.
@@ -79,7 +93,7 @@ impl Page {
             roff(self.title)
         );
         out.push_str(&format!(".SH SYNOPSIS\n.B {}\n{}\n", roff(&call), roff(self.synopsis)));
-        for peer in self.peers {
+        for peer in self.names.peers {
             out.push_str(&format!(".br\n.B {}\n{}\n", roff(peer), roff(self.synopsis)));
         }
         if !self.commands.is_empty() {
@@ -181,8 +195,7 @@ mod tests {
 
     fn page() -> Page {
         Page {
-            tool: "x",
-            peers: &["ovs-x"],
+            names: Names { tool: "x", peers: &["ovs-x"] },
             title: "does x",
             synopsis: "COMMAND",
             commands: vec![Line { name: "go-on".into(), usage: "[N]".into(), text: "goes .on" }],

@@ -3,7 +3,7 @@
 use crate::Call;
 use crate::appctl::{Asking, complain};
 use crate::getopt::{self, Opt, Order, Takes, opt};
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 use std::process::ExitCode;
 
 const OPTIONS: [Opt; 3] = [
@@ -13,12 +13,14 @@ const OPTIONS: [Opt; 3] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "pmd", peers: &[] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     let line = |name: &str, text| Line { name: name.into(), usage: String::new(), text };
     Page {
-        tool: "pmd",
-        peers: &[],
+        names: NAMES,
         title: "says what is decided about poll threads",
         synopsis: "[--json] COMMAND",
         commands: vec![

@@ -2,7 +2,7 @@
 
 use crate::Call;
 use crate::getopt::{Opt, Takes, opt};
-use crate::page::Page;
+use crate::page::{Names, Page};
 use config::settings::{self, Setting, text};
 use ovsdb::Json;
 use std::io::Write;
@@ -14,11 +14,13 @@ const OPTIONS: [Opt; 3] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "settings", peers: &[] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     Page {
-        tool: "settings",
-        peers: &[],
+        names: NAMES,
         title: "says what can be set in the database, and what becomes of it",
         synopsis: "[--json | --markdown] [PATTERN]",
         commands: Vec::new(),

@@ -11,7 +11,7 @@ mod traffic;
 
 use crate::Call;
 use crate::getopt::{Opt, Takes, opt};
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 use cells::Experiment;
 use report::Row;
 use std::path::PathBuf;
@@ -24,11 +24,13 @@ const OPTIONS: [Opt; 4] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "bench", peers: &[] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     Page {
-        tool: "bench",
-        peers: &[],
+        names: NAMES,
         title: "measures parts of the switch in this process",
         synopsis: "caches [-o DIR] [--only LETTERS] [--quick]",
         commands: vec![Line {

@@ -2,7 +2,7 @@
 
 use super::{Context, Fail, ask, dump, files, monitor, options, print, server};
 use crate::Call;
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 use std::path::Path;
 
 type Run = fn(&Context, &[String]) -> Result<(), Fail>;
@@ -200,12 +200,14 @@ fn help(cx: &Context, _: &[String]) -> Result<(), Fail> {
     print(&page().help(&cx.name))
 }
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "db", peers: &["ovsdb-client", "ovsdb-tool"] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     let line = |c: &Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.text };
     Page {
-        tool: "db",
-        peers: &["ovsdb-client", "ovsdb-tool"],
+        names: NAMES,
         title: "asks a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),

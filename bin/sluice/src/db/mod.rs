@@ -20,7 +20,7 @@ use options::Options;
 use runtime::{Clock, Dirs, Module};
 use std::process::ExitCode;
 
-pub use commands::page;
+pub use commands::{NAMES, page};
 
 static LOG: Module = Module::new("ovsdb_client");
 

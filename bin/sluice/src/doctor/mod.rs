@@ -9,7 +9,7 @@ mod host;
 
 use crate::Call;
 use crate::getopt::{Opt, Takes, opt};
-use crate::page::Page;
+use crate::page::{Names, Page};
 use doctor::{Facts, Finding, Level};
 use runtime::Dirs;
 use std::io::Write;
@@ -21,11 +21,13 @@ const OPTIONS: [Opt; 3] = [
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "doctor", peers: &[] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     Page {
-        tool: "doctor",
-        peers: &[],
+        names: NAMES,
         title: "looks for what hurts the switch in this host and in its configuration",
         synopsis: "[--json] [--db=DATABASE]",
         commands: Vec::new(),

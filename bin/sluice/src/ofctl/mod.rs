@@ -25,7 +25,7 @@ mod requests;
 mod tables;
 mod written;
 
-pub use page::page;
+pub use page::{NAMES, page};
 
 use crate::Call;
 use context::{Context, Fail};

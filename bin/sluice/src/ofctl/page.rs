@@ -2,7 +2,7 @@
 
 use super::commands::COMMANDS;
 use super::options;
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 
 /// What each command does.
 const SENTENCES: &[(&str, &str)] = &[
@@ -68,6 +68,9 @@ const SENTENCES: &[(&str, &str)] = &[
     ("ofp-print", "prints an OpenFlow message given in hexadecimal digits"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "ofctl", peers: &["ovs-ofctl"] };
+
 /// The page.
 pub fn page() -> Page {
     let commands = COMMANDS.iter().map(|c| Line {
@@ -76,8 +79,7 @@ pub fn page() -> Page {
         text: SENTENCES.iter().find(|(name, _)| *name == c.name).map_or("", |(_, text)| *text),
     });
     Page {
-        tool: "ofctl",
-        peers: &["ovs-ofctl"],
+        names: NAMES,
         title: "asks an OpenFlow switch, or tells it what to do",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),

@@ -15,7 +15,7 @@ mod tests;
 use crate::Call;
 use crate::appctl::{Asking, Failure, complain};
 use crate::getopt::{self, Opt, Order, Takes, opt};
-use crate::page::Page;
+use crate::page::{Names, Page};
 use ovsdb::Json;
 use sample::Datapath;
 use screen::{Key, Screen};
@@ -34,11 +34,13 @@ const OPTIONS: [Opt; 5] = [
 ];
 const COMMAND: &str = "dpif-netdev/pmd-state";
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "top", peers: &[] };
+
 /// All that there is to say about the tool.
 pub fn page() -> Page {
     Page {
-        tool: "top",
-        peers: &[],
+        names: NAMES,
         title: "shows what poll threads and receive queues do, live",
         synopsis: "[--once] [--json] [--interval SECONDS]",
         commands: Vec::new(),

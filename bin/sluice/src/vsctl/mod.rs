@@ -27,7 +27,7 @@ mod zones;
 
 use crate::notation::Symbols;
 use crate::{Call, remote};
-pub use page::page;
+pub use page::{NAMES, page};
 
 use connection::{Broken, Connection};
 use context::{Answer, Context, Needs, ROOT, Stop};

@@ -3,7 +3,7 @@
 use super::catalog;
 use super::options;
 use super::syntax::COMMANDS;
-use crate::page::{Line, Page};
+use crate::page::{Line, Names, Page};
 
 /// What each command does.
 const SENTENCES: &[(&str, &str)] = &[
@@ -71,6 +71,9 @@ const SENTENCES: &[(&str, &str)] = &[
     ("wait-until", "waits until the row is there and meets all conditions"),
 ];
 
+/// What it is called.
+pub const NAMES: Names = Names { tool: "vsctl", peers: &["ovs-vsctl"] };
+
 /// The page.
 pub fn page() -> Page {
     let commands = COMMANDS.iter().map(|c| {
@@ -89,8 +92,7 @@ pub fn page() -> Page {
         }
     });
     Page {
-        tool: "vsctl",
-        peers: &["ovs-vsctl"],
+        names: NAMES,
         title: "reads and changes the configuration of the switch",
         synopsis: "[OPTION...] [--] [OPTION...] COMMAND [ARG...] [-- [OPTION...] COMMAND [ARG...]]...",
         commands: commands.collect(),
