@@ -9,6 +9,7 @@ use crate::program::{Op, Program};
 use crate::shared::{Patience, Shared};
 use crate::upcalls::{Addressed, Outcome, Request, Spent, answer_all};
 use classifier::megaflow::{Key, Megaflow};
+use cpu::prefetch::prefetch_at;
 use dpif::{Translation, Upcall, UpcallHandler};
 use flow::Flow;
 use packet::ip::ipproto;
@@ -19,9 +20,11 @@ use sync::Reader;
 pub struct UpcallServer {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
-    /// Those being served; empty between two calls, like the next three.
+    /// Those being served; empty between two calls.
     requests: Vec<Request>,
+    /// What is made of them, in order.
     translated: Vec<Translated>,
+    /// Empty between two calls, like the next.
     answers: Vec<Addressed>,
     /// What workers gave back.
     spent: Vec<Spent>,
@@ -34,7 +37,8 @@ const TOGETHER: usize = 8;
 /// Memory of so many programs is kept.
 const PROGRAMS: usize = 64;
 
-/// A packet, its fields, and what the control half says of it; `Err`: it need not be asked, or does not know.
+/// A packet's fields, and what the control half says of it; `Err`: it need not be asked, or does not know. Used again for the
+/// next packet: there are too many fields to move them about.
 struct Translated {
     flow: Flow,
     key: Key,
@@ -43,6 +47,17 @@ struct Translated {
 }
 
 impl Translated {
+    fn new() -> Translated {
+        let flow = Flow::ZERO;
+        Translated { key: Key::from_flow(&flow), flow, result: Err(Outcome::Unserved), published: None }
+    }
+
+    fn read(&mut self, bytes: &[u8], meta: &Meta) {
+        meta.fill_flow(&mut self.flow);
+        flow::extract::extract(bytes, meta.tags(), &mut self.flow);
+        self.key = Key::from_flow(&self.flow);
+    }
+
     /// What is to become a megaflow.
     fn to_install(&self) -> Option<&Translation> {
         self.result.as_ref().ok().filter(|translation| translation.install)
@@ -83,15 +98,20 @@ impl UpcallServer {
 
     /// Answers upcalls, and returns the memory that they were in.
     pub(crate) fn answer(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
+        // The workers' processors wrote the packets.
+        requests.iter().for_each(|request| prefetch_at(request.bytes.as_ptr()));
         let handler = self.shared.handler.load_full();
         let mut translated = std::mem::take(&mut self.translated);
-        for request in &requests {
-            translated.push(self.translate(request, handler.as_deref()));
+        while translated.len() < requests.len() {
+            translated.push(Translated::new());
+        }
+        for (request, translated) in requests.iter().zip(&mut translated) {
+            self.translate(request, handler.as_deref(), translated);
         }
         if let Some(handler) = handler.as_deref() {
-            self.publish(&requests, &mut translated, handler);
+            self.publish(&requests, &mut translated[..requests.len()], handler);
         }
-        for (request, translated) in requests.drain(..).zip(translated.drain(..)) {
+        for (request, translated) in requests.drain(..).zip(&mut translated) {
             let outcome = self.outcome(translated);
             self.answers.extend(request.answered(outcome));
         }
@@ -100,24 +120,23 @@ impl UpcallServer {
         requests
     }
 
-    fn translate(&mut self, request: &Request, handler: Option<&dyn UpcallHandler>) -> Translated {
-        let flow = flow_of(&request.bytes, &request.meta);
-        let key = Key::from_flow(&flow);
+    fn translate(&mut self, request: &Request, handler: Option<&dyn UpcallHandler>, into: &mut Translated) {
+        into.read(&request.bytes, &request.meta);
+        let flow = &into.flow;
         let context = self.shared.table.context(flow.in_port);
-        let known = context.is_some_and(|c| c.lookup(&self.reader.enter(), &key).0.is_some());
-        let result = match handler {
+        let known = context.is_some_and(|c| c.lookup(&self.reader.enter(), &into.key).0.is_some());
+        into.result = match handler {
             _ if known => Err(Outcome::Again),
             None => Err(Outcome::Unserved),
             Some(handler) => {
                 let (packet, now, worker) = (&request.bytes, request.now, request.worker);
-                let translation = handler.miss(Upcall { packet, flow: &flow, now, worker });
+                let translation = handler.miss(Upcall { packet, flow, now, worker });
                 match translation.error {
                     Some(reason) => Err(Outcome::Failed(reason)),
                     None => Ok(translation),
                 }
             }
         };
-        Translated { flow, key, result, published: None }
     }
 
     fn publish(&self, requests: &[Request], translated: &mut [Translated], handler: &dyn UpcallHandler) {
@@ -138,15 +157,16 @@ impl UpcallServer {
     }
 
     /// What the worker that asked is to do.
-    fn outcome(&mut self, translated: Translated) -> Outcome {
-        let Translated { flow, result, published, .. } = translated;
-        let translation = match result {
+    fn outcome(&mut self, translated: &mut Translated) -> Outcome {
+        let published = translated.published.take();
+        let translation = match std::mem::replace(&mut translated.result, Err(Outcome::Again)) {
             Ok(translation) => translation,
             Err(outcome) => return outcome,
         };
         if let Some(Published::Known(_)) = published {
             return Outcome::Again;
         }
+        let flow = &translated.flow;
         let memory = self.memory.pop().unwrap_or_default();
         let program = Program::compile_in(memory, &translation.actions);
         let is_tcp = flow.is_ip() && flow.nw_proto == ipproto::TCP;
@@ -161,10 +181,4 @@ impl Drop for UpcallServer {
         answer_all(&mut self.answers);
         self.shared.upcalls.leave();
     }
-}
-
-fn flow_of(bytes: &[u8], meta: &Meta) -> Flow {
-    let mut flow = meta.to_flow();
-    flow::extract::extract(bytes, meta.tags(), &mut flow);
-    flow
 }

@@ -97,7 +97,7 @@ impl UpcallHandler for Control {
         let (actions, mask) = self.scan(upcall.flow);
         Translation {
             actions: actions.into(),
-            mask,
+            mask: Box::new(mask),
             install: true,
             version: self.version.load(Ordering::Relaxed),
             owner: self.credited.clone(),
@@ -330,7 +330,15 @@ fn a_translation_that_is_no_longer_current_is_not_published() {
         fn miss(&self, _: Upcall<'_>) -> Translation {
             let actions: Arc<[DpAction]> = Arc::new([DpAction::Output(PortNo(2))]);
             let owner = self.0.clone();
-            Translation { actions, mask: Flow::ZERO, install: true, version: 1, owner, trail: 0, error: None }
+            Translation {
+                actions,
+                mask: Box::new(Flow::ZERO),
+                install: true,
+                version: 1,
+                owner,
+                trail: 0,
+                error: None,
+            }
         }
         fn userspace(&self, _: &[u8], _: &Flow, _: &Userspace) {}
         fn is_current(&self, _: u64) -> bool {

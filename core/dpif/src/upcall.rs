@@ -24,7 +24,7 @@ pub struct Translation {
     /// What to do with this packet, and with all that agree with it under `mask`.
     pub actions: Arc<[DpAction]>,
     /// The bits that the translation looked at. `in_port` and `recirc_id` are matched whether or not it says so.
-    pub mask: Flow,
+    pub mask: Box<Flow>,
     /// Make it a megaflow. Without it the actions are for this packet alone.
     pub install: bool,
     /// The state of the control half that it was made from; see [`UpcallHandler::is_current`].
@@ -42,7 +42,7 @@ impl Translation {
     pub fn failed(reason: DropReason) -> Translation {
         Translation {
             actions: Arc::new([]),
-            mask: Flow::ONES,
+            mask: Box::new(Flow::ONES),
             install: false,
             version: 0,
             owner: Arc::new(NoOwner),

@@ -122,7 +122,7 @@ impl Recirc for NoRecirc {
     }
 }
 
-fn one(snapshot: &Snapshot, n: u32) -> Output {
+fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {
     let flow = packet(n);
     let input = Input {
         bridge: BRIDGE,

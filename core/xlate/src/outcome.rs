@@ -246,8 +246,9 @@ impl Output {
     /// The mask of the megaflow. `mask` leaves out, as `ofproto/trace` does, that a packet has no VLAN tag; to the
     /// datapath that is a match like any other: a megaflow that does not look at a tag is for packets without one, or
     /// with one of the same VLAN. So is that a packet goes elsewhere than to a BFD session.
-    pub fn megaflow_mask(&self) -> Flow {
-        let mut mask = self.matchable_mask();
+    pub fn megaflow_mask(&self) -> Box<Flow> {
+        let mut mask = Box::new(self.mask);
+        self.restrict(&mut mask);
         if self.unshown_nw_dst {
             mask.nw_dst = u32::MAX;
         }
@@ -266,9 +267,9 @@ impl Output {
         mask
     }
 
-    /// The mask without what a megaflow cannot or need not match.
-    pub(crate) fn matchable_mask(&self) -> Flow {
-        let (mut mask, initial) = (self.mask, &self.initial);
+    /// Takes out of a mask what a megaflow cannot or need not match.
+    pub(crate) fn restrict(&self, mask: &mut Flow) {
+        let initial = &self.initial;
         (mask.metadata, mask.regs, mask.actset_output, mask.conj_id) = (0, [0; flow::flow::REGS], 0, 0);
         if initial.packet_type != 0 {
             (mask.dl_src, mask.dl_dst) = Default::default();
@@ -298,7 +299,6 @@ impl Output {
         if tunnel.ip_dst == 0 && tunnel.ipv6_dst == [0; 16] {
             (mask.tunnel, mask.tlv) = (Default::default(), Tlv::NONE);
         }
-        mask
     }
 
     /// The actions of the megaflow: where the slow path has to do them, to hand its packets over.
@@ -323,9 +323,9 @@ impl Output {
         actions
     }
 
-    /// Nothing yet.
-    pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Output {
-        Output {
+    /// Nothing yet. In a box: with three flows in it, it is not to be moved about.
+    pub(crate) fn new(initial: Flow, trace: Option<Trace>) -> Box<Output> {
+        Box::new(Output {
             actions: Vec::new(),
             mask: Flow::ZERO,
             unshown_nw_dst: false,
@@ -342,6 +342,6 @@ impl Output {
             log: Vec::new(),
             trail: Trail::default(),
             trace,
-        }
+        })
     }
 }

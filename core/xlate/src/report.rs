@@ -16,7 +16,7 @@ pub fn trace_report(
     input: &Input<'_>,
     names: &dyn NameMap,
     datapath_names: &dyn DpPortNames,
-) -> (String, Output) {
+) -> (String, Box<Output>) {
     let output = translate(snapshot, input);
     let mut text = format!("Flow: {}\n", flow_text(&output.initial, names));
     if let Some(trace) = &output.trace {

@@ -143,7 +143,7 @@ pub(crate) struct Walk<'a> {
 }
 
 /// Translates a packet.
-pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Output {
+pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
     let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
     let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
     match snapshot.bridge(input.bridge) {
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
     }
 
     /// From the packet's arrival to what is left when nothing more happens to it.
-    fn whole(mut self) {
+    fn whole(&mut self) {
         self.out.slow_meter = self.meter(METER_SLOWPATH);
         self.enter_bridge();
         self.run();
@@ -448,15 +448,15 @@ impl<'a> Walk<'a> {
         self.cancel_freeze();
     }
 
-    fn finish(self) {
+    fn finish(&mut self) {
         if count(&self.out.actions) > ACTIONS_MAX {
             self.out.slow |= SlowReason::ACTION;
         }
-        self.out.mask = self.mask;
         self.out.flow = self.flow;
         if self.tables_done || self.out.error.is_none() {
-            self.out.mask = self.out.matchable_mask();
+            self.out.restrict(&mut self.mask);
         }
+        self.out.mask = self.mask;
         if self.out.error.is_some() {
             self.out.slow = SlowReason::empty();
             self.out.actions.clear();

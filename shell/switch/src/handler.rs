@@ -57,7 +57,7 @@ impl Handler {
         bridge: BridgeId,
         flow: &Flow,
         packet: Option<&[u8]>,
-    ) -> Output {
+    ) -> Box<Output> {
         let input = Input {
             bridge,
             flow,
@@ -138,11 +138,11 @@ impl Handler {
     fn translation(
         &self,
         published: &Published,
-        mut output: Output,
+        mut output: Box<Output>,
         (bridge, key): (BridgeId, &Flow),
         fresh: bool,
     ) -> Translation {
-        let mut mask = if self.knobs.exact() { Flow::ONES } else { output.megaflow_mask() };
+        let mut mask = if self.knobs.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
         mask.in_port = u32::MAX;
         mask.tlv = match published.snapshot.bridge(bridge) {
             Some(bridge) if !self.knobs.exact() => bridge.options_mask(key, &output.mask),
@@ -182,7 +182,7 @@ fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(Br
 fn unassociated(published: &Published) -> Translation {
     Translation {
         actions: Arc::new([DpAction::Drop(DropReason::ActionOfPipeline)]),
-        mask: Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO },
+        mask: Box::new(Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO }),
         install: true,
         version: published.version,
         owner: Arc::new(dpif::NoOwner),

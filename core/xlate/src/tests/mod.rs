@@ -168,7 +168,7 @@ pub(super) fn input<'a>(flow: &'a Flow, recirc: &'a SharedRecirc) -> Input<'a> {
 }
 
 pub(super) fn run(snapshot: &Snapshot, flow: &Flow) -> Output {
-    translate(snapshot, &input(flow, &SharedRecirc::default()))
+    *translate(snapshot, &input(flow, &SharedRecirc::default()))
 }
 
 pub(super) fn trace(snapshot: &Snapshot, flow: &Flow) -> String {

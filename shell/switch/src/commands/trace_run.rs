@@ -139,7 +139,7 @@ fn one(
         deliver(backer, traced, packet, &output, now);
     }
     queue.extend(output.forks.drain(..));
-    (text, output)
+    (text, *output)
 }
 
 /// Does the actions, but for those that send the packet on: packet-ins and the like are left.

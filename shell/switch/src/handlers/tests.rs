@@ -82,7 +82,7 @@ impl UpcallHandler for Slow {
         }
         Translation {
             actions: Arc::new([DpAction::Output(PortNo(2))]),
-            mask: Flow { nw_src: u32::MAX, ..Flow::ZERO },
+            mask: Box::new(Flow { nw_src: u32::MAX, ..Flow::ZERO }),
             install: true,
             version: 0,
             owner: Arc::new(NoOwner),
