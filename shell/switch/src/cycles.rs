@@ -3,6 +3,7 @@
 //! It is the processor's time-stamp counter where that ticks at one rate, else nanoseconds of the raw monotonic clock,
 //! which tick at a fixed rate on every machine. How many cycles a second has is measured.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 use std::time::Duration;
 use units::Cycles;
@@ -49,8 +50,17 @@ fn start() -> Option<(u64, Cycles)> {
 
 /// Of the raw monotonic clock.
 pub(crate) fn nanoseconds() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
-    t.tv_sec as u64 * SECOND + t.tv_nsec as u64
+    read(ClockId::MonotonicRaw)
+}
+
+/// Nanoseconds of a processor that the calling thread has had.
+pub(crate) fn processor_time() -> u64 {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * SECOND + time.tv_nsec as u64
 }
 
 #[cfg(test)]

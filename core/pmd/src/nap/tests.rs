@@ -128,7 +128,7 @@ fn packets_that_keep_time_are_awaited() {
         let seen = run(target, LATE_TO_WAKE, gap * US, 1, 20_000_000 * US);
         assert!(seen.p99 <= target * US && seen.used <= 10, "{gap}: p99 {} used {}", seen.p99, seen.used);
     }
-    // A sender that trembles by ten microseconds, and one that stops for three milliseconds now and then.
+    // A sender that trembles by ten microseconds, and one that loses its processor for a moment before one packet in ten.
     let trembling = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| 995 * US + random % (10 * US));
     assert!(
         trembling.p99 <= 50 * US && trembling.used <= 10,

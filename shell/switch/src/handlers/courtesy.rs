@@ -5,11 +5,11 @@
 //! last, until it has emptied it. Work counts, not time: who merely waited for the processor owes nothing. Where nobody
 //! else wants the core nothing changes.
 
+use crate::cycles::processor_time;
 use rustix::process::{getpriority_process, setpriority_process};
-use rustix::time::{ClockId, clock_gettime};
 
 /// Work without a rest after which a thread comes last: a burst of some ten thousand new flows is over before.
-const LONG_NS: i64 = 30_000_000;
+const LONG_NS: u64 = 30_000_000;
 /// Rounds between two looks at the clock, which is a system call.
 const ROUNDS: u32 = 16;
 /// How a thread that comes last is scheduled (`nice`): a thirtieth of a core that somebody else wants.
@@ -21,7 +21,7 @@ pub(super) struct Courtesy {
     usual: Option<i32>,
     rounds: u32,
     /// When the work began, in time of the processor.
-    since: Option<i64>,
+    since: Option<u64>,
     last: bool,
 }
 
@@ -37,16 +37,16 @@ impl Courtesy {
     /// The thread has done a round of work.
     pub(super) fn worked(&mut self) {
         self.rounds += 1;
-        if self.usual.is_some() && self.rounds.is_multiple_of(ROUNDS) && self.is_long(spent()) {
+        if self.usual.is_some() && self.rounds.is_multiple_of(ROUNDS) && self.is_long(processor_time()) {
             // It worked at the start.
             let _ = setpriority_process(None, LAST);
         }
     }
 
     /// It works long, since just now.
-    fn is_long(&mut self, now: i64) -> bool {
+    fn is_long(&mut self, now: u64) -> bool {
         let since = *self.since.get_or_insert(now);
-        if self.last || now - since < LONG_NS {
+        if self.last || now.wrapping_sub(since) < LONG_NS {
             return false;
         }
         self.last = true;
@@ -62,12 +62,6 @@ impl Courtesy {
             let _ = setpriority_process(None, usual);
         }
     }
-}
-
-/// Nanoseconds of the processor that the calling thread has had.
-fn spent() -> i64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 #[cfg(test)]
@@ -91,7 +85,7 @@ mod tests {
         let thread = std::thread::spawn(|| {
             let mut courtesy = Courtesy::new();
             let Some(usual) = courtesy.usual else { return };
-            courtesy.since = Some(spent() - LONG_NS);
+            courtesy.since = Some(processor_time().wrapping_sub(LONG_NS));
             (0..ROUNDS).for_each(|_| courtesy.worked());
             assert_eq!(getpriority_process(None), Ok(LAST));
             courtesy.rests();

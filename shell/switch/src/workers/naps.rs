@@ -5,11 +5,10 @@
 //! are ended by orders as those of `pmd-sleep-max` are.
 
 use super::desk::Desk;
-use crate::cycles;
+use crate::cycles::{self, processor_time};
 use pmd::Nap;
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, WaitSet};
-use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// What a sleep costs the processor is measured for one of so many.
@@ -123,12 +122,6 @@ fn duration(cycles: u64) -> Duration {
     Duration::from_nanos(
         (u128::from(cycles) * 1_000_000_000 / u128::from(cycles::per_second().max(1))) as u64,
     )
-}
-
-/// Nanoseconds of the processor that this thread ever had.
-fn processor_time() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn of_nanoseconds(time: u64) -> u64 {
