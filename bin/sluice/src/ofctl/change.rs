@@ -12,8 +12,9 @@ use openflow::message::Body;
 use openflow::packet_io::PacketOut;
 use openflow::text::{Protocols, hex_dump, parse_actions, parse_packet, parse_packet_out};
 
-/// Flow mods that are sent before the answer to the first of them is waited for.
-pub const WINDOW: usize = 256;
+/// Flow mods that are sent before the answer to the first of them is waited for. For each barrier a switch publishes its tables,
+/// and what changes next is copied: the more, the more rules there are.
+pub const WINDOW: usize = 1024;
 
 /// Connects and agrees on a format that can carry the changes.
 pub fn open_for_change(cx: &mut Context, target: &str, usable: Protocols) -> Result<Conn, Fail> {
