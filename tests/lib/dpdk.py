@@ -244,7 +244,7 @@ class Testpmd:
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10 * lab.PATIENCE)
+        self.process.wait(30 * lab.PATIENCE)
 
     def quit(self):
         self.process.stdin.write(b"stop\nquit\n")
