@@ -32,9 +32,7 @@ pub struct LastDrop {
 impl LastDrop {
     /// Its fields; `in_port` is a datapath number.
     pub fn flow(&self) -> Flow {
-        let mut flow = self.meta.to_flow();
-        flow::extract::extract(&self.bytes, self.meta.tags(), &mut flow);
-        flow
+        self.meta.flow_of(&self.bytes)
     }
 }
 

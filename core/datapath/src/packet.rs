@@ -114,6 +114,19 @@ impl Meta {
             }
         }
     }
+
+    /// The flow of a packet of these bytes with this metadata.
+    pub(crate) fn flow_of(&self, bytes: &[u8]) -> Flow {
+        let mut f = Flow::ZERO;
+        self.read(bytes, &mut f);
+        f
+    }
+
+    /// The same in the place of another packet's.
+    pub(crate) fn read(&self, bytes: &[u8], f: &mut Flow) {
+        self.fill_flow(f);
+        flow::extract::extract(bytes, self.tags(), f);
+    }
 }
 
 /// The tuple of the connection that a flow names.
@@ -168,8 +181,6 @@ impl Packet {
 
     /// All its fields.
     pub fn flow(&self) -> Flow {
-        let mut flow = self.meta.to_flow();
-        flow::extract::extract(self.frame.bytes(), self.meta.tags(), &mut flow);
-        flow
+        self.meta.flow_of(self.frame.bytes())
     }
 }

@@ -53,8 +53,7 @@ impl Translated {
     }
 
     fn read(&mut self, bytes: &[u8], meta: &Meta) {
-        meta.fill_flow(&mut self.flow);
-        flow::extract::extract(bytes, meta.tags(), &mut self.flow);
+        meta.read(bytes, &mut self.flow);
         self.key = Key::from_flow(&self.flow);
     }
 

@@ -49,9 +49,7 @@ fn show(shared: &Shared, engine: &mut Engine) {
         return;
     }
     engine.shadow.left = engine.shadow.every;
-    let meta = batch.meta(which);
-    let mut flow = meta.to_flow();
-    flow::extract::extract(frame.bytes(), meta.tags(), &mut flow);
+    let flow = batch.meta(which).flow_of(frame.bytes());
     if let Some(megaflow) = shared.flows().translated(index) {
         handler.shadow(frame.bytes(), &flow, &megaflow);
     }
