@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop test test-unit test-system fuzz compat build clean install
+.PHONY: run stop check test test-unit test-system fuzz compat build clean install
 
 # How long `make fuzz` stays with each target.
 FUZZ_SECONDS ?= 300
@@ -29,6 +29,11 @@ compat: build
 	@mkdir -p target/compat
 	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
 	@for name in ovs-vsctl ovs-ofctl ovs-appctl ovs-dpctl ovsdb-client ovsdb-tool; do ln -sf ../release/sluice target/compat/$$name; done
+
+# Format, lints, documentation, licences.
+check:
+	@scripts/setup build
+	@scripts/check
 
 test: test-unit test-system
 

@@ -110,7 +110,7 @@ pub enum Cell {
     /// Words.
     Text(String),
     /// A value of a column.
-    Value(Datum, Type),
+    Value(Datum, Box<Type>),
     /// Anything else that JSON can say.
     Json(Json),
 }
@@ -300,7 +300,7 @@ mod tests {
 
     fn sample() -> Table {
         let ty = || Type::scalar(AtomicType::String);
-        let cell = |text: &str| Cell::Value(Datum::scalar(text), ty());
+        let cell = |text: &str| Cell::Value(Datum::scalar(text), Box::new(ty()));
         let rows =
             [["br0", "a,b"], ["b", "<1>"]].iter().map(|row| row.iter().map(|t| cell(t)).collect()).collect();
         Table { headings: vec!["name".into(), "x".into()], rows, ..Table::default() }

@@ -47,7 +47,7 @@ impl UnifiedTwin {
     }
 
     /// The last of the entries asked about is right; it changes places with the first if that is in the first bucket.
-    fn to_front(&mut self, hash: u32, asked: &[(usize, usize, u32)]) -> Entry {
+    fn move_to_front(&mut self, hash: u32, asked: &[(usize, usize, u32)]) -> Entry {
         let [first, .., last] = *asked else { return Entry::Megaflow(asked[0].2) };
         if first.0 == self.places(hash)[0] {
             self.buckets[first.0][first.1].as_mut().unwrap().1 = last.2;
@@ -67,7 +67,7 @@ impl Twin for UnifiedTwin {
                 alike.push((bucket, way, *value));
                 if right(Entry::Megaflow(*value)) {
                     *used = true;
-                    return Some(self.to_front(hash, &alike));
+                    return Some(self.move_to_front(hash, &alike));
                 }
             }
         }

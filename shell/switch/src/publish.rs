@@ -39,7 +39,9 @@ pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
 
 /// Patch ports with their peers: two that name each other, in bridges of one datapath.
 pub(crate) fn peers(bridges: &BTreeMap<String, Bridge>) -> Peers {
-    let mut by_name = HashMap::new();
+    type Name<'a> = (&'a str, &'a str);
+    type Patch<'a> = (&'a str, (BridgeId, OfPort));
+    let mut by_name: HashMap<Name, Patch> = HashMap::new();
     for bridge in bridges.values() {
         let kind = bridge.config.datapath_type.as_str();
         for port in bridge.ports.values() {
@@ -48,7 +50,7 @@ pub(crate) fn peers(bridges: &BTreeMap<String, Bridge>) -> Peers {
             }
         }
     }
-    let of = |((kind, name), (peer, at)): (&(&str, &str), &(&str, (BridgeId, OfPort)))| {
+    let of = |((kind, name), (peer, at)): (&Name, &Patch)| {
         let (back, other) = by_name.get(&(*kind, *peer))?;
         (back == name).then_some((*at, *other))
     };

@@ -58,6 +58,26 @@ fn core_is_pure() {
     assert!(wrong.is_empty(), "core/ names the outside world:\n{}", wrong.join("\n"));
 }
 
+/// Bytes that the subject of a commit may have.
+const SUBJECT_MAX: usize = 72;
+
+/// The last commit from before the limit.
+const SUBJECTS_SINCE: &str = "62325a4";
+
+#[test]
+fn commit_subjects_are_short() {
+    let log = std::process::Command::new("git")
+        .args(["log", "--no-merges", "--format=%h %s", &format!("{SUBJECTS_SINCE}..HEAD")])
+        .current_dir(root())
+        .output()
+        .expect("git runs");
+    // An archive without history, or a shallow clone, has nothing to check.
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
+    let subject = |line: &str| line.split_once(' ').map_or(0, |(_, subject)| subject.chars().count());
+    let long: Vec<&str> = log.lines().filter(|line| subject(line) > SUBJECT_MAX).collect();
+    assert!(long.is_empty(), "subjects over {SUBJECT_MAX} characters:\n{}", long.join("\n"));
+}
+
 #[test]
 fn no_left_overs() {
     // Spelt in two parts, so that this file does not find itself.

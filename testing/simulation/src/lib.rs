@@ -34,7 +34,7 @@ pub fn run(
     let mut switch = Switch::new(policy, queues, cores);
     let (mut ratios, mut lost, mut asked, mut moves) = (Vec::with_capacity(seconds), 0.0, 0.0, 0);
     for _ in 0..seconds {
-        let second = switch.second(&load.next());
+        let second = switch.second(&load.next_second());
         ratios.push(second.makespan / second.bound);
         lost += second.lost;
         asked += second.asked;

@@ -96,7 +96,7 @@ impl Load {
     }
 
     /// What each queue wants in the next second, in cores.
-    pub fn next(&mut self) -> Vec<f64> {
+    pub fn next_second(&mut self) -> Vec<f64> {
         let (kind, random, t) = (self.kind, &mut self.random, self.second as f64);
         self.second += 1;
         let wants = |s: &mut Source| {

@@ -58,8 +58,8 @@ pub fn page(rows: &[Row]) -> String {
     let mut out = "# Flow caches beside each other\n\nMade by `sluice bench caches`. Packets come from a mock port and go to one; times are \
                    the thread's own. Columns of times: median (least to greatest of three windows).\n"
         .to_owned();
-    let parts: [(char, fn(&[&Row]) -> String); 4] =
-        [('a', misses), ('b', subtables), ('c', traffic), ('d', pages)];
+    type Part = (char, fn(&[&Row]) -> String);
+    let parts: [Part; 4] = [('a', misses), ('b', subtables), ('c', traffic), ('d', pages)];
     for (letter, text) in parts {
         let rows = of(letter);
         if !rows.is_empty() {

@@ -93,7 +93,7 @@ fn table_of(table: &TableSchema, columns: &[&Column], rows: &[Json]) -> Result<T
         telling.iter().chain(&random).map(by).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
     });
     let cells = |values: Vec<Datum>| {
-        values.into_iter().zip(columns).map(|(d, c)| Cell::Value(d, c.ty.clone())).collect()
+        values.into_iter().zip(columns).map(|(d, c)| Cell::Value(d, c.ty.clone().into())).collect()
     };
     Ok(Table {
         headings: columns.iter().map(|c| c.name.clone()).collect(),

@@ -319,7 +319,7 @@ fn cells(watched: &Watched<'_>, uuid: &str, action: &str, row: Option<&Json>) ->
     let value = |column: &&Column| match row.and_then(|row| row.get(&column.name)) {
         None => Cell::Empty,
         Some(json) => match Datum::difference_from_json(json, &column.ty) {
-            Ok(datum) => Cell::Value(datum, column.ty.clone()),
+            Ok(datum) => Cell::Value(datum, column.ty.clone().into()),
             Err(_) => Cell::Json(json.clone()),
         },
     };

@@ -44,8 +44,11 @@ pub fn desc(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     dump(cx, &mut conn, &args[0], &request)
 }
 
-/// The bit that an action of `mod-port` is about, and whether the action without "no" sets it.
-fn bit(name: &str) -> Option<(fn(&mut PortConfig) -> &mut bool, bool)> {
+/// A configuration bit, and whether an action of `mod-port` without "no" sets it.
+type Bit = (fn(&mut PortConfig) -> &mut bool, bool);
+
+/// The bit that an action of `mod-port` changes.
+fn bit(name: &str) -> Option<Bit> {
     Some(match name {
         "up" => (|c| &mut c.port_down, false),
         "down" => (|c| &mut c.port_down, true),

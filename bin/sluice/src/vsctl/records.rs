@@ -157,8 +157,10 @@ impl Listing {
 
     fn add(&mut self, ctx: &Context<'_>, row: Uuid) {
         let cell = |column: &Option<&Column>| match column {
-            None => Cell::Value(Datum::scalar(row), Type::scalar(AtomicType::Uuid)),
-            Some(column) => Cell::Value(ctx.tx.datum(&self.table.name, row, &column.name), column.ty.clone()),
+            None => Cell::Value(Datum::scalar(row), Type::scalar(AtomicType::Uuid).into()),
+            Some(column) => {
+                Cell::Value(ctx.tx.datum(&self.table.name, row, &column.name), column.ty.clone().into())
+            }
         };
         self.output.rows.push(self.columns.iter().map(cell).collect());
     }

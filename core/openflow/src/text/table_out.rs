@@ -244,11 +244,14 @@ fn features_lines(f: &TableFeatures, before: Option<&TableFeatures>, capabilitie
     text + &all_instructions_lines(f, before) + &matching_lines(f, before)
 }
 
+/// Counters of a table: active flows, look-ups, matches.
+type Counters = (u32, u64, u64);
+
 /// Writes tables one after the other; "ditto" for those that are like the one before.
 #[derive(Default)]
 pub struct TablesText {
     text: String,
-    before: Option<(TableFeatures, Option<(u32, u64, u64)>)>,
+    before: Option<(TableFeatures, Option<Counters>)>,
     ditto: Option<(u8, u8)>,
     capabilities: bool,
 }
@@ -269,7 +272,7 @@ impl TablesText {
         self.table(&s.features, Some((s.active, s.lookups, s.matched)));
     }
 
-    fn table(&mut self, f: &TableFeatures, stats: Option<(u32, u64, u64)>) {
+    fn table(&mut self, f: &TableFeatures, stats: Option<Counters>) {
         let before = self.before.take();
         let same_stats = stats.is_none() || before.as_ref().is_some_and(|(_, s)| *s == stats);
         let same = before.as_ref().is_some_and(|(b, _)| same_features(f, b));
@@ -300,7 +303,7 @@ impl TablesText {
     fn full(
         &mut self,
         f: &TableFeatures,
-        stats: Option<(u32, u64, u64)>,
+        stats: Option<Counters>,
         before: Option<&TableFeatures>,
         same: bool,
     ) {

@@ -321,9 +321,12 @@ impl Work for Task {
     }
 }
 
-/// Syncs when it is told to; clones are the same one.
+/// A file that waits to be synced, and whether a sync failed.
+type SyncState = (Option<Arc<dyn DiskFile>>, bool);
+
+/// Syncs when a test calls `turn`; clones share their state.
 #[derive(Clone, Default)]
-pub struct ManualSyncer(Arc<Mutex<(Option<Arc<dyn DiskFile>>, bool)>>);
+pub struct ManualSyncer(Arc<Mutex<SyncState>>);
 
 impl ManualSyncer {
     /// What the thread would do now.
