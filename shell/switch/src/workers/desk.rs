@@ -10,7 +10,7 @@ use crate::workers::mailbox::Mailbox;
 use crate::workers::metrics;
 use datapath::{Rxq, Worker};
 use pmd::metrics::{Recorder, Watch};
-use pmd::{Napper, Sleeper};
+use pmd::{LatencySleep, Sleeper};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -84,7 +84,7 @@ pub(super) struct Desk {
     /// Orders about queues that have not come yet.
     early: Vec<(Key, Order)>,
     pub(super) sleeper: Sleeper,
-    pub(super) napper: Napper,
+    pub(super) latency_sleep: LatencySleep,
     recorder: Option<Box<Recorder>>,
     stopping: bool,
     now: Millis,
@@ -99,7 +99,7 @@ impl Desk {
             fds: BTreeMap::new(),
             early: Vec::new(),
             sleeper: Sleeper::default(),
-            napper: Napper::default(),
+            latency_sleep: LatencySleep::default(),
             recorder: None,
             stopping: false,
             now: Millis(0),
@@ -171,7 +171,7 @@ impl Desk {
             Order::LatencyTarget(target) => {
                 // Asking for the length of a cycle takes a moment at a start, which who has no target is spared.
                 let per_us = if target.0 == 0 { 0 } else { cycles::per_second() / 1_000_000 };
-                self.napper.set_target(target.0, per_us, cpu::pause::can_pause());
+                self.latency_sleep.set_target(target.0, per_us, cpu::pause::can_pause());
             }
             Order::Record(recorder) => self.recorder = recorder,
             Order::Recorded(copy) => {
@@ -186,7 +186,7 @@ impl Desk {
 
     fn take(&mut self, t: Travelling) {
         let key = (t.rxq.port, t.rxq.id);
-        self.napper.set_can_arm(true);
+        self.latency_sleep.set_can_arm(true);
         if let Some(fd) = t.fd {
             self.fds.insert(key, fd);
         }
@@ -203,7 +203,7 @@ impl Desk {
     }
 
     fn let_go(&mut self, key: Key) -> Option<(Rxq, Option<Arc<OwnedFd>>)> {
-        self.napper.set_can_arm(true);
+        self.latency_sleep.set_can_arm(true);
         let (port, id) = key;
         let kept = self.shelf.iter().position(|q| (q.port, q.id) == key).map(|at| self.shelf.remove(at));
         let rxq = kept.or_else(|| self.worker.remove_rxq(port, id))?;

@@ -9,7 +9,7 @@
 //!   ├ mailbox.rs   orders to a worker; one relaxed load tells that there are none
 //!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
 //!   ├ metrics.rs   what every turn was like, while somebody wants to know
-//!   ├ naps.rs      sleeping by a latency target
+//!   ├ latency_sleep.rs  latency-target sleep
 //!   └ threads.rs   the loops: polling, sleeping
 //! ```
 //!
@@ -21,9 +21,9 @@
 
 mod balance;
 mod desk;
+mod latency_sleep;
 mod mailbox;
 mod metrics;
-mod naps;
 mod ports;
 mod predict;
 mod threads;

@@ -2,7 +2,7 @@
 
 use crate::cycles;
 use crate::workers::desk::Desk;
-use crate::workers::naps::Napping;
+use crate::workers::latency_sleep::LatencySleeper;
 use dpdk::thread::Registration;
 use runtime::poll_loop::Interest;
 use runtime::{Module, PollLoop, WaitSet};
@@ -69,14 +69,14 @@ pub(super) fn polling(desk: Desk, poll: PollLoop, core: CoreId) -> std::io::Resu
 
 fn turns(mut desk: Desk, poll: PollLoop) {
     let clock = poll.clock().clone();
-    let mut napping = Napping::new(poll);
+    let mut sleeper = LatencySleeper::new(poll);
     let mailbox = Arc::clone(&desk.mailbox);
     let mut registration = Registration::new();
     let mut now = clock.now();
     let mut read_at = cycles::now();
     loop {
         if mailbox.has_mail() {
-            napping.disarm(&mut desk);
+            sleeper.disarm(&mut desk);
             if !desk.obey(clock.now()) {
                 return;
             }
@@ -96,8 +96,8 @@ fn turns(mut desk: Desk, poll: PollLoop) {
             (now, read_at) = (clock.now(), at);
         }
         let busy = desk.poll(now, at, cycles::now);
-        if desk.napper.is_on() {
-            if napping.after_turn(&mut desk, busy) {
+        if desk.latency_sleep.is_on() {
+            if sleeper.after_turn(&mut desk, busy) {
                 (now, read_at) = (clock.now(), cycles::now());
             }
         } else if desk.sleeper.may_sleep()

@@ -1,4 +1,4 @@
-//! A poll thread in virtual time: packets come at a rate, sleeps end late, and cost something.
+//! A poll thread in virtual time: packets arrive at a rate, sleeps end late and cost CPU time.
 
 use super::*;
 
@@ -7,12 +7,12 @@ const US: u64 = 1000;
 const EMPTY_TURN: u64 = 200;
 const PACKET: u64 = 100;
 
-/// How a machine sleeps.
+/// The sleep behaviour of a machine.
 #[derive(Clone, Copy)]
 struct Machine {
-    /// Sleeps end so late, give or take.
+    /// Mean wake-up delay; each delay is drawn from half of it to one and a half times it.
     late: u64,
-    /// A sleep takes so much of the processor.
+    /// CPU time of one sleep.
     cost: u64,
     can_arm: bool,
     can_pause: bool,
@@ -21,7 +21,7 @@ struct Machine {
 const QUICK: Machine = Machine { late: 8 * US, cost: US, can_arm: false, can_pause: false };
 
 struct Seen {
-    /// Of 100 the processor was used.
+    /// CPU use in percent.
     used: u64,
     p99: u64,
     timers: u64,
@@ -36,9 +36,9 @@ fn run(target: u64, machine: Machine, gap: u64, group: u64, time: u64) -> Seen {
 
 /// The same with gaps of any length, given a random number below 2^31.
 fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl FnMut(u64) -> u64) -> Seen {
-    let mut napper = Napper::default();
-    napper.set_target(target, US, machine.can_pause);
-    napper.set_can_arm(machine.can_arm);
+    let mut idle = LatencySleep::default();
+    idle.set_target(target, US, machine.can_pause);
+    idle.set_can_arm(machine.can_arm);
     let mut random = 1u64;
     let mut draw = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -58,27 +58,27 @@ fn run_with(target: u64, machine: Machine, group: u64, time: u64, mut gap: impl 
         now += turn;
         used += turn;
         let late = machine.late / 2 + draw() % machine.late.max(1);
-        match napper.after_turn(Cycles(now), packets) {
-            Nap::None => {}
-            Nap::Pause(time) => {
+        match idle.after_iteration(Cycles(now), packets) {
+            IdleAction::Poll => {}
+            IdleAction::Pause(time) => {
                 now += time;
                 seen.pauses += 1;
             }
-            Nap::Timer(asked) => {
+            IdleAction::Timer(asked) => {
                 now += asked + late;
                 used += machine.cost;
-                napper.cost(machine.cost);
-                napper.slept(Cycles(now), asked, asked + late);
+                idle.add_cost(machine.cost);
+                idle.slept(Cycles(now), asked, asked + late);
                 seen.timers += 1;
             }
-            Nap::Armed(most) => {
+            IdleAction::Armed(most) => {
                 let by_device = next.saturating_sub(now) <= most;
                 let asleep = if by_device { next.saturating_sub(now) } else { most } + late;
                 now += asleep;
                 used += machine.cost;
                 seen.armed += 1;
                 if !by_device {
-                    napper.slept(Cycles(now), most, asleep);
+                    idle.slept(Cycles(now), most, asleep);
                 }
             }
         }
@@ -96,7 +96,7 @@ fn no_target_no_sleep() {
 }
 
 #[test]
-fn every_rate_is_in_time_and_slow_ones_cost_little() {
+fn every_rate_meets_the_target_and_low_rates_cost_little() {
     for (gap, most) in [(1000 * US, 4), (100 * US, 4), (10 * US, 8), (US, 100)] {
         for target in [50, 100] {
             let seen = run(target, QUICK, gap, 1, 200_000 * US);
@@ -108,7 +108,7 @@ fn every_rate_is_in_time_and_slow_ones_cost_little() {
 }
 
 #[test]
-fn who_can_be_woken_is_not_woken_in_vain() {
+fn armed_devices_replace_timer_sleeps() {
     let machine = Machine { can_arm: true, ..QUICK };
     let idle = run(100, machine, u64::MAX / 2, 1, 200_000 * US);
     assert!(idle.used == 0 && idle.timers < 20, "{}", idle.timers);
@@ -119,43 +119,48 @@ fn who_can_be_woken_is_not_woken_in_vain() {
     assert!(fast.timers > 1000 && fast.armed < fast.timers / 100);
 }
 
-/// Wakes its threads later than they may be.
+/// Wakes its threads later than the target allows.
 const LATE_TO_WAKE: Machine = Machine { late: 50 * US, cost: 20 * US, can_arm: true, can_pause: false };
 
 #[test]
-fn packets_that_keep_time_are_awaited() {
+fn periodic_packets_are_polled_for() {
     for (target, gap) in [(50, 1000), (30, 2500), (50, 10_000)] {
         let seen = run(target, LATE_TO_WAKE, gap * US, 1, 20_000_000 * US);
         assert!(seen.p99 <= target * US && seen.used <= 10, "{gap}: p99 {} used {}", seen.p99, seen.used);
     }
-    // A sender that trembles by ten microseconds, and one that loses its processor for a moment before one packet in ten.
-    let trembling = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| 995 * US + random % (10 * US));
+    // A sender with 10 µs of jitter, and one that is descheduled before one packet in ten.
+    let jittering = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| 995 * US + random % (10 * US));
     assert!(
-        trembling.p99 <= 50 * US && trembling.used <= 10,
+        jittering.p99 <= 50 * US && jittering.used <= 10,
         "p99 {} used {}",
-        trembling.p99,
-        trembling.used
+        jittering.p99,
+        jittering.used
     );
-    let halting = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
+    let descheduled = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
         1000 * US + if random % 100 < 10 { random % 160 * US } else { 0 }
     });
-    assert!(halting.p99 <= 75 * US && halting.used <= 10, "p99 {} used {}", halting.p99, halting.used);
+    assert!(
+        descheduled.p99 <= 75 * US && descheduled.used <= 10,
+        "p99 {} used {}",
+        descheduled.p99,
+        descheduled.used
+    );
 }
 
 #[test]
-fn packets_that_keep_no_time_are_not_awaited() {
-    // As a Poisson process has them.
+fn poisson_arrivals_are_not_polled_for() {
+    // Exponential gaps: a Poisson process.
     let seen = run_with(50, LATE_TO_WAKE, 1, 20_000_000 * US, |random| {
         (-((random + 1) as f64 / (1u64 << 31) as f64).ln() * (1000 * US) as f64) as u64
     });
     assert!(seen.used <= 3 && seen.p99 <= 75 * US, "used {} p99 {}", seen.used, seen.p99);
-    // Where a device wakes the thread in time, that is cheaper.
+    // If events arrive within the target, waiting for them is cheaper.
     let seen = run(300, LATE_TO_WAKE, 1000 * US, 1, 20_000_000 * US);
     assert!(seen.used <= 2, "used {}", seen.used);
 }
 
 #[test]
-fn another_time_is_learnt() {
+fn a_new_period_is_learned() {
     let mut packets = 0;
     let seen = run_with(50, LATE_TO_WAKE, 1, 40_000_000 * US, |_| {
         packets += 1;
@@ -165,18 +170,18 @@ fn another_time_is_learnt() {
 }
 
 #[test]
-fn many_packets_may_wait_as_long_as_few() {
-    // A machine of dear, late sleeps: what a turn brings after one is no burst.
+fn high_rates_sleep_up_to_the_target_too() {
+    // Sleeps are expensive and end late: the packets after one sleep must not be taken for a burst.
     let slow = Machine { late: 25 * US, cost: 22 * US, ..QUICK };
     let seen = run(100, slow, US, 1, 500_000 * US);
     assert!(seen.p99 <= 100 * US && seen.used <= 55, "p99 {} used {}", seen.p99, seen.used);
 }
 
 #[test]
-fn a_sleep_that_costs_more_than_it_saves_is_none() {
+fn a_sleep_that_costs_more_than_it_saves_is_skipped() {
     let dear = Machine { late: 4 * US, cost: 60 * US, ..QUICK };
     let seen = run(100, dear, 10 * US, 1, 2_000_000 * US);
-    // One is tried each 2 ms.
+    // One probe every 2 ms.
     assert!(seen.timers < 1200, "{}", seen.timers);
     assert!(seen.p99 <= 2 * US, "{}", seen.p99);
     // A million packets a second on a machine whose sleeps are slow.
@@ -186,27 +191,27 @@ fn a_sleep_that_costs_more_than_it_saves_is_none() {
 }
 
 #[test]
-fn a_machine_that_wakes_too_late_is_asked_rarely() {
+fn a_machine_that_wakes_too_late_is_probed_rarely() {
     let busy = Machine { late: 300 * US, cost: 2 * US, ..QUICK };
     let seen = run(100, busy, 20 * US, 1, 2_000_000 * US);
-    // One probe each 60 ms, and those that taught it.
+    // One probe every 60 ms, and the sleeps from which the delay was learned.
     assert!(seen.timers < 200, "{}", seen.timers);
 }
 
 #[test]
 fn a_machine_that_becomes_quiet_sleeps_again_soon() {
-    let mut napper = Napper::default();
-    napper.set_target(100, US, false);
-    napper.set_can_arm(false);
-    // Late in turn: by ten milliseconds, for three seconds, and by twenty microseconds.
+    let mut idle = LatencySleep::default();
+    idle.set_target(100, US, false);
+    idle.set_can_arm(false);
+    // Wake-ups are 10 ms late for three seconds, then 20 µs.
     let (mut now, mut again) = (0, None);
     let noisy = 3_000_000 * US;
     while again.is_none() && now < 20 * noisy {
         now += EMPTY_TURN;
         let late = if now < noisy { 10_000 * US } else { 20 * US };
-        if let Nap::Timer(asked) = napper.after_turn(Cycles(now), 0) {
+        if let IdleAction::Timer(asked) = idle.after_iteration(Cycles(now), 0) {
             now += asked + late;
-            napper.slept(Cycles(now), asked, asked + late);
+            idle.slept(Cycles(now), asked, asked + late);
             again = (now > noisy + 100_000 * US && asked > 50 * US).then(|| now - noisy);
         }
     }
@@ -214,7 +219,7 @@ fn a_machine_that_becomes_quiet_sleeps_again_soon() {
 }
 
 #[test]
-fn short_waits_are_the_processors() {
+fn short_waits_use_the_cpu_pause() {
     let machine = Machine { late: 40 * US, cost: 20 * US, can_pause: true, ..QUICK };
     let seen = run(20, machine, US / 2, 1, 100_000 * US);
     assert!(seen.pauses > 1000 && seen.p99 <= 20 * US, "{} {}", seen.pauses, seen.p99);
@@ -222,23 +227,23 @@ fn short_waits_are_the_processors() {
 
 #[test]
 fn a_burst_is_followed_by_polling() {
-    let mut napper = Napper::default();
-    napper.set_target(100, US, false);
-    napper.set_can_arm(false);
-    assert!(matches!(napper.after_turn(Cycles(1_000_000), 0), Nap::Timer(_)));
+    let mut idle = LatencySleep::default();
+    idle.set_target(100, US, false);
+    idle.set_can_arm(false);
+    assert!(matches!(idle.after_iteration(Cycles(1_000_000), 0), IdleAction::Timer(_)));
     for turn in 0..100 {
-        assert_eq!(napper.after_turn(Cycles(1_000_000 + turn * 3400), 32), Nap::None);
+        assert_eq!(idle.after_iteration(Cycles(1_000_000 + turn * 3400), 32), IdleAction::Poll);
     }
-    // The gap is a packet's now: an empty turn between two bursts is no reason to sleep.
-    assert_eq!(napper.after_turn(Cycles(1_000_000 + 99 * 3400 + 200), 0), Nap::None);
+    // The gap is that of single packets now: an empty iteration between two bursts does not cause a sleep.
+    assert_eq!(idle.after_iteration(Cycles(1_000_000 + 99 * 3400 + 200), 0), IdleAction::Poll);
 }
 
 #[test]
-fn what_a_hypervisor_takes_is_no_cost_of_a_sleep() {
-    let mut napper = Napper::default();
-    napper.set_target(200, US, false);
+fn stolen_time_does_not_count_as_sleep_cost() {
+    let mut idle = LatencySleep::default();
+    idle.set_target(200, US, false);
     for i in 0..200 {
-        napper.cost(if i % 10 == 9 { 1000 * US } else { 40 * US });
+        idle.add_cost(if i % 10 == 9 { 1000 * US } else { 40 * US });
     }
-    assert!((36 * US..60 * US).contains(&napper.cost), "{}", napper.cost / US);
+    assert!((36 * US..60 * US).contains(&idle.cost), "{}", idle.cost / US);
 }

@@ -1,48 +1,48 @@
-//! Sleeping by a latency target: what the decision (core/pmd) asks for is carried out and measured here.
+//! Latency-target sleep of one poll thread: carries out and measures what `pmd::LatencySleep` decides.
 //!
-//! A worker that wants to be woken by devices asks them, then takes one more turn, for what came before they heard, and
-//! only then sleeps in `poll(2)`. Orders and answers to upcalls wake it by the descriptor of its bell. Sleeps by the clock
-//! are ended by orders as those of `pmd-sleep-max` are.
+//! Before a thread sleeps on device events it arms them and polls once more, for packets that arrived before the events
+//! were armed. Only then it blocks in `poll(2)`. Orders to the thread and answers to upcalls wake it by its eventfd. Timer
+//! sleeps are ended by orders, as those of `pmd-sleep-max` are.
 
 use super::desk::Desk;
 use crate::cycles::{self, processor_time};
-use pmd::Nap;
+use pmd::IdleAction;
 use runtime::poll_loop::Interest;
 use runtime::{PollLoop, WaitSet};
 use std::time::Duration;
 
-/// What a sleep costs the processor is measured for one of so many.
+/// The CPU time of one timer sleep in this many is measured.
 const MEASURED: u32 = 16;
 
-/// One thread's.
-pub(super) struct Napping {
+/// State of one poll thread.
+pub(super) struct LatencySleeper {
     poll: PollLoop,
-    /// Devices were asked to wake us.
+    /// Device events are armed.
     armed: bool,
-    /// They did, or time was up: they are to be asked again before the next sleep.
+    /// The last armed sleep has ended: events must be armed again before the next one.
     woken: bool,
     sleeps: u32,
 }
 
-impl Napping {
-    pub(super) fn new(poll: PollLoop) -> Napping {
-        Napping { poll, armed: false, woken: false, sleeps: 0 }
+impl LatencySleeper {
+    pub(super) fn new(poll: PollLoop) -> LatencySleeper {
+        LatencySleeper { poll, armed: false, woken: false, sleeps: 0 }
     }
 
-    /// After a turn: sleeps if that is wise. True: it slept, and clocks are old.
+    /// Called after each iteration. Returns true if the thread slept, so that cached clocks are out of date.
     pub(super) fn after_turn(&mut self, desk: &mut Desk, busy: bool) -> bool {
         let packets = desk.worker.packets_in_turn();
         if std::mem::take(&mut self.woken) {
             self.disarm(desk);
         }
-        let nap = match busy && packets == 0 {
-            // Answers to upcalls: more may be on their way.
-            true => Nap::None,
-            false => desk.napper.after_turn(cycles::now(), packets),
+        let action = match busy && packets == 0 {
+            // Only answers to upcalls were handled; more may follow.
+            true => IdleAction::Poll,
+            false => desk.latency_sleep.after_iteration(cycles::now(), packets),
         };
-        match nap {
-            Nap::Armed(time) if self.armed => self.sleep_armed(desk, time),
-            Nap::Armed(_) => {
+        match action {
+            IdleAction::Armed(time) if self.armed => self.sleep_armed(desk, time),
+            IdleAction::Armed(_) => {
                 self.arm(desk);
                 false
             }
@@ -53,39 +53,39 @@ impl Napping {
         }
     }
 
-    fn sleep(&mut self, desk: &mut Desk, nap: Nap) -> bool {
+    fn sleep(&mut self, desk: &mut Desk, action: IdleAction) -> bool {
         desk.worker.send_held();
         let asleep = cycles::now();
-        match nap {
-            Nap::Pause(time) => cpu::pause::pause_until(asleep.0 + time),
-            Nap::Timer(time) => {
+        match action {
+            IdleAction::Pause(time) => cpu::pause::pause_until(asleep.0 + time),
+            IdleAction::Timer(time) => {
                 self.sleeps = self.sleeps.wrapping_add(1);
                 let measured = self.sleeps.is_multiple_of(MEASURED).then(processor_time);
-                // An order ends it.
+                // An order to the thread unparks it.
                 std::thread::park_timeout(duration(time));
                 if let Some(before) = measured {
-                    desk.napper.cost(of_nanoseconds(processor_time() - before));
+                    desk.latency_sleep.add_cost(of_nanoseconds(processor_time() - before));
                 }
                 let woke = cycles::now();
-                desk.napper.slept(woke, time, (woke - asleep).0);
+                desk.latency_sleep.slept(woke, time, (woke - asleep).0);
             }
-            Nap::None | Nap::Armed(_) => return false,
+            IdleAction::Poll | IdleAction::Armed(_) => return false,
         }
         desk.worker.slept(cycles::now() - asleep);
         true
     }
 
-    /// Asks devices to wake us. The next turn looks for what came before they heard.
+    /// Arms the events of all devices. The next iteration polls for packets that arrived before.
     fn arm(&mut self, desk: &mut Desk) {
         desk.mailbox.arm(true);
         self.armed = true;
         if !desk.worker.arm(true) {
-            desk.napper.set_can_arm(false);
+            desk.latency_sleep.set_can_arm(false);
             self.disarm(desk);
         }
     }
 
-    /// Back to polling: devices need not wake us.
+    /// Disarms the events of all devices: the thread polls again.
     pub(super) fn disarm(&mut self, desk: &mut Desk) {
         if std::mem::take(&mut self.armed) {
             desk.mailbox.arm(false);
@@ -106,12 +106,12 @@ impl Napping {
         }
         set.no_longer_than(duration(time));
         self.poll.block(set);
-        // Who woke us is served first: devices are told after the turn that follows.
+        // Serve the packets first; devices are disarmed after the next iteration.
         self.woken = true;
         let woke = cycles::now();
         let took = woke - asleep;
         if took.0 >= time {
-            desk.napper.slept(woke, time, took.0);
+            desk.latency_sleep.slept(woke, time, took.0);
         }
         desk.worker.slept(took);
         true

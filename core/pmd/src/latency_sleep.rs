@@ -1,0 +1,220 @@
+//! Latency-target sleep (`pmd-latency-target`): how long an idle poll thread sleeps so that no packet waits longer than
+//! the target.
+//!
+//! After an iteration with packets the thread polls again at once. After an empty iteration it sleeps until about
+//! `RING_SHARE` packets are expected, estimated from the recent gaps between packets. The sleep is shortened so that the
+//! thread is back within the target even if it wakes as late as the slowest 5 % of its sleeps. The CPU time of a sleep is
+//! measured too: where a sleep costs more than it saves, the thread waits in user space if the CPU supports that, and
+//! polls otherwise.
+//!
+//! Gaps are measured from one empty iteration to the next empty iteration after packets, so that packets which queued up
+//! during a sleep do not look like a burst. A real burst has no empty iteration, so the thread does not sleep in it.
+//!
+//! If less than one packet is expected within the target, a timer would wake the thread for nothing again and again.
+//! If every device can raise an event, the thread arms those events instead of a timer. If events arrive later than the
+//! target allows and packets come at a fixed period, the thread wakes shortly before the next packet is due and polls
+//! for it (`arrival_period.rs`).
+//!
+//! All times are cycles of the counter that the thread reads anyway. Nothing in this file blocks.
+
+mod arrival_period;
+
+use crate::sleep::SleepMax;
+use arrival_period::ArrivalPeriod;
+use units::Cycles;
+
+/// `pmd-latency-target`; same syntax as `pmd-sleep-max`. 0 disables it.
+pub type LatencyTarget = SleepMax;
+
+/// Packets that may queue up during a sleep: a quarter of a guest's ring of 256, because sleeps end late.
+const RING_SHARE: u64 = 64;
+/// If the port has been silent for longer than its usual gap, expect the silence to last this many times as long again.
+const SILENCE: u64 = 16;
+/// Longest timer sleep in µs, whatever the target: a ring of 2048 fills in 137 µs at 14.88 Mpps.
+const SLEEP_MAX: u64 = 100;
+/// Shortest timer sleep in µs; below this the system call costs more than it saves.
+const TIMER_MIN: u64 = 5;
+/// Longest wait in user space in µs: such a wait keeps the core busy and cannot be interrupted.
+const PAUSE_MAX: u64 = 20;
+/// Assumed wake-up delay in µs until it has been measured.
+const LATE: u64 = 10;
+/// Assumed CPU time of a sleep in µs until it has been measured.
+const COST: u64 = 3;
+/// When sleeps end too late or cost too much, try one again after this many wake-up delays: the machine may have become
+/// quiet. The delay then affects one packet in this many.
+const PROBE: u64 = 200;
+/// Longest sleep in µs with device events armed, in case a device loses an event.
+const ARMED: u64 = 10_000;
+/// Of every `TRIED.0` arrivals the thread polls for the first `TRIED.1` when they are due, although an event would arrive
+/// in time: this measures the wake-up delay. The first `TRIED.0` arrivals are all polled for.
+const TRIED: (u32, u32) = (64, 4);
+
+/// What the thread does after an iteration. Times are cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleAction {
+    /// Poll again at once.
+    Poll,
+    /// Wait in user space (`umwait` and its like).
+    Pause(u64),
+    /// Sleep on a timer.
+    Timer(u64),
+    /// Sleep until a device raises an event, at most this long.
+    Armed(u64),
+}
+
+/// The sleep decision of one poll thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LatencySleep {
+    /// Cycles per microsecond; 0 if there is no target.
+    per_us: u64,
+    target: u64,
+    can_pause: bool,
+    /// Every device can raise events.
+    can_arm: bool,
+    /// Smoothed time between two packets.
+    gap: u64,
+    /// When packets were last seen.
+    last_packets: u64,
+    /// When the rx queues were last empty, and the packets since then.
+    drained: u64,
+    since_drained: u64,
+    /// The previous iteration was empty and no sleep followed it.
+    polling: bool,
+    /// Number of silences that packets have ended.
+    arrivals: u32,
+    period: ArrivalPeriod,
+    /// Wake-up delay: 95 % of the sleeps end less late than this.
+    late: u64,
+    /// CPU time of a sleep.
+    cost: u64,
+    /// When a sleep last ended.
+    last_sleep: u64,
+    /// Sleeps are not worth their cost; the current one is a probe.
+    probing: bool,
+}
+
+impl LatencySleep {
+    /// Sets the target in µs (0: none) and the counter's cycles per µs. `can_pause`: the CPU can wait in user space.
+    pub fn set_target(&mut self, micros: u64, per_us: u64, can_pause: bool) {
+        let per_us = if micros == 0 { 0 } else { per_us.max(1) };
+        *self = LatencySleep {
+            per_us,
+            target: micros * per_us,
+            can_pause,
+            can_arm: true,
+            late: LATE * per_us,
+            cost: COST * per_us,
+            ..LatencySleep::default()
+        };
+    }
+
+    /// Whether a target is set.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.per_us != 0
+    }
+
+    /// Whether every device of the thread can raise events. Found out when the thread arms them; assumed to be true
+    /// again when its queues change.
+    pub fn set_can_arm(&mut self, can: bool) {
+        self.can_arm = can;
+    }
+
+    /// Called after every iteration with the number of packets it received.
+    #[inline]
+    pub fn after_iteration(&mut self, now: Cycles, packets: u64) -> IdleAction {
+        if packets == 0 {
+            let action = if self.is_on() { self.idle(now.0) } else { IdleAction::Poll };
+            self.polling = action == IdleAction::Poll;
+            return action;
+        }
+        if self.since_drained == 0 {
+            self.arrivals = self.arrivals.wrapping_add(1);
+            self.period.arrival(now.0, self.polling, self.late, self.per_us);
+        }
+        self.last_packets = now.0;
+        self.since_drained += packets;
+        IdleAction::Poll
+    }
+
+    /// Updates the gap between packets; called when the rx queues are empty after packets.
+    fn update_gap(&mut self, now: u64) {
+        let gap = now.saturating_sub(self.drained) / self.since_drained;
+        // Follow rising traffic faster than falling traffic.
+        self.gap = match gap < self.gap {
+            true => (self.gap + gap) / 2,
+            false => self.gap + (gap - self.gap) / 8,
+        };
+        (self.drained, self.since_drained) = (now, 0);
+    }
+
+    fn idle(&mut self, now: u64) -> IdleAction {
+        if self.since_drained != 0 {
+            self.update_gap(now);
+        }
+        let us = self.per_us;
+        let silence = now.saturating_sub(self.last_packets);
+        // A silence longer than the usual gap is a longer gap that has not ended yet.
+        let gap = self.gap.max(silence);
+        if self.can_arm && gap > self.target.max(4 * self.cost) {
+            self.probing = false;
+            return self.armed(now);
+        }
+        let in_time = (self.target * 9 / 10).saturating_sub(self.late);
+        let quiet = self.gap.saturating_mul(RING_SHARE).max(silence.saturating_mul(SILENCE));
+        let wanted = quiet.min(SLEEP_MAX * us);
+        let sleep = wanted.min(in_time);
+        // A sleep saves its length less its CPU time; below a third it is not worth the delay.
+        self.probing = sleep < TIMER_MIN * us || 2 * sleep + self.late <= 3 * self.cost;
+        if !self.probing {
+            return IdleAction::Timer(sleep);
+        }
+        let probe_due = now.saturating_sub(self.last_sleep) > PROBE * self.late.max(LATE * us);
+        if probe_due && wanted >= TIMER_MIN * us {
+            return IdleAction::Timer(TIMER_MIN * us);
+        }
+        let pause = wanted.min(self.target * 9 / 10).min(PAUSE_MAX * us);
+        if self.can_pause && pause > us { IdleAction::Pause(pause) } else { IdleAction::Poll }
+    }
+
+    /// Sleeps with events armed, and polls around the time at which the next packet is due.
+    fn armed(&self, now: u64) -> IdleAction {
+        // An event costs an interrupt and then the wake-up of another core.
+        let too_late = 3 * self.late > self.target * 9 / 10;
+        let tried = self.arrivals < TRIED.0 || self.arrivals % TRIED.0 < TRIED.1;
+        let window = if too_late || tried { self.period.until_window(now, self.late) } else { None };
+        let most = ARMED * self.per_us;
+        match window {
+            None => IdleAction::Armed(most),
+            Some(wait) if wait < TIMER_MIN * self.per_us => IdleAction::Poll,
+            Some(wait) => IdleAction::Armed(wait.min(most)),
+        }
+    }
+
+    /// Called after a sleep that the timer ended: it was to take `asked` and took `took`. Long sleeps are ignored: the core
+    /// entered a deep idle state in them, so their delay says nothing about short ones.
+    pub fn slept(&mut self, now: Cycles, asked: u64, took: u64) {
+        if asked >= ARMED * self.per_us {
+            return;
+        }
+        self.last_sleep = now.0;
+        let late = took.saturating_sub(asked);
+        // Steps up and down in the ratio 19:1 converge to the 95th percentile. Probes are too rare for that: about twenty
+        // good ones halve the estimate, and regular sleeps then correct it.
+        let step = self.late / 16 + self.per_us / 8;
+        let down = if self.probing { self.late / 32 } else { step / 19 + 1 };
+        self.late = match late > self.late {
+            true => self.late + step.min(late - self.late),
+            false => self.late.saturating_sub(down),
+        };
+    }
+
+    /// Called with the CPU time of a sleep, in cycles. Outliers are clipped: a hypervisor that takes the core away during a
+    /// sleep would have taken it away from a polling thread too.
+    pub fn add_cost(&mut self, cycles: u64) {
+        self.cost = (7 * self.cost + cycles.min(2 * self.cost + self.per_us)) / 8;
+    }
+}
+
+#[cfg(test)]
+mod tests;
