@@ -1,5 +1,7 @@
 //! The laws of the workspace, as tests; here is what they share.
 
+pub mod imports;
+
 use std::path::{Path, PathBuf};
 
 /// The workspace.

@@ -1,0 +1,193 @@
+//! Which source files of a crate import from which, read from their `use` declarations and `crate::` paths.
+//!
+//! Read as text, not as Rust: enough for code that rustfmt has formatted. Unit tests (everything after the first
+//! `#[cfg(test)]`) do not count.
+
+use crate::rust_files;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Edges between the files of one crate.
+pub type Imports = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+
+/// The imports between the files below `src`.
+pub fn imports(src: &Path) -> Imports {
+    let mut files = Vec::new();
+    rust_files(src, &mut files);
+    files.retain(|f| !f.ends_with("tests.rs") && !f.components().any(|c| c.as_os_str() == "tests"));
+    let modules: BTreeMap<Vec<String>, PathBuf> =
+        files.iter().map(|f| (module_path(src, f), f.clone())).collect();
+    let named: BTreeMap<&Vec<String>, Vec<Vec<String>>> = modules
+        .iter()
+        .map(|(module, file)| (module, paths(&std::fs::read_to_string(file).unwrap(), module)))
+        .collect();
+    let mut imports = Imports::new();
+    for (module, file) in &modules {
+        let to = imports.entry(file.clone()).or_default();
+        for path in &named[module] {
+            if let Some(target) = resolve(path, &modules, &named, 0).filter(|target| *target != file) {
+                to.insert(target.clone());
+            }
+        }
+    }
+    imports
+}
+
+/// Groups of files that import each other, directly or through others of the group.
+pub fn cycles(imports: &Imports) -> Vec<BTreeSet<PathBuf>> {
+    let reach: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
+        imports.keys().map(|file| (file, reachable(file, imports))).collect();
+    let mut found = BTreeSet::new();
+    for (file, targets) in &reach {
+        let group: BTreeSet<PathBuf> = targets
+            .iter()
+            .filter(|t| reach.get(**t).is_some_and(|back| back.contains(file)))
+            .map(|t| (*t).clone())
+            .collect();
+        if group.len() > 1 {
+            found.insert(group);
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn reachable<'i>(from: &'i PathBuf, imports: &'i Imports) -> BTreeSet<&'i PathBuf> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = open.pop() {
+        open.extend(imports.get(file).into_iter().flatten().filter(|next| seen.insert(*next)));
+    }
+    seen
+}
+
+/// `src/path/mod.rs` and `src/path.rs` are the module `path`; `lib.rs` and `main.rs` are the crate's root.
+fn module_path(src: &Path, file: &Path) -> Vec<String> {
+    let inside = file.strip_prefix(src).unwrap().with_extension("");
+    let mut names: Vec<String> = inside.iter().map(|n| n.to_string_lossy().into_owned()).collect();
+    if names.last().is_some_and(|n| n == "mod" || n == "lib" || n == "main") {
+        names.pop();
+    }
+    names
+}
+
+/// Re-exports that lead to re-exports are followed this far.
+const REEXPORTS_MAX: usize = 4;
+
+/// The file of the longest module that the path begins with. If that module imports the next name of the path from another
+/// one, this is a re-export, and the file is the other one's: a crate's root that lists its names is not a cycle.
+fn resolve<'m>(
+    path: &[String],
+    modules: &'m BTreeMap<Vec<String>, PathBuf>,
+    named: &BTreeMap<&Vec<String>, Vec<Vec<String>>>,
+    depth: usize,
+) -> Option<&'m PathBuf> {
+    let n = (0..=path.len()).rev().find(|n| modules.contains_key(&path[..*n]))?;
+    let module = path[..n].to_vec();
+    if let Some(name) = path.get(n).filter(|_| depth < REEXPORTS_MAX) {
+        let from = named[&module].iter().find(|p| p.last() == Some(name) && p[..p.len() - 1] != module[..]);
+        if let Some(file) = from.and_then(|from| resolve(from, modules, named, depth + 1)) {
+            return Some(file);
+        }
+    }
+    modules.get(&module)
+}
+
+/// All paths below the crate's root that a file names, as module paths from the root.
+fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let code: String = text
+        .split("\n#[cfg(test)]")
+        .next()
+        .unwrap_or(text)
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut out = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+                continue;
+            }
+            expand(&code[at..], &[], &mut |path| out.push(absolute(path, module)));
+        }
+    }
+    // In a module with children `use child::Name` needs no `self::`.
+    for (at, _) in code.match_indices("use ") {
+        let rest = &code[at + 4..];
+        if !["crate::", "super::", "self::"].iter().any(|s| rest.starts_with(s)) {
+            expand(rest, &[], &mut |path| out.push([module, path].concat()));
+        }
+    }
+    out
+}
+
+/// Calls `found` with every path of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`. Returns the rest of the text.
+fn expand<'t>(text: &'t str, before: &[String], found: &mut dyn FnMut(&[String])) -> &'t str {
+    let mut path = before.to_vec();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(inner) = rest.strip_prefix('{') {
+            rest = inner;
+            loop {
+                rest = expand(rest, &path, found).trim_start();
+                match rest.strip_prefix(',') {
+                    Some(next) if !next.trim_start().starts_with('}') => rest = next,
+                    Some(next) => rest = next.trim_start(),
+                    None => break,
+                }
+            }
+            return rest.strip_prefix('}').unwrap_or("");
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        if end > 0 {
+            path.push(rest[..end].to_owned());
+        }
+        rest = &rest[end..];
+        match rest.strip_prefix("::") {
+            Some(next) if end > 0 => rest = next,
+            _ => break,
+        }
+    }
+    found(&path);
+    // `as name`
+    let rest = rest.trim_start();
+    rest.strip_prefix("as ")
+        .map_or(rest, |alias| alias.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// A path of `module` from the crate's root.
+fn absolute(path: &[String], module: &[String]) -> Vec<String> {
+    let supers = path.iter().take_while(|p| *p == "super").count();
+    match path.first().map(String::as_str) {
+        Some("crate") => path[1..].to_vec(),
+        Some("self") => [module, &path[1..]].concat(),
+        _ => [&module[..module.len().saturating_sub(supers)], &path[supers..]].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, module: &[&str]) -> Vec<String> {
+        let module: Vec<String> = module.iter().map(|m| (*m).to_owned()).collect();
+        paths(text, &module).into_iter().map(|p| p.join("::")).collect()
+    }
+
+    #[test]
+    fn paths_are_read_from_the_root() {
+        assert_eq!(of("use crate::a::{b, c::{D, e as f}};", &["x"]), ["a::b", "a::c::D", "a::c::e"]);
+        assert_eq!(of("use super::desk::Desk;", &["workers", "naps"]), ["workers::desk::Desk"]);
+        assert_eq!(of("    crate::a::f(1);\n// crate::no", &["x"]), ["a::f"]);
+        assert_eq!(of("use child::Name;", &["x"]), ["x::child::Name"]);
+        assert_eq!(of("use crate::a;\n#[cfg(test)]\nuse crate::b;", &["x"]), ["a"]);
+    }
+
+    #[test]
+    fn cycles_are_groups_that_reach_each_other() {
+        let edge = |from: &str, to: &[&str]| (from.into(), to.iter().map(PathBuf::from).collect());
+        let imports =
+            Imports::from([edge("a", &["b"]), edge("b", &["c"]), edge("c", &["a"]), edge("d", &["a"])]);
+        assert_eq!(cycles(&imports), [["a", "b", "c"].iter().map(PathBuf::from).collect()]);
+    }
+}
