@@ -1,7 +1,7 @@
 //! The action set (OpenFlow 1.3.5 §5.10): what `write_actions` gathers and the end of the pipeline does.
 
 use crate::trace::Kind;
-use crate::walk::{Walk, report};
+use crate::walk::{Walk, open_trace, report};
 use openflow::action::Action;
 use units::OfPort;
 
@@ -100,6 +100,10 @@ impl Walk<'_> {
     }
 
     pub(crate) fn report_action_set(&mut self, verb: &str) {
+        // Bringing the set into its order takes as long as it is large.
+        if open_trace(self.out).is_none() {
+            return;
+        }
         let list = in_order(&self.action_set);
         if list.is_empty() {
             report!(self, Detail, "action set {verb} empty");

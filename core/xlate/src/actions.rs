@@ -37,7 +37,7 @@ impl Walk<'_> {
             report!(self, Action, "drop");
         }
         for (i, action) in actions.iter().enumerate() {
-            if self.out.error.is_some() {
+            if !self.spend(1) {
                 return false;
             }
             self.freeze_for_mpls(action);
@@ -224,6 +224,7 @@ impl Walk<'_> {
             Action::Multipath(mp) => self.multipath(mp),
             Action::FinTimeout { idle, hard } => self.fin_timeout(*idle, *hard),
             Action::ClearActions => self.clear_actions(),
+            Action::WriteActions(list) if !self.spend(list.len()) => {}
             Action::WriteActions(list) => {
                 self.write_actions(list);
                 self.report_action_set("is");

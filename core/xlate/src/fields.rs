@@ -4,7 +4,7 @@
 //! that does write it writes exactly these bits.
 
 use crate::trace::Kind;
-use crate::walk::{Walk, report};
+use crate::walk::{Walk, open_trace, report};
 use flow::field::Prereq;
 use flow::text::bytes_text;
 use flow::tlv::TlvValue;
@@ -166,7 +166,7 @@ impl Walk<'_> {
 
     /// Says in the trace what a subfield is now.
     pub(crate) fn report_subfield(&mut self, sf: Subfield) {
-        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
         let whole = sf.ofs == 0 && sf.n_bits >= sf.field.info().n_bits;
         let value = if sf.field.tlv_index().is_some() {
             bytes_text(&sf.bytes(&self.flow))

@@ -61,6 +61,9 @@ impl Walk<'_> {
 
     /// A bucket is an action set done to a copy.
     fn bucket(&mut self, bucket: &Bucket, last: bool) {
+        if !self.spend(1) {
+            return;
+        }
         let back = self.nest(Kind::Bucket, || format!("bucket {}", bucket.id));
         let flow = Box::new(self.flow);
         let was_mpls = self.was_mpls;
@@ -87,6 +90,10 @@ impl Walk<'_> {
     fn is_live(&mut self, group: &Group, bucket: &Bucket, depth: u32) -> bool {
         if depth >= MAX_LIVENESS_DEPTH {
             self.error(format_args!("bucket chaining exceeded {MAX_LIVENESS_DEPTH} links"));
+            return false;
+        }
+        // The groups that a bucket watches may watch several groups each.
+        if !self.spend(1) {
             return false;
         }
         if group.kind == GroupType::Select && bucket.weight == 0 {
@@ -143,6 +150,7 @@ impl Walk<'_> {
                 let basis = self.hash_chosen_fields(group);
                 self.best_live(group, basis)
             }
+            "" | "dp_hash" if !self.spend(group.buckets.len()) => None,
             "" | "dp_hash" => match select_slots(&group.buckets) {
                 Ok(slots) => {
                     let symmetric = default || s.param >> 32 == 1;

@@ -3,7 +3,7 @@
 use crate::fields::look_at;
 use crate::outcome::{Credit, Effect, LearnedFlow};
 use crate::trace::Kind;
-use crate::walk::{Walk, report};
+use crate::walk::{Walk, open_trace, report};
 use flow::field::Prereq;
 use flow::{Flow, Match};
 use openflow::FlowMod;
@@ -11,6 +11,9 @@ use openflow::action::{Action, Learn, LearnSource, LearnTarget};
 use openflow::flow_mod::{FlowCommand, FlowFlags};
 use std::sync::Arc;
 use units::OfPort;
+
+/// A learned flow takes as much time and memory (some 2 kB) as so many other actions.
+const LEARN_WORK: usize = 16;
 
 impl Walk<'_> {
     pub(crate) fn learn(&mut self, learn: &Learn) {
@@ -21,6 +24,9 @@ impl Walk<'_> {
         }
         if self.input.pretend {
             report!(self, Warn, "suppressing side effects, so learn action ignored");
+            return;
+        }
+        if !self.spend(LEARN_WORK) {
             return;
         }
         let flow_mod = make(learn, &self.flow);
@@ -50,7 +56,7 @@ impl Walk<'_> {
     }
 
     fn report_learned(&mut self, f: &FlowMod) {
-        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
         let mut line =
             format!("table={} {} priority={}", f.table, text.matching(self.bridge, &f.matching), f.priority);
         if f.new_cookie != 0 {

@@ -5,7 +5,7 @@
 
 use crate::outcome::{Credit, Failure};
 use crate::snapshot::{Fragments, PortFlags};
-use crate::trace::Kind;
+use crate::trace::{Kind, Trace};
 use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk, report};
 use classifier::of::Classified;
 use flow::FieldId;
@@ -173,6 +173,7 @@ impl<'a> Walk<'a> {
             (search.table..TABLE_INTERNAL).chain((search.table == TABLE_INTERNAL).then_some(TABLE_INTERNAL))
         {
             self.table_id = id;
+            self.spend(1);
             self.asks_table(id, search.with_ct);
             if let Some(rule) = self.best(id) {
                 return Ok(rule);
@@ -218,7 +219,8 @@ impl<'a> Walk<'a> {
 
     /// The trace line of a look-up; what follows is below it.
     fn report_rule(&mut self, rule: &Arc<Rule>, table: u8) {
-        let Some(text) = self.input.trace else { return };
+        let full = self.out.trace.as_ref().is_some_and(Trace::is_full);
+        let Some(text) = self.input.trace.filter(|_| !full) else { return };
         let (bridge, internal) = (self.bridge, self.bridge.tables.internal());
         let line = if Arc::ptr_eq(rule, &internal.miss) {
             "No match, and a \"packet-in\" is called for.".to_owned()

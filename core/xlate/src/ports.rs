@@ -127,6 +127,9 @@ impl<'a> Walk<'a> {
 
     /// Sends out of a port, if it lets the packet through. `_stp`: spanning tree has a say.
     pub(crate) fn output_port(&mut self, number: OfPort, _stp: bool, last: bool, cut: bool) {
+        if !self.spend(1) {
+            return;
+        }
         let Some(port) = self.bridge.port(number) else {
             report!(self, Warn, "Nonexistent output port");
             return;

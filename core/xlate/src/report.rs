@@ -10,6 +10,9 @@ use flow::tlv::Tlv;
 use flow::{Flow, Match};
 use std::fmt::Write;
 
+/// Bytes of datapath actions that are shown: eight times what a kernel takes, which is 64 kB.
+const ACTIONS_MAX: usize = 512 << 10;
+
 /// Translates a packet and tells how it went. `input.trace` has to be there.
 pub fn trace_report(
     snapshot: &Snapshot,
@@ -35,7 +38,11 @@ pub fn trace_report(
     // What a translation that failed looked at stays in the mask: of the action set, as it was given.
     let initial = Flow { actset_output: input.flow.actset_output, ..output.initial };
     let megaflow = Match::new(&initial, &mask).text(names);
-    let actions = actions_text(&output.actions, datapath_names);
+    let mut actions = actions_text(&output.actions, datapath_names);
+    if actions.len() > ACTIONS_MAX {
+        actions.truncate(actions.floor_char_boundary(ACTIONS_MAX));
+        actions.push_str("... (cut)");
+    }
     // Writing to a String cannot fail.
     let _ = write!(text, "\nFinal flow: {last}\nMegaflow: {megaflow}\nDatapath actions: {actions}");
     match output.error {

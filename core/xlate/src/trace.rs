@@ -5,6 +5,13 @@
 
 use std::fmt::Write;
 
+/// A trace has at most about so many bytes of text: one of a table that loops would have gigabytes.
+const BYTES_MAX: usize = 1 << 20;
+/// What a line takes beside its text: its node, and the new-line.
+const OVERHEAD: usize = 64;
+/// Errors that are kept after a trace was cut: the one that ended the walk is among the first.
+const ERRORS_MAX: usize = 16;
+
 /// What a line of a trace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -38,31 +45,66 @@ struct Node {
     kind: Kind,
     text: String,
     subs: Vec<usize>,
+    /// How many lines it is below.
+    depth: usize,
 }
 
 /// Where new lines go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(Option<usize>);
 
-/// The lines of a translation, as a tree.
+/// The lines of a translation, as a tree of bounded size.
 #[derive(Clone, Debug)]
 pub struct Trace {
     nodes: Vec<Node>,
     roots: Vec<usize>,
     at: Cursor,
+    /// No less than the length of `text`.
+    bytes: usize,
+    /// There was no room for a line.
+    cut: bool,
+    /// What went wrong after that.
+    late_errors: Vec<String>,
 }
 
 impl Default for Trace {
     fn default() -> Trace {
-        Trace { nodes: Vec::new(), roots: Vec::new(), at: Cursor(None) }
+        Trace {
+            nodes: Vec::new(),
+            roots: Vec::new(),
+            at: Cursor(None),
+            bytes: 0,
+            cut: false,
+            late_errors: Vec::new(),
+        }
     }
 }
 
 impl Trace {
-    /// Adds a line below the current one, and says where lines below the new one go.
-    pub fn report(&mut self, kind: Kind, text: String) -> Cursor {
+    /// There is no room for another line, so that none need be made: only errors are still taken.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= BYTES_MAX
+    }
+
+    /// Adds a line below the current one, and says where lines below the new one go. A full trace keeps errors only.
+    pub fn report(&mut self, kind: Kind, mut text: String) -> Cursor {
+        if self.is_full() {
+            self.cut = true;
+            if kind == Kind::Error && self.late_errors.len() < ERRORS_MAX {
+                self.late_errors.push(text);
+            }
+            return self.at;
+        }
+        if text.len() > BYTES_MAX - self.bytes {
+            text.truncate(text.floor_char_boundary(BYTES_MAX - self.bytes));
+            self.cut = true;
+        }
+        let depth = self.at.0.and_then(|p| self.nodes.get(p)).map_or(0, |parent| parent.depth + 1);
+        // A level is indented by eight columns at most; the line of a bridge is underlined.
+        let lines = if kind == Kind::Bridge { 2 } else { 1 };
+        self.bytes += lines * (text.len() + 8 * (depth + 1)) + OVERHEAD;
         let id = self.nodes.len();
-        self.nodes.push(Node { kind, text, subs: Vec::new() });
+        self.nodes.push(Node { kind, text, subs: Vec::new(), depth });
         match self.at.0.and_then(|p| self.nodes.get_mut(p)) {
             Some(parent) => parent.subs.push(id),
             None => self.roots.push(id),
@@ -92,6 +134,12 @@ impl Trace {
             let more = usize::from(!rest.is_empty() || node.kind.is_terminal());
             write_node(&mut out, node, 4 * (level + more));
             todo.push((&node.subs, level + 2 * more));
+        }
+        if self.cut {
+            let _ = writeln!(out, " >> the trace is cut after {} kB", BYTES_MAX >> 10);
+        }
+        for error in &self.late_errors {
+            let _ = writeln!(out, " >>>> {error} <<<<");
         }
         out
     }
@@ -135,6 +183,30 @@ bridge(\"br0\")
      -> no learned MAC for destination, flooding
 ";
         assert_eq!(t.text(), expected);
+    }
+
+    #[test]
+    fn a_trace_is_cut_and_says_so_and_keeps_the_error() {
+        let mut t = Trace::default();
+        for i in 0..BYTES_MAX {
+            let inside = t.report(Kind::Table, format!("{i}. priority 1"));
+            t.go(inside);
+        }
+        t.report(Kind::Action, "x".repeat(2 * BYTES_MAX));
+        t.report(Kind::Error, "over max translation depth 64".into());
+        let text = t.text();
+        assert!(text.len() < BYTES_MAX + 1000, "{}", text.len());
+        assert!(t.nodes.len() * OVERHEAD <= BYTES_MAX);
+        let tail = " >> the trace is cut after 1024 kB\n >>>> over max translation depth 64 <<<<\n";
+        assert!(text.ends_with(tail), "{}", &text[text.len() - 200..]);
+    }
+
+    #[test]
+    fn one_line_of_any_length_is_cut() {
+        let mut t = Trace::default();
+        t.report(Kind::Action, "é".repeat(BYTES_MAX));
+        assert!(t.text().len() < BYTES_MAX + 1000);
+        assert!(t.is_full() && t.text().ends_with("the trace is cut after 1024 kB\n"));
     }
 
     #[test]

@@ -26,10 +26,10 @@ use std::fmt::Arguments;
 use std::sync::Arc;
 use units::OfPort;
 
-/// Adds a line to the trace, if there is one.
+/// Adds a line to the trace, if there is one with room for it.
 macro_rules! report {
     ($walk:expr, $kind:ident, $($text:tt)*) => {
-        if let Some(trace) = &mut $walk.out.trace {
+        if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
             trace.report($crate::trace::Kind::$kind, format!($($text)*));
         }
     };
@@ -86,6 +86,13 @@ pub struct Input<'a> {
 pub(crate) const MAX_DEPTH: u32 = 64;
 /// How many look-ups there may be.
 pub(crate) const MAX_RESUBMITS: u32 = 64 * 64;
+/// How much work a translation may be, about in actions: every resubmit of the most that there may be can do 64. Depth and
+/// look-ups alone bound neither time nor memory: a rule has up to 8,000 actions, and groups that name groups grow as a power.
+const MAX_WORK: usize = 64 * MAX_RESUBMITS as usize;
+/// A frozen state takes as much memory (some 2 kB with what refers to it) as so many other actions.
+const FREEZE_WORK: usize = 16;
+/// A translation leaves so many lines for the log: their writer limits the rate, so that no more would come through.
+const LOG_LINES_MAX: usize = 100;
 
 /// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
 /// least. Packets with more are translated one by one.
@@ -112,6 +119,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) out: &'a mut Output,
     pub(crate) depth: u32,
     pub(crate) resubmits: u32,
+    /// See `spend`.
+    work: usize,
     pub(crate) table_id: u8,
     pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
@@ -178,6 +187,11 @@ fn first_mask(flow: &Flow) -> Flow {
     mask
 }
 
+/// The trace, if one is wanted that has room.
+pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
+    out.trace.as_mut().filter(|trace| !trace.is_full())
+}
+
 fn unroll_text(table: u8, cookie: u64) -> String {
     format!("unroll_xlate(table={table}, cookie={})", crate::actions::hex(cookie))
 }
@@ -202,6 +216,7 @@ impl<'a> Walk<'a> {
             changed: Changed::unknown(),
             depth: 0,
             resubmits: 0,
+            work: 0,
             table_id: 0,
             rule: None,
             rule_cookie: u64::MAX,
@@ -324,7 +339,7 @@ impl<'a> Walk<'a> {
     }
 
     fn report_steps(&mut self, steps: &[Step]) {
-        let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) else { return };
+        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
         if steps.is_empty() {
             return;
         }
@@ -417,8 +432,26 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Counts work of about `n` actions against the limit of the translation. False, after a report, if that is reached:
+    /// then the translation has failed.
+    pub(crate) fn spend(&mut self, n: usize) -> bool {
+        if self.out.error.is_some() {
+            return false;
+        }
+        self.work += n;
+        if self.work > MAX_WORK {
+            self.error(format_args!("over {MAX_WORK} actions"));
+            self.out.error = Some(Failure::TooManyResubmits);
+        }
+        self.work <= MAX_WORK
+    }
+
     /// Puts a state aside and returns its id; without one the packet is dropped.
     pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
+        // Each state has a copy of the stack and of the action set.
+        if !self.spend(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
+            return None;
+        }
         let id = self.input.recirc.freeze(state);
         match id {
             Some(id) => self.out.recircs.push(id),
@@ -478,6 +511,9 @@ impl<'a> Walk<'a> {
     pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<crate::trace::Cursor> {
         let trace = self.out.trace.as_mut()?;
         let back = trace.cursor();
+        if trace.is_full() {
+            return Some(back);
+        }
         let inside = trace.report(kind, text());
         trace.go(inside);
         Some(back)
@@ -496,7 +532,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn report_actions(&mut self, kind: Kind, title: &str, actions: &[Action]) {
-        if let (Some(trace), Some(text)) = (&mut self.out.trace, self.input.trace) {
+        if let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) {
             let list = text.actions(self.bridge, actions);
             trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
         }
@@ -509,14 +545,28 @@ impl<'a> Walk<'a> {
     fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
         if let Some(trace) = &mut self.out.trace {
             trace.report(kind, text.to_string());
-        } else if self.input.packet.is_some() {
+        } else if self.input.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
             let name = &self.bridge.name;
             let text = match level {
                 Level::Debug => format!("bridge {name}: {text}"),
                 Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
             };
-            self.out.log.push(LogLine { level, text, flow });
+            self.push_log(LogLine { level, text, flow });
         }
+    }
+
+    /// A line for the log, up to the limit and one that tells of it.
+    fn push_log(&mut self, line: LogLine) {
+        let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
+        self.out.log.extend(match left {
+            None => None,
+            Some(0) => {
+                let text =
+                    format!("further messages on bridge {} left out while processing ", self.bridge.name);
+                Some(LogLine { text, ..line })
+            }
+            Some(_) => Some(line),
+        });
     }
 
     /// Something is wrong with a packet of this flow, worth the log even without a trace.
@@ -531,7 +581,7 @@ impl<'a> Walk<'a> {
 
     /// Something is wrong, worth the log alone: a trace does not show it.
     pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
-        self.out.log.push(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
+        self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
     }
 
     /// Something has no effect.

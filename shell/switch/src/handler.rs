@@ -104,7 +104,8 @@ impl Handler {
         }
     }
 
-    /// Tables that loop are hard to find without the whole trace: it goes to the log, now and then.
+    /// Tables that loop are hard to find without a trace: it goes to the log, once a minute at most. The trace is cut after
+    /// 1 MB, and translating once more is bounded as the first time was.
     fn log_loop(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
         let input = Input {
             bridge,

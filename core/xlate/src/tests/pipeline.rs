@@ -78,6 +78,54 @@ fn loops_end() {
     assert_eq!(o.error, Some(Failure::TooManyResubmits));
 }
 
+/// Translates; the error, and how many things the translation has left in memory.
+fn failure(s: &Snapshot, packet: Option<&[u8]>) -> (Option<Failure>, usize) {
+    let (flow, recirc) = (tcp(1), SharedRecirc::default());
+    let o = translate(s, &Input { packet, ..input(&flow, &recirc) });
+    (o.error, o.effects.len() + o.credits.len() + o.recircs.len() + o.log.len())
+}
+
+#[test]
+fn long_lists_in_loops_end() {
+    // 4,096 look-ups of 4,000 actions each would be 16 million actions.
+    let longs =
+        [set(FieldId::Metadata, 7), Action::WriteActions(vec![out(2)]), Action::output(OfPort::FLOOD)];
+    for long in longs {
+        let mut b = LabBridge::with_ports(BR0, 200, 0);
+        b.flow(0, 1, &[], vec![resubmit(1); 5000]);
+        b.flow(1, 1, &[], vec![long; 4000]);
+        let (error, kept) = failure(&switch(&mut [b]), None);
+        assert_eq!(error, Some(Failure::TooManyResubmits));
+        assert!(kept < 10_000, "{kept}");
+    }
+}
+
+#[test]
+fn groups_that_name_groups_end() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let last = 40;
+    for id in (1..=last).rev() {
+        let action = if id == last { set(FieldId::Metadata, 7) } else { Action::Group(id + 1) };
+        let bucket = |id| Bucket { id, actions: vec![action.clone()], ..Bucket::default() };
+        let buckets = vec![bucket(0), bucket(1), bucket(2)];
+        b.group(&GroupMod { group: id, kind: GroupType::All, buckets, ..GroupMod::default() });
+    }
+    b.flow(0, 1, &[], vec![Action::Group(1)]);
+    let (error, kept) = failure(&switch(&mut [b]), None);
+    assert_eq!(error, Some(Failure::TooManyResubmits));
+    assert!(kept < 1_000_000, "{kept}");
+}
+
+#[test]
+fn a_translation_logs_so_many_lines_and_says_that_there_were_more() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    b.flow(0, 1, &[], vec![Action::output(OfPort(1)); 4000]);
+    let (flow, recirc) = (tcp(1), SharedRecirc::default());
+    let o = translate(&switch(&mut [b]), &Input { packet: Some(&[]), ..input(&flow, &recirc) });
+    assert_eq!(o.log.len(), 101);
+    assert!(o.log[100].text.starts_with("further messages on bridge br0 left out"));
+}
+
 #[test]
 fn a_written_label_is_known_by_its_bits() {
     let mut b = LabBridge::with_ports(BR0, 3, 0);

@@ -3,6 +3,21 @@
 use super::*;
 
 #[test]
+fn a_looping_table_leaves_a_bounded_trace_with_its_error() {
+    let mut b = LabBridge::with_ports(BR0, 2, 0);
+    let port = |n: u16| Action::Resubmit { port: Some(OfPort(n)), table: None, with_ct: false };
+    for i in 1..=64 {
+        let mut list = vec![port(i + 1), port(i + 1)];
+        list.extend(vec![set(FieldId::Metadata, 7); 1000]);
+        b.flow(0, 1, &[(FieldId::InPort, i.into())], list);
+    }
+    let s = switch(&mut [b]);
+    let text = trace(&s, &tcp(1));
+    assert!(text.len() < (1 << 20) + 1000, "{}", text.len());
+    assert!(text.contains("the trace is cut after 1024 kB\n") && text.ends_with(" <<<<\n"));
+}
+
+#[test]
 fn tables_and_action_sets() {
     let mut b = LabBridge::with_ports(BR0, 3, 0);
     b.flow(0, 32768, &[(FieldId::InPort, 2)], vec![Action::WriteActions(vec![out(3)]), Action::GotoTable(2)]);

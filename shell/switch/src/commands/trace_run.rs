@@ -17,6 +17,8 @@ use xlate::{BridgeId, Fork, Input, Output, Start, Text, trace_report};
 
 /// A trace ends after so many recirculations.
 const MAX_RECIRCULATIONS: usize = 4096;
+/// No further recirculation is traced after so many bytes of text: each of them may have that much.
+const TEXT_MAX: usize = 1 << 20;
 
 /// What is traced.
 pub(super) struct Traced {
@@ -72,6 +74,15 @@ pub(super) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
     let mut recirculations = 0;
     while let Some(mut again) = queue.pop_front() {
         let line = "=".repeat(79);
+        if text.len() > TEXT_MAX {
+            text += &format!(
+                "\n\n{line}\nThe trace is cut after {} kB.\n\
+                 Queued but not processed: {} recirculations.",
+                TEXT_MAX >> 10,
+                queue.len() + 1
+            );
+            break;
+        }
         if recirculations > MAX_RECIRCULATIONS {
             text += &format!(
                 "\n\n{line}\nTrace reached the recirculation limit.  Sopping the trace here.\n\
@@ -133,6 +144,8 @@ fn one(
     let datapath_names = DatapathNames(backer);
     let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
     let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
+    // The text has it.
+    output.trace = None;
     let packet = traced.packet.as_deref().unwrap_or_default();
     backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
     if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {

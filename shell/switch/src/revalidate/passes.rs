@@ -14,6 +14,7 @@ use datapath::{Concerns, Datapath};
 use runtime::coverage::Counter;
 use runtime::{Module, RateLimit};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Millis, Ufid};
 
 static LOG: Module = Module::new("ofproto_dpif_upcall");
@@ -50,6 +51,8 @@ pub(super) struct Passes {
     /// Where the slow pass goes on, and which megaflows seemed wrong to it when all was settled.
     safety: u32,
     suspects: Vec<Ufid>,
+    /// The switch ends: no further megaflow is translated.
+    stop: Arc<AtomicBool>,
 }
 
 impl Passes {
@@ -69,7 +72,18 @@ impl Passes {
             idle: None,
             safety: 0,
             suspects: Vec::new(),
+            stop: Arc::default(),
         }
+    }
+
+    /// Set by another thread, it ends a step between two megaflows: a step may have thousands of them, and a translation
+    /// may take some ten milliseconds where tables loop.
+    pub(super) fn stop(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Ends the main loop's sleep.
@@ -118,6 +132,9 @@ impl Passes {
         let (mut from, mut found) = (0, 0);
         while from < self.datapath.flow_end() {
             for flow in self.datapath.flows_concerned(concerns, from..from + SEARCH) {
+                if self.is_stopped() {
+                    return;
+                }
                 self.check(&published, &flow, now);
                 found += 1;
             }
@@ -138,6 +155,9 @@ impl Passes {
         let published = self.control.published();
         let step = STEP.min(self.left);
         for flow in self.datapath.flows_at(self.next..self.next + step) {
+            if self.is_stopped() {
+                return;
+            }
             self.check(&published, &flow, now);
         }
         self.left -= step;
@@ -211,6 +231,9 @@ impl Passes {
         let end = self.datapath.flow_end();
         let step = end.div_ceil(SAFETY_STEPS);
         for flow in self.datapath.flows_at(self.safety..self.safety + step) {
+            if self.is_stopped() {
+                return;
+            }
             let seems_wrong = match self.handler.retranslate(&published, &flow.key) {
                 Some(t) => *t.actions != *flow.actions,
                 None => true,

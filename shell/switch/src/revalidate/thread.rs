@@ -66,6 +66,8 @@ impl Shared {
 pub struct Revalidator {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// Ends what the thread is at.
+    stop: Arc<AtomicBool>,
     /// Without a thread.
     inline: Option<Passes>,
     cores: BTreeSet<u32>,
@@ -79,8 +81,9 @@ impl Revalidator {
         control: &Arc<Control>,
         handler: &Arc<Handler>,
     ) -> Revalidator {
-        let inline = Some(Passes::new(name, datapath, control, handler));
-        Revalidator { shared: Arc::default(), thread: None, inline, cores: BTreeSet::new() }
+        let passes = Passes::new(name, datapath, control, handler);
+        let (stop, inline) = (passes.stop(), Some(passes));
+        Revalidator { shared: Arc::default(), thread: None, stop, inline, cores: BTreeSet::new() }
     }
 
     /// One with a thread.
@@ -93,12 +96,13 @@ impl Revalidator {
     ) -> std::io::Result<Revalidator> {
         let shared = Arc::<Shared>::default();
         let passes = Passes::new(name, datapath, control, handler);
+        let stop = passes.stop();
         let (theirs, clock) = (Arc::clone(&shared), clock.clone());
         let thread = std::thread::Builder::new().name("revalidator1".to_owned()).spawn(move || {
             runtime::log::set_thread_name("revalidator1");
             Worker::new(theirs, clock, passes).run();
         })?;
-        Ok(Revalidator { shared, thread: Some(thread), inline: None, cores: BTreeSet::new() })
+        Ok(Revalidator { shared, thread: Some(thread), stop, inline: None, cores: BTreeSet::new() })
     }
 
     /// Takes on what was published as this version.
@@ -176,6 +180,7 @@ impl Revalidator {
 impl Drop for Revalidator {
     fn drop(&mut self) {
         self.shared.inbox().closing = true;
+        self.stop.store(true, Ordering::Relaxed);
         self.shared.bell.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
