@@ -41,6 +41,9 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     else {
         return Ok(ExitCode::SUCCESS);
     };
+    if !program.options.options.dummy_mode() {
+        runtime::log::start_writer();
+    }
     // The database outlives the switch: what it writes last is stored.
     let database = match program.options.embedded {
         true => Some(embedded::start(dirs)?),

@@ -1,19 +1,25 @@
 //! The log ("vlog"): modules with a level per destination, patterns, rate limits.
 //!
-//! A module is a static; a message that no destination wants costs one relaxed load. State is
-//! process-wide on purpose: a log that has to be passed to everybody is a log that is not
-//! used. Any thread may log. Lines and replies are those of Open vSwitch 3.7.
+//! A module is a static; a message that no destination wants costs one relaxed load. State is process-wide, so that no
+//! function needs a log as an argument. Any thread may log. Lines and replies are those of Open vSwitch 3.7.
+//!
+//! A [`line::Line`] carries the destinations in force when it was logged. It is written at once by the thread that logs,
+//! or, after [`start_writer`], by the writer thread. No lock is held while a line is formatted or written.
 
 mod format;
+mod line;
 mod modules;
+mod queue;
 mod rate;
 mod sink;
 mod spec;
+mod writer;
 
 pub use rate::RateLimit;
+pub use writer::{flush, never_wait, start as start_writer};
 
 use crate::clock::Clock;
-use format::Record;
+use line::Line;
 use sink::Sinks;
 use spec::Spec;
 use std::cell::{Cell, RefCell};
@@ -21,9 +27,12 @@ use std::collections::BTreeMap;
 use std::fmt::Arguments;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 static LOG: Module = Module::new("vlog");
+
+/// A message is cut after so many bytes: more than the longest trace (1 MB) with what is told after it.
+const MESSAGE_MAX: usize = 2 << 20;
 
 /// How much a message matters; smaller is graver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,8 +118,6 @@ struct Registry {
     modules: BTreeMap<String, &'static State>,
     /// Levels of modules that register later: what was last set for all.
     defaults: [Level; 3],
-    sinks: Sinks,
-    progname: String,
 }
 
 impl Registry {
@@ -126,9 +133,21 @@ fn registry() -> MutexGuard<'static, Registry> {
     let new = || {
         let defaults = [Level::Warn, Level::Info, Level::Info];
         let modules = modules::KNOWN.iter().map(|n| (n.to_string(), State::leak(defaults))).collect();
-        Mutex::new(Registry { modules, defaults, sinks: Sinks::new(), progname: String::new() })
+        Mutex::new(Registry { modules, defaults })
     };
     REGISTRY.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The destinations in force. The lock is held only to copy or to replace the pointer.
+static SINKS: LazyLock<Mutex<Arc<Sinks>>> = LazyLock::new(|| Mutex::new(Arc::new(Sinks::new())));
+
+fn sinks() -> Arc<Sinks> {
+    Arc::clone(&SINKS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Changes the destinations for lines that are logged from now on.
+fn change_sinks<T>(change: impl FnOnce(&mut Sinks) -> T) -> T {
+    change(Arc::make_mut(&mut SINKS.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 fn clock() -> &'static Clock {
@@ -137,7 +156,8 @@ fn clock() -> &'static Clock {
 
 thread_local! {
     static NUMBER: Cell<u32> = const { Cell::new(0) };
-    static THREAD: RefCell<String> = const { RefCell::new(String::new()) };
+    /// As `%t` and `%T` show the thread; `None` is the main thread, or one without a name of its own.
+    static THREAD: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
 /// A source of messages: `static LOG: Module = Module::new("bridge");`
@@ -170,7 +190,7 @@ impl Module {
     /// Logs; the macros are the usual way here.
     pub fn log(&self, level: Level, message: Arguments<'_>) {
         if self.enabled(level) {
-            self.emit(level, &message.to_string());
+            self.emit(level, message.to_string());
         }
     }
 
@@ -188,47 +208,51 @@ impl Module {
             match limit.admit(clock().now().0) {
                 None => return,
                 Some(None) => {}
-                Some(Some(d)) => self.emit(level, &d.to_string()),
+                Some(Some(d)) => self.emit(level, d.to_string()),
             }
         }
-        self.emit(level, &message());
+        self.emit(level, message());
     }
 
-    fn emit(&self, level: Level, message: &str) {
+    fn emit(&self, level: Level, message: String) {
+        if let Some(line) = self.line(level, message, sinks()) {
+            writer::take(line);
+        }
+    }
+
+    /// A line for those destinations that want it; `None` if none does.
+    fn line(&self, level: Level, mut message: String, mut sinks: Arc<Sinks>) -> Option<Line> {
         let s = self.state();
-        let mut guard = registry();
-        let Registry { sinks, progname, .. } = &mut *guard;
         let wants = |d: Dest| s.level(d) >= level;
-        let file = wants(Dest::File) && sinks.has_file();
-        if !(wants(Dest::Console) || wants(Dest::Syslog) || file) {
-            return;
+        let to = [wants(Dest::Console), wants(Dest::Syslog), wants(Dest::File) && sinks.has_file()];
+        if !to.contains(&true) {
+            return None;
+        }
+        if wants(Dest::Syslog) && sinks.lacks_syslog() {
+            change_sinks(Sinks::open_default_syslog);
+            sinks = self::sinks();
+        }
+        if message.len() > MESSAGE_MAX {
+            let whole = message.len();
+            message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+            message.push_str(&format!("\n(cut: {whole} bytes)"));
         }
         let number = NUMBER.with(|n| {
             n.set(n.get().wrapping_add(1));
             n.get()
         });
-        THREAD.with_borrow(|thread| {
-            let r = Record {
-                module: self.name,
-                level,
-                message,
-                wall_ms: crate::clock::wall_ms(),
-                uptime_ms: clock().now().0.saturating_sub(clock().boot().0),
-                number,
-                progname,
-                thread,
-                facility: if sinks.facility == 0 { 16 << 3 } else { sinks.facility },
-            };
-            if wants(Dest::Console) {
-                sinks.write_console(&r);
-            }
-            if wants(Dest::Syslog) {
-                sinks.write_syslog(&r);
-            }
-            if file {
-                sinks.write_file(&r);
-            }
-        });
+        Some(Line {
+            module: self.name,
+            level,
+            message,
+            wall_ms: crate::clock::wall_ms(),
+            uptime_ms: clock().now().0.saturating_sub(clock().boot().0),
+            number,
+            // A thread may log while its variables are torn down.
+            thread: THREAD.try_with(|t| t.borrow().clone()).ok().flatten(),
+            to,
+            sinks,
+        })
     }
 }
 
@@ -240,12 +264,12 @@ pub fn moment_text(wall_ms: u64) -> String {
 /// Gives the log its program name and the clock of its rate limits. Call it first.
 pub fn init(progname: &str, clock: &Clock) {
     let _ = CLOCK.set(clock.clone());
-    registry().progname = progname.to_string();
+    change_sinks(|s| s.progname = progname.to_string());
 }
 
 /// Names the calling thread in its messages, such as `pmd-c01/id:3`.
 pub fn set_thread_name(name: &str) {
-    THREAD.with_borrow_mut(|t| *t = name.to_string());
+    THREAD.with_borrow_mut(|t| *t = Some(name.into()));
 }
 
 /// One `-v` or `vlog/set` specification; the error is the reply's text.
@@ -253,8 +277,8 @@ pub fn set(spec: &str) -> Result<(), String> {
     let mut r = registry();
     match spec::parse(spec, |name| r.find(name).is_some())? {
         Spec::Levels { module, dest, level } => set_levels(&mut r, module.as_deref(), dest, level),
-        Spec::Pattern { dest, pattern } => r.sinks.set_pattern(dest, &pattern),
-        Spec::Facility(v) => r.sinks.facility = v,
+        Spec::Pattern { dest, pattern } => change_sinks(|s| s.set_pattern(dest, &pattern)),
+        Spec::Facility(v) => change_sinks(|s| s.facility = v),
     }
     Ok(())
 }
@@ -286,7 +310,7 @@ fn set_levels(r: &mut Registry, module: Option<&str>, dest: Option<Dest>, level:
 
 /// Opens (or changes to) a log file and says so in it.
 pub fn set_file(path: &Path) -> std::io::Result<()> {
-    let opened = Sinks::open_file(path, Some(&registry().sinks));
+    let opened = sinks().open_file(path);
     let file = match opened {
         Ok(None) => return Ok(()),
         Ok(Some(f)) => f,
@@ -296,22 +320,22 @@ pub fn set_file(path: &Path) -> std::io::Result<()> {
             return Err(e);
         }
     };
-    if registry().sinks.has_file() {
+    if sinks().has_file() {
         crate::info!(LOG, "closing log file");
     }
-    registry().sinks.install_file(path, file);
+    change_sinks(|s| s.install_file(path, file));
     crate::info!(LOG, "opened log file {}", path.display());
     Ok(())
 }
 
 /// `--syslog-method`
 pub fn set_syslog_method(method: &str) -> Result<(), String> {
-    registry().sinks.set_syslog_method(method)
+    change_sinks(|s| s.set_syslog_method(method))
 }
 
 /// `--syslog-target`
 pub fn set_syslog_target(target: &str) {
-    registry().sinks.set_syslog_target(target);
+    change_sinks(|s| s.set_syslog_target(target));
     crate::warn!(LOG, "--syslog-target flag is deprecated, use --syslog-method instead");
 }
 
@@ -320,7 +344,7 @@ pub fn set_syslog_target(target: &str) {
 pub fn command(name: &str, args: &[String]) -> Option<Result<String, String>> {
     Some(match name {
         "vlog/list" => Ok(list()),
-        "vlog/list-pattern" => Ok(registry().sinks.list_patterns()),
+        "vlog/list-pattern" => Ok(sinks().list_patterns()),
         "vlog/set" => {
             if args.is_empty() {
                 set_max_verbosity();
@@ -331,7 +355,7 @@ pub fn command(name: &str, args: &[String]) -> Option<Result<String, String>> {
         "vlog/disable-rate-limit" => honor_limits(args, false),
         "vlog/reopen" => reopen(),
         "vlog/close" => {
-            registry().sinks.close_file();
+            change_sinks(Sinks::close_file);
             Ok(String::new())
         }
         "vlog/message" => {
@@ -380,7 +404,7 @@ fn honor_limits(args: &[String], on: bool) -> Result<String, String> {
 }
 
 fn reopen() -> Result<String, String> {
-    let name = registry().sinks.file_name.clone();
+    let name = sinks().file_name.clone();
     let name = name.ok_or("Logging to file not configured")?;
     set_file(&name).map(|()| String::new()).map_err(|e| crate::error_text(&e))
 }

@@ -62,8 +62,9 @@ pub fn start<O>(
     Ok(Some(Program { args, options, clock, daemon, signals, poll }))
 }
 
-/// How a program ends: what went wrong is told on standard error.
+/// How a program ends: what it logged is written, and what went wrong is told on standard error.
 pub fn end(dirs: &Dirs, result: Result<ExitCode, String>) -> ExitCode {
+    log::flush();
     result.unwrap_or_else(|text| {
         eprintln!("{}: {text}", dirs.progname);
         ExitCode::FAILURE

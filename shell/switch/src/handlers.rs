@@ -128,6 +128,7 @@ impl Handlers {
             let name = format!("handler{}", i + 1);
             let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
                 runtime::log::set_thread_name(&name);
+                runtime::log::never_wait();
                 stay_on(&cores);
                 serve(&house, i, &datapath, datapath.upcall_server());
             });

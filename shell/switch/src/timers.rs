@@ -118,6 +118,7 @@ impl Timers {
         let (handler, datapath) = (Arc::clone(&self.handler), Arc::clone(&self.datapath));
         let thread = std::thread::Builder::new().name("timers".to_owned()).spawn(move || {
             runtime::log::set_thread_name("timers");
+            runtime::log::never_wait();
             runtime::info!(LOG, "monitor thread created");
             come_first();
             serve(&handler, &datapath, &clock);

@@ -158,8 +158,9 @@ impl Server {
         }
     }
 
-    /// Answers a request. Its client may have gone; then nobody hears it.
+    /// Answers a request, after all that it caused to be logged is written. Its client may have gone.
     pub fn reply(&mut self, id: RequestId, answer: Result<Reply, String>) {
+        runtime::log::flush();
         if let Some(conn) = self.conns.iter_mut().find(|c| c.number() == id.conn) {
             conn.answer(id.seq, &answer);
             // A daemon that ends with this turn (`exit`) should still be heard; a failure is

@@ -1,39 +1,45 @@
-//! Where log lines go: console, syslog and file, behind one process-wide lock.
+//! Where log lines go: console, syslog and file.
+//!
+//! A value is never changed once a line refers to it: a change makes a copy (`log::change_sinks`). Copies share sockets
+//! and file.
 
 use super::Dest;
 use super::format::{Record, render};
 use std::fs::File;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const CONSOLE: &str = "%D{%Y-%m-%dT%H:%M:%SZ}|%05N|%c%T|%p|%m";
 const SYSLOG: &str = "ovs|%05N|%c%T|%p|%m";
 const FILE: &str = "%D{%Y-%m-%dT%H:%M:%S.###Z}|%05N|%c%T|%p|%m";
 const RFC3164: &str = "<%B> %D{%h %e %T} %E %A:";
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum Syslog {
     /// Not decided yet: the environment is asked at the first message.
     #[default]
     Unset,
     Null,
     /// `/dev/log`, as the C library would use it.
-    Local(Option<UnixDatagram>),
-    Unix(Option<UnixDatagram>),
-    Udp(Option<std::net::UdpSocket>),
+    Local(Option<Arc<UnixDatagram>>),
+    Unix(Option<Arc<UnixDatagram>>),
+    Udp(Option<Arc<UdpSocket>>),
 }
 
-/// The destinations' state.
-#[derive(Debug)]
+/// The destinations, how lines look there, and the name of the program that they show.
+#[derive(Clone, Debug)]
 pub(super) struct Sinks {
     patterns: [String; 3],
     syslog: Syslog,
-    target: Option<std::net::UdpSocket>,
-    file: Option<File>,
+    target: Option<Arc<UdpSocket>>,
+    file: Option<Arc<File>>,
     pub file_name: Option<PathBuf>,
     pub facility: u32,
+    pub progname: String,
 }
 
 impl Sinks {
@@ -45,6 +51,7 @@ impl Sinks {
             file: None,
             file_name: None,
             facility: 0,
+            progname: String::new(),
         }
     }
 
@@ -60,14 +67,14 @@ impl Sinks {
         self.file.is_some()
     }
 
-    pub fn close_file(&mut self) -> bool {
-        self.file.take().is_some()
+    pub fn close_file(&mut self) {
+        self.file = None;
     }
 
     /// Opens the log file; `Ok(None)` when it is the one that is open already.
-    pub fn open_file(path: &Path, current: Option<&Sinks>) -> std::io::Result<Option<File>> {
+    pub fn open_file(&self, path: &Path) -> std::io::Result<Option<File>> {
         let f = File::options().append(true).create(true).mode(0o660).open(path)?;
-        if let Some(old) = current.and_then(|s| s.file.as_ref()) {
+        if let Some(old) = &self.file {
             let (a, b) = (old.metadata()?, f.metadata()?);
             if (a.dev(), a.ino()) == (b.dev(), b.ino()) {
                 return Ok(None);
@@ -78,7 +85,7 @@ impl Sinks {
 
     pub fn install_file(&mut self, path: &Path, file: File) {
         self.file_name = Some(path.to_path_buf());
-        self.file = Some(file);
+        self.file = Some(Arc::new(file));
     }
 
     /// Only the first method given counts.
@@ -104,7 +111,13 @@ impl Sinks {
         self.target = udp(target);
     }
 
-    fn ensure_syslog(&mut self) {
+    /// No method was given, and none is open yet.
+    pub fn lacks_syslog(&self) -> bool {
+        matches!(self.syslog, Syslog::Unset)
+    }
+
+    /// Opens what the environment names, or what the C library would use.
+    pub fn open_default_syslog(&mut self) {
         if matches!(self.syslog, Syslog::Unset) {
             let method = std::env::var("OVS_SYSLOG_METHOD").unwrap_or_default();
             if method.is_empty() || self.set_syslog_method(&method).is_err() {
@@ -118,26 +131,30 @@ impl Sinks {
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
-    pub fn write_file(&mut self, r: &Record<'_>) {
-        if let Some(f) = &mut self.file {
+    pub fn write_file(&self, r: &Record<'_>) {
+        if let Some(f) = &self.file {
             let line = render(&self.patterns[Dest::File as usize], r) + "\n";
-            let _ = f.write_all(line.as_bytes());
+            let _ = (&**f).write_all(line.as_bytes());
         }
     }
 
-    pub fn write_syslog(&mut self, r: &Record<'_>) {
-        self.ensure_syslog();
+    /// A datagram for each line of the message; the prefix is the same for all.
+    pub fn write_syslog(&self, r: &Record<'_>) {
         let text = render(&self.patterns[Dest::Syslog as usize], r);
-        let daemon = Record { facility: if self.facility == 0 { 3 << 3 } else { self.facility }, ..*r };
+        let facility = if self.facility == 0 { 3 << 3 } else { self.facility };
+        let prefix = Record { facility, message: "", ..*r };
+        let mut datagram = match &self.syslog {
+            Syslog::Local(_) => render("<%B>%D{%h %e %T} %A: ", &prefix),
+            _ => render(RFC3164, &prefix) + " ",
+        };
+        let start = datagram.len();
         for line in text.lines().filter(|l| !l.is_empty()) {
-            let prefix = match &self.syslog {
-                Syslog::Local(_) => render("<%B>%D{%h %e %T} %A: ", &daemon),
-                _ => render(RFC3164, &daemon) + " ",
-            };
-            let bytes = format!("{prefix}{line}");
+            datagram.truncate(start);
+            datagram.push_str(line);
+            let bytes = datagram.as_bytes();
             let _ = match &self.syslog {
-                Syslog::Local(Some(s)) | Syslog::Unix(Some(s)) => s.send(bytes.as_bytes()),
-                Syslog::Udp(Some(s)) => s.send(bytes.as_bytes()),
+                Syslog::Local(Some(s)) | Syslog::Unix(Some(s)) => s.send(bytes),
+                Syslog::Udp(Some(s)) => s.send(bytes),
                 _ => Ok(0),
             };
         }
@@ -165,21 +182,21 @@ impl Sinks {
     }
 }
 
-fn unix_datagram(path: &str) -> Option<UnixDatagram> {
+fn unix_datagram(path: &str) -> Option<Arc<UnixDatagram>> {
     let s = UnixDatagram::unbound().ok()?;
     s.set_nonblocking(true).ok()?;
     s.connect(path).ok()?;
-    Some(s)
+    Some(Arc::new(s))
 }
 
-fn udp(target: &str) -> Option<std::net::UdpSocket> {
+fn udp(target: &str) -> Option<Arc<UdpSocket>> {
     let target = if target.rsplit_once(':').is_some_and(|(_, p)| p.parse::<u16>().is_ok()) {
         target.to_string()
     } else {
         format!("{target}:514")
     };
-    let s = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    let s = UdpSocket::bind("0.0.0.0:0").ok()?;
     s.connect(target).ok()?;
     s.set_nonblocking(true).ok()?;
-    Some(s)
+    Some(Arc::new(s))
 }

@@ -31,6 +31,7 @@ const TIMER_SLACK: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 /// Starts the worker of kernel ports: it sleeps in `poll(2)` while nothing comes.
 pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
+        runtime::log::never_wait();
         let mut idle = 0;
         loop {
             if desk.mailbox.has_mail() && !desk.obey(poll.clock().now()) {
@@ -60,6 +61,7 @@ pub(super) fn polling(desk: Desk, poll: PollLoop, core: CoreId) -> std::io::Resu
     let short: String = name.chars().take(15).collect();
     std::thread::Builder::new().name(short).spawn(move || {
         runtime::log::set_thread_name(&name);
+        runtime::log::never_wait();
         desk.mailbox.read_here();
         pin(core);
         let _ = set_current_timer_slack(Some(TIMER_SLACK));

@@ -1,0 +1,269 @@
+//! The writer thread of the log: other threads hand it their lines, so that a PMD or handler thread waits neither for a
+//! disk nor for a terminal.
+//!
+//! Without it (in tools, before [`start`], in dummy mode, where a line has to be in the file when the command that caused
+//! it is answered) every thread writes its own lines. A full queue: threads that must not wait ([`never_wait`]) drop the
+//! line; others wait up to [`PATIENCE`] for room, once, until the writer goes on. Drops are counted and reported in the log.
+
+use super::line::Line;
+use super::queue::Queue;
+use super::{LOG, Level};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// As long as this a thread waits for the writer: for room, or until what it has logged is written.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A queue that never runs empty has its drops reported this often.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// How often a panicking thread tries to take the lock again, which another thread may hold.
+const RETRY: Duration = Duration::from_millis(1);
+
+static WRITER: Writer = Writer::new();
+/// `WRITER` has its thread.
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static MAY_WAIT: Cell<bool> = const { Cell::new(true) };
+    static IS_WRITER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A queue and what its threads wait for.
+#[derive(Debug)]
+struct Writer {
+    queue: Mutex<Queue>,
+    /// A line waits.
+    more: Condvar,
+    /// A line was written.
+    less: Condvar,
+}
+
+/// Starts the writer thread; from now on no thread writes lines of its own. Where no thread can be had, each goes on
+/// doing so.
+pub fn start() {
+    let run = || {
+        super::set_thread_name("log");
+        IS_WRITER.set(true);
+        WRITER.run();
+    };
+    match std::thread::Builder::new().name("log".to_owned()).spawn(run) {
+        Ok(_) => RUNS.store(true, Ordering::Release),
+        Err(e) => crate::warn!(LOG, "no writer thread: {}", crate::error_text(&e)),
+    }
+}
+
+/// The calling thread forwards packets, or others wait for it: with a full queue its lines are dropped.
+pub fn never_wait() {
+    MAY_WAIT.set(false);
+}
+
+/// Waits until all lines that were logged before are written; not longer than a second, and not at all if the writer is
+/// stuck.
+pub fn flush() {
+    if is_in_use() {
+        WRITER.flush();
+    }
+}
+
+/// Takes a line to be written.
+pub(super) fn take(line: Line) {
+    if is_in_use() { WRITER.push(line, MAY_WAIT.get()) } else { line.write() }
+}
+
+/// As `flush`, for a thread that panics and may hold any lock: it takes none by waiting for it.
+pub(super) fn flush_in_panic(time: Duration) {
+    if is_in_use() {
+        WRITER.poll_until_flushed(Instant::now() + time);
+    }
+}
+
+fn is_in_use() -> bool {
+    RUNS.load(Ordering::Acquire) && !IS_WRITER.get()
+}
+
+impl Writer {
+    const fn new() -> Writer {
+        Writer { queue: Mutex::new(Queue::new()), more: Condvar::new(), less: Condvar::new() }
+    }
+
+    /// A panic elsewhere leaves the queue usable: each change to it is complete in itself.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, line: Line, may_wait: bool) {
+        let mut queue = self.lock();
+        if may_wait {
+            queue = self.wait_while(queue, |q| !q.has_room(&line));
+        }
+        queue.push(line);
+        if queue.asleep {
+            self.more.notify_one();
+        }
+    }
+
+    fn flush(&self) {
+        let queue = self.lock();
+        let end = queue.accepted;
+        drop(self.wait_while(queue, |q| q.written < end));
+    }
+
+    /// Waits for the writer, which is taken for stuck if that takes too long.
+    fn wait_while<'a>(
+        &self,
+        mut queue: MutexGuard<'a, Queue>,
+        holds: impl Fn(&Queue) -> bool,
+    ) -> MutexGuard<'a, Queue> {
+        queue.waiting += 1;
+        let (mut queue, timeout) = self
+            .less
+            .wait_timeout_while(queue, PATIENCE, |q| holds(q) && !q.stuck)
+            .unwrap_or_else(PoisonError::into_inner);
+        queue.waiting -= 1;
+        queue.stuck |= timeout.timed_out();
+        queue
+    }
+
+    fn poll_until_flushed(&self, deadline: Instant) {
+        let mut end = None;
+        while Instant::now() < deadline {
+            let queue = match self.queue.try_lock() {
+                Ok(queue) => Some(queue),
+                Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if let Some(queue) = queue
+                && queue.written >= *end.get_or_insert(queue.accepted)
+            {
+                return;
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    /// The thread.
+    fn run(&self) {
+        let mut reported = Instant::now();
+        let mut queue = self.lock();
+        loop {
+            if queue.dropped != 0 && (queue.is_empty() || reported.elapsed() >= REPORT_EVERY) {
+                reported = Instant::now();
+                let dropped = std::mem::take(&mut queue.dropped);
+                drop(queue);
+                crate::log_at!(
+                    LOG,
+                    Level::Warn,
+                    "{dropped} log messages were dropped: they came faster than they could be written"
+                );
+                queue = self.lock();
+            }
+            let Some(line) = queue.pop() else {
+                queue.asleep = true;
+                queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.asleep = false;
+                continue;
+            };
+            drop(queue);
+            line.write();
+            let size = line.size();
+            drop(line);
+            queue = self.lock();
+            queue.finish(size);
+            if queue.waiting != 0 {
+                self.less.notify_all();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::BYTES_MAX;
+    use super::super::sink::Sinks;
+    use super::*;
+    use std::fs::File;
+    use std::io::{BufRead, BufReader};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// A writer whose file is a pipe: it blocks when 64 KB are not read.
+    fn piped() -> (&'static Writer, Arc<Sinks>, BufReader<File>) {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let mut sinks = Sinks::new();
+        sinks.install_file(Path::new("pipe"), File::from(write));
+        let writer: &Writer = Box::leak(Box::new(Writer::new()));
+        std::thread::spawn(|| {
+            IS_WRITER.set(true);
+            writer.run();
+        });
+        (writer, Arc::new(sinks), BufReader::new(File::from(read)))
+    }
+
+    fn line(sinks: &Arc<Sinks>, message: String) -> Line {
+        let to = [false, false, true];
+        let sinks = Arc::clone(sinks);
+        let (module, level) = ("test", Level::Info);
+        Line { module, level, message, wall_ms: 0, uptime_ms: 0, number: 1, thread: None, to, sinks }
+    }
+
+    #[test]
+    fn lines_are_written_in_order_before_a_flush_returns() {
+        let (writer, sinks, mut read) = piped();
+        for i in 0..100 {
+            writer.push(line(&sinks, format!("line {i}")), true);
+        }
+        writer.flush();
+        assert_eq!(writer.lock().written, 100);
+        for i in 0..100 {
+            let mut text = String::new();
+            read.read_line(&mut text).unwrap();
+            assert!(text.ends_with(&format!("|INFO|line {i}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_destination_that_blocks_stops_no_thread_and_takes_bounded_memory() {
+        let (writer, sinks, mut read) = piped();
+        let pushed = 3 * BYTES_MAX / 10_000;
+        let began = Instant::now();
+        for _ in 0..pushed {
+            writer.push(line(&sinks, "x".repeat(10_000)), false);
+        }
+        // One that may wait does so once: then the writer is known to be stuck.
+        for _ in 0..100 {
+            writer.push(line(&sinks, "y".repeat(10_000)), true);
+        }
+        writer.flush();
+        assert!(began.elapsed() < 20 * PATIENCE, "{:?}", began.elapsed());
+        let accepted = {
+            let queue = writer.lock();
+            assert!(queue.stuck && queue.dropped as usize == pushed + 100 - queue.accepted as usize);
+            assert!((queue.accepted - queue.written) as usize * 10_000 <= BYTES_MAX);
+            queue.accepted
+        };
+        // The destination works again: all that was accepted comes, and the writer is not stuck any more.
+        let mut text = String::new();
+        for _ in 0..accepted {
+            text.clear();
+            read.read_line(&mut text).unwrap();
+            assert!(text.ends_with("xxx\n"));
+        }
+        writer.push(line(&sinks, "after".to_owned()), false);
+        text.clear();
+        read.read_line(&mut text).unwrap();
+        assert!(text.ends_with("|INFO|after\n"), "{text}");
+        writer.flush();
+        assert!(!writer.lock().stuck);
+    }
+
+    #[test]
+    fn a_panicking_thread_waits_for_no_lock() {
+        let (writer, sinks, _read) = piped();
+        writer.push(line(&sinks, "one".to_owned()), true);
+        writer.poll_until_flushed(Instant::now() + PATIENCE);
+        let held = writer.lock();
+        assert_eq!(held.written, 1);
+        writer.poll_until_flushed(Instant::now() + 5 * RETRY);
+    }
+}
