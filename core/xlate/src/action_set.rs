@@ -1,7 +1,8 @@
 //! The action set (OpenFlow 1.3.5 §5.10): what `write_actions` gathers and the end of the pipeline does.
 
+use crate::say::{open_trace, report};
 use crate::trace::Kind;
-use crate::walk::{Walk, open_trace, report};
+use crate::walk::Walk;
 use openflow::action::Action;
 use units::OfPort;
 

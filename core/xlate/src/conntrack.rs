@@ -6,7 +6,8 @@
 
 use crate::fields::look_at;
 use crate::outcome::Fork;
-use crate::walk::{Walk, report};
+use crate::say::report;
+use crate::walk::Walk;
 use dpif::{CtNat, DpAction};
 use openflow::action::{Action, Ct, Nat, NatRange, NumberOrField};
 use std::net::IpAddr;

@@ -7,8 +7,9 @@
 
 use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
 use crate::outcome::Failure;
+use crate::say::report;
 use crate::trace::Kind;
-use crate::walk::{Walk, report};
+use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
 use dpif::SlowReason;
 use flow::flow::MPLS_MAX;

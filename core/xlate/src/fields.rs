@@ -3,8 +3,9 @@
 //! Written bits are matched too, so that a megaflow whose packets have the value already need not write it, and one
 //! that does write it writes exactly these bits.
 
+use crate::say::{open_trace, report};
 use crate::trace::Kind;
-use crate::walk::{Walk, open_trace, report};
+use crate::walk::Walk;
 use flow::field::Prereq;
 use flow::text::bytes_text;
 use flow::tlv::TlvValue;

@@ -5,8 +5,9 @@
 //! than 256 slots, the fields are hashed here and matched exactly.
 
 use crate::outcome::Credit;
+use crate::say::report;
 use crate::trace::Kind;
-use crate::walk::{Walk, report};
+use crate::walk::Walk;
 use crate::{fields, hash};
 use dpif::HashAlg;
 use ofproto::Group;

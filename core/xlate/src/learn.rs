@@ -1,9 +1,11 @@
 //! `learn`: a flow that makes flows.
 
 use crate::fields::look_at;
+use crate::limits::LEARN_WORK;
 use crate::outcome::{Credit, Effect, LearnedFlow};
+use crate::say::{open_trace, report};
 use crate::trace::Kind;
-use crate::walk::{Walk, open_trace, report};
+use crate::walk::Walk;
 use flow::field::Prereq;
 use flow::{Flow, Match};
 use openflow::FlowMod;
@@ -11,9 +13,6 @@ use openflow::action::{Action, Learn, LearnSource, LearnTarget};
 use openflow::flow_mod::{FlowCommand, FlowFlags};
 use std::sync::Arc;
 use units::OfPort;
-
-/// A learned flow takes as much time and memory (some 2 kB) as so many other actions.
-const LEARN_WORK: usize = 16;
 
 impl Walk<'_> {
     pub(crate) fn learn(&mut self, learn: &Learn) {

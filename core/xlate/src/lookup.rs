@@ -3,10 +3,11 @@
 //! A look-up that finds nothing still has a rule: one of the switch's own, that sends the packet to the controller or
 //! drops it. Limits on depth and number of look-ups keep a loop of flows from running forever.
 
-use crate::outcome::{Credit, Failure};
+use crate::outcome::Credit;
+use crate::say::report;
 use crate::snapshot::{Fragments, PortFlags};
 use crate::trace::{Kind, Trace};
-use crate::walk::{MAX_DEPTH, MAX_RESUBMITS, Walk, report};
+use crate::walk::Walk;
 use classifier::of::Classified;
 use flow::FieldId;
 use flow::flow::frag;
@@ -114,27 +115,6 @@ impl<'a> Walk<'a> {
         self.rule_cookie = old_cookie;
         self.rule = old_rule;
         self.depth -= u32::from(deepens);
-    }
-
-    /// False, after a report, if the walk must not go deeper.
-    pub(crate) fn within_limits(&mut self) -> bool {
-        if self.depth >= MAX_DEPTH {
-            self.error(format_args!("over max translation depth {MAX_DEPTH}"));
-            self.out.error = Some(Failure::RecursionTooDeep);
-        } else if self.resubmits >= MAX_RESUBMITS {
-            self.error(format_args!("over {MAX_RESUBMITS} resubmit actions"));
-            self.out.error = Some(Failure::TooManyResubmits);
-        } else if self.out.actions.len() > 0xffff / 8 {
-            // 8 bytes is what an output takes in Netlink, whose limit this is.
-            self.error(format_args!("resubmits yielded over 64 kB of actions"));
-            self.exit = true;
-        } else if self.stack.len() >= 65536 / 8 {
-            self.error(format_args!("resubmits yielded over 64 kB of stack"));
-            self.out.error = Some(Failure::StackTooDeep);
-        } else {
-            return true;
-        }
-        false
     }
 
     /// The rule for the packet, never none; it is to be credited. Leaves the table where it was found in `table_id`.

@@ -3,8 +3,9 @@
 //! **Invariant**: what decides is in the mask: both addresses, the VLAN, and of an ARP packet what makes it gratuitous.
 
 use crate::outcome::{Credit, Effect};
+use crate::say::report;
 use crate::snapshot::{Attachment, Bundle};
-use crate::walk::{Walk, report};
+use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
 use flow::{Flow, Mac, VLAN_CFI};

@@ -3,8 +3,9 @@
 use crate::encap::{ETHERNET, Pending, layer_3};
 use crate::lookup::Search;
 use crate::outcome::Credit;
+use crate::say::report;
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
-use crate::walk::{Walk, report};
+use crate::walk::Walk;
 use crate::{BridgeId, Start};
 use bridge::tunnel::PacketTypes;
 use dpif::{DpAction, Sample};

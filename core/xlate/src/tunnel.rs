@@ -5,8 +5,9 @@
 
 use crate::BridgeId;
 use crate::outcome::Credit;
+use crate::say::report;
 use crate::snapshot::{Bridge, Port, Snapshot};
-use crate::walk::{Walk, report};
+use crate::walk::Walk;
 use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
 use dpif::{DpAction, SetField, TunnelSet};
 use flow::tlv::{Layout, OPTIONS_MAX};

@@ -11,7 +11,9 @@ use crate::changed::Changed;
 use crate::commit::commit;
 use crate::encap::Pending;
 use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
-use crate::outcome::{Failure, Level, LogLine, Output};
+use crate::limits::FREEZE_WORK;
+use crate::outcome::{Failure, Output};
+use crate::say::{open_trace, report};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::{Kind, Trace};
 use dpif::{DpAction, DropReason, HashAlg, SlowReason};
@@ -22,19 +24,8 @@ use flow::{FieldId, Flow, Match, Tlv};
 use ofproto::Rule;
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_SLOWPATH;
-use std::fmt::Arguments;
 use std::sync::Arc;
 use units::OfPort;
-
-/// Adds a line to the trace, if there is one with room for it.
-macro_rules! report {
-    ($walk:expr, $kind:ident, $($text:tt)*) => {
-        if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
-            trace.report($crate::trace::Kind::$kind, format!($($text)*));
-        }
-    };
-}
-pub(crate) use report;
 
 /// How the parts of a trace are written; the names of ports are its business.
 pub trait Text {
@@ -82,18 +73,6 @@ pub struct Input<'a> {
     pub trace: Option<&'a dyn Text>,
 }
 
-/// How deeply tables may nest.
-pub(crate) const MAX_DEPTH: u32 = 64;
-/// How many look-ups there may be.
-pub(crate) const MAX_RESUBMITS: u32 = 64 * 64;
-/// How much work a translation may be, about in actions: every resubmit of the most that there may be can do 64. Depth and
-/// look-ups alone bound neither time nor memory: a rule has up to 8,000 actions, and groups that name groups grow as a power.
-const MAX_WORK: usize = 64 * MAX_RESUBMITS as usize;
-/// A frozen state takes as much memory (some 2 kB with what refers to it) as so many other actions.
-const FREEZE_WORK: usize = 16;
-/// A translation leaves so many lines for the log: their writer limits the rate, so that no more would come through.
-const LOG_LINES_MAX: usize = 100;
-
 /// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
 /// least. Packets with more are translated one by one.
 const ACTIONS_MAX: usize = 65_535 / 8;
@@ -120,7 +99,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) depth: u32,
     pub(crate) resubmits: u32,
     /// See `spend`.
-    work: usize,
+    pub(crate) work: usize,
     pub(crate) table_id: u8,
     pub(crate) rule: Option<&'a Arc<Rule>>,
     pub(crate) rule_cookie: u64,
@@ -185,11 +164,6 @@ fn first_mask(flow: &Flow) -> Flow {
     };
     crate::tunnel::first_mask(flow, &mut mask);
     mask
-}
-
-/// The trace, if one is wanted that has room.
-pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
-    out.trace.as_mut().filter(|trace| !trace.is_full())
 }
 
 fn unroll_text(table: u8, cookie: u64) -> String {
@@ -432,20 +406,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Counts work of about `n` actions against the limit of the translation. False, after a report, if that is reached:
-    /// then the translation has failed.
-    pub(crate) fn spend(&mut self, n: usize) -> bool {
-        if self.out.error.is_some() {
-            return false;
-        }
-        self.work += n;
-        if self.work > MAX_WORK {
-            self.error(format_args!("over {MAX_WORK} actions"));
-            self.out.error = Some(Failure::TooManyResubmits);
-        }
-        self.work <= MAX_WORK
-    }
-
     /// Puts a state aside and returns its id; without one the packet is dropped.
     pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
         // Each state has a copy of the stack and of the action set.
@@ -505,97 +465,5 @@ impl<'a> Walk<'a> {
             let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
             self.out.actions.push(DpAction::Drop(reason));
         }
-    }
-
-    /// A line below which the next ones go; returns where to go back to.
-    pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<crate::trace::Cursor> {
-        let trace = self.out.trace.as_mut()?;
-        let back = trace.cursor();
-        if trace.is_full() {
-            return Some(back);
-        }
-        let inside = trace.report(kind, text());
-        trace.go(inside);
-        Some(back)
-    }
-
-    pub(crate) fn unnest(&mut self, back: Option<crate::trace::Cursor>) {
-        if let (Some(trace), Some(back)) = (&mut self.out.trace, back) {
-            trace.go(back);
-        }
-    }
-
-    /// The trace line of the bridge that the walk is in now.
-    pub(crate) fn enter_bridge(&mut self) -> Option<crate::trace::Cursor> {
-        let name = &self.bridge.name;
-        self.nest(Kind::Bridge, || format!("bridge(\"{name}\")"))
-    }
-
-    pub(crate) fn report_actions(&mut self, kind: Kind, title: &str, actions: &[Action]) {
-        if let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) {
-            let list = text.actions(self.bridge, actions);
-            trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
-        }
-    }
-
-    fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
-        self.say_about(self.base, kind, level, text);
-    }
-
-    fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
-        if let Some(trace) = &mut self.out.trace {
-            trace.report(kind, text.to_string());
-        } else if self.input.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
-            let name = &self.bridge.name;
-            let text = match level {
-                Level::Debug => format!("bridge {name}: {text}"),
-                Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
-            };
-            self.push_log(LogLine { level, text, flow });
-        }
-    }
-
-    /// A line for the log, up to the limit and one that tells of it.
-    fn push_log(&mut self, line: LogLine) {
-        let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
-        self.out.log.extend(match left {
-            None => None,
-            Some(0) => {
-                let text =
-                    format!("further messages on bridge {} left out while processing ", self.bridge.name);
-                Some(LogLine { text, ..line })
-            }
-            Some(_) => Some(line),
-        });
-    }
-
-    /// Something is wrong with a packet of this flow, worth the log even without a trace.
-    pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
-        self.say_about(flow, Kind::Error, Level::Warn, text);
-    }
-
-    /// Something is wrong, worth the log even without a trace.
-    pub(crate) fn error(&mut self, text: Arguments<'_>) {
-        self.say(Kind::Error, Level::Warn, text);
-    }
-
-    /// Something is wrong, worth the log alone: a trace does not show it.
-    pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
-        self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
-    }
-
-    /// Something has no effect.
-    pub(crate) fn info(&mut self, text: Arguments<'_>) {
-        self.say(Kind::Warn, Level::Info, text);
-    }
-
-    /// Something that helps to debug.
-    pub(crate) fn debug(&mut self, text: Arguments<'_>) {
-        self.debug_as(Kind::Detail, text);
-    }
-
-    /// As `debug`, on a line of this kind.
-    pub(crate) fn debug_as(&mut self, kind: Kind, text: Arguments<'_>) {
-        self.say(kind, Level::Debug, text);
     }
 }

@@ -1,0 +1,120 @@
+//! What a walk tells of itself: lines of a trace, or, without one, lines for the log.
+
+use crate::outcome::{Level, LogLine, Output};
+use crate::trace::{Cursor, Kind, Trace};
+use crate::walk::Walk;
+use flow::Flow;
+use openflow::action::Action;
+use std::fmt::Arguments;
+
+/// Adds a line to the trace, if there is one with room for it.
+macro_rules! report {
+    ($walk:expr, $kind:ident, $($text:tt)*) => {
+        if let Some(trace) = $walk.out.trace.as_mut().filter(|trace| !trace.is_full()) {
+            trace.report($crate::trace::Kind::$kind, format!($($text)*));
+        }
+    };
+}
+pub(crate) use report;
+
+/// A translation leaves so many lines for the log: their writer limits the rate, so that no more would come through.
+const LOG_LINES_MAX: usize = 100;
+
+/// The trace, if one is wanted that has room.
+pub(crate) fn open_trace(out: &mut Output) -> Option<&mut Trace> {
+    out.trace.as_mut().filter(|trace| !trace.is_full())
+}
+
+impl Walk<'_> {
+    /// A line below which the next ones go; returns where to go back to.
+    pub(crate) fn nest(&mut self, kind: Kind, text: impl FnOnce() -> String) -> Option<Cursor> {
+        let trace = self.out.trace.as_mut()?;
+        let back = trace.cursor();
+        if trace.is_full() {
+            return Some(back);
+        }
+        let inside = trace.report(kind, text());
+        trace.go(inside);
+        Some(back)
+    }
+
+    pub(crate) fn unnest(&mut self, back: Option<Cursor>) {
+        if let (Some(trace), Some(back)) = (&mut self.out.trace, back) {
+            trace.go(back);
+        }
+    }
+
+    /// The trace line of the bridge that the walk is in now.
+    pub(crate) fn enter_bridge(&mut self) -> Option<Cursor> {
+        let name = &self.bridge.name;
+        self.nest(Kind::Bridge, || format!("bridge(\"{name}\")"))
+    }
+
+    pub(crate) fn report_actions(&mut self, kind: Kind, title: &str, actions: &[Action]) {
+        if let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) {
+            let list = text.actions(self.bridge, actions);
+            trace.report(kind, if title.is_empty() { list } else { format!("{title}: {list}") });
+        }
+    }
+
+    fn say(&mut self, kind: Kind, level: Level, text: Arguments<'_>) {
+        self.say_about(self.base, kind, level, text);
+    }
+
+    fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
+        if let Some(trace) = &mut self.out.trace {
+            trace.report(kind, text.to_string());
+        } else if self.input.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
+            let name = &self.bridge.name;
+            let text = match level {
+                Level::Debug => format!("bridge {name}: {text}"),
+                Level::Warn | Level::Info => format!("{text} on bridge {name} while processing "),
+            };
+            self.push_log(LogLine { level, text, flow });
+        }
+    }
+
+    /// A line for the log, up to the limit and one that tells of it.
+    fn push_log(&mut self, line: LogLine) {
+        let left = LOG_LINES_MAX.checked_sub(self.out.log.len());
+        self.out.log.extend(match left {
+            None => None,
+            Some(0) => {
+                let text =
+                    format!("further messages on bridge {} left out while processing ", self.bridge.name);
+                Some(LogLine { text, ..line })
+            }
+            Some(_) => Some(line),
+        });
+    }
+
+    /// Something is wrong with a packet of this flow, worth the log even without a trace.
+    pub(crate) fn error_about(&mut self, flow: Flow, text: Arguments<'_>) {
+        self.say_about(flow, Kind::Error, Level::Warn, text);
+    }
+
+    /// Something is wrong, worth the log even without a trace.
+    pub(crate) fn error(&mut self, text: Arguments<'_>) {
+        self.say(Kind::Error, Level::Warn, text);
+    }
+
+    /// Something is wrong, worth the log alone: a trace does not show it.
+    pub(crate) fn quiet_error(&mut self, text: Arguments<'_>) {
+        self.push_log(LogLine { level: Level::Warn, text: text.to_string(), flow: self.base });
+    }
+
+    /// Something has no effect.
+    pub(crate) fn info(&mut self, text: Arguments<'_>) {
+        self.say(Kind::Warn, Level::Info, text);
+    }
+
+    /// Something that helps to debug.
+    pub(crate) fn debug(&mut self, text: Arguments<'_>) {
+        self.debug_as(Kind::Detail, text);
+    }
+
+    /// As `debug`, on a line of this kind.
+    pub(crate) fn debug_as(&mut self, kind: Kind, text: Arguments<'_>) {
+        self.say(kind, Level::Debug, text);
+    }
+}
