@@ -9,8 +9,8 @@ use runtime::daemon::DaemonArgs;
 use runtime::program::{self, Program, Texts};
 use runtime::{Dirs, Module, WaitSet};
 use std::process::ExitCode;
-use switch::Switch;
 use switch::commands::{all_offered, take_exits};
+use switch::{Options, Switch};
 use unixctl::{Reply, Server};
 
 static LOG: Module = Module::new("vswitchd");
@@ -50,7 +50,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         false => None,
     };
     let options = std::mem::take(&mut program.options.options);
-    let control = control_socket(&program.args, dirs, options.dummy_mode())?;
+    let control = control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
     let code = serve(switch, control, &mut program);
     if let Some(database) = database {
@@ -60,8 +60,8 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
 }
 
 /// `--unixctl`, or the place where `ovs-appctl` looks.
-fn control_socket(args: &DaemonArgs, dirs: &Dirs, dummies: bool) -> Result<Server, String> {
-    let names = all_offered(dummies);
+fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<Server, String> {
+    let names = all_offered(options.dummy_mode(), options.panics);
     let version = options::version(dirs);
     let path = match args.unixctl.as_deref() {
         Some("none") => return Ok(Server::none(&version, &names)),

@@ -45,6 +45,7 @@ impl Arguments {
                 ("--disable-system-route", None) => {}
                 ("--hw-rawio-access", None) => keeps |= Capabilities::SYS_RAWIO,
                 ("--dummy-handlers", None) => options.dummy_handlers = true,
+                ("--enable-panic", None) => options.panics = true,
                 ("--dummy-numa", value) => {
                     let list = value.or_else(|| args.next().map(String::as_str));
                     let text = list.ok_or("option '--dummy-numa' requires an argument")?;
@@ -116,6 +117,7 @@ pub fn usage(dirs: &Dirs) -> String {
          --hw-rawio-access       with --user: keeps the right to raw access to devices (CAP_SYS_RAWIO)\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
          --dummy-handlers        dummies' misses are translated by threads, too\n  \
+         --enable-panic          offers the command 'panic THREAD', for tests\n  \
          -p, --private-key=FILE  file with private key\n  \
          -c, --certificate=FILE  file with certificate for private key\n  \
          -C, --ca-cert=FILE      file with peer CA certificate\n  \

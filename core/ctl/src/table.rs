@@ -182,6 +182,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("ovsdb-server/set-relay-source-probe-interval", "", 1, 1),
     c("ovsdb-server/set-sync-exclude-tables", "", 0, 1),
     c("ovsdb-server/sync-status", "", 0, 0),
+    hidden("panic", 1),
     c("qos/show", "interface", 1, 1),
     c("qos/show-types", "interface", 1, 1),
     hidden("revalidator/pause", 0),

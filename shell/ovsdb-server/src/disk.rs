@@ -115,6 +115,10 @@ impl Disk for HostDisk {
     }
 
     fn beside(&self, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Work>> {
+        let work = || {
+            runtime::ordered_panic::obey();
+            work();
+        };
         Ok(Box::new(std::thread::Builder::new().name("compact".into()).spawn(work)?))
     }
 }

@@ -70,6 +70,7 @@ impl Shared {
     fn serve(&self, asked: &Receiver<()>) {
         // What was asked for before the end is still done.
         while asked.recv().is_ok() {
+            runtime::ordered_panic::obey();
             let file = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
             if file.is_some_and(|file| file.sync().is_err()) {
                 self.failed.store(true, Ordering::Release);

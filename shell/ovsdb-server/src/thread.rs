@@ -26,6 +26,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || {
             let mut heard = Heard::default();
             while !stopped.load(Ordering::Acquire) {
+                runtime::ordered_panic::obey();
                 let now = poll.clock().now();
                 self.run(&heard, now);
                 let mut set = WaitSet::new();

@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod dirs;
 pub mod log;
 pub mod memory;
+pub mod ordered_panic;
 pub mod poll_loop;
 pub mod program;
 pub mod signals;

@@ -9,12 +9,14 @@
 mod format;
 mod line;
 mod modules;
+mod panic;
 mod queue;
 mod rate;
 mod sink;
 mod spec;
 mod writer;
 
+pub use panic::install as log_panics;
 pub use rate::RateLimit;
 pub use writer::{flush, never_wait, start as start_writer};
 

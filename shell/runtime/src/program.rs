@@ -56,6 +56,7 @@ pub fn start<O>(
     let clock = Clock::new();
     log::init(&dirs.progname, &clock);
     args.apply_log()?;
+    log::log_panics();
     let daemon = daemon::start(&args, keeps)?;
     let signals = Signals::install().map_err(|e| error_text(&e))?;
     let poll = PollLoop::new(clock.clone()).map_err(|e| error_text(&e))?;

@@ -161,6 +161,7 @@ fn serve(house: &House, i: usize, datapath: &Datapath, mut server: UpcallServer)
     let _ = bed.thread.set(std::thread::current());
     let mut courtesy = Courtesy::new();
     while !house.closing.load(Ordering::SeqCst) {
+        runtime::ordered_panic::obey();
         let served = server.serve();
         if served != 0 {
             house.gather.served(served);

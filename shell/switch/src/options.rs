@@ -23,6 +23,8 @@ pub struct Options {
     pub own_versions: bool,
     /// `--dummy-handlers`: misses leave the workers in dummy mode, too, so that tests of all kinds see what follows.
     pub dummy_handlers: bool,
+    /// `--enable-panic`: the command `panic` is offered, for tests.
+    pub panics: bool,
     /// `--dummy-numa=…`: the cores to believe in.
     pub topology: Option<Topology>,
     /// Random, and new at each start.

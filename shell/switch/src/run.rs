@@ -34,6 +34,7 @@ impl Switch {
     /// One turn.
     pub fn run(&mut self, control: &mut Server) {
         let now = self.clock.now();
+        runtime::ordered_panic::obey();
         if runtime::coverage::is_due(now) {
             commands::publish_drops(self);
             runtime::coverage::run(now);

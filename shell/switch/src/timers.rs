@@ -156,6 +156,7 @@ fn come_first() {
 /// The thread.
 fn serve(handler: &Handler, datapath: &Datapath, clock: &Clock) {
     loop {
+        runtime::ordered_panic::obey();
         let now = clock.now();
         while look(handler, datapath, now) {}
         let time = handler.bfd.deadline().map(|at| Duration::from_millis(at.since(clock.now()).0));

@@ -9,8 +9,8 @@ use runtime::{Clock, Dirs, PollLoop, WaitSet, Warp};
 use unixctl::{RequestId, Server};
 
 static LOG: Module = Module::new("daemon");
-const OFFERED: [&str; 7] =
-    ["exit", "vlog/list", "vlog/set", "vlog/reopen", "coverage/show", "time/stop", "time/warp"];
+const OFFERED: [&str; 8] =
+    ["exit", "panic", "vlog/list", "vlog/set", "vlog/reopen", "coverage/show", "time/stop", "time/warp"];
 
 fn main() {
     let argv: Vec<String> = std::env::args().collect();
@@ -26,7 +26,9 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
     runtime::log::init(&dirs.progname, &clock);
     let args = DaemonArgs::parse(args, dirs)?;
     args.apply_log()?;
+    runtime::log::log_panics();
     let mut daemon = start(&args, Capabilities::empty())?;
+    runtime::log::start_writer();
     let text = |e: std::io::Error| runtime::error_text(&e);
     let signals = Signals::install().map_err(text)?;
     let events = PollLoop::new(clock.clone()).map_err(text)?;
@@ -43,6 +45,10 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
             let answer = match request.method.as_str() {
                 "exit" => {
                     exiting = true;
+                    Ok(String::new())
+                }
+                "panic" => {
+                    runtime::ordered_panic::order(request.args.first().map_or("", String::as_str));
                     Ok(String::new())
                 }
                 "time/stop" => {
@@ -67,6 +73,7 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
             server.reply(*id, Ok("warped\n".into()));
             warp = None;
         }
+        runtime::ordered_panic::obey();
         let mut set = WaitSet::new();
         server.wait(&mut set);
         signals.wait(&mut set);
@@ -76,6 +83,7 @@ fn run(args: &[String], dirs: &Dirs) -> Result<(), String> {
         events.block(set);
     }
     runtime::info!(LOG, "down");
+    runtime::log::flush();
     drop((server, daemon));
     signals.received().map_or(Ok(()), |signal| Signals::die(signal))
 }

@@ -39,9 +39,17 @@ impl Place {
     }
 
     fn call(&self, method: &str) -> Option<String> {
+        self.call_with(method, &[])
+    }
+
+    fn call_with(&self, method: &str, args: &[String]) -> Option<String> {
         let path = self.0.join(format!("daemon.{}.ctl", self.pid()?));
         let mut client = Client::connect(&path, Some(PATIENCE)).ok()?;
-        client.call(method, &[]).ok()?.ok()?.as_str().map(str::to_string)
+        client.call(method, args).ok()?.ok()?.as_str().map(str::to_string)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.0.join("daemon.log")).unwrap_or_default()
     }
 }
 
@@ -96,4 +104,28 @@ fn a_crashed_daemon_is_started_again() {
     let log_says = |text: &str| std::fs::read_to_string(place.0.join("daemon.log")).unwrap().contains(text);
     eventually("the monitor's word", || log_says("died, exit status 0, exiting"));
     assert!(log_says(&format!("1 crashes: pid {first} died, killed (")));
+}
+
+/// Panics in the main thread and in the writer of the log itself.
+#[test]
+fn a_panic_is_logged_and_the_daemon_started_again() {
+    for thread in ["main", "log"] {
+        let place = Place::new(&format!("panic-{thread}"));
+        assert!(place.start(&["--detach", "--monitor", "--pidfile", "--log-file"]).status.success());
+        let first = place.pid().unwrap();
+        place.call_with("panic", &[thread.to_owned()]);
+        // Something to log, so that its writer comes by.
+        place.call_with("vlog/set", &["dbg".to_owned()]);
+        eventually("the restart", || {
+            place.pid().is_some_and(|p| p != first) && place.call("version").is_some()
+        });
+        let log = place.log();
+        let line = format!("|EMER|thread '{thread}' panicked at shell/runtime/src/ordered_panic.rs:");
+        assert!(log.contains(&line) && log.contains("ordered a panic in"), "{log}");
+        assert!(
+            log.contains("|EMER|backtrace, program at 0x") && log.contains("ordered_panic::panic_if_meant"),
+            "{log}"
+        );
+        assert!(log.contains(&format!("1 crashes: pid {first} died, killed (signal 6 (SIGABRT))")), "{log}");
+    }
 }

@@ -9,9 +9,12 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// Restarts are at least this far apart, but for the first.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 /// SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU, SIGXFSZ.
 const CRASHES: [i32; 9] = [6, 14, 7, 8, 4, 13, 11, 24, 25];
+/// Exit status of a Rust program whose main thread panicked, where no hook aborted it.
+const PANICKED: i32 = 101;
 
 pub(super) struct Launched {
     child: Child,
@@ -37,23 +40,50 @@ pub(super) fn launch(role: Role, state: Option<&OwnedFd>) -> Result<Launched, St
     Ok(Launched { child, pipe })
 }
 
+/// What became of a child that was started.
+enum Started {
+    Ready,
+    /// It ended before it was ready.
+    Died(ExitStatus),
+}
+
 impl Launched {
     /// Waits until the child is ready. A child that ends with an error ends this process with
     /// the same status: it has said why on our common standard error.
     pub(super) fn wait_ready(self, failure: &str) -> Result<Child, String> {
+        let (child, started) = self.wait_started()?;
+        match started {
+            Started::Ready => Ok(child),
+            Started::Died(status) => {
+                exit_with(status);
+                Err(failure.to_string())
+            }
+        }
+    }
+
+    fn wait_started(self) -> Result<(Child, Started), String> {
         let Launched { mut child, pipe } = self;
         let mut byte = [0];
         if File::from(pipe).read_exact(&mut byte).is_ok() {
-            return Ok(child);
+            return Ok((child, Started::Ready));
         }
         let status = child.wait().map_err(|e| format!("waitpid failed ({})", text(e)))?;
-        if let Some(code) = status.code().filter(|c| *c != 0) {
-            std::process::exit(code);
-        }
-        let what = status_text(status);
-        crate::err!(LOG, "fork child died before signaling startup ({what})");
-        Err(failure.to_string())
+        Ok((child, Started::Died(status)))
     }
+}
+
+/// Ends this process as a child ended that exited with an error; returns if it ended otherwise.
+fn exit_with(status: ExitStatus) {
+    if let Some(code) = status.code().filter(|c| *c != 0) {
+        std::process::exit(code);
+    }
+    let what = status_text(status);
+    crate::err!(LOG, "fork child died before signaling startup ({what})");
+}
+
+/// The daemon did not end because it was told to, or because its configuration is wrong.
+fn is_crash(status: ExitStatus) -> bool {
+    status.signal().is_some_and(|s| CRASHES.contains(&s)) || status.code() == Some(PANICKED)
 }
 
 /// Tells the process that started this one that all is well.
@@ -92,33 +122,66 @@ pub(super) fn monitor(args: &DaemonArgs) -> ! {
     if args.detach {
         null_stdio();
     }
-    let mut crashes = 0;
-    let mut last_restart: Option<Instant> = None;
+    let mut restarts = Restarts::default();
+    let mut started = Started::Ready;
     loop {
         let pid = child.id();
-        let Ok(status) = child.wait() else { std::process::exit(1) };
+        let status = match started {
+            Started::Ready => child.wait().unwrap_or_else(|_| std::process::exit(1)),
+            // It crashed while it started: it is tried again, at the same rate.
+            Started::Died(status) => status,
+        };
         // The file is opened only to say something: it may have been rotated since.
         if let Some(f) = &args.log_file {
             let _ = crate::log::set_file(f);
         }
+        restarts.after(pid, status);
+        let _ = crate::log::command("vlog/close", &[]);
+        let next = launch(Role::Daemon, state.as_ref()).and_then(Launched::wait_started);
+        (child, started) = next.unwrap_or_else(|_| std::process::exit(1));
+        if let Started::Died(status) = &started
+            && !is_crash(*status)
+        {
+            exit_with(*status);
+        }
+    }
+}
+
+/// How often the daemon crashed, and when it was last started again.
+#[derive(Default)]
+struct Restarts {
+    crashes: u32,
+    last: Option<Instant>,
+}
+
+impl Restarts {
+    /// The daemon ended: returns when it is to be started again, or ends this process with it.
+    fn after(&mut self, pid: u32, status: ExitStatus) {
         let what = status_text(status);
-        if !status.signal().is_some_and(|s| CRASHES.contains(&s)) {
+        if !is_crash(status) {
             crate::info!(LOG, "pid {pid} died, {what}, exiting");
             std::process::exit(0);
         }
-        crashes += 1;
-        let what = format!("{crashes} crashes: pid {pid} died, {what}");
-        if let Some(left) = last_restart.and_then(|t| RESTART_INTERVAL.checked_sub(t.elapsed())) {
+        self.crashes += 1;
+        let what = format!("{} crashes: pid {pid} died, {what}", self.crashes);
+        if status.core_dumped() {
+            forbid_core_dumps();
+        }
+        if let Some(left) = self.last.and_then(|t| RESTART_INTERVAL.checked_sub(t.elapsed())) {
             crate::warn!(LOG, "{what}, waiting until 10 seconds since last restart");
             std::thread::sleep(left);
         }
-        last_restart = Some(Instant::now());
+        self.last = Some(Instant::now());
         crate::err!(LOG, "{what}, restarting");
-        let _ = crate::log::command("vlog/close", &[]);
-        match launch(Role::Daemon, state.as_ref()).and_then(|l| l.wait_ready(failure)) {
-            Ok(c) => child = c,
-            Err(_) => std::process::exit(1),
-        }
+    }
+}
+
+/// One core dump of a daemon that crashes over and over is enough: each may be as large as its memory.
+fn forbid_core_dumps() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(e) = setrlimit(Resource::Core, none) {
+        crate::warn!(LOG, "failed to disable core dumps: {}", text(e));
     }
 }
 
@@ -143,5 +206,19 @@ fn status_text(s: ExitStatus) -> String {
             format!("killed ({name}){core}")
         }
         _ => "ended".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crashes_and_panics_are_not_ends_that_were_asked_for() {
+        let killed = |signal| is_crash(ExitStatus::from_raw(signal));
+        let exited = |code: i32| is_crash(ExitStatus::from_raw(code << 8));
+        // SIGABRT, SIGSEGV; SIGKILL, SIGTERM.
+        assert!(killed(6) && killed(11) && !killed(9) && !killed(15));
+        assert!(exited(PANICKED) && !exited(0) && !exited(1));
     }
 }

@@ -158,6 +158,7 @@ impl Writer {
                 );
                 queue = self.lock();
             }
+            crate::ordered_panic::obey();
             let Some(line) = queue.pop() else {
                 queue.asleep = true;
                 queue = self.more.wait(queue).unwrap_or_else(PoisonError::into_inner);

@@ -185,6 +185,9 @@ const OFFERED: &[&str] = &[
     "vlog/set",
 ];
 
+/// For tests: see `runtime::ordered_panic`.
+const PANIC: &str = "panic";
+
 /// Commands that only a switch with dummies has.
 fn is_for_tests(name: &str) -> bool {
     name.starts_with("netdev-dummy/") || name.starts_with("time/")
@@ -195,9 +198,17 @@ pub fn offered(name: &str, dummies: bool) -> bool {
     OFFERED.contains(&name) && (dummies || !is_for_tests(name))
 }
 
-/// The commands that there are, for the control socket.
-pub fn all_offered(dummies: bool) -> Vec<&'static str> {
-    OFFERED.iter().copied().filter(|name| offered(name, dummies)).collect()
+/// The commands that there are, for the control socket; `panics`: the switch was started with `--enable-panic`.
+pub fn all_offered(dummies: bool, panics: bool) -> Vec<&'static str> {
+    let names = OFFERED.iter().copied().filter(|name| offered(name, dummies));
+    names.chain(panics.then_some(PANIC)).collect()
+}
+
+/// Orders a panic, and wakes the threads that might sleep for ever without traffic.
+fn order_panic(switch: &Switch, thread: &str) {
+    runtime::ordered_panic::order(thread);
+    switch.backers.values().for_each(|b| b.handler.bfd.bell.ring());
+    crate::background::run(runtime::ordered_panic::obey);
 }
 
 /// Runs a command. `args` are as many as the command takes.
@@ -216,6 +227,10 @@ pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format)
         ("ofproto", "detrace") => detrace::execute(switch, args).into(),
         ("ofproto", "list") => bridge::execute(switch, name, args),
         ("ofproto", _) => trace::execute(switch, name, args),
+        (PANIC, _) => {
+            order_panic(switch, args.first().map_or("", String::as_str));
+            Answer::Now(Ok(Reply::Text(String::new())))
+        }
         ("exit" | "time", _) | ("revalidator", "wait") => time::execute(switch, name, args),
         ("upcall" | "revalidator", _) => upcall::execute(switch, name, args),
         ("vlog", _) => match runtime::log::command(name, args) {
@@ -239,7 +254,8 @@ mod tests {
     fn every_offered_command_is_one_of_open_vswitch() {
         assert!(OFFERED.windows(2).all(|w| w[0] < w[1]));
         assert!(DPDK_COMMANDS.windows(2).all(|w| w[0] < w[1]));
-        assert!(OFFERED.iter().chain(DPDK_COMMANDS).all(|name| ctl::find(name).is_some()));
+        assert!(OFFERED.iter().chain(DPDK_COMMANDS).chain([&PANIC]).all(|name| ctl::find(name).is_some()));
+        assert!(!all_offered(true, false).contains(&PANIC) && all_offered(false, true).contains(&PANIC));
         assert!(offered("time/warp", true) && !offered("time/warp", false));
         assert!(!offered("bond/show", true));
     }

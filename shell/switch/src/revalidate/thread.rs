@@ -213,6 +213,7 @@ impl Worker {
     fn run(mut self) {
         runtime::debug!(LOG, "revalidating beside the main loop");
         while let Some((changes, version, paused)) = self.next() {
+            runtime::ordered_panic::obey();
             let now = self.clock.now();
             if paused {
                 continue;

@@ -34,6 +34,7 @@ pub(super) fn sleeping(mut desk: Desk, poll: PollLoop) -> std::io::Result<JoinHa
         runtime::log::never_wait();
         let mut idle = 0;
         loop {
+            runtime::ordered_panic::obey();
             if desk.mailbox.has_mail() && !desk.obey(poll.clock().now()) {
                 return;
             }
@@ -77,6 +78,7 @@ fn turns(mut desk: Desk, poll: PollLoop) {
     let mut now = clock.now();
     let mut read_at = cycles::now();
     loop {
+        runtime::ordered_panic::obey();
         if mailbox.has_mail() {
             sleeper.disarm(&mut desk);
             if !desk.obey(clock.now()) {

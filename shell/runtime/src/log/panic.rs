@@ -1,0 +1,124 @@
+//! What a panic leaves in the log before it ends the process: thread, place, message and backtrace.
+//!
+//! A panic in one thread leaves no switch that could go on: locks stay held, queues are polled by no thread, and the
+//! control socket waits for answers that never come. The process therefore aborts, and whoever watches over it (the
+//! monitor process, systemd) starts the next one.
+//!
+//! The hook runs on the panicking thread, which may hold any lock of the log: it tries locks and never waits for one
+//! without a limit. A watchdog aborts the process if the hook has not done so in time; meanwhile other threads go on.
+
+use super::line::Line;
+use super::sink::Sinks;
+use super::{Level, Module, SINKS, THREAD, writer};
+use std::backtrace::Backtrace;
+use std::io::{BufRead, BufReader};
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, TryLockError};
+use std::time::Duration;
+
+static LOG: Module = Module::new("panic");
+
+/// The hook may take so long. A backtrace reads the debug information of the whole program: some 100 ms.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Lines logged before the panic are given this long to be written first.
+const FLUSH: Duration = Duration::from_millis(200);
+/// Bytes of the message and of the backtrace that are logged.
+const MESSAGE_MAX: usize = 16 << 10;
+const BACKTRACE_MAX: usize = 256 << 10;
+
+/// Makes every panic from now on, in any thread, abort the process after it has been logged.
+pub fn install() {
+    // Registered now: the hook must not wait for the lock of the modules.
+    LOG.state();
+    std::panic::set_hook(Box::new(|info| {
+        report(info);
+        std::process::abort();
+    }));
+}
+
+fn report(info: &PanicHookInfo<'_>) {
+    static ENTERED: AtomicBool = AtomicBool::new(false);
+    if ENTERED.swap(true, Ordering::SeqCst) {
+        // Another thread panics, too, and aborts the process as soon as it has logged that.
+        std::thread::sleep(LIMIT);
+        return;
+    }
+    let watchdog = || {
+        std::thread::sleep(LIMIT);
+        std::process::abort();
+    };
+    // Without a watchdog a hook that hangs is not ended; there is nothing else to be done about it here.
+    let _ = std::thread::Builder::new().name("panic".to_owned()).spawn(watchdog);
+    writer::flush_in_panic(FLUSH);
+    let place = info.location().map_or("an unknown place".to_owned(), ToString::to_string);
+    let message = cut(info.payload_as_str().unwrap_or("(no message)"), MESSAGE_MAX).to_owned();
+    write(format!("thread '{}' panicked at {place}: {message}", thread_name()));
+    // With addresses: a program without symbols has no more to show, and with `image` they name functions elsewhere.
+    let backtrace = format!("{:#}", Backtrace::force_capture());
+    write(format!("backtrace, program at {}:\n{}", image(), cut(&backtrace, BACKTRACE_MAX)));
+}
+
+/// The thread's name in the log, or else the one that the system shows.
+fn thread_name() -> String {
+    let of_log = THREAD.try_with(|name| name.try_borrow().ok().and_then(|name| name.clone())).ok().flatten();
+    of_log.map_or_else(
+        || std::thread::current().name().unwrap_or("without a name").to_owned(),
+        |name| name.to_string(),
+    )
+}
+
+/// Where the program lies in memory.
+fn image() -> String {
+    let program = std::env::current_exe().unwrap_or_default();
+    let maps = std::fs::File::open("/proc/self/maps").map(BufReader::new);
+    let mut lines = maps.into_iter().flat_map(|maps| maps.lines().map_while(Result::ok));
+    // The first of its segments is the one at offset 0.
+    let first = lines.find(|line| program.to_str().is_some_and(|path| line.ends_with(path)));
+    let start = first.as_deref().and_then(|line| line.split_once('-')).map(|(start, _)| format!("0x{start}"));
+    start.unwrap_or_else(|| "an unknown place".to_owned())
+}
+
+/// Writes a line on this thread.
+fn write(message: String) {
+    if let Some(line) = sinks().and_then(|sinks| line(message, sinks)) {
+        line.write();
+    }
+}
+
+fn line(message: String, mut sinks: Arc<Sinks>) -> Option<Line> {
+    if sinks.lacks_syslog() {
+        Arc::make_mut(&mut sinks).open_default_syslog();
+    }
+    LOG.line(Level::Emer, message, sinks)
+}
+
+/// The destinations, if no other thread holds their lock for long.
+fn sinks() -> Option<Arc<Sinks>> {
+    const TRIES: u32 = 100;
+    for _ in 0..TRIES {
+        match SINKS.try_lock() {
+            Ok(sinks) => return Some(Arc::clone(&sinks)),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(Arc::clone(&poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    None
+}
+
+/// The first bytes of a text, whole characters.
+fn cut(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("short", 100), "short");
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut("aé", 3), "aé");
+    }
+}

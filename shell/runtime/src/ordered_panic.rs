@@ -1,0 +1,48 @@
+//! Panics on command, for tests of what survives one: the control command `panic THREAD`, which only a daemon that was
+//! started with `--enable-panic` offers.
+//!
+//! Every thread of the daemon calls [`obey`] in its loop. Without an order that is one relaxed load.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+static ORDERED: AtomicBool = AtomicBool::new(false);
+static THREAD: Mutex<String> = Mutex::new(String::new());
+
+/// The next thread whose name begins so panics when it comes by.
+pub fn order(thread: &str) {
+    thread.clone_into(&mut THREAD.lock().unwrap_or_else(PoisonError::into_inner));
+    ORDERED.store(true, Ordering::Release);
+}
+
+/// Panics if the calling thread was ordered to.
+#[inline]
+pub fn obey() {
+    if ORDERED.load(Ordering::Relaxed) {
+        panic_if_meant();
+    }
+}
+
+#[cold]
+fn panic_if_meant() {
+    let current = std::thread::current();
+    let Some(name) = current.name() else { return };
+    let meant = name.starts_with(&*THREAD.lock().unwrap_or_else(PoisonError::into_inner));
+    if meant && ORDERED.swap(false, Ordering::AcqRel) {
+        panic!("the control socket ordered a panic in {name}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_named_thread_panics_and_only_once() {
+        order("meant");
+        let run = |name: &str| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(obey).unwrap().join().is_err()
+        };
+        assert_eq!(["other", "meant1", "meant2"].map(run), [false, true, false]);
+    }
+}
