@@ -1,6 +1,7 @@
 """The life of the daemon: detaching, being watched, refusing to start with a reason, a disk that is full."""
 import os
 import pwd
+import re
 import signal
 import subprocess
 import time
@@ -129,3 +130,47 @@ def test_a_daemon_of_another_user():
         a.run("ping", "-c", "3", "-i", "0.2", "-W", "2", "10.98.0.2")
     finally:
         s.end()
+
+
+def test_a_killed_daemon_is_replaced_at_once():
+    """kill -9 and start in one breath, under traffic: each start succeeds, follows its own database, and forwards without a back-off."""
+    lab.need_root()
+    s = lab.Switch(database="embedded").start()
+    a, b = lab.Namespace("10.97.0.1/24"), lab.Namespace("10.97.0.2/24")
+    s.add_bridge(lab.unique("slb"), a.port, b.port)
+    a.run("ping", "-c", "2", "-i", "0.2", "-W", "2", "10.97.0.2")
+    out = open(s.dir + "/ping", "w+")
+    ping = a.spawn("ping", "-D", "-i", "0.002", "10.97.0.2", stdout=out)
+    replies = lambda: [float(t) for t in re.findall(r"^\[([0-9.]+)\] \d+ bytes from", open(out.name).read(), re.M)]
+    took, waited = [], 0
+    for _ in range(5):
+        before = len(s.log())
+        # Nothing waits for the end of the old process here: it still has its locks, its sockets and its devices.
+        s.daemon.kill()
+        started = time.time()
+        old, s.daemon = s.daemon, None
+        s.start_daemon()
+        old.wait(10 * lab.PATIENCE)
+        lab.wait_until(lambda: replies() and replies()[-1] > started + 1, "it forwards again")
+        times = [t for t in replies() if t > started - 0.5]
+        gap = max(zip(times, times[1:]), key=lambda pair: pair[1] - pair[0])
+        took.append(gap[1] - started)
+        log = s.log()[before:]
+        waited += "which was killed, to end" in log
+        assert "connection closed by peer" not in log and "listen failed" not in log and "busy" not in log, log
+    ping.kill()
+    assert waited, "no start was early enough to meet the one before"
+    # The back-off alone is a second.
+    assert min(took) < 0.9, took
+    print("    forwards %s ms after exec" % ", ".join("%.0f" % (t * 1000) for t in took))
+
+
+def test_a_socket_of_another_server_is_left_alone():
+    """Where another server has `db.sock`, the daemon with a database of its own does not start, and does not follow that one."""
+    s = Detached()
+    other = lab.spawn(["python3", "-c", "import socket, sys, time\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n"
+                       "s.listen()\ntime.sleep(1000)", s.dir + "/db.sock"])
+    lab.wait_until(lambda: lab.listens(s.dir + "/db.sock"), "the other server")
+    status, text = s.launch()
+    assert status == 1 and "cannot listen on %s/db.sock: Address already in use" % s.dir in text, text
+    assert other.poll() is None and lab.listens(s.dir + "/db.sock")

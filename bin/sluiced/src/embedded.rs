@@ -13,15 +13,16 @@ pub fn start(dirs: &Dirs) -> Result<Handle, String> {
     let mut server = Server::new(&dirs.run);
     server.add_database(&path, Some(&schema)).map_err(|e| format!("cannot open the database: {e}"))?;
     let socket = dirs.in_run("db.sock");
-    for remote in [format!("punix:{}", socket.display()), MANAGERS.to_owned()] {
+    let name = format!("punix:{}", socket.display());
+    for remote in [name.clone(), MANAGERS.to_owned()] {
         let options = RemoteOptions::default_for(&remote);
         server.remotes_mut().insert(remote, options);
     }
     let handle =
         server.spawn().map_err(|e| format!("cannot serve the database: {}", runtime::error_text(&e)))?;
-    // Nobody but the thread would know that the one socket which must be there is not.
-    match socket.exists() {
-        true => Ok(handle),
-        false => Err(format!("cannot listen on {}; the log says why", socket.display())),
+    // Without it the switch would wait for its database, or follow another's that has the socket.
+    match handle.refused(&name) {
+        None => Ok(handle),
+        Some(why) => Err(format!("cannot listen on {}: {why}", socket.display())),
     }
 }

@@ -4,11 +4,14 @@
 //! database tools take it. Such locks do not keep a process from itself, hence the list of
 //! locks that this process holds.
 
+use runtime::daemon::{await_end, written_pid};
 use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +24,7 @@ pub struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock for the database at `path`; fails at once when it is taken.
+    /// Takes the lock for the database at `path`; fails at once when a process that is alive has it.
     pub fn take(path: &Path) -> io::Result<LockFile> {
         let name = lock_name(path);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,14 +38,34 @@ impl LockFile {
             return Err(busy());
         }
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&name)?;
-        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => return Err(busy()),
-            Err(errno) => return Err(errno.into()),
+        let lock = || match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(false),
+            Err(errno) => Err(io::Error::from(errno)),
+        };
+        if !lock()? && !(its_owner_ends(&file)? && lock()?) {
+            return Err(busy());
         }
+        leave_pid(&file);
         held.insert(name.clone());
         Ok(LockFile { name, _file: file })
     }
+}
+
+/// The owner of the lock was killed, and has ended now. (Or there is none any more.)
+fn its_owner_ends(file: &File) -> io::Result<bool> {
+    let held = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
+    let owner = held.map(|lock| lock.pid.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs()));
+    Ok(owner.is_none_or(await_end))
+}
+
+/// Waits for the end of the last owner, which had sockets and devices beside its lock, and leaves our number to the next one.
+fn leave_pid(mut file: &File) {
+    if let Some(last) = written_pid(&mut file).filter(|pid| *pid != std::process::id()) {
+        await_end(last);
+    }
+    // A full disk takes nothing from the lock.
+    _ = file.set_len(0).and_then(|()| file.write_all_at(format!("{}\n", std::process::id()).as_bytes(), 0));
 }
 
 impl Drop for LockFile {

@@ -139,6 +139,15 @@ impl Remotes {
         listeners
     }
 
+    /// The targets that could not be opened, each with the reason.
+    pub fn refused(&self) -> BTreeMap<String, String> {
+        let why = |(name, remote): (&String, &Remote)| match &remote.end {
+            End::Failed { why, .. } => Some((name.clone(), why.clone())),
+            End::Listening(_) | End::Calling { .. } => None,
+        };
+        self.active.iter().filter_map(why).collect()
+    }
+
     /// Gives the state machine back when a connection that we made has ended.
     pub fn ended(&mut self, name: &str, session: SessionId, link: Reconnect) {
         if let Some(Remote { end: End::Calling { link: place, session: of, .. }, .. }) =

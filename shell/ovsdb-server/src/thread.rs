@@ -2,6 +2,7 @@
 
 use crate::server::{Heard, Server};
 use runtime::{Clock, PollLoop, WaitSet, Waker};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ pub struct Handle {
     stop: Arc<AtomicBool>,
     waker: Waker,
     thread: Option<JoinHandle<()>>,
+    refused: BTreeMap<String, String>,
 }
 
 impl Server {
@@ -23,6 +25,7 @@ impl Server {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         self.run(&Heard::default(), poll.clock().now());
+        let refused = self.remotes.refused();
         let thread = std::thread::Builder::new().name("ovsdb".into()).spawn(move || {
             let mut heard = Heard::default();
             while !stopped.load(Ordering::Acquire) {
@@ -34,11 +37,16 @@ impl Server {
                 heard = waits.heard(&poll.block(set));
             }
         })?;
-        Ok(Handle { stop, waker, thread: Some(thread) })
+        Ok(Handle { stop, waker, thread: Some(thread), refused })
     }
 }
 
 impl Handle {
+    /// Why the server could not listen at this remote when it started; it goes on trying.
+    pub fn refused(&self, remote: &str) -> Option<&str> {
+        self.refused.get(remote).map(String::as_str)
+    }
+
     /// Stops serving and closes the files.
     pub fn stop(self) {
         drop(self);

@@ -8,11 +8,13 @@
 
 mod args;
 mod pidfile;
+mod predecessor;
 mod spawn;
 mod user;
 
 pub use args::DaemonArgs;
-pub use pidfile::{Pidfile, read_pidfile};
+pub use pidfile::{Pidfile, read_pidfile, written_pid};
+pub use predecessor::await_end;
 pub use rustix::thread::CapabilitySet as Capabilities;
 
 use crate::log::Module;

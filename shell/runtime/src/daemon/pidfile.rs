@@ -1,7 +1,7 @@
 //! The pidfile: its POSIX record lock, not its presence, says that the daemon runs, so that a
 //! stale file after a crash is harmless and stock tools find the owner.
 
-use super::text;
+use super::{await_end, text};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 use std::fs::File;
@@ -53,28 +53,38 @@ impl Drop for Pidfile {
     }
 }
 
+/// Waits for the end of a predecessor that was killed. Its lock goes before its sockets and devices do, so the number in the
+/// file counts, too.
 pub(super) fn refuse_if_running(path: &Path) -> Result<(), String> {
     match read_pidfile(path) {
-        Ok(pid) => Err(format!("{}: already running as pid {pid}, aborting", path.display())),
-        Err(_) => Ok(()),
+        Ok(pid) if !await_end(pid) => {
+            return Err(format!("{}: already running as pid {pid}, aborting", path.display()));
+        }
+        Ok(_) => {}
+        Err(_) => _ = File::open(path).ok().and_then(|mut file| written_pid(&mut file)).map(await_end),
     }
+    Ok(())
+}
+
+/// The number in a file that its last owner wrote it into.
+pub fn written_pid(file: &mut impl Read) -> Option<u32> {
+    let mut content = String::new();
+    file.take(MAX_TEXT).read_to_string(&mut content).ok()?;
+    content.trim().parse().ok()
 }
 
 /// The process that holds the pidfile. `NotFound` if there is none; "No such process" if its
 /// owner has gone.
 pub fn read_pidfile(path: &Path) -> std::io::Result<u32> {
-    let file = File::options().read(true).write(true).open(path).or_else(|e| match e.kind() {
+    let mut file = File::options().read(true).write(true).open(path).or_else(|e| match e.kind() {
         ErrorKind::PermissionDenied => File::open(path),
         _ => Err(e),
     })?;
-    let own = File::metadata(&file)?;
     let held = fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))?;
     let no_process = || std::io::Error::from(rustix::io::Errno::SRCH);
     let owner = held.and_then(|l| l.pid).ok_or_else(no_process)?;
-    let mut content = String::new();
-    file.take(MAX_TEXT.min(own.len())).read_to_string(&mut content)?;
-    match content.trim().parse::<u32>() {
-        Ok(pid) if pid == owner.as_raw_nonzero().get() as u32 => Ok(pid),
+    match written_pid(&mut file) {
+        Some(pid) if pid == owner.as_raw_nonzero().get() as u32 => Ok(pid),
         _ => Err(no_process()),
     }
 }
