@@ -9,6 +9,8 @@ import time
 from lib import lab
 from lib.detached import Detached
 
+SAVE = "/usr/share/openvswitch/scripts/ovs-save"
+
 
 def test_detach_and_terminate():
     """`--detach` returns when the switch answers; SIGTERM takes its files away; a second one is refused."""
@@ -174,3 +176,53 @@ def test_a_socket_of_another_server_is_left_alone():
     status, text = s.launch()
     assert status == 1 and "cannot listen on %s/db.sock: Address already in use" % s.dir in text, text
     assert other.poll() is None and lab.listens(s.dir + "/db.sock")
+
+
+def test_stock_scripts_find_the_daemon():
+    """`ovs-appctl` without `-t` and `ovs-save` reach it as ovs-vswitchd, also after kill -9; its names go with it."""
+    lab.need("ovs-appctl")
+    s = Detached()
+    for _ in range(2):
+        assert s.launch() == (0, "")
+        first = s.pid()
+        assert "sluiced" in lab.sh("ovs-appctl", "-T", "10", "version", env=s.env)
+        os.kill(first, signal.SIGKILL)
+    assert s.launch() == (0, "")
+    try:
+        pid = s.pid()
+        assert "sluiced" in lab.sh("ovs-appctl", "-T", "10", "version", env=s.env)
+        controls = sorted(name for name in os.listdir(s.dir) if name.endswith(".ctl"))
+        assert controls == ["ovs-vswitchd.%d.ctl" % pid, "sluiced.%d.ctl" % pid], controls
+        s.vsctl("add-br", "brsave", "--", "set", "bridge", "brsave", "datapath_type=netdev")
+        s.ofctl("add-flow", "brsave", "priority=7,actions=drop")
+        if os.path.exists(SAVE):
+            script = lab.sh("sh", SAVE, "save-flows", "brsave", env=dict(s.env, TMPDIR=s.dir))
+            saved = re.search(r'"(/\S*flows.dump)"', script).group(1)
+            assert "priority=7" in open(saved).read(), script
+        # The peer sees that a switch of its name runs.
+        peer = subprocess.run([lab.need("ovs-vswitchd"), "--pidfile", "-vconsole:off"], env=s.env, capture_output=True,
+                              text=True, timeout=20)
+        assert peer.returncode == 1 and "already running as pid %d" % pid in peer.stderr, peer.stderr
+        assert "sluiced" in lab.sh("ovs-appctl", "-T", "10", "version", env=s.env)
+    finally:
+        s.end()
+    lab.wait_until(lambda: not [n for n in os.listdir(s.dir) if "vswitchd" in n], "its names are gone")
+
+
+def test_the_name_of_a_stock_switch_is_left_to_it():
+    """Where an ovs-vswitchd runs in the same directory, `ovs-appctl` goes on reaching that, and the log says so."""
+    stock = lab.Switch(ours=False).start()
+    stock.kill_daemon()
+    stock.daemon = stock.spawn([stock.binary(), "--pidfile", "-vconsole:off"], stderr=subprocess.DEVNULL)
+    lab.wait_until(lambda: lab.sh("ovs-appctl", "version", env=stock.env, check=False), "the stock switch answers")
+    s = Detached(dbdir=lab.scratch())
+    s.env["OVS_RUNDIR"] = stock.dir
+    lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
+    ours = s.spawn([s.binary(), "--pidfile", "-vconsole:off", "--log-file=%s/sluiced.log" % s.dir,
+                    "--db=unix:%s/other.sock" % stock.dir], stderr=subprocess.DEVNULL)
+    lab.wait_until(lambda: "belongs to pid %d" % stock.daemon.pid in s.log(), "what the log says")
+    assert "(Open vSwitch)" in lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
+    assert "sluiced" not in lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)
+    ours.terminate()
+    ours.wait(10 * lab.PATIENCE)
+    assert "sluiced" not in lab.sh("ovs-appctl", "-T", "10", "version", env=stock.env)

@@ -5,7 +5,7 @@ mod embedded;
 mod options;
 
 use options::Arguments;
-use runtime::daemon::DaemonArgs;
+use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
 use runtime::{Dirs, Module, WaitSet};
 use std::process::ExitCode;
@@ -52,7 +52,9 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let options = std::mem::take(&mut program.options.options);
     let control = control_socket(&program.args, dirs, &options)?;
     let switch = Switch::new(options, program.clock.clone(), program.poll.waker())?;
+    let alias = take_peer_name(dirs, &program, &control);
     let code = serve(switch, control, &mut program);
+    drop(alias);
     if let Some(database) = database {
         database.stop();
     }
@@ -71,6 +73,23 @@ fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<S
     Server::bind(&path, &version, &names).map_err(|e| {
         format!("could not listen for control connections on {}: {}", path.display(), runtime::error_text(&e))
     })
+}
+
+/// Makes `ovs-appctl` without `-t`, and scripts that look for `ovs-vswitchd`, find this daemon. Where an `ovs-vswitchd` runs in
+/// the same directory they go on finding that.
+fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -> Option<Alias> {
+    const PEER: &str = "ovs-vswitchd";
+    if dirs.progname == PEER {
+        return None;
+    }
+    remove_stale(&dirs.run, &dirs.progname, PEER);
+    let pidfile = program.daemon.pidfile()?;
+    Alias::take(&dirs.run, PEER, pidfile.path(), control.path())
+        .inspect_err(|why| {
+            let name = &dirs.progname;
+            runtime::warn!(LOG, "ovs-appctl needs \"-t {name}\" to find this switch: {why}");
+        })
+        .ok()
 }
 
 fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Arguments>) -> ExitCode {

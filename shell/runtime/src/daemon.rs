@@ -6,12 +6,14 @@
 //! see it), and with the write end of a pipe as its standard input. One byte in the pipe
 //! says "ready"; end of file says "dead". The parent then ends with the child's verdict.
 
+mod alias;
 mod args;
 mod pidfile;
 mod predecessor;
 mod spawn;
 mod user;
 
+pub use alias::{Alias, remove_stale};
 pub use args::DaemonArgs;
 pub use pidfile::{Pidfile, read_pidfile, written_pid};
 pub use predecessor::await_end;

@@ -47,6 +47,13 @@ impl Pidfile {
     }
 }
 
+impl Pidfile {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 impl Drop for Pidfile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);

@@ -1,0 +1,148 @@
+//! A second name of the daemon: links to its pidfile and control socket, for tools that know it by that name.
+//!
+//! `ovs-appctl` without `-t` and scripts around it read `ovs-vswitchd.pid` and the lock on it, then connect to
+//! `ovs-vswitchd.<pid>.ctl`. A symbolic link serves both: who opens it finds our file and our lock, so that another daemon of
+//! that name sees that one runs. After kill -9 a link leads to nothing, and the next daemon replaces it.
+
+use super::read_pidfile;
+use crate::error_text;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// The links; dropping it removes those that are still ours.
+#[derive(Debug, Default)]
+pub struct Alias {
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Alias {
+    /// Makes `<rundir>/<name>.pid` lead to `pidfile`, and `<rundir>/<name>.<pid>.ctl` to the control socket. Refuses where a
+    /// process that runs has the first name.
+    pub fn take(rundir: &Path, name: &str, pidfile: &Path, control: Option<&Path>) -> Result<Alias, String> {
+        let pid_link = rundir.join(format!("{name}.pid"));
+        // Opening our own pidfile by way of the link, and closing it, would drop the lock.
+        if !is_same_file(&pid_link, pidfile)
+            && let Ok(owner) = read_pidfile(&pid_link)
+        {
+            return Err(format!("{} belongs to pid {owner}, which runs", pid_link.display()));
+        }
+        let mut alias = Alias::default();
+        let control_link = rundir.join(format!("{name}.{}.ctl", std::process::id()));
+        let wanted = control.map(|path| (control_link, path)).into_iter().chain([(pid_link, pidfile)]);
+        for (link, file) in wanted {
+            let target = match file.parent() == link.parent() {
+                true => PathBuf::from(file.file_name().unwrap_or_default()),
+                false => file.to_path_buf(),
+            };
+            replace(&link, &target).map_err(|e| format!("{}: {}", link.display(), error_text(&e)))?;
+            alias.links.push((link, target));
+        }
+        Ok(alias)
+    }
+}
+
+impl Drop for Alias {
+    fn drop(&mut self) {
+        for (link, target) in &self.links {
+            if std::fs::read_link(link).is_ok_and(|found| found == *target) {
+                let _ = std::fs::remove_file(link);
+            }
+        }
+    }
+}
+
+/// Makes the link in one step: at no time is there none.
+fn replace(link: &Path, target: &Path) -> std::io::Result<()> {
+    let fresh = PathBuf::from(format!("{}.tmp{}", link.display(), std::process::id()));
+    symlink(target, &fresh)?;
+    std::fs::rename(&fresh, link).inspect_err(|_| _ = std::fs::remove_file(&fresh))
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let id = |path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    id(a).is_some_and(|id_a| id(b) == Some(id_a))
+}
+
+/// Removes what daemons of these names that were killed have left: sockets `<progname>.<pid>.ctl` at which nothing listens, and links
+/// `<name>.<pid>.ctl` to them.
+pub fn remove_stale(rundir: &Path, progname: &str, name: &str) {
+    let Ok(entries) = std::fs::read_dir(rundir) else { return };
+    for entry in entries.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let ours = is_control(&file, progname) || is_link && is_control(&file, name);
+        if ours && is_dead(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// `<progname>.<pid>.ctl`
+fn is_control(file: &str, progname: &str) -> bool {
+    let pid = file.strip_prefix(progname).and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".ctl"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|c| c.is_ascii_digit()))
+}
+
+/// Nothing listens at this socket, or there is none behind the link.
+fn is_dead(path: &Path) -> bool {
+    let refused =
+        |e: &std::io::Error| [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&e.kind());
+    UnixStream::connect(path).is_err_and(|e| refused(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::Pidfile;
+    use std::os::unix::net::UnixListener;
+
+    fn folder(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("alias-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn links_come_and_go() {
+        let dir = folder("links");
+        let (pidfile, control) = (dir.join("own.pid"), dir.join("own.1.ctl"));
+        let held = Pidfile::take(&pidfile, false).unwrap();
+        let _listener = UnixListener::bind(&control).unwrap();
+        std::fs::write(dir.join("other.pid"), "999999\n").unwrap();
+        let first = Alias::take(&dir, "other", &pidfile, Some(&control)).unwrap();
+        // A link of the daemon before leads to our own file already.
+        let again = Alias::take(&dir, "other", &pidfile, Some(&control)).unwrap();
+        assert_eq!(std::fs::read_link(dir.join("other.pid")).unwrap(), Path::new("own.pid"));
+        assert!(UnixStream::connect(dir.join(format!("other.{}.ctl", std::process::id()))).is_ok());
+        drop(again);
+        drop(first);
+        assert_eq!(names(&dir), ["own.1.ctl", "own.pid"]);
+        drop(held);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn only_the_dead_are_removed() {
+        let dir = folder("stale");
+        drop(UnixListener::bind(dir.join("own.1.ctl")).unwrap());
+        let _alive = UnixListener::bind(dir.join("own.2.ctl")).unwrap();
+        drop(UnixListener::bind(dir.join("other.3.ctl")).unwrap());
+        for (target, link) in [("own.1.ctl", "other.1.ctl"), ("own.2.ctl", "other.2.ctl")] {
+            symlink(target, dir.join(link)).unwrap();
+        }
+        std::fs::write(dir.join("own.x.ctl"), "").unwrap();
+        remove_stale(&dir, "own", "other");
+        assert_eq!(names(&dir), ["other.2.ctl", "other.3.ctl", "own.2.ctl", "own.x.ctl"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
