@@ -67,7 +67,7 @@ COMMANDS_OF_TOOLS = [
     Known(r".", r"^-stderr: <time>\|(ofp_table|ofp_port|ofp_match|pcap|fatal_signal)\|", "the log lines beside an answer are not repeated"),
     Known(r"OpenFlow1[1-4] (add-group|dump-group|dump-group-stats|insert-buckets)", r"group_id=[56]|none of the usable flow formats|^[-+]exit|insert-bucket needs",
           "since 3.2 selection methods need OpenFlow 1.0 with extensions, or 1.5"),
-    Known(r"--color=always", r"^[-+]", "nothing is coloured"),
+    Known(r"--color=always", r"^[-+]", "words within learn() and load are coloured by simpler rules"),
     Known(r"dump-flows tcp:127.0.0.1:1$", r"Connection refused", "a refusal is told in the words for a remote host"),
     Known(r"ct-flush br0 nonsense", r"Failed to parse", "since 3.3 more than a tuple can be given"),
     Known(r"add-br a/b", r"^[-+]exit status", "since 3.3 the tool fails when the switch could not add a port"),

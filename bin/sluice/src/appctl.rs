@@ -2,9 +2,9 @@
 //!
 //! Exit status: 0 answered, 1 not reached, 2 answered with an error.
 
-use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
+use crate::{Call, own, suggest};
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use runtime::{Clock, Dirs};
@@ -53,7 +53,8 @@ pub fn main(call: &Call) -> ExitCode {
     dirs.progname.clone_from(&call.name);
     runtime::log::init(&call.name, &Clock::new());
     runtime::log::set_tool_defaults();
-    let known: Vec<Opt> = OPTIONS.into_iter().chain(LOGGING).collect();
+    let json = (!call.compat).then_some(own::JSON);
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(json).chain(LOGGING).collect();
     let parsed = match getopt::parse(&known, Order::First, &call.args) {
         Ok(parsed) => parsed,
         Err(e) => {
@@ -66,7 +67,7 @@ pub fn main(call: &Call) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if parsed.options.iter().any(|(name, _)| *name == "version") {
-        println!("{}", runtime::version_text(&call.name));
+        println!("{}", own::version(call, NAMES.peers));
         return ExitCode::SUCCESS;
     }
     let done = job(parsed, &dirs).map_err(Failure::Fatal).and_then(|job| perform(&job, call, &dirs));
@@ -115,6 +116,7 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
                 format = Format::from_name(&text)
                     .ok_or_else(|| format!("value {text} on -f or --format is invalid"))?;
             }
+            "json" => format = Format::Json,
             "pretty" => pretty = true,
             "timeout" => {
                 let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
@@ -137,17 +139,18 @@ fn job(parsed: getopt::Parsed, dirs: &Dirs) -> Result<Job, String> {
     Ok(Job { target, timeout, format, pretty, command, args: rest.collect() })
 }
 
-/// The daemon's answer to a command with its arguments, as text.
+/// The daemon's answer to a command with its arguments.
 pub fn ask(
     call: &Call,
     dirs: &Dirs,
     (target, timeout): (Option<&str>, Option<Duration>),
+    format: Format,
     (command, args): (&str, &[String]),
 ) -> Result<String, Failure> {
     let job = Job {
         target: target.map(str::to_owned),
         timeout,
-        format: Format::Text,
+        format,
         pretty: false,
         command: command.to_owned(),
         args: args.to_vec(),
@@ -179,7 +182,10 @@ impl Asking {
             let why = runtime::error_text(&e);
             match e.kind() {
                 ErrorKind::TimedOut => Failure::TimeOut,
-                _ => Failure::Fatal(format!("cannot connect to \"{}\" ({why})", path.display())),
+                _ => {
+                    let hint = own::hint_about(&why, "");
+                    Failure::Fatal(format!("cannot connect to \"{}\" ({why}){hint}", path.display()))
+                }
             }
         })?;
         Ok(Asking { client, target, format: Format::Text })
@@ -198,6 +204,21 @@ impl Asking {
         }
     }
 
+    /// The refusal of an unknown command, with the one of the daemon's commands that may have been meant.
+    fn with_hint(&mut self, failure: Failure, command: &str) -> Failure {
+        match failure {
+            Failure::Refused(text, target)
+                if text.contains("is not a valid command") && !suggest::is_silent() =>
+            {
+                let known = self.ask("list-commands").unwrap_or_default();
+                let names = known.as_object().into_iter().flat_map(|all| all.keys().map(String::as_str));
+                let hint = suggest::hint(command, names);
+                Failure::Refused(ended(format!("{}{hint}", text.trim_end())), target)
+            }
+            other => other,
+        }
+    }
+
     fn transact(&mut self, format: Format, command: &str, args: &[String]) -> Result<Json, Failure> {
         if self.format != format {
             let name = if format == Format::Json { "json" } else { "text" };
@@ -210,7 +231,8 @@ impl Asking {
 
 fn perform(job: &Job, call: &Call, dirs: &Dirs) -> Result<String, Failure> {
     let mut asking = Asking::within(call, job.target.as_deref(), dirs, job.timeout)?;
-    let answer = asking.transact(job.format, &job.command, &job.args)?;
+    let answer = asking.transact(job.format, &job.command, &job.args);
+    let answer = answer.map_err(|failure| asking.with_hint(failure, &job.command))?;
     render(answer, job).map(ended)
 }
 
@@ -300,10 +322,8 @@ fn ended(mut text: String) -> String {
 fn locate(given: Option<&str>, call: &Call, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     let Some(name) = given else {
         // Our daemon goes by its own name or by the one of the daemon it stands in for.
-        if !call.compat
-            && let Ok(found) = by_name("sluiced", dirs)
-        {
-            return Ok(found);
+        if !call.compat && dirs.in_run("sluiced.pid").exists() {
+            return by_name("sluiced", dirs).or_else(|why| by_name("ovs-vswitchd", dirs).map_err(|_| why));
         }
         return by_name("ovs-vswitchd", dirs);
     };
@@ -313,7 +333,9 @@ fn locate(given: Option<&str>, call: &Call, dirs: &Dirs) -> Result<(String, Path
 fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     let pidfile = dirs.in_run(&format!("{name}.pid"));
     let pid = runtime::daemon::read_pidfile(&pidfile).map_err(|e| {
-        format!("cannot read pidfile \"{}\" ({})", pidfile.display(), runtime::error_text(&e))
+        let why = runtime::error_text(&e);
+        let hint = own::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
+        format!("cannot read pidfile \"{}\" ({why}){hint}", pidfile.display())
     })?;
     Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
 }
@@ -359,8 +381,8 @@ pub fn page() -> Page {
         names: NAMES,
         title: "asks a running daemon, or tells it what to do",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: SENTENCES.iter().map(line).collect(),
-        options: OPTIONS.into_iter().chain(LOGGING).collect(),
+        commands: SENTENCES.iter().filter(|(name, _)| ctl::offered::by_switch(name)).map(line).collect(),
+        options: OPTIONS.into_iter().chain([own::JSON]).chain(LOGGING).collect(),
         notes: vec![
             (
                 "Commands",

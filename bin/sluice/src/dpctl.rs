@@ -3,13 +3,14 @@
 //! A userspace datapath lives in the daemon, so each command is the daemon's `dpctl/` command of that name; options go
 //! with it. Exit status: 0 done, 1 failed.
 
-use crate::Call;
 use crate::appctl::{self, Failure};
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
+use crate::{Call, own, suggest};
 use runtime::{Clock, Dirs};
 use std::process::ExitCode;
 use std::time::Duration;
+use unixctl::Format;
 
 const OWN: [Opt; 11] = [
     opt("statistics", Some('s'), Takes::Nothing).says("", "prints statistics, too"),
@@ -85,7 +86,8 @@ pub fn main(call: &Call) -> ExitCode {
     dirs.progname.clone_from(&call.name);
     runtime::log::init(&call.name, &Clock::new());
     runtime::log::set_tool_defaults();
-    let known: Vec<Opt> = OWN.into_iter().chain(LOGGING).collect();
+    let json = own::FORMAT.into_iter().filter(|_| !call.compat);
+    let known: Vec<Opt> = OWN.into_iter().chain(json).chain(LOGGING).collect();
     let parsed = match getopt::parse(&known, Order::Anywhere, &call.args) {
         Ok(parsed) => parsed,
         Err(e) => {
@@ -116,17 +118,19 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     let (mut args, mut target, mut read_only) = (Vec::new(), None, false);
     let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse::<u32>().ok());
     let mut timeout = seconds.filter(|n| *n > 0);
+    let format = if own::wants_json(&parsed).map_err(fatal)? { Format::Json } else { Format::Text };
     for (name, value) in parsed.options {
         let text = value.clone().unwrap_or_default();
         match name {
             "help" => return Ok(page().help(&call.name)),
-            "version" => return Ok(format!("{}\n", runtime::version_text(&call.name))),
+            "version" => return Ok(format!("{}\n", own::version(call, NAMES.peers))),
             "timeout" => {
                 let seconds = text.parse::<u32>().ok().filter(|n| *n > 0);
                 let wrong = || fatal(format!("value {text} on -t or --timeout is invalid"));
                 timeout = Some(seconds.ok_or_else(wrong)?);
             }
             "target" => target = value,
+            "json" | "format" => {}
             "read-only" => read_only = true,
             "statistics" => args.push("-s".into()),
             "more" => args.push("-m".into()),
@@ -137,7 +141,10 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     let (command, rest) =
         parsed.rest.split_first().ok_or_else(|| fatal("missing command name; use --help for help".into()))?;
     let known = ctl::find(&format!("dpctl/{command}"));
-    let known = known.ok_or_else(|| fatal(format!("unknown command '{command}'; use --help for help")))?;
+    let known = known.ok_or_else(|| {
+        let hint = suggest::hint(command, names());
+        fatal(format!("unknown command '{command}'{hint}; use --help for help"))
+    })?;
     if read_only && !only_reads(command) {
         return Err(fatal(format!("'{command}' command does not work in read only mode")));
     }
@@ -147,7 +154,15 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     }
     args.extend(rest.iter().cloned());
     let timeout = timeout.map(|n| Duration::from_secs(n.into()));
-    appctl::ask(call, dirs, (target.as_deref(), timeout), (known.name, &args))
+    appctl::ask(call, dirs, (target.as_deref(), timeout), format, (known.name, &args))
+}
+
+/// The commands that the daemon has, without their prefix.
+fn names() -> impl Iterator<Item = &'static str> {
+    ctl::all()
+        .iter()
+        .filter(|c| ctl::offered::by_switch(c.name))
+        .filter_map(|c| c.name.strip_prefix("dpctl/"))
 }
 
 /// What it is called.
@@ -155,17 +170,17 @@ pub const NAMES: Names = Names { tool: "dpctl", peers: &["ovs-dpctl"] };
 
 /// All that there is to say about the tool.
 pub fn page() -> Page {
-    let commands = ctl::all().iter().filter_map(|c| {
-        let name = c.name.strip_prefix("dpctl/")?;
+    let commands = names().map(|name| {
         let text = SENTENCES.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| *text);
-        Some(Line { name: name.into(), usage: c.usage.into(), text })
+        let usage = ctl::find(&format!("dpctl/{name}")).map_or("", |c| c.usage);
+        Line { name: name.into(), usage: usage.into(), text }
     });
     Page {
         names: NAMES,
         title: "looks at datapaths, their ports and flows, and changes them",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),
-        options: OWN.into_iter().chain(LOGGING).collect(),
+        options: OWN.into_iter().chain(own::FORMAT).chain(LOGGING).collect(),
         notes: vec![(
             "Datapaths",
             "A datapath is called TYPE@NAME, such as netdev@ovs-netdev, and may be left out where there is only one. \

@@ -1,6 +1,8 @@
 //! Command lines in the manner of GNU `getopt_long`: clustered short options, values in the
 //! same argument or the next, long options by any unambiguous beginning.
 
+use crate::suggest;
+
 /// Whether an option has a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
@@ -77,6 +79,18 @@ pub struct Parsed {
     pub rest: Vec<String>,
 }
 
+impl Parsed {
+    /// Whether an option was given.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|(name, _)| *name == option)
+    }
+
+    /// The value that an option was given last.
+    pub fn value(&self, option: &str) -> Option<&str> {
+        self.options.iter().rev().find(|(name, _)| *name == option)?.1.as_deref()
+    }
+}
+
 /// Where options may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -121,7 +135,10 @@ fn long<'a>(known: &[Opt], body: &str, args: &mut impl Iterator<Item = &'a Strin
     };
     let option = match fits.as_slice() {
         [one] => *one,
-        [] => return Err(format!("unrecognized option '--{name}'")),
+        [] => {
+            let hint = suggest::hint(name, known.iter().map(|o| o.name));
+            return Err(format!("unrecognized option '--{name}'{hint}"));
+        }
         several => {
             let all: String = several.iter().map(|o| format!(" '--{}'", o.name)).collect();
             return Err(format!("option '--{body}' is ambiguous; possibilities:{all}"));

@@ -5,17 +5,21 @@
 mod alarm;
 mod appctl;
 mod bench;
+mod color;
 mod completion;
 mod db;
 mod doctor;
 mod dpctl;
 mod getopt;
+mod host_ids;
 mod notation;
 mod ofctl;
+mod own;
 mod page;
 mod pmd;
 mod remote;
 mod settings;
+mod suggest;
 mod table;
 mod top;
 mod vsctl;
@@ -48,7 +52,7 @@ struct Tool {
 }
 
 /// All of them, the most used first.
-static TOOLS: [Tool; 10] = [
+static TOOLS: [Tool; 11] = [
     Tool { names: vsctl::NAMES, run: vsctl::main, page: vsctl::page },
     Tool { names: ofctl::NAMES, run: ofctl::main, page: ofctl::page },
     Tool { names: appctl::NAMES, run: appctl::main, page: appctl::page },
@@ -56,6 +60,7 @@ static TOOLS: [Tool; 10] = [
     Tool { names: db::NAMES, run: db::main, page: db::page },
     Tool { names: settings::NAMES, run: settings::main, page: settings::page },
     Tool { names: doctor::NAMES, run: doctor::main, page: doctor::page },
+    Tool { names: host_ids::NAMES, run: host_ids::main, page: host_ids::page },
     Tool { names: bench::NAMES, run: bench::main, page: bench::page },
     Tool { names: top::NAMES, run: top::main, page: top::page },
     Tool { names: pmd::NAMES, run: pmd::main, page: pmd::page },
@@ -76,6 +81,7 @@ fn main() -> ExitCode {
     let mut args: Vec<String> = args.collect();
     let base = Path::new(&argv0).file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(tool) = tool(|names| names.peers.contains(&base.as_str())) {
+        suggest::keep_silent();
         return (tool.run)(&Call { argv0, name: base, compat: true, args });
     }
     // A tool in the background is told so before it is told which tool it is.
@@ -112,7 +118,11 @@ fn about(what: &str, args: &[String]) -> Result<String, String> {
         }
     };
     match what {
-        "-V" | "--version" => Ok(format!("{}\n", runtime::version_text("sluice"))),
+        "-V" | "--version" => Ok(format!(
+            "sluice (Sluice) {}, in place of the tools of Open vSwitch {}\n",
+            env!("CARGO_PKG_VERSION"),
+            runtime::COMPAT_VERSION
+        )),
         "-h" | "--help" | "help" => page(subject).map(|page| match page.names.tool {
             "" => page.help("sluice"),
             tool => page.help(&format!("sluice {tool}")),
@@ -125,7 +135,8 @@ fn about(what: &str, args: &[String]) -> Result<String, String> {
 
 fn no_tool(name: &str) -> String {
     let all: Vec<&str> = TOOLS.iter().map(|tool| tool.names.tool).collect();
-    format!("no tool \"{name}\" (there are: {}; see sluice --help)", all.join(", "))
+    let hint = suggest::hint(name, all.iter().copied());
+    format!("no tool \"{name}\"{hint} (there are: {}; see sluice --help)", all.join(", "))
 }
 
 /// What there is to say about the program itself.

@@ -2,6 +2,7 @@
 //!
 //! A tool states its commands and options once, each with a sentence; here they become text for a terminal and roff.
 
+use crate::color;
 use crate::getopt::{Opt, Takes};
 
 /// Width of the column of names in `--help`.
@@ -57,20 +58,23 @@ impl Page {
     /// The text of `--help` under a name.
     pub fn help(&self, name: &str) -> String {
         let mut out = format!("{name}: {}\nusage: {name} {}\n", self.title, self.synopsis);
+        let colored = color::is_wanted();
+        let heading =
+            |text: &str| format!("\n{}\n", color::paint(colored, color::HEADING, &format!("{text}:")));
         if !self.commands.is_empty() {
-            out.push_str("\nCommands:\n");
+            out.push_str(&heading("Commands"));
         }
         for line in &self.commands {
             entry(&mut out, &format!("{} {}", line.name, line.usage), line.text);
         }
         if !self.options.is_empty() {
-            out.push_str("\nOptions:\n");
+            out.push_str(&heading("Options"));
         }
         for option in self.options.iter().filter(|o| !o.text.is_empty()) {
             entry(&mut out, &forms(option), option.text);
         }
-        for (heading, text) in &self.notes {
-            out.push_str(&format!("\n{heading}:\n"));
+        for (title, text) in &self.notes {
+            out.push_str(&heading(title));
             text.lines().for_each(|line| wrap(&mut out, line, 2));
         }
         out

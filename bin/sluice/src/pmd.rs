@@ -1,17 +1,17 @@
 //! `sluice pmd plan`: what a rebalance would do, without doing it.
 
-use crate::Call;
 use crate::appctl::{Asking, complain};
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
+use crate::{Call, own, suggest};
 use std::process::ExitCode;
 
-const OPTIONS: [Opt; 3] = [
-    opt("target", Some('t'), Takes::Value)
-        .says("TARGET", "name of the daemon, or absolute path of its socket"),
-    opt("json", None, Takes::Nothing).says("", "prints JSON"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-];
+const TARGET: Opt = opt("target", Some('t'), Takes::Value)
+    .says("TARGET", "name of the daemon, or absolute path of its socket");
+
+fn options() -> Vec<Opt> {
+    [TARGET].into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+}
 
 /// What it is called.
 pub const NAMES: Names = Names { tool: "pmd", peers: &[] };
@@ -30,35 +30,32 @@ pub fn page() -> Page {
             ),
             line("state", "all counters of poll threads and queues, as JSON"),
         ],
-        options: OPTIONS.to_vec(),
+        options: options(),
         notes: Vec::new(),
     }
 }
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = match getopt::parse(&OPTIONS, Order::Anywhere, &call.args) {
-        Ok(parsed) => parsed,
-        Err(e) => {
-            eprintln!("{}: {e}", call.argv0);
-            return ExitCode::FAILURE;
-        }
+    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
+    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+        Ok(known) => known,
+        Err(text) => return own::refuse(call, &text),
     };
-    let given = |option: &str| parsed.options.iter().find(|(name, _)| *name == option);
-    if given("help").is_some() {
-        print!("{}", page().help(&call.name));
-        return ExitCode::SUCCESS;
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
     }
     let words: Vec<&str> = parsed.rest.iter().map(String::as_str).collect();
     let (command, json) = match words[..] {
-        ["plan"] => ("dpif-netdev/pmd-plan", given("json").is_some()),
+        ["plan"] => ("dpif-netdev/pmd-plan", json),
         ["state"] => ("dpif-netdev/pmd-state", true),
-        _ => {
-            eprint!("{}", page().help(&call.name));
-            return ExitCode::FAILURE;
+        [] => return own::refuse(call, "missing command name; use --help for help"),
+        [name, ..] => {
+            let hint = suggest::hint(name, ["plan", "state"]);
+            return own::refuse(call, &format!("unknown command '{name}'{hint}; use --help for help"));
         }
     };
-    let target = given("target").and_then(|(_, value)| value.as_deref());
+    let target = parsed.value("target");
     let answer = Asking::new(call, target).and_then(|mut asking| match json {
         true => asking.ask(command).map(|answer| format!("{answer}\n")),
         false => asking.ask_text(command),

@@ -1,18 +1,18 @@
 //! `sluice settings [PATTERN]`: what can be set in the database, and what becomes of it.
 
-use crate::Call;
-use crate::getopt::{Opt, Takes, opt};
+use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
+use crate::{Call, own};
 use config::settings::{self, Setting, text};
 use ovsdb::Json;
 use std::io::Write;
 use std::process::ExitCode;
 
-const OPTIONS: [Opt; 3] = [
-    opt("json", None, Takes::Nothing).says("", "prints JSON"),
-    opt("markdown", None, Takes::Nothing).says("", "prints docs/settings.md, all of it"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-];
+const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints docs/settings.md, all of it");
+
+fn options() -> Vec<Opt> {
+    own::FORMAT.into_iter().chain([MARKDOWN]).chain(own::INFORMATIVE).collect()
+}
 
 /// What it is called.
 pub const NAMES: Names = Names { tool: "settings", peers: &[] };
@@ -24,7 +24,7 @@ pub fn page() -> Page {
         title: "says what can be set in the database, and what becomes of it",
         synopsis: "[--json | --markdown] [PATTERN]",
         commands: Vec::new(),
-        options: OPTIONS.to_vec(),
+        options: options(),
         notes: vec![(
             "What it prints",
             "Values, default, effect in this version, and whether a change is obeyed at once. PATTERN is a part of a name, as in \
@@ -36,27 +36,22 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut json = false;
-    let mut pattern = None;
-    for arg in &call.args {
-        match arg.as_str() {
-            "-h" | "--help" => {
-                print!("{}", page().help(&call.name));
-                return ExitCode::SUCCESS;
-            }
-            "--json" | "--format=json" => json = true,
-            "--markdown" => {
-                print!("{}", text::markdown());
-                return ExitCode::SUCCESS;
-            }
-            other if other.starts_with('-') || pattern.is_some() => {
-                eprintln!("{}: no such argument \"{other}\" (use --help for help)", call.name);
-                return ExitCode::FAILURE;
-            }
-            other => pattern = Some(other),
-        }
+    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
+    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+        Ok(known) => known,
+        Err(text) => return own::refuse(call, &text),
+    };
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
     }
-    let pattern = pattern.unwrap_or_default();
+    if parsed.has("markdown") {
+        print!("{}", text::markdown());
+        return ExitCode::SUCCESS;
+    }
+    if let Some(word) = parsed.rest.get(1) {
+        return own::no_such_argument(call, word);
+    }
+    let pattern = parsed.rest.first().map_or("", String::as_str);
     let found: Vec<&Setting> = settings::all().filter(|s| text::matches(s, pattern)).collect();
     let out = match json {
         true => format!("{}\n", Json::Array(found.iter().map(|s| entry(s)).collect())),

@@ -68,6 +68,7 @@ impl Style {
         let text = value.unwrap_or_default();
         match name {
             "format" => self.set_layout(text)?,
+            "json" => self.layout = Layout::Json,
             "data" => self.set_cells(text)?,
             "no-headings" => self.headings = false,
             "pretty" => self.pretty = true,

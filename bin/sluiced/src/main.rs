@@ -2,6 +2,7 @@
 //! the place of that program, and called `ovsdb-server` it is the database server alone.
 
 mod embedded;
+mod man;
 mod options;
 
 use options::Arguments;
@@ -27,6 +28,10 @@ fn main() -> ExitCode {
     let dirs = Dirs::from_env(argv.first().map_or("sluiced", String::as_str));
     if dirs.progname == "ovsdb-server" {
         return ovsdb_server::program::main(&argv, &dirs);
+    }
+    if argv.get(1).is_some_and(|arg| arg == "--man") {
+        print!("{}", man::page(&options::usage(&Dirs::defaults("sluiced"))));
+        return ExitCode::SUCCESS;
     }
     program::end(&dirs, run(&argv, &dirs))
 }

@@ -123,7 +123,8 @@ pub fn usage(dirs: &Dirs) -> String {
          -C, --ca-cert=FILE      file with peer CA certificate\n  \
          --bootstrap-ca-cert=FILE  file with peer CA certificate to read or create\n  \
          -h, --help              display this help message\n  \
-         -V, --version           display version information\n",
+         -V, --version           display version information\n  \
+         --man                   print this as a manual page\n",
         dirs.in_run("db.sock").display(),
         DaemonArgs::usage(dirs)
     )

@@ -3,6 +3,7 @@
 //!
 //! Names, usage and error text are those of Open vSwitch 3.7 and are parsed by scripts.
 
+pub mod offered;
 mod table;
 
 /// One command of the control socket.

@@ -47,6 +47,11 @@ impl NetdevError {
         self.detail.as_deref()
     }
 
+    /// The type of port is not known, or not to this build.
+    pub fn is_unknown_type(&self) -> bool {
+        self.errno == NetdevError::UNKNOWN_TYPE
+    }
+
     /// The system's number of the error.
     pub fn errno(&self) -> i32 {
         self.errno

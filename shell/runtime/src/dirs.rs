@@ -1,6 +1,7 @@
 //! Where files live: the directories of Debian's packages, each replaced by an environment
 //! variable of Open vSwitch's name, and the program's own name, after which files are named.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The directories and the program name, read once at start.
@@ -23,15 +24,18 @@ pub struct Dirs {
 impl Dirs {
     /// Reads the environment; `argv0` names the program.
     pub fn from_env(argv0: &str) -> Dirs {
-        let dir = |var: &str, default: &str| match std::env::var_os(var) {
-            Some(v) if !v.is_empty() => PathBuf::from(v),
-            _ => PathBuf::from(default),
-        };
+        Dirs::from(argv0, |var| std::env::var_os(var).filter(|value| !value.is_empty()))
+    }
+
+    /// What holds without any variable, as manuals tell it.
+    pub fn defaults(argv0: &str) -> Dirs {
+        Dirs::from(argv0, |_| None)
+    }
+
+    fn from(argv0: &str, set: impl Fn(&str) -> Option<OsString>) -> Dirs {
+        let dir = |var: &str, default: &str| set(var).map_or_else(|| PathBuf::from(default), PathBuf::from);
         let sysconf = dir("OVS_SYSCONFDIR", "/etc");
-        let db = match std::env::var_os("OVS_DBDIR") {
-            Some(v) if !v.is_empty() => PathBuf::from(v),
-            _ => sysconf.join("openvswitch"),
-        };
+        let db = set("OVS_DBDIR").map_or_else(|| sysconf.join("openvswitch"), PathBuf::from);
         Dirs {
             progname: Path::new(argv0)
                 .file_name()

@@ -17,6 +17,7 @@ use runtime::Module;
 use units::PortNo;
 
 static DPIF: Module = Module::new("dpif_netdev");
+static NETDEV: Module = Module::new("netdev");
 
 /// What a row wants: the bridge's configuration, the name of the Port row, the interface.
 fn wanted<'a>(
@@ -37,6 +38,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
     let (row, interface) = (row.to_owned(), interface.clone());
     let result = open(switch, bridge, &row, &interface);
+    let known = is_known(switch, &interface.kind);
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
     match result {
         Ok(mut port) => {
@@ -53,6 +55,9 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         // It is tried again with every change; what is known already is not said again.
         Err(text) if running.failed.get(name) == Some(&text) => {}
         Err(text) => {
+            if !known {
+                runtime::warn!(NETDEV, "could not create netdev {name} of unknown type {}", interface.kind);
+            }
             runtime::warn!(LOG, "{text}");
             if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.dpdk) {
                 runtime::warn!(LOG, "{name}: {why}");
@@ -153,8 +158,13 @@ fn device(
     is_local: bool,
 ) -> Result<Opened, String> {
     let open_kind = switch.backers.get(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
+    let opened = switch.netdevs.open(&interface.name, &open_kind, &interface.options);
     let (mut netdev, refused) =
-        switch.netdevs.open(&interface.name, &open_kind, &interface.options).map_err(|e| told(&e))?;
+        opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
+            // The system's words alone do not tell an operator what is wrong with the row.
+            true => format!("{}: {}", told(&e), not_there(switch, device_kind)),
+            false => told(&e),
+        })?;
     let warning = refused.as_ref().map(told);
     request_mtu(&mut *netdev, interface);
     request_mac(&mut *netdev, interface, is_local);
@@ -187,6 +197,20 @@ fn told(error: &NetdevError) -> String {
         runtime::err!(LOG, "{detail}");
     }
     error.to_string()
+}
+
+/// Whether there are ports of this type. Those of DPDK are there when DPDK is.
+fn is_known(switch: &Switch, kind: &str) -> bool {
+    kind == "patch"
+        || tunnels::is_kind(kind)
+        || not_built(kind).is_some()
+        || switch.netdevs.types().contains(&kind)
+}
+
+/// Why there are no ports of this type.
+fn not_there(switch: &Switch, kind: &str) -> String {
+    let dpdk = crate::dpdk_start::why_not(kind, switch.dpdk).map(str::to_owned);
+    dpdk.unwrap_or_else(|| format!("unknown type \"{kind}\""))
 }
 
 /// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.

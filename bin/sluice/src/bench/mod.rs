@@ -9,20 +9,24 @@ mod plot;
 mod report;
 mod traffic;
 
-use crate::Call;
-use crate::getopt::{Opt, Takes, opt};
+use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::{Line, Names, Page};
+use crate::{Call, own, suggest};
 use cells::Experiment;
+use ovsdb::Json;
 use report::Row;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const OPTIONS: [Opt; 4] = [
+const OPTIONS: [Opt; 3] = [
     opt("out", Some('o'), Takes::Value).says("DIR", "writes caches.csv, caches.md and SVG plots there"),
     opt("only", None, Takes::Value).says("LETTERS", "of the experiments, as in \"ab\""),
     opt("quick", Some('q'), Takes::Nothing).says("", "shorter windows and fewer flows: to see that it runs"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
+
+fn options() -> Vec<Opt> {
+    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+}
 
 /// What it is called.
 pub const NAMES: Names = Names { tool: "bench", peers: &[] };
@@ -38,7 +42,7 @@ pub fn page() -> Page {
             usage: String::new(),
             text: "the flow caches beside each other",
         }],
-        options: OPTIONS.to_vec(),
+        options: options(),
         notes: vec![(
             "Experiments",
             "(a) misses of exact match caches with one and with two places for a flow\n\
@@ -51,69 +55,67 @@ pub fn page() -> Page {
     }
 }
 
+#[derive(Debug)]
 struct Asked {
     out: Option<PathBuf>,
     only: String,
     quick: bool,
+    /// One array of rows instead of lines of CSV.
+    json: bool,
 }
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    match asked(&call.args) {
-        Ok(None) => {
-            print!("{}", page().help(&call.name));
-            ExitCode::SUCCESS
-        }
-        Ok(Some(asked)) => match run(&asked) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{}: {error}", call.name);
-                ExitCode::FAILURE
-            }
-        },
-        Err(text) => {
-            eprintln!("{}: {text} (use --help for help)", call.name);
-            ExitCode::FAILURE
-        }
+    let parsed = match getopt::parse(&options(), Order::Anywhere, &call.args) {
+        Ok(parsed) => parsed,
+        Err(text) => return own::refuse(call, &text),
+    };
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
+    }
+    let done = asked(&parsed).and_then(|asked| run(&asked).map_err(|e| runtime::error_text(&e)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => own::refuse(call, &text),
     }
 }
 
-/// `None`: help.
-fn asked(args: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked { out: None, only: "abcd".into(), quick: false };
-    let mut what = None;
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = || args.next().cloned().ok_or(format!("{arg} needs a value"));
-        match arg.as_str() {
-            "-h" | "--help" => return Ok(None),
-            "-q" | "--quick" => asked.quick = true,
-            "-o" | "--out" => asked.out = Some(value()?.into()),
-            "--only" => asked.only = value()?,
-            other if other.starts_with('-') || what.is_some() => {
-                return Err(format!("no such argument \"{other}\""));
-            }
-            other => what = Some(other.to_owned()),
+fn asked(parsed: &Parsed) -> Result<Asked, String> {
+    match parsed.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["caches"] => {}
+        ["caches", word, ..] => return Err(format!("no such argument \"{word}\" (use --help for help)")),
+        [name, ..] => {
+            let hint = suggest::hint(name, ["caches"]);
+            return Err(format!("unknown command '{name}'{hint}; use --help for help"));
         }
+        [] => return Err("missing command name; use --help for help".into()),
     }
-    match what.as_deref() {
-        Some("caches") => Ok(Some(asked)),
-        Some(other) => Err(format!("nothing here is called \"{other}\"")),
-        None => Err("say what to measure: caches".into()),
-    }
+    Ok(Asked {
+        out: parsed.value("out").map(PathBuf::from),
+        only: parsed.value("only").unwrap_or("abcd").to_owned(),
+        quick: parsed.has("quick"),
+        json: own::wants_json(parsed)?,
+    })
 }
 
 fn run(asked: &Asked) -> std::io::Result<()> {
     let all = Experiment::all(asked.quick);
     let wanted = all.into_iter().filter(|e| asked.only.contains(e.letter));
-    println!("{}", Row::HEADER);
+    if !asked.json {
+        println!("{}", Row::HEADER);
+    }
     let mut rows = Vec::new();
     for experiment in wanted {
         for cell in &experiment.cells {
             let row = Row { experiment: experiment.letter, cell: cell.clone(), result: bed::measure(cell) };
-            println!("{}", row.csv());
+            if !asked.json {
+                println!("{}", row.csv());
+            }
             rows.push(row);
         }
+    }
+    if asked.json {
+        println!("{}", Json::Array(rows.iter().map(Row::json).collect()));
     }
     let Some(dir) = &asked.out else { return Ok(()) };
     std::fs::create_dir_all(dir)?;
@@ -132,11 +134,16 @@ mod tests {
 
     #[test]
     fn arguments() {
-        let parse = |words: &[&str]| asked(&words.iter().map(|w| w.to_string()).collect::<Vec<_>>());
-        let some = parse(&["caches", "-q", "--only", "a", "-o", "x"]).unwrap().unwrap();
-        assert_eq!((some.quick, some.only.as_str(), some.out), (true, "a", Some("x".into())));
-        assert!(parse(&["caches", "--help"]).unwrap().is_none());
-        for wrong in [&[][..], &["dogs"], &["caches", "x"], &["caches", "--only"], &["caches", "--fast"]] {
+        let parse = |line: &str| {
+            let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            asked(&getopt::parse(&options(), Order::Anywhere, &args)?)
+        };
+        let some = parse("caches -q --only a -o x --json").unwrap();
+        assert_eq!(
+            (some.quick, some.only.as_str(), some.out, some.json),
+            (true, "a", Some("x".into()), true)
+        );
+        for wrong in ["", "dogs", "caches x", "caches --only", "caches --fast"] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -2,6 +2,8 @@
 
 use super::bed::Measured;
 use super::cells::Cell;
+use ovsdb::Json;
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A cell with its result.
@@ -37,6 +39,30 @@ impl Row {
             m.cache_kb,
             m.huge_kb
         )
+    }
+
+    /// The same as `csv`, with names.
+    pub fn json(&self) -> Json {
+        let (c, m) = (&self.cell, &self.result);
+        json!({
+            "experiment": self.experiment.to_string(),
+            "cache": c.cache,
+            "emc_inv_prob": c.choice.emc_insert_inv_prob,
+            "flows": c.flows,
+            "subtables": c.subtables,
+            "megaflows": c.megaflows,
+            "distribution": c.distribution.name(),
+            "churn": c.churn,
+            "ns_min": m.ns[0],
+            "ns_median": m.ns[1],
+            "ns_max": m.ns[2],
+            "front_share": m.front,
+            "cache_share": m.cache,
+            "table_share": m.table,
+            "visits": m.visits,
+            "cache_kb": m.cache_kb,
+            "huge_kb": m.huge_kb,
+        })
     }
 
     /// Million packets a second of the thread's time: median.

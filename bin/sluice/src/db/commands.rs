@@ -3,6 +3,7 @@
 use super::{Context, Fail, ask, dump, files, monitor, options, print, server};
 use crate::Call;
 use crate::page::{Line, Names, Page};
+use crate::suggest;
 use std::path::Path;
 
 type Run = fn(&Context, &[String]) -> Result<(), Fail>;
@@ -163,7 +164,7 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
         return help(&cx, &[]);
     }
     if cx.options.version {
-        return print(&format!("{}\n", runtime::version_text(&cx.name)));
+        return print(&format!("{}\n", crate::own::version(call, NAMES.peers)));
     }
     let (name, args) = args.split_first().ok_or("missing command name; use --help for help")?;
     let find = |list: &'static [Command]| list.iter().find(|c| c.name == name);
@@ -178,7 +179,10 @@ pub fn run(mut cx: Context, call: &Call, args: &[String]) -> Result<(), Fail> {
         }
     };
     let command = find(if of_files { OF_FILES } else { OF_SERVERS });
-    let command = command.ok_or_else(|| format!("unknown command '{name}'; use --help for help"))?;
+    let command = command.ok_or_else(|| {
+        let hint = suggest::hint(name, OF_SERVERS.iter().chain(OF_FILES).map(|c| c.name));
+        format!("unknown command '{name}'{hint}; use --help for help")
+    })?;
     let (min, max) = command.args;
     if of_files && args.len() < min {
         return Err(format!("'{name}' command requires at least {min} arguments").into());
@@ -211,7 +215,7 @@ pub fn page() -> Page {
         title: "asks a database server, and works on database files",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: OF_SERVERS.iter().chain(OF_FILES).filter(|c| c.name != "help").map(line).collect(),
-        options: options::all(),
+        options: options::all().into_iter().chain([crate::own::JSON]).collect(),
         notes: vec![
             (
                 "Servers",

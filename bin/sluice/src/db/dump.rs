@@ -2,6 +2,7 @@
 
 use super::server::{check_results, connect_to_database, schema};
 use super::{Context, Fail, print};
+use crate::suggest;
 use crate::table::{Cell, Table};
 use ovsdb::database::Row;
 use ovsdb::json::{parse_uuid, sorted_string};
@@ -54,10 +55,17 @@ pub fn dump(cx: &Context, args: &[String]) -> Done {
             );
         }
         Some((name, names)) => {
-            let table = schema.table(name).ok_or_else(|| format!("No table \"{name}\" found."))?;
+            let unknown = || {
+                let hint = suggest::hint(name, schema.tables.iter().map(|t| t.name.as_str()));
+                format!("No table \"{name}\" found.{hint}")
+            };
+            let table = schema.table(name).ok_or_else(unknown)?;
             let mut columns = Vec::new();
             for column in names {
-                let missing = || format!("Table \"{name}\" has no column {column}.");
+                let missing = || {
+                    let hint = suggest::hint(column, table.columns.iter().map(|c| c.name.as_str()));
+                    format!("Table \"{name}\" has no column {column}.{hint}")
+                };
                 columns.push(table.column(column).ok_or_else(missing)?);
             }
             if columns.is_empty() {

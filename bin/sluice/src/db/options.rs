@@ -68,7 +68,9 @@ pub struct Options {
 
 /// Takes the command line apart.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
-    getopt::parse(&all(), Order::Anywhere, &call.args)
+    let json = (!call.compat).then_some(crate::own::JSON);
+    let known: Vec<Opt> = all().into_iter().chain(json).collect();
+    getopt::parse(&known, Order::Anywhere, &call.args)
 }
 
 /// What the options say, and the arguments.

@@ -28,7 +28,9 @@ impl Rpc {
                 true => " or listen",
                 false => "",
             };
-            format!("failed to connect{or_listen} to \"{server}\" ({})", error_text(e))
+            let why = error_text(e);
+            let hint = crate::own::hint_about(&why, "");
+            format!("failed to connect{or_listen} to \"{server}\" ({why}){hint}")
         };
         let targets = remote::targets(server, transport::OVSDB_PORT, dirs).unwrap_or_default();
         let mut why = remote::unsupported();

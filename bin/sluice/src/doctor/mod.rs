@@ -7,19 +7,19 @@ mod database;
 mod devices;
 mod host;
 
-use crate::Call;
-use crate::getopt::{Opt, Takes, opt};
+use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
+use crate::{Call, color, own};
 use doctor::{Facts, Finding, Level};
 use runtime::Dirs;
 use std::io::Write;
 use std::process::ExitCode;
 
-const OPTIONS: [Opt; 3] = [
-    opt("json", None, Takes::Nothing).says("", "prints JSON"),
-    opt("db", None, Takes::Value).says("DATABASE", "the database's server, and no other place"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
-];
+const DB: Opt = opt("db", None, Takes::Value).says("DATABASE", "the database's server, and no other place");
+
+fn options() -> Vec<Opt> {
+    own::FORMAT.into_iter().chain([DB]).chain(own::INFORMATIVE).collect()
+}
 
 /// What it is called.
 pub const NAMES: Names = Names { tool: "doctor", peers: &[] };
@@ -31,7 +31,7 @@ pub fn page() -> Page {
         title: "looks for what hurts the switch in this host and in its configuration",
         synopsis: "[--json] [--db=DATABASE]",
         commands: Vec::new(),
-        options: OPTIONS.to_vec(),
+        options: options(),
         notes: vec![(
             "What it prints",
             "Problems, warnings and advice, each with the command that mends it. It changes nothing by itself and \
@@ -44,28 +44,22 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let mut json = false;
-    let mut server = None;
-    for arg in &call.args {
-        match arg.as_str() {
-            "-h" | "--help" => {
-                print!("{}", page().help(&call.name));
-                return ExitCode::SUCCESS;
-            }
-            "--json" | "--format=json" => json = true,
-            other => match other.strip_prefix("--db=") {
-                Some(place) => server = Some(place.to_owned()),
-                None => {
-                    eprintln!("{}: no such argument \"{other}\" (use --help for help)", call.name);
-                    return ExitCode::FAILURE;
-                }
-            },
-        }
+    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
+    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+        Ok(known) => known,
+        Err(text) => return own::refuse(call, &text),
+    };
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
     }
+    if let Some(word) = parsed.rest.first() {
+        return own::no_such_argument(call, word);
+    }
+    let server = parsed.value("db").map(str::to_owned);
     let dirs = Dirs::from_env(&call.argv0);
     let (facts, source) = gather(&dirs, server);
     let found = doctor::diagnose(&facts);
-    let text = if json { as_json(&found, &source) } else { as_text(&found, &source) };
+    let text = if json { as_json(&found, &source) } else { as_text(&found, &source, color::is_wanted()) };
     // Who closes the pipe has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
     if doctor::needs_care(&found) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -87,10 +81,16 @@ fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
     (facts, source)
 }
 
-fn as_text(found: &[Finding], source: &str) -> String {
+fn as_text(found: &[Finding], source: &str, colored: bool) -> String {
     let mut out = format!("configuration: {source}\n");
     for f in found {
-        out += &format!("\n{}: {} [{}]\n    {}\n", f.level.name(), f.text, f.subject, f.mend);
+        let style = match f.level {
+            Level::Problem => color::BAD,
+            Level::Warning => color::WARN,
+            Level::Advice => color::NAME,
+        };
+        let level = color::paint(colored, style, f.level.name());
+        out += &format!("\n{level}: {} [{}]\n    {}\n", f.text, f.subject, f.mend);
     }
     let count = |level| found.iter().filter(|f| f.level == level).count();
     let [problems, warnings, advice] = [Level::Problem, Level::Warning, Level::Advice].map(count);

@@ -112,7 +112,8 @@ pub fn run(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
         return fail("missing command name; use --help for help");
     };
     let Some(command) = COMMANDS.iter().find(|c| c.name == name) else {
-        return fail(format!("unknown command '{name}'; use --help for help"));
+        let hint = crate::suggest::hint(name, COMMANDS.iter().map(|c| c.name));
+        return fail(format!("unknown command '{name}'{hint}; use --help for help"));
     };
     if args.len() < command.min {
         return fail(format!("'{name}' command requires at least {} arguments", command.min));

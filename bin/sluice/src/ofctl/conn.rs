@@ -298,7 +298,11 @@ fn connect(cx: &Context, target: &str, suffix: &str) -> Result<(Stream, String),
         match Stream::open(&Target::Unix(path.clone()), None) {
             Ok(stream) => return Ok((stream, name)),
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return fail(format!("{}: failed to open socket ({})", path.display(), error_text(&e))),
+            Err(e) => {
+                let why = error_text(&e);
+                let hint = crate::own::hint_about(&why, "");
+                return fail(format!("{}: failed to open socket ({why}){hint}", path.display()));
+            }
         }
     }
     let looked = match cx.progname.starts_with("ovs-") {

@@ -63,7 +63,7 @@ fn run(parsed: crate::getopt::Parsed, dirs: Dirs, call: &Call) -> Result<(), Fai
     if has("version") {
         return context::print(&format!(
             "{}\nOpenFlow versions 0x1:0x6\n",
-            runtime::version_text(&call.name)
+            crate::own::version(call, NAMES.peers)
         ));
     }
     let (settings, args) = options::settings(parsed, &dirs)?;

@@ -3,16 +3,16 @@
 use super::context::{Fail, fail};
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Parsed, Takes, opt};
+use crate::own;
 use crate::remote::{Identity, TLS};
 use flow::FieldId;
 use openflow::packet_io::PacketInFormat;
 use openflow::text::Protocols;
 use openflow::{Version, VersionSet};
 use runtime::Dirs;
+use std::io::IsTerminal;
 
-const OPTIONS: [Opt; 21] = [
-    opt("json", None, Takes::Nothing)
-        .says("", "show, dump-flows, dump-aggregate, dump-ports, dump-ports-desc print JSON"),
+const OPTIONS: [Opt; 20] = [
     opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds"),
     opt("strict", None, Takes::Nothing)
         .says("", "flows are changed and deleted by their match and priority alone"),
@@ -30,7 +30,8 @@ const OPTIONS: [Opt; 21] = [
     opt("no-stats", None, Takes::Nothing).says("", "dump-flows without counters"),
     opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
     opt("bundle", None, Takes::Nothing).says("", "changes in one step, all or none"),
-    opt("color", None, Takes::Maybe),
+    opt("color", None, Takes::Maybe)
+        .says("WHEN", "dump-flows in colours: always, never or auto (default: auto; NO_COLOR is obeyed)"),
     opt("may-create", None, Takes::Nothing).says("", "mod-group adds groups that are not there"),
     opt("read-only", None, Takes::Nothing).says("", "refuses commands that change something"),
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
@@ -38,9 +39,10 @@ const OPTIONS: [Opt; 21] = [
         .says("LIST", "OpenFlow versions to speak, such as OpenFlow13 (default: OpenFlow10)"),
 ];
 
-/// All of them.
-pub fn all() -> Vec<Opt> {
-    OPTIONS.into_iter().chain(TLS).chain(LOGGING).collect()
+/// All of them; JSON is not for scripts that were written for the peer.
+pub fn all(compat: bool) -> Vec<Opt> {
+    let json = own::FORMAT.into_iter().filter(|_| !compat);
+    OPTIONS.into_iter().chain(json).chain(TLS).chain(LOGGING).collect()
 }
 
 /// What a dump is sorted by.
@@ -81,6 +83,8 @@ pub struct Settings {
     pub timestamp: bool,
     /// `-P`
     pub packet_in_format: Option<PacketInFormat>,
+    /// `--color`
+    pub color: bool,
     /// `--sort`, `--rsort`
     pub criteria: Vec<Criterion>,
     /// Seconds.
@@ -89,7 +93,7 @@ pub struct Settings {
 
 /// Takes the command line apart.
 pub fn parse(call: &Call) -> Result<Parsed, String> {
-    getopt::parse(&all(), Order::Anywhere, &call.args)
+    getopt::parse(&all(call.compat), Order::Anywhere, &call.args)
 }
 
 /// When to use colours; without a word, if the output is a terminal.
@@ -100,7 +104,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
     let mut s = Settings {
         protocols: Protocols::ANY,
         versions: VersionSet::only(Version::V10),
-        json: false,
+        json: own::wants_json(&parsed).map_err(Fail::Says)?,
         strict: false,
         readd: false,
         bundle: false,
@@ -111,6 +115,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
         verbosity: 0,
         timestamp: false,
         packet_in_format: None,
+        color: crate::color::is_wanted(),
         criteria: Vec::new(),
         timeout: std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok()).filter(|n| *n > 0),
     };
@@ -125,7 +130,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
                 };
                 s.timeout = Some(seconds);
             }
-            "json" => s.json = true,
+            "json" | "format" => {}
             "strict" => s.strict = true,
             "readd" => s.readd = true,
             "bundle" => s.bundle = true,
@@ -144,8 +149,7 @@ pub fn settings(parsed: Parsed, dirs: &Dirs) -> Result<(Settings, Vec<String>), 
             "color" if !COLOR.contains(&text.to_ascii_lowercase().as_str()) => {
                 return fail(format!("incorrect value `{text}' for --color"));
             }
-            "color" if ["", "never", "no", "none", "auto", "tty", "if-tty"].contains(&text) => {}
-            "color" => eprintln!("--color has no effect in this version of Sluice"),
+            "color" => s.color = is_colored(&text.to_ascii_lowercase()),
             _ if identity.take(name, value.as_deref()) => {}
             _ => getopt::log_option(name, value.as_deref(), &dirs.logfile()).map_err(Fail::Says)?,
         }
@@ -187,6 +191,15 @@ fn versions(text: &str) -> Result<VersionSet, Fail> {
         }
     }
     Ok(set)
+}
+
+/// What `--color=WHEN` comes to.
+fn is_colored(when: &str) -> bool {
+    match when {
+        "always" | "yes" | "force" => true,
+        "never" | "no" | "none" => false,
+        _ => std::io::stdout().is_terminal(),
+    }
 }
 
 fn packet_in_format(text: &str) -> Result<PacketInFormat, Fail> {

@@ -83,7 +83,7 @@ pub fn page() -> Page {
         title: "asks an OpenFlow switch, or tells it what to do",
         synopsis: "[OPTION...] COMMAND [ARG...]",
         commands: commands.collect(),
-        options: options::all(),
+        options: options::all(false),
         notes: vec![
             (
                 "Switches",

@@ -2,6 +2,7 @@
 
 use super::conn::Conn;
 use super::context::{Context, Fail, fail, print};
+use crate::color;
 use openflow::message::{Body, Message};
 use openflow::stats::{FlowStats, FlowStatsRequest, QUEUE_ALL, QueueRequest};
 use openflow::text::{
@@ -14,10 +15,21 @@ use units::OfPort;
 
 /// Sends a request and prints all answers.
 pub fn dump(cx: &mut Context, conn: &mut Conn, target: &str, request: &Message) -> Result<(), Fail> {
+    dump_with(cx, conn, target, request, false)
+}
+
+fn dump_with(
+    cx: &mut Context,
+    conn: &mut Conn,
+    target: &str,
+    request: &Message,
+    colored: bool,
+) -> Result<(), Fail> {
     let frames = conn.transact_frames(request)?;
     let names = cx.names_to_show(target)?;
     let verbosity = cx.settings.verbosity.saturating_add(1);
-    frames.iter().try_for_each(|frame| print(&message_text(frame, &*names, verbosity)))
+    let text = |frame| message_text(frame, &*names, verbosity);
+    frames.iter().try_for_each(|frame| print(&if colored { color::flows(&text(frame)) } else { text(frame) }))
 }
 
 /// Asks in a connection of its own.
@@ -144,13 +156,15 @@ pub fn flows(cx: &mut Context, args: &[String]) -> Result<(), Fail> {
     let (mut conn, request) = filter(cx, args)?;
     if cx.settings.criteria.is_empty() && !cx.shows_names() && cx.settings.stats {
         let request = flow_request(cx, &conn, Body::FlowStatsRequest(Box::new(request)));
-        return dump(cx, &mut conn, &args[0], &request);
+        let colored = cx.settings.color;
+        return dump_with(cx, &mut conn, &args[0], &request, colored);
     }
     let mut flows = fetch_flows(cx, &mut conn, request)?;
     flows.sort_by(|a, b| compare(cx, a, b));
     let names = cx.names_to_show(&args[0])?;
     let line = if cx.settings.stats { flow_stats_text } else { flow_stats_text_short };
-    flows.iter().try_for_each(|f| print(&format!(" {}\n", line(f, &*names))))
+    let text = |f| format!(" {}\n", line(f, &*names));
+    flows.iter().try_for_each(|f| print(&if cx.settings.color { color::flows(&text(f)) } else { text(f) }))
 }
 
 /// Flows that lack a field come last, whichever way the others go.

@@ -12,10 +12,10 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use crate::Call;
 use crate::appctl::{Asking, Failure, complain};
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
+use crate::{Call, own};
 use ovsdb::Json;
 use sample::Datapath;
 use screen::{Key, Screen};
@@ -24,14 +24,17 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use view::{Sort, View};
 
-const OPTIONS: [Opt; 5] = [
+const OPTIONS: [Opt; 3] = [
     opt("target", Some('t'), Takes::Value)
         .says("TARGET", "name of the daemon, or absolute path of its socket"),
     opt("once", Some('1'), Takes::Nothing).says("", "prints one screen and ends"),
-    opt("json", None, Takes::Nothing).says("", "prints JSON: once, numbers instead of lines"),
     opt("interval", Some('i'), Takes::Value).says("SECONDS", "time between two looks (default: 1)"),
-    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
 ];
+
+fn options() -> Vec<Opt> {
+    OPTIONS.into_iter().chain(own::FORMAT).chain(own::INFORMATIVE).collect()
+}
+
 const COMMAND: &str = "dpif-netdev/pmd-state";
 
 /// What it is called.
@@ -44,7 +47,7 @@ pub fn page() -> Page {
         title: "shows what poll threads and receive queues do, live",
         synopsis: "[--once] [--json] [--interval SECONDS]",
         commands: Vec::new(),
-        options: OPTIONS.to_vec(),
+        options: options(),
         notes: vec![(
             "Keys",
             "l, p and n sort queues by load, packets and name; up and down mark a queue; Enter looks inside its port, and back; \
@@ -63,29 +66,30 @@ struct Wish {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = match getopt::parse(&OPTIONS, Order::First, &call.args) {
-        Ok(parsed) => parsed,
-        Err(e) => return refuse(call, &e.to_string()),
+    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
+    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+        Ok(known) => known,
+        Err(text) => return own::refuse(call, &text),
     };
-    let mut wish = Wish { target: None, once: false, json: false, interval: Duration::from_secs(1) };
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
+    }
+    if let Some(word) = parsed.rest.first() {
+        return own::no_such_argument(call, word);
+    }
+    // JSON is printed once.
+    let mut wish = Wish { target: None, once: json, json, interval: Duration::from_secs(1) };
     for (name, value) in parsed.options {
         let seconds = || value.as_ref()?.parse::<f64>().ok().filter(|n| (0.1..=3600.0).contains(n));
         match name {
             "target" => wish.target = value,
             "once" => wish.once = true,
-            "json" => (wish.json, wish.once) = (true, true),
             "interval" => match seconds() {
                 Some(n) => wish.interval = Duration::from_secs_f64(n),
-                None => return refuse(call, "--interval takes 0.1 to 3600 seconds"),
+                None => return own::refuse(call, "--interval takes 0.1 to 3600 seconds"),
             },
-            _ => {
-                print!("{}", page().help(&call.name));
-                return ExitCode::SUCCESS;
-            }
+            _ => {}
         }
-    }
-    if let Some(word) = parsed.rest.first() {
-        return refuse(call, &format!("no such argument \"{word}\" (use --help for help)"));
     }
     let asking = match Asking::new(call, wish.target.as_deref()) {
         Ok(asking) => asking,
@@ -95,11 +99,6 @@ pub fn main(call: &Call) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => complain(&call.name, failure),
     }
-}
-
-fn refuse(call: &Call, text: &str) -> ExitCode {
-    eprintln!("{}: {text}", call.argv0);
-    ExitCode::FAILURE
 }
 
 fn once(mut asking: Asking, wish: &Wish) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::model::{BridgeId, check_conflicts, find_bridge, try_bridge};
 use super::syntax::Command;
 use crate::notation::leading_integer;
-use ovsdb::{Atom, Datum, Uuid};
+use ovsdb::{Atom, Datum, Json, Uuid};
 
 type Done = Result<Answer, Stop>;
 
@@ -155,14 +155,14 @@ pub fn exists(ctx: &mut Context<'_>, command: &Command) -> Done {
 pub fn to_vlan(ctx: &mut Context<'_>, command: &Command) -> Done {
     let id = find_bridge(ctx, command.arg(0))?;
     let vlan = ctx.model().bridges.get(id).map_or(0, |b| b.vlan);
-    Ok(Answer::Text(format!("{vlan}\n")))
+    Ok(Answer::Value(format!("{vlan}\n"), vlan.into()))
 }
 
 /// `br-to-parent`
 pub fn to_parent(ctx: &mut Context<'_>, command: &Command) -> Done {
     let id = find_bridge(ctx, command.arg(0))?;
     let model = ctx.model();
-    Ok(Answer::Text(format!("{}\n", model.bridge_name(model.real(id)))))
+    Ok(Answer::word(model.bridge_name(model.real(id))))
 }
 
 /// Where the external IDs of a bridge are: table, row, and what their keys begin with.
@@ -196,9 +196,10 @@ pub fn get_id(ctx: &mut Context<'_>, command: &Command) -> Done {
     let ids = ctx.tx.datum(table, row, "external_ids");
     if let Some(key) = command.args.get(1) {
         let value = ids.get_str(&format!("{prefix}{key}"));
-        return Ok(Answer::Text(value.map(|v| format!("{v}\n")).unwrap_or_default()));
+        return Ok(value.map_or(Answer::NONE, Answer::word));
     }
     let pairs = ids.keys().zip(ids.values()).filter_map(|(k, v)| Some((k.as_str()?, v.as_str()?)));
-    let own = pairs.filter_map(|(k, v)| Some((k.strip_prefix(prefix)?, v)));
-    Ok(Answer::Text(own.map(|(k, v)| format!("{k}={v}\n")).collect()))
+    let own: Vec<_> = pairs.filter_map(|(k, v)| Some((k.strip_prefix(prefix)?, v))).collect();
+    let json = own.iter().map(|(k, v)| ((*k).to_owned(), Json::from(*v))).collect();
+    Ok(Answer::Value(own.iter().map(|(k, v)| format!("{k}={v}\n")).collect(), json))
 }

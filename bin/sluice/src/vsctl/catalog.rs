@@ -5,6 +5,7 @@
 //! connection: what the server has beyond it is not shown, what it lacks reads as default.
 
 use crate::notation::token;
+use crate::suggest;
 use ovsdb::Schema;
 use ovsdb::schema::{Column, FIRST_COLUMN, TableSchema};
 use std::sync::{Arc, LazyLock};
@@ -83,7 +84,10 @@ fn best<T>(items: &'static [T], name: impl Fn(&T) -> &str, given: &str) -> Vec<&
 /// The table that `given` stands for.
 pub fn table(given: &str) -> Result<&'static TableSchema, String> {
     match best(&schema().tables, |t| &t.name, given).as_slice() {
-        [] => Err(format!("unknown table \"{given}\"")),
+        [] => {
+            let hint = suggest::hint(given, schema().tables.iter().map(|t| t.name.as_str()));
+            Err(format!("unknown table \"{given}\"{hint}"))
+        }
         [one] => Ok(one),
         several => {
             let names: Vec<&str> = several.iter().map(|t| t.name.as_str()).collect();
@@ -95,7 +99,10 @@ pub fn table(given: &str) -> Result<&'static TableSchema, String> {
 /// The column of `table` that `given` stands for.
 pub fn column(table: &'static TableSchema, given: &str) -> Result<&'static Column, String> {
     match best(columns(table), |c| &c.name, given).as_slice() {
-        [] => Err(format!("{} does not contain a column whose name matches \"{given}\"", table.name)),
+        [] => {
+            let hint = suggest::hint(given, columns(table).iter().map(|c| c.name.as_str()));
+            Err(format!("{} does not contain a column whose name matches \"{given}\"{hint}", table.name))
+        }
         [one] => Ok(one),
         several => {
             let names: Vec<&str> = several.iter().map(|c| c.name.as_str()).collect();

@@ -4,8 +4,8 @@ use super::model::Model;
 use super::transaction::Transaction;
 use crate::notation::Symbols;
 use crate::table::Table;
-use ovsdb::Uuid;
 use ovsdb::replica::Config;
+use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -63,6 +63,8 @@ impl From<&str> for Stop {
 pub enum Answer {
     /// Lines.
     Text(String),
+    /// Lines, and what they say as JSON.
+    Value(String, Json),
     /// A table.
     Table(Table),
     /// The UUID that the server gives to this new row.
@@ -76,7 +78,13 @@ impl Answer {
     /// Lines in sorted order.
     pub fn sorted(mut lines: Vec<String>) -> Answer {
         lines.sort_unstable();
-        Answer::Text(lines.into_iter().map(|line| line + "\n").collect())
+        let json = lines.iter().map(|line| Json::from(line.as_str())).collect();
+        Answer::Value(lines.into_iter().map(|line| line + "\n").collect(), json)
+    }
+
+    /// One word on a line.
+    pub fn word(word: &str) -> Answer {
+        Answer::Value(format!("{word}\n"), word.into())
     }
 }
 

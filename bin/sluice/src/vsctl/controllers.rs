@@ -127,7 +127,7 @@ pub fn get_fail_mode(ctx: &mut Context<'_>, command: &Command) -> Done {
     let row = ctx.model().real_row(id);
     ctx.tx.verify("Bridge", row, "fail_mode");
     let mode = ctx.tx.string("Bridge", row, "fail_mode");
-    Ok(if mode.is_empty() { Answer::NONE } else { Answer::Text(mode + "\n") })
+    Ok(if mode.is_empty() { Answer::NONE } else { Answer::word(&mode) })
 }
 
 /// `del-fail-mode`

@@ -26,13 +26,14 @@ mod transaction;
 mod zones;
 
 use crate::notation::Symbols;
-use crate::{Call, remote};
+use crate::{Call, own, remote};
 pub use page::{NAMES, page};
 
 use connection::{Broken, Connection};
 use context::{Answer, Context, Needs, ROOT, Stop};
 use options::{Fault, Options, Task};
 use ovsdb::Uuid;
+use ovsdb::json::sorted_string;
 use ovsdb::replica::TransactionResult;
 use runtime::{Clock, Dirs, Module};
 use std::collections::BTreeMap;
@@ -114,8 +115,7 @@ fn run(call: &Call, options: &Options, dirs: &Dirs) -> Result<ExitCode, End> {
     let broken = |broken| match broken {
         Broken::TimeOut => End::TimeOut,
         Broken::Connection(why) => {
-            let hint =
-                if call.compat { "" } else { "; is the switch running, and OVS_RUNDIR its directory?" };
+            let hint = own::hint_about(&why, "; is the switch running, and OVS_RUNDIR its directory?");
             End::Fatal(format!("{}: database connection failed ({why}){hint}", options.db))
         }
     };
@@ -255,7 +255,7 @@ fn finish(plan: Plan, results: &[ovsdb::Json]) -> Finished {
     let counter = request.counter.and_then(|at| results.get(at));
     let next_cfg = counter.and_then(|r| r.get("rows")?.get(0)?.get("next_cfg")?.as_i64());
     let answers = answers.into_iter().map(|answer| match answer {
-        Answer::Row(row) => Answer::Text(format!("{}\n", real(row))),
+        Answer::Row(row) => Answer::word(&real(row).to_string()),
         other => other,
     });
     Finished { answers: answers.collect(), interfaces: interfaces.into_iter().map(real).collect(), next_cfg }
@@ -270,12 +270,14 @@ fn print(options: &Options, answers: Vec<Answer>) {
                 out.push_str(&table.render(&options.style, first));
                 first = false;
             }
-            Answer::Text(text) if options.oneline => {
+            // Each answer is a value on a line of its own.
+            Answer::Value(_, json) if options.json => out.push_str(&(sorted_string(&json) + "\n")),
+            Answer::Text(text) | Answer::Value(text, _) if options.oneline => {
                 let line = text.strip_suffix('\n').unwrap_or(&text);
                 out.push_str(&line.replace('\\', "\\\\").replace('\n', "\\n"));
                 out.push('\n');
             }
-            Answer::Text(text) => out.push_str(&text),
+            Answer::Text(text) | Answer::Value(text, _) => out.push_str(&text),
             Answer::Row(row) => out.push_str(&format!("{row}\n")),
         }
     }

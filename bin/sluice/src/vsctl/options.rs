@@ -5,8 +5,9 @@ use super::catalog;
 use super::syntax::{self, COMMANDS, Command};
 use crate::Call;
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
+use crate::own;
 use crate::remote::{Identity, TLS};
-use crate::table::{Style, TABLE};
+use crate::table::{Layout, Style, TABLE};
 use runtime::Dirs;
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// How tables are printed.
     pub style: Style,
+    /// Whether what is no table is JSON, too: under the peer's name it stays text.
+    pub json: bool,
     /// The commands.
     pub commands: Vec<Command>,
 }
@@ -98,7 +101,8 @@ fn command_options() -> Vec<Opt> {
 /// Takes the command line apart.
 pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
     let own = command_options();
-    let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).collect();
+    let json = (!call.compat).then_some(own::JSON);
+    let known: Vec<Opt> = all().into_iter().chain(own.iter().copied()).chain(json).collect();
     let parsed = getopt::parse(&known, Order::First, &call.args).map_err(Fault::Usage)?;
     let mut options = Options {
         db: format!("unix:{}", dirs.in_run("db.sock").display()),
@@ -108,6 +112,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         retry: false,
         timeout: None,
         style: Style::DEFAULT,
+        json: false,
         commands: Vec::new(),
     };
     let mut local = Vec::new();
@@ -126,6 +131,7 @@ pub fn parse(call: &Call, dirs: &Dirs) -> Result<Task, Fault> {
         let seconds = std::env::var("OVS_CTL_TIMEOUT").ok().and_then(|t| t.parse().ok());
         options.timeout = seconds.filter(|n| *n > 0).map(Duration::from_secs);
     }
+    options.json = !call.compat && options.style.layout == Layout::Json;
     identity.settle();
     options.commands = syntax::parse(&parsed.rest, local)?;
     Ok(Task::Run(options))
@@ -162,7 +168,7 @@ fn informative(name: &str, call: &Call) -> Option<String> {
     match name {
         "help" => Some(super::page().help(&call.name)),
         "version" => {
-            let version = runtime::version_text(&call.name);
+            let version = own::version(call, super::NAMES.peers);
             Some(format!("{version}\nDB Schema {}\n", catalog::schema().version))
         }
         "commands" => Some(COMMANDS.iter().map(completion).collect()),

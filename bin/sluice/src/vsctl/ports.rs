@@ -64,14 +64,14 @@ pub fn list_ifaces(ctx: &mut Context<'_>, command: &Command) -> Done {
 pub fn to_bridge(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
     let port = find_port(ctx, &model, command.arg(0))?;
-    Ok(Answer::Text(format!("{}\n", model.bridge_name(port.bridge))))
+    Ok(Answer::word(model.bridge_name(port.bridge)))
 }
 
 /// `iface-to-br`
 pub fn iface_to_bridge(ctx: &mut Context<'_>, command: &Command) -> Done {
     let model = ctx.model();
     let iface = find_iface(ctx, &model, command.arg(0))?;
-    Ok(Answer::Text(format!("{}\n", model.bridge_name(iface.bridge))))
+    Ok(Answer::word(model.bridge_name(iface.bridge)))
 }
 
 /// A port to be added.

@@ -9,7 +9,7 @@ use crate::notation;
 use crate::table::{Cell, Table};
 use ovsdb::schema::{Column, TableSchema};
 use ovsdb::types::{AtomicType, Type};
-use ovsdb::{Datum, Uuid};
+use ovsdb::{Datum, Json, Uuid};
 use runtime::Module;
 use std::io::IsTerminal;
 
@@ -61,15 +61,20 @@ pub fn get(ctx: &mut Context<'_>, command: &Command) -> Done {
     if let Some(id) = id {
         name_row(ctx, id, row)?;
     }
-    let mut out = String::new();
+    let (mut out, mut values) = (String::new(), Vec::new());
     for argument in command.args_from(2) {
-        match is_uuid_column(argument) {
-            true => out.push_str(&row.to_string()),
-            false => out.push_str(&get_one(ctx, command, table, row, argument)?),
-        }
-        out.push('\n');
+        let (text, json) = match is_uuid_column(argument) {
+            true => (row.to_string(), row.to_string().into()),
+            false => get_one(ctx, command, table, row, argument)?,
+        };
+        out.push_str(&(text + "\n"));
+        values.push(json);
     }
-    Ok(Answer::Text(out))
+    let json = match values.len() {
+        1 => values.remove(0),
+        _ => Json::Array(values),
+    };
+    Ok(Answer::Value(out, json))
 }
 
 /// Gives a row that exists a name.
@@ -105,18 +110,18 @@ fn get_one(
     table: &'static TableSchema,
     row: Uuid,
     argument: &str,
-) -> Result<String, Stop> {
+) -> Result<(String, Json), Stop> {
     let (column, key) = column_key(table, argument)?;
     ctx.tx.verify(&table.name, row, &column.name);
     let datum = ctx.tx.datum(&table.name, row, &column.name);
-    let Some(key) = key else { return Ok(notation::text(&datum, &column.ty)) };
+    let Some(key) = key else { return Ok((notation::text(&datum, &column.ty), datum.to_json())) };
     if !column.ty.is_map() {
         return Err(format!("cannot specify key to get for non-map column {}", column.name).into());
     }
     let atom = notation::atom(&column.ty.key, &key, &mut ctx.symbols)?;
     match datum.get(&atom) {
-        Some(value) => Ok(value.to_string()),
-        None if command.has("--if-exists") => Ok(String::new()),
+        Some(value) => Ok((value.to_string(), value.to_json())),
+        None if command.has("--if-exists") => Ok((String::new(), Json::Null)),
         None => {
             let (table, row, column) = (&table.name, command.arg(1), &column.name);
             Err(format!("no key \"{key}\" in {table} record \"{row}\" column {column}").into())

@@ -4,7 +4,7 @@ use super::catalog::{self, known_table};
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::syntax::Command;
 use crate::notation;
-use ovsdb::Uuid;
+use ovsdb::{Json, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is shown of a table: the column that heads a row, if any, and the columns below it.
@@ -64,7 +64,35 @@ pub fn show(ctx: &mut Context<'_>, command: &Command) -> Result<Answer, Stop> {
     let filters = filters(command.option("--filter").unwrap_or_default())?;
     let rows = ctx.tx.rows(ROOT);
     let Some(root) = shown(ROOT) else { return Ok(Answer::NONE) };
-    Ok(Answer::Text(rows.into_iter().map(|row| show_row(ctx, &filters, root, row, 0)).collect()))
+    let text = rows.iter().map(|row| show_row(ctx, &filters, root, *row, 0)).collect();
+    let json = rows.iter().filter_map(|row| object(ctx, &filters, root, *row)).collect();
+    Ok(Answer::Value(text, json))
+}
+
+/// The same tree as JSON: a row is an object of its columns, and holds the rows that it refers to. Columns at their default are
+/// left out, as in the text.
+fn object(ctx: &Context<'_>, filters: &Filters, what: &Shown, row: Uuid) -> Option<Json> {
+    if show_row(ctx, filters, what, row, 0).is_empty() {
+        return None;
+    }
+    let mut members = serde_json::Map::new();
+    members.insert("_uuid".to_owned(), row.to_string().into());
+    for column in what.heading.iter().chain(what.columns) {
+        let Some(schema) = known_table(what.table).column(column) else { continue };
+        let referred = schema.ty.key.refers_to.as_ref().and_then(|refers_to| shown(&refers_to.table));
+        let datum = ctx.tx.datum(what.table, row, column);
+        let value = match referred {
+            Some(below) => {
+                let rows = ctx.tx.references(what.table, row, column).into_iter();
+                let rows = rows.filter(|r| ctx.tx.exists(below.table, *r));
+                rows.filter_map(|r| object(ctx, filters, below, r)).collect()
+            }
+            None if datum.is_default(&schema.ty) => continue,
+            None => datum.to_json(),
+        };
+        members.insert((*column).to_owned(), value);
+    }
+    Some(Json::Object(members))
 }
 
 /// The tables refer to each other without circles, so `level` stays small.

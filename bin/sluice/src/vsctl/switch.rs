@@ -6,6 +6,7 @@ use super::model::find_bridge;
 use super::syntax::Command;
 use crate::notation::leading_integer;
 use ovsdb::{Atom, Datum, Uuid};
+use serde_json::json;
 
 type Done = Result<Answer, Stop>;
 
@@ -81,13 +82,16 @@ pub fn get_ssl(ctx: &mut Context<'_>, _: &Command) -> Done {
     let Some(row) = ssl_row(ctx) else { return Ok(Answer::NONE) };
     SSL_COLUMNS.iter().for_each(|column| ctx.tx.verify("SSL", row, column));
     let text = |column| ctx.tx.string("SSL", row, column);
-    Ok(Answer::Text(format!(
-        "Private key: {}\nCertificate: {}\nCA Certificate: {}\nBootstrap: {}\n",
-        text("private_key"),
-        text("certificate"),
-        text("ca_cert"),
-        ctx.tx.flag("SSL", row, "bootstrap_ca_cert")
-    )))
+    let (key, certificate, authority) = (text("private_key"), text("certificate"), text("ca_cert"));
+    let bootstrap = ctx.tx.flag("SSL", row, "bootstrap_ca_cert");
+    Ok(Answer::Value(
+        format!(
+            "Private key: {key}\nCertificate: {certificate}\nCA Certificate: {authority}\nBootstrap: {bootstrap}\n"
+        ),
+        json!({
+            "private_key": key, "certificate": certificate, "ca_cert": authority, "bootstrap_ca_cert": bootstrap,
+        }),
+    ))
 }
 
 /// `del-ssl`
@@ -175,6 +179,7 @@ pub fn get_mappings(ctx: &mut Context<'_>, command: &Command) -> Done {
     let Some(row) = row else { return Ok(Answer::NONE) };
     ctx.tx.verify("AutoAttach", row, "mappings");
     let mappings = ctx.tx.datum("AutoAttach", row, "mappings");
-    let lines = mappings.keys().zip(mappings.values()).map(|(isid, vlan)| format!("{isid} {vlan}\n"));
-    Ok(Answer::Text(lines.collect()))
+    let pairs = || mappings.keys().zip(mappings.values());
+    let json = pairs().map(|(isid, vlan)| json!({"isid": isid.to_json(), "vlan": vlan.to_json()})).collect();
+    Ok(Answer::Value(pairs().map(|(isid, vlan)| format!("{isid} {vlan}\n")).collect(), json))
 }

@@ -3,6 +3,7 @@
 
 use super::context::{Answer, Context, Needs, Stop};
 use super::{bridges, controllers, database, ports, records, show, switch, zones};
+use crate::suggest;
 use std::collections::BTreeMap;
 
 /// One command as given.
@@ -291,7 +292,10 @@ fn parse_one(words: &[String], given: Vec<(String, Option<String>)>) -> Result<C
         }
     };
     let syntax = COMMANDS.iter().find(|c| c.name == name);
-    let syntax = syntax.ok_or_else(|| format!("unknown command '{name}'; use --help for help"))?;
+    let syntax = syntax.ok_or_else(|| {
+        let hint = suggest::hint(name, COMMANDS.iter().map(|c| c.name));
+        format!("unknown command '{name}'{hint}; use --help for help")
+    })?;
     options.iter().try_for_each(|(key, value)| check_option(syntax, key, value.is_some()))?;
     let args: Vec<String> = words.cloned().collect();
     check_count(syntax, &args)?;

@@ -4,7 +4,8 @@ use super::bridges::lenient_integer;
 use super::context::{Answer, Context, Needs, ROOT, Stop};
 use super::syntax::Command;
 use crate::notation::leading_integer;
-use ovsdb::{Atom, Datum, Uuid};
+use ovsdb::{Atom, Datum, Json, Uuid};
+use serde_json::json;
 
 type Done = Result<Answer, Stop>;
 
@@ -147,10 +148,12 @@ fn zones(ctx: &Context<'_>, datapath: Uuid) -> Vec<(i64, Uuid)> {
 /// `list-zone-tp`
 pub fn list_policies(ctx: &mut Context<'_>, command: &Command) -> Done {
     let datapath = listed_datapath(ctx, command.arg(0))?;
-    let mut out = String::new();
+    let (mut out, mut json) = (String::new(), Vec::new());
     for (id, row) in zones(ctx, datapath) {
         let policy = ctx.tx.references("CT_Zone", row, "timeout_policy").first().copied();
-        let text = match policy.map(|row| ctx.tx.datum("CT_Timeout_Policy", row, "timeouts")) {
+        let timeouts = policy.map(|row| ctx.tx.datum("CT_Timeout_Policy", row, "timeouts"));
+        json.push(json!({"zone": id, "timeouts": timeouts.as_ref().map(Datum::to_json)}));
+        let text = match timeouts {
             Some(timeouts) => crate::notation::bare(&timeouts),
             None => "system default".to_owned(),
         };
@@ -158,7 +161,7 @@ pub fn list_policies(ctx: &mut Context<'_>, command: &Command) -> Done {
         out.push_str(line.trim_end_matches(' '));
         out.push('\n');
     }
-    Ok(Answer::Text(out))
+    Ok(Answer::Value(out, Json::Array(json)))
 }
 
 /// `set-zone-limit`
@@ -209,12 +212,14 @@ pub fn list_limits(ctx: &mut Context<'_>, command: &Command) -> Done {
     let datapath = listed_datapath(ctx, command.arg(0))?;
     let default = ctx.tx.integer("Datapath", datapath, "ct_zone_default_limit");
     let mut out = default.map(|limit| format!("Default, Limit: {limit}\n")).unwrap_or_default();
+    let mut limits = Vec::new();
     for (id, row) in zones(ctx, datapath) {
         if let Some(limit) = ctx.tx.integer("CT_Zone", row, "limit") {
             out.push_str(&format!("Zone: {id}, Limit: {limit}\n"));
+            limits.push(json!({"zone": id, "limit": limit}));
         }
     }
-    Ok(Answer::Text(out))
+    Ok(Answer::Value(out, json!({"default": default, "zones": limits})))
 }
 
 /// `list-dp-cap`
@@ -222,5 +227,7 @@ pub fn list_capabilities(ctx: &mut Context<'_>, command: &Command) -> Done {
     let name = command.arg(0);
     let datapath = try_datapath(ctx, name).ok_or_else(|| format!("datapath \"{name}\" record not found"))?;
     let capabilities = ctx.tx.datum("Datapath", datapath, "capabilities");
-    Ok(Answer::Text(crate::notation::bare(&capabilities) + "\n"))
+    let pairs = capabilities.keys().zip(capabilities.values());
+    let json = pairs.filter_map(|(k, v)| Some((k.as_str()?.to_owned(), Json::from(v.as_str()?)))).collect();
+    Ok(Answer::Value(crate::notation::bare(&capabilities) + "\n", json))
 }

@@ -20,16 +20,16 @@ pub(super) fn show(switch: &Switch, format: Format) -> Reply {
 }
 
 /// The sums, in the order in which they are to be read.
-fn sums(tally: &Tally) -> [(&'static str, String); 7] {
-    let event = |e| tally.get(e).to_string();
+fn sums(tally: &Tally) -> [(&'static str, Json); 7] {
+    let event = |e| Json::from(tally.get(e));
     [
         ("received", event(Event::Received)),
         ("created", event(Event::Created)),
         ("sent", event(Event::Sent)),
         ("delivered", event(Event::Delivered)),
-        ("parked", tally.parked().to_string()),
-        ("dropped", tally.dropped_total().to_string()),
-        ("on their way", tally.balance().to_string()),
+        ("parked", tally.parked().into()),
+        ("dropped", tally.dropped_total().into()),
+        ("on their way", Json::from(i64::try_from(tally.balance()).unwrap_or(i64::MAX))),
     ]
 }
 
@@ -49,9 +49,8 @@ fn text(name: &str, tally: &Tally) -> String {
 }
 
 fn object(tally: &Tally) -> Json {
-    let pairs = sums(tally).into_iter().map(|(key, n)| (key.replace(' ', "-"), Json::from(n)));
-    let drops: Json =
-        drops(tally).map(|(reason, n)| (reason.to_owned(), Json::from(n.to_string()))).collect();
+    let pairs = sums(tally).into_iter().map(|(key, n)| (key.replace(' ', "-"), n));
+    let drops: Json = drops(tally).map(|(reason, n)| (reason.to_owned(), Json::from(n))).collect();
     pairs.chain([("drops".to_owned(), drops)]).collect()
 }
 
@@ -76,8 +75,7 @@ mod tests {
         );
         let json = ovsdb::json::sorted_string(&object(&tally));
         assert!(
-            json.contains(&format!("\"drops\":{{\"{reason}\":\"2\"}}"))
-                && json.contains("\"on-their-way\":\"1\"")
+            json.contains(&format!("\"drops\":{{\"{reason}\":2}}")) && json.contains("\"on-their-way\":1")
         );
     }
 }

@@ -4,21 +4,48 @@
 
 use crate::backer::Backer;
 use crate::switch::Switch;
+use crate::workers::WorkerPlace;
 use datapath::CacheView;
+use ovsdb::Json;
+use serde_json::json;
 use units::CoreId;
+use unixctl::{Format, Reply};
 
-pub(super) fn show(switch: &Switch) -> String {
+pub(super) fn show(switch: &Switch, format: Format) -> Reply {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let made = switch.hand_made.values().map(|m| &m.backer);
-    switch.backers.values().chain(made).map(|backer| datapath(backer, &smaps)).collect()
+    let all = switch.backers.values().chain(made);
+    match format {
+        Format::Text => Reply::Text(all.map(|backer| datapath(backer, &smaps)).collect()),
+        Format::Json => Reply::Json(all.map(|backer| (backer.name(), object(backer, &smaps))).collect()),
+    }
+}
+
+fn places(backer: &Backer) -> Vec<WorkerPlace> {
+    let mut places = backer.workers.places();
+    places.sort_by_key(|p| p.core);
+    places
+}
+
+fn object(backer: &Backer, smaps: &str) -> Json {
+    let thread = |place: WorkerPlace| {
+        let cache = backer.datapath.worker_cache(place.id);
+        json!({
+            "core": (place.core != CoreId::UNPINNED).then_some(place.core.0),
+            "numa": place.numa,
+            "entries": cache.entries,
+            "bytes": cache.bytes,
+            "huge-kilobytes": huge_kb(smaps, cache.address),
+        })
+    };
+    let threads: Vec<Json> = places(backer).into_iter().map(thread).collect();
+    json!({ "flow-cache": backer.datapath.flow_cache().kind.name(), "threads": threads })
 }
 
 fn datapath(backer: &Backer, smaps: &str) -> String {
     let choice = backer.datapath.flow_cache();
     let mut text = format!("{}: {}\n", backer.name(), choice.kind.name());
-    let mut places = backer.workers.places();
-    places.sort_by_key(|p| p.core);
-    for place in places {
+    for place in places(backer) {
         let who = match place.core {
             CoreId::UNPINNED => "main thread".to_owned(),
             CoreId(core) => format!("pmd thread numa_id {} core_id {core}", place.numa),

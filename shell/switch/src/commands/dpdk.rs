@@ -7,18 +7,6 @@ use ::dpdk::log::{self, Level};
 use ::dpdk::{dump, mempool};
 use netdev::device::Netdev;
 
-/// The commands; in order.
-pub const DPDK_COMMANDS: &[&str] = &[
-    "dpdk/get-malloc-stats",
-    "dpdk/get-memzone-stats",
-    "dpdk/lcore-list",
-    "dpdk/log-list",
-    "dpdk/log-set",
-    "netdev-dpdk/detach",
-    "netdev-dpdk/get-mempool-info",
-    "netdev-dpdk/set-admin-state",
-];
-
 pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
     match name {
         "dpdk/get-malloc-stats" => dumped(dump::malloc_stats()),

@@ -17,7 +17,7 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String], format: 
         "dpif/show" => show(switch, format).into(),
         "dpif/show-books" => super::books::show(switch, format).into(),
         "dpif/show-shadow" => super::shadow::show(switch, format),
-        "dpif/show-caches" => super::caches::show(switch).into(),
+        "dpif/show-caches" => super::caches::show(switch, format).into(),
         "dpif/dump-dps" => dump_dps(switch).into(),
         "dpif/dump-flows" => dump_flows(switch, args).into(),
         _ => unknown(name),

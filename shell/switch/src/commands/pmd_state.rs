@@ -47,7 +47,7 @@ fn thread(switch: &Switch, backer: &Backer, place: WorkerPlace) -> Json {
         .map(|(name, n)| (name, Json::from(n)))
         .collect();
     let workers = &backer.workers;
-    let rxqs: Vec<Json> = workers.rxqs(place.id).map(|q| rxq(switch, backer, &q)).collect();
+    let rxqs: Vec<Json> = workers.all_rxqs(place.id).map(|q| rxq(switch, backer, &q)).collect();
     json!({
         "core": (place.core != CoreId::UNPINNED).then_some(place.core.0),
         "numa": place.numa,

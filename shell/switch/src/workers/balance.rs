@@ -37,7 +37,7 @@ impl Workers {
         if !self.balancer.is_time(now) || self.due || !self.poll_threads().any(|s| s.load.overload.lasts()) {
             return;
         }
-        let queues = |seat: &Seat| self.ports.of_worker(seat.place.id).count();
+        let queues = |seat: &Seat| self.ports.of_worker(seat.place.id, false).count();
         let cores: Vec<(Polling, usize)> = self.poll_threads().map(|s| (polling(s), queues(s))).collect();
         if let Err(why) = self.balancer.is_promising(self.polling.algorithm, &cores) {
             runtime::debug!(LOG, "PMD auto load balance nothing to do, {why}");

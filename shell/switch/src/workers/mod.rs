@@ -574,9 +574,14 @@ impl Workers {
         self.seats.get(&worker).map(|s| &s.load)
     }
 
-    /// The queues that a worker polls.
+    /// The queues of poll-mode ports that a worker polls.
     pub fn rxqs(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
-        self.ports.of_worker(worker)
+        self.ports.of_worker(worker, false)
+    }
+
+    /// The same with the queues of the kernel's ports.
+    pub fn all_rxqs(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
+        self.ports.of_worker(worker, true)
     }
 }
 

@@ -226,9 +226,9 @@ impl Ports {
         ports.flat_map(|(no, p)| (0..p.queues.len()).map(|i| (*no, number(i)))).collect()
     }
 
-    /// The queues of poll-mode ports that a worker has.
-    pub(super) fn of_worker(&self, worker: WorkerId) -> impl Iterator<Item = RxqView<'_>> {
-        let ports = self.by_no.iter().filter(|(_, p)| p.about.is_pmd);
+    /// The queues that a worker has, those of poll-mode ports or all.
+    pub(super) fn of_worker(&self, worker: WorkerId, all: bool) -> impl Iterator<Item = RxqView<'_>> {
+        let ports = self.by_no.iter().filter(move |(_, p)| all || p.about.is_pmd);
         ports.flat_map(move |(no, port)| {
             let mine = move |(_, q): &(usize, &Queue)| matches!(q.home, Home::At(w) if w == worker);
             port.queues.iter().enumerate().filter(mine).map(move |(i, q)| RxqView {

@@ -1,0 +1,140 @@
+//! Colours on terminals.
+//!
+//! Text is coloured where standard output is a terminal that can show it and `NO_COLOR` is not set (no-color.org: any value but the
+//! empty one); in pipes and files, and under a name of Open vSwitch, it is plain unless `--color` asks for it.
+
+use crate::suggest;
+use std::io::IsTerminal;
+
+/// An appearance, by its SGR parameters (ECMA-48).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style(&'static str);
+
+/// Headings.
+pub const HEADING: Style = Style("1");
+/// Problems, and `actions=`.
+pub const BAD: Style = Style("1;31");
+/// Warnings, and what sends a packet somewhere.
+pub const WARN: Style = Style("33");
+/// Advice, and names of fields.
+pub const NAME: Style = Style("36");
+/// Protocols.
+pub const WORD: Style = Style("32");
+/// `drop`.
+pub const DROP: Style = Style("34");
+/// Actions with arguments in parentheses.
+pub const CALL: Style = Style("35");
+/// `learn`.
+pub const LEARN: Style = Style("31");
+
+/// Whether text is coloured where nothing was said.
+pub fn is_wanted() -> bool {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let can = set("TERM").is_some_and(|term| term != "dumb");
+    !suggest::is_silent() && can && set("NO_COLOR").is_none() && std::io::stdout().is_terminal()
+}
+
+/// The text in this style if `on`.
+pub fn paint(on: bool, style: Style, text: &str) -> String {
+    if !on || text.is_empty() {
+        return text.to_owned();
+    }
+    format!("\x1b[{}m\x1b[K{text}\x1b[m\x1b[K", style.0)
+}
+
+/// What sends a packet somewhere, and what ranks a flow.
+const SPECIAL: [&str; 9] =
+    ["table=", "priority=", "load:", "output:", "move:", "group:", "CONTROLLER:", "set_field:", "resubmit:"];
+
+/// The lines of a dump of flows, each word in the style of what it is.
+pub fn flows(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|line| if line.contains("actions=") { flow(line) } else { line.to_owned() })
+        .collect()
+}
+
+fn flow(line: &str) -> String {
+    let mut out = String::new();
+    // The styles of the parentheses that are open.
+    let mut open: Vec<Option<Style>> = Vec::new();
+    let mut rest = line;
+    while let Some(at) = rest.find([',', ' ', '(', ')', '=', ':', '\n']) {
+        let (word, after) = rest.split_at(at);
+        let (mark, after) = after.split_at(1);
+        let keyed = format!("{word}{mark}");
+        match mark {
+            "(" => {
+                let style = (!word.is_empty()).then_some(if word == "learn" { LEARN } else { CALL });
+                out += &style.map_or(keyed.clone(), |style| paint(true, style, &keyed));
+                open.push(style);
+            }
+            ")" => {
+                out += &lone(word);
+                out += &open.pop().flatten().map_or(mark.to_owned(), |style| paint(true, style, mark));
+            }
+            "=" | ":" if word == "actions" => out += &paint(true, BAD, &keyed),
+            "=" | ":" if SPECIAL.contains(&keyed.as_str()) => out += &paint(true, WARN, &keyed),
+            "=" => out += &paint(true, NAME, &keyed),
+            // Addresses have colons, too.
+            ":" if word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.contains('_') => {
+                out += &paint(true, NAME, &keyed);
+            }
+            ":" => out += &keyed,
+            _ => out += &(lone(word) + mark),
+        }
+        rest = after;
+        // A value goes up to the end of its argument.
+        if mark == "=" && word != "actions" {
+            let end = rest.find([',', ' ', '(', ')', '\n']).unwrap_or(rest.len());
+            let (value, after) = rest.split_at(end);
+            out += value;
+            rest = after;
+        }
+    }
+    out + &lone(rest)
+}
+
+/// A word without a value.
+fn lone(word: &str) -> String {
+    let is_name = word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    match word {
+        "drop" => paint(true, DROP, word),
+        _ if is_name => paint(true, WORD, word),
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("\x1b[") {
+            out += before;
+            rest = after.split_once(['m', 'K']).map_or("", |(_, rest)| rest);
+        }
+        out + rest
+    }
+
+    #[test]
+    fn colours_change_no_letter() {
+        let dump = "NXST_FLOW reply (xid=0x4):\n cookie=0x0, table=0, priority=9,tcp,dl_dst=00:11:22:33:44:55,ipv6_src=::1 \
+                    actions=ct(commit,nat(src=1.1.1.1)),learn(table=2,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[]),LOCAL\n \
+                    priority=1 actions=drop\n";
+        let painted = flows(dump);
+        assert_eq!(plain(&painted), dump);
+        for part in [
+            "\x1b[1;31m\x1b[Kactions=\x1b[m\x1b[K",
+            "\x1b[34m\x1b[Kdrop\x1b[m\x1b[K",
+            "\x1b[32m\x1b[Ktcp\x1b[m\x1b[K",
+            "\x1b[33m\x1b[Kpriority=\x1b[m\x1b[K9",
+            "\x1b[31m\x1b[Klearn(\x1b[m\x1b[K",
+        ] {
+            assert!(painted.contains(part), "{part:?} in {painted:?}");
+        }
+        assert_eq!(paint(false, BAD, "x"), "x");
+    }
+}

@@ -1,0 +1,146 @@
+//! `sluice host-ids`: records in the database which host this is, where it does not say so yet.
+//!
+//! What `ovs-ctl start` does for Open vSwitch: OVN and other controllers know a host by `external_ids:system-id` and
+//! `external_ids:hostname`. A random system-id is kept in `system-id.conf`, so that it outlives the database.
+
+use crate::getopt::{self, Opt, Order, Takes, opt};
+use crate::page::{Names, Page};
+use crate::{Call, own, vsctl};
+use ovsdb::Uuid;
+use runtime::Dirs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+const OPTIONS: [Opt; 4] = [
+    opt("db", None, Takes::Value)
+        .says("DATABASE", "where the database is (default: unix:db.sock in the run directory)"),
+    opt("system-id", None, Takes::Value).says(
+        "ID",
+        "the system-id where there is none (default: that of system-id.conf, or a new random one)",
+    ),
+    opt("hostname", None, Takes::Value)
+        .says("NAME", "the hostname where there is none (default: what hostname -f prints)"),
+    opt("timeout", Some('t'), Takes::Value).says("SECS", "gives up after SECS seconds (default: 20)"),
+];
+/// A name server that does not answer holds nothing up for longer.
+const HOSTNAME_LIMIT: Duration = Duration::from_secs(5);
+
+/// What it is called.
+pub const NAMES: Names = Names { tool: "host-ids", peers: &[] };
+
+/// All that there is to say about the tool.
+pub fn page() -> Page {
+    Page {
+        names: NAMES,
+        title: "records the host's identity in the database",
+        synopsis: "[OPTION...]",
+        commands: Vec::new(),
+        options: OPTIONS.into_iter().chain(own::INFORMATIVE).collect(),
+        notes: vec![(
+            "What it records",
+            "external_ids:system-id and external_ids:hostname of table Open_vSwitch where they are not set, and \
+             external_ids:rundir in any case. A random system-id is kept in openvswitch/system-id.conf below OVS_SYSCONFDIR, else \
+             /etc. The service file calls it after each start of the switch."
+                .into(),
+        )],
+    }
+}
+
+/// Runs the tool.
+pub fn main(call: &Call) -> ExitCode {
+    let known: Vec<Opt> = OPTIONS.into_iter().chain(own::INFORMATIVE).collect();
+    let parsed = match getopt::parse(&known, Order::Anywhere, &call.args) {
+        Ok(parsed) => parsed,
+        Err(text) => return own::refuse(call, &text),
+    };
+    if let Some(code) = own::informed(call, &parsed, page) {
+        return code;
+    }
+    if let Some(word) = parsed.rest.first() {
+        return own::no_such_argument(call, word);
+    }
+    let given = |option: &str| parsed.value(option).map(str::to_owned);
+    let dirs = Dirs::from_env("ovs-vswitchd");
+    let id = match given("system-id").map_or_else(|| system_id(&dirs.sysconf.join("openvswitch")), Ok) {
+        Ok(id) => id,
+        Err(text) => return own::refuse(call, &text),
+    };
+    let hostname = given("hostname").unwrap_or_else(hostname);
+    let timeout = given("timeout").unwrap_or_else(|| "20".into());
+    let mut args = vec!["--no-wait".to_owned(), format!("--timeout={timeout}")];
+    args.extend(given("db").map(|db| format!("--db={db}")));
+    args.extend(words(&["--", "add", "Open_vSwitch", ".", "external_ids"]));
+    // `add` leaves a key that is there as it is.
+    args.extend([pair("system-id", &id), pair("hostname", &hostname)]);
+    args.extend(words(&["--", "set", "Open_vSwitch", "."]));
+    args.push(format!("external_ids:{}", pair("rundir", &dirs.run.to_string_lossy())));
+    vsctl::main(&Call { argv0: call.argv0.clone(), name: call.name.clone(), compat: call.compat, args })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// A key and a value as command lines of the database have them.
+fn pair(key: &str, value: &str) -> String {
+    format!("{key}={}", ovsdb::json::quoted(value))
+}
+
+/// The identity in the file; a new one, which is stored there, if there is none.
+fn system_id(folder: &Path) -> Result<String, String> {
+    let path = folder.join("system-id.conf");
+    let failed = |e: std::io::Error| format!("{}: {}", path.display(), runtime::error_text(&e));
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed(e)),
+        _ => {}
+    }
+    let id = Uuid::new_v4().to_string();
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    // In one step: half an identity would be another host.
+    let fresh = folder.join(format!("system-id.conf.tmp{}", std::process::id()));
+    let mut file = std::fs::File::create(&fresh).map_err(failed)?;
+    writeln!(file, "{id}").and_then(|()| file.sync_all()).map_err(failed)?;
+    std::fs::rename(&fresh, &path).map_err(failed)?;
+    Ok(id)
+}
+
+/// The full name of the host, or the kernel's where name servers do not tell.
+fn hostname() -> String {
+    let full = Command::new("hostname")
+        .arg("-f")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let full = full.ok().and_then(|mut child| {
+        let limit = Instant::now() + HOSTNAME_LIMIT;
+        while child.try_wait().ok()?.is_none() {
+            if Instant::now() >= limit {
+                let _ = child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|name| !name.is_empty())
+    });
+    let kernel =
+        || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    full.unwrap_or_else(kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_made_once() {
+        let folder = std::env::temp_dir().join(format!("host-ids-{}", std::process::id()));
+        let first = system_id(&folder).unwrap();
+        assert_eq!(system_id(&folder).unwrap(), first);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,114 @@
+//! What all tools have in common: the options that only inform, JSON under either of its two names, and complaints.
+
+use crate::getopt::{Opt, Parsed, Takes, opt};
+use crate::page::Page;
+use crate::{Call, suggest};
+use std::process::ExitCode;
+
+/// `--help` and `--version`.
+pub const INFORMATIVE: [Opt; 2] = [
+    opt("help", Some('h'), Takes::Nothing).says("", "prints this text"),
+    opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
+];
+/// JSON, in tools whose other format is text.
+pub const FORMAT: [Opt; 2] =
+    [opt("format", Some('f'), Takes::Value).says("FORMAT", "text or json (default: text)"), JSON];
+/// The short form, in tools that have a `--format` of their own.
+pub const JSON: Opt = opt("json", None, Takes::Nothing).says("", "the same as --format=json");
+
+/// Whether JSON is asked for by the options of `FORMAT`; the last one counts.
+pub fn wants_json(parsed: &Parsed) -> Result<bool, String> {
+    let mut json = false;
+    for (name, value) in &parsed.options {
+        json = match (*name, value.as_deref()) {
+            ("json", _) | ("format", Some("json")) => true,
+            ("format", Some("text")) => false,
+            ("format", Some(other)) => {
+                return Err(format!("unknown output format \"{other}\" (text or json)"));
+            }
+            _ => json,
+        };
+    }
+    Ok(json)
+}
+
+/// What `--version` prints: the product, and under our own name what it stands in for.
+pub fn version(call: &Call, peers: &[&str]) -> String {
+    if call.compat {
+        return runtime::version_text(&call.name);
+    }
+    let own = format!("{} (Sluice) {}", call.name, env!("CARGO_PKG_VERSION"));
+    match peers.first() {
+        Some(peer) => format!("{own}, as {}", runtime::version_text(peer)),
+        None => own,
+    }
+}
+
+/// Carries out `--help` and `--version` of a tool without a counterpart.
+pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<ExitCode> {
+    let text = if parsed.has("help") {
+        page().help(&call.name)
+    } else if parsed.has("version") {
+        format!("{}\n", version(call, page().names.peers))
+    } else {
+        return None;
+    };
+    print!("{text}");
+    Some(ExitCode::SUCCESS)
+}
+
+/// Ends the tool with a complaint.
+pub fn refuse(call: &Call, text: &str) -> ExitCode {
+    eprintln!("{}: {text}", call.name);
+    ExitCode::FAILURE
+}
+
+/// The complaint about a word that means nothing here.
+pub fn no_such_argument(call: &Call, word: &str) -> ExitCode {
+    refuse(call, &format!("no such argument \"{word}\" (use --help for help)"))
+}
+
+/// What to put behind a reason why a socket cannot be had: rights are no matter of whether the switch runs.
+pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
+    match (suggest::is_silent(), why.starts_with("Permission denied")) {
+        (true, _) => "",
+        (false, true) => {
+            "; the switch's sockets belong to its user, mostly root: try it as that user, as with sudo -E"
+        }
+        (false, false) => otherwise,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::getopt::{Order, parse};
+
+    #[test]
+    fn json_by_either_name() {
+        let wants = |line: &str| {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            wants_json(&parse(&FORMAT, Order::Anywhere, &args).unwrap())
+        };
+        assert_eq!(
+            [wants("x"), wants("--json"), wants("--format=json"), wants("-f json")],
+            [Ok(false), Ok(true), Ok(true), Ok(true)]
+        );
+        assert_eq!(wants("--json --format=text"), Ok(false));
+        assert!(wants("--format=xml").is_err());
+    }
+
+    #[test]
+    fn versions_name_the_product() {
+        let call =
+            |name: &str, compat| Call { argv0: name.into(), name: name.into(), compat, args: Vec::new() };
+        assert!(version(&call("sluice vsctl", false), &["ovs-vsctl"]).starts_with("sluice vsctl (Sluice) "));
+        assert_eq!(version(&call("ovs-vsctl", true), &["ovs-vsctl"]), runtime::version_text("ovs-vsctl"));
+    }
+
+    #[test]
+    fn rights_are_told_as_such() {
+        assert!(hint_about("Permission denied", "x").contains("sudo"));
+        assert_eq!(hint_about("Connection refused", "x"), "x");
+    }
+}
