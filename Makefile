@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop check test test-unit test-system fuzz compat build clean install
+.PHONY: run stop check test test-unit test-system fuzz compat build clean install uninstall
 
 # How long `make fuzz` stays with each target.
 FUZZ_SECONDS ?= 300
@@ -23,6 +23,10 @@ stop:
 # Below PREFIX, or DESTDIR/PREFIX for packages.
 install: build
 	@scripts/install "$(PREFIX)"
+
+# What `make install` with the same PREFIX and DESTDIR put there.
+uninstall:
+	@scripts/uninstall "$(PREFIX)"
 
 # Our programs under the peer's names, for harnesses that start a switch by them.
 compat: build

@@ -10,7 +10,7 @@ import time
 from lib import lab
 
 SLUICE = os.path.join(lab.ROOT, "target", "release", "sluice")
-TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor")
+TOOLS = ("vsctl", "ofctl", "appctl", "dpctl", "db", "settings", "doctor", "host-ids", "bench", "top", "pmd")
 SCHEMA = {"name": "ordinals", "version": "5.1.3", "cksum": "12345678 9", "tables": {"ordinals": {
     "columns": {"number": {"type": "integer"}, "name": {"type": "string"}}, "indexes": [["number"]]}}}
 # What no two runs share. The order of tables, rows and columns carries no meaning to the stock tools, so lines are sorted.
@@ -214,9 +214,8 @@ def test_help_manual_and_completion():
         text = lab.sh(SLUICE, *([tool] if tool else []), "--help")
         assert "usage: sluice" in text and max(map(len, text.splitlines())) <= 140, tool
         man = lab.sh(SLUICE, "man", *([tool] if tool else []))
-        if shutil.which("groff"):
-            r = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-z"], input=man, capture_output=True, text=True)
-            assert r.stderr == "", (tool, r.stderr)
+        check_roff(tool, man)
+    check_roff("sluiced", lab.sh(os.path.join(lab.ROOT, "target", "release", "sluiced"), "--man"))
     script = lab.sh(SLUICE, "completion", "bash")
     probe = script + "\nCOMP_WORDS=(sluice vsctl add-b); COMP_CWORD=2; _sluice; echo ${COMPREPLY[@]}"
     assert lab.sh("bash", "-c", probe).split() == ["add-br", "add-bond", "add-bond-iface"]
@@ -227,16 +226,57 @@ def test_help_manual_and_completion():
             subprocess.run([shell, "-n"], input=script, text=True, check=True, timeout=20)
 
 
+def check_roff(name, man):
+    assert ".SH NAME" in man and (".SH OPTIONS" in man or ".SH OTHER OPTIONS" in man or not name), man[:300]
+    if shutil.which("groff"):
+        r = subprocess.run(["groff", "-ww", "-man", "-Tutf8", "-z"], input=man, capture_output=True, text=True)
+        assert r.stderr == "", (name, r.stderr)
+
+
+def installed(folder):
+    return sorted(os.path.relpath(os.path.join(at, name), folder) for at, _, names in os.walk(folder) for name in names)
+
+
 def test_install():
-    """What `make install` puts below a directory: programs, manual pages, completion."""
+    """What `make install` puts below a directory: programs, manual pages, completion; `make uninstall` takes all of it away."""
     folder = tempfile.mkdtemp(prefix="sluice-install-")
     try:
-        lab.sh(os.path.join(lab.ROOT, "scripts", "install"), "/usr", env=dict(os.environ, DESTDIR=folder))
+        env = dict(os.environ, DESTDIR=folder)
+        lab.sh(os.path.join(lab.ROOT, "scripts", "install"), "/usr", env=env)
         for file in ("sbin/sluiced", "bin/sluice", "share/man/man8/sluice.8", "lib/systemd/system/sluiced.service",
-                     "share/bash-completion/completions/sluice", *("share/man/man8/sluice-%s.8" % t for t in TOOLS)):
+                     "share/man/man8/sluiced.8", "share/bash-completion/completions/sluice",
+                     *("share/man/man8/sluice-%s.8" % t for t in TOOLS)):
             assert os.path.getsize(os.path.join(folder, "usr", file)) > 0, file
+        verify_unit(folder)
+        with open(folder + "/usr/bin/other", "w") as f:
+            f.write("not ours")
+        lab.sh(os.path.join(lab.ROOT, "scripts", "uninstall"), "/usr", env=env)
+        assert installed(folder) == ["usr/bin/other"], installed(folder)
     finally:
         shutil.rmtree(folder)
+
+
+def verify_unit(root):
+    """systemd takes the service file as it is, and what it orders is what ifupdown needs."""
+    path = root + "/usr/lib/systemd/system/sluiced.service"
+    text = open(path).read()
+    conflicts = re.findall(r"^Conflicts=(.*)", text, re.M)
+    assert conflicts == ["shutdown.target"], "what starts a unit of Open vSwitch would stop the switch: %s" % conflicts
+    aliases = re.search(r"^Alias=(.*)", text, re.M).group(1).split()
+    assert {"openvswitch-switch.service", "ovs-vswitchd.service", "ovsdb-server.service"} <= set(aliases)
+    before = re.search(r"^Before=(.*)", text, re.M).group(1).split()
+    assert "networking.service" in before and "network.target" in before
+    if not shutil.which("systemd-analyze"):
+        return
+    copy = root + "/sluiced.service"
+    with open(copy, "w") as f:
+        # The programs where they are, and no manual pages: those are not installed on this machine.
+        f.write(re.sub(r"^Documentation=.*\n", "", text.replace("/usr/sbin/", root + "/usr/sbin/").replace("=/usr/bin/", "=" + root + "/usr/bin/")
+                       .replace("=-/usr/bin/", "=-" + root + "/usr/bin/"), flags=re.M))
+    r = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, timeout=60)
+    os.unlink(copy)
+    ours = [line for line in r.stderr.splitlines() if "sluiced" in line]
+    assert r.returncode == 0 and not ours, r.stderr
 
 
 def test_json():
@@ -253,4 +293,181 @@ def test_json():
     assert ask("ofctl", "--json", "dump-aggregate", "br0", "tcp")["flows"] == 1
     table = ask("vsctl", "-f", "json", "--columns=name", "list", "bridge")
     assert table == {"headings": ["name"], "data": [["br0"]]}
-    assert "netdev@ovs-netdev" in ask("appctl", "-f", "json", "-t", s.dir + "/ovs-vswitchd.ctl", "dpif/show")
+    ctl = ["-t", s.dir + "/ovs-vswitchd.ctl"]
+    assert "netdev@ovs-netdev" in ask("appctl", "-f", "json", *ctl, "dpif/show")
+    # By either name in every tool.
+    for json_option in ("--json", "--format=json"):
+        assert ask("vsctl", json_option, "list-br") == ["br0"]
+        assert ask("vsctl", json_option, "--columns=name", "list", "bridge") == table
+        assert ask("ofctl", json_option, "dump-aggregate", "br0", "tcp")["flows"] == 1
+        assert ask("appctl", json_option, *ctl, "list-commands")["version"] == ""
+        assert "datapaths" in ask("pmd", json_option, *ctl, "state")
+        assert ask("top", json_option, *ctl, "-i", "0.1")[0]["name"] == "netdev@ovs-netdev"
+        assert "pmd-cpu-mask" in [row["key"] for row in ask("settings", json_option, "pmd-cpu-mask")]
+        assert "findings" in json.loads(lab.sh(SLUICE, "doctor", json_option, env=s.env, check=False))
+        assert "headings" in ask("db", json_option, "dump", "Bridge", "name")
+        assert "reply" in ask("dpctl", json_option, "-T", s.dir + "/ovs-vswitchd.ctl", "show")
+    # What is no table is a value, too; under the peer's name it stays text.
+    ports = ask("vsctl", "--json", "show")[0]["bridges"][0]["ports"]
+    assert [p["interfaces"][0]["type"] for p in ports] == ["internal"], ports
+    assert ask("vsctl", "--json", "br-to-vlan", "br0") == 0 and ask("vsctl", "--json", "get", "bridge", "br0", "name") == "br0"
+    assert ask("vsctl", "--json", "list-ports", "br0") == []
+    assert s.client(os.path.join(lab.COMPAT, "ovs-vsctl"), "-f", "json", "list-br") == "br0\n"
+    # Every command of our own answers with JSON, and numbers are numbers.
+    books = ask("appctl", "--json", *ctl, "dpif/show-books")["netdev@ovs-netdev"]
+    assert all(isinstance(books[key], int) for key in ("received", "sent", "dropped", "on-their-way")), books
+    caches = ask("appctl", "--json", *ctl, "dpif/show-caches")["netdev@ovs-netdev"]
+    assert caches["flow-cache"] == "unified" and caches["threads"][0]["entries"] > 0, caches
+    for command in ("dpif/show-shadow", "dpif-netdev/pmd-plan", "dpif-netdev/pmd-state"):
+        answer = ask("appctl", "--json", *ctl, command)
+        assert "netdev@ovs-netdev" in answer.get("datapaths", answer), answer
+
+
+def said(s, *args, user=None, **env):
+    """Exit status and standard error of a call of ours."""
+    r = subprocess.run([str(a) for a in args], env=dict(s.env, **env), capture_output=True, text=True, timeout=20, user=user)
+    return r.returncode, r.stderr.strip()
+
+
+def test_mistyped_words():
+    """A mistyped tool, command, option, table or column is answered with the one that was meant; under the peer's name it is not."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    ctl = s.dir + "/ovs-vswitchd.ctl"
+    for args, meant in (((SLUICE, "vsclt"), "vsctl"), ((SLUICE, "vsctl", "ad-port", "br0", "p"), "add-port"),
+                        ((SLUICE, "vsctl", "list", "Brigde"), "Bridge"), ((SLUICE, "vsctl", "get", "bridge", "br0", "nmae"), "name"),
+                        ((SLUICE, "vsctl", "--no-wiat", "list-br"), "no-wait"), ((SLUICE, "ofctl", "dump-flow-s", "br0"), "dump-flows"),
+                        ((SLUICE, "appctl", "-t", ctl, "dpfi/show"), "dpif/show"), ((SLUICE, "dpctl", "dump-flosw"), "dump-flows"),
+                        ((SLUICE, "db", "list-dsb"), "list-dbs"), ((SLUICE, "db", "dump", "Brdige"), "Bridge"),
+                        ((SLUICE, "db", "dump", "Bridge", "naem"), "name"), ((SLUICE, "pmd", "paln"), "plan"),
+                        ((SLUICE, "bench", "cahces"), "caches")):
+        status, text = said(s, *args)
+        assert status and '(did you mean "%s"?)' % meant in text, (args, text)
+    for tool, args in (("ovs-vsctl", ["ad-port", "br0", "p"]), ("ovs-vsctl", ["list", "Brigde"]), ("ovs-ofctl", ["dump-flow-s", "br0"]),
+                       ("ovs-vsctl", ["get", "bridge", "br0", "nmae"]), ("ovs-vsctl", ["--json", "list-br"]),
+                       ("ovs-appctl", ["-t", ctl, "dpfi/show"]), ("ovsdb-client", ["list-dsb"])):
+        ours, stock = said(s, os.path.join(lab.COMPAT, tool), *args), said(s, lab.need(tool), *args)
+        undated = lambda text: re.sub(r"^\S*Z\|.*\n", "", text, flags=re.M).replace(os.path.join(lab.COMPAT, tool), tool).replace(lab.need(tool), tool)
+        assert (ours[0], undated(ours[1])) == (stock[0], undated(stock[1])), (ours, stock)
+
+
+def test_rights_are_told_as_such():
+    """Who may not talk to the switch is told that, and is not asked whether the switch runs."""
+    lab.need_root()
+    s = lab.Switch(database="embedded").start()
+    s.add_bridge("brrights")
+    os.chmod(s.dir, 0o755)
+    program = s.dir + "/sluice"
+    shutil.copy(SLUICE, program)
+    for args in (("vsctl", "show"), ("ofctl", "show", "brrights"), ("appctl", "version"), ("dpctl", "show"), ("db", "list-dbs"),
+                 ("top", "--once"), ("pmd", "plan")):
+        target = ["-T" if args[0] == "dpctl" else "-t", s.dir + "/sluiced.ctl"] if args[0] in ("appctl", "dpctl", "top", "pmd") else []
+        status, text = said(s, program, args[0], *target, *args[1:], user="nobody")
+        assert status and "Permission denied" in text and "sudo" in text and "running" not in text, (args, text)
+
+
+def test_help_offers_what_there_is():
+    """The commands in help and completion of appctl and dpctl are those that the daemon has."""
+    s = lab.Switch(database="embedded").start()
+    known = set(re.findall(r"^  (\S+)", s.appctl("list-commands"), re.M))
+    for tool, prefix in (("appctl", ""), ("dpctl", "dpctl/")):
+        listed = re.search(r"\b%s\) commands=\"([^\"]*)\"" % tool, lab.sh(SLUICE, "completion", "bash")).group(1).split()
+        helped = re.findall(r"^  (\S+)", lab.sh(SLUICE, tool, "--help").split("Commands:\n")[1].split("\n\n")[0], re.M)
+        assert listed and helped == listed, (helped, listed)
+        assert not {prefix + name for name in listed} - known, sorted({prefix + name for name in listed} - known)
+
+
+def test_versions():
+    """--version names the product and what it stands in for; under the peer's name it is the peer's line."""
+    for tool in ("", *TOOLS):
+        text = lab.sh(SLUICE, *([tool] if tool else []), "--version")
+        assert re.match(r"sluice( %s)? \(Sluice\) \d+\.\d+\.\d+" % tool, text), text
+    assert lab.sh(os.path.join(lab.COMPAT, "ovs-vsctl"), "--version").startswith("ovs-vsctl (Open vSwitch) ")
+
+
+def on_a_terminal(*args, env):
+    """What a program prints where its standard output is a terminal."""
+    master, slave = os.openpty()
+    p = subprocess.Popen(args, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=env)
+    os.close(slave)
+    out = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+    p.wait(20)
+    os.close(master)
+    return out.decode()
+
+
+def test_colours():
+    """Terminals get colours; pipes, NO_COLOR, dumb terminals and the peer's names do not."""
+    s = lab.Switch().start()
+    s.add_bridge("br0")
+    s.ofctl("add-flow", "br0", "priority=7,tcp,actions=drop")
+    s.ofctl("add-flow", "br0", "priority=8,arp,in_port=1,actions=mod_vlan_vid:5,resubmit(,3),LOCAL")
+    env = dict(s.env, TERM="xterm")
+    env.pop("NO_COLOR", None)
+    dump = ("ofctl", "--no-names", "dump-flows", "br0")
+    assert "\x1b[1;31m\x1b[Kactions=" in on_a_terminal(SLUICE, *dump, env=env)
+    assert "\x1b[1m" in on_a_terminal(SLUICE, "--help", env=env)
+    for plain in (dict(env, NO_COLOR="1"), dict(env, TERM="dumb")):
+        assert "\x1b" not in on_a_terminal(SLUICE, *dump, env=plain)
+    assert "\x1b" not in on_a_terminal(os.path.join(lab.COMPAT, "ovs-ofctl"), *dump[1:], env=env)
+    assert "\x1b" not in lab.sh(SLUICE, *dump, env=env)
+    # Asked for, they are those of the stock tool.
+    ours, stock = (re.sub(r"(duration|idle_age)=(\S*?)[\d.]+s?,", r"\1=\2,", s.client(tool, "--color=always", "dump-flows", "br0"))
+                   for tool in (os.path.join(lab.COMPAT, "ovs-ofctl"), "ovs-ofctl"))
+    assert sorted(ours.splitlines()) == sorted(stock.splitlines()), "%r\n%r" % (ours, stock)
+
+
+def test_a_host_knows_its_name():
+    """`host-ids` records system-id and hostname where they are missing, keeps the system-id in a file, and changes none."""
+    s = lab.Switch(database="embedded").start()
+    lab.wait_until(lambda: s.vsctl("--no-wait", "get", "open_vswitch", ".", "db_version", check=False), "the root row")
+    run = lambda *args: s.client(SLUICE, "host-ids", *args)
+    get = lambda key: s.vsctl("--if-exists", "get", "open_vswitch", ".", "external_ids:" + key).strip().strip('"')
+    assert get("system-id") == ""
+    run()
+    first = get("system-id")
+    with open(s.dir + "/openvswitch/system-id.conf") as f:
+        assert f.read().strip() == first
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", first), first
+    assert get("hostname") and get("rundir") == s.dir
+    s.vsctl("--no-wait", "set", "open_vswitch", ".", "external_ids:hostname=mine", "external_ids:system-id=own")
+    run("--system-id=other", "--hostname=other")
+    assert (get("hostname"), get("system-id")) == ("mine", "own")
+    s.vsctl("--no-wait", "clear", "open_vswitch", ".", "external_ids")
+    run()
+    assert get("system-id") == first
+
+
+def test_an_unknown_type_is_told_as_such():
+    """The row of an interface whose type is a typing error says so, and the log has the peer's words."""
+    s = lab.Switch(database="embedded").start()
+    s.vsctl("--no-wait", "add-br", "brtype", "--", "set", "bridge", "brtype", "datapath_type=netdev")
+    s.vsctl("--no-wait", "add-port", "brtype", "pv", "--", "set", "interface", "pv", "type=vxlann")
+    error = lambda: s.vsctl("get", "interface", "pv", "error")
+    lab.wait_until(lambda: "could not open" in error(), "the row says so")
+    assert 'unknown type \\"vxlann\\"' in error(), error()
+    assert "could not create netdev pv of unknown type vxlann" in s.log()
+
+
+def test_top_shows_kernel_ports():
+    """Ports of the kernel are rows of `sluice top`, with their packets."""
+    lab.need_root()
+    s = lab.Switch(database="embedded").start()
+    a, b = lab.Namespace("10.96.0.1/24"), lab.Namespace("10.96.0.2/24")
+    s.add_bridge(lab.unique("slb"), a.port, b.port)
+    a.spawn("ping", "-q", "-i", "0.005", "10.96.0.2", stdout=subprocess.DEVNULL)
+
+    def seen():
+        queues = json.loads(s.client(SLUICE, "top", "--json", "-t", s.dir + "/sluiced.ctl", "-i", "0.3"))[0]["queues"]
+        rates = {q["port"]: q["packets-per-second"] for q in queues}
+        return rates.get(a.port, 0) > 0 and rates.get(b.port, 0) > 0
+    lab.wait_until(seen, "both ports with packets")
+    assert a.port in s.client(SLUICE, "top", "--once", "-t", s.dir + "/sluiced.ctl", "-i", "0.1")
