@@ -1,6 +1,6 @@
 //! The two ends of a connection, in a zone.
 
-use crate::siphash::siphash;
+use cpu::siphash;
 use packet::ipproto;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

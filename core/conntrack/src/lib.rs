@@ -26,7 +26,6 @@ mod key;
 mod limits;
 mod protocol;
 mod shard;
-mod siphash;
 mod subject;
 mod tcp;
 mod text;

@@ -1,158 +1,288 @@
-//! Hashing cache lines with CRC32C.
+//! Keyed hashing of cache lines and of the words that follow them.
 //!
-//! A CRC is linear, so equal differences of keys give equal differences of hashes: the result is multiplied and folded,
-//! and seeded with a secret before anything is chosen by it.
+//! Packets bring the bytes that are hashed, so the hash must not let a sender choose bytes that collide. A CRC does: it is
+//! linear, so equal differences of keys give equal differences of hashes whatever the seed.
+//!
+//! * Words are summed by **NH** (Black et al., UMAC, 1999; RFC 4418 §5.2.2): each word is split in two halves, a secret is
+//!   added to each half modulo 2³², and the products of the halves are added modulo 2⁶⁴. For any two different inputs and
+//!   any number, the sums differ by that number with probability 2⁻³² at most, over the secrets. A word that is not
+//!   looked at is zero on both sides, so all inputs under one mask have the same length, as NH demands.
+//! * The sum goes through the same product once more: else sums that are an arithmetic progression, as those of consecutive
+//!   addresses are, would be spread unevenly under some secrets.
+//! * It is reduced to 32 bits by **multilinear-HM** (Lemire, Kaser, "Strongly universal string hashing is fast", 2014),
+//!   which is pairwise independent: any two different sums agree in any chosen bits as two random numbers do. So the low
+//!   bits are as good a bucket as the high bits are a signature.
+//!
+//! So for every pair of inputs that was chosen without the secrets, `j` bits of the hashes collide with probability
+//! 2⁻ʲ + 2⁻³¹ at most.
 
 use crate::compare::Line;
+use crate::siphash::siphash;
+
+/// Words that have a secret of their own: a line, and what a key may have behind it.
+pub const WORDS: usize = 80;
+
+/// The secrets of a hash: random, of this process, shown to nobody.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Secret {
+    /// One for each word; those of the line come first.
+    words: [u64; WORDS],
+    /// For the sum, as if it were one word more.
+    sum: u64,
+    /// Of the reduction: added to both halves of a sum, and to their product.
+    reduction: [u64; 3],
+}
+
+impl Secret {
+    /// Secrets that follow from `seed`, which must be random.
+    pub fn new(seed: u64) -> Secret {
+        let word = |i: usize| siphash([seed, 0x6e68_2d73_6563_7265], &[i as u64]);
+        let reduction = std::array::from_fn(|i| word(WORDS + 1 + i));
+        Secret { words: std::array::from_fn(word), sum: word(WORDS), reduction }
+    }
+
+    /// What a word at `place` adds to a sum. Words of the line have places 0 to 7.
+    #[inline(always)]
+    pub fn term(&self, place: usize, word: u64) -> u64 {
+        product(word, self.words[place % WORDS])
+    }
+
+    /// The hash of a sum of terms. All sums that are compared have terms of the same places.
+    #[inline(always)]
+    pub fn reduce(&self, sum: u64) -> u32 {
+        let [a, b, c] = self.reduction;
+        let sum = product(sum, self.sum);
+        let (low, high) = (u64::from(sum as u32), sum >> 32);
+        (low.wrapping_add(a).wrapping_mul(high.wrapping_add(b)).wrapping_add(c) >> 32) as u32
+    }
+}
+
+/// One term of NH.
+#[inline(always)]
+fn product(word: u64, secret: u64) -> u64 {
+    let low = (word as u32).wrapping_add(secret as u32);
+    let high = ((word >> 32) as u32).wrapping_add((secret >> 32) as u32);
+    u64::from(low) * u64::from(high)
+}
+
+/// The sum of the bits of `line` that `mask` keeps.
+#[inline]
+pub fn sum_line(line: &Line, mask: &Line, secret: &Secret) -> u64 {
+    let mut out = [0];
+    sum_lines(std::slice::from_ref(line), mask, secret, &mut out);
+    out[0]
+}
+
+/// [`sum_line`] of a batch. Writes as many sums as both slices have room for.
+#[inline]
+pub fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { avx2::sum_lines(lines, mask, secret, out) };
+        }
+    }
+    sum_lines_scalar(lines, mask, secret, out);
+}
+
+/// The meaning of [`sum_lines`].
+pub fn sum_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
+    for (line, out) in lines.iter().zip(out) {
+        let terms = (0..line.len()).map(|i| secret.term(i, line[i] & mask[i]));
+        *out = terms.fold(0, u64::wrapping_add);
+    }
+}
 
 /// Hash of the bits of `line` that `mask` keeps.
 #[inline]
-pub fn hash_line(line: &Line, mask: &Line, seed: u32) -> u32 {
-    let mut out = [0];
-    hash_lines(std::slice::from_ref(line), mask, seed, &mut out);
-    out[0]
+pub fn hash_line(line: &Line, mask: &Line, secret: &Secret) -> u32 {
+    secret.reduce(sum_line(line, mask, secret))
 }
 
 /// [`hash_line`] of a batch. Writes as many hashes as both slices have room for.
 #[inline]
-pub fn hash_lines(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
+pub fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     {
-        if std::arch::is_x86_feature_detected!("sse4.2") {
-            // SAFETY: the processor has SSE4.2, as was just found.
-            return unsafe { hash_lines_sse42(lines, mask, seed, out) };
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { avx2::hash_lines(lines, mask, secret, out) };
         }
     }
-    hash_lines_scalar(lines, mask, seed, out);
+    hash_lines_scalar(lines, mask, secret, out);
 }
 
 /// The meaning of [`hash_lines`].
-pub fn hash_lines_scalar(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
-    each_line(lines, mask, seed, out, crc32c_u64);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "sse4.2")]
-fn hash_lines_sse42(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32]) {
-    use std::arch::x86_64::_mm_crc32_u64;
-    each_line(lines, mask, seed, out, |crc, word| _mm_crc32_u64(u64::from(crc), word) as u32);
-}
-
-/// Most masks have bits in half of their words: only those are hashed, by a loop that is compiled for their number.
-#[inline(always)]
-fn each_line(lines: &[Line], mask: &Line, seed: u32, out: &mut [u32], crc: impl Fn(u32, u64) -> u32 + Copy) {
-    let (mut words, mut n) = ([(0, 0); 8], 0);
-    for (at, &bits) in mask.iter().enumerate().filter(|(_, bits)| **bits != 0) {
-        words[n] = (at, bits);
-        n += 1;
-    }
-    match n {
-        0..=2 => of_words::<2>(lines, &words, seed, out, crc),
-        3 => of_words::<3>(lines, &words, seed, out, crc),
-        4 => of_words::<4>(lines, &words, seed, out, crc),
-        5 => of_words::<5>(lines, &words, seed, out, crc),
-        _ => of_words::<8>(lines, &words, seed, out, crc),
-    }
-}
-
-/// Two chains run beside each other; their ends are mixed.
-#[inline(always)]
-fn of_words<const N: usize>(
-    lines: &[Line],
-    words: &[(usize, u64); 8],
-    seed: u32,
-    out: &mut [u32],
-    crc: impl Fn(u32, u64) -> u32,
-) {
-    let words: [(usize, u64); N] = std::array::from_fn(|i| words[i]);
+pub fn hash_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
     for (line, out) in lines.iter().zip(out) {
-        let mut chains = [seed, !seed];
-        for (i, (at, bits)) in words.iter().enumerate() {
-            chains[i % 2] = crc(chains[i % 2], line[at % 8] & bits);
-        }
-        *out = fold(chains[0], chains[1]);
+        let mut sum = [0];
+        sum_lines_scalar(std::slice::from_ref(line), mask, secret, &mut sum);
+        *out = secret.reduce(sum[0]);
     }
 }
 
-/// Folds two hashes to one. Both are CRCs, whose bits each depend on all of their words: once multiplied is enough.
-#[inline(always)]
-fn fold(a: u32, b: u32) -> u32 {
-    spread(a, b) as u32
+/// Four lines at once: a line costs less than a CRC of four of its words, however many words the mask has.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{Line, Secret};
+    use std::arch::x86_64::{
+        __m128i, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_storeu_si128, _mm_unpackhi_epi64,
+        _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_permute2x128_si256,
+        _mm256_permutevar8x32_epi32, _mm256_set1_epi64x, _mm256_setr_epi32, _mm256_slli_epi64,
+        _mm256_srli_epi64, _mm256_storeu_si256, _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
+    };
+
+    /// What is the same for all lines.
+    struct Fixed {
+        mask: [__m256i; 2],
+        secret: [__m256i; 2],
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn halves(line: &Line) -> [__m256i; 2] {
+        let at: *const __m256i = line.as_ptr().cast();
+        // SAFETY: `at` and `at + 1` are the 64 bytes of `line`, read without a demand on alignment.
+        unsafe { [_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))] }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn fixed(mask: &Line, secret: &Secret) -> Fixed {
+        let words: &Line = secret.words.first_chunk().expect("there are more words than a line has");
+        Fixed { mask: halves(mask), secret: halves(words) }
+    }
+
+    /// Terms of four words.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn terms(words: __m256i, secret: __m256i) -> __m256i {
+        let keyed = _mm256_add_epi32(words, secret);
+        _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed))
+    }
+
+    /// Four numbers whose sum is that of the line.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn parts(line: &Line, f: &Fixed) -> __m256i {
+        let [low, high] = halves(line);
+        let (low, high) = (_mm256_and_si256(low, f.mask[0]), _mm256_and_si256(high, f.mask[1]));
+        _mm256_add_epi64(terms(low, f.secret[0]), terms(high, f.secret[1]))
+    }
+
+    /// The sums of four lines.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn four(lines: &[Line; 4], f: &Fixed) -> __m256i {
+        let [a, b, c, d] = lines.each_ref().map(|line| parts(line, f));
+        let ab = _mm256_add_epi64(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+        let cd = _mm256_add_epi64(_mm256_unpacklo_epi64(c, d), _mm256_unpackhi_epi64(c, d));
+        let low = _mm256_permute2x128_si256::<0x20>(ab, cd);
+        let high = _mm256_permute2x128_si256::<0x31>(ab, cd);
+        _mm256_add_epi64(low, high)
+    }
+
+    /// The sum of one line.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn one(line: &Line, f: &Fixed) -> u64 {
+        let parts = parts(line, f);
+        let two = _mm_add_epi64(_mm256_castsi256_si128(parts), _mm256_extracti128_si256::<1>(parts));
+        _mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two))) as u64
+    }
+
+    /// [`Secret::reduce`] of four sums. Of the product of two numbers of 64 bits the upper half of the lower 64 is needed.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn reduce(sums: __m256i, secret: &Secret) -> __m128i {
+        let [a, b, c] = secret.reduction.map(|word| _mm256_set1_epi64x(word as i64));
+        let sums = terms(sums, _mm256_set1_epi64x(secret.sum as i64));
+        let low = _mm256_and_si256(sums, _mm256_set1_epi64x(0xffff_ffff));
+        let (x, y) = (_mm256_add_epi64(low, a), _mm256_add_epi64(_mm256_srli_epi64::<32>(sums), b));
+        let (x_high, y_high) = (_mm256_srli_epi64::<32>(x), _mm256_srli_epi64::<32>(y));
+        let cross = _mm256_add_epi64(_mm256_mul_epu32(x, y_high), _mm256_mul_epu32(x_high, y));
+        let product = _mm256_add_epi64(_mm256_mul_epu32(x, y), _mm256_slli_epi64::<32>(cross));
+        let odd = _mm256_setr_epi32(1, 3, 5, 7, 1, 3, 5, 7);
+        _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_add_epi64(product, c), odd))
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn sum_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u64]) {
+        let f = fixed(mask, secret);
+        let n = lines.len().min(out.len());
+        let (fours, rest) = lines[..n].as_chunks::<4>();
+        let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
+        for (lines, out) in fours.iter().zip(out_fours) {
+            // SAFETY: `out` has 32 bytes, written without a demand on alignment.
+            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), four(lines, &f)) };
+        }
+        for (line, out) in rest.iter().zip(out_rest) {
+            *out = one(line, &f);
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
+        let f = fixed(mask, secret);
+        let n = lines.len().min(out.len());
+        let (fours, rest) = lines[..n].as_chunks::<4>();
+        let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
+        for (lines, out) in fours.iter().zip(out_fours) {
+            let hashes = reduce(four(lines, &f), secret);
+            // SAFETY: `out` has 16 bytes, written without a demand on alignment.
+            unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), hashes) };
+        }
+        for (line, out) in rest.iter().zip(out_rest) {
+            *out = secret.reduce(one(line, &f));
+        }
+    }
 }
 
-/// Folds two hashes to one in which every bit depends on all bits of both.
+/// A keyed hash of words that come one after another, any number of them, in 64 bits: each step is a product of two secret
+/// numbers, folded.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    start: u64,
+    hash: u64,
+    word: u64,
+}
+
+impl Chain {
+    /// With secrets that follow from `seed`, which must be random.
+    pub fn new(seed: u64) -> Chain {
+        let secret = |i| siphash([seed, 0x6368_6169_6e2d_6b65], &[i]);
+        Chain { start: secret(0), hash: secret(1), word: secret(2) }
+    }
+
+    /// The hash of no words.
+    #[inline(always)]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The hash of one word more than `hash` is of. All 64 bits may be used.
+    #[inline(always)]
+    pub fn step(&self, hash: u64, word: u64) -> u64 {
+        let product = u128::from(hash ^ self.hash) * u128::from(word ^ self.word);
+        product as u64 ^ (product >> 64) as u64
+    }
+
+    /// The hash of `words`.
+    pub fn of(&self, words: impl IntoIterator<Item = u64>) -> u64 {
+        words.into_iter().fold(self.start, |hash, word| self.step(hash, word))
+    }
+}
+
+/// A fixed mixture of two words, without a secret: for `dp_hash` alone, whose values shall be the same after a restart.
 #[inline(always)]
 pub fn mix32(a: u32, b: u32) -> u32 {
-    let x = spread(a, b).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (x ^ (x >> 32)) as u32
 }
 
-/// One multiplication: the low half depends on both hashes.
-#[inline(always)]
-fn spread(a: u32, b: u32) -> u64 {
-    let x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ (x >> 32)
-}
-
-/// CRC32C of data (RFC 3720 §12.1), as SCTP has it (RFC 9260 appendix A).
-pub fn crc32c(data: &[u8]) -> u32 {
-    crc32c_of(&[data])
-}
-
-/// CRC32C of data in parts.
-pub fn crc32c_of(parts: &[&[u8]]) -> u32 {
-    let bytes = parts.iter().copied().flatten();
-    !bytes.fold(u32::MAX, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
-}
-
-/// CRC32C (RFC 3720 §12.1, reflected, without the final complement) of eight bytes, as the instruction does it.
-fn crc32c_u64(crc: u32, word: u64) -> u32 {
-    word.to_le_bytes().iter().fold(crc, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
-}
-
-const TABLE: [u32; 256] = {
-    let mut table = [0u32; 256];
-    let mut i = 0;
-    while i < 256 {
-        let mut crc = i as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 != 0 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[i] = crc;
-        i += 1;
-    }
-    table
-};
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// RFC 3720 appendix B.4: 32 bytes of zeroes have the CRC 0x8a9136aa (most significant byte first: aa 36 91 8a).
-    #[test]
-    fn crc_of_the_standard() {
-        let crc = (0..4).fold(u32::MAX, |c, _| crc32c_u64(c, 0));
-        assert_eq!(!crc, 0x8a91_36aa);
-        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(crc32c_of(&[&[0; 7], &[], &[0; 25]]), 0x8a91_36aa);
-    }
-
-    #[test]
-    fn twins_agree_and_masked_bits_do_not_count() {
-        let mut lines = [[0u64; 8]; 33];
-        for (i, w) in lines.iter_mut().flatten().enumerate() {
-            *w = (i as u64 + 1).wrapping_mul(0x1234_5678_9abc_def1);
-        }
-        let mask = [u64::MAX, 0, 0xffff, u64::MAX, 0, u64::MAX << 7, u64::MAX, 1];
-        let (mut fast, mut slow) = ([0; 33], [0; 33]);
-        hash_lines(&lines, &mask, 99, &mut fast);
-        hash_lines_scalar(&lines, &mask, 99, &mut slow);
-        assert_eq!(fast, slow);
-        let mut other = lines[0];
-        other[1] = 5;
-        assert_eq!(hash_line(&other, &mask, 99), fast[0]);
-        assert_ne!(hash_line(&lines[0], &mask, 98), fast[0]);
-    }
-}
+mod tests;

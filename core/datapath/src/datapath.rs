@@ -14,10 +14,10 @@ use crate::steering::TxQueues;
 use crate::tally::{CacheView, Event, Tally};
 use crate::upcalls::{Upcalls, Wake};
 use crate::worker::Worker;
-use classifier::megaflow::{Key, KeyMask, MegaflowTable};
+use classifier::megaflow::{Key, KeyMask, MegaflowTable, Probes};
 use conntrack::Conntrack;
 use dpif::{
-    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats,
+    DpAction, DpFlow, DpStats, DropReason, FlowOwner, MeterCounts, MeterSpec, Meters, PortStats, Ufids,
     UpcallHandler,
 };
 use flow::Flow;
@@ -72,22 +72,26 @@ pub struct Datapath {
     shared: Arc<Shared>,
     /// Workers without rx queues, for `execute`.
     spare: Mutex<Vec<Worker>>,
-    seed: u64,
+    /// What the random numbers of workers begin with.
+    random: u64,
 }
 
 impl Datapath {
     /// An empty datapath.
     pub fn new(config: &Config) -> Arc<Datapath> {
-        let seed = config.seed as u32 ^ (config.seed >> 32) as u32;
-        let (table, publisher) = MegaflowTable::new(config.max_flows + SPARE, config.max_masks, seed);
+        // Each use has a secret of its own: ufids are shown, and random numbers are seen by those they choose packets of.
+        let secret = |purpose| cpu::derive(config.seed, purpose);
+        let capacity = config.max_flows + SPARE;
+        let (table, publisher) = MegaflowTable::new(capacity, config.max_masks, secret(b"megaflow"));
         let shared = Shared {
             table,
-            seed: seed.rotate_left(16) ^ 0x9e37_79b9,
+            cache_secret: cpu::Secret::new(secret(b"flow-key")),
+            tuple_secret: cpu::Chain::new(secret(b"5-tuples")),
             ports: Snapshot::default(),
             handler: Snapshot::from_pointee(None),
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
-            conntrack: Arc::new(Conntrack::new(config.seed.rotate_left(17) ^ 0x6a09_e667_f3bc_c908)),
+            conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
             shadow_check: AtomicU32::new(0),
             validate: AtomicBool::new(false),
             lookup_differences: AtomicU64::new(0),
@@ -96,10 +100,11 @@ impl Datapath {
             advise: config.advise,
             version: AtomicU64::new(1),
             upcalls: Upcalls::default(),
-            flows: Mutex::new(Flows::new(publisher, config.max_flows, config.seed)),
+            flows: Mutex::new(Flows::new(publisher, config.max_flows, Ufids::new(secret(b"flow-ids")))),
             tallies: Mutex::default(),
         };
-        Arc::new(Datapath { shared: Arc::new(shared), spare: Mutex::new(Vec::new()), seed: config.seed })
+        let random = secret(b"sampling");
+        Arc::new(Datapath { shared: Arc::new(shared), spare: Mutex::new(Vec::new()), random })
     }
 
     /// Who answers upcalls. Until it is called, packets without a megaflow are lost.
@@ -144,7 +149,7 @@ impl Datapath {
 
     /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).
     pub fn worker(&self, id: WorkerId, tx_queue: usize) -> Worker {
-        Worker::new(Arc::clone(&self.shared), id, tx_queue, self.seed ^ u64::from(id.0) << 32)
+        Worker::new(Arc::clone(&self.shared), id, tx_queue, self.random ^ u64::from(id.0) << 32)
     }
 
     /// Adds a port that sends by these queues. Its rx queues are given to workers.
@@ -408,6 +413,11 @@ impl Datapath {
     /// How many ports have megaflows, and how many subtables those have together.
     pub fn subtables(&self) -> (usize, usize) {
         self.shared.table.subtables()
+    }
+
+    /// How far megaflows lie from where their hashes say.
+    pub fn probes(&self) -> Probes {
+        self.shared.table.probes()
     }
 
     /// Workers that know the time (`Worker::set_tick`) hold packets to send so many microseconds for more of their port to

@@ -9,7 +9,7 @@
 use crate::program::Program;
 use classifier::megaflow::{Found, Key, KeyMask, Megaflow, MegaflowPublisher};
 use cpu::known::ByHash;
-use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, ufid_of};
+use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, Ufids};
 use flow::{Flow, PackedFlow};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -121,14 +121,14 @@ pub(crate) struct Flows {
     room: Room,
     /// What all of them are taken to cost.
     bytes: usize,
-    ufid_seed: u64,
+    ufids: Ufids,
     serial: u64,
     /// Where the search for an unused flow goes on.
     hand: u32,
 }
 
 impl Flows {
-    pub(crate) fn new(publisher: MegaflowPublisher<Program>, capacity: usize, ufid_seed: u64) -> Flows {
+    pub(crate) fn new(publisher: MegaflowPublisher<Program>, capacity: usize, ufids: Ufids) -> Flows {
         Flows {
             publisher,
             by_ufid: ByHash::default(),
@@ -138,7 +138,7 @@ impl Flows {
             capacity,
             room: Room { flows: capacity, bytes: usize::MAX },
             bytes: 0,
-            ufid_seed,
+            ufids,
             serial: 0,
             hand: 0,
         }
@@ -197,7 +197,7 @@ impl Flows {
         let rest = mask.ext.iter().map(|word| (usize::from(word.at), key.rest().word(word.at), word.mask));
         let line_words = key.line.len();
         let words = line.enumerate().map(|(i, (k, m))| (i, k, m));
-        ufid_of(words.chain(rest.map(|(i, k, m)| (line_words + i, k, m))), self.ufid_seed)
+        self.ufids.of(words.chain(rest.map(|(i, k, m)| (line_words + i, k, m))))
     }
 
     /// The identifier of the flow at an index.

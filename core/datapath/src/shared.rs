@@ -8,6 +8,7 @@ use crate::tally::{SharedTally, Tally};
 use crate::upcalls::Upcalls;
 use classifier::megaflow::MegaflowTable;
 use conntrack::Conntrack;
+use cpu::Chain;
 use dpif::UpcallHandler;
 use flowcache::Choice;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -18,7 +19,10 @@ use units::WorkerId;
 /// What workers see of the datapath.
 pub(crate) struct Shared {
     pub(crate) table: MegaflowTable<Program>,
-    pub(crate) seed: u32,
+    /// Of what caches look packets up by.
+    pub(crate) cache_secret: cpu::Secret,
+    /// Of the numbers that tell flows apart which must keep their order.
+    pub(crate) tuple_secret: Chain,
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) vlan_limit: AtomicU8,

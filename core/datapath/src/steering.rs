@@ -12,8 +12,9 @@
 
 use crate::packet::Meta;
 use crate::tuple::tuple;
+use cpu::Chain;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use units::{Millis, WorkerId};
 
 /// Who has not sent for so long has no queue any more.
@@ -142,9 +143,11 @@ impl Taken {
     }
 }
 
-/// Which of `queues` queues a packet goes by that is spread by its hash.
+/// Which of `queues` queues a packet goes by that is spread by its hash. The hash has no secret: a sender that wants one queue
+/// for all its packets may as well send packets of one flow.
 pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
-    (tuple(packet, &Meta::received(0), 0) % queues.max(1) as u64) as usize
+    static SPREAD: LazyLock<Chain> = LazyLock::new(|| Chain::new(0));
+    (tuple(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 
 use crate::layout::Layout;
 use crate::packet::Meta;
+use cpu::Chain;
 use packet::ether::ethertype;
 
-/// See the module. `seed`: the datapath's.
-pub(crate) fn tuple(bytes: &[u8], meta: &Meta, seed: u32) -> u64 {
+/// See the module. `secret`: the datapath's.
+pub(crate) fn tuple(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
     let layout = Layout::of(bytes, meta.packet_type);
     let l3 = usize::from(layout.l3);
     let words = |at: usize, n: usize| bytes.get(at..at + n).unwrap_or_default();
@@ -18,26 +19,14 @@ pub(crate) fn tuple(bytes: &[u8], meta: &Meta, seed: u32) -> u64 {
         ethertype::IPV6 => words(l3 + 8, 32),
         _ => words(0, 12),
     };
-    let start = mix(u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id)) ^ u64::from(seed);
-    let mut hash = start ^ u64::from(layout.dl_type) << 8 ^ u64::from(layout.proto);
-    for chunk in addresses.chunks(8) {
-        hash = mix(hash ^ number(chunk));
-    }
-    match layout.l4 {
-        Some(l4) => mix(hash ^ number(words(usize::from(l4), 4))),
-        None => hash,
-    }
+    let place = u64::from(meta.in_port) << 32 | u64::from(meta.recirc_id);
+    let ports = layout.l4.map_or(0, |l4| number(words(usize::from(l4), 4)));
+    let what = ports << 32 | u64::from(layout.dl_type) << 8 | u64::from(layout.proto);
+    secret.of([place, what].into_iter().chain(addresses.chunks(8).map(number)))
 }
 
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, &b| n << 8 | u64::from(b))
-}
-
-/// A bijection of 64 bits in which every input bit reaches every output bit (Steele et al., SplitMix64).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]
@@ -47,7 +36,7 @@ mod tests {
     use flow::compose::compose;
 
     fn of(flow: &Flow, in_port: u32) -> u64 {
-        tuple(&compose(flow, b"payload"), &Meta::received(in_port), 7)
+        tuple(&compose(flow, b"payload"), &Meta::received(in_port), &Chain::new(7))
     }
 
     #[test]
@@ -74,7 +63,7 @@ mod tests {
     #[test]
     fn what_is_no_ip_packet_has_a_number_too() {
         for bytes in [&[0u8; 14][..], &[0xff; 14], &[8; 15], &[0; 60]] {
-            tuple(bytes, &Meta::received(1), 7);
+            tuple(bytes, &Meta::received(1), &Chain::new(7));
         }
     }
 }

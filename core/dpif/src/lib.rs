@@ -25,6 +25,6 @@ pub use set_field::{
     ArpKey, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField, TunnelSet,
 };
 pub use stats::{Counter, DpFlow, DpStats, FlowOwner, FlowStats, NoOwner, PortStats};
-pub use ufid::ufid_of;
+pub use ufid::Ufids;
 pub use upcall::{Translation, Upcall, UpcallHandler};
 pub use userspace::{SlowReason, Userspace, UserspaceCookie};

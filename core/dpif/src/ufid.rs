@@ -1,27 +1,34 @@
 //! The unique identifier of a datapath flow: a 128-bit hash of its masked key and its mask.
 //!
-//! It is a name, not a defence: two flows with one ufid would be an accident of probability 2^-64 at a billion flows.
-//! The seed differs from boot to boot (an argument, since this crate has no randomness).
+//! Two flows with one ufid would be an accident of probability 2^-64 at a billion flows. Packets choose the keys, so the hash
+//! has secrets, which differ from boot to boot.
 
+use cpu::Chain;
 use units::Ufid;
 
-/// The ufid of a flow: of its words that are looked at, each with its place, its value and which bits of it count.
-pub fn ufid_of(words: impl Iterator<Item = (usize, u64, u64)>, seed: u64) -> Ufid {
-    let mut a = seed ^ 0x9e37_79b9_7f4a_7c15;
-    let mut b = seed.rotate_left(32) ^ 0xc2b2_ae3d_27d4_eb4f;
-    // A mask has few words with a bit in them. Which ones they are counts too.
-    for (place, value, mask) in words.filter(|(_, _, mask)| *mask != 0) {
-        a = mix(a ^ (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (value & mask));
-        b = mix(b.wrapping_add(mask) ^ a);
-    }
-    Ufid(u128::from(mix(a ^ b)) << 64 | u128::from(mix(b)))
-}
+/// Makes ufids. See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct Ufids([Chain; 2]);
 
-/// A bijection of 64 bits in which every input bit reaches every output bit (Steele et al., SplitMix64).
-fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+impl Ufids {
+    /// With secrets that follow from `seed`, which must be random.
+    pub fn new(seed: u64) -> Ufids {
+        Ufids([b"ufid-low", b"ufid-top"].map(|half| Chain::new(cpu::derive(seed, half))))
+    }
+
+    /// The ufid of a flow: of its words that are looked at, each with its place (below 128), its value and which bits of it
+    /// count.
+    pub fn of(&self, words: impl Iterator<Item = (usize, u64, u64)>) -> Ufid {
+        let (mut hash, mut places) = (self.0.map(|chain| chain.start()), 0u128);
+        let add = |hash: [u64; 2], word: u64| [self.0[0].step(hash[0], word), self.0[1].step(hash[1], word)];
+        // A mask has few words with a bit in them. Which ones they are counts too.
+        for (place, value, mask) in words.filter(|(_, _, mask)| *mask != 0) {
+            places |= 1 << (place % 128);
+            hash = add(add(hash, value & mask), mask);
+        }
+        let [low, high] = add(add(hash, places as u64), (places >> 64) as u64);
+        Ufid(u128::from(high) << 64 | u128::from(low))
+    }
 }
 
 #[cfg(test)]
@@ -31,7 +38,7 @@ mod tests {
     const WORDS: usize = 40;
 
     fn of(key: &[u64; WORDS], mask: &[u64; WORDS], seed: u64) -> Ufid {
-        ufid_of((0..WORDS).map(|i| (i, key[i], mask[i])), seed)
+        Ufids::new(seed).of((0..WORDS).map(|i| (i, key[i], mask[i])))
     }
 
     #[test]

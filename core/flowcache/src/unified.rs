@@ -267,3 +267,38 @@ impl<B: Bucket> FlowCache for Unified<B> {
         self.buckets.place()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cpu::Secret;
+    use cpu::adversary::colliding_macs;
+
+    /// How many of these stations a cache of the least size still knows after all have been learned.
+    fn known(macs: &[u64], secret: &Secret) -> usize {
+        let mask = [0, 0, u64::MAX, 0, 0, 0, 0, 0];
+        let hash = |mac: u64| cpu::hash_line(&[0, 0, mac << 16, 0, 0, 0, 0, 0], &mask, secret);
+        let mut cache: Unified = Unified::new(MIN_BUCKETS, MIN_BUCKETS, None);
+        for (&mac, megaflow) in macs.iter().zip(0..) {
+            cache.insert(Learned { hash: hash(mac), megaflow, subtable: 0, port: 1 });
+        }
+        let mut is_known = |(&mac, index): (&u64, u32)| {
+            let resolve = |entry| (entry == Entry::Megaflow(index)).then_some(index);
+            cache.lookup(hash(mac), resolve).is_some()
+        };
+        macs.iter().zip(0..).filter(|pair| is_known(*pair)).count()
+    }
+
+    /// All of one hash under any CRC: two buckets would hold three of them.
+    #[test]
+    fn stations_with_chosen_addresses_find_room_as_others_do() {
+        let chosen = colliding_macs(15);
+        let others: Vec<u64> =
+            (0..1 << 15).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16).collect();
+        for seed in [1, 2, 3] {
+            let secret = Secret::new(seed);
+            let (n, of_others) = (known(&chosen, &secret), known(&others, &secret));
+            assert!(n.abs_diff(of_others) < 300 && n > 32_000, "{n} known, of others {of_others}");
+        }
+    }
+}

@@ -18,7 +18,8 @@
 //!
 //! The packet type is 0 for Ethernet and the ethertype for a packet of layer 3.
 
-use cpu::Line;
+use super::lookup::BATCH;
+use cpu::{Line, Secret};
 use flow::Tlv;
 
 /// Words of an [`Ext`].
@@ -33,6 +34,10 @@ pub const OPTION_WORDS: usize = size_of::<Tlv>() / 8;
 
 /// The options of a tunnel's header. Hardly a packet has any, so keys do not hold them: they stand beside.
 pub type Options = [u64; OPTION_WORDS];
+
+/// Words of the line, whose secrets come first.
+const LINE_WORDS: usize = size_of::<Line>() / 8;
+const _: () = assert!(LINE_WORDS + EXT_WORDS + OPTION_WORDS <= cpu::hash::WORDS);
 
 /// All of a key but its line. Words from [`EXT_WORDS`] on are those of the options.
 #[derive(Clone, Copy)]
@@ -197,18 +202,31 @@ impl KeyMask {
 
     /// Hash of the bits of a key that count.
     #[inline]
-    pub fn hash(&self, line: &Line, rest: Rest<'_>, seed: u32) -> u32 {
-        self.hash_rest(cpu::hash_line(line, &self.line, seed), rest)
+    pub fn hash(&self, line: &Line, rest: Rest<'_>, secret: &Secret) -> u32 {
+        if self.ext.is_empty() {
+            return cpu::hash_line(line, &self.line, secret);
+        }
+        secret.reduce(self.add_rest(cpu::sum_line(line, &self.line, secret), rest, secret))
     }
 
-    /// Adds the words of the rest to a hash of the line.
-    #[inline]
-    pub fn hash_rest(&self, mut hash: u32, rest: Rest<'_>) -> u32 {
-        for w in &self.ext {
-            let v = rest.word(w.at) & w.mask;
-            hash = cpu::mix32(hash ^ v as u32, (v >> 32) as u32);
+    /// [`hash`](Self::hash) of a batch. Writes as many hashes as there are lines.
+    #[inline(always)]
+    pub fn hash_all(&self, lines: &[Line], rests: Rests<'_>, secret: &Secret, hashes: &mut [u32; BATCH]) {
+        if self.ext.is_empty() {
+            return cpu::hash_lines(lines, &self.line, secret, hashes);
         }
-        hash
+        let mut sums = [0; BATCH];
+        cpu::sum_lines(lines, &self.line, secret, &mut sums);
+        for (i, (hash, sum)) in hashes.iter_mut().zip(sums).enumerate().take(lines.len()) {
+            *hash = secret.reduce(self.add_rest(sum, rests.of(i), secret));
+        }
+    }
+
+    /// Adds the words of the rest to the sum of a line.
+    #[inline(always)]
+    fn add_rest(&self, sum: u64, rest: Rest<'_>, secret: &Secret) -> u64 {
+        let term = |w: &ExtWord| secret.term(LINE_WORDS + usize::from(w.at), rest.word(w.at) & w.mask);
+        self.ext.iter().map(term).fold(sum, u64::wrapping_add)
     }
 }
 

@@ -25,7 +25,7 @@ impl Context {
         (line, rest, depth): (&Line, Rest<'_>, Depth),
     ) -> Option<u32> {
         let table = self.subtables().get(self.place(number)?)?;
-        let hash = table.mask().hash(line, rest, table.seed());
+        let hash = table.hash(line, rest);
         table.find(hash, |i| guard.get(i).is_some_and(|m| m.matches(line, rest, depth)))
     }
 
@@ -34,7 +34,7 @@ impl Context {
         let mut visited = 0;
         for table in self.subtables().iter().filter(|t| t.depth() <= key.depth) {
             visited += 1;
-            let hash = table.mask().hash(&key.line, key.rest(), table.seed());
+            let hash = table.hash(&key.line, key.rest());
             let verify = |i| guard.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth));
             if let Some(index) = table.find(hash, verify) {
                 table.count_hits(1);
@@ -69,7 +69,7 @@ impl Context {
             let mut hits = 0;
             let all = pending.count_ones() as usize * 2 >= lines.len();
             if all {
-                hash(table, keys, &mut hashes);
+                table.mask().hash_all(lines, rests, table.secret(), &mut hashes);
                 candidates(table, &view, guard, &hashes[..lines.len()], &mut indices);
                 // Of traffic that many subtables have to be asked about, most name nothing.
                 if indices[..lines.len()].iter().fold(NONE, |all, index| all & index) != NONE {
@@ -79,7 +79,7 @@ impl Context {
             // What is left is not there, or not where most are.
             for i in bits(*pending & !hits).take_while(|&i| i < lines.len()) {
                 let (line, rest) = (&lines[i], rests.of(i));
-                let hash = if all { hashes[i % BATCH] } else { table.mask().hash(line, rest, table.seed()) };
+                let hash = if all { hashes[i % BATCH] } else { table.hash(line, rest) };
                 let verify = |x| guard.get(x).is_some_and(|m| m.matches(line, rest, depth));
                 if let Some(index) = view.find(hash, verify) {
                     indices[i % BATCH] = index;
@@ -94,17 +94,6 @@ impl Context {
             }
         }
         visits
-    }
-}
-
-/// The hashes of all packets.
-#[inline(always)]
-fn hash(table: &Subtable, (lines, rests, _): (&[Line], Rests<'_>, Depth), hashes: &mut [u32; BATCH]) {
-    let mask = table.mask();
-    cpu::hash_lines(lines, &mask.line, table.seed(), hashes);
-    if !mask.ext.is_empty() {
-        let rested = hashes.iter_mut().take(lines.len()).enumerate();
-        rested.for_each(|(i, hash)| *hash = mask.hash_rest(*hash, rests.of(i)));
     }
 }
 

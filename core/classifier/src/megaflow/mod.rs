@@ -26,7 +26,7 @@ pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests
 pub use lookup::{BATCH, NONE, belonging, bits};
 pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};
-pub use subtable::Subtable;
+pub use subtable::{Probes, Subtable};
 pub use table::{Context, Contexts, Megaflow, MegaflowTable};
 
 #[cfg(test)]

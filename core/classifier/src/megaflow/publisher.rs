@@ -3,6 +3,7 @@
 use super::key::{Depth, Key, KeyMask, Rest, full_rest};
 use super::subtable::Subtable;
 use super::table::{Context, Megaflow};
+use cpu::Secret;
 use std::sync::Arc;
 use sync::Snapshot;
 use sync::arena::Publisher;
@@ -26,7 +27,7 @@ pub struct MegaflowPublisher<P> {
     arena: Publisher<Megaflow<P>>,
     contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
     max_masks: usize,
-    seed: u32,
+    secret: Arc<Secret>,
 }
 
 impl<P> MegaflowPublisher<P> {
@@ -34,9 +35,9 @@ impl<P> MegaflowPublisher<P> {
         arena: Publisher<Megaflow<P>>,
         contexts: Arc<Snapshot<Vec<Option<Arc<Context>>>>>,
         max_masks: usize,
-        seed: u32,
+        seed: u64,
     ) -> MegaflowPublisher<P> {
-        MegaflowPublisher { arena, contexts, max_masks, seed }
+        MegaflowPublisher { arena, contexts, max_masks, secret: Arc::new(Secret::new(seed)) }
     }
 }
 
@@ -84,9 +85,10 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         let known = context.as_ref().and_then(|c| c.subtables().iter().find(|t| t.mask() == mask).cloned());
         let is_new = known.is_none();
         let table = known.unwrap_or_else(|| {
-            Arc::new(Subtable::new(mask.clone(), self.seed, free_number(context.as_deref())))
+            let number = free_number(context.as_deref());
+            Arc::new(Subtable::new(mask.clone(), Arc::clone(&self.secret), number))
         });
-        let hash = mask.hash(&key.line, key.rest(), self.seed);
+        let hash = table.hash(&key.line, key.rest());
         let same = |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), Depth::Wide));
         if let Some(index) = table.find(hash, same) {
             return Found::Same(index);
@@ -111,7 +113,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     /// A live megaflow that a packet of this fully parsed key belongs to.
     pub fn find(&self, in_port: u32, key: &Key) -> Option<u32> {
         self.context(in_port)?.subtables().iter().find_map(|t| {
-            let hash = t.mask().hash(&key.line, key.rest(), t.seed());
+            let hash = t.hash(&key.line, key.rest());
             t.find(hash, |i| self.arena.get(i).is_some_and(|m| m.matches(&key.line, key.rest(), key.depth)))
         })
     }
@@ -160,7 +162,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         let table = context.subtables().iter().find(same_mask)?;
         let (ext, options) = full_rest(record.ext.iter().map(|w| (w.at, w.value)));
         let rest = Rest { ext: &ext, options: Some(&options) };
-        Some((in_port, Arc::clone(table), table.mask().hash(&record.line, rest, table.seed())))
+        Some((in_port, Arc::clone(table), table.hash(&record.line, rest)))
     }
 
     /// Frees what no reader sees any more; tells of each index before it can be used again.

@@ -4,7 +4,8 @@
 //! so that a reader that passes at that moment still finds what lies behind. A table that is too full is built anew
 //! and replaced as a whole.
 
-use super::key::{Depth, KeyMask};
+use super::key::{Depth, KeyMask, Rest};
+use cpu::{Line, Secret};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use sync::{Held, Snapshot};
@@ -20,7 +21,7 @@ const SMALL: usize = 256;
 pub struct Subtable {
     mask: KeyMask,
     depth: Depth,
-    seed: u32,
+    secret: Arc<Secret>,
     number: u16,
     slots: Snapshot<Box<[AtomicU64]>>,
     live: AtomicUsize,
@@ -33,12 +34,12 @@ fn empty_slots(n: usize) -> Arc<Box<[AtomicU64]>> {
 }
 
 impl Subtable {
-    pub(super) fn new(mask: KeyMask, seed: u32, number: u16) -> Subtable {
+    pub(super) fn new(mask: KeyMask, secret: Arc<Secret>, number: u16) -> Subtable {
         let depth = mask.depth();
         Subtable {
             mask,
             depth,
-            seed,
+            secret,
             number,
             slots: Snapshot::new(empty_slots(MIN_SLOTS)),
             live: AtomicUsize::new(0),
@@ -62,9 +63,15 @@ impl Subtable {
         self.number
     }
 
-    /// Seed of the hash.
-    pub fn seed(&self) -> u32 {
-        self.seed
+    /// Of the hashes that megaflows are found by.
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// The hash of a key, of the bits that count here.
+    #[inline]
+    pub fn hash(&self, line: &Line, rest: Rest<'_>) -> u32 {
+        self.mask.hash(line, rest, &self.secret)
     }
 
     /// Number of megaflows.
@@ -110,6 +117,20 @@ impl Subtable {
         let slots = self.slots.load();
         let slots = slots.iter().map(|slot| slot.load(Ordering::Acquire));
         slots.filter(|&slot| slot != EMPTY && slot != TOMBSTONE).map(|slot| slot as u32).collect()
+    }
+
+    /// How far its megaflows lie from where their hashes say.
+    pub fn probes(&self) -> Probes {
+        let slots = self.slots.load();
+        let mut probes = Probes::default();
+        for (at, slot) in slots.iter().enumerate() {
+            let slot = slot.load(Ordering::Acquire);
+            if slot != EMPTY && slot != TOMBSTONE {
+                let first = (slot >> 32) as usize;
+                probes.count(at.wrapping_sub(first) & (slots.len() - 1));
+            }
+        }
+        probes
     }
 
     /// Publisher only.
@@ -158,6 +179,41 @@ impl Subtable {
                 _ => at = (at + 1) & mask,
             }
         }
+    }
+}
+
+/// How many slots look-ups of the megaflows that are there ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Probes {
+    /// Megaflows.
+    pub megaflows: u64,
+    /// Slots, summed over them.
+    pub slots: u64,
+    /// Of the one that is furthest from its place.
+    pub longest: u64,
+}
+
+impl Probes {
+    /// One megaflow more, so many slots behind its first.
+    fn count(&mut self, behind: usize) {
+        let slots = behind as u64 + 1;
+        self.megaflows += 1;
+        self.slots += slots;
+        self.longest = self.longest.max(slots);
+    }
+
+    /// Of both.
+    pub fn and(self, other: Probes) -> Probes {
+        Probes {
+            megaflows: self.megaflows + other.megaflows,
+            slots: self.slots + other.slots,
+            longest: self.longest.max(other.longest),
+        }
+    }
+
+    /// Slots of a look-up on average.
+    pub fn mean(&self) -> f64 {
+        self.slots as f64 / self.megaflows.max(1) as f64
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::key::{Depth, ExtWord, KeyMask, Rest};
 use super::publisher::MegaflowPublisher;
-use super::subtable::Subtable;
+use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
 use std::sync::Arc;
 use sync::{Arena, Cached, Reader, Snapshot};
@@ -135,7 +135,7 @@ pub struct MegaflowTable<P> {
 impl<P> MegaflowTable<P> {
     /// An empty table for up to `capacity` megaflows with at most `max_masks` masks in a context, and its publisher.
     /// `seed` is secret and of this boot, so that nobody can craft packets that collide.
-    pub fn new(capacity: usize, max_masks: usize, seed: u32) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
+    pub fn new(capacity: usize, max_masks: usize, seed: u64) -> (MegaflowTable<P>, MegaflowPublisher<P>) {
         let (arena, publisher) = Arena::new(capacity);
         let contexts = Arc::new(Snapshot::from_pointee(Vec::new()));
         let publisher = MegaflowPublisher::new(publisher, Arc::clone(&contexts), max_masks, seed);
@@ -157,6 +157,13 @@ impl<P> MegaflowTable<P> {
         let contexts = self.contexts.load();
         let there = || contexts.iter().flatten();
         (there().count(), there().map(|c| c.subtables.len()).sum())
+    }
+
+    /// How far megaflows lie from where their hashes say, over all subtables.
+    pub fn probes(&self) -> Probes {
+        let contexts = self.contexts.load();
+        let tables = contexts.iter().flatten().flat_map(|c| &c.subtables);
+        tables.map(|t| t.probes()).fold(Probes::default(), Probes::and)
     }
 
     /// The context of a port, if it has any megaflow.

@@ -10,10 +10,11 @@ use super::{Megaflows, classify};
 use crate::batch::{BATCH, Batch, NONE, note};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
-use classifier::megaflow::key::{FLOW_BITS, KeyMask};
-use classifier::megaflow::{Context, Depth, Rest, belonging, bits};
-use cpu::Stage;
+use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
+use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, belonging, bits};
+use cpu::{Secret, Stage};
 use flowcache::{Entry, FlowCache, Learned, each_cache};
+use std::sync::LazyLock;
 
 /// Clears the bits of the packets that it finds a megaflow for; a bit for each that the cache found, or that needed no
 /// look-up.
@@ -21,12 +22,12 @@ pub(crate) fn stage(
     context: &Context,
     guard: &Megaflows<'_>,
     engine: &mut Engine,
-    seed: u32,
+    secret: &Secret,
     pending: &mut u64,
 ) -> u64 {
     let Engine { batch, cache, tally, .. } = engine;
     each_cache!(cache, cache => {
-        cpu::stage(LookUp { cache, context, guard, batch, tally, seed, pending });
+        cpu::stage(LookUp { cache, context, guard, batch, tally, secret, pending });
         let cached = !*pending;
         if *pending != 0 {
             let port = batch.meta(0).in_port;
@@ -47,7 +48,7 @@ struct LookUp<'a, 'g, C> {
     guard: &'a Megaflows<'g>,
     batch: &'a mut Batch,
     tally: &'a mut Tally,
-    seed: u32,
+    secret: &'a Secret,
     pending: &'a mut u64,
 }
 
@@ -56,9 +57,9 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
 
     #[inline(always)]
     fn run(self) {
-        let LookUp { cache, context, guard, batch, tally, seed, pending } = self;
+        let LookUp { cache, context, guard, batch, tally, secret, pending } = self;
         let n = batch.keys();
-        hash(batch, C::BY_MASKS.then(|| context.union()), seed);
+        hash(batch, C::BY_MASKS.then(|| context.union()), secret);
         let far = !cache.is_near();
         if far {
             batch.hashes[..n].iter().for_each(|&hash| cache.prefetch(hash));
@@ -119,20 +120,21 @@ fn search<C: FlowCache>(
 
 /// Hashes the bits of `mask` of every key; without a mask, those that tell flows, not packets, apart.
 #[inline(always)]
-fn hash(batch: &mut Batch, mask: Option<&KeyMask>, seed: u32) {
-    let n = batch.keys();
-    cpu::hash_lines(&batch.lines[..n], mask.map_or(&FLOW_BITS, |m| &m.line), seed, &mut batch.hashes);
-    if batch.depth == Depth::Wide {
-        for i in 0..n {
-            let (hash, rest) = (batch.hashes[i], batch.rests().of(i));
-            batch.hashes[i] = mask.map_or_else(|| hash_rest(hash, rest), |m| m.hash_rest(hash, rest));
-        }
-    }
+fn hash(batch: &mut Batch, mask: Option<&KeyMask>, secret: &Secret) {
+    let (n, is_wide) = (batch.keys(), batch.depth == Depth::Wide);
+    let mask = mask.unwrap_or_else(|| if is_wide { &FLOW_WIDE } else { &FLOW_NARROW });
+    let Batch { lines, exts, options, hashes, .. } = batch;
+    // Of packets that were parsed less deeply nothing but the line is filled.
+    let rests = if is_wide { Rests { exts, options } } else { Rests { exts: &[], options: &[] } };
+    mask.hash_all(&lines[..n], rests, secret, hashes);
 }
 
-/// Adds the addresses, labels, tunnel and its options of a wide key.
-fn hash_rest(hash: u32, rest: Rest<'_>) -> u32 {
-    let (ext, options) = (rest.ext, rest.options.map_or(&[][..], |o| &o[..]));
-    let words = ext[..5].iter().chain(&ext[9..10]).chain(&ext[20..26]).chain(options);
-    words.fold(hash, |h, &w| cpu::mix32(h ^ w as u32, (w >> 32) as u32))
-}
+/// What tells flows apart in keys without rests.
+static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask::new(FLOW_BITS, Rest::NONE));
+
+/// What tells flows apart in wide keys: addresses, labels, the tunnel and its options, too.
+static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
+    let mut ext = [0; EXT_WORDS];
+    [0..5, 9..10, 20..26].into_iter().flatten().for_each(|i| ext[i] = u64::MAX);
+    KeyMask::new(FLOW_BITS, Rest { ext: &ext, options: Some(&[u64::MAX; OPTION_WORDS]) })
+});

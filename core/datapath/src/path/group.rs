@@ -42,7 +42,7 @@ struct Count {
     tcp_flags: u16,
 }
 
-/// The groups of a batch, and a hash table of them: a slot counts if the group it names says so, so that nothing is
+/// The groups of a batch, and a hash table of them by the indices of their megaflows, of which no chain is longer than a batch: a slot counts if the group it names says so, so that nothing is
 /// cleared between batches.
 pub(crate) struct Groups {
     len: usize,

@@ -55,13 +55,13 @@ pub(crate) fn run(
                 let Engine { batch, tally, .. } = &mut *engine;
                 cpu::stage(classify::Classify { context, guard, batch, tally, pending: &mut pending });
             } else {
-                cached = cache::stage(context, guard, engine, shared.seed, &mut pending);
+                cached = cache::stage(context, guard, engine, &shared.cache_secret, &mut pending);
             }
         }
         validate::stage(shared, guard, context, engine);
     }
     if pending != 0 {
-        park::hold_back(engine, shared.seed, (recent, cached), &mut pending);
+        park::hold_back(engine, &shared.tuple_secret, (recent, cached), &mut pending);
     }
     shadow::stage(shared, engine);
     group::stage(guard, engine, pending, now);

@@ -17,6 +17,7 @@ use crate::shared::Shared;
 use crate::tally::Event;
 use crate::tuple::tuple;
 use crate::upcalls::{Answer, Inbox, Outcome, Request, Spent, Wake};
+use cpu::Chain;
 use dpif::{DropReason, FlowStats};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -170,7 +171,7 @@ pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
     let mut flows = [0; BATCH];
     let mut any = false;
     for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {
-        *flow = tuple(batch.frames[i].bytes(), batch.meta(i), shared.seed);
+        *flow = tuple(batch.frames[i].bytes(), batch.meta(i), &shared.tuple_secret);
         any |= parking.park.waits(*flow);
     }
     if any {
@@ -223,7 +224,12 @@ fn behind(
 
 /// Packets that were found, behind one of the same flow that was not, are misses, too. `recent` and `cached` say who found
 /// them: their hits are taken back, since they are looked up again.
-pub(crate) fn hold_back(engine: &mut Engine, seed: u32, (recent, cached): (u64, u64), pending: &mut u64) {
+pub(crate) fn hold_back(
+    engine: &mut Engine,
+    secret: &Chain,
+    (recent, cached): (u64, u64),
+    pending: &mut u64,
+) {
     let after_first = u64::MAX.checked_shl(pending.trailing_zeros()).unwrap_or(0);
     let mut found = engine.batch.all() & !*pending & after_first;
     if *pending == 0 || found == 0 {
@@ -231,7 +237,7 @@ pub(crate) fn hold_back(engine: &mut Engine, seed: u32, (recent, cached): (u64, 
     }
     let mut misses: Vec<u64> = Vec::with_capacity(BATCH);
     for i in pending.trailing_zeros() as usize..engine.batch.len() {
-        let flow = tuple(engine.batch.frames[i].bytes(), engine.batch.meta(i), seed);
+        let flow = tuple(engine.batch.frames[i].bytes(), engine.batch.meta(i), secret);
         if *pending >> i & 1 == 1 {
             misses.push(flow);
         } else if misses.contains(&flow) {
@@ -261,7 +267,8 @@ pub(crate) fn miss(
     answered: bool,
     now: Millis,
 ) {
-    let (flow, in_port) = (tuple(packet.frame.bytes(), &packet.meta, shared.seed), packet.meta.in_port);
+    let (flow, in_port) =
+        (tuple(packet.frame.bytes(), &packet.meta, &shared.tuple_secret), packet.meta.in_port);
     let Some(parking) = &mut engine.parking else { return };
     if parking.park.waits(flow) {
         return behind(shared, guard, engine, flow, packet, now);

@@ -1,7 +1,9 @@
-//! SipHash-1-3 (Aumasson, Bernstein 2012) over words: who does not know the key cannot make keys of connections collide.
+//! SipHash-1-3 (Aumasson, Bernstein 2012) over words: without the key nobody can predict or steer its results.
+//!
+//! It is the hash of what need not be fast (connections, 64 bits that identify), and it makes keys for the hashes that must be.
 
-/// The words' hash. How many words there are is the caller's to keep apart.
-pub(crate) fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
+/// Hash of `words`. The number of words is not hashed unambiguously: inputs of one use must have the same number or say it.
+pub fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
         key[0] ^ 0x736f_6d65_7073_6575,
         key[1] ^ 0x646f_7261_6e64_6f6d,
@@ -19,6 +21,12 @@ pub(crate) fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
         round(&mut v);
     }
     v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+/// A secret for one purpose, made of the secret of the process. Whoever learns it, say from random numbers that are sent to
+/// other hosts, learns nothing of the secrets for other purposes.
+pub fn derive(seed: u64, purpose: &[u8; 8]) -> u64 {
+    siphash([seed, !seed], &[u64::from_le_bytes(*purpose)])
 }
 
 fn round(v: &mut [u64; 4]) {
@@ -48,5 +56,11 @@ mod tests {
             assert_eq!(siphash([0, 0], words), hasher.finish());
         }
         assert_ne!(siphash([1, 2], &[5]), siphash([1, 3], &[5]));
+    }
+
+    #[test]
+    fn purposes_have_secrets_of_their_own() {
+        assert_ne!(derive(1, b"megaflow"), derive(1, b"sessions"));
+        assert_ne!(derive(1, b"megaflow"), derive(2, b"megaflow"));
     }
 }
