@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_last_visible_table_goes_nowhere() {
-        let o = Ofproto::new(Millis(0));
+        let o = Ofproto::new(Millis(0), 0);
         let features = o.table_features();
         assert_eq!(features.len(), N_TABLES - 1);
         assert_eq!(features[0].nonmiss.next_tables.len(), 253);

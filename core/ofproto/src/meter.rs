@@ -250,7 +250,7 @@ mod tests {
     const NOW: Millis = Millis(5);
 
     fn rig() -> (Ofproto, Arc<Told>) {
-        let (mut o, told) = (Ofproto::new(NOW), Arc::new(Told::default()));
+        let (mut o, told) = (Ofproto::new(NOW, 0), Arc::new(Told::default()));
         o.set_meters(Arc::clone(&told) as Arc<dyn Meters>);
         (o, told)
     }

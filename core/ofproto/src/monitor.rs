@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn changes_are_reported_in_full_to_others_and_in_short_to_their_author() {
-        let mut o = Ofproto::new(Millis(0));
+        let mut o = Ofproto::new(Millis(0), 0);
         let m = watcher(&o, OfPort::NONE);
         let effects = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
         assert!(matches!(&m.report(&effects, None)[..], [FlowUpdate::Added(e)] if e.actions.len() == 1));
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_no_longer_sends_to_the_port_is_reported_once_more() {
-        let mut o = Ofproto::new(Millis(0));
+        let mut o = Ofproto::new(Millis(0), 0);
         o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
         let m = watcher(&o, OfPort(1));
         for reports in [1, 0] {
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn after_a_pause_comes_what_was_missed() {
-        let mut o = Ofproto::new(Millis(0));
+        let mut o = Ofproto::new(Millis(0), 0);
         let mut m = watcher(&o, OfPort::NONE);
         m.pause(&o);
         let added = o.handle_flow_mod(&flow(FlowCommand::Add, 1), Millis(1)).unwrap();
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_request_is_executed_whole_or_not_at_all() {
-        let o = Ofproto::new(Millis(0));
+        let o = Ofproto::new(Millis(0), 0);
         let mut m = watcher(&o, OfPort::NONE);
         let new = FlowMonitorRequest { id: 5, flags: ALL, ..FlowMonitorRequest::default() };
         assert_eq!(m.request(&[new.clone(), new], &o), Err(OfError::MofcMonitorExists));

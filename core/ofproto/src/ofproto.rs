@@ -16,6 +16,7 @@ use crate::state::{Named, State};
 use crate::supply::Supply;
 use crate::table::Table;
 use crate::tables::{InternalRules, Tables};
+use cpu::Chain;
 use openflow::action::Action;
 use openflow::error::OfError;
 use openflow::flow_mod::{FlowCommand, FlowMod};
@@ -40,9 +41,9 @@ pub struct Ofproto {
 }
 
 impl Ofproto {
-    /// No flows but the switch's own.
-    pub fn new(now: Millis) -> Ofproto {
-        let mut state = State::new();
+    /// No flows but the switch's own. `seed`: a secret of the process, for the hashes of the tables.
+    pub fn new(now: Millis, seed: u64) -> Ofproto {
+        let mut state = State::new(Chain::new(seed));
         let (mut supply, mut alike) = (Supply::default(), Alike::default());
         let internal = internal::install(&mut state, &mut supply, &mut alike, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });

@@ -5,7 +5,8 @@ use crate::meter::Meter;
 use crate::rule::{Rule, for_each_action};
 use crate::table::Table;
 use crate::tables::N_TABLES;
-use classifier::of::Classifier;
+use classifier::of::{Classifier, PrefixField};
+use cpu::Chain;
 use flow::TlvTable;
 use openflow::action::Action;
 use openflow::error::OfError;
@@ -53,9 +54,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new() -> State {
+    /// `chain`: of the tables' hashes.
+    pub(crate) fn new(chain: Chain) -> State {
+        let table =
+            || Table { classifier: Classifier::new(&PrefixField::DEFAULT, chain), ..Table::default() };
         State {
-            tables: (0..N_TABLES).map(|_| Arc::default()).collect(),
+            tables: (0..N_TABLES).map(|_| Arc::new(table())).collect(),
             groups: HashTrieMapSync::new_sync(),
             expirable: HashTrieMapSync::new_sync(),
             meters: HashTrieMapSync::new_sync(),
@@ -98,8 +102,8 @@ impl State {
         rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
         for (table, leaving) in self.tables.iter_mut().zip(&leaving) {
             if *leaving > 0 && *leaving == table.classifier.len() {
-                let fields = table.classifier.prefix_fields();
-                Arc::make_mut(table).classifier = Classifier::new(&fields);
+                let emptied = table.classifier.emptied();
+                Arc::make_mut(table).classifier = emptied;
             }
         }
         for rule in rules {

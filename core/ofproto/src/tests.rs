@@ -36,7 +36,7 @@ fn add(matching: Match, port: u16) -> FlowMod {
 
 /// A switch that has executed these.
 fn with(mods: &[FlowMod]) -> Ofproto {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     for m in mods {
         o.handle_flow_mod(m, T0).unwrap();
     }
@@ -57,7 +57,7 @@ fn dump(o: &Ofproto) -> Vec<(u8, u32, u64, Vec<Action>)> {
 
 #[test]
 fn a_new_switch_shows_no_flows_but_its_own() {
-    let o = Ofproto::new(T0);
+    let o = Ofproto::new(T0, 0);
     assert!(dump(&o).is_empty());
     assert_eq!(o.all_rules().count(), 4);
     let of_254 = Criteria::within(TABLE_INTERNAL, &Match::CATCHALL);
@@ -190,7 +190,7 @@ fn cookies_as_filters() {
 #[test]
 fn deletions_by_output() {
     let group = vec![Action::WriteActions(vec![Action::Group(1234)])];
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     o.handle_group_mod(&GroupMod { group: 1234, ..GroupMod::default() }, T0).unwrap();
     for m in [add(in_port(1), 2), add(in_port(2), 3), FlowMod { actions: group, ..add(in_port(3), 0) }] {
         o.handle_flow_mod(&m, T0).unwrap();
@@ -216,7 +216,7 @@ fn strict_deletion() {
 
 #[test]
 fn what_only_the_switch_may_do() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let refused = |o: &mut Ofproto, m: FlowMod| o.handle_flow_mod(&m, T0).unwrap_err();
     let internal = FlowMod { table: TABLE_INTERNAL, ..add(in_port(1), 2) };
     assert_eq!(refused(&mut o, internal.clone()), OfError::BrcEperm);
@@ -291,7 +291,7 @@ fn shorter_timeouts() {
 
 #[test]
 fn learned_flows_are_refreshed() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let learn = FlowMod {
         table: 1,
         hard_timeout: 10,
@@ -329,7 +329,7 @@ fn learned_flows_go_with_their_teacher() {
 
 #[test]
 fn full_tables() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let settings =
         TableSettings { name: Some("main".into()), max_flows: Some(2), ..TableSettings::default() };
     o.configure_table(0, &settings, T0);
@@ -354,7 +354,7 @@ fn full_tables() {
 
 #[test]
 fn importance_and_fairness_decide_what_is_evicted() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let flow = |i: u32, importance| FlowMod { importance, idle_timeout: 90 - i as u16, ..add(in_port(i), 1) };
     for (i, importance) in [(1, 5), (2, 1), (3, 1), (4, 9)] {
         o.handle_flow_mod(&flow(i, importance), T0).unwrap();
@@ -402,7 +402,7 @@ fn a_bundle_is_all_or_nothing() {
 
 #[test]
 fn a_bundle_does_not_undo_what_came_between() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let b = o.begin();
     o.handle_flow_mod(&add(in_port(1), 2), T0).unwrap();
     assert_eq!(o.commit(b, T0).unwrap_err(), OfError::BfcMsgConflict);
@@ -415,7 +415,7 @@ fn bucket(id: u32) -> Bucket {
 
 #[test]
 fn group_errors() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let mut refused = |gm: GroupMod| o.handle_group_mod(&gm, T0).unwrap_err();
     let gm = GroupMod { group: 1, kind: GroupType::Select, ..GroupMod::default() };
     let with_command = |command| GroupMod { command, ..gm.clone() };
@@ -434,7 +434,7 @@ fn group_errors() {
 
 #[test]
 fn single_buckets() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let gm = GroupMod {
         group: 1,
         kind: GroupType::Select,
@@ -463,7 +463,7 @@ fn single_buckets() {
 
 #[test]
 fn a_group_goes_with_its_flows() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     for group in [1, 2] {
         o.handle_group_mod(&GroupMod { group, ..GroupMod::default() }, T0).unwrap();
         let uses = FlowMod { actions: vec![Action::Group(group)], ..add(in_port(group), 0) };
@@ -488,7 +488,7 @@ fn ages() {
 
 #[test]
 fn names_of_tables() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     o.name_table(0, "by-controller");
     o.configure_table(0, &TableSettings { name: Some("by-database".into()), ..TableSettings::default() }, T0);
     o.name_table(0, "again");
@@ -500,7 +500,7 @@ fn names_of_tables() {
 /// A bundle of many flows, and a single change after it, take time in proportion to what they change.
 #[test]
 fn many_flows() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let mut b = o.begin();
     for i in 0..20_000 {
         b.flow_mod(&o.request(&add(ip_dst(i, 32), 1)), T0).unwrap();
@@ -518,7 +518,7 @@ fn many_flows() {
 #[test]
 fn no_meters() {
     use openflow::meter::{MeterCommand, MeterMod};
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     assert_eq!(o.meter_features().max_meters, 0);
     assert_eq!(o.handle_meter_mod(&MeterMod::default(), T0).unwrap_err(), OfError::MmfcInvalidMeter);
     let delete = MeterMod { command: MeterCommand::Delete, ..MeterMod::default() };
@@ -530,7 +530,7 @@ fn no_meters() {
 #[test]
 fn table_mods() {
     use openflow::table::{TableConfig, TableMiss};
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let all = TableConfig {
         table: TABLE_ALL,
         miss: TableMiss::Continue,
@@ -572,7 +572,7 @@ fn put(o: &mut Ofproto, fm: &FlowMod) -> Result<(), OfError> {
 
 #[test]
 fn options_are_mapped_before_flows_use_them_and_stay_so() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     let flow = with_tlv(0, &[1], out(2));
     assert_eq!(put(&mut o, &flow), Err(OfError::NxfmfcInvalidTlvField));
     o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 8)]), 0).unwrap();
@@ -591,7 +591,7 @@ fn options_are_mapped_before_flows_use_them_and_stay_so() {
 
 #[test]
 fn actions_keep_fields_mapped_too() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4), map(1, 1, 4)]), 0).unwrap();
     let field = |n| flow::Subfield::new(flow::FieldId::tun_metadata(n).unwrap(), 0, 32).unwrap();
     let push = |n| FlowMod {
@@ -611,7 +611,7 @@ fn actions_keep_fields_mapped_too() {
 
 #[test]
 fn the_table_is_changed_whole_or_not() {
-    let mut o = Ofproto::new(T0);
+    let mut o = Ofproto::new(T0, 0);
     o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4)]), 0).unwrap();
     for (add, error) in [
         (vec![map(1, 1, 4), map(0, 2, 4)], OfError::NxttmfcAlreadyMapped),

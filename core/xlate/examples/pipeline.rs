@@ -80,7 +80,7 @@ fn packet(n: u32) -> Flow {
 }
 
 fn snapshot(flows: &[String]) -> Snapshot {
-    let mut ofproto = Ofproto::new(Millis(0));
+    let mut ofproto = Ofproto::new(Millis(0), 0);
     for flow in flows {
         let fm = parse_flow_line(flow, &NoNames).unwrap().flow;
         ofproto.handle_flow_mod(&fm, Millis(0)).unwrap();

@@ -8,6 +8,7 @@ use crate::tunnel::TunnelPort;
 use bitflags::bitflags;
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd};
+use cpu::Chain;
 use dpif::Capabilities;
 use flow::Flow;
 use ofproto::Tables;
@@ -187,6 +188,8 @@ pub struct Snapshot {
     pub tunnels: Vec<TunnelPort>,
     /// What the datapath can do.
     pub capabilities: Capabilities,
+    /// Hashes what walks ask, with secrets of the process. The default's are known: for tests.
+    pub chain: Chain,
 }
 
 impl Default for Snapshot {
@@ -196,6 +199,7 @@ impl Default for Snapshot {
             ingress: HashMap::new(),
             tunnels: Vec::new(),
             capabilities: Capabilities::USERSPACE,
+            chain: Chain::new(0),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::BridgeId;
 use crate::changed::differences;
 use crate::walk::Walk;
 use classifier::of::SparseMatch;
+use cpu::Chain;
 use cpu::known::ByHash;
 use flow::{FLOW_WORDS, Flow, Mac, Match};
 use std::collections::HashSet;
@@ -99,32 +100,28 @@ impl Trail {
         self.asked.iter().flat_map(|asked| asked.concerned_by(change)).collect()
     }
 
-    fn push(&mut self, asked: Asked) {
+    fn push(&mut self, chain: &Chain, asked: Asked) {
         if self.asked.last() != Some(&asked) {
-            self.hash = asked.hashed_after(self.hash);
+            self.hash = asked.hashed_after(chain, self.hash);
             self.asked.push(asked);
         }
     }
 }
 
 impl Asked {
-    /// A hash of few operations: each look-up of a walk takes one. Trails are bounded, so that ones made to collide cost no
-    /// more than a search through all of them.
-    fn hashed_after(&self, hash: u64) -> u64 {
-        let (name, rest) = match self {
+    /// A hash of few operations, since each look-up of a walk takes one. Metadata may come from packets: the hash is keyed.
+    fn hashed_after(&self, chain: &Chain, hash: u64) -> u64 {
+        let name = |bridge: &BridgeId, low: u32| u64::from(bridge.0) << 32 | u64::from(low);
+        let words = match self {
             Asked::Table { bridge, table, in_port, metadata, changed: Words([low, high]) } => {
-                let place = u64::from(bridge.0) << 40 | u64::from(*table) << 32 | u64::from(*in_port);
-                (place ^ metadata.rotate_left(17), low ^ high.rotate_left(32))
+                let place = u64::from(*table) << 32 | u64::from(*in_port);
+                [place ^ u64::from(bridge.0) << 40, *metadata, *low, *high]
             }
-            Asked::Limit { bridge, table } => (u64::from(bridge.0) << 32 | u64::from(*table), 1),
-            Asked::Group { bridge, group } => (u64::from(bridge.0) << 32 | u64::from(*group), 2),
-            Asked::Stations { bridge, changed: Words([low, high]) } => {
-                (bridge.0.into(), low ^ high.rotate_left(32))
-            }
+            Asked::Limit { bridge, table } => [name(bridge, (*table).into()), 0, 0, 1],
+            Asked::Group { bridge, group } => [name(bridge, *group), 0, 0, 2],
+            Asked::Stations { bridge, changed: Words([low, high]) } => [name(bridge, 0), 3, *low, *high],
         };
-        let mix =
-            |hash: u64, number: u64| (hash.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mix(mix(hash, name), rest)
+        words.into_iter().fold(hash, |hash, word| chain.step(hash, word))
     }
 
     fn concerned_by(&self, change: &Change) -> Vec<Match> {
@@ -193,25 +190,25 @@ impl Walk<'_> {
         }
         let (bridge, in_port, metadata) = (self.bridge.id, self.flow.in_port, self.flow.metadata);
         let changed = changed.into();
-        self.out.trail.push(Asked::Table { bridge, table, in_port, metadata, changed });
+        self.out.trail.push(&self.snapshot.chain, Asked::Table { bridge, table, in_port, metadata, changed });
     }
 
     /// The walk learns a flow in a table that holds so many of them.
     pub(crate) fn asks_limit(&mut self, table: u8) {
         let bridge = self.bridge.id;
-        self.out.trail.push(Asked::Limit { bridge, table });
+        self.out.trail.push(&self.snapshot.chain, Asked::Limit { bridge, table });
     }
 
     /// The walk looks at a group.
     pub(crate) fn asks_group(&mut self, group: u32) {
         let bridge = self.bridge.id;
-        self.out.trail.push(Asked::Group { bridge, group });
+        self.out.trail.push(&self.snapshot.chain, Asked::Group { bridge, group });
     }
 
     /// The walk asks where the packet's stations are.
     pub(crate) fn asks_stations(&mut self) {
         let (bridge, changed) = (self.bridge.id, self.changed_words().into());
-        self.out.trail.push(Asked::Stations { bridge, changed });
+        self.out.trail.push(&self.snapshot.chain, Asked::Stations { bridge, changed });
     }
 }
 
@@ -287,7 +284,7 @@ mod tests {
         let mut trails = Trails::default();
         let trail = |group| {
             let mut trail = Trail::default();
-            trail.push(Asked::Group { bridge: BridgeId(1), group });
+            trail.push(&Chain::new(0), Asked::Group { bridge: BridgeId(1), group });
             trail
         };
         let (a, b) = (trails.number(&trail(1)), trails.number(&trail(2)));

@@ -9,6 +9,7 @@ use crate::revalidate::Revalidator;
 use crate::timers::Timers;
 use crate::workers::{PolledPort, Workers};
 use config::DatapathConfig;
+use cpu::Chain;
 use datapath::Datapath;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
@@ -47,6 +48,8 @@ pub struct Backer {
     pub timers: Timers,
     /// Who translates for those who poll.
     pub handlers: Handlers,
+    /// Hashes what translations ask.
+    pub chain: Chain,
     /// Who polls.
     pub workers: Workers,
     /// Its ports.
@@ -117,6 +120,7 @@ impl Backer {
             patches,
             timers,
             handlers: Handlers::default(),
+            chain: Chain::new(cpu::derive(seed, b"xlations")),
             workers,
             // The datapath's own port: it has a name and a number, and no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),

@@ -83,12 +83,12 @@ const AUTOMATIC_MAX: u16 = 0x7fff;
 
 impl Bridge {
     /// A bridge without ports.
-    pub fn new(id: BridgeId, config: BridgeConfig, conns: ConnManager, now: Millis) -> Bridge {
+    pub fn new(id: BridgeId, config: BridgeConfig, conns: ConnManager, now: Millis, seed: u64) -> Bridge {
         Bridge {
             id,
             name: config.name.clone(),
             config,
-            ofproto: Ofproto::new(now),
+            ofproto: Ofproto::new(now, cpu::derive(seed, b"openflow")),
             macs: Arc::default(),
             ports: BTreeMap::new(),
             port_news: false,
@@ -216,7 +216,7 @@ mod tests {
             mirrors: Vec::new(),
             other_config: BTreeMap::new(),
         };
-        Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0))
+        Bridge::new(BridgeId(1), config, ConnManager::new("br0"), Millis(0), 0)
     }
 
     fn add(bridge: &mut Bridge, name: &str, request: Option<u16>, now: u64) -> OfPort {

@@ -14,7 +14,8 @@ use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, 
 pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
     let kind = backer.kind.as_str();
     let peers = peers(bridges);
-    let mut snapshot = Snapshot { capabilities: backer.handler.knobs.capabilities(), ..Snapshot::default() };
+    let capabilities = backer.handler.knobs.capabilities();
+    let mut snapshot = Snapshot { capabilities, chain: backer.chain, ..Snapshot::default() };
     let mut macs = HashMap::new();
     for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));

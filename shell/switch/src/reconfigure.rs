@@ -171,7 +171,7 @@ impl Switch {
         self.next_bridge += 1;
         let now = self.clock.now();
         let conns = configure_bridge::connections(name, &self.options);
-        let mut bridge = Bridge::new(id, config.clone(), conns, now);
+        let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
         if let Some(backer) = self.backers.get(kind) {
             bridge.ofproto.set_meters(Arc::clone(&backer.datapath) as Arc<dyn dpif::Meters>);

@@ -5,6 +5,7 @@ use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
 use super::subtable::{Shape, Subtable};
 use super::trie::Trie;
+use cpu::Chain;
 use std::sync::Arc;
 
 /// One dimension of a conjunctive match: "clause `clause` of `n_clauses` of conjunction `id`".
@@ -51,6 +52,8 @@ pub struct Classifier<R> {
     pub(super) slots: Vec<Slot<R>>,
     pub(super) tries: Vec<(PrefixField, Trie)>,
     pub(super) memo: Memo<R>,
+    /// Hashes the values of rules and packets. Packets choose both where a rule learns other rules from them.
+    chain: Chain,
     len: usize,
 }
 
@@ -60,22 +63,24 @@ impl<R> Clone for Classifier<R> {
             slots: self.slots.clone(),
             tries: self.tries.clone(),
             memo: Memo::default(),
+            chain: self.chain,
             len: self.len,
         }
     }
 }
 
+/// With secrets that everybody knows: for tests.
 impl<R: Classified> Default for Classifier<R> {
     fn default() -> Self {
-        Classifier::new(&PrefixField::DEFAULT)
+        Classifier::new(&PrefixField::DEFAULT, Chain::new(0))
     }
 }
 
 impl<R: Classified> Classifier<R> {
-    /// An empty table that tracks prefixes of `fields` (no more than four).
-    pub fn new(fields: &[PrefixField]) -> Self {
+    /// An empty table that tracks prefixes of `fields` (no more than four). `chain` has secrets of the process.
+    pub fn new(fields: &[PrefixField], chain: Chain) -> Self {
         let tries = fields.iter().take(PREFIX_FIELDS_MAX).map(|&f| (f, Trie::default())).collect();
-        Classifier { slots: Vec::new(), tries, memo: Memo::default(), len: 0 }
+        Classifier { slots: Vec::new(), tries, memo: Memo::default(), chain, len: 0 }
     }
 
     /// How many rules there are.
@@ -109,12 +114,17 @@ impl<R: Classified> Classifier<R> {
         if self.prefix_fields() == wanted {
             return false;
         }
-        let mut new = Classifier::new(&wanted);
+        let mut new = Classifier::new(&wanted, self.chain);
         for rule in self.iter() {
             new.insert(Arc::clone(rule));
         }
         *self = new;
         true
+    }
+
+    /// An empty table that is configured as this one.
+    pub fn emptied(&self) -> Self {
+        Classifier::new(&self.prefix_fields(), self.chain)
     }
 
     /// The table's own copy of a mask, for a match to share; `mask` itself where no rule has it yet.
@@ -205,7 +215,7 @@ impl<R: Classified> Classifier<R> {
 
     fn add_slot(&mut self, mask: &Arc<SparseMask>) -> usize {
         let fields = self.prefix_fields();
-        let table = Arc::new(Subtable::new(Shape::new(Arc::clone(mask), &fields)));
+        let table = Arc::new(Subtable::new(Shape::new(Arc::clone(mask), &fields, self.chain)));
         self.slots.push(Slot { max_priority: 0, mask_hash: mask.hash_value(), table });
         self.slots.len() - 1
     }

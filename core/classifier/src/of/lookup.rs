@@ -213,15 +213,15 @@ fn find_wc<'a, R: Classified>(
     prefixes: &mut Prefixes<'_>,
     wildcards: &mut Flow,
 ) -> Option<Soft<'a, R>> {
-    let stages = &table.shape.stages;
+    let (stages, chain) = (&table.shape.stages, &table.shape.chain);
     let last = stages.len() - 1;
-    let mut hash = 0;
+    let mut hash = chain.start();
     for (i, stage) in stages.iter().enumerate() {
         // A trie that excludes the subtable has examined the field of this stage; earlier stages have been folded.
         if table.shape.asks_tries(i) && prefixes.exclude(table, i, flow, wildcards) {
             return None;
         }
-        hash = stage.hash(hash, flow);
+        hash = stage.hash(chain, hash, flow);
         if i < last {
             stage.fold_into(wildcards);
             if !table.index_has(i, hash) {

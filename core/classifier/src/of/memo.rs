@@ -6,7 +6,8 @@
 //! examine the same bits again, so that megaflows do not depend on which packet was first.
 //!
 //! A table that changes begins with an empty memo. What was noted first stays: nothing is ever replaced, so that readers need
-//! no lock, and a table that is asked for ever other values costs a probe more, and no more memory.
+//! no lock, and a table that is asked for ever other values costs a probe more, and no more memory. So the hash needs no
+//! secret: whoever makes values collide can do no more than whoever sends many.
 
 use super::sparse::mix;
 use flow::{FLOW_WORDS, Flow};

@@ -222,7 +222,7 @@ impl Iterator for Bits {
     }
 }
 
-/// One step of the hash of this module: a folded multiplication. All 64 bits of the result may be used.
+/// One step of a hash of masks, which packets have no part in: a folded multiplication. All 64 bits of the result may be used.
 pub(super) fn mix(hash: u64, word: u64) -> u64 {
     let p = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xa076_1d64_78bd_642fu64);
     (p as u64) ^ ((p >> 64) as u64).rotate_left(23)

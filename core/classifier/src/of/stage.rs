@@ -3,7 +3,8 @@
 //! A packet's metadata is known for nothing, its L2 addresses differ less than its L3 addresses, and L4 ports differ most:
 //! a look-up that fails in an early stage leaves all later fields wildcarded.
 
-use super::sparse::{SparseMask, mix};
+use super::sparse::SparseMask;
+use cpu::Chain;
 use flow::{FLOW_WORDS, Flow};
 use std::mem::offset_of;
 
@@ -85,9 +86,9 @@ impl Stage {
     }
 
     /// Continues `hash` over the bits of this stage.
-    pub fn hash(&self, hash: u64, flow: &Flow) -> u64 {
+    pub fn hash(&self, chain: &Chain, hash: u64, flow: &Flow) -> u64 {
         let words = flow.words();
-        self.words.iter().fold(hash, |h, &(i, m)| mix(h, words[usize::from(i)] & m))
+        self.words.iter().fold(hash, |h, &(i, m)| chain.step(h, words[usize::from(i)] & m))
     }
 
     /// Adds the bits of this stage to a mask.

@@ -7,6 +7,7 @@ use super::prefix::{PREFIX_FIELDS_MAX, PrefixField};
 use super::sparse::{SparseMask, SparseMatch};
 use super::stage::Stage;
 use super::trie::Trie;
+use cpu::Chain;
 use flow::Flow;
 use rpds::RedBlackTreeMapSync;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(super) struct PrefixUse {
 /// What follows from the mask alone.
 #[derive(Debug)]
 pub(super) struct Shape {
+    pub(super) chain: Chain,
     pub(super) mask: Arc<SparseMask>,
     pub(super) stages: Vec<Stage>,
     pub(super) prefixes: [PrefixUse; PREFIX_FIELDS_MAX],
@@ -33,7 +35,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn new(mask: Arc<SparseMask>, fields: &[PrefixField]) -> Shape {
+    pub(super) fn new(mask: Arc<SparseMask>, fields: &[PrefixField], chain: Chain) -> Shape {
         let stages = Stage::split(&mask);
         let mut prefixes = [PrefixUse::default(); PREFIX_FIELDS_MAX];
         for (p, field) in prefixes.iter_mut().zip(fields) {
@@ -44,7 +46,7 @@ impl Shape {
         let used = prefixes.iter().filter(|p| p.len > 0);
         let trie_stages = used.fold(0, |bits, p| bits | 1 << p.stage);
         let ports_mask = ports(&mask.expand());
-        Shape { mask, stages, prefixes, trie_stages, ports_mask }
+        Shape { chain, mask, stages, prefixes, trie_stages, ports_mask }
     }
 
     /// Some trie may tell that this stage cannot match.
@@ -57,7 +59,7 @@ impl Shape {
     }
 
     pub(super) fn hash(&self, flow: &Flow) -> u64 {
-        self.stages.iter().fold(0, |h, s| s.hash(h, flow))
+        self.stages.iter().fold(self.chain.start(), |h, s| s.hash(&self.chain, h, flow))
     }
 }
 
@@ -169,9 +171,9 @@ impl<R: Classified> Subtable<R> {
         self.len = if came { self.len + 1 } else { self.len - 1 };
         step_ordered(&mut self.priorities, priority, came);
         let shape = Arc::clone(&self.shape);
-        let mut hash = 0;
+        let mut hash = shape.chain.start();
         for (stage, index) in shape.stages.iter().zip(&mut self.indices) {
-            hash = stage.hash(hash, flow);
+            hash = stage.hash(&shape.chain, hash, flow);
             step_hashed(index, hash, came);
         }
         if shape.ports_mask != 0 {

@@ -56,6 +56,32 @@ fn an_early_stage_that_fails_leaves_later_fields_wildcarded() {
     assert_eq!(wc, mask);
 }
 
+/// Rules that a rule learned from packets: values of two words whose hash would be one if it had no secret.
+#[test]
+fn learned_rules_make_no_long_buckets() {
+    let addresses = Flow { ipv6_src: [255; 16], ipv6_dst: [255; 16], ..Flow::ZERO };
+    let full = (0..flow::FLOW_WORDS).filter(|&i| addresses.words()[i] == u64::MAX);
+    let places: Vec<usize> = full.take(2).collect();
+    let with = |first: u64, second: u64| {
+        let mut flow = Flow::ZERO;
+        (flow.words_mut()[places[0]], flow.words_mut()[places[1]]) = (first, second);
+        flow
+    };
+    let mask = with(u64::MAX, u64::MAX);
+    // The second word undoes what the first has changed.
+    let flow = |i: u64| with(1 + i, 7 ^ sparse::mix(0, 1) ^ sparse::mix(0, 1 + i));
+    let without_secret = |flow: &Flow| places.iter().fold(0, |hash, &i| sparse::mix(hash, flow.words()[i]));
+    let mut c = Classifier::new(&[], cpu::Chain::new(9));
+    for i in 0..1000 {
+        assert_eq!(without_secret(&flow(i)), without_secret(&flow(0)));
+        c.insert(rule(flow(i), mask, 1, i as usize));
+    }
+    let hashes: std::collections::HashSet<u64> =
+        (0..1000).map(|i| c.slots[0].table.shape.hash(&flow(i))).collect();
+    assert_eq!(hashes.len(), 1000);
+    assert_eq!(c.lookup(&flow(77), None).map(|r| r.tag), Some(77));
+}
+
 #[test]
 fn ports_are_unwildcarded_by_prefix() {
     let mut c = Classifier::default();

@@ -72,7 +72,7 @@ impl LabBridge {
     pub(super) fn new(id: BridgeId) -> LabBridge {
         LabBridge {
             id,
-            ofproto: Ofproto::new(Millis(0)),
+            ofproto: Ofproto::new(Millis(0), 0),
             macs: MacTable::new(),
             ports: BTreeMap::new(),
             bundles: Vec::new(),

@@ -106,10 +106,10 @@ impl Inner {
 }
 
 impl Sessions {
-    /// None yet. `seed`: a random number.
+    /// None yet. `seed`: the secret of the process. Discriminators, which other hosts see, are made of another.
     pub fn new(control: &Arc<Control>, seed: u64) -> Sessions {
         Sessions {
-            inner: Mutex::new(Inner { seed, ..Inner::default() }),
+            inner: Mutex::new(Inner { seed: cpu::derive(seed, b"bfd-disc"), ..Inner::default() }),
             len: AtomicUsize::new(0),
             any_news: AtomicBool::new(false),
             control: Arc::clone(control),

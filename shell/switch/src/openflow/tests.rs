@@ -132,7 +132,7 @@ impl Rig {
         let dir = std::env::temp_dir().join(format!("switch-of-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
-        let mut bridge = Bridge::new(BridgeId(0), config(), ConnManager::new("br0"), NOW);
+        let mut bridge = Bridge::new(BridgeId(0), config(), ConnManager::new("br0"), NOW, 0);
         [1, 2].into_iter().for_each(|n| drop(bridge.ports.insert(OfPort(n), port(n))));
         let manager = ManagerConfig {
             rundir: dir.clone(),
