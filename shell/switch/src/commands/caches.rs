@@ -1,4 +1,4 @@
-//! `dpif/show-caches`: the flow cache of each worker, and the pages below it.
+//! `dpif/show-caches`: the flow cache of each worker, the pages below it, and how long look-ups of megaflows are.
 //!
 //! Sluice's own command. Whether the kernel gave huge pages is read where it tells: `/proc/self/smaps`.
 
@@ -39,12 +39,28 @@ fn object(backer: &Backer, smaps: &str) -> Json {
         })
     };
     let threads: Vec<Json> = places(backer).into_iter().map(thread).collect();
-    json!({ "flow-cache": backer.datapath.flow_cache().kind.name(), "threads": threads })
+    let probes = backer.datapath.probes();
+    json!({
+        "flow-cache": backer.datapath.flow_cache().kind.name(),
+        "megaflows": probes.megaflows,
+        "subtables": backer.datapath.subtables().1,
+        "slots-mean": probes.mean(),
+        "slots-most": probes.longest,
+        "threads": threads,
+    })
 }
 
 fn datapath(backer: &Backer, smaps: &str) -> String {
     let choice = backer.datapath.flow_cache();
     let mut text = format!("{}: {}\n", backer.name(), choice.kind.name());
+    let probes = backer.datapath.probes();
+    text += &format!(
+        "  megaflows: {} in {} subtables, found after {:.2} slots on average and {} at most\n",
+        probes.megaflows,
+        backer.datapath.subtables().1,
+        probes.mean(),
+        probes.longest
+    );
     for place in places(backer) {
         let who = match place.core {
             CoreId::UNPINNED => "main thread".to_owned(),
