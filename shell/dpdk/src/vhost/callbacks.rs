@@ -1,7 +1,7 @@
 //! What the library tells of sockets and guests, and to whom it goes.
 //!
-//! The callbacks run on the library's threads (`vhost-events`, `vhost_reconn`), and on the main thread while it takes a
-//! socket back. They find the [`Link`] by the socket's path, set atomics, and log a line. None of
+//! The callbacks run on the library's thread (`vhost-events`). They find the [`Link`] by the path at which the library
+//! listens, set atomics, and log a line. None of
 //! them may panic; `ring_state` runs under the library's locks of the rings and must not wait for a worker
 //! (see [`super::gate`]). `interrupted` runs on the thread that serves the ring, in the middle of a burst, and counts for
 //! that thread alone.
@@ -68,19 +68,19 @@ fn links() -> MutexGuard<'static, BTreeMap<String, Arc<Link>>> {
     LINKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a socket known; `false`: there is one with this path.
+/// Makes a port known; `false`: there is one with this path.
 pub(super) fn add(link: &Arc<Link>) -> bool {
     let mut links = links();
-    if links.contains_key(&link.path) {
+    if links.values().any(|l| l.path == link.path && !l.is_retired()) {
         return false;
     }
-    links.insert(link.path.clone(), link.clone());
+    links.insert(link.inner.clone(), link.clone());
     true
 }
 
-/// Forgets a socket.
-pub(super) fn remove(path: &str) {
-    links().remove(path);
+/// Forgets a port by the library's name for it.
+pub(super) fn remove(inner: &str) {
+    links().remove(inner);
 }
 
 pub(super) fn find(vid: c_int) -> Option<Arc<Link>> {
@@ -93,13 +93,14 @@ pub(super) fn find(vid: c_int) -> Option<Arc<Link>> {
     links().get(path).cloned()
 }
 
-/// A peer is there; nothing is negotiated yet.
+/// The front connected, for a guest; nothing is negotiated yet. There is no other connection of this port's: the front
+/// waits until the last one has gone.
 unsafe extern "C" fn connected(vid: c_int) -> c_int {
-    let Some(link) = find(vid) else { return -1 };
-    guard::bound_waits(&link.path);
+    let Some(link) = find(vid).filter(|link| link.is_expected()) else { return -1 };
     *link.rules.lock().unwrap_or_else(PoisonError::into_inner) = Rules::default();
     vet::watch(vid);
     link.all_off();
+    link.set_joined(true);
     0
 }
 
@@ -120,8 +121,9 @@ unsafe extern "C" fn guest_ready(vid: c_int) -> c_int {
     link.set_pairs(pairs);
     link.numa.store(numa, Ordering::Relaxed);
     link.features.store(features, Ordering::Relaxed);
-    quiet(vid);
-    link.door.open(vid);
+    if link.door.open(vid) {
+        quiet(vid);
+    }
     link.came_or_went();
     let text = format!("vHost Device '{}' has been added on numa node {}", link.path, numa.max(0));
     say(Level::Info, &text);
@@ -144,6 +146,10 @@ unsafe extern "C" fn guest_gone(vid: c_int) {
     let Some(link) = find(vid) else { return };
     if link.door.vid() == Some(vid) {
         link.door.shut();
+        // Nobody is inside: the front has seen to that before it asked for this.
+        while !link.door.is_empty() {
+            std::thread::yield_now();
+        }
         link.features.store(0, Ordering::Relaxed);
         link.came_or_went();
     }
@@ -187,4 +193,5 @@ unsafe extern "C" fn disconnected(vid: c_int) {
     lost_memory::tell();
     link.set_pairs(1);
     link.all_off();
+    link.set_joined(false);
 }

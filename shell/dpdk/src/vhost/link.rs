@@ -3,10 +3,11 @@
 //! The library's callbacks write it, with atomics only: some of them run while the library holds the locks of the
 //! rings. The main thread compares [`Link::seq`]. Workers read where to send, one word per burst.
 
+use super::front;
 use super::gate::Door;
 use super::notify::Notify;
 use super::rules::Rules;
-use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Queue pairs that a guest may have (the library's bound).
@@ -37,10 +38,23 @@ impl Bits {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Link {
+    /// Where the guest is met.
     pub path: String,
+    /// Where the library listens for it; its name for the port.
+    pub inner: String,
+    /// Guests may ask that pages of theirs come later (`vhost-postcopy-support`).
+    pub postcopy: bool,
     pub door: Door,
     /// What the connection has said so far. The library's thread alone takes it.
     pub rules: Mutex<Rules>,
+    /// The front is about to connect: nobody else may.
+    expected: AtomicBool,
+    /// The library has a connection.
+    joined: AtomicBool,
+    /// A worker has not come back from the rings.
+    stuck: AtomicBool,
+    /// The port is going; another one may have its path.
+    retired: AtomicBool,
     /// Queue pairs of the guest; 1 without one.
     pairs: AtomicUsize,
     /// Queue pairs over which senders are spread: those of the port, which follows `pairs` when it is restarted.
@@ -60,11 +74,17 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub fn new(path: &str, notify: Notify) -> Link {
+    pub fn new(path: &str, inner: &str, postcopy: bool, notify: Notify) -> Link {
         Link {
             path: path.to_owned(),
+            inner: inner.to_owned(),
+            postcopy,
             door: Door::new(),
             rules: Mutex::default(),
+            expected: AtomicBool::new(false),
+            joined: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             pairs: AtomicUsize::new(1),
             spread: AtomicUsize::new(1),
             features: AtomicU64::new(0),
@@ -77,6 +97,51 @@ impl Link {
             mapping: Mutex::new(()),
             notify,
         }
+    }
+
+    /// The port is going: its path is free.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    /// The port is going, and its path may be another's.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// The next connection to the library is the front's.
+    pub fn expect_connection(&self) {
+        self.expected.store(true, Ordering::Release);
+    }
+
+    /// A connection came: the one that is expected.
+    pub fn is_expected(&self) -> bool {
+        self.expected.swap(false, Ordering::AcqRel)
+    }
+
+    /// The library has, or no longer has, a connection.
+    pub fn set_joined(&self, joined: bool) {
+        self.joined.store(joined, Ordering::Release);
+        front::wake();
+    }
+
+    /// The library has a connection, or is still taking one away.
+    pub fn is_joined(&self) -> bool {
+        self.joined.load(Ordering::Acquire)
+    }
+
+    /// Whether that is new.
+    pub fn set_stuck(&self, stuck: bool) -> bool {
+        let new = self.stuck.swap(stuck, Ordering::Relaxed) != stuck;
+        if new {
+            self.touch();
+        }
+        new
+    }
+
+    /// A worker has not come back from the rings for so long that the port is out of service.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
     }
 
     /// Something changed that the main thread shows or acts upon.
@@ -176,7 +241,7 @@ mod tests {
 
     #[test]
     fn senders_follow_the_rings_that_are_on() {
-        let link = Link::new("/s", Notify::default());
+        let link = Link::new("/s", "/i", false, Notify::default());
         assert_eq!(link.ring_of(0), None);
         link.set_to_guest(0, true);
         assert_eq!((link.ring_of(0), link.ring_of(7)), (Some(0), Some(0)));
@@ -199,7 +264,7 @@ mod tests {
         let notify = Notify::new(move || {
             teller.fetch_add(1, Ordering::Relaxed);
         });
-        let link = Link::new("/s", notify);
+        let link = Link::new("/s", "/i", false, notify);
         let before = link.seq();
         link.set_from_guest(5, true);
         link.set_from_guest(5, true);

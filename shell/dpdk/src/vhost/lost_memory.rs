@@ -9,20 +9,28 @@
 //! make shorter); any other `SIGBUS` ends the process as it always does.
 //!
 //! The handler runs on whatever thread touched the memory, in the middle of whatever it does: it calls the kernel, uses
-//! its stack, and nothing else.
+//! its stack, and nothing else. The list of mappings is opened beforehand: there may be no descriptor left by then.
 
 use crate::log::{Level, say};
 use std::ffi::{c_int, c_void};
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fs::File;
+use std::os::fd::IntoRawFd;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 static MENDED: AtomicU64 = AtomicU64::new(0);
 static TOLD: AtomicU64 = AtomicU64::new(0);
 
+/// `/proc/self/maps`, open for the handler; negative: not yet.
+static MAPS: AtomicI32 = AtomicI32::new(-1);
+
 /// Installs the handler, once.
-pub(super) fn mend() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+pub(super) fn mend() -> std::io::Result<()> {
+    static ONCE: Mutex<()> = Mutex::new(());
+    let _one = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    if MAPS.load(Ordering::Relaxed) < 0 {
+        // Open as long as the process lives.
+        MAPS.store(File::open("/proc/self/maps")?.into_raw_fd(), Ordering::Relaxed);
         // SAFETY: all zeros are valid for this structure; the handler has the type that SA_SIGINFO asks for and keeps to
         // what a handler may do.
         unsafe {
@@ -31,7 +39,8 @@ pub(super) fn mend() {
             action.sa_flags = libc::SA_SIGINFO;
             libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
         }
-    });
+    }
+    Ok(())
 }
 
 /// Says how often it happened since the last call. Not in the handler, which must not log.
@@ -76,16 +85,13 @@ fn replace(start: usize, end: usize) -> bool {
 /// Bounds of the mapping with this address, if it is a shared one of a file.
 fn shared_mapping(address: usize) -> Option<(usize, usize)> {
     let mut text = [0u8; 1024];
-    // SAFETY: a C string; open(2), read(2) and close(2) may be called in a handler.
-    let fd = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if fd < 0 {
-        return None;
-    }
-    let (mut line, mut found) = (Line::default(), None);
+    let fd = MAPS.load(Ordering::Relaxed);
+    let (mut line, mut found, mut at) = (Line::default(), None, 0);
     loop {
-        // SAFETY: the buffer is as long as said.
-        let n = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
+        // SAFETY: the buffer is as long as said. At a position of this call's own: other threads may read, too.
+        let n = unsafe { libc::pread(fd, text.as_mut_ptr().cast(), text.len(), at) };
         let Ok(n @ 1..) = usize::try_from(n) else { break };
+        at += n as libc::off_t;
         for &byte in text.iter().take(n) {
             if byte != b'\n' {
                 line.take(byte);
@@ -97,8 +103,6 @@ fn shared_mapping(address: usize) -> Option<(usize, usize)> {
             line = Line::default();
         }
     }
-    // SAFETY: opened above.
-    unsafe { libc::close(fd) };
     found
 }
 
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_taken_away_reads_as_zero() {
-        mend();
+        mend().unwrap();
         let len = 64 << 10;
         // SAFETY: a file in memory of our own, mapped, made shorter, and read through a raw pointer.
         unsafe {

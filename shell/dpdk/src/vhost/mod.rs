@@ -17,14 +17,17 @@
 //!
 //! # Threads
 //!
-//! The library has two of its own. They call [`callbacks`]; [`gate`] says how a worker is kept from using what they
-//! free, [`guard`] how a peer is kept from stopping them, [`lost_memory`] what becomes of a guest that takes its memory
-//! away, and [`vet`] which messages the library never sees: those it would act on to everybody's harm.
+//! The library has one of its own, which calls [`callbacks`]; a guest's messages reach it through [`front`], a thread of
+//! ours, and [`vet`] says which never do: those it would act on to everybody's harm. [`gate`] says how a worker is kept from
+//! using what the library frees, [`descriptors`] and [`guard`] how a peer is kept from making us wait, and [`lost_memory`]
+//! what becomes of a guest that takes its memory away.
 //!
 //! Sources: `rte_vhost.h`, the vhost-user specification, virtio 1.1.
 
 mod callbacks;
+mod descriptors;
 mod from_guest;
+mod front;
 mod gate;
 mod guard;
 mod kick;

@@ -17,12 +17,15 @@
 use super::feature;
 use std::fmt;
 
-/// The requests that have rules (vhost-user specification, "Front-end message types").
+/// The requests of which something is to be known (vhost-user specification, "Front-end message types").
 pub(super) mod request {
+    pub const GET_FEATURES: u32 = 1;
     pub const SET_FEATURES: u32 = 2;
+    pub const SET_OWNER: u32 = 3;
     pub const RESET_OWNER: u32 = 4;
     pub const SET_MEM_TABLE: u32 = 5;
     pub const SET_LOG_BASE: u32 = 6;
+    pub const SET_LOG_FD: u32 = 7;
     pub const SET_VRING_NUM: u32 = 8;
     pub const SET_VRING_ADDR: u32 = 9;
     pub const SET_VRING_BASE: u32 = 10;
@@ -30,14 +33,22 @@ pub(super) mod request {
     pub const SET_VRING_KICK: u32 = 12;
     pub const SET_VRING_CALL: u32 = 13;
     pub const SET_VRING_ERR: u32 = 14;
+    pub const GET_PROTOCOL_FEATURES: u32 = 15;
     pub const SET_PROTOCOL_FEATURES: u32 = 16;
+    pub const GET_QUEUE_NUM: u32 = 17;
     pub const SET_VRING_ENABLE: u32 = 18;
     pub const SEND_RARP: u32 = 19;
     pub const NET_SET_MTU: u32 = 20;
+    pub const SET_SLAVE_REQ_FD: u32 = 21;
     pub const IOTLB_MSG: u32 = 22;
+    pub const GET_CONFIG: u32 = 24;
+    pub const POSTCOPY_ADVISE: u32 = 28;
+    pub const POSTCOPY_LISTEN: u32 = 29;
+    pub const POSTCOPY_END: u32 = 30;
     pub const GET_INFLIGHT_FD: u32 = 31;
     pub const SET_INFLIGHT_FD: u32 = 32;
     pub const SET_STATUS: u32 = 39;
+    pub const GET_STATUS: u32 = 40;
 }
 use request::*;
 
@@ -73,6 +84,8 @@ pub(super) enum Objection {
     FeaturesInUse,
     LogOffset,
     Table(&'static str),
+    /// A file or socket that nothing waits for safely, or one that does not belong there.
+    Descriptor,
     NoMemory,
 }
 
@@ -91,6 +104,7 @@ impl fmt::Display for Objection {
             Objection::FeaturesInUse => f.write_str("rings are in use"),
             Objection::LogOffset => f.write_str("the log does not begin where its file does"),
             Objection::Table(why) => f.write_str(why),
+            Objection::Descriptor => f.write_str("a descriptor of another kind belongs there"),
             Objection::NoMemory => f.write_str("there is no memory left for it"),
         }
     }

@@ -3,6 +3,7 @@
 use super::callbacks;
 use super::feature;
 use super::from_guest::FromGuest;
+use super::front;
 use super::gate::Pass;
 use super::link::Link;
 use super::lost_memory;
@@ -12,13 +13,13 @@ use crate::eal;
 use crate::log::{Level, say};
 use crate::mempool::Mempool;
 use dpdk_sys as sys;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
 /// Bytes of a path that a socket's address has room for, without the 0 at its end.
-const PATH_MAX: usize = 107;
+pub(super) const PATH_MAX: usize = 107;
 
 /// Who makes the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,6 @@ pub struct Guest {
 #[derive(Debug)]
 pub struct Socket {
     link: Arc<Link>,
-    path: CString,
     pass: Pass,
 }
 
@@ -89,40 +89,29 @@ impl Socket {
         if path.len() > PATH_MAX {
             return Err(SocketError::TooLong);
         }
-        let c_path = CString::new(path).map_err(|_| SocketError::Invalid)?;
-        if path.is_empty() {
+        if path.is_empty() || path.contains('\0') {
             return Err(SocketError::Invalid);
         }
-        lost_memory::mend();
+        lost_memory::mend().map_err(|_| SocketError::Refused("opening /proc/self/maps"))?;
         if role == Role::Server {
             deprecate();
         }
-        let link = Arc::new(Link::new(path, notify));
+        let inner = front::new_path(path)?;
+        let c_inner = CString::new(inner.as_str()).map_err(|_| SocketError::Invalid)?;
+        let link = Arc::new(Link::new(path, &inner, takes_postcopy(role), notify));
         if !callbacks::add(&link) {
             return Err(SocketError::Taken);
         }
-        // SAFETY: the path is a string of C.
-        if unsafe { sys::rte_vhost_driver_register(c_path.as_ptr(), flags(role)) } != 0 {
-            callbacks::remove(path);
-            return Err(SocketError::Refused("rte_vhost_driver_register"));
+        register(&c_inner, role).inspect_err(|_| callbacks::remove(&inner))?;
+        let opened = front::open(&link, role).map_err(|_| SocketError::Refused("opening the socket"));
+        if let Err(e) = opened {
+            // SAFETY: registered above; nobody connected.
+            unsafe { sys::rte_vhost_driver_unregister(c_inner.as_ptr()) };
+            callbacks::remove(&inner);
+            return Err(e);
         }
-        // From here on, dropping it undoes the registration.
-        let socket = Socket { pass: link.door.pass(), link, path: c_path };
-        let unwanted = feature::HOST_UFO;
-        // SAFETY: the path is registered; the table of callbacks lives for ever.
-        unsafe {
-            let path = socket.path.as_ptr();
-            if sys::rte_vhost_driver_callback_register(path, callbacks::CALLBACKS.as_ptr()) != 0 {
-                return Err(SocketError::Refused("rte_vhost_driver_callback_register"));
-            }
-            if sys::rte_vhost_driver_disable_features(path, unwanted) != 0 {
-                return Err(SocketError::Refused("rte_vhost_driver_disable_features"));
-            }
-            if sys::rte_vhost_driver_start(path) != 0 {
-                return Err(SocketError::Refused("rte_vhost_driver_start"));
-            }
-        }
-        Ok(socket)
+        // From here on, dropping it undoes all.
+        Ok(Socket { pass: link.door.pass(), link })
     }
 
     /// Its path.
@@ -143,6 +132,11 @@ impl Socket {
     /// A guest is there.
     pub fn is_connected(&self) -> bool {
         self.link.door.vid().is_some()
+    }
+
+    /// A worker has not come back from the guest's rings: the port is out of service until it does.
+    pub fn is_stuck(&self) -> bool {
+        self.link.is_stuck()
     }
 
     /// Queue pairs of the guest; 1 without one.
@@ -201,13 +195,47 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: registered in `open`. The library ends the connection first, and calls `guest_gone` in this thread,
-        // which waits for the workers; so the link is forgotten only afterwards.
-        unsafe { sys::rte_vhost_driver_unregister(self.path.as_ptr()) };
-        self.link.door.shut();
-        self.link.all_off();
-        callbacks::remove(&self.link.path);
+        self.link.retire();
+        if !front::retire(&self.link) {
+            let path = &self.link.path;
+            say(
+                Level::Error,
+                &format!(
+                    "vhost '{path}': a worker is still at its rings; their memory is kept until it left"
+                ),
+            );
+        }
     }
+}
+
+/// Has the library listen at `inner`.
+fn register(inner: &CStr, role: Role) -> Result<(), SocketError> {
+    let path = inner.as_ptr();
+    // SAFETY: a string of C.
+    if unsafe { sys::rte_vhost_driver_register(path, flags(role)) } != 0 {
+        return Err(SocketError::Refused("rte_vhost_driver_register"));
+    }
+    let unwanted = feature::HOST_UFO;
+    // SAFETY: the path is registered; the table of callbacks lives for ever.
+    let failed = unsafe {
+        if sys::rte_vhost_driver_callback_register(path, callbacks::CALLBACKS.as_ptr()) != 0 {
+            Some("rte_vhost_driver_callback_register")
+        } else if sys::rte_vhost_driver_disable_features(path, unwanted) != 0 {
+            Some("rte_vhost_driver_disable_features")
+        } else if sys::rte_vhost_driver_start(path) != 0 {
+            Some("rte_vhost_driver_start")
+        } else {
+            None
+        }
+    };
+    let Some(step) = failed else { return Ok(()) };
+    // SAFETY: registered above.
+    unsafe { sys::rte_vhost_driver_unregister(path) };
+    Err(SocketError::Refused(step))
+}
+
+fn takes_postcopy(role: Role) -> bool {
+    role == Role::Client && crate::settings().vhost_postcopy
 }
 
 /// Says once that a guest has to start again when the switch does, where the socket is ours.
@@ -228,14 +256,11 @@ fn flags(role: Role) -> u64 {
     let mut flags = sys::SLUICE_RTE_VHOST_USER_LINEARBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_EXTBUF_SUPPORT
         | sys::SLUICE_RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS;
-    if role == Role::Client {
-        flags |= sys::SLUICE_RTE_VHOST_USER_CLIENT;
-        if settings.vhost_iommu {
-            flags |= sys::SLUICE_RTE_VHOST_USER_IOMMU_SUPPORT;
-        }
-        if settings.vhost_postcopy {
-            flags |= sys::SLUICE_RTE_VHOST_USER_POSTCOPY_SUPPORT;
-        }
+    if role == Role::Client && settings.vhost_iommu {
+        flags |= sys::SLUICE_RTE_VHOST_USER_IOMMU_SUPPORT;
+    }
+    if takes_postcopy(role) {
+        flags |= sys::SLUICE_RTE_VHOST_USER_POSTCOPY_SUPPORT;
     }
     flags
 }

@@ -5,7 +5,7 @@
 //! descriptors are closed, which the library leaves to whoever handles a message.
 
 use super::callbacks::find;
-use super::memory_table::{self, REGIONS_MAX};
+use super::memory_table::REGIONS_MAX;
 use super::rules::{Fields, Message, Objection, request};
 use crate::log::{Level, say};
 use dpdk_sys as sys;
@@ -68,10 +68,7 @@ fn judge(vid: c_int, context: &Context) -> Result<(), Objection> {
     let Some(link) = find(vid) else { return Ok(()) };
     link.rules.lock().unwrap_or_else(PoisonError::into_inner).before(negotiated(vid), message)?;
     match message.request {
-        request::SET_MEM_TABLE => {
-            memory_table::try_out(message.payload, &context.fds())?;
-            room_for(vid, TABLE_BYTES)
-        }
+        request::SET_MEM_TABLE => room_for(vid, TABLE_BYTES),
         request::SET_VRING_NUM => {
             let size = Fields(message.payload).word(4)?;
             room_for(vid, size as usize * DESCRIPTOR_BYTES)

@@ -1,0 +1,256 @@
+//! Messages of vhost-user as bytes on a socket, read and written without waiting.
+
+use crate::vhost::descriptors::Descriptors;
+use crate::vhost::memory_table::REGIONS_MAX;
+use dpdk_sys as sys;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+const HEADER: usize = 12;
+/// Bits of the flags (vhost-user specification, "Header").
+const REPLY: u32 = 4;
+const NEED_REPLY: u32 = 8;
+const VERSION: u32 = 1;
+
+/// A whole message, and what came with it.
+#[derive(Debug)]
+pub(super) struct Message {
+    bytes: Vec<u8>,
+    pub fds: Descriptors,
+}
+
+impl Message {
+    /// Without descriptors.
+    pub fn new(request: u32, payload: &[u8], closing: &Arc<AtomicUsize>) -> Message {
+        let mut bytes = [request, VERSION, payload.len() as u32].map(u32::to_ne_bytes).concat();
+        bytes.extend(payload);
+        Message { bytes, fds: Descriptors::new(closing) }
+    }
+
+    /// That a request was done, or was not.
+    pub fn ack(request: u32, done: bool, closing: &Arc<AtomicUsize>) -> Message {
+        let mut ack = Message::new(request, &u64::from(!done).to_ne_bytes(), closing);
+        ack.set_flags(VERSION | REPLY);
+        ack
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        self.bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_ne_bytes(*b))
+    }
+
+    fn set_flags(&mut self, flags: u32) {
+        self.bytes[4..8].copy_from_slice(&flags.to_ne_bytes());
+    }
+
+    pub fn request(&self) -> u32 {
+        self.word(0)
+    }
+
+    pub fn payload(&self) -> &[u8] {
+        &self.bytes[HEADER..]
+    }
+
+    /// The sender wants to hear whether it was done.
+    pub fn needs_reply(&self) -> bool {
+        self.word(4) & NEED_REPLY != 0
+    }
+
+    pub fn set_needs_reply(&mut self) {
+        self.set_flags(self.word(4) | NEED_REPLY);
+    }
+
+    /// Of an [`Message::ack`]: it was done.
+    pub fn says_done(&self) -> bool {
+        self.payload() == [0; 8]
+    }
+}
+
+/// A message on its way in.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    bytes: Vec<u8>,
+    fds: Descriptors,
+    closing: Arc<AtomicUsize>,
+}
+
+/// What reading brought.
+#[derive(Debug)]
+pub(super) enum Read {
+    Message(Message),
+    /// Not all of it is there yet.
+    Nothing,
+    /// The peer closed, or the socket failed.
+    Ended,
+    /// Not a message of this protocol.
+    Broken(&'static str),
+}
+
+impl Inbox {
+    pub fn new(closing: &Arc<AtomicUsize>) -> Inbox {
+        Inbox { bytes: Vec::new(), fds: Descriptors::new(closing), closing: Arc::clone(closing) }
+    }
+
+    /// The length of the message, as far as it is known.
+    fn wanted(&self) -> usize {
+        let size = self.bytes.get(8..HEADER).and_then(<[u8]>::first_chunk);
+        HEADER + size.map_or(0, |size| u32::from_ne_bytes(*size) as usize)
+    }
+
+    /// Reads one message, and nothing of the next.
+    pub fn read(&mut self, socket: &OwnedFd) -> Read {
+        loop {
+            let wanted = self.wanted();
+            if wanted > HEADER + sys::VHOST_USER_PAYLOAD {
+                return Read::Broken("it is too long");
+            }
+            if self.bytes.len() >= HEADER && self.bytes.len() == wanted {
+                let fresh = Inbox::new(&self.closing);
+                let Inbox { bytes, fds, .. } = std::mem::replace(self, fresh);
+                return Read::Message(Message { bytes, fds });
+            }
+            match self.receive(socket, wanted) {
+                Ok(Some(0)) => return Read::Ended,
+                Ok(Some(_)) => {}
+                Ok(None) => return Read::Broken("too many descriptors came with it"),
+                Err(Errno::AGAIN) => return Read::Nothing,
+                Err(Errno::INTR) => {}
+                Err(_) => return Read::Ended,
+            }
+        }
+    }
+
+    /// Up to `wanted` bytes in all. `None`: more descriptors came than any message has.
+    fn receive(&mut self, socket: &OwnedFd, wanted: usize) -> Result<Option<usize>, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let had = self.bytes.len();
+        self.bytes.resize(wanted, 0);
+        let mut parts = [IoSliceMut::new(&mut self.bytes[had..])];
+        let got = recvmsg(socket, &mut parts, &mut control, RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC);
+        self.bytes.truncate(had + got.as_ref().map_or(0, |got| got.bytes));
+        let got = got?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                fds.for_each(|fd| self.fds.push(fd));
+            }
+        }
+        let all = !got.flags.contains(ReturnFlags::CTRUNC) && self.fds.len() <= REGIONS_MAX;
+        Ok(all.then_some(got.bytes))
+    }
+}
+
+/// A message on its way out.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    message: Message,
+    sent: usize,
+}
+
+/// What writing did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    All,
+    /// The rest has to wait for the peer.
+    Part,
+    /// The peer is gone.
+    Ended,
+}
+
+impl Outbox {
+    pub fn new(message: Message) -> Outbox {
+        Outbox { message, sent: 0 }
+    }
+
+    /// Writes what there is room for; descriptors go with the first byte.
+    pub fn write(&mut self, socket: &OwnedFd) -> Written {
+        while self.sent < self.message.bytes.len() {
+            let fds = if self.sent == 0 { self.message.fds.borrowed() } else { Vec::new() };
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGIONS_MAX))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(&fds)) {
+                return Written::Ended;
+            }
+            let parts = [IoSlice::new(&self.message.bytes[self.sent..])];
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match sendmsg(socket.as_fd(), &parts, &mut control, flags) {
+                Ok(n) => self.sent += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Written::Part,
+                Err(_) => return Written::Ended,
+            }
+        }
+        Written::All
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    fn ends() -> (UnixStream, OwnedFd) {
+        let (peer, ours) = UnixStream::pair().unwrap();
+        (peer, ours.into())
+    }
+
+    fn closing() -> Arc<AtomicUsize> {
+        Arc::default()
+    }
+
+    #[test]
+    fn one_message_is_read_at_a_time_however_it_comes() {
+        let (mut peer, ours) = ends();
+        let mut inbox = Inbox::new(&closing());
+        let two =
+            [Message::new(2, &[7; 8], &closing()).bytes, Message::new(1, &[], &closing()).bytes].concat();
+        for byte in &two[..19] {
+            assert!(matches!(inbox.read(&ours), Read::Nothing));
+            peer.write_all(&[*byte]).unwrap();
+        }
+        peer.write_all(&two[19..]).unwrap();
+        let Read::Message(first) = inbox.read(&ours) else { panic!("{inbox:?}") };
+        assert_eq!((first.request(), first.payload(), first.needs_reply()), (2, &[7; 8][..], false));
+        let Read::Message(second) = inbox.read(&ours) else { panic!("{inbox:?}") };
+        assert_eq!((second.request(), second.payload().len()), (1, 0));
+        drop(peer);
+        assert!(matches!(inbox.read(&ours), Read::Ended));
+    }
+
+    #[test]
+    fn descriptors_travel_along() {
+        let (peer, ours) = ends();
+        let mut message = Message::new(12, &[0; 8], &closing());
+        message.fds.push(eventfd(0, EventfdFlags::empty()).unwrap());
+        assert_eq!(Outbox::new(message).write(&ours), Written::All);
+        let Read::Message(got) = Inbox::new(&closing()).read(&peer.into()) else { panic!() };
+        assert_eq!(got.fds.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_message_is_told() {
+        let (mut peer, ours) = ends();
+        peer.write_all(&[1u32, 1, u32::MAX].map(u32::to_ne_bytes).concat()).unwrap();
+        assert!(matches!(Inbox::new(&closing()).read(&ours), Read::Broken(_)));
+    }
+
+    #[test]
+    fn a_peer_that_reads_nothing_is_not_waited_for() {
+        let (peer, ours) = ends();
+        let last = (0..100_000)
+            .map(|_| Outbox::new(Message::new(1, &[0; 600], &closing())).write(&ours))
+            .find(|w| *w != Written::All);
+        assert_eq!(last, Some(Written::Part));
+        drop(peer);
+        assert_eq!(Outbox::new(Message::new(1, &[], &closing())).write(&ours), Written::Ended);
+    }
+}

@@ -1,0 +1,83 @@
+//! Where the library listens: in a directory that only this process uses.
+
+use crate::vhost::SocketError;
+use crate::vhost::socket::PATH_MAX;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use std::fs::DirBuilder;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+const PREFIX: &str = ".vhost-";
+
+/// The directory, locked as long as this process lives: one whose lock is free was left behind.
+static PLACE: Mutex<Option<(PathBuf, OwnedFd)>> = Mutex::new(None);
+
+/// A path of its own for each call. Its name tells the library's messages apart.
+pub(in crate::vhost) fn new_path(shown: &str) -> Result<String, SocketError> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let mut place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+    if place.is_none() {
+        let under = &crate::settings().vhost_sock_dir;
+        *place = Some(make(under).map_err(|_| SocketError::Refused("making a directory for sockets"))?);
+    }
+    let (directory, _lock) = place.as_ref().ok_or(SocketError::Invalid)?;
+    let directory = directory.to_str().ok_or(SocketError::Invalid)?;
+    let mut path = format!("{directory}/{}-", NEXT.fetch_add(1, Ordering::Relaxed));
+    let room = PATH_MAX
+        .checked_sub(path.len())
+        .ok_or(SocketError::Refused("the run directory's path is too long: it"))?;
+    let name = shown.rsplit('/').next().unwrap_or_default();
+    path.push_str(&name[..name.floor_char_boundary(room)]);
+    Ok(path)
+}
+
+fn make(under: &Path) -> std::io::Result<(PathBuf, OwnedFd)> {
+    remove_left(under);
+    let path = under.join(format!("{PREFIX}{}", std::process::id()));
+    DirBuilder::new().mode(0o700).create(&path)?;
+    let lock = lock(&path).ok_or(std::io::ErrorKind::WouldBlock)?;
+    Ok((path, lock))
+}
+
+fn lock(path: &Path) -> Option<OwnedFd> {
+    let fd =
+        open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let fd = fd.ok()?;
+    flock(&fd, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(fd)
+}
+
+/// Removes what processes that are gone left behind.
+fn remove_left(under: &Path) {
+    let Ok(entries) = std::fs::read_dir(under) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if ours && lock(&entry.path()).is_some() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_left_behind_is_removed() {
+        let under = std::env::temp_dir().join(format!("vhost-place-{}", std::process::id()));
+        let (left, other) = (under.join(".vhost-0"), under.join("other"));
+        [&left, &other].into_iter().for_each(|d| std::fs::create_dir_all(d).unwrap());
+        std::fs::write(left.join("1-v0"), "").unwrap();
+        let (first, _lock) = make(&under).unwrap();
+        assert!(!left.exists() && other.exists() && first.exists());
+        remove_left(&under);
+        assert!(first.exists(), "it is in use");
+        drop(_lock);
+        remove_left(&under);
+        assert!(!first.exists() && other.exists());
+        std::fs::remove_dir_all(&under).unwrap();
+    }
+}
