@@ -93,6 +93,8 @@ pub struct Facts {
     pub modes: LinkModes,
     /// What may be left to it.
     pub tx_work: TxWork,
+    /// Why it is out of service, if it is: the `error` column.
+    pub trouble: Option<String>,
     /// The `status` column, apart from that: driver and versions.
     pub status: BTreeMap<String, String>,
 }

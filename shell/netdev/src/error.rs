@@ -28,7 +28,7 @@ impl NetdevError {
     }
 
     /// A refusal that no error number explains.
-    pub(crate) fn plain(what: &str) -> NetdevError {
+    pub fn plain(what: &str) -> NetdevError {
         NetdevError { errno: NetdevError::INVALID, message: what.to_owned(), detail: None }
     }
 

@@ -65,6 +65,7 @@ impl KernelDevice {
             modes: ifreq::ethtool_settings(&link.name)
                 .map_or_else(|_| LinkModes::default(), |s| ethtool::modes(&s)),
             tx_work: TxWork::KERNEL,
+            trouble: None,
             status: ifreq::ethtool_driver(&link.name)
                 .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),
         })

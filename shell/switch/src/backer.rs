@@ -7,7 +7,7 @@ use crate::handlers::Handlers;
 use crate::patch::PatchCounters;
 use crate::revalidate::Revalidator;
 use crate::timers::Timers;
-use crate::workers::{PolledPort, Workers};
+use crate::workers::{PolledPort, Silent, Workers};
 use config::DatapathConfig;
 use cpu::Chain;
 use datapath::Datapath;
@@ -213,12 +213,13 @@ impl Backer {
         self.changed();
     }
 
-    /// Takes a port away; the device may be closed afterwards.
+    /// Takes a port away; the device may be closed afterwards. Queues that a worker which does not answer still has keep what
+    /// is theirs of it.
     pub fn remove_port(&mut self, number: PortNo) {
         self.workers.remove(number);
         // The port exists: it is in our list. Nobody else removes any.
         let _ = self.datapath.del_port(number);
-        self.workers.settle();
+        let _ = self.workers.settle();
         self.ports.remove(&number);
         self.retry.remove(&number);
         self.changed();
@@ -226,18 +227,21 @@ impl Backer {
 
     /// Its queues were replaced: workers take the new ones.
     pub fn renew_queues(&mut self, number: PortNo, netdev: &mut dyn Netdev) {
-        self.workers.take_back(number);
+        // The old ones are dead, whoever still has them.
+        let _ = self.workers.take_back(number);
         let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
         self.give_queues(number, netdev);
     }
 
     /// Stops a device, puts in force what waits for that, and starts it. Only this port pauses. After a failure it has no
-    /// queues: it brings nothing, and what is sent there is dropped and counted.
+    /// queues: it brings nothing, and what is sent there is dropped and counted. It fails where a worker does not answer that
+    /// may be using the device.
     pub fn restart(&mut self, number: PortNo, netdev: &mut dyn Netdev) -> Result<(), NetdevError> {
-        self.workers.take_back(number);
+        let held_up = |silent: Silent| NetdevError::plain(&silent.to_string());
+        self.workers.take_back(number).map_err(held_up)?;
         // The port is there: it is in our list.
         let _ = self.datapath.set_tx_queues(number, Vec::new());
-        self.workers.settle();
+        self.workers.settle().map_err(held_up)?;
         netdev.restart()?;
         let _ = self.datapath.set_tx_queues(number, tx_queues(netdev));
         self.give_queues(number, netdev);

@@ -176,7 +176,8 @@ fn controller_rows(bridge: &mut Bridge, now: Millis, wanted: &mut Vec<Wanted>) {
 fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
     for port in bridge.ports.values() {
         let mut row = interface_row(port);
-        let mut error = port.warning.clone();
+        let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
+        let mut error = trouble.or_else(|| port.warning.clone());
         if let Some(peer) = port.peer()
             && !peers.contains_key(&(bridge.id, port.ofport))
         {

@@ -240,6 +240,7 @@ impl Netdev for Dpdk {
             link_resets: self.link_resets + u64::from(link.up != self.link.up),
             modes: facts::modes(link),
             tx_work: facts::tx_work(info.tx_work),
+            trouble: None,
             status: facts::status(device, &info, live, link),
         };
         self.link_resets = facts.link_resets;

@@ -242,7 +242,8 @@ impl Netdev for Vhost {
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let pairs = self.shape.pairs;
         let client = self.role == Role::Client && self.socket.is_some();
-        let ready = self.connected() && self.pool.is_some();
+        let stuck = self.socket.as_ref().is_some_and(Socket::is_stuck);
+        let ready = self.connected() && self.pool.is_some() && !stuck;
         let path = self.socket.as_ref().map(|s| s.path().to_owned());
         let guest = self.socket.as_mut().and_then(Socket::guest);
         Ok(Facts {
@@ -253,6 +254,8 @@ impl Netdev for Vhost {
             link_up: ready,
             link_resets: self.socket.as_ref().map_or(0, Socket::changes),
             tx_work: report::tx_work(guest.as_ref()),
+            trouble: stuck
+                .then(|| "out of service: a worker has not come back from the guest's rings".to_owned()),
             status: report::status(client, path.as_deref(), guest.as_ref(), pairs),
             ..Facts::default()
         })

@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
 use units::{Cycles, Micros, Millis, PortNo, QueueId};
+
+/// Goes when an order has been carried out; who waits for that sees it go.
+pub(super) type Done = Sender<()>;
 
 /// Names a queue.
 pub(super) type Key = (PortNo, QueueId);
@@ -37,9 +40,9 @@ pub(super) enum Order {
     /// A queue goes to another worker, to be polled there or only to be kept.
     Give(Key, Arc<Mailbox>, bool),
     /// A queue goes for good.
-    Drop(Key, SyncSender<()>),
+    Drop(Key, Done),
     /// Answer when nothing is held any more that changed before.
-    Settle(SyncSender<()>),
+    Settle(Done),
     /// Send by these tx queues from now on.
     TxQueue(usize),
     /// Sleep at most so long when there is nothing to do.
@@ -158,13 +161,13 @@ impl Desk {
             Order::Drop(key, done) => match self.let_go(key) {
                 Some(gone) => {
                     drop(gone);
-                    let _ = done.send(());
+                    drop(done);
                 }
                 None => self.early.push((key, Order::Drop(key, done))),
             },
             Order::Settle(done) => {
                 self.worker.rest();
-                let _ = done.send(());
+                drop(done);
             }
             Order::TxQueue(n) => self.worker.set_tx_queue(n),
             Order::SleepMax(max) => self.sleeper.set_max(max),

@@ -60,7 +60,7 @@ impl Workers {
         }
         let (copy, answer) = sync_channel(1);
         seat.mailbox.post(Order::Recorded(copy));
-        answer.recv().ok()
+        self.hear(seat, &answer)
     }
 
     /// Forgets what was recorded of a worker.

@@ -10,11 +10,13 @@
 //!   ├ desk.rs      a worker and how it obeys: queues travel from desk to desk
 //!   ├ metrics.rs   what every turn was like, while somebody wants to know
 //!   ├ latency_sleep.rs  latency-target sleep
-//!   └ threads.rs   the loops: polling, sleeping
+//!   ├ threads.rs   the loops: polling, sleeping
+//!   └ waits.rs     the main thread waits for a worker's answer, for a limited time
 //! ```
 //!
 //! Changes are noted and carried out together by `reconfigure`: nobody stops but who gives or takes a queue, between two
-//! of its turns. Taking a port away waits for the worker's answer, so that a device is never closed under it.
+//! of its turns. Taking a port away waits for the worker's answer, so that a device is never closed under it; a worker that
+//! does not answer keeps what it has, and everything else goes on.
 //!
 //! In dummy mode time is virtual and scheduling must not show: the main loop polls every worker until none has
 //! anything to do, at each of its turns. The workers of poll-mode ports are there all the same.
@@ -27,9 +29,11 @@ mod metrics;
 mod ports;
 mod predict;
 mod threads;
+mod waits;
 
 pub use ports::{PolledPort, RxqView};
 pub use predict::Planned;
+pub use waits::Silent;
 
 use crate::cycles;
 use datapath::{Datapath, Worker};
@@ -48,9 +52,9 @@ use runtime::poll_loop::Interest;
 use runtime::{Clock, Module, PollLoop, WaitSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
+use waits::{Answers, Unanswered};
 
 static LOG: Module = Module::new("dpif_netdev");
 
@@ -177,6 +181,7 @@ pub struct Workers {
     seats: BTreeMap<WorkerId, Seat>,
     metrics: Metrics,
     ports: Ports,
+    unanswered: Unanswered,
     /// There is something for `reconfigure` to do.
     due: bool,
     /// All queues are to be given out anew, where those that can stay would stay.
@@ -221,6 +226,7 @@ impl Workers {
             )]),
             metrics: Metrics::default(),
             ports: Ports::default(),
+            unanswered: Unanswered::default(),
             due: false,
             anew: false,
             ticker: Ticker::default(),
@@ -312,34 +318,34 @@ impl Workers {
         self.due |= self.ports.set_numa(no, numa);
     }
 
-    /// Takes a port away; when this returns no worker touches its queues any more.
+    /// Takes a port away; when this returns no worker touches its queues any more, but those that have not answered in
+    /// time: those hold what they hold, and drop it when they are back.
     pub fn remove(&mut self, no: PortNo) {
-        self.take_back(no);
+        let _ = self.take_back(no);
+        self.unanswered.forget(no);
         self.due |= self.ports.remove(no);
     }
 
-    /// Takes a port's queues back, to be given new ones; when this returns no worker touches the old ones any more.
-    pub fn take_back(&mut self, no: PortNo) {
-        let (done, answers) = sync_channel(self.ports.queues_of(no).count());
+    /// Takes a port's queues back, to be given new ones; when this returns no worker touches the old ones any more. An
+    /// error: some worker may; it is asked again the next time.
+    pub fn take_back(&mut self, no: PortNo) -> Result<(), Silent> {
+        let mut answers = Answers::default();
         for (id, owner) in self.ports.queues_of(no) {
             if let Some(seat) = owner.and_then(|owner| self.seats.get(&owner)) {
-                seat.mailbox.post(Order::Drop((no, id), done.clone()));
+                seat.mailbox.post(Order::Drop((no, id), answers.of(seat.place.id)));
             }
         }
-        drop(done);
         self.deliver();
-        // Each order carries a sender, which goes when it has been carried out.
-        while answers.recv().is_ok() {}
         self.ports.clear(no);
+        self.await_queues(no, answers)
     }
 
-    /// Waits until no worker holds anything of the datapath that has been replaced before.
-    pub fn settle(&mut self) {
-        let (done, answers) = sync_channel(self.seats.len());
-        self.seats.values().for_each(|s| s.mailbox.post(Order::Settle(done.clone())));
-        drop(done);
+    /// Waits until no worker holds anything of the datapath that has been replaced before. An error: some worker may.
+    pub fn settle(&mut self) -> Result<(), Silent> {
+        let mut answers = Answers::default();
+        self.seats.iter().for_each(|(id, s)| s.mailbox.post(Order::Settle(answers.of(*id))));
         self.deliver();
-        while answers.recv().is_ok() {}
+        self.await_answers_of(answers)
     }
 
     /// How many workers send after `reconfigure`: each can have a tx queue of its own where a port has so many. `polled`:
@@ -391,8 +397,8 @@ impl Workers {
                 seat.mailbox.post(Order::Stop);
             }
             self.deliver();
-            if let Some(Seat { runner: Runner::Thread(thread), .. }) = self.seats.remove(&id) {
-                let _ = thread.join();
+            if let Some(Seat { runner: Runner::Thread(thread), place, .. }) = self.seats.remove(&id) {
+                waits::join(thread, place.core);
             }
         }
         datapath.set_senders(self.seats.len());
@@ -595,7 +601,7 @@ impl Drop for Workers {
         }
         for seat in std::mem::take(&mut self.seats).into_values() {
             if let Runner::Thread(thread) = seat.runner {
-                let _ = thread.join();
+                waits::join(thread, seat.place.core);
             }
         }
     }

@@ -6,7 +6,7 @@ use datapath::{Config, Event};
 use dpif::{DpAction, NoOwner};
 use flow::Flow;
 use flow::compose::compose;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const QUEUES: usize = 3;
@@ -121,7 +121,7 @@ impl Bed {
     /// Takes the port away; all that it brought must have arrived.
     fn finish(mut self, queues: usize) {
         self.workers.remove(IN);
-        self.workers.settle();
+        self.workers.settle().unwrap();
         for q in 0..queues {
             let (made, arrived) = (&self.made[q], &self.arrived.next[q]);
             assert_eq!(made.load(Ordering::Relaxed), arrived.load(Ordering::Relaxed), "queue {q}");
@@ -169,7 +169,7 @@ fn new_tx_queues_and_old_ones_dropped() {
     let old = Arc::strong_count(&bed.arrived);
     let sink = Box::new(Sink(Arc::clone(&bed.arrived)));
     bed.datapath.set_tx_queues(OUT, vec![sink]).unwrap();
-    bed.workers.settle();
+    bed.workers.settle().unwrap();
     // Three went and one came.
     assert_eq!(Arc::strong_count(&bed.arrived), old - 2);
     bed.wait_for_packets(1);
@@ -242,7 +242,7 @@ fn with_a_forecast_a_change_moves_only_what_must_move() {
     bed.workers.reconfigure(&bed.datapath);
     assert_eq!(bed.of_core(1), [0, 1]);
     // Its queues are renewed: those that were there come back to where they were.
-    bed.workers.take_back(IN);
+    bed.workers.take_back(IN).unwrap();
     bed.made.iter().for_each(|made| made.store(0, Ordering::Relaxed));
     bed.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
     bed.add(IN, 3);
@@ -254,4 +254,77 @@ fn with_a_forecast_a_change_moves_only_what_must_move() {
     assert_ne!(bed.of_core(1), [0, 1]);
     bed.wait_for_packets(3);
     bed.finish(3);
+}
+
+const TRAP: PortNo = PortNo(3);
+
+/// A device that holds up the worker that polls it, until it is told to let go.
+#[derive(Clone, Default)]
+struct Trap {
+    polled: Arc<AtomicBool>,
+    open: Arc<AtomicBool>,
+}
+
+impl RxQueue for Trap {
+    fn rx(&mut self, _: &mut FramePool, _: &mut FrameBatch, _: usize) -> RxResult {
+        self.polled.store(true, Ordering::Relaxed);
+        while !self.open.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        RxResult::default()
+    }
+}
+
+impl Trap {
+    /// One that holds the worker of the second core.
+    fn set(bed: &mut Bed) -> Trap {
+        let trap = Trap::default();
+        bed.workers.send((IN, QueueId(0)), worker_of(CoreId(0)), true);
+        let about = PolledPort { name: "trap".to_owned(), is_pmd: true, ..PolledPort::default() };
+        bed.workers.add(TRAP, about, vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }]);
+        bed.workers.pin(TRAP, BTreeMap::from([(QueueId(0), CoreId(1))]));
+        bed.workers.reconfigure(&bed.datapath);
+        let start = Instant::now();
+        while !trap.polled.load(Ordering::Relaxed) {
+            assert!(start.elapsed() < Duration::from_secs(20), "it is not polled");
+            std::thread::yield_now();
+        }
+        trap
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_come_back_holds_up_nobody() {
+    let mut bed = bed(1);
+    let trap = Trap::set(&mut bed);
+    let held_up = Silent::of(CoreId(1));
+    let start = Instant::now();
+    assert_eq!(bed.workers.take_back(TRAP), Err(held_up.clone()));
+    // It is waited for once.
+    for _ in 0..100 {
+        assert_eq!(bed.workers.take_back(TRAP), Err(held_up.clone()));
+        assert_eq!(bed.workers.settle(), Err(held_up.clone()));
+    }
+    assert!(start.elapsed() < 3 * waits::LIMIT, "{:?}", start.elapsed());
+    // The other worker does what it did.
+    bed.wait_for_packets(1);
+    assert!(Arc::strong_count(&trap.open) > 1, "its queue is still there");
+    trap.open.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    while bed.workers.take_back(TRAP).is_err() || bed.workers.settle().is_err() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it is back and not heard");
+    }
+    assert_eq!(Arc::strong_count(&trap.open), 1, "its queue is gone");
+    bed.workers.remove(TRAP);
+    bed.finish(1);
+}
+
+#[test]
+fn the_switch_ends_without_a_worker_that_does_not_come_back() {
+    let mut bed = bed(1);
+    let trap = Trap::set(&mut bed);
+    let start = Instant::now();
+    drop(bed.workers);
+    assert!(start.elapsed() < 5 * waits::LIMIT, "{:?}", start.elapsed());
+    trap.open.store(true, Ordering::Relaxed);
 }
