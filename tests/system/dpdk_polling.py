@@ -1,4 +1,6 @@
 """Poll threads: what is recorded of their turns, by which tx queues they send, and devices that are down."""
+import json
+import os
 import re
 
 from lib import dpdk, lab
@@ -87,3 +89,26 @@ def test_a_device_that_is_down_brings_and_takes_nothing():
     lab.wait_until(lambda: stands("in", "rx"), "nothing is received")
     s.ofctl("-OOpenFlow13", "mod-port", "br0", "in", "up")
     moves("in", "rx")
+
+
+def test_what_is_shown_of_a_queue_is_what_top_shows():
+    """pmd-rxq-show and `sluice top` read one counter: a queue that has just begun to bring packets has the same load in both."""
+    dpdk.need()
+    s = started(dpdk.Switch(), null("out", 2))
+
+    def shown(port):
+        return re.search(r"port: %s +queue-id: +0 \(enabled\) +pmd usage: +(NOT AVAIL|\d+)" % port, s.appctl("dpif-netdev/pmd-rxq-show"))[1]
+
+    # The thread has been measured: a queue that comes now has not.
+    lab.wait_until(lambda: shown("out") == "0", "the first interval ends", 20)
+    s.add("br0", null("in", 1))
+    top = [os.path.join(lab.ROOT, "target", "release", "sluice"), "top", "--json", "--interval=0.5", "-t", "%s/%s.ctl" % (s.dir, s.name)]
+
+    def load():
+        datapath, = json.loads(lab.sh(*top, env=s.env))
+        return next(q["load"] for q in datapath["queues"] if q["port"] == "in") * 100
+
+    lab.wait_until(lambda: load() > 20, "the queue is loaded")
+    there, here = load(), int(shown("in"))
+    print("    top: %.0f %%, pmd-rxq-show: %d %%" % (there, here))
+    assert there / 2 < here < there * 2 + 10, (there, here, s.appctl("dpif-netdev/pmd-rxq-show"))

@@ -43,6 +43,11 @@ impl History {
         self.intervals.iter().take(intervals).sum()
     }
 
+    /// Cycles of the last `intervals` intervals and of the present one so far; `total` is what was ever counted.
+    pub fn recent(&self, intervals: usize, total: Cycles) -> u64 {
+        self.sum(intervals) + total.0.saturating_sub(self.before.unwrap_or(0))
+    }
+
     /// Cycles of all that is remembered.
     pub fn total(&self) -> u64 {
         self.sum(INTERVALS)
@@ -106,9 +111,11 @@ mod tests {
             history.sample(Cycles(i * 100));
         }
         assert_eq!((history.last(), history.sum(2), history.total()), (100, 200, 1200));
+        assert_eq!((history.recent(2, Cycles(2030)), history.recent(0, Cycles(2030))), (230, 30));
         // A counter that began anew is no negative load.
         history.sample(Cycles(5));
         assert_eq!(history.last(), 0);
+        assert_eq!(History::default().recent(12, Cycles(7)), 7);
     }
 
     #[test]

@@ -241,16 +241,16 @@ struct Shown {
     port: String,
     queue: u16,
     enabled: bool,
-    /// Cycles that it took.
-    cycles: u64,
+    /// Cycles that its packets took, and those that passed meanwhile.
+    usage: (u64, u64),
 }
 
 /// A poll thread, as its queues are shown.
 struct Thread {
     place: WorkerPlace,
     rxqs: Vec<Shown>,
-    /// Cycles that passed, and those of turns that found packets.
-    cycles: (u64, u64),
+    /// Cycles of turns that found packets, and those that passed meanwhile; 0 passed: nothing was measured yet.
+    usage: (u64, u64),
 }
 
 fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
@@ -272,13 +272,15 @@ fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
             port: q.port.to_owned(),
             queue: q.queue.0,
             enabled: is_enabled(switch, asked.backer, q.no, q.queue),
-            cycles: q.history.sum(intervals),
+            usage: q.usage(intervals),
         };
         let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
         rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
-        let load = workers.load(place.id).cloned().unwrap_or_default();
-        let all = load.elapsed() * intervals as u64;
-        text += &thread_text(&Thread { place, rxqs, cycles: (all, load.busy.sum(intervals).min(all)) });
+        let tally = asked.backer.datapath.worker_tally(place.id);
+        // Before the first interval has ended there is nothing to tell, as with Open vSwitch.
+        let load = workers.load(place.id).filter(|load| load.elapsed() != 0);
+        let usage = load.map_or((0, 0), |load| load.usage(intervals, &tally));
+        text += &thread_text(&Thread { place, rxqs, usage });
     }
     text
 }
@@ -298,20 +300,20 @@ pub(super) fn is_enabled(switch: &Switch, backer: &Backer, no: PortNo, queue: Qu
 
 fn thread_text(thread: &Thread) -> String {
     let WorkerPlace { core, numa, isolated, .. } = thread.place;
-    let (all, busy) = thread.cycles;
-    let share = |cycles: u64| match all {
+    let (busy, all) = thread.usage;
+    let share = |(cycles, of): (u64, u64)| match all {
         0 => "NOT AVAIL".to_owned(),
-        _ => format!("{:2.0} %", (cycles * 100) as f64 / all as f64),
+        _ => format!("{:2.0} %", ratio(cycles, of) * 100.0),
     };
     let mut text = format!("pmd thread numa_id {numa} core_id {}:\n  isolated : {isolated}\n", core.0);
     for q in &thread.rxqs {
         let state = if q.enabled { "(enabled) " } else { "(disabled)" };
         let Shown { port, queue, .. } = q;
-        text += &format!("  port: {port:<16}  queue-id: {queue:2} {state}  pmd usage: {}\n", share(q.cycles));
+        text += &format!("  port: {port:<16}  queue-id: {queue:2} {state}  pmd usage: {}\n", share(q.usage));
     }
     if !thread.rxqs.is_empty() {
-        let counted: u64 = thread.rxqs.iter().map(|q| q.cycles).sum();
-        text += &format!("  overhead: {}\n", share(busy.saturating_sub(counted)));
+        let counted: u64 = thread.rxqs.iter().map(|q| q.usage.0).sum();
+        text += &format!("  overhead: {}\n", share((busy.saturating_sub(counted), all)));
     }
     text
 }
@@ -348,8 +350,8 @@ mod tests {
     fn queues_as_scripts_read_them() {
         let place =
             WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
-        let rxq = |queue, enabled, cycles| Shown { port: "p2".to_owned(), queue, enabled, cycles };
-        let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], cycles: (0, 0) };
+        let rxq = |queue, enabled, used| Shown { port: "p2".to_owned(), queue, enabled, usage: (used, 1000) };
+        let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], usage: (0, 0) };
         assert_eq!(
             thread_text(&thread),
             "pmd thread numa_id 0 core_id 1:
@@ -360,7 +362,7 @@ mod tests {
         );
         thread.place.isolated = true;
         thread.rxqs = vec![rxq(0, true, 250), rxq(11, false, 40)];
-        thread.cycles = (1000, 310);
+        thread.usage = (310, 1000);
         assert_eq!(
             thread_text(&thread),
             "pmd thread numa_id 0 core_id 1:

@@ -36,7 +36,7 @@ pub use predict::Planned;
 pub use waits::Silent;
 
 use crate::cycles;
-use datapath::{Datapath, Worker};
+use datapath::{Datapath, Event, Tally, Worker};
 use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
 use metrics::Metrics;
@@ -53,8 +53,8 @@ use runtime::{Clock, Module, PollLoop, WaitSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
 use waits::{Answers, Unanswered};
+use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId, WorkerId};
 
 static LOG: Module = Module::new("dpif_netdev");
 
@@ -148,6 +148,15 @@ impl SeatLoad {
     /// Cycles that passed in the last interval.
     pub fn elapsed(&self) -> u64 {
         self.all.last() + self.asleep.last()
+    }
+
+    /// Cycles of turns that found packets in the last `intervals` intervals and since then, and how many passed meanwhile.
+    /// `tally`: what the worker has counted until now.
+    pub fn usage(&self, intervals: usize, tally: &Tally) -> (u64, u64) {
+        let n = |event| Cycles(tally.get(event));
+        let busy = self.busy.recent(intervals, n(Event::BusyCycles));
+        let all = self.all.recent(intervals, Cycles(n(Event::BusyCycles).0 + n(Event::IdleCycles).0));
+        (busy, all + self.asleep.recent(intervals, n(Event::SleepCycles)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The ports of a datapath and where their rx queues are, as the main thread knows them.
 
+use crate::cycles;
 use crate::workers::desk::{Key, Travelling};
 use datapath::{Rxq, RxqLoad};
 use netdev::device::RxHandle;
@@ -35,19 +36,24 @@ struct Queue {
     /// Who had the queue of its number before the port's queues were renewed.
     before: Option<WorkerId>,
     history: History,
+    /// Cycles that passed while `history` was counted.
+    elapsed: History,
     forecast: Forecast,
 }
 
 /// What outlives a queue when its port's queues are renewed.
+#[derive(Default)]
 struct Past {
     owner: Option<WorkerId>,
     history: History,
+    elapsed: History,
     forecast: Forecast,
 }
 
 impl Past {
     fn of(queue: Queue) -> Past {
-        Past { owner: queue.owner(), history: queue.history, forecast: queue.forecast }
+        let owner = queue.owner();
+        Past { owner, history: queue.history, elapsed: queue.elapsed, forecast: queue.forecast }
     }
 }
 
@@ -55,13 +61,11 @@ impl Queue {
     fn new(rxq: Rxq, fd: Option<Arc<OwnedFd>>, past: Option<Past>) -> Queue {
         let load = rxq.load();
         let home = Home::Here(Box::new(Travelling { rxq, fd, polled: true }));
-        let Some(Past { owner, mut history, mut forecast }) = past else {
-            let (history, forecast) = (History::default(), Forecast::default());
-            return Queue { home, load, before: None, history, forecast };
-        };
+        let Past { owner: before, mut history, mut elapsed, mut forecast } = past.unwrap_or_default();
         history.go_on(load.cycles());
+        elapsed.go_on(cycles::now());
         forecast.go_on();
-        Queue { home, load, before: owner, history, forecast }
+        Queue { home, load, before, history, elapsed, forecast }
     }
 
     /// Who has it, or had it last.
@@ -92,12 +96,21 @@ pub struct RxqView<'a> {
     pub port: &'a str,
     /// Its number there.
     pub queue: QueueId,
-    /// Cycles that its packets took.
-    pub history: &'a History,
+    history: &'a History,
+    elapsed: &'a History,
     /// What was counted of it, ever.
     pub load: &'a RxqLoad,
     /// What it is forecast to want.
     pub forecast: &'a Forecast,
+}
+
+impl RxqView<'_> {
+    /// Cycles that its packets took in the last `intervals` intervals and since then, and how many passed meanwhile. A queue
+    /// that is younger is measured from its beginning.
+    pub fn usage(&self, intervals: usize) -> (u64, u64) {
+        let (used, passed) = (self.load.cycles(), cycles::now());
+        (self.history.recent(intervals, used), self.elapsed.recent(intervals, passed))
+    }
 }
 
 /// What a queue is forecast to want.
@@ -236,6 +249,7 @@ impl Ports {
                 port: &port.about.name,
                 queue: number(i),
                 history: &q.history,
+                elapsed: &q.elapsed,
                 load: &q.load,
                 forecast: &q.forecast,
             })
@@ -286,6 +300,7 @@ impl Ports {
     pub(super) fn sample(&mut self) {
         for queue in self.by_no.values_mut().flat_map(|p| &mut p.queues) {
             queue.history.sample(queue.load.cycles());
+            queue.elapsed.sample(cycles::now());
         }
     }
 }
