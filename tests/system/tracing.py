@@ -63,11 +63,52 @@ def test_why_the_last_packet_was_dropped():
     assert ping(a, "10.1.1.2", "-Q", "32")
 
 
+def test_why_a_port_did_not_send():
+    """--last-drop tells of packets that a device did not take, and finds the drops of a flow or for a reason among others."""
+    s, a, b = switch_with_two_namespaces()
+    s.ofctl("del-flows", "br0")
+    s.ofctl("add-flow", "br0", "arp,actions=NORMAL")
+    s.ofctl("add-flow", "br0", "icmp,actions=output:2")
+    s.ofctl("add-flow", "br0", "udp,tp_dst=53,actions=drop")
+    lab.sh("ip", "link", "set", b.port, "mtu", "700")
+    lab.wait_until(lambda: s.vsctl("get", "interface", b.port, "mtu").strip() == "700", "the port's MTU")
+
+    def asked(*words):
+        return s.appctl("ofproto/trace", "--last-drop", *words)
+
+    assert not ping(a, "10.1.1.2", "-s", "900")
+    head = r"Output by port %s \(\d+ of netdev@ovs-netdev\), \d+\.\d{3} s ago: datapath_drop_tx_mtu_exceeded\n" % b.port
+    why = "The tables sent it to this port, which did not send it. It is longer than the port's MTU allows, which is 700 bytes now"
+    text = asked("br0", b.port)
+    assert re.match(head + r"Packet, 942 bytes, as it was then: [0-9a-f]{1884}\n\nFlow as it was to be sent: icmp,", text) and why in text, text
+    # Later drops of other kinds, of which one kind is a flood, leave it where it was.
+    send = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); [s.sendto(bytes(8), ('10.1.1.2', 53)) for _ in range(300)]"
+    a.run("python3", "-c", send + "; s.sendto(bytes(8), ('10.1.1.2', 54))")
+    lab.wait_until(lambda: "tp_dst=54" in asked("--list", "br0"), "the last packet is dropped")
+    for words in (("--reason", "mtu"), ("--reason=mtu", "br0"), ("--filter", "icmp,nw_dst=10.1.1.0/24", "br0", b.port)):
+        assert re.match(head, asked(*words)), asked(*words)
+    for port in (53, 54):
+        text = asked("--filter=udp,tp_dst=%d" % port, "br0", a.port)
+        assert re.match(r"Port %s \(" % a.port, text) and "tp_dst=%d" % port in text, text
+    lines = asked("--list").splitlines()
+    flows = [re.search(r": (\w+): \d+ bytes, (\w+),.*?(tp_dst=\d+)?$", line).groups() for line in lines]
+    assert [reason for reason, *_ in flows].count("datapath_drop_tx_mtu_exceeded") == 1, lines
+    # A line for each flow, the newest first.
+    assert [port for _, kind, port in flows if kind == "udp"] == ["tp_dst=54", "tp_dst=53"], lines
+    assert len(asked("--list", "--filter", "udp").splitlines()) == 2
+    for words, error in ((("--filter", "tcp"), "no such packet of any port was dropped"), (("--filter",), "--filter: needs a flow"),
+                         (("--filter", "table=1,tcp"), "packets have no table"), (("--filter", "nosuch=1"), "nosuch")):
+        try:
+            raise SystemExit(asked(*words))
+        except AssertionError as e:
+            assert error in str(e), e
+
+
 def test_nothing_to_tell():
     """--last-drop says so where nothing was dropped, and does not take what it does not know."""
     s, a, _ = switch_with_two_namespaces()
     for words, error in ((("br0", "nosuch"), "br0 has no port nosuch"), (("br9",), "br9: unknown bridge or datapath"),
-                         (("br0", "br0"), "no packet of port br0 of br0 was dropped"), (("br0", a.port, "x"), "too many arguments"),
+                         (("--reason", "nosuch", "br0"), "no such packet of br0 was dropped"), (("br0", a.port, "x"), "too many arguments"),
                          (("--generate",), "--generate: not an option of --last-drop")):
         try:
             raise SystemExit(s.appctl("ofproto/trace", "--last-drop", *words))

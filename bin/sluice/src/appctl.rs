@@ -393,11 +393,17 @@ pub fn page() -> Page {
             (
                 "Why was it dropped?",
                 "ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]] [--names] takes the packet that was dropped last of \
-                 those that came in by the port, or by any port of the bridge or datapath. It prints when it was \
-                 dropped and as what it was counted, and follows it through the tables as they are now, without any \
-                 effect; the last line names the flow that has the last word. The packet is as it was when it was \
-                 dropped: what had been changed in it shows. One that the device of another port did not take is not \
-                 remembered. dpif/show-books counts all drops by reason."
+                 those that came in by the port, or were to be sent by it, or by any port of the bridge or datapath. It \
+                 prints when it was dropped and as what it was counted. One that came in it follows through the tables as \
+                 they are now, without any effect; the last line names the flow that has the last word. Of one that the \
+                 device did not take (longer than the MTU, queue full, no such port) it says what is known of that port; \
+                 without options, what was flooded to a port that is down comes after all others. \
+                 The packet is as it was when it was dropped: what had been changed in it shows. \
+                 Each thread remembers 128 packets, of each flow the newest that was dropped at one port for one reason. \
+                 --list prints a line for each of them, the newest first; --filter FLOW takes those that a match means \
+                 (as for dump-flows: --filter tcp,tp_dst=80; a packet that was to be sent has no in_port), and \
+                 --reason TEXT those that were counted as something with TEXT in its name (--reason mtu). \
+                 dpif/show-books counts all drops by reason."
                     .into(),
             ),
         ],

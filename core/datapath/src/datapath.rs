@@ -301,6 +301,11 @@ impl Datapath {
         })
     }
 
+    /// The number of what was consulted for a flow (`Translation::trail`).
+    pub fn flow_trail(&self, ufid: Ufid) -> Option<u32> {
+        self.shared.flows().trail(ufid)
+    }
+
     /// All flows, their statistics up to date.
     pub fn flow_dump(&self, now: Millis) -> Vec<DpFlow> {
         self.with_credits(|flows, credits| {
@@ -520,11 +525,12 @@ impl Datapath {
         sum
     }
 
-    /// The packet that was dropped last of those that came in by a port, and got as far as the tables; not one that the
-    /// device of another port did not take. Workers that are gone have forgotten theirs.
-    pub fn last_drop(&self, port: PortNo) -> Option<LastDrop> {
+    /// Packets that were dropped a moment ago, the newest first. Workers that are gone have forgotten theirs.
+    pub fn last_drops(&self) -> Vec<LastDrop> {
         let tallies = lock(&self.shared.tallies);
-        tallies.there.iter().filter_map(|(_, t)| t.last_drops.of(port.0)).max_by_key(|last| last.at)
+        let mut all: Vec<LastDrop> = tallies.there.iter().flat_map(|(_, t)| t.last_drops.all()).collect();
+        all.sort_by_key(|last| std::cmp::Reverse(last.order()));
+        all
     }
 
     /// Dropped packets by reason; reasons without a drop are left out.

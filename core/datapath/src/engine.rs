@@ -1,6 +1,7 @@
 //! What the stages of a worker share: buffers, batch, queues, counters. One thread's own.
 
 use crate::batch::Batch;
+use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
 use crate::packet::Packet;
 use crate::path::group::Groups;
@@ -41,10 +42,8 @@ pub(crate) struct Engine {
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
-    /// The packet that was dropped last in this turn.
-    dropped: Option<(Packet, DropReason)>,
-    /// As others see its counters, and its last drops.
-    pub(crate) published: Arc<SharedTally>,
+    /// What was dropped in this turn.
+    pub(crate) drops: DropLog,
     /// Packets to go through the path again.
     pub(crate) recirculated: VecDeque<Packet>,
     /// Frames to be sent, by port number.
@@ -101,8 +100,7 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
-            dropped: None,
-            published,
+            drops: DropLog::new(id, published),
             recirculated: VecDeque::new(),
             outputs: Vec::new(),
             waiting: Vec::new(),
@@ -141,39 +139,39 @@ impl Engine {
     /// The packet ends here, for a reason that is counted and remembered.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
-        let port = packet.meta.in_port;
-        if let Some((before, why)) = self.dropped.replace((packet, reason)) {
-            if before.meta.in_port != port {
-                self.remember(&before, why);
-            }
-            self.pool.free(before.frame);
-        }
+        let before = self.drops.hold(packet, reason, self.now);
+        before.into_iter().for_each(|frame| self.pool.free(frame));
     }
 
+    /// Something that was to be made of the packet, or done with it, is dropped; the packet itself goes on.
     #[cold]
-    fn remember(&self, packet: &Packet, reason: DropReason) {
-        self.published.last_drops.write(packet, reason, self.id, self.now);
+    pub(crate) fn drop_part(&mut self, packet: &Packet, reason: DropReason) {
+        self.tally.drop(reason, 1);
+        self.drops.packet(packet, reason, self.now);
     }
 
     /// The turn ends, and with it the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {
-        if let Some((packet, reason)) = self.dropped.take() {
-            self.remember(&packet, reason);
-            self.pool.free(packet.frame);
+        if let Some(frame) = self.drops.end_turn(self.now) {
+            self.pool.free(frame);
         }
     }
 
-    /// The frame ends here, for a reason that is counted.
-    pub(crate) fn drop_frame(&mut self, frame: Frame, reason: DropReason) {
-        self.tally.drop(reason, 1);
-        self.pool.free(frame);
+    /// There is no port that could send these frames.
+    #[cold]
+    fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        for frame in frames {
+            self.tally.drop(DropReason::InvalidPort, 1);
+            self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
+            self.pool.free(frame);
+        }
     }
 
     /// Puts a frame in the port's burst.
     #[inline]
     pub(crate) fn send(&mut self, port: u32, frame: Frame) {
-        let Some(output) = self.output(port) else { return self.drop_frame(frame, DropReason::InvalidPort) };
+        let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
         output.push(frame);
         if output.len() >= TX_BURST {
             transmit::send(self, port);
@@ -184,7 +182,7 @@ impl Engine {
     pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         match self.output(port) {
             Some(output) => output.extend(frames),
-            None => return frames.for_each(|f| self.drop_frame(f, DropReason::InvalidPort)),
+            None => return self.no_port(port, frames),
         }
         if self.outputs[port as usize].len() >= TX_BURST {
             transmit::send(self, port);
@@ -193,10 +191,7 @@ impl Engine {
 
     /// Puts all these frames in the port's burst.
     pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
-        let Some(output) = self.output(port) else {
-            self.tally.drop(DropReason::InvalidPort, frames.len() as u64);
-            return self.pool.free_all(frames);
-        };
+        let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
         if output.is_empty() {
             std::mem::swap(output, frames);
         } else {

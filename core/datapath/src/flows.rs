@@ -386,6 +386,11 @@ impl Flows {
         self.entries.there(range).filter_map(|index| self.translated(index)).collect()
     }
 
+    /// What was consulted for a flow.
+    pub(crate) fn trail(&self, ufid: Ufid) -> Option<u32> {
+        self.index_of(ufid).map(|index| self.entries.trail(index))
+    }
+
     /// The trails that flows have.
     pub(crate) fn trails(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         self.entries.there(range).map(|index| self.entries.trail(index))

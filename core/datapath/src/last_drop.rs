@@ -1,125 +1,449 @@
-//! The packet of each port that was dropped last, so that somebody can ask why (`ofproto/trace --last-drop`).
+//! Packets that were dropped a moment ago, so that somebody can ask why (`ofproto/trace --last-drop`).
 //!
-//! A worker holds the packet that it dropped last until its turn ends, or until it drops one of another port; only then
-//! are the bytes copied. So a packet that is not dropped pays nothing, and of a stream that is dropped one packet of a
-//! turn is copied. Buffers go back with the turn.
+//! A worker holds the packet that it dropped last until its turn ends, or until it drops one of another port or for another
+//! reason; only then are the bytes copied. So a packet that is not dropped pays nothing, and of a stream that is dropped one
+//! packet of a turn is copied. Packets that a device does not take have left their metadata behind: what is known of them is
+//! their bytes, and the port that should have sent them.
 //!
-//! **Bound**: one frame for each port and worker.
+//! A worker remembers flows: the newest packet of each that was dropped at one port for one reason takes the place of the one
+//! before. When there are too many, the oldest goes of the port and reason that has the most: a flood of one kind leaves the
+//! others.
+//!
+//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one turn.
 //!
 //! **Threads**: the worker writes, anybody reads. A worker that finds somebody reading does not wait, and forgets.
 
 use crate::packet::{Meta, Packet};
+use crate::port::Frame;
+use crate::tally::SharedTally;
 use dpif::DropReason;
-use flow::Flow;
+use flow::{Flow, Mac, Vlan};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use units::{Millis, WorkerId};
 
+/// Packets that one worker remembers.
+pub const SLOTS: usize = 128;
+/// Bytes of each: more than headers, and a whole frame of the common MTU.
+pub const KEPT: usize = 2048;
+/// Packets that are copied in one turn at most: some microseconds, where ports and reasons change with each packet.
+const PER_TURN: u8 = 8;
+
+/// At which port a packet was dropped, by the number in the datapath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// It came in by this port.
+    In(u32),
+    /// It was to be sent by this port.
+    Out(u32),
+}
+
+impl Place {
+    /// The port.
+    pub fn port(self) -> u32 {
+        match self {
+            Place::In(port) | Place::Out(port) => port,
+        }
+    }
+}
+
 /// A packet as it was when it was dropped: what was done to it before shows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LastDrop {
     /// When.
     pub at: Millis,
     /// By whom.
     pub worker: WorkerId,
-    /// Why; `None`: nothing was.
-    pub reason: Option<DropReason>,
-    /// Its bytes.
+    /// Why.
+    pub reason: DropReason,
+    /// Where.
+    pub place: Place,
+    /// How long it was; 0: the device had it, and did not deliver it.
+    pub len: usize,
+    /// The first of its bytes.
     pub bytes: Vec<u8>,
     meta: Meta,
+    kind: Kind,
+    /// Grows with each that the worker remembers.
+    serial: u64,
 }
 
 impl LastDrop {
-    /// Its fields; `in_port` is a datapath number.
+    /// The order in which they were dropped, as far as it is known of different workers.
+    pub(crate) fn order(&self) -> (Millis, u64) {
+        (self.at, self.serial)
+    }
+
+    /// Its fields; `in_port` is a datapath number, or 0 where it is not known.
     pub fn flow(&self) -> Flow {
         self.meta.flow_of(&self.bytes)
     }
 }
 
-/// What one worker remembers, by port.
-#[derive(Debug, Default)]
-pub(crate) struct LastDrops(Mutex<BTreeMap<u32, LastDrop>>);
+/// What tells flows apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    macs: (Mac, Mac),
+    vlans: [Vlan; 2],
+    dl_type: u16,
+    nw_proto: u8,
+    v4: (u32, u32),
+    v6: ([u8; 16], [u8; 16]),
+    ports: (u16, u16),
+}
 
-impl LastDrops {
-    /// Remembers a packet in the place of the one before.
-    pub(crate) fn write(&self, packet: &Packet, reason: DropReason, worker: WorkerId, at: Millis) {
-        let mut by_port = match self.0.try_lock() {
-            Ok(by_port) => by_port,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
+impl Kind {
+    fn of(f: &Flow) -> Kind {
+        Kind {
+            macs: (f.dl_src, f.dl_dst),
+            vlans: f.vlans,
+            dl_type: f.dl_type,
+            nw_proto: f.nw_proto,
+            v4: (f.nw_src, f.nw_dst),
+            v6: (f.ipv6_src, f.ipv6_dst),
+            ports: (f.tp_src, f.tp_dst),
+        }
+    }
+}
+
+/// What one worker remembers.
+#[derive(Debug, Default)]
+pub(crate) struct LastDrops(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    drops: Vec<LastDrop>,
+    /// How many there are of each port and reason.
+    classes: BTreeMap<(Place, DropReason), usize>,
+    /// How many were ever remembered.
+    serial: u64,
+}
+
+impl Ring {
+    /// The place for another one: that of the same flow, a free one, or that of the oldest of the most numerous.
+    fn write(&mut self, mut new: LastDrop) {
+        self.serial += 1;
+        new.serial = self.serial;
+        let class = (new.place, new.reason);
+        let same = |d: &LastDrop| (d.place, d.reason) == class && d.kind == new.kind;
+        if let Some(old) = self.drops.iter_mut().find(|d| same(d)) {
+            *old = new;
+            return;
+        }
+        *self.classes.entry(class).or_default() += 1;
+        if self.drops.len() < SLOTS {
+            return self.drops.push(new);
+        }
+        let most = self.classes.iter().max_by_key(|(_, n)| **n).map(|(class, _)| *class);
+        let of_most = |d: &&mut LastDrop| most == Some((d.place, d.reason));
+        // The new one is not among them yet, but its class may be the most numerous by it alone.
+        let victim = match self.drops.iter_mut().filter(of_most).min_by_key(|d| d.serial) {
+            Some(victim) => Some(victim),
+            None => self.drops.iter_mut().min_by_key(|d| d.serial),
         };
-        let last = by_port.entry(packet.meta.in_port).or_default();
-        (last.at, last.worker, last.reason) = (at, worker, Some(reason));
-        last.meta.clone_from(&packet.meta);
-        last.bytes.clear();
-        last.bytes.extend_from_slice(packet.frame.bytes());
+        if let Some(victim) = victim {
+            let gone = (victim.place, victim.reason);
+            *victim = new;
+            self.release(gone);
+        }
     }
 
-    /// What there is of a port.
-    pub(crate) fn of(&self, port: u32) -> Option<LastDrop> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&port).cloned()
+    fn release(&mut self, class: (Place, DropReason)) {
+        if let Some(n) = self.classes.get_mut(&class) {
+            *n -= 1;
+            if *n == 0 {
+                self.classes.remove(&class);
+            }
+        }
+    }
+}
+
+impl LastDrops {
+    fn write(&self, drop: LastDrop) {
+        match self.0.try_lock() {
+            Ok(mut ring) => ring.write(drop),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().write(drop),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// All that there is.
+    pub(crate) fn all(&self) -> Vec<LastDrop> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).drops.clone()
     }
 
     /// The port is gone.
     pub(crate) fn forget(&self, port: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
+        let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.drops.retain(|d| d.place.port() != port);
+        ring.classes.retain(|(place, _), _| place.port() != port);
+    }
+}
+
+/// The worker's side: what it has dropped in the present turn.
+pub(crate) struct DropLog {
+    worker: WorkerId,
+    shared: Arc<SharedTally>,
+    /// The packet that was dropped last.
+    held: Option<(Packet, DropReason)>,
+    /// Copies that may still be made in this turn.
+    left: u8,
+}
+
+impl DropLog {
+    pub(crate) fn new(worker: WorkerId, shared: Arc<SharedTally>) -> DropLog {
+        DropLog { worker, shared, held: None, left: PER_TURN }
+    }
+
+    /// Holds a packet; gives back the frame of the one before.
+    pub(crate) fn hold(&mut self, packet: Packet, reason: DropReason, now: Millis) -> Option<Frame> {
+        let port = packet.meta.in_port;
+        let (before, why) = self.held.replace((packet, reason))?;
+        if (before.meta.in_port, why) != (port, reason) {
+            self.packet(&before, why, now);
+        }
+        Some(before.frame)
+    }
+
+    /// The turn ends; gives back the frame that was held.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, now: Millis) -> Option<Frame> {
+        let held = self.held.take();
+        if held.is_none() && self.left == PER_TURN {
+            return None;
+        }
+        // The last one is remembered in any case.
+        self.left = PER_TURN;
+        let (packet, reason) = held?;
+        self.packet(&packet, reason, now);
+        self.left = PER_TURN;
+        Some(packet.frame)
+    }
+
+    /// Remembers a packet.
+    #[cold]
+    pub(crate) fn packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
+        self.bytes(packet.frame.bytes(), &packet.meta, reason, Place::In(packet.meta.in_port), now);
+    }
+
+    /// Remembers a packet of which its bytes are known, and the port that should have sent it.
+    #[cold]
+    pub(crate) fn unsent(&mut self, bytes: &[u8], reason: DropReason, port: u32, now: Millis) {
+        self.bytes(bytes, &Meta::default(), reason, Place::Out(port), now);
+    }
+
+    /// Remembers a packet of these bytes.
+    #[cold]
+    pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        self.left = left;
+        let kept = &bytes[..bytes.len().min(KEPT)];
+        self.shared.last_drops.write(LastDrop {
+            at: now,
+            worker: self.worker,
+            reason,
+            place,
+            len: bytes.len(),
+            bytes: kept.to_vec(),
+            meta: meta.clone(),
+            kind: Kind::of(&meta.flow_of(kept)),
+            serial: 0,
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::port::{FrameBatch, RX_BURST, RxQueue, RxResult, TxQueue, TxResult};
     use crate::tests::{Control, Wire};
-    use crate::{Config, Datapath};
-    use dpif::{DpAction, DropReason};
-    use flow::Flow;
+    use crate::{Config, Datapath, Worker};
+    use dpif::DpAction;
     use flow::compose::compose;
-    use std::sync::Arc;
-    use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
+    use units::{Cycles, PortNo, QueueId};
 
     fn packet(src: u32) -> Vec<u8> {
         compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")
     }
 
-    #[test]
-    fn the_last_of_each_port_and_why() {
-        let control = Arc::new(Control::default());
-        let nw_src = Flow { nw_src: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
-        let rule = |src, action| (Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, nw_src, vec![action]);
-        *control.rules.lock().unwrap() = vec![
-            rule(1, DpAction::Output(PortNo(2))),
-            rule(2, DpAction::Drop(DropReason::ActionOfPipeline)),
-            rule(3, DpAction::Drop(DropReason::ActionRecursionTooDeep)),
-        ];
-        let datapath = Datapath::new(&Config::default());
-        datapath.set_handler(control);
-        let mut worker = datapath.worker(WorkerId(1), 0);
-        let wires = [1, 2].map(|no| {
-            let wire = Wire::default();
-            datapath.add_port(PortNo(no), vec![Box::new(Wire::default())]).unwrap();
-            worker.add_rxq(PortNo(no), QueueId(0), Box::new(wire.clone()));
-            wire
-        });
-        let mut at = 0;
-        let mut send = |port: usize, sources: &[u32]| {
-            sources.iter().for_each(|&src| wires[port - 1].put(&packet(src)));
-            at += 1;
-            worker.poll(Millis(at), Cycles(0));
-        };
-        send(1, &[1]);
-        assert!(datapath.last_drop(PortNo(1)).is_none());
-        // First by an upcall, then by megaflows: the whole batch, and some of it.
-        for sources in [&[3, 2][..], &[2, 2], &[2, 3, 1, 2, 1]] {
-            send(1, sources);
-            let last = datapath.last_drop(PortNo(1)).unwrap();
-            assert_eq!((last.reason, last.worker), (Some(DropReason::ActionOfPipeline), WorkerId(1)));
-            let flow = last.flow();
-            assert_eq!((flow.in_port, flow.nw_src, last.bytes), (1, 2, packet(2)));
+    /// Takes the first of what it is given.
+    struct Full(usize);
+
+    impl TxQueue for Full {
+        fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+            let sent = frames.len().min(self.0);
+            TxResult { sent: sent as u32, dropped: (frames.len() - sent) as u32, ..TxResult::default() }
         }
-        send(2, &[3]);
-        let last = |port| datapath.last_drop(PortNo(port)).map(|d| (d.at, d.reason.unwrap()));
-        assert_eq!(last(1), Some((Millis(4), DropReason::ActionOfPipeline)));
-        assert_eq!(last(2), Some((Millis(5), DropReason::ActionRecursionTooDeep)));
-        datapath.del_port(PortNo(2)).unwrap();
-        assert!(last(2).is_none() && last(1).is_some());
+    }
+
+    /// Keeps what it refuses to itself.
+    struct Picky;
+
+    impl TxQueue for Picky {
+        fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+            TxResult { dropped: frames.drain(..).len() as u32, ..TxResult::default() }
+        }
+        fn refused(&self) -> Option<&[u8]> {
+            Some(&[7; 20])
+        }
+    }
+
+    /// Cannot deliver what comes, and then has a frame that is none.
+    struct Broken(u32);
+
+    impl RxQueue for Broken {
+        fn rx(&mut self, pool: &mut crate::port::FramePool, out: &mut FrameBatch, _: usize) -> RxResult {
+            self.0 += 1;
+            match self.0 {
+                1 => RxResult { dropped: 3, more: false },
+                2 => {
+                    out.extend(pool.frame_of(&[1; 5]));
+                    RxResult::default()
+                }
+                _ => RxResult::default(),
+            }
+        }
+    }
+
+    /// Port 1 receives; sources 1 to 8 go to the port of their number, 9 to one that is not there, others are dropped.
+    struct Bed {
+        datapath: Arc<Datapath>,
+        worker: Worker,
+        wire: Wire,
+        at: u64,
+    }
+
+    impl Bed {
+        fn new() -> Bed {
+            let control = Arc::new(Control::default());
+            let nw_src = Flow { nw_src: u32::MAX, dl_type: u16::MAX, ..Flow::ZERO };
+            let rule =
+                |src, action| (Flow { nw_src: src, dl_type: 0x0800, ..Flow::ZERO }, nw_src, vec![action]);
+            let mut rules: Vec<_> = (1..10).map(|n| rule(n, DpAction::Output(PortNo(n)))).collect();
+            rules.push(rule(10, DpAction::Drop(DropReason::ActionRecursionTooDeep)));
+            let ip = |dl_type| Flow { dl_type, ..Flow::ZERO };
+            rules.push((ip(0x0800), ip(u16::MAX), vec![DpAction::Drop(PIPELINE)]));
+            *control.rules.lock().unwrap() = rules;
+            let datapath = Datapath::new(&Config::default());
+            datapath.set_handler(control);
+            let mut worker = datapath.worker(WorkerId(1), 0);
+            let wire = Wire::default();
+            datapath.add_port(PortNo(1), vec![Box::new(Wire::default())]).unwrap();
+            worker.add_rxq(PortNo(1), QueueId(0), Box::new(wire.clone()));
+            Bed { datapath, worker, wire, at: 0 }
+        }
+
+        fn send(&mut self, sources: &[u32]) {
+            for burst in sources.chunks(RX_BURST) {
+                burst.iter().for_each(|&src| self.wire.put(&packet(src)));
+                self.turn();
+            }
+        }
+
+        fn turn(&mut self) {
+            self.at += 1;
+            self.worker.poll(Millis(self.at), Cycles(0));
+        }
+
+        /// Reason, place and length of all, the newest first. Each reason that was counted is among them.
+        fn drops(&self) -> Vec<(DropReason, Place, usize)> {
+            let drops = self.datapath.last_drops();
+            for (reason, _) in self.datapath.drops() {
+                assert!(
+                    drops.iter().any(|d| d.reason == reason),
+                    "{reason:?} is counted, and not remembered"
+                );
+            }
+            drops.iter().map(|d| (d.reason, d.place, d.len)).collect()
+        }
+    }
+
+    const PIPELINE: DropReason = DropReason::ActionOfPipeline;
+
+    #[test]
+    fn the_newest_of_each_flow_and_why() {
+        let mut bed = Bed::new();
+        bed.send(&[1]);
+        assert!(bed.drops().is_empty());
+        // First by an upcall, then by megaflows: the whole batch, and some of it.
+        for sources in [&[10, 20][..], &[20, 20], &[20, 10, 1, 20, 1]] {
+            bed.send(sources);
+            let last = &bed.datapath.last_drops()[0];
+            assert_eq!((last.at, last.worker), (Millis(bed.at), WorkerId(1)));
+        }
+        let mut drops = bed.datapath.last_drops();
+        drops.sort_by_key(|d| d.reason);
+        let seen: Vec<_> =
+            drops.iter().map(|d| (d.reason, d.at, d.flow().in_port, d.flow().nw_src)).collect();
+        let deep = DropReason::ActionRecursionTooDeep;
+        assert_eq!(seen, [(PIPELINE, Millis(4), 1, 20), (deep, Millis(4), 1, 10)]);
+        assert_eq!(drops[0].bytes, packet(20));
+        bed.datapath.del_port(PortNo(1)).unwrap();
+        assert!(bed.datapath.last_drops().is_empty());
+    }
+
+    #[test]
+    fn what_a_device_does_not_take_is_remembered_with_its_port() {
+        let mut bed = Bed::new();
+        let txqs: [Box<dyn TxQueue>; 3] = [Box::new(Full(1)), Box::new(Picky), Box::new(Wire::default())];
+        for (no, txq) in (2..).zip(txqs) {
+            bed.datapath.add_port(PortNo(no), vec![txq]).unwrap();
+        }
+        bed.datapath.add_port(PortNo(5), Vec::new()).unwrap();
+        bed.send(&[2, 2]);
+        bed.send(&[3]);
+        let long = [packet(4), vec![0; 1600]].concat();
+        bed.wire.put(&long);
+        bed.wire.put(&packet(4));
+        bed.turn();
+        bed.send(&[5]);
+        bed.send(&[9]);
+        let (failed, len) = (DropReason::TxFailed, packet(2).len());
+        let wanted = [
+            (DropReason::InvalidPort, Place::Out(9), len),
+            (failed, Place::Out(5), len),
+            (DropReason::TxTooLong, Place::Out(4), long.len()),
+            (failed, Place::Out(3), 20),
+            (failed, Place::Out(2), len),
+        ];
+        assert_eq!(bed.drops(), wanted);
+        assert_eq!(bed.datapath.last_drops()[4].bytes, packet(2));
+    }
+
+    #[test]
+    fn what_a_device_does_not_deliver_is_remembered_too() {
+        let mut bed = Bed::new();
+        bed.worker.add_rxq(PortNo(1), QueueId(1), Box::new(Broken(0)));
+        bed.turn();
+        assert_eq!(bed.drops(), [(DropReason::RxInvalidPacket, Place::In(1), 0)]);
+        bed.turn();
+        assert_eq!(bed.drops()[0], (DropReason::RxInvalidPacket, Place::In(1), 5));
+    }
+
+    #[test]
+    fn a_flood_leaves_what_else_was_dropped() {
+        let mut bed = Bed::new();
+        bed.send(&[10]);
+        bed.send(&[9]);
+        for src in 0..10 * SLOTS as u32 {
+            bed.send(&[1000 + src]);
+        }
+        let drops = bed.drops();
+        assert_eq!(drops.len(), SLOTS);
+        assert_eq!(drops.iter().filter(|(reason, ..)| *reason == PIPELINE).count(), SLOTS - 2);
+        let newest = bed.datapath.last_drops();
+        assert!(
+            newest[..SLOTS - 2]
+                .iter()
+                .zip((0..10 * SLOTS as u32).rev())
+                .all(|(d, n)| d.flow().nw_src == 1000 + n)
+        );
+        // However many there are in a turn, few are copied; the last one is.
+        let mixed: Vec<u32> = (0..RX_BURST as u32).map(|n| if n % 2 == 0 { 10 } else { 5000 + n }).collect();
+        let before = bed.at;
+        bed.send(&mixed);
+        let copied = bed.datapath.last_drops().into_iter().filter(|d| d.at.0 > before).count();
+        assert!((1..=usize::from(PER_TURN) + 1).contains(&copied), "{copied}");
+        assert_eq!(bed.datapath.last_drops().iter().filter(|d| d.flow().nw_src == 5000 + 63).count(), 1);
     }
 }

@@ -10,6 +10,7 @@
 use crate::batch::BATCH;
 use crate::brake::Others;
 use crate::engine::{Engine, Handler};
+use crate::last_drop::Place;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::park::{self, Parking};
@@ -296,7 +297,11 @@ impl Worker {
         self.begin(now);
         self.engine.tally.add(Event::Created, 1);
         match self.engine.pool.frame_of(packet) {
-            None => self.engine.tally.drop(DropReason::NoBuffer, 1),
+            None => {
+                self.engine.tally.drop(DropReason::NoBuffer, 1);
+                let (meta, place) = (Meta::of_flow(flow), Place::In(flow.in_port));
+                self.engine.drops.bytes(packet, &meta, DropReason::NoBuffer, place, now);
+            }
             Some(frame) => {
                 let mut group = self.engine.list();
                 let vlan_limit = self.engine.vlan_limit;

@@ -50,6 +50,11 @@ pub trait TxQueue: Send {
     /// Sends the frames in their order. What the device keeps, it removes from `frames`; the caller frees the rest,
     /// sent or not.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
+    /// The bytes of a frame that the last `tx` dropped, or the first of them; asked only if it dropped one. `None`: it dropped
+    /// the last of those that it left in `frames`, as a device does that takes frames up to the first that it cannot take.
+    fn refused(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// Takes all frames and keeps none: a device without a cost, to measure what is in front of it.

@@ -191,6 +191,31 @@ unsafe fn joined(mbuf: Mbuf, pool: &mut FramePool) -> Option<Frame> {
     }
 }
 
+/// Puts the bytes of a packet in the place of those of `out`: all of its segments.
+///
+/// # Safety
+///
+/// The packet is the caller's, and whole.
+#[cold]
+unsafe fn copy_out(mbuf: *const sys::rte_mbuf, out: &mut Vec<u8>) {
+    out.clear();
+    // SAFETY: the segments of a packet live as long as it does, and each has its bytes within its buffer, which is
+    // checked; the walk ends where the chain does or where it is longer than it says.
+    unsafe {
+        let mut segment = mbuf;
+        for _ in 0..(*mbuf).nb_segs {
+            let Some(s) = segment.as_ref() else { break };
+            let n = usize::from(s.data_len);
+            if usize::from(s.data_off) + n > usize::from(s.buf_len) {
+                break;
+            }
+            let data = s.buf_addr.cast::<u8>().add(usize::from(s.data_off));
+            out.extend_from_slice(std::slice::from_raw_parts(data, n));
+            segment = s.next;
+        }
+    }
+}
+
 /// A burst of pointers, as DPDK's functions take it.
 pub(crate) struct Burst {
     mbufs: [*mut sys::rte_mbuf; RX_BURST],
@@ -292,13 +317,18 @@ impl Burst {
     }
 
     /// Has `send` take the packets (it says how many of the first), again and again while it takes some, and frees the
-    /// others. Gives how many were taken, and how many bytes were not.
+    /// others. Gives how many were taken, and how many bytes were not. The bytes of the first that was not replace those of
+    /// `refused`.
     ///
     /// # Safety
     ///
     /// Packets that `send` says it took are no longer the caller's.
     #[inline]
-    pub(crate) unsafe fn send(&mut self, send: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16) -> (usize, u64) {
+    pub(crate) unsafe fn send(
+        &mut self,
+        refused: &mut Vec<u8>,
+        send: impl Fn(*mut *mut sys::rte_mbuf, u16) -> u16,
+    ) -> (usize, u64) {
         let n = std::mem::take(&mut self.len);
         let mut sent = 0;
         while sent < n {
@@ -314,6 +344,7 @@ impl Burst {
         }
         // SAFETY: they are ours and forgotten: the length is 0.
         unsafe {
+            copy_out(left[0], refused);
             let bytes = left.iter().map(|m| u64::from((**m).pkt_len)).sum();
             sys::sluice_free_bulk(left.as_mut_ptr(), left.len() as u32);
             (sent, bytes)

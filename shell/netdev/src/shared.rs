@@ -13,6 +13,13 @@ pub const ETHERNET_HEADER: usize = 14;
 const VLAN_BYTES: usize = 4;
 const ETHERTYPE_VLAN: [u8; 2] = [0x81, 0x00];
 
+/// Keeps a frame that a device did not take in the place of the one before (`TxQueue::refused`).
+#[cold]
+pub fn keep(place: &mut Vec<u8>, frame: &[u8]) {
+    place.clear();
+    place.extend_from_slice(frame);
+}
+
 /// The books of a port. The counters are statistics: no order among them is promised.
 #[derive(Default)]
 pub struct Books {

@@ -10,7 +10,7 @@ use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::{BATCH, Mmsg, Received};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
-use crate::shared::Shared;
+use crate::shared::{Shared, keep};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -64,7 +64,7 @@ impl Netdev for System {
         vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new() })
+        Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), refused: Vec::new() })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let facts = self.device.facts()?;
@@ -149,6 +149,8 @@ fn finish(mut frame: Frame, meta: &Received) -> Option<Frame> {
 struct SystemTx {
     shared: Arc<Shared>,
     mmsg: Box<Mmsg>,
+    /// A frame that the device did not take.
+    refused: Vec<u8>,
 }
 
 impl TxQueue for SystemTx {
@@ -160,6 +162,10 @@ impl TxQueue for SystemTx {
         }
         self.shared.count_tx(&result);
         result
+    }
+
+    fn refused(&self) -> Option<&[u8]> {
+        Some(&self.refused)
     }
 }
 
@@ -192,12 +198,18 @@ impl SystemTx {
                 Err(e) => {
                     match e.raw_os_error() {
                         Some(EMSGSIZE) => result.too_long += 1,
-                        _ => result.dropped += 1,
+                        _ => {
+                            result.dropped += 1;
+                            keep(&mut self.refused, rest[0].1);
+                        }
                     }
                     rest = &rest[1..];
                 }
             }
         }
         result.dropped += rest.len() as u32;
+        if let Some((_, frame)) = rest.last() {
+            keep(&mut self.refused, frame);
+        }
     }
 }

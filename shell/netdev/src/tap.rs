@@ -14,7 +14,7 @@ use crate::linux::mmsg::BATCH;
 use crate::linux::tun;
 use crate::posted::Posted;
 use crate::rtnl;
-use crate::shared::Shared;
+use crate::shared::{Shared, keep};
 use crate::stats::Stats;
 use packet::frame::{FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -75,7 +75,7 @@ impl Netdev for Tap {
         vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        Box::new(TapTx { shared: Arc::clone(&self.shared) })
+        Box::new(TapTx { shared: Arc::clone(&self.shared), refused: Vec::new() })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         match self.device.facts() {
@@ -159,6 +159,8 @@ impl RxQueue for TapRx {
 
 struct TapTx {
     shared: Arc<Shared>,
+    /// The last frame that the device did not take.
+    refused: Vec<u8>,
 }
 
 impl TxQueue for TapTx {
@@ -178,10 +180,17 @@ impl TxQueue for TapTx {
                 }
                 Err(e) if e.raw_os_error() == Some(EMSGSIZE) => result.too_long += 1,
                 // It is down (EIO), or its queue is full.
-                Err(_) => result.dropped += 1,
+                Err(_) => {
+                    result.dropped += 1;
+                    keep(&mut self.refused, frame.bytes());
+                }
             }
         }
         self.shared.count_tx(&result);
         result
+    }
+
+    fn refused(&self) -> Option<&[u8]> {
+        Some(&self.refused)
     }
 }

@@ -76,7 +76,7 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
 fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     engine.tally.add(Event::Created, 1);
     let Some(frame) = engine.pool.copy_of(&p.frame) else {
-        engine.tally.drop(DropReason::NoBuffer, 1);
+        engine.drop_part(p, DropReason::NoBuffer);
         return None;
     };
     Some(Packet { frame, meta: p.meta.clone(), layout: p.layout })
@@ -117,7 +117,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
             engine.tally.add(Event::Created, 1);
         }
         let Some(handler) = (*engine.handler).clone() else {
-            engine.tally.drop(DropReason::UserspaceActionError, 1);
+            engine.drop_part(p, DropReason::UserspaceActionError);
             continue;
         };
         let flow = p.flow();
@@ -134,7 +134,7 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
         };
         match delivered {
             Some(_) => engine.tally.add(Event::Delivered, 1),
-            None => engine.tally.drop(DropReason::UserspaceActionError, 1),
+            None => engine.drop_part(p, DropReason::UserspaceActionError),
         }
         p.meta.cut = 0;
     }
@@ -265,6 +265,9 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     }
     // The packet is the first of its pieces.
     engine.tally.add(Event::Created, pieces - 1);
-    engine.tally.drop(DropReason::NoBuffer, lost);
+    if lost != 0 {
+        engine.tally.drop(DropReason::NoBuffer, lost - 1);
+        engine.drop_part(&p, DropReason::NoBuffer);
+    }
     engine.pool.free(p.frame);
 }

@@ -317,6 +317,10 @@ pub(crate) fn abandon(engine: &mut Engine, port: Option<u32>) {
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        packets.into_iter().for_each(|p| engine.drop_frame(p.frame, DropReason::PortRemoved));
+        // No turn follows that would give back what is held.
+        for packet in packets {
+            engine.drop_part(&packet, DropReason::PortRemoved);
+            engine.pool.free(packet.frame);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Receive: a burst of one rx queue becomes a batch.
 
 use crate::engine::Engine;
+use crate::last_drop::Place;
 use crate::packet::Meta;
 use crate::port::{RX_BURST, RxQueue};
 use crate::tally::Event;
@@ -25,9 +26,11 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     }
     engine.batch.bytes = bytes;
     engine.tally.add(Event::Received, n as u64 + lost);
-    engine.tally.drop(DropReason::RxInvalidPacket, lost);
+    if lost != 0 {
+        undelivered(engine, in_port, lost);
+    }
     if shortest < SHORTEST {
-        drop_short(engine);
+        drop_short(engine, in_port);
     }
     engine.batch.common = Meta { vlan_limit: engine.vlan_limit, ..Meta::received(in_port) };
     if n > 0
@@ -38,11 +41,21 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     n
 }
 
+/// Packets that the device had and could not deliver: nobody knows their bytes.
 #[cold]
-fn drop_short(engine: &mut Engine) {
-    let Engine { batch, pool, tally, .. } = engine;
+fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
+    engine.tally.drop(DropReason::RxInvalidPacket, lost);
+    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
+    engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, place, engine.now);
+}
+
+#[cold]
+fn drop_short(engine: &mut Engine, in_port: u32) {
+    let Engine { batch, pool, tally, drops, now, .. } = engine;
+    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
     for frame in batch.frames.extract_if(.., |f| f.len() < SHORTEST) {
         tally.drop(DropReason::RxInvalidPacket, 1);
+        drops.bytes(frame.bytes(), &meta, DropReason::RxInvalidPacket, place, *now);
         batch.bytes -= frame.len() as u64;
         pool.free(frame);
     }

@@ -3,7 +3,8 @@
 //! The order in which a worker's packets of one flow are put here is the order in which the device gets them.
 
 use crate::engine::Engine;
-use crate::port::{FrameBatch, FramePool};
+use crate::last_drop::DropLog;
+use crate::port::{Frame, FrameBatch, FramePool, TxQueue, TxResult};
 use crate::ports::Port;
 use crate::steering::{self, Taken, TxMode};
 use crate::tally::{Event, Tally};
@@ -55,14 +56,18 @@ fn flush(engine: &mut Engine) {
 
 /// Sends what waits for one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
-    let Engine { outputs, ports, tally, taken, parts, pool, tx_queue, id, now, .. } = engine;
+    let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, .. } = engine;
     let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else { return };
     match ports.get(no) {
         Some(port) => {
             let (worker, first, senders) = (*id, *tx_queue, ports.senders);
-            Sending { port, tally, taken, parts, pool, worker, first, senders, now: *now }.burst(frames);
+            Sending { port, tally, drops, taken, parts, pool, worker, first, senders, now: *now }
+                .burst(frames);
         }
-        None => tally.drop(DropReason::InvalidPort, frames.len() as u64),
+        None => {
+            tally.drop(DropReason::InvalidPort, frames.len() as u64);
+            frames.iter().for_each(|f| drops.unsent(f.bytes(), DropReason::InvalidPort, no, *now));
+        }
     }
     pool.free_all(frames);
 }
@@ -71,6 +76,7 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
 struct Sending<'a> {
     port: &'a Port,
     tally: &'a mut Tally,
+    drops: &'a mut DropLog,
     taken: &'a mut Taken,
     parts: &'a mut Vec<FrameBatch>,
     pool: &'a mut FramePool,
@@ -86,6 +92,8 @@ impl Sending<'_> {
         let queues = self.port.txqs.len();
         if queues == 0 {
             self.tally.drop(DropReason::TxFailed, frames.len() as u64);
+            let no = self.port.no.0;
+            frames.iter().for_each(|f| self.drops.unsent(f.bytes(), DropReason::TxFailed, no, self.now));
             return;
         }
         self.tally.add(Event::OutputBatches, 1);
@@ -120,7 +128,12 @@ impl Sending<'_> {
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
         let Sending { port, tally, .. } = self;
         let n = frames.len() as u64;
-        let result = port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner).tx(frames);
+        let mut txq = port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let result = txq.tx(frames);
+        if u64::from(result.sent) < n {
+            remember(self.drops, (port.no.0, &**txq), frames, &result, self.now);
+        }
+        drop(txq);
         let sent = u64::from(result.sent).min(n);
         let too_long = u64::from(result.too_long).min(n - sent);
         let failed = n - sent - too_long;
@@ -131,5 +144,27 @@ impl Sending<'_> {
         if failed + too_long != 0 {
             port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
         }
+    }
+}
+
+/// Remembers a frame of those that were longer than the MTU, and one of those that the device refused. `frames` is what the
+/// device left: those that are too long are among them, as no device keeps what it does not send.
+#[cold]
+fn remember(
+    drops: &mut DropLog,
+    (port, txq): (u32, &dyn TxQueue),
+    frames: &[Frame],
+    result: &TxResult,
+    now: Millis,
+) {
+    let longest = |f: &&Frame| f.offload().longest(f.bytes());
+    let too_long = frames.iter().max_by_key(longest).filter(|_| result.too_long > 0);
+    if let Some(frame) = too_long {
+        drops.unsent(frame.bytes(), DropReason::TxTooLong, port, now);
+    }
+    if result.dropped > 0 {
+        let other = |f: &&Frame| too_long.is_none_or(|long| !std::ptr::eq(*f, long));
+        let last = || frames.iter().rfind(other).map(Frame::bytes);
+        drops.unsent(txq.refused().or_else(last).unwrap_or_default(), DropReason::TxFailed, port, now);
     }
 }

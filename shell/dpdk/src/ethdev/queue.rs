@@ -54,11 +54,14 @@ pub struct EthTx {
     /// The driver has to look at the burst first: something is left to do on a packet of it.
     undone: bool,
     given: FrameBatch,
+    /// A packet of the last burst that the device did not take.
+    refused: Vec<u8>,
 }
 
 impl EthTx {
     pub(super) fn new(running: Arc<Running>, queue: u16) -> EthTx {
-        EthTx { running, queue, burst: Burst::new(), bytes: 0, undone: false, given: FrameBatch::new() }
+        let (burst, given) = (Burst::new(), FrameBatch::new());
+        EthTx { running, queue, burst, bytes: 0, undone: false, given, refused: Vec::new() }
     }
 
     /// Puts a packet into the burst, which is sent when it is full.
@@ -93,8 +96,9 @@ impl EthTx {
             bytes -= unsafe { self.burst.keep(|mbufs, n| sys::sluice_tx_prepare(port, queue, mbufs, n)) };
         }
         // SAFETY: the device runs as long as `running` is held, and the lock keeps others off the queue.
-        let (sent, unsent_bytes) =
-            unsafe { self.burst.send(|mbufs, n| sys::sluice_tx_burst(port, queue, mbufs, n)) };
+        let (sent, unsent_bytes) = unsafe {
+            self.burst.send(&mut self.refused, |mbufs, n| sys::sluice_tx_burst(port, queue, mbufs, n))
+        };
         drop(alone);
         result.sent += sent as u32;
         result.sent_bytes += bytes - unsent_bytes;
@@ -182,8 +186,13 @@ impl EthTx {
 }
 
 impl TxQueue for EthTx {
+    fn refused(&self) -> Option<&[u8]> {
+        (!self.refused.is_empty()).then_some(&*self.refused)
+    }
+
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
         let mut result = TxResult::default();
+        self.refused.clear();
         if !self.running.plug.is_up() {
             result.dropped = frames.len() as u32;
             self.running.plug.counters.count_tx_lost(&result);
