@@ -120,6 +120,9 @@ impl Recirc for NoRecirc {
     fn thaw(&self, _: u32) -> Option<Arc<Frozen>> {
         None
     }
+    fn hold(&self, _: u32) -> Option<Arc<Frozen>> {
+        None
+    }
 }
 
 fn one(snapshot: &Snapshot, n: u32) -> Box<Output> {

@@ -5,14 +5,16 @@
 //! `controller` action uses the same ids to keep the metadata of its packet. Equal states share one id, so that the
 //! megaflows of equal packets are equal.
 //!
-//! **Invariant**: a state stays as long as someone holds a reference; every [`Recirc::freeze`] makes one.
+//! **Invariant**: a state stays as long as someone holds a reference; [`Recirc::freeze`] and [`Recirc::hold`] make one each.
+//! The megaflow that sets a packet aside holds one, and so does the megaflow of the packet that comes back: without it the
+//! second one could not be translated again once the first one is gone.
 
 use crate::BridgeId;
 use flow::tlv::Layout;
 use flow::{Flow, Tlv, Tunnel};
 use openflow::action::Action;
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use units::OfPort;
@@ -100,16 +102,33 @@ pub trait Recirc {
     fn freeze(&self, state: Frozen) -> Option<u32>;
     /// The state of an id.
     fn thaw(&self, id: u32) -> Option<Arc<Frozen>>;
+    /// The state of an id, with one more reference, which is the caller's to give back.
+    fn hold(&self, id: u32) -> Option<Arc<Frozen>>;
 }
+
+/// A state and its references.
+#[derive(Debug)]
+struct Entry {
+    frozen: Arc<Frozen>,
+    refs: u64,
+    /// The round in which the last reference was given back.
+    unused_since: u64,
+}
+
+/// How many calls of [`RecircTable::expire`] a state outlives its last reference.
+const ROUNDS: u64 = 2;
 
 /// States by id, with their references.
 #[derive(Debug, Default)]
 pub struct RecircTable {
-    states: HashMap<u32, (Arc<Frozen>, u64)>,
+    states: HashMap<u32, Entry>,
+    /// The states that equal ones share. One that lost all its references is not among them until it is held again.
     by_hash: HashMap<u64, Vec<u32>>,
     last: u32,
-    /// States that nothing refers to since the last [`RecircTable::expire`], and since the one before.
-    unused: [Vec<u32>; 2],
+    /// Grows with each [`RecircTable::expire`].
+    round: u64,
+    /// States that lost their last reference, and in which round, in that order.
+    unused: VecDeque<(u64, u32)>,
 }
 
 fn hash_of(state: &Frozen) -> u64 {
@@ -127,15 +146,15 @@ impl RecircTable {
         let hash = hash_of(&state);
         let same = self.by_hash.get(&hash).into_iter().flatten().copied();
         for id in same {
-            if let Some((known, refs)) = self.states.get_mut(&id)
-                && **known == state
+            if let Some(entry) = self.states.get_mut(&id)
+                && *entry.frozen == state
             {
-                *refs += 1;
+                entry.refs += 1;
                 return Some(id);
             }
         }
         let id = self.free_id()?;
-        self.states.insert(id, (Arc::new(state), 1));
+        self.states.insert(id, Entry { frozen: Arc::new(state), refs: 1, unused_since: 0 });
         self.by_hash.entry(hash).or_default().push(id);
         Some(id)
     }
@@ -153,19 +172,30 @@ impl RecircTable {
 
     /// The state of an id.
     pub fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
-        self.states.get(&id).map(|(s, _)| Arc::clone(s))
+        self.states.get(&id).map(|entry| Arc::clone(&entry.frozen))
+    }
+
+    /// The state of an id, with one more reference.
+    pub fn hold(&mut self, id: u32) -> Option<Arc<Frozen>> {
+        let entry = self.states.get_mut(&id)?;
+        if entry.refs == 0 {
+            self.by_hash.entry(hash_of(&entry.frozen)).or_default().push(id);
+        }
+        entry.refs += 1;
+        Some(Arc::clone(&entry.frozen))
     }
 
     /// Gives a reference back. A state without any is not given out again, but packets that are on their way still find
     /// it until the second [`RecircTable::expire`] from now.
     pub fn release(&mut self, id: u32) {
-        let Some((state, refs)) = self.states.get_mut(&id).filter(|(_, refs)| *refs > 0) else { return };
-        *refs -= 1;
-        if *refs > 0 {
+        let Some(entry) = self.states.get_mut(&id).filter(|entry| entry.refs > 0) else { return };
+        entry.refs -= 1;
+        if entry.refs > 0 {
             return;
         }
-        let hash = hash_of(state);
-        self.unused[0].push(id);
+        entry.unused_since = self.round;
+        self.unused.push_back((self.round, id));
+        let hash = hash_of(&entry.frozen);
         if let Some(ids) = self.by_hash.get_mut(&hash) {
             ids.retain(|i| *i != id);
             if ids.is_empty() {
@@ -176,11 +206,14 @@ impl RecircTable {
 
     /// Time has passed: what was unused for a whole such time goes.
     pub fn expire(&mut self) {
-        let [young, old] = &mut self.unused;
-        for id in old.drain(..) {
-            self.states.remove(&id);
+        self.round += 1;
+        while let Some((since, id)) = self.unused.front().copied().filter(|(s, _)| s + ROUNDS <= self.round) {
+            self.unused.pop_front();
+            // One that was held meanwhile stays, or has another place in the queue.
+            if self.states.get(&id).is_some_and(|entry| entry.refs == 0 && entry.unused_since == since) {
+                self.states.remove(&id);
+            }
         }
-        std::mem::swap(young, old);
     }
 
     /// States held.
@@ -228,6 +261,27 @@ mod tests {
         t.release(1);
         t.expire();
         assert!(t.thaw(1).is_none() && t.len() == 2 && t.by_hash.len() == 2);
+    }
+
+    #[test]
+    fn a_packet_that_comes_back_keeps_its_state() {
+        let mut t = RecircTable::default();
+        assert_eq!(t.freeze(state(1)), Some(1));
+        t.release(1);
+        assert!(t.hold(1).is_some(), "nothing refers to it, but it is there");
+        (0..3).for_each(|_| t.expire());
+        assert!(t.thaw(1).is_some());
+        assert_eq!(t.freeze(state(1)), Some(1), "equal states share it again");
+        t.release(1);
+        t.release(1);
+        t.expire();
+        assert!(t.hold(1).is_some());
+        t.release(1);
+        t.expire();
+        assert!(t.thaw(1).is_some(), "the time begins anew with the last reference");
+        t.expire();
+        assert!(t.is_empty() && t.by_hash.is_empty() && t.unused.is_empty());
+        assert!(t.hold(1).is_none());
     }
 
     #[test]

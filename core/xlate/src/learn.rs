@@ -34,12 +34,7 @@ impl Walk<'_> {
         if learn.limit != 0 {
             self.asks_limit(learn.table);
         }
-        // It is checked again when the flow is put.
-        let room = !self.input.side_effects || self.bridge.tables.may_learn(&learned.flow_mod, learn.limit);
-        // Without packets nothing is learned: what depends on a flow that has gone is not to be kept.
-        self.out.avoid_caching |= learn.limit != 0
-            && !self.input.side_effects
-            && !self.bridge.tables.has_learned(&learned.flow_mod);
+        let room = self.has_room_for(&learned);
         if let Some(dst) = learn.result_dst {
             self.write(dst, u128::from(room));
             self.report_subfield(dst);
@@ -52,6 +47,20 @@ impl Walk<'_> {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
         }
         self.out.credits.push(Credit::Learn(learned));
+    }
+
+    /// The flow can be learned, or is there. With a packet it is checked again when the flow is put.
+    fn has_room_for(&mut self, learned: &LearnedFlow) -> bool {
+        let LearnedFlow { flow_mod, limit, .. } = learned;
+        let tables = &self.bridge.tables;
+        if *limit == 0 {
+            return true;
+        }
+        let room = tables.may_learn(flow_mod, *limit);
+        // Without a packet nothing is learned: what depends on a flow that has gone, and that the next packet would teach
+        // again, is not to be kept. Where the limit keeps it from being learned that is the result, until the table changes.
+        self.out.avoid_caching |= room && !self.input.side_effects && !tables.has_learned(flow_mod);
+        room
     }
 
     fn report_learned(&mut self, f: &FlowMod) {

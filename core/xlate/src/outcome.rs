@@ -224,7 +224,8 @@ pub struct Output {
     pub credits: Vec<Credit>,
     /// Copies that connection tracking sends back.
     pub forks: Vec<Fork>,
-    /// Recirculation ids that the actions name; each holds a reference that goes with the megaflow.
+    /// Recirculation ids that the actions name, and the one by which the packet came back; each holds a reference that goes with
+    /// the megaflow.
     pub recircs: Vec<u32>,
     /// Not empty: packets must be translated and executed one by one.
     pub slow: SlowReason,

@@ -20,6 +20,8 @@ use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+mod text;
+
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
 
 /// Something that a walk asked.
@@ -258,6 +260,11 @@ impl Trails {
         self.last
     }
 
+    /// The trail of a number, by a search through all of them: for the log.
+    pub fn get(&self, number: u32) -> Option<Arc<Trail>> {
+        self.numbers.iter().find(|(_, n)| **n == number).map(|(trail, _)| Arc::clone(trail))
+    }
+
     /// All trails with their numbers.
     pub fn all(&self) -> Vec<(u32, Arc<Trail>)> {
         self.numbers.iter().map(|(trail, number)| (*number, Arc::clone(trail))).collect()
@@ -290,6 +297,7 @@ mod tests {
         let (a, b) = (trails.number(&trail(1)), trails.number(&trail(2)));
         assert_eq!((a, b), (1, 2));
         assert_eq!(trails.number(&trail(1)), a);
+        assert_eq!((trails.get(b).as_deref(), trails.get(3)), (Some(&trail(2)), None));
         trails.retain(&HashSet::from([b]));
         assert_eq!(trails.number(&trail(1)), 3);
         for group in 0..TRAILS_MAX as u32 {

@@ -261,11 +261,12 @@ impl<'a> Walk<'a> {
 
     fn thaw(&mut self) {
         let id = self.flow.recirc_id;
-        let Some(state) = self.input.recirc.thaw(id) else {
+        let Some(state) = self.input.recirc.hold(id) else {
             self.error(format_args!("Recirculation context not found for ID {id:x}"));
             self.out.error = Some(Failure::NoRecirculationContext);
             return;
         };
+        self.out.recircs.push(id);
         let back = self.nest(Kind::Thaw, || "thaw".into());
         if matches!(self.input.start, Start::Actions(_)) {
             self.error(format_args!("Recirculation conflict (actions)!"));

@@ -56,6 +56,8 @@ pub struct Backer {
     pub ports: BTreeMap<PortNo, PortInfo>,
     /// What changed that translations depend on, to be published and to be looked at in megaflows.
     pub changes: Changes,
+    /// How many changes of learning tables are in `changes`, or were before it was last published.
+    pub noted: u64,
     /// Who keeps megaflows right.
     pub revalidator: Revalidator,
     /// Devices whose last restart failed: when the next may be tried, and the `change_seq` that it left.
@@ -125,6 +127,7 @@ impl Backer {
             // The datapath's own port: it has a name and a number, and no bridge uses it.
             ports: BTreeMap::from([(PortNo::LOCAL, local)]),
             changes,
+            noted: 0,
             revalidator,
             retry: BTreeMap::new(),
             flows_max: 0,
@@ -136,6 +139,19 @@ impl Backer {
     /// Everything that translations depend on may have changed.
     pub fn changed(&mut self) {
         self.changes.all();
+    }
+
+    /// Takes on what has changed in learning tables.
+    pub fn take_live_changes(&mut self) {
+        if let Some((changes, noted)) = self.control.take_live() {
+            self.changes.append(changes);
+            self.noted = noted;
+        }
+    }
+
+    /// Some megaflows may not be what the tables and the learning tables say, because a change has not got to them yet.
+    pub fn is_unsettled(&self) -> bool {
+        !self.changes.is_empty() || self.revalidator.is_behind() || self.control.has_live_changes()
     }
 
     /// `netdev@ovs-netdev`

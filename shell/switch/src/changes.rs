@@ -7,13 +7,18 @@ use xlate::{BridgeId, Change};
 const MANY: usize = 64;
 
 /// A list of changes, or "everything".
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Changes {
     all: bool,
     list: Vec<Change>,
 }
 
 impl Changes {
+    /// Every translation may be different.
+    pub fn everything() -> Changes {
+        Changes { all: true, list: Vec::new() }
+    }
+
     /// Nothing changed.
     pub fn is_empty(&self) -> bool {
         !self.all && self.list.is_empty()
@@ -31,7 +36,7 @@ impl Changes {
 
     /// Everything changes.
     pub fn all(&mut self) {
-        *self = Changes { all: true, list: Vec::new() };
+        *self = Changes::everything();
     }
 
     /// One thing more.

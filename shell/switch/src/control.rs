@@ -41,15 +41,25 @@ pub enum Deed {
 /// How many deeds may wait. Beyond that packets cause no more of them: they are lost, and counted.
 const DEEDS_MAX: usize = 16 * 1024;
 
+/// Changes of the learning tables, the one thing that translations read past the snapshot, and their number.
+#[derive(Default)]
+struct LiveChanges {
+    changes: Changes,
+    noted: u64,
+}
+
 /// See the module.
 pub struct Control {
     published: ArcSwap<Published>,
     recirc: Mutex<RecircTable>,
     deeds: Mutex<Vec<Deed>>,
     lost: AtomicU64,
-    /// Stations that are new or moved.
-    relearned: Mutex<Changes>,
-    any_relearned: AtomicBool,
+    /// Changes of what translations read past the snapshot, which the main loop has not taken.
+    live: Mutex<LiveChanges>,
+    any_live: AtomicBool,
+    /// How many of them there have been, and how many of these the revalidator has been given.
+    noted: AtomicU64,
+    handed: AtomicU64,
     trails: Mutex<Trails>,
     waker: Waker,
 }
@@ -63,8 +73,10 @@ impl Control {
             recirc: Mutex::default(),
             deeds: Mutex::default(),
             lost: AtomicU64::new(0),
-            relearned: Mutex::default(),
-            any_relearned: AtomicBool::new(false),
+            live: Mutex::default(),
+            any_live: AtomicBool::new(false),
+            noted: AtomicU64::new(0),
+            handed: AtomicU64::new(0),
             trails: Mutex::default(),
             waker,
         }
@@ -108,33 +120,48 @@ impl Control {
         std::mem::take(&mut *lock(&self.deeds))
     }
 
-    /// Stations are new or moved: translations that asked for them are no longer right.
-    pub fn note_relearned(&self, stations: Changes) {
-        if stations.is_empty() {
+    /// A learning table has changed. To be called while its lock is still held: nobody can see the change before it is noted.
+    pub fn note_live(&self, changes: Changes) {
+        if changes.is_empty() {
             return;
         }
-        lock(&self.relearned).append(stations);
-        if !self.any_relearned.swap(true, Ordering::AcqRel) {
+        let mut live = lock(&self.live);
+        live.changes.append(changes);
+        live.noted += 1;
+        self.noted.store(live.noted, Ordering::Release);
+        drop(live);
+        if !self.any_live.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
     }
 
-    /// The stations that were new or moved since the last call.
-    pub fn take_relearned(&self) -> Changes {
-        if !self.any_relearned.swap(false, Ordering::AcqRel) {
-            return Changes::default();
-        }
-        std::mem::take(&mut *lock(&self.relearned))
+    /// The changes of learning tables since the last call, and how many there have been in all: [`Control::hand_over`] is to
+    /// be told once the revalidator has them.
+    pub fn take_live(&self) -> Option<(Changes, u64)> {
+        self.any_live.swap(false, Ordering::AcqRel).then(|| {
+            let mut live = lock(&self.live);
+            (std::mem::take(&mut live.changes), live.noted)
+        })
     }
 
-    /// A station was new or moved, and nobody has heard of it yet.
-    pub fn is_relearned(&self) -> bool {
-        self.any_relearned.load(Ordering::Acquire)
+    /// The revalidator has been given so many changes of learning tables.
+    pub fn hand_over(&self, noted: u64) {
+        self.handed.store(noted, Ordering::Release);
+    }
+
+    /// Some change of a learning table has not got to the revalidator.
+    pub fn has_live_changes(&self) -> bool {
+        self.noted.load(Ordering::Acquire) != self.handed.load(Ordering::Acquire)
     }
 
     /// The number of what a translation consulted.
     pub fn number(&self, trail: &Trail) -> u32 {
         lock(&self.trails).number(trail)
+    }
+
+    /// What a number stands for.
+    pub fn trail(&self, number: u32) -> Option<Arc<Trail>> {
+        lock(&self.trails).get(number)
     }
 
     /// All trails that have numbers.
@@ -178,6 +205,10 @@ impl Recirc for Control {
 
     fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
         lock(&self.recirc).thaw(id)
+    }
+
+    fn hold(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).hold(id)
     }
 }
 

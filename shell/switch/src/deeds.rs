@@ -30,7 +30,7 @@ impl Switch {
         let mut any = false;
         for kind in kinds {
             let Some(backer) = self.backers.get_mut(&kind) else { continue };
-            backer.changes.append(backer.control.take_relearned());
+            backer.take_live_changes();
             let lost = backer.control.take_lost();
             if lost > 0 {
                 runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");

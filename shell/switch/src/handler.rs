@@ -78,7 +78,7 @@ impl Handler {
             match effect {
                 Effect::MacLearn { bridge, need } => {
                     if let Some(macs) = published.macs.get(&bridge) {
-                        self.control.note_relearned(macs.learn(bridge, &need, now));
+                        macs.learn(&self.control, bridge, &need, now);
                     }
                 }
                 Effect::Learn(flow) => self.control.enqueue(Deed::Learn(flow, now)),
@@ -126,14 +126,13 @@ impl Handler {
         });
     }
 
-    /// Translates a megaflow again, for the sweep: the actions that it should have and its mask, with the owner that
-    /// they would have. `None`: the flow should not be there.
-    pub fn retranslate(&self, published: &Published, key: &Flow) -> Option<Translation> {
-        let (bridge, flow) = received(published, self, key)?;
+    /// Translates a megaflow again: what there should be now for its key.
+    pub fn retranslate(&self, published: &Published, key: &Flow) -> Again {
+        let Some((bridge, flow)) = received(published, self, key) else { return Again::Unassociated };
         let output = self.translate(published, bridge, &flow, None);
-        let keep = output.error.is_none() && output.slow.is_empty() && !output.avoid_caching;
         let translation = self.translation(published, output, (bridge, key), false);
-        keep.then_some(translation)
+        // A packet that cannot be translated is dropped by a megaflow like any other.
+        if translation.install { Again::Megaflow(translation) } else { Again::OneByOne }
     }
 
     fn translation(
@@ -167,6 +166,19 @@ impl Handler {
     }
 }
 
+/// What there should be for the key of a megaflow.
+pub enum Again {
+    /// This megaflow.
+    Megaflow(Translation),
+    /// None: each packet has to be translated.
+    OneByOne,
+    /// None but the one that drops packets of ports that no bridge has.
+    Unassociated,
+}
+
+/// What the megaflow does that drops packets of ports that no bridge has.
+pub(crate) const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
+
 /// In which bridge a datapath flow is, and the flow as OpenFlow sees it. A recirculated packet's frozen state knows.
 fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
     if let Some(found) = published.snapshot.receive(flow) {
@@ -182,7 +194,7 @@ fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(Br
 /// A packet that no bridge wants, dropped by a megaflow of its own so that the next one costs nothing.
 fn unassociated(published: &Published) -> Translation {
     Translation {
-        actions: Arc::new([DpAction::Drop(DropReason::ActionOfPipeline)]),
+        actions: Arc::new([UNASSOCIATED]),
         mask: Box::new(Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO }),
         install: true,
         version: published.version,

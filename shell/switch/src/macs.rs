@@ -1,8 +1,10 @@
 //! The learning table of a bridge, shared by the threads that translate and the main loop.
 //!
-//! **Threads**: any. The lock is held for one look-up or one update; nobody holds it while it takes another.
+//! **Threads**: any. The lock is held for one look-up or one update; under it a change is noted in [`Control`], so that the
+//! revalidator's slow pass never sees a change that nobody knows of.
 
 use crate::changes::Changes;
+use crate::control::Control;
 use bridge::{BundleId, LearnNeed, MacRead, MacTable};
 use flow::Mac;
 use runtime::coverage::Counter;
@@ -23,9 +25,8 @@ impl SharedMacs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns or renews a station of a bridge. What translations may no longer be right about.
-    pub fn learn(&self, bridge: BridgeId, need: &LearnNeed, now: Millis) -> Changes {
-        let mut changes = Changes::default();
+    /// Learns or renews a station of a bridge, and notes what translations may no longer be right about.
+    pub fn learn(&self, control: &Control, bridge: BridgeId, need: &LearnNeed, now: Millis) {
         let mut table = self.lock();
         let known = table.get(need.vlan, need.mac);
         if known.is_some_and(|e| e.is_static() && e.port != need.port) {
@@ -33,13 +34,35 @@ impl SharedMacs {
         }
         let before = table.generation();
         if table.needs_update(need, now) && table.update(need, now) {
+            let mut changes = Changes::default();
             match table.generation() - before {
                 1 => changes.push(Change::Station { bridge, mac: need.mac }),
                 // It took the place of others.
                 _ => changes.all(),
             }
+            control.note_live(changes);
         }
-        changes
+    }
+
+    /// Changes the table of a bridge in a way that any translation may have to do with, and notes that if it did.
+    pub fn change<T>(&self, control: &Control, change: impl FnOnce(&mut MacTable) -> T) -> T {
+        let mut table = self.lock();
+        let before = table.generation();
+        let result = change(&mut table);
+        if table.generation() != before {
+            control.note_live(Changes::everything());
+        }
+        result
+    }
+
+    /// Forgets stations that aged out, and notes them.
+    pub fn expire(&self, control: &Control, bridge: BridgeId, now: Millis) {
+        let mut table = self.lock();
+        let mut changes = Changes::default();
+        for (_, mac) in table.run(now) {
+            changes.push(Change::Station { bridge, mac });
+        }
+        control.note_live(changes);
     }
 }
 

@@ -73,7 +73,7 @@ impl Owner {
             Credit::Mac { .. } | Credit::Learn(_) if fresh => {}
             Credit::Mac { bridge, need } => {
                 if let Some(macs) = books.published.macs.get(bridge) {
-                    self.control.note_relearned(macs.learn(*bridge, need, used));
+                    macs.learn(&self.control, *bridge, need, used);
                 }
             }
             Credit::Learn(flow) => self.control.enqueue(Deed::Learn(Arc::clone(flow), used)),

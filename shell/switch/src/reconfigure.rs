@@ -5,6 +5,7 @@
 
 use crate::add_interface;
 use crate::bridge::Bridge;
+use crate::changes::Changes;
 use crate::configure_bridge;
 use crate::connections;
 use crate::limits;
@@ -36,6 +37,10 @@ impl Switch {
         self.restoring &= !restored;
         // Before any port or datapath: what they are made of depends on it.
         let came_up = self.start_dpdk(&desired);
+        if !steps.is_empty() {
+            // Learning tables are changed on the way, long before all of it is published.
+            self.backers.values().for_each(|b| b.control.note_live(Changes::everything()));
+        }
         let wanted = &desired;
         let leaves = |step: &&Step| matches!(step, Step::RemoveInterface { .. } | Step::RemoveBridge { .. });
         steps.iter().filter(leaves).for_each(|step| self.carry_out(step, wanted));
@@ -208,8 +213,11 @@ impl Switch {
         }
         // A machine that moves to another host leaves its addresses behind in all bridges that it was seen through.
         for other in self.bridges.values() {
-            let mut table = other.macs.lock();
-            stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));
+            // It may be a bridge of another datapath, whose megaflows have to hear of it, too.
+            let Some(backer) = self.backers.get(&other.config.datapath_type) else { continue };
+            other.macs.change(&backer.control, |table| {
+                stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));
+            });
         }
         runtime::info!(LOG, "bridge {bridge}: deleted interface {name} on port {}", ofport.0);
     }

@@ -14,7 +14,6 @@ use runtime::poll_loop::Interest;
 use runtime::{Module, WaitSet};
 use units::Millis;
 use unixctl::Server;
-use xlate::Change;
 
 static LOG: Module = Module::new("bridge");
 
@@ -108,11 +107,13 @@ impl Switch {
     pub(crate) fn publish_changes(&mut self) {
         let now = self.clock.now();
         for backer in self.backers.values_mut() {
+            backer.take_live_changes();
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
                 publish(backer, &mut self.bridges);
                 backer.handler.bfd.published(now);
                 backer.revalidator.take(changes, backer.control.version());
+                backer.control.hand_over(backer.noted);
             }
             backer.revalidator.run(now);
         }
@@ -269,9 +270,7 @@ impl Switch {
                 backer.datapath.maintain(now);
             }
             let id = bridge.id;
-            for (_, mac) in bridge.macs.lock().run(now) {
-                backer.changes.push(Change::Station { bridge: id, mac });
-            }
+            bridge.macs.expire(&backer.control, id, now);
             let effects = bridge.ofproto.expire(now);
             crate::deeds::announce(bridge, &effects, None, now);
             backer.changes.push_effects(id, &effects);

@@ -9,7 +9,7 @@
 
 use crate::backer::Backer;
 use crate::control::{Deed, Published};
-use crate::handler::Handler;
+use crate::handler::{Again, Handler, UNASSOCIATED};
 use dpif::text::NoNames;
 use dpif::{DpAction, DpFlow};
 use flow::Flow;
@@ -54,9 +54,10 @@ fn matches(flow: &Flow, megaflow: &DpFlow) -> bool {
 /// the answer, and then the megaflow was rightly left alone. A mask that is too wide shows in packets that it answers wrongly.
 fn difference(handler: &Handler, published: &Published, flow: &Flow, actions: &[DpAction]) -> Option<String> {
     match handler.retranslate(published, flow) {
-        None => Some("not to be cached".to_owned()),
-        Some(t) if *t.actions != *actions => Some(dpif::text::actions_text(&t.actions, &NoNames)),
-        Some(_) => None,
+        Again::Megaflow(t) if *t.actions == *actions => None,
+        Again::Megaflow(t) => Some(dpif::text::actions_text(&t.actions, &NoNames)),
+        Again::Unassociated if *actions == [UNASSOCIATED] => None,
+        Again::OneByOne | Again::Unassociated => Some("not to be cached".to_owned()),
     }
 }
 
@@ -83,9 +84,7 @@ impl Handler {
 pub(crate) fn confirm(backer: &Backer, suspect: &Suspect, now: Millis) {
     let handler = &backer.handler;
     let published = backer.control.published();
-    let changing =
-        !backer.changes.is_empty() || backer.revalidator.is_behind() || backer.control.is_relearned();
-    let settled = !changing && published.version == suspect.version;
+    let settled = !backer.is_unsettled() && published.version == suspect.version;
     let megaflow = backer.datapath.flow_get(suspect.ufid, now).filter(|m| m.actions == suspect.actions);
     let Some(megaflow) = megaflow.filter(|_| settled) else {
         handler.verdicts.unsettled.fetch_add(1, Ordering::Relaxed);

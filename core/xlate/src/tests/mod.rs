@@ -35,6 +35,9 @@ impl Recirc for SharedRecirc {
     fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
         self.0.lock().unwrap().thaw(id)
     }
+    fn hold(&self, id: u32) -> Option<Arc<Frozen>> {
+        self.0.lock().unwrap().hold(id)
+    }
 }
 
 /// Action text, enough for the traces here.

@@ -255,6 +255,37 @@ fn learn_asks_for_a_flow() {
 }
 
 #[test]
+fn a_limit_that_is_reached_is_a_result_like_any_other() {
+    use openflow::action::Learn;
+    let learn = |limit| Learn {
+        table: 5,
+        limit,
+        result_dst: flow::Subfield::new(FieldId::Reg0, 0, 1),
+        ..Learn::default()
+    };
+    let limited = || {
+        let mut b = LabBridge::with_ports(BR0, 3, 0);
+        b.flow(0, 1, &[], vec![Action::Learn(Box::new(learn(1))), resubmit(1)]);
+        b.flow(1, 2, &[(FieldId::Reg0, 1)], vec![out(2)]);
+        b.flow(1, 1, &[], vec![out(3)]);
+        b
+    };
+    let again = |s: &Snapshot| {
+        let (flow, recirc) = (tcp(1), SharedRecirc::default());
+        let o = translate(s, &Input { side_effects: false, ..input(&flow, &recirc) });
+        (outputs(&o), o.avoid_caching)
+    };
+    // Another flow has the only place: so it was for the packet, and so it stays until that one goes.
+    let mut full = limited();
+    full.flow(5, 1, &[(FieldId::InPort, 7)], vec![]);
+    let full = switch(&mut [full]);
+    assert_eq!(outputs(&run(&full, &tcp(1))), [3]);
+    assert_eq!(again(&full), (vec![3], false));
+    // The next packet would be learned from: nothing may answer it instead.
+    assert!(again(&switch(&mut [limited()])).1);
+}
+
+#[test]
 fn without_collectors_a_sample_is_nothing() {
     let mut b = LabBridge::with_ports(BR0, 2, 0);
     let sample = openflow::action::Sample {
@@ -280,9 +311,14 @@ fn popping_the_last_label_brings_the_packet_back() {
     let flow = Flow { dl_type: 0x8847, mpls_lse: [0x5140, 0, 0], in_port: 1, ..Flow::ZERO };
     let o = translate(&s, &input(&flow, &recirc));
     assert_eq!(o.actions, [DpAction::PopMpls { ethertype: 0x0800 }, DpAction::Recirc(1)]);
+    recirc.0.lock().unwrap().release(1);
     let back = Flow { recirc_id: 1, ..tcp(1) };
     let o = translate(&s, &input(&back, &recirc));
     assert!(matches!(o.actions.as_slice(), [DpAction::Set(SetField::Ipv4(_)), DpAction::Output(PortNo(2))]));
+    // It can be translated again as long as its megaflow lives, whatever became of the one that set it aside.
+    assert_eq!(o.recircs, [1]);
+    (0..3).for_each(|_| recirc.0.lock().unwrap().expire());
+    assert_eq!(translate(&s, &input(&back, &recirc)).actions, o.actions);
 }
 
 #[test]

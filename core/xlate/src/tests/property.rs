@@ -6,6 +6,7 @@ use classifier::of::Classified;
 use flow::{Subfield, VLAN_CFI, Vlan};
 use openflow::action::{HashFields, Multipath, MultipathAlgorithm};
 use openflow::flow_mod::FlowCommand;
+use openflow::group::{Bucket, GroupCommand, GroupType};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -56,6 +57,8 @@ fn action() -> impl Strategy<Value = Action> {
         Action::StackPush(low(FieldId::Ipv4Dst)),
         Action::StackPop(low(FieldId::Reg0)),
         Action::WriteActions(vec![out(2)]),
+        Action::Group(1),
+        Action::Group(2),
         Action::Clone(vec![Action::SetEthSrc(mac(7)), out(3)]),
         Action::Multipath(Box::new(Multipath {
             fields: HashFields::SymmetricL4,
@@ -148,6 +151,9 @@ proptest! {
 fn bridges(rules: &[Rule]) -> [LabBridge; 2] {
     let mut bridge = LabBridge::with_ports(BR0, 3, 0);
     bridge.port(9, Attachment::Patch(BR1, OfPort(8)), VlanConfig::trunk());
+    for group in 1..3 {
+        bridge.group(&GroupMod { group, kind: GroupType::All, ..GroupMod::default() });
+    }
     for (table, priority, fields, actions) in rules {
         bridge.flow(*table, *priority, &with_prereqs(fields), actions.clone());
     }
@@ -164,6 +170,29 @@ enum Turn {
     Delete(usize),
     Modify(usize, Vec<Action>),
     Station(u8, u32),
+    Group(GroupMod),
+}
+
+/// Group 1, or group 2, which watches the first.
+fn group() -> impl Strategy<Value = GroupMod> {
+    let bucket =
+        (1u16..4, 0u16..2, any::<bool>()).prop_map(|(port, weight, watches)| (port, weight, watches));
+    let kind = select(vec![GroupType::All, GroupType::Select, GroupType::FastFailover]);
+    (1u32..3, kind, proptest::collection::vec(bucket, 0..3)).prop_map(|(group, kind, buckets)| {
+        let one = |(id, (port, weight, watches)): (usize, (u16, u16, bool))| {
+            let failover = kind == GroupType::FastFailover;
+            let watched = failover && watches && group == 2;
+            Bucket {
+                id: id as u32,
+                weight: if kind == GroupType::Select { weight } else { 0 },
+                watch_port: if failover && !watched { OfPort(port) } else { OfPort::NONE },
+                watch_group: if watched { 1 } else { Bucket::default().watch_group },
+                actions: vec![out(port)],
+            }
+        };
+        let buckets = buckets.into_iter().enumerate().map(one).collect();
+        GroupMod { command: GroupCommand::AddOrModify, group, kind, buckets, ..GroupMod::default() }
+    })
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -172,6 +201,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         2 => any::<usize>().prop_map(Turn::Delete),
         2 => (any::<usize>(), proptest::collection::vec(action(), 0..5)).prop_map(|(i, a)| Turn::Modify(i, a)),
         1 => (0u8..4, 1u32..4).prop_map(|(station, port)| Turn::Station(station, port)),
+        2 => group().prop_map(Turn::Group),
     ]
 }
 
@@ -190,6 +220,10 @@ fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change>
             let mut rule = rules[i % rules.len()].clone();
             rule.3.clone_from(actions);
             request(FlowCommand::ModifyStrict, &rule)
+        }
+        Turn::Group(gm) => {
+            bridge.group(gm);
+            return vec![Change::Group { bridge: BR0, group: gm.group }];
         }
         Turn::Station(station, port) => {
             let need = LearnNeed {
@@ -221,9 +255,11 @@ proptest! {
         rules in proptest::collection::vec(rule(), 1..8),
         a in packet(),
         others in proptest::collection::vec(packet(), 8),
+        groups in proptest::collection::vec(group(), 0..3),
         turns in proptest::collection::vec(turn(), 1..3),
     ) {
         let mut bridges = bridges(&rules);
+        groups.iter().for_each(|gm| bridges[0].group(gm));
         let first = run(&switch(&mut bridges), &a);
         let mask = first.megaflow_mask();
         let changes: Vec<Change> = turns.iter().flat_map(|t| carry_out(t, &mut bridges[0], &rules)).collect();

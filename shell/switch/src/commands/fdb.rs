@@ -3,7 +3,7 @@
 use super::{Answer, unknown};
 use crate::bridge::Bridge;
 use crate::switch::Switch;
-use ::bridge::{BundleId, MacEntry, MacStats};
+use ::bridge::{BundleId, MacEntry, MacStats, MacTable};
 use flow::Mac;
 use flow::text::{NoNames, port_text};
 use ovsdb::Json;
@@ -71,11 +71,13 @@ fn parse_mac(text: &str) -> Result<Mac, String> {
     flow::text::address::parse_mac(text).ok_or_else(|| "bad MAC address".to_owned())
 }
 
-/// What is known about a station has changed: translations have to be made again.
-fn touch(switch: &mut Switch, kind: &str) {
-    if let Some(backer) = switch.backers.get_mut(kind) {
-        backer.changed();
-    }
+/// Changes the learning table of a bridge; translations that asked it are made again.
+fn change<T>(switch: &Switch, name: &str, change: impl FnOnce(&mut MacTable) -> T) -> Result<T, String> {
+    let bridge = switch.bridges.get(name).ok_or(NO_BRIDGE)?;
+    Ok(match switch.backers.get(&bridge.config.datapath_type) {
+        Some(backer) => bridge.macs.change(&backer.control, change),
+        None => change(&mut bridge.macs.lock()),
+    })
 }
 
 fn add(switch: &mut Switch, name: &str, port: &str, vlan: u16, mac: &str) -> Result<String, String> {
@@ -95,21 +97,17 @@ fn add(switch: &mut Switch, name: &str, port: &str, vlan: u16, mac: &str) -> Res
         let old = port_text(old, &NoNames);
         text = format!("Overriding already existing {how} entry on {old}\n");
     }
-    bridge.macs.lock().add_static(vlan, mac, id);
-    let kind = bridge.config.datapath_type.clone();
-    touch(switch, &kind);
+    change(switch, name, |table| table.add_static(vlan, mac, id))?;
     Ok(text)
 }
 
-fn del(switch: &mut Switch, name: &str, vlan: u16, mac: &str) -> Result<String, String> {
-    let bridge = switch.bridges.get_mut(name).ok_or(NO_BRIDGE)?;
+fn del(switch: &Switch, name: &str, vlan: u16, mac: &str) -> Result<String, String> {
+    switch.bridges.get(name).ok_or(NO_BRIDGE)?;
     let mac = parse_mac(mac)?;
-    if !bridge.macs.lock().del_static(vlan, mac) {
-        return Err("could not find static mac entry\n".to_owned());
+    match change(switch, name, |table| table.del_static(vlan, mac))? {
+        true => Ok(String::new()),
+        false => Err("could not find static mac entry\n".to_owned()),
     }
-    let kind = bridge.config.datapath_type.clone();
-    touch(switch, &kind);
-    Ok(String::new())
 }
 
 /// The bridges that a command means: one, or all.
@@ -121,12 +119,9 @@ fn meant(switch: &Switch, name: Option<&String>) -> Result<Vec<String>, String> 
     }
 }
 
-fn flush(switch: &mut Switch, name: Option<&String>) -> Result<String, String> {
+fn flush(switch: &Switch, name: Option<&String>) -> Result<String, String> {
     for name in meant(switch, name)? {
-        let Some(bridge) = switch.bridges.get(&name) else { continue };
-        bridge.macs.lock().flush();
-        let kind = bridge.config.datapath_type.clone();
-        touch(switch, &kind);
+        change(switch, &name, MacTable::flush)?;
     }
     Ok("table successfully flushed".to_owned())
 }
@@ -161,7 +156,7 @@ fn stats_text(bridge: &str, (now, max, statics): (usize, usize, usize), s: MacSt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::bridge::{LearnNeed, MacTable};
+    use ::bridge::LearnNeed;
     use units::Millis;
 
     #[test]

@@ -1,10 +1,11 @@
-//! One megaflow: translated again, compared, mended.
+//! One megaflow: translated again, compared, repaired.
 
 use crate::control::Published;
-use crate::handler::Handler;
+use crate::handler::{Again, Handler, UNASSOCIATED};
 use classifier::megaflow::KeyMask;
 use datapath::Datapath;
-use dpif::DpFlow;
+use dpif::text::{NoNames, actions_text};
+use dpif::{DpFlow, Translation};
 use flow::Flow;
 use units::Millis;
 
@@ -15,38 +16,81 @@ pub(super) enum Verdict {
     Right,
     /// Right for the packet that made it; the tables look at more bits now, so it was removed.
     TooWide,
-    /// It did something else, or should not be there. It is mended.
+    /// It did something else, or should not be there. It is repaired.
     Wrong,
 }
 
-/// Translates a megaflow again and mends what is no longer right.
-pub(super) fn check(
+/// How a megaflow compares with what there should be.
+pub(crate) enum Finding {
+    /// It does what it should; with what it was found by.
+    Right(Option<Translation>),
+    /// It does what it should for the packet that made it, and matches packets that the translation says nothing about.
+    TooWide,
+    /// It does something else; `covered`: it need only be given other actions.
+    Wrong { wanted: Translation, covered: bool },
+    /// There should be none.
+    Unwanted,
+}
+
+impl Finding {
+    /// The packet that made it would be treated otherwise now.
+    pub(crate) fn is_wrong(&self) -> bool {
+        matches!(self, Finding::Wrong { .. } | Finding::Unwanted)
+    }
+
+    /// What the megaflow should do, for the log.
+    pub(crate) fn wanted(&self) -> String {
+        match self {
+            Finding::Right(_) | Finding::TooWide => "that".to_owned(),
+            Finding::Wrong { wanted, .. } => actions_text(&wanted.actions, &NoNames),
+            Finding::Unwanted => "not to be cached".to_owned(),
+        }
+    }
+}
+
+/// Translates a megaflow again and compares.
+pub(crate) fn compare(handler: &Handler, published: &Published, flow: &DpFlow) -> Finding {
+    match handler.retranslate(published, &flow.key) {
+        Again::Unassociated if *flow.actions == [UNASSOCIATED] => Finding::Right(None),
+        Again::OneByOne | Again::Unassociated => Finding::Unwanted,
+        Again::Megaflow(wanted) => {
+            match (*wanted.actions == *flow.actions, covers(&flow.mask, &wanted.mask)) {
+                (true, true) => Finding::Right(Some(wanted)),
+                (true, false) => Finding::TooWide,
+                (false, covered) => Finding::Wrong { wanted, covered },
+            }
+        }
+    }
+}
+
+/// Does with a megaflow what `compare` has shown to be necessary.
+pub(super) fn repair(
     datapath: &Datapath,
-    handler: &Handler,
     name: &str,
-    published: &Published,
     flow: &DpFlow,
+    finding: Finding,
     now: Millis,
 ) -> Verdict {
-    match handler.retranslate(published, &flow.key) {
-        None => {
+    match finding {
+        Finding::Unwanted | Finding::Wrong { covered: false, .. } => {
             datapath.flow_del(flow.ufid, now);
             Verdict::Wrong
         }
-        // It matches packets that this translation says nothing about.
-        Some(t) if !covers(&flow.mask, &t.mask) => {
+        Finding::TooWide => {
             datapath.flow_del(flow.ufid, now);
-            if *t.actions == *flow.actions { Verdict::TooWide } else { Verdict::Wrong }
+            Verdict::TooWide
         }
-        Some(t) if *t.actions != *flow.actions => {
+        Finding::Wrong { wanted: t, covered: true } => {
             crate::flow_log::modified(name, flow, &t.actions);
-            // The flow may be gone by now; then there is nothing to mend.
+            // The flow may be gone by now; then there is nothing to repair.
             let _ = datapath.flow_modify(flow.ufid, t.actions, Some((t.owner, t.trail)), now);
             Verdict::Wrong
         }
         // Same actions, but perhaps by other rules: those are to be credited from now on.
-        Some(t) => {
-            let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.trail), now);
+        Finding::Right(translation) => {
+            if let Some(t) = translation {
+                let _ = datapath.flow_set_owner(flow.ufid, (t.owner, t.trail), now);
+            }
             Verdict::Right
         }
     }

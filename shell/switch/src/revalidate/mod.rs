@@ -7,14 +7,17 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `check.rs` | one megaflow: translated again, compared, mended |
+//! | `check.rs` | one megaflow: translated again, compared, repaired |
+//! | `history.rs` | what changed lately, for the log line about a megaflow that no change had found |
 //! | `passes.rs` | which megaflows: those of a change, all, and a few at a time to be safe |
 //! | `thread.rs` | the thread that does it, beside the main loop |
 
 mod check;
+mod history;
 mod passes;
 mod thread;
 
+pub(crate) use check::compare;
 pub use thread::Revalidator;
 
 use crate::backer::Backer;

@@ -4,9 +4,10 @@
 //!   everything from there on, so that other changes are not held up.
 //! * **Of everything**: all of them, some at a time; changes come between.
 //! * **To be safe**: all of them, over and over, so slowly that it costs nothing. What is found wrong there has escaped the
-//!   above: it is mended, counted and logged, and should not happen.
+//!   above: it is repaired, counted and logged with what is needed to find the reason, and should not happen.
 
-use super::check::{Verdict, check};
+use super::check::{Verdict, compare, repair};
+use super::history::History;
 use crate::changes::Changes;
 use crate::control::{Control, Published};
 use crate::handler::Handler;
@@ -53,6 +54,7 @@ pub(super) struct Passes {
     suspects: Vec<Ufid>,
     /// The switch ends: no further megaflow is translated.
     stop: Arc<AtomicBool>,
+    history: History,
 }
 
 impl Passes {
@@ -62,6 +64,8 @@ impl Passes {
         control: &Arc<Control>,
         handler: &Arc<Handler>,
     ) -> Passes {
+        // That it is 0 can be asked from the start.
+        REPAIRED.register();
         Passes {
             datapath: Arc::clone(datapath),
             control: Arc::clone(control),
@@ -73,6 +77,7 @@ impl Passes {
             safety: 0,
             suspects: Vec::new(),
             stop: Arc::default(),
+            history: History::default(),
         }
     }
 
@@ -101,6 +106,7 @@ impl Passes {
         if changes.is_empty() {
             return;
         }
+        self.history.note(changes, now);
         match self.concerns(changes) {
             Some(concerns) => self.look_at(&concerns, now),
             None => self.begin(0),
@@ -110,7 +116,8 @@ impl Passes {
 
     /// All are to be looked at.
     fn begin(&mut self, next: u32) {
-        (self.left, self.next) = (self.datapath.flow_end(), next);
+        let end = self.datapath.flow_end();
+        (self.left, self.next) = (end, if next < end { next } else { 0 });
     }
 
     /// Whom the changes concern; `None`: everybody.
@@ -147,7 +154,8 @@ impl Passes {
     }
 
     fn check(&self, published: &Published, flow: &dpif::DpFlow, now: Millis) -> Verdict {
-        check(&self.datapath, &self.handler, &self.name, published, flow, now)
+        let finding = compare(&self.handler, published, flow);
+        repair(&self.datapath, &self.name, flow, finding, now)
     }
 
     /// Some more of a pass over all.
@@ -218,14 +226,18 @@ impl Passes {
     /// A step of the slow pass. `settled`: this version of the tables has been dealt with; nothing is said of another.
     pub(super) fn be_safe(&mut self, settled: u64, now: Millis) {
         let published = self.control.published();
-        let quiet = || published.version == settled && !self.control.is_relearned();
+        let quiet = || published.version == settled && !self.control.has_live_changes();
         // A second look, so that what was just changing when the first one fell on it is not taken for a fault.
         let suspects = std::mem::take(&mut self.suspects);
         for flow in suspects.iter().filter_map(|ufid| self.datapath.flow_get(*ufid, now)) {
-            if quiet() && self.check(&published, &flow, now) == Verdict::Wrong && quiet() {
+            let trail = self.datapath.flow_trail(flow.ufid).unwrap_or_default();
+            let finding = compare(&self.handler, &published, &flow);
+            if finding.is_wrong() && quiet() {
                 REPAIRED.hit();
-                let ufid = dpif::text::ufid_text(flow.ufid);
-                runtime::warn_rl!(LOG, LIMIT, "{}: megaflow {ufid} was wrong and is mended", self.name);
+                let told = (&flow, trail);
+                let line = self.history.line(&self.control, &published, told, &finding, now);
+                runtime::warn_rl!(LOG, LIMIT, "{}: {line}", self.name);
+                repair(&self.datapath, &self.name, &flow, finding, now);
             }
         }
         let end = self.datapath.flow_end();
@@ -234,11 +246,7 @@ impl Passes {
             if self.is_stopped() {
                 return;
             }
-            let seems_wrong = match self.handler.retranslate(&published, &flow.key) {
-                Some(t) => *t.actions != *flow.actions,
-                None => true,
-            };
-            if seems_wrong && quiet() {
+            if compare(&self.handler, &published, &flow).is_wrong() && quiet() {
                 self.suspects.push(flow.ufid);
             }
         }
