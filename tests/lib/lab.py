@@ -3,6 +3,7 @@
 Every process and namespace made here is remembered and ended by `clean_up`, which the runner calls after each test.
 """
 import os
+import re
 import shutil
 import signal
 import socket
@@ -274,6 +275,15 @@ class Switch:
 
     def appctl(self, *args, **kw):
         return sh("ovs-appctl", "-T", "%d" % (20 * PATIENCE), "-t", "%s/%s.ctl" % (self.dir, self.name), *args, env=self.env, **kw)
+
+    def verify_megaflows(self):
+        """Every megaflow does what the tables say, and none had to be repaired by the slow pass; how many there are."""
+        text = self.appctl("revalidator/verify")
+        found = re.findall(r": (\d+) megaflows as the tables say, (\d+) not", text)
+        assert found and all(wrong == "0" for _, wrong in found), text
+        repaired = self.appctl("coverage/read-counter", "revalidate_repaired").strip()
+        assert repaired == "0", "%s repaired:\n%s" % (repaired, "\n".join(l for l in self.log().splitlines() if "is repaired" in l))
+        return sum(int(right) for right, _ in found)
 
     def client(self, program, *args, **kw):
         return sh(program, *args, env=self.env, **kw)

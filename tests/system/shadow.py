@@ -91,6 +91,7 @@ def test_megaflows_do_what_the_tables_say():
         time.sleep(r.random() * 0.2)
     checked, unsettled, wrong = shadow(s)
     assert wrong == 0 and checked > unsettled and checked > 100, (checked, unsettled, wrong, s.log()[-3000:])
+    assert s.verify_megaflows() > 0
     print("    %d packets, %d looked at again, %d of them while tables changed, %d wrong" % (received(s), checked, unsettled, wrong))
     s.flows("br0", "priority=1,actions=output:2")
     spoil(s)

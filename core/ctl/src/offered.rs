@@ -84,6 +84,7 @@ pub const ALWAYS: &[&str] = &[
     "revalidator/pause",
     "revalidator/purge",
     "revalidator/resume",
+    "revalidator/verify",
     "revalidator/wait",
     "time/stop",
     "time/warp",

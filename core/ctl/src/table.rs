@@ -188,6 +188,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     hidden("revalidator/pause", 0),
     c("revalidator/purge", "", 0, 0),
     hidden("revalidator/resume", 0),
+    hidden("revalidator/verify", 0),
     c("revalidator/wait", "", 0, 0),
     c("rstp/show", "[bridge]", 0, 1),
     c("rstp/tcn", "[bridge]", 0, 1),

@@ -314,6 +314,11 @@ impl Pair {
 
     /// What the packets left behind in both; `again`: the stock switch translated megaflows again meanwhile.
     fn afterwards(&mut self, packets: &[Packet], again: bool) -> io::Result<Option<Difference>> {
+        let verified = self.ours.ctl("revalidator/verify", &[])?;
+        if !normal::is_verified(&verified) {
+            let stock = "every megaflow as the tables say".to_owned();
+            return Ok(Some(Difference { what: "revalidation", stock, ours: verified }));
+        }
         for bridge in ["br0", "br1"] {
             let look = |pair: &mut Pair| Ok(each(&pair.ctl("fdb/show", &[bridge])?, normal::fdb));
             let d = self.settle("fdb", look, false)?;

@@ -24,6 +24,11 @@ pub fn sorted_lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// Whether `revalidator/verify` found that all megaflows do what the tables say.
+pub fn is_verified(text: &str) -> bool {
+    text.lines().all(|line| line.ends_with(" megaflows as the tables say, 0 not"))
+}
+
 /// An error of a client: the answers of two daemons differ in the transaction's number, and its log lines in their time.
 pub fn error(text: &str) -> String {
     hide(&timeless(text), "xid=")

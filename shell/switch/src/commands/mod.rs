@@ -36,6 +36,7 @@ mod trace;
 mod trace_args;
 pub(crate) mod trace_run;
 mod upcall;
+mod verify;
 
 pub use counters::publish_drops;
 pub use ctl::offered::WITH_DPDK as DPDK_COMMANDS;
@@ -131,7 +132,7 @@ pub fn execute(switch: &mut Switch, name: &str, args: &[String], format: Format)
             order_panic(switch, args.first().map_or("", String::as_str));
             Answer::Now(Ok(Reply::Text(String::new())))
         }
-        ("exit" | "time", _) | ("revalidator", "wait") => time::execute(switch, name, args),
+        ("exit" | "time", _) | ("revalidator", "verify" | "wait") => time::execute(switch, name, args),
         ("upcall" | "revalidator", _) => upcall::execute(switch, name, args),
         ("vlog", _) => match runtime::log::command(name, args) {
             Some(result) => result.into(),

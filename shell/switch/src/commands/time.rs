@@ -1,8 +1,9 @@
-//! Commands that are answered later: `time/warp`, `revalidator/wait`, `exit`; and `time/stop`.
+//! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
 //!
 //! A waiting command is looked at once in each turn of the main loop. It is answered one whole turn after what it
 //! waited for, so that whoever asked finds all that follows from it done.
 
+use super::verify::Verify;
 use super::{Answer, unknown};
 use crate::revalidate;
 use crate::switch::Switch;
@@ -28,6 +29,8 @@ pub enum Wait {
         /// A turn of the main loop has begun since.
         turned: bool,
     },
+    /// A comparison of all megaflows with the tables.
+    Verified(Verify),
     /// The end of the process: `exit` is answered when all is closed.
     Exit,
 }
@@ -47,6 +50,10 @@ pub(super) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answe
             Answer::Later(Wait::Revalidated { turned: false })
         }
         "revalidator/wait" => Answer::Now(Err("can't wait on multiple udpifs.".to_owned())),
+        "revalidator/verify" => {
+            switch.waker.wake();
+            Answer::Later(Wait::Verified(Verify::default()))
+        }
         "exit" => {
             switch.exiting = Some(args.first().is_some_and(|a| a == "--cleanup"));
             Answer::Later(Wait::Exit)
@@ -67,7 +74,7 @@ pub fn poll_pending(switch: &mut Switch) -> Vec<(RequestId, Result<Reply, String
     let mut waiting = Vec::new();
     for Pending { id, wait } in std::mem::take(&mut switch.pending) {
         match step(switch, wait) {
-            Ok(text) => answers.push((id, Ok(Reply::Text(text.to_owned())))),
+            Ok(text) => answers.push((id, Ok(Reply::Text(text)))),
             Err(wait) => {
                 if !matches!(wait, Wait::Exit) {
                     switch.waker.wake();
@@ -81,15 +88,16 @@ pub fn poll_pending(switch: &mut Switch) -> Vec<(RequestId, Result<Reply, String
 }
 
 /// The text of the answer, or what there is still to wait for.
-fn step(switch: &mut Switch, wait: Wait) -> Result<&'static str, Wait> {
+fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
     match wait {
         Wait::Warp(warp) => Err(begin(switch, warp)),
-        Wait::Warped => Ok("warped"),
+        Wait::Warped => Ok("warped".to_owned()),
         Wait::Revalidated { turned: false } => Err(Wait::Revalidated { turned: true }),
         Wait::Revalidated { turned: true } => match revalidate_all(switch) {
-            true => Ok(""),
+            true => Ok(String::new()),
             false => Err(Wait::Revalidated { turned: true }),
         },
+        Wait::Verified(verify) => verify.step(switch).map_err(Wait::Verified),
         Wait::Exit => Err(Wait::Exit),
     }
 }
