@@ -53,8 +53,8 @@ use runtime::{Clock, Module, PollLoop, WaitSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use waits::{Answers, Unanswered};
 use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId, WorkerId};
+use waits::{Answers, Unanswered};
 
 static LOG: Module = Module::new("dpif_netdev");
 
