@@ -22,6 +22,16 @@ impl NetdevError {
         NetdevError::other(&format!("could not open network device {name}"), errno)
     }
 
+    /// The device of a port is not there any more.
+    pub fn gone(name: &str) -> NetdevError {
+        NetdevError::open(name, NetdevError::NO_DEVICE)
+    }
+
+    /// The kernel knows no such device.
+    pub fn is_gone(&self) -> bool {
+        self.errno == NetdevError::NO_DEVICE
+    }
+
     /// Something else could not be done.
     pub(crate) fn other(what: &str, errno: i32) -> NetdevError {
         NetdevError { errno, message: format!("{what} ({})", strerror(errno)), detail: None }

@@ -52,10 +52,21 @@ impl KernelDevice {
         rtnl::link_by_index(self.ifindex).map_err(|e| NetdevError::from_io(&self.name, &e))
     }
 
-    /// Its state.
+    /// Its state, whatever its name is now.
     pub fn facts(&self) -> Result<Facts, NetdevError> {
-        let link = self.link()?;
-        Ok(Facts {
+        Ok(self.facts_of(&self.link()?))
+    }
+
+    /// Its state, as long as it has the name by which it was opened: a port stands on the device of its name.
+    pub fn named_facts(&self) -> Result<Facts, NetdevError> {
+        match self.link()? {
+            link if link.name == self.name => Ok(self.facts_of(&link)),
+            _ => Err(NetdevError::gone(&self.name)),
+        }
+    }
+
+    fn facts_of(&self, link: &Link) -> Facts {
+        Facts {
             ifindex: Some(link.ifindex),
             mac: link.mac.unwrap_or_default(),
             mtu: link.mtu,
@@ -68,7 +79,7 @@ impl KernelDevice {
             trouble: None,
             status: ifreq::ethtool_driver(&link.name)
                 .map_or_else(|_| BTreeMap::new(), |d| ethtool::driver(&d)),
-        })
+        }
     }
 
     /// Performs a request that goes by name.

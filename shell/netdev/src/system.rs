@@ -67,7 +67,7 @@ impl Netdev for System {
         Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), refused: Vec::new() })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        let facts = self.device.facts()?;
+        let facts = self.device.named_facts()?;
         self.shared.set_mtu(facts.mtu);
         Ok(facts)
     }

@@ -191,7 +191,7 @@ impl Netdev for Afxdp {
         Box::new(AfxdpTx { port: Arc::clone(&running.port), sender })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
-        let mut facts = self.device.facts()?;
+        let mut facts = self.device.named_facts()?;
         self.running.port.mtu.store(facts.mtu, Ordering::Relaxed);
         let checksum = self.running.checksums;
         facts.tx_work = TxWork { checksum, ..TxWork::default() };
