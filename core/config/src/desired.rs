@@ -6,6 +6,7 @@ use crate::row::Row;
 use crate::ssl::SslConfig;
 use ovsdb::{Replica, Uuid};
 use std::collections::BTreeMap;
+use units::OfPort;
 
 /// The desired state of the whole switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub struct Desired {
     pub bridges: BTreeMap<String, BridgeConfig>,
     /// Datapaths by type.
     pub datapaths: BTreeMap<String, DatapathConfig>,
+    /// The OpenFlow port numbers that `Interface` rows had last (column `ofport`). A port that is made takes its number
+    /// from here, so that numbers outlive a restart. The switch writes that column, so it is no part of `InterfaceConfig`:
+    /// its change asks for no step.
+    pub ofports: BTreeMap<Uuid, OfPort>,
 }
 
 impl Desired {
@@ -45,6 +50,15 @@ impl Desired {
                 .iter()
                 .map(|(kind, row)| ((*kind).to_owned(), DatapathConfig::read(row)))
                 .collect(),
+            ofports: ofports(db),
         }
     }
+}
+
+fn ofports(db: &Replica) -> BTreeMap<Uuid, OfPort> {
+    let number = |row: &ovsdb::replica::RowRef<'_>| {
+        let value = row.datum("ofport")?.first()?.as_integer()?;
+        u16::try_from(value).ok().map(OfPort).filter(|port| port.is_ordinary())
+    };
+    db.rows("Interface").filter_map(|row| Some((row.uuid(), number(&row)?))).collect()
 }

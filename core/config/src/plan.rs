@@ -56,14 +56,16 @@ fn find<'a>(bridge: Option<&'a BridgeConfig>, name: &str) -> Option<&'a Interfac
     interfaces(bridge?).find(|i| i.name == name)
 }
 
-/// The device has to be made anew: another type, or another row of the same name.
+/// The device has to be made anew. A new row of the same name and type (`del-port` and `add-port` in one transaction) keeps
+/// the port, its number and its device, as in Open vSwitch.
 fn is_other_device(old: &InterfaceConfig, new: &InterfaceConfig) -> bool {
-    old.kind != new.kind || old.uuid != new.uuid
+    old.kind != new.kind
 }
 
-/// The two bridges of one name cannot be turned into each other.
+/// The two bridges of one name cannot be turned into each other. A new row of the same name and type keeps the bridge with
+/// its flows, as in Open vSwitch.
 fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
-    old.datapath_type != new.datapath_type || old.uuid != new.uuid
+    old.datapath_type != new.datapath_type
 }
 
 /// The steps from `current` to `desired`.
@@ -87,9 +89,11 @@ pub fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
         if old.is_none() {
             rest.push(Step::AddBridge { bridge: name.clone() });
         }
-        // The bridge's own device comes first: others may take their address or limits from it.
+        // The bridge's own device comes first: others may take their address or limits from it. Then those that ask for
+        // a port number, those that had one before a restart, and last those that take any free one.
         let mut devices: Vec<&InterfaceConfig> = interfaces(new).collect();
-        devices.sort_by_key(|i| (i.name != *name, i.ofport_request.is_none()));
+        let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
+        devices.sort_by_key(|i| (i.name != *name, i.ofport_request.is_none(), !had_number(i)));
         for interface in devices {
             let (bridge, device) = (name.clone(), interface.name.clone());
             match find(old, &interface.name) {
@@ -137,6 +141,7 @@ mod tests {
             name: i.name.clone(),
             interfaces: vec![i],
             vlan: VlanConfig::trunk(),
+            mac: None,
             protected: false,
         };
         BridgeConfig {
@@ -228,6 +233,36 @@ mod tests {
         fn nothing_to_do_takes_no_step(state in states()) {
             prop_assert!(plan(&state, &state).is_empty());
         }
+    }
+
+    #[test]
+    fn numbers_that_are_asked_for_or_were_held_are_given_out_first() {
+        let mut asks = interface("p3", "system", 0);
+        asks.ofport_request = Some(7);
+        let (any, held) = (interface("p1", "system", 0), interface("p2", "system", 0));
+        let mut wanted = desired(vec![bridge_config("br0", "netdev", vec![any, held.clone(), asks])]);
+        wanted.ofports.insert(held.uuid, units::OfPort(1));
+        let added: Vec<String> = plan(&Desired::default(), &wanted)
+            .into_iter()
+            .filter_map(|step| match step {
+                Step::AddInterface { name, .. } => Some(name),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(added, ["p3", "p2", "p1"]);
+    }
+
+    #[test]
+    fn another_row_of_the_same_name_and_type_keeps_the_device() {
+        let before = desired(vec![bridge_config("br0", "netdev", vec![interface("p0", "system", 0)])]);
+        let mut after = before.clone();
+        let bridge = after.bridges.get_mut("br0").unwrap();
+        bridge.uuid = Uuid::from_u128(99);
+        bridge.ports.get_mut("p0").unwrap().interfaces[0].uuid = Uuid::from_u128(100);
+        let (bridge, name) = ("br0".to_owned(), "p0".to_owned());
+        let steps =
+            [Step::ChangeInterface { bridge: bridge.clone(), name }, Step::ConfigureBridge { bridge }];
+        assert_eq!(plan(&before, &after), steps);
     }
 
     #[test]

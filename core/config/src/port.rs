@@ -2,7 +2,7 @@
 
 use crate::interface::InterfaceConfig;
 use crate::row::Row;
-use crate::settings::port::{PRIORITY_TAGS, QINQ_ETHTYPE};
+use crate::settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
 
@@ -17,6 +17,8 @@ pub struct PortConfig {
     pub interfaces: Vec<InterfaceConfig>,
     /// Its VLANs.
     pub vlan: VlanConfig,
+    /// `mac`: the address that stands for the port when the bridge chooses its own, text as it stands.
+    pub mac: Option<String>,
     /// Protected ports do not speak to each other.
     pub protected: bool,
 }
@@ -32,6 +34,7 @@ impl PortConfig {
             name: row.str("name").to_owned(),
             interfaces,
             vlan: vlan(row),
+            mac: row.opt_str(MAC.column).map(str::to_owned),
             protected: row.bool("protected"),
         }
     }

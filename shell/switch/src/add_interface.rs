@@ -1,7 +1,7 @@
 //! Adding one device to a bridge, and changing one that is there.
 
 use crate::backer::{AddError, Backer};
-use crate::bridge::Bridge;
+use crate::bridge::Failed;
 use crate::port::{Backing, BridgePort};
 use crate::reconfigure::LOG;
 use crate::switch::Switch;
@@ -14,7 +14,7 @@ use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
 use openflow::port::PortReason;
 use runtime::Module;
-use units::PortNo;
+use units::{OfPort, PortNo};
 
 static DPIF: Module = Module::new("dpif_netdev");
 static NETDEV: Module = Module::new("netdev");
@@ -37,8 +37,10 @@ fn wanted<'a>(
 pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
     let (row, interface) = (row.to_owned(), interface.clone());
-    let result = open(switch, bridge, &row, &interface);
+    let numbers = numbers(switch, desired, bridge, &interface);
+    let result = open(switch, bridge, &row, &interface, &numbers);
     let known = is_known(switch, &interface.kind);
+    let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
     match result {
         Ok(mut port) => {
@@ -53,7 +55,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             crate::bfd::configure(switch, bridge, &interface);
         }
         // It is tried again with every change; what is known already is not said again.
-        Err(text) if running.failed.get(name) == Some(&text) => {}
+        Err(text) if running.failed.get(name).is_some_and(|f| f.why == text) => {}
         Err(text) => {
             if !known {
                 runtime::warn!(NETDEV, "could not create netdev {name} of unknown type {}", interface.kind);
@@ -62,9 +64,23 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
             if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.dpdk) {
                 runtime::warn!(LOG, "{name}: {why}");
             }
-            running.failed.insert(name.to_owned(), text);
+            let ofport = numbers.last().copied();
+            // Others take it only if no number is free that was not in use lately.
+            ofport
+                .filter(|p| !running.ports.contains_key(p))
+                .iter()
+                .for_each(|p| running.retire_ofport(*p, now));
+            running.failed.insert(name.to_owned(), Failed { why: text, ofport });
         }
     }
+}
+
+/// The OpenFlow numbers that an interface should have, the best first: the one asked for, then the one that it had, in
+/// this run or, as its row tells, before it.
+fn numbers(switch: &Switch, desired: &Desired, bridge: &str, interface: &InterfaceConfig) -> Vec<OfPort> {
+    let failed = switch.bridges.get(bridge).and_then(|b| b.failed.get(&interface.name));
+    let held = failed.and_then(|f| f.ofport).or_else(|| desired.ofports.get(&interface.uuid).copied());
+    interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
 }
 
 /// Opens the device and makes it a port of the datapath; the text is the row's error.
@@ -73,6 +89,7 @@ fn open(
     bridge: &str,
     row: &str,
     interface: &InterfaceConfig,
+    numbers: &[OfPort],
 ) -> Result<BridgePort, String> {
     let now = switch.clock.now();
     let name = interface.name.as_str();
@@ -97,7 +114,7 @@ fn open(
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
-    let Some(ofport) = running.allocate_ofport(name, interface.ofport_request, now) else {
+    let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
         if let Some(backer) = switch.backers.get_mut(&kind) {
             match &backing {
                 Backing::Device { number, .. } => backer.remove_port(*number),
@@ -280,69 +297,52 @@ pub(crate) fn change(switch: &mut Switch, desired: &Desired, bridge: &str, name:
         return add(switch, desired, bridge, name);
     }
     let (row, interface) = (row.to_owned(), interface.clone());
+    adopt(switch, bridge, &row, &interface);
     if tunnels::is_kind(&interface.kind) {
-        if let Err(text) = tunnels::change(switch, bridge, &row, &interface) {
+        if let Err(text) = tunnels::change(switch, bridge, &interface) {
             give_up(switch, bridge, name, text);
         }
-    } else if let Err(text) = apply(switch, bridge, &row, &interface) {
+    } else if let Err(text) = apply(switch, bridge, &interface) {
         give_up(switch, bridge, name, text);
     }
     crate::bfd::configure(switch, bridge, &interface);
 }
 
-/// Takes an interface out of its bridge, to be tried again later.
+/// The rows of a port may be others than those that it was made for, of the same names.
+fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) {
+    let Some(running) = switch.bridges.get_mut(bridge) else { return };
+    let Some(port) = running.port_named_mut(&interface.name) else { return };
+    port.port_row = row.to_owned();
+    if port.uuid != interface.uuid {
+        port.uuid = interface.uuid;
+        port.counted = false;
+    }
+}
+
+/// Takes an interface out of its bridge, to be tried again later. It gets the same OpenFlow number then.
 fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
     runtime::warn!(LOG, "{why}");
+    let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
     switch.remove_interface(bridge, name);
     if let Some(running) = switch.bridges.get_mut(bridge) {
-        running.failed.insert(name.to_owned(), why);
+        running.failed.insert(name.to_owned(), Failed { why, ofport });
     }
 }
 
-/// The kernel has a device `name` with number `ifindex`. If the device of the port of that name is gone, this one takes
-/// its place, as when a container comes back; the port keeps its numbers.
-pub(crate) fn replace(switch: &mut Switch, name: &str, ifindex: u32) {
-    // The bridge's own port is made by us.
-    let of =
-        |b: &mut Bridge| b.name != name && b.port_named_mut(name).is_some_and(|p| lacks_device(p, ifindex));
-    let Some(bridge) = switch.bridges.values_mut().find_map(|b| of(b).then(|| b.name.clone())) else {
-        return;
-    };
+/// The kernel has no device any more for a port: deleted, renamed or moved to another namespace. The port goes out of
+/// service until a device of its name appears. Devices that the switch makes itself are made anew at once.
+pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
+    let why = NetdevError::gone(name).to_string();
+    give_up(switch, bridge, name, why);
+    // Another device may have the name already.
     let desired = switch.applied.clone();
-    let Some((config, _, interface)) = wanted(&desired, &bridge, name) else { return };
-    let kind = config.datapath_type.as_str();
-    let opened = device(switch, kind, &interface.kind, interface, false);
-    let Some(port) = switch.bridges.get_mut(&bridge).and_then(|b| b.port_named_mut(name)) else { return };
-    let Some(backer) = switch.backers.get_mut(kind) else { return };
-    let Backing::Device { netdev, number } = &mut port.backing else { return };
-    match opened {
-        Ok(opened) => {
-            backer.remove_port(*number);
-            (*netdev, port.facts, port.warning) = (opened.netdev, Some(opened.facts), opened.warning);
-            let joined = join(backer, *number, &mut **netdev, interface);
-            runtime::info!(LOG, "bridge {bridge}: interface {name} has a new device");
-            if let Err(why) = joined {
-                give_up(switch, &bridge, name, why);
-            }
-        }
-        // It may be ready for us when it is heard of next.
-        Err(why) => port.warning = Some(why),
-    }
-    crate::bfd::configure(switch, &bridge, interface);
-    switch.status_due = true;
+    add(switch, &desired, bridge, name);
 }
 
-fn lacks_device(port: &mut BridgePort, ifindex: u32) -> bool {
-    let another = port.facts.as_ref().and_then(|f| f.ifindex).is_some_and(|known| known != ifindex);
-    let Backing::Device { netdev, .. } = &mut port.backing else { return false };
-    another && netdev.facts().is_err()
-}
-
-fn apply(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConfig) -> Result<(), String> {
+fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
     let Some(running) = switch.bridges.get_mut(bridge) else { return Ok(()) };
     let mut backer = switch.backers.get_mut(&running.config.datapath_type);
     let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
-    port.port_row = row.to_owned();
     match &mut port.backing {
         Backing::Patch { peer: known } => *known = peer(interface)?,
         // They are changed elsewhere.

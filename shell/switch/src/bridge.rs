@@ -46,8 +46,8 @@ pub struct Bridge {
     pub frags: FragMode,
     /// The standalone fall-back flow is in place: the bridge forwards although no controller said so.
     pub fallback: bool,
-    /// Interfaces that could not be made, by name: the text of their `error` column.
-    pub failed: BTreeMap<String, String>,
+    /// Interfaces that could not be made, or whose device is gone, by name.
+    pub failed: BTreeMap<String, Failed>,
     /// No controller is connected since.
     pub alone_since: Option<Millis>,
     /// A connection wants the packets that no flow matches.
@@ -69,9 +69,20 @@ pub struct Bridge {
     /// Barriers that wait for the datapath.
     pub barriers: BTreeMap<ConnId, Barrier>,
     bundles: HashMap<String, BundleId>,
+    /// The bridge's address where no port gives one: made of the first row that it had.
+    pub default_mac: Mac,
     /// When a port number was given up: it is used again only when no other is free.
     retired: HashMap<OfPort, Millis>,
     next_port: u16,
+}
+
+/// An interface without a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// The text of its `error` column.
+    pub why: String,
+    /// The OpenFlow number that it had, and gets again with its device, if nobody else has asked for it meanwhile.
+    pub ofport: Option<OfPort>,
 }
 
 /// The number of an OpenFlow port is left alone this long after its port is gone, so that flows for the old port do
@@ -87,7 +98,6 @@ impl Bridge {
         Bridge {
             id,
             name: config.name.clone(),
-            config,
             ofproto: Ofproto::new(now, cpu::derive(seed, b"openflow")),
             macs: Arc::default(),
             ports: BTreeMap::new(),
@@ -110,8 +120,10 @@ impl Bridge {
             dumps: BTreeMap::new(),
             barriers: BTreeMap::new(),
             bundles: HashMap::new(),
+            default_mac: crate::configure_bridge::address_of_row(config.uuid),
             retired: HashMap::new(),
             next_port: 0,
+            config,
         }
     }
 
@@ -146,27 +158,29 @@ impl Bridge {
         self.bundles.iter().find(|(_, b)| **b == id).map(|(name, _)| name.as_str())
     }
 
-    /// A number for a new port: the one asked for if it is free, else the next free one, those never used first.
-    pub fn allocate_ofport(&mut self, name: &str, request: Option<u16>, now: Millis) -> Option<OfPort> {
+    /// A number for a new port: the first of `wanted` that is free, else the next free one. Numbers that were in use within
+    /// the last hour come last, the one longest out of use first.
+    pub fn allocate_ofport(&mut self, name: &str, wanted: &[OfPort], now: Millis) -> Option<OfPort> {
         if name == self.name {
             return (!self.ports.contains_key(&OfPort::LOCAL)).then_some(OfPort::LOCAL);
         }
-        if let Some(port) = request.map(OfPort).filter(|p| p.is_ordinary() && !self.ports.contains_key(p)) {
+        let is_free = |p: &OfPort| p.is_ordinary() && !self.ports.contains_key(p);
+        if let Some(port) = wanted.iter().copied().find(is_free) {
             self.retired.remove(&port);
             return Some(port);
         }
         // The upper half is left to those who ask.
         let last = AUTOMATIC_MAX;
-        let candidates = (1..=last).map(|i| OfPort((self.next_port + i - 1) % last + 1));
-        let free: Vec<OfPort> = candidates.filter(|p| !self.ports.contains_key(p)).collect();
-        let rested = |p: &&OfPort| self.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
-        let port = free
-            .iter()
-            .find(rested)
-            .or_else(|| free.iter().min_by_key(|p| self.retired.get(p).copied()))
-            .copied()?;
+        let free = (1..=last).map(|i| OfPort((self.next_port + i - 1) % last + 1)).filter(is_free);
+        let rested = |p: &OfPort| self.retired.get(p).is_none_or(|&t| now.since(t) >= REUSE_AFTER);
+        let port = match free.clone().find(rested) {
+            Some(port) => {
+                self.next_port = port.0;
+                port
+            }
+            None => free.min_by_key(|p| self.retired.get(p).copied())?,
+        };
         self.retired.remove(&port);
-        self.next_port = port.0;
         Some(port)
     }
 
@@ -220,7 +234,8 @@ mod tests {
     }
 
     fn add(bridge: &mut Bridge, name: &str, request: Option<u16>, now: u64) -> OfPort {
-        let ofport = bridge.allocate_ofport(name, request, Millis(now)).unwrap();
+        let wanted: Vec<OfPort> = request.map(OfPort).into_iter().collect();
+        let ofport = bridge.allocate_ofport(name, &wanted, Millis(now)).unwrap();
         let port = BridgePort {
             uuid: Uuid::nil(),
             name: name.to_owned(),
@@ -262,6 +277,16 @@ mod tests {
         assert_eq!(add(&mut b, "c", None, 1000), OfPort(3));
         // Who asks for it gets it all the same.
         assert_eq!(add(&mut b, "d", Some(1), 1000), OfPort(1));
+    }
+
+    #[test]
+    fn the_first_wanted_number_that_is_free_is_given() {
+        let mut b = bridge();
+        assert_eq!(add(&mut b, "a", Some(7), 0), OfPort(7));
+        let wanted = [OfPort(7), OfPort::LOCAL, OfPort(9), OfPort(3)];
+        assert_eq!(b.allocate_ofport("b", &wanted, Millis(0)), Some(OfPort(9)));
+        // Numbers that are given as wanted do not move the place where the search goes on.
+        assert_eq!(add(&mut b, "c", None, 0), OfPort(1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::bridge::Bridge;
 use crate::controller_paths;
 use crate::options::Options;
+use crate::port::BridgePort;
 use crate::reconfigure::LOG;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
@@ -15,6 +16,7 @@ use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
 use runtime::RateLimit;
 use runtime::log::Level;
+use std::collections::HashMap;
 use units::{Millis, OfPort};
 
 static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
@@ -199,7 +201,7 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
 /// The address is `other_config:hwaddr`, or the lowest of its ports' that somebody assigned, or the one that the bridge's
-/// row gives: addresses that were made up come and go with their devices, and controllers know a bridge by its datapath
+/// first row gives: addresses that were made up come and go with their devices, and controllers know a bridge by its datapath
 /// id, which is `other_config:datapath-id`, or that address.
 pub(crate) fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
@@ -207,14 +209,8 @@ pub(crate) fn pick_addresses(bridge: &mut Bridge) {
     if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
         runtime::err!(LOG, "bridge {}: invalid MAC address {text} for hwaddr", bridge.name);
     }
-    let of_ports = bridge
-        .ports
-        .values()
-        .filter(|p| p.ofport != OfPort::LOCAL && p.kind != "internal" && p.number().is_some())
-        .map(|p| p.mac())
-        .filter(|m| usable(m) && !m.is_local())
-        .min();
-    let mac = asked.filter(usable).or(of_ports).unwrap_or_else(|| address_of_row(bridge.config.uuid));
+    let of_ports = addresses_of_ports(bridge).into_iter().filter(|m| usable(m) && !m.is_local()).min();
+    let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
     if id != bridge.datapath_id {
@@ -224,9 +220,25 @@ pub(crate) fn pick_addresses(bridge: &mut Bridge) {
     }
 }
 
+/// The addresses that stand for the ports of a bridge, as Open vSwitch chooses them: that of the Port row, else that of
+/// the row's first device by name. The bridge's own port and the outputs of mirrors do not count.
+fn addresses_of_ports(bridge: &Bridge) -> Vec<Mac> {
+    let config = &bridge.config;
+    let is_output = |port: &str| config.mirrors.iter().any(|m| m.output_port.as_deref() == Some(port));
+    let devices: HashMap<&str, &BridgePort> =
+        bridge.ports.values().map(|port| (port.name.as_str(), port)).collect();
+    let of_device = |p: &config::PortConfig| {
+        let device = p.interfaces.iter().find_map(|i| devices.get(i.name.as_str()));
+        device.filter(|d| d.ofport != OfPort::LOCAL).map(|d| d.mac())
+    };
+    let of_row = |p: &config::PortConfig| p.mac.as_deref().and_then(flow::text::address::parse_mac);
+    let ports = config.ports.values().filter(|p| !is_output(&p.name));
+    ports.filter_map(|p| of_row(p).or_else(|| of_device(p))).filter(|m| !xlate::is_reserved(*m)).collect()
+}
+
 /// The address of a bridge that has no better one: it stays over restarts, and is the one that Open vSwitch makes of the
 /// row, which takes the UUID as words of the machine, and its bytes as they lie in memory.
-fn address_of_row(row: ovsdb::Uuid) -> Mac {
+pub(crate) fn address_of_row(row: ovsdb::Uuid) -> Mac {
     let bytes = row.as_bytes();
     let [a, b, c, d, e, f, g, h, ..] = *bytes;
     let words =

@@ -74,6 +74,11 @@ impl BridgePort {
         }
     }
 
+    /// It stands on the kernel's device of this number.
+    pub fn has_ifindex(&self, ifindex: u32) -> bool {
+        self.facts.as_ref().is_some_and(|f| f.ifindex == Some(ifindex))
+    }
+
     /// The device.
     pub fn netdev(&mut self) -> Option<&mut Box<dyn Netdev>> {
         match &mut self.backing {

@@ -3,6 +3,7 @@
 use crate::commands::{self, Answer, Pending};
 use crate::fail_open;
 use crate::openflow::Barrier;
+use crate::port::BridgePort;
 use crate::publish::publish;
 use crate::revalidate;
 use crate::switch::Switch;
@@ -130,10 +131,11 @@ impl Switch {
             match event {
                 LinkEvent::Changed(link) => {
                     appeared |= self.bridges.values().any(|b| b.failed.contains_key(&link.name));
-                    crate::add_interface::replace(self, &link.name, link.ifindex);
-                    self.refresh_device(Some(&link.name));
+                    // A device that was renamed is known by its number.
+                    self.refresh_devices(|port| port.name == link.name || port.has_ifindex(link.ifindex));
                 }
-                LinkEvent::Removed { .. } | LinkEvent::Lost => self.refresh_device(None),
+                LinkEvent::Removed { ifindex, .. } => self.refresh_devices(|port| port.has_ifindex(ifindex)),
+                LinkEvent::Lost => self.refresh_devices(|_| true),
             }
         }
         if appeared {
@@ -155,7 +157,7 @@ impl Switch {
                 }
             }
         }
-        let changed = |p: &crate::port::BridgePort| match &p.backing {
+        let changed = |p: &BridgePort| match &p.backing {
             crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,
             crate::port::Backing::Patch { .. } | crate::port::Backing::Tunnel { .. } => false,
         };
@@ -167,7 +169,7 @@ impl Switch {
             .map(|p| p.name.clone())
             .collect();
         for name in names {
-            self.refresh_device(Some(&name));
+            self.refresh_devices(|port| port.name == name);
         }
     }
 
@@ -183,18 +185,23 @@ impl Switch {
         }
     }
 
-    /// Reads devices again (one, or all) and tells controllers what changed.
-    pub(crate) fn refresh_device(&mut self, name: Option<&str>) {
+    /// Reads some devices again and tells controllers what changed. Ports whose device is gone go out of service.
+    pub(crate) fn refresh_devices(&mut self, which: impl Fn(&BridgePort) -> bool) {
+        let mut vanished = Vec::new();
         for bridge in self.bridges.values_mut() {
             let mut changed = Vec::new();
-            for port in bridge.ports.values_mut().filter(|p| name.is_none_or(|n| p.name == n)) {
+            for port in bridge.ports.values_mut().filter(|p| which(p)) {
                 let old = crate::openflow::port_message(port);
                 let crate::port::Backing::Device { netdev, .. } = &mut port.backing else { continue };
                 port.change_seq = netdev.change_seq();
                 match netdev.facts() {
                     Ok(facts) if port.facts.as_ref() != Some(&facts) => port.facts = Some(facts),
                     Ok(_) => continue,
-                    // The device is gone; its port stays, without a link, until the row goes.
+                    Err(e) if e.is_gone() => {
+                        vanished.push((bridge.name.clone(), port.name.clone()));
+                        continue;
+                    }
+                    // A device that does not tell its state has no link.
                     Err(_) => {
                         let Some(f) = port.facts.as_mut().filter(|f| f.link_up || f.admin_up) else {
                             continue;
@@ -211,6 +218,12 @@ impl Switch {
                     backer.changed();
                 }
             }
+        }
+        for (bridge, name) in &vanished {
+            crate::add_interface::vanished(self, bridge, name);
+        }
+        if !vanished.is_empty() {
+            self.ports_changed();
         }
         self.tell_bfd_addresses();
     }
@@ -288,9 +301,16 @@ impl Switch {
         for (bridge, name) in failed {
             crate::add_interface::add(self, &desired, &bridge, &name);
         }
+        self.ports_changed();
+    }
+
+    /// What follows from the ports of bridges, after some came or went without a change of the database.
+    fn ports_changed(&mut self) {
         self.bridges.values_mut().for_each(crate::configure_bridge::pick_addresses);
         self.bridges.values_mut().for_each(crate::mtu::follow);
         self.mark_all_dirty();
+        self.run_port_news();
+        self.status_due = true;
     }
 
     /// What ends the next sleep.

@@ -188,17 +188,20 @@ fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
         wanted.push(row);
     }
     for interface in bridge.config.ports.values().flat_map(|p| &p.interfaces) {
-        if let Some(text) = bridge.failed.get(&interface.name) {
+        if let Some(failed) = bridge.failed.get(&interface.name) {
             let mut row = Wanted::new("Interface", interface.uuid);
             row.set("ofport", Datum::scalar(-1));
             // What is wrong with a reserved name is for the log alone.
-            let told = (!is_reserved(&interface.name)).then_some(text.as_str());
+            let told = (!is_reserved(&interface.name)).then_some(failed.why.as_str());
             row.set("error", optional(told));
-            for column in ["admin_state", "link_state", "mac_in_use"] {
+            for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
                 row.set(column, Datum::set::<&str>([]));
             }
-            for column in ["mtu", "ifindex"] {
+            for column in ["mtu", "ifindex", "link_speed"] {
                 row.set(column, Datum::set::<i64>([]));
+            }
+            for column in ["status", "statistics"] {
+                row.strings(column, &BTreeMap::new());
             }
             wanted.push(row);
         }

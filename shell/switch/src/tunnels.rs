@@ -61,20 +61,12 @@ pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig)
 }
 
 /// Follows a row of a tunnel that is there.
-pub(crate) fn change(
-    switch: &mut Switch,
-    bridge: &str,
-    row: &str,
-    interface: &InterfaceConfig,
-) -> Result<(), String> {
+pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
     let Some(running) = switch.bridges.get(bridge) else { return Ok(()) };
     let kind = running.config.datapath_type.clone();
     let Some(ofport) = running.port_named(&interface.name).map(|p| p.ofport) else { return Ok(()) };
     let new = read(switch, &kind, interface)?;
     replace(switch, (bridge, ofport), &kind, new);
-    if let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) {
-        port.port_row = row.to_owned();
-    }
     Ok(())
 }
 

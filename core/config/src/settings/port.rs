@@ -26,6 +26,8 @@ settings! {
     TAG = column("tag").opt_int(0, 4095).doc("The VLAN of an access port, or the native one.");
     TRUNKS = column("trunks").opt_int(0, 4095).doc("The VLANs that it trunks; all if not set.");
     CVLANS = column("cvlans").opt_int(0, 4095).doc("The customer VLANs that a tunnel port takes; all if not set.");
+    MAC = column("mac").text("an Ethernet address")
+        .doc("The address that stands for the port when its bridge takes the least address of its ports.");
     PROTECTED = column("protected").flag(false).doc("Protected ports of a bridge do not reach each other.");
     QINQ_ETHTYPE = oc("qinq-ethtype").choice(&["802.1ad", "802.1q"], "802.1ad")
         .doc("The Ethernet type of the outer tag of a tunnel port.");
@@ -47,10 +49,6 @@ pub const OTHERS: &[Setting] = &[
     column("bond_updelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as up."),
     column("bond_downdelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as down."),
     column("bond_fake_iface").flag(false).none(NO_BONDS).doc("Makes a device of the bond's name."),
-    column("mac")
-        .text("")
-        .elsewhere("no program: Open vSwitch does not read it either")
-        .doc("An address for the port."),
     column("fake_bridge")
         .flag(false)
         .elsewhere("ovs-vsctl")
