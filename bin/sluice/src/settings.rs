@@ -10,8 +10,10 @@ use std::process::ExitCode;
 
 const MARKDOWN: Opt = opt("markdown", None, Takes::Nothing).says("", "prints docs/settings.md, all of it");
 
+const NOT_BUILT: Opt = opt("not-built", None, Takes::Nothing).says("", "prints docs/not-built.md");
+
 fn options() -> Vec<Opt> {
-    own::FORMAT.into_iter().chain([MARKDOWN]).chain(own::INFORMATIVE).collect()
+    own::FORMAT.into_iter().chain([MARKDOWN, NOT_BUILT]).chain(own::INFORMATIVE).collect()
 }
 
 /// What it is called.
@@ -22,7 +24,7 @@ pub fn page() -> Page {
     Page {
         names: NAMES,
         title: "says what can be set in the database, and what becomes of it",
-        synopsis: "[--json | --markdown] [PATTERN]",
+        synopsis: "[--json | --markdown | --not-built] [PATTERN]",
         commands: Vec::new(),
         options: options(),
         notes: vec![(
@@ -44,9 +46,11 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(code) = own::informed(call, &parsed, page) {
         return code;
     }
-    if parsed.has("markdown") {
-        print!("{}", text::markdown());
-        return ExitCode::SUCCESS;
+    for (option, page) in [("markdown", text::markdown as fn() -> String), ("not-built", config::not_built::markdown)] {
+        if parsed.has(option) {
+            print!("{}", page());
+            return ExitCode::SUCCESS;
+        }
     }
     if let Some(word) = parsed.rest.get(1) {
         return own::no_such_argument(call, word);

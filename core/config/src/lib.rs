@@ -9,6 +9,7 @@ pub mod datapath;
 pub mod desired;
 pub mod interface;
 pub mod mirror;
+pub mod not_built;
 pub mod plan;
 pub mod port;
 pub mod row;

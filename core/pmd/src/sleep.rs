@@ -23,22 +23,42 @@ pub struct SleepMax {
 impl SleepMax {
     /// From text as in `50,3:200,5:0`. What is no number is passed over; what is too long is cut.
     pub fn parse(text: &str) -> SleepMax {
+        SleepMax::parse_and_tell(text, |_| {})
+    }
+
+    /// The same; `tell` hears of each item that is not taken as it stands.
+    pub fn parse_and_tell(text: &str, mut tell: impl FnMut(String)) -> SleepMax {
         let mut max = SleepMax::default();
-        let micros = |text: &str| number(text).map(|n| Micros(n.min(MAX.0)));
         for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
+            let mut understood = true;
+            let mut cut = false;
+            let mut micros = |text: &str| {
+                let micros = number(text)?;
+                cut |= micros > MAX.0;
+                Some(Micros(micros.min(MAX.0)))
+            };
             match item.split_once([':', '=']) {
-                None => max.default = micros(item).unwrap_or(max.default),
+                None => match micros(item) {
+                    Some(time) => max.default = time,
+                    None => understood = false,
+                },
                 Some((core, time)) => {
+                    let id = number(core).and_then(|n| u32::try_from(n).ok()).filter(|id| *id != u32::MAX);
                     // A core without a time is a time for all.
-                    let (first, core) = (micros(core), number(core).and_then(|n| u32::try_from(n).ok()));
-                    match (core, micros(time)) {
-                        (Some(core), Some(time)) if core != u32::MAX => {
-                            max.cores.insert(CoreId(core), time);
-                        }
-                        _ if time.is_empty() => max.default = first.unwrap_or(max.default),
-                        _ => {}
+                    match (id, micros(time)) {
+                        (Some(id), Some(time)) => _ = max.cores.insert(CoreId(id), time),
+                        _ if time.is_empty() => match micros(core) {
+                            Some(time) => max.default = time,
+                            None => understood = false,
+                        },
+                        _ => understood = false,
                     }
                 }
+            }
+            if !understood {
+                tell(format!("'{item}' is no time and is passed over"));
+            } else if cut {
+                tell(format!("'{item}' is more than {} microseconds, which are used", MAX.0));
             }
         }
         max

@@ -104,8 +104,9 @@ fn open(
     } else if tunnels::is_kind(device_kind) {
         (tunnels::open(switch, &kind, interface)?, None, None)
     } else {
-        if let Some(built) = not_built(device_kind) {
-            return Err(format!("could not open network device {name} ({built})"));
+        if let Some(part) = config::not_built::of_kind(device_kind) {
+            let why = part.missing();
+            return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
         }
         let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, is_local)?;
         let backer = switch.backers.get_mut(&kind).ok_or("no datapath")?;
@@ -216,24 +217,15 @@ fn told(error: &NetdevError) -> String {
     error.to_string()
 }
 
-/// Whether there are ports of this type. Those of DPDK are there when DPDK is.
+/// Whether there are ports of this type, or will be. Those of DPDK are there when DPDK is.
 fn is_known(switch: &Switch, kind: &str) -> bool {
-    kind == "patch"
-        || tunnels::is_kind(kind)
-        || not_built(kind).is_some()
-        || switch.netdevs.types().contains(&kind)
+    kind == "patch" || config::not_built::of_kind(kind).is_some() || switch.netdevs.types().contains(&kind)
 }
 
 /// Why there are no ports of this type.
 fn not_there(switch: &Switch, kind: &str) -> String {
     let dpdk = crate::dpdk_start::why_not(kind, switch.dpdk).map(str::to_owned);
     dpdk.unwrap_or_else(|| format!("unknown type \"{kind}\""))
-}
-
-/// Types that exist and that this switch does not have yet. Names that mean nothing at all are the opener's to refuse.
-fn not_built(kind: &str) -> Option<&'static str> {
-    const LATER: &[&str] = &["gtpu", "srv6", "bareudp", "lisp", "stt"];
-    LATER.contains(&kind).then_some("type not built yet in this version of Sluice")
 }
 
 /// An MTU that the device cannot have is a matter for the log: column `mtu` shows the one that it has.

@@ -18,6 +18,7 @@ use pmd::balance::Settings;
 use pmd::predictive::HOT;
 use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
 use runtime::Module;
+use runtime::log::Level;
 use std::collections::BTreeMap;
 use units::{Millis, PortNo};
 
@@ -64,13 +65,14 @@ fn read_balance(config: &BTreeMap<String, String>) -> Settings {
     }
 }
 
-fn read_sleep(config: &BTreeMap<String, String>) -> SleepMax {
+fn read_sleep(config: &BTreeMap<String, String>, faults: &mut Vec<String>) -> SleepMax {
     let old = || {
         let text = PMD_MAXSLEEP.get(config)?;
         runtime::warn!(DPIF, "pmd-maxsleep is deprecated. Please use pmd-sleep-max instead.");
         Some(text)
     };
-    PMD_SLEEP_MAX.get(config).or_else(old).map(SleepMax::parse).unwrap_or_default()
+    let text = PMD_SLEEP_MAX.get(config).or_else(old).unwrap_or_default();
+    SleepMax::parse_and_tell(text, |why| faults.push(format!("{}: {why}", PMD_SLEEP_MAX.key)))
 }
 
 /// Says what changed.
@@ -94,16 +96,30 @@ impl Switch {
             backer.workers.configure(&polling);
         }
         self.polling = polling;
-        let sleep = read_sleep(config);
+        let mut faults = Vec::new();
+        let sleep = read_sleep(config, &mut faults);
         if sleep != self.sleep {
             self.backers.values_mut().for_each(|b| b.workers.set_sleep(&sleep));
             self.sleep = sleep;
         }
-        let target = PMD_LATENCY_TARGET.get(config).map(LatencyTarget::parse).unwrap_or_default();
+        let text = PMD_LATENCY_TARGET.get(config).unwrap_or_default();
+        let note = |why| faults.push(format!("{}: {why}", PMD_LATENCY_TARGET.key));
+        let target = LatencyTarget::parse_and_tell(text, note);
         if target != self.latency {
             self.backers.values_mut().for_each(|b| b.workers.set_latency(&target));
             self.latency = target;
         }
+        self.tell_sleep_faults(faults);
+    }
+
+    /// Each fault is told once, as long as it lasts.
+    fn tell_sleep_faults(&mut self, faults: Vec<String>) {
+        // Scripts that test Open vSwitch look for warnings that it does not give.
+        let level = if self.options.dummy_mode() { Level::Info } else { Level::Warn };
+        for fault in faults.iter().filter(|f| !self.sleep_faults.contains(f)) {
+            DPIF.log(level, format_args!("{fault}"));
+        }
+        self.sleep_faults = faults;
     }
 
     /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.

@@ -7,6 +7,7 @@ use crate::add_interface::is_reserved;
 use crate::bridge::Bridge;
 use crate::port::{Backing, BridgePort};
 use crate::publish::{Peers, peers};
+use crate::settings::InVain;
 use crate::switch::Switch;
 use config::settings::root::STATS_UPDATE_INTERVAL;
 use ovsdb::operation::Operation;
@@ -75,9 +76,9 @@ impl Switch {
         self.datapath_rows(&mut wanted);
         let peers = peers(&self.bridges);
         for bridge in self.bridges.values_mut() {
-            bridge_row(bridge, &mut wanted);
-            controller_rows(bridge, now, &mut wanted);
-            interface_rows(bridge, &peers, &mut wanted);
+            bridge_row(bridge, &self.in_vain, &mut wanted);
+            controller_rows(bridge, now, &self.in_vain, &mut wanted);
+            interface_rows(bridge, &peers, &self.in_vain, &mut wanted);
         }
         if with_statistics {
             self.last.statistics = now;
@@ -154,30 +155,41 @@ impl Switch {
     }
 }
 
-fn bridge_row(bridge: &Bridge, wanted: &mut Vec<Wanted>) {
+/// The key of a `status` column that tells what the row asks for in vain.
+const NOT_BUILT: &str = "not_built";
+
+fn bridge_row(bridge: &Bridge, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
     let mut row = Wanted::new("Bridge", bridge.config.uuid);
+    let text = in_vain.get(&bridge.config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone()));
+    row.strings("status", &text.into_iter().collect());
     row.set("datapath_id", Datum::set([format!("{:016x}", bridge.datapath_id).as_str()]));
     row.set("datapath_version", Datum::scalar("<built-in>"));
     wanted.push(row);
 }
 
-fn controller_rows(bridge: &mut Bridge, now: Millis, wanted: &mut Vec<Wanted>) {
+fn controller_rows(bridge: &mut Bridge, now: Millis, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
     let status = bridge.conns.status(now);
     for config in &bridge.config.controllers {
         let Some(s) = status.iter().find(|s| s.target == config.target) else { continue };
         let mut row = Wanted::new("Controller", config.uuid);
         row.set("is_connected", Datum::scalar(s.is_connected));
         row.set("role", optional(s.role_name()));
-        row.strings("status", &s.status);
+        let mut pairs = s.status.clone();
+        pairs.extend(in_vain.get(&config.uuid).map(|text| (NOT_BUILT.to_owned(), text.clone())));
+        row.strings("status", &pairs);
         wanted.push(row);
     }
 }
 
-fn interface_rows(bridge: &Bridge, peers: &Peers, wanted: &mut Vec<Wanted>) {
+fn interface_rows(bridge: &Bridge, peers: &Peers, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
     for port in bridge.ports.values() {
         let mut row = interface_row(port);
+        let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
+        let of_rows =
+            [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| in_vain.get(&row).cloned());
         let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
-        let mut error = trouble.or_else(|| port.warning.clone());
+        let texts: Vec<String> = trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
+        let mut error = (!texts.is_empty()).then(|| texts.join("; "));
         if let Some(peer) = port.peer()
             && !peers.contains_key(&(bridge.id, port.ofport))
         {

@@ -42,6 +42,8 @@ pub struct Switch {
     pub sleep: SleepMax,
     /// How long it lets packets wait for sleeping ones.
     pub latency: LatencyTarget,
+    /// What of the settings of both is not obeyed as it stands.
+    pub(crate) sleep_faults: Vec<String>,
     /// Which of their turns are told to the log.
     pub perf_log: PerfLog,
     /// Which look-up in subtables is in force.
@@ -77,6 +79,8 @@ pub struct Switch {
     pub restoring: bool,
     /// What was said about settings.
     pub(crate) told: BTreeSet<config::settings::check::Finding>,
+    /// What rows say of what they ask for in vain.
+    pub(crate) in_vain: crate::settings::InVain,
     /// What became of DPDK.
     pub dpdk: crate::dpdk_start::DpdkStart,
     /// The cores that this process may use.
@@ -127,6 +131,7 @@ impl Switch {
             polling: Polling::default(),
             sleep: SleepMax::default(),
             latency: LatencyTarget::default(),
+            sleep_faults: Vec::new(),
             perf_log: PerfLog::default(),
             lookups: Lookups::default(),
             links,
@@ -143,6 +148,7 @@ impl Switch {
             greeted: false,
             restoring: true,
             told: BTreeSet::new(),
+            in_vain: BTreeMap::new(),
             dpdk: Default::default(),
             cores: crate::handlers::allowed_cores(),
             system: (

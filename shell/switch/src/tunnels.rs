@@ -21,8 +21,8 @@ pub(crate) fn is_kind(kind: &str) -> bool {
 fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, String> {
     let name = &interface.name;
     if kind != "dummy" {
-        let why = "type not built yet in this version of Sluice";
-        return Err(format!("could not open network device {name} ({why})"));
+        let why = config::not_built::TUNNELS.missing();
+        return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
     }
     let refused = |why: String, errno: &str| {
         runtime::warn!(LOG, "{name}: could not set configuration ({errno})");

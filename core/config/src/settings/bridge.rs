@@ -1,6 +1,7 @@
 //! `Bridge`.
 
 use super::{Setting, U32, settings};
+use crate::not_built::{AUTO_ATTACH, IN_BAND, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Bridge", "other_config", key)
@@ -9,11 +10,6 @@ const fn oc(key: &'static str) -> Setting {
 const fn column(name: &'static str) -> Setting {
     Setting::new("Bridge", name, "")
 }
-
-const NO_STP: &str = "spanning tree is not built yet";
-const NO_RSTP: &str = "rapid spanning tree is not built yet";
-const NO_SNOOPING: &str = "multicast snooping is not built yet";
-const NO_IN_BAND: &str = "controllers are reached by the host's own routes";
 
 settings! {
     NAME = column("name").text("").doc("The bridge's name, and that of its own port.");
@@ -41,53 +37,50 @@ settings! {
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
     column("mirrors").rows("Mirror").doc("Where copies of packets go."),
-    column("netflow").rows("NetFlow").none("NetFlow is not built yet").doc("Reports of flows as NetFlow."),
-    column("sflow").rows("sFlow").none("sFlow is not built yet").doc("Reports of samples as sFlow."),
-    column("ipfix").rows("IPFIX").none("IPFIX is not built yet").doc("Reports of flows as IPFIX."),
-    column("auto_attach")
-        .rows("AutoAttach")
-        .none("auto-attach is not built yet")
-        .doc("Attaching to a fabric by LLDP."),
-    column("stp_enable").flag(false).none(NO_STP).doc("Spanning tree."),
-    column("rstp_enable").flag(false).none(NO_RSTP).doc("Rapid spanning tree."),
+    column("netflow").rows("NetFlow").asks_for(NETFLOW).doc("Reports of flows as NetFlow."),
+    column("sflow").rows("sFlow").asks_for(SFLOW).doc("Reports of samples as sFlow."),
+    column("ipfix").rows("IPFIX").asks_for(IPFIX).doc("Reports of flows as IPFIX."),
+    column("auto_attach").rows("AutoAttach").asks_for(AUTO_ATTACH).doc("Attaching to a fabric by LLDP."),
+    column("stp_enable").flag(false).asks_for(STP).doc("Spanning tree."),
+    column("rstp_enable").flag(false).asks_for(RSTP).doc("Rapid spanning tree."),
     column("mcast_snooping_enable")
         .flag(false)
-        .none(NO_SNOOPING)
+        .asks_for(SNOOPING)
         .doc("Sends multicast only where it is wanted."),
     oc("disable-in-band")
         .flag(false)
-        .none(NO_IN_BAND)
+        .detail_of(IN_BAND)
         .doc("Makes no hidden flows for controller connections."),
-    oc("in-band-queue").opt_int(0, U32).none(NO_IN_BAND).doc("The queue of such flows."),
+    oc("in-band-queue").opt_int(0, U32).detail_of(IN_BAND).doc("The queue of such flows."),
     oc("controller-queue-size")
         .int(1, 512, 100)
         .none("packets to controllers are queued by bytes")
         .doc("Packets that wait for a controller at most."),
-    oc("stp-system-id").text("an Ethernet address").none(NO_STP).doc("The bridge's id for spanning tree."),
-    oc("stp-priority").int(0, 65_535, 0x8000).none(NO_STP).doc("Its priority to become the root."),
-    oc("stp-hello-time").int(1, 10, 2).none(NO_STP).doc("Seconds between two hellos."),
-    oc("stp-max-age").int(6, 40, 20).none(NO_STP).doc("Seconds for which received information holds."),
-    oc("stp-forward-delay").int(4, 30, 15).none(NO_STP).doc("Seconds until a port forwards."),
+    oc("stp-system-id").text("an Ethernet address").detail_of(STP).doc("The bridge's id for spanning tree."),
+    oc("stp-priority").int(0, 65_535, 0x8000).detail_of(STP).doc("Its priority to become the root."),
+    oc("stp-hello-time").int(1, 10, 2).detail_of(STP).doc("Seconds between two hellos."),
+    oc("stp-max-age").int(6, 40, 20).detail_of(STP).doc("Seconds for which received information holds."),
+    oc("stp-forward-delay").int(4, 30, 15).detail_of(STP).doc("Seconds until a port forwards."),
     oc("rstp-address")
         .text("an Ethernet address")
-        .none(NO_RSTP)
+        .detail_of(RSTP)
         .doc("The bridge's id for rapid spanning tree."),
-    oc("rstp-priority").int(0, 61_440, 0x8000).none(NO_RSTP).doc("Its priority to become the root."),
+    oc("rstp-priority").int(0, 61_440, 0x8000).detail_of(RSTP).doc("Its priority to become the root."),
     oc("rstp-ageing-time")
         .int(10, 1_000_000, 300)
-        .none(NO_RSTP)
+        .detail_of(RSTP)
         .doc("Seconds for which learned addresses hold."),
-    oc("rstp-force-protocol-version").int(0, 2, 2).none(NO_RSTP).doc("0 speaks plain spanning tree."),
-    oc("rstp-max-age").int(6, 40, 20).none(NO_RSTP).doc("Seconds for which received information holds."),
-    oc("rstp-forward-delay").int(4, 30, 15).none(NO_RSTP).doc("Seconds until a port forwards."),
-    oc("rstp-transmit-hold-count").int(1, 10, 6).none(NO_RSTP).doc("Messages sent per second at most."),
+    oc("rstp-force-protocol-version").int(0, 2, 2).detail_of(RSTP).doc("0 speaks plain spanning tree."),
+    oc("rstp-max-age").int(6, 40, 20).detail_of(RSTP).doc("Seconds for which received information holds."),
+    oc("rstp-forward-delay").int(4, 30, 15).detail_of(RSTP).doc("Seconds until a port forwards."),
+    oc("rstp-transmit-hold-count").int(1, 10, 6).detail_of(RSTP).doc("Messages sent per second at most."),
     oc("mcast-snooping-aging-time")
         .held(15, 3600, 300)
-        .none(NO_SNOOPING)
+        .detail_of(SNOOPING)
         .doc("Seconds for which a group holds."),
-    oc("mcast-snooping-table-size").held(10, 1_000_000, 2048).none(NO_SNOOPING).doc("The most groups."),
+    oc("mcast-snooping-table-size").held(10, 1_000_000, 2048).detail_of(SNOOPING).doc("The most groups."),
     oc("mcast-snooping-disable-flood-unregistered")
         .flag(false)
-        .none(NO_SNOOPING)
+        .detail_of(SNOOPING)
         .doc("Drops multicast that nobody asked for."),
 ];

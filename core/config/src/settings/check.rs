@@ -4,7 +4,8 @@
 //! `other_config` of the switch and of bridges. That of ports and interfaces is where programs keep notes of their own.
 
 use super::value::Fault;
-use super::{Effect, Setting, all, options};
+use super::{Effect, Setting, all};
+use crate::not_built::{self, Part};
 use ovsdb::{Atom, Datum};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,9 +29,9 @@ pub enum Problem {
     /// Nobody knows the key.
     Unknown,
     /// A tuning that does nothing here; why.
-    NoEffect(&'static str),
-    /// A part of the switch that is not there; why.
-    NotBuilt(&'static str),
+    NoEffect(String),
+    /// It asks for a part of the switch that is not there.
+    NotBuilt(Part),
     /// No value that it takes.
     Invalid {
         /// The values that it takes.
@@ -62,8 +63,9 @@ impl fmt::Display for Finding {
         }
         match problem {
             Problem::Unknown => write!(f, "{name} is not known and has no effect"),
-            Problem::NoEffect(why) | Problem::NotBuilt(why) => {
-                write!(f, "{name} has no effect in this version of Sluice: {why}")
+            Problem::NoEffect(why) => write!(f, "{name} has no effect in this version of Sluice: {why}"),
+            Problem::NotBuilt(part) => {
+                write!(f, "{name} has no effect in this version of Sluice: {}", part.why())
             }
             Problem::Invalid { range, used } => {
                 write!(f, "{name}={value} is no value that it takes ({range}); ")?;
@@ -79,6 +81,9 @@ impl fmt::Display for Finding {
         }
     }
 }
+
+/// The name of a finding about the type of an interface.
+pub const TYPE: &str = "type";
 
 /// A table that nothing refers to, so that nothing else tells that it is not obeyed.
 const ALONE: &str = "Flow_Sample_Collector_Set";
@@ -104,9 +109,9 @@ impl Checker {
                 _ => checker.maps.entry(setting.column).or_default().push(setting),
             }
         }
-        let counts = |table: &str| {
-            table == ALONE || all().any(|s| s.table == table && !matches!(s.effect, Effect::None(_)))
-        };
+        let does =
+            |s: &Setting| !matches!(s.effect, Effect::None(_) | Effect::NotBuilt(_) | Effect::Detail(_));
+        let counts = |table: &str| table == ALONE || all().any(|s| s.table == table && does(s));
         tables.into_values().filter(|checker| counts(checker.table)).collect()
     }
 
@@ -127,13 +132,18 @@ impl Checker {
             Some(kind) => kind,
         };
         let mut found = Vec::new();
+        let missing = not_built::of_kind(kind).filter(|_| self.table == "Interface");
+        if let Some(part) = missing {
+            found.push((TYPE.to_owned(), kind.to_owned(), Problem::NotBuilt(part)));
+        }
         for setting in &self.columns {
             let problem = get(setting.column).and_then(|datum| of_column(setting, datum));
             found.extend(problem.map(|(value, problem)| (setting.column.to_owned(), value, problem)));
         }
         for (column, settings) in &self.maps {
             let Some(datum) = get(column).filter(|d| !d.is_empty()) else { continue };
-            if *column == "options" && options::REFUSED.contains(&kind) {
+            // A port that is refused for its type is not told of its options besides.
+            if *column == "options" && missing.is_some() {
                 continue;
             }
             // A dummy takes the place of a type, and the options that it has are a dummy's.
@@ -166,10 +176,10 @@ impl Checker {
             let ours = column == "options" || matches!(self.table, "Open_vSwitch" | "Bridge");
             return ours.then_some(Problem::Unknown);
         };
-        if let Effect::None(why) = setting.effect {
+        if let Some(problem) = idle(setting) {
             // What is set to what holds anyway is nothing lost.
             let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
-            return (!is_default).then_some(Problem::NoEffect(why));
+            return (!is_default).then_some(problem);
         }
         if let Effect::Elsewhere(_) = setting.effect {
             return None;
@@ -192,12 +202,18 @@ fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
         other => other.to_string(),
     };
     match setting.effect {
-        Effect::Partly(what) if setting.column == "interfaces" && datum.len() > 1 => {
-            Some((datum.len().to_string(), Problem::NotBuilt(what)))
-        }
-        Effect::None(why) if !value.is_empty() && value != setting.default_text() => {
-            Some((value, Problem::NotBuilt(why)))
-        }
-        _ => None,
+        Effect::Several(part) if datum.len() > 1 => Some((datum.len().to_string(), Problem::NotBuilt(part))),
+        _ if value.is_empty() || value == setting.default_text() => None,
+        _ => idle(setting).map(|problem| (value, problem)),
+    }
+}
+
+/// What there is to say of a setting without effect.
+fn idle(setting: &Setting) -> Option<Problem> {
+    match setting.effect {
+        Effect::None(why) => Some(Problem::NoEffect(why.to_owned())),
+        Effect::Detail(part) => Some(Problem::NoEffect(part.missing())),
+        Effect::NotBuilt(part) => Some(Problem::NotBuilt(part)),
+        Effect::Full | Effect::Partly(_) | Effect::Several(_) | Effect::Elsewhere(_) => None,
     }
 }

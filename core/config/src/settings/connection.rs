@@ -1,6 +1,7 @@
 //! `Controller`, `Manager` and `SSL`.
 
 use super::{I32, Setting, settings};
+use crate::not_built::IN_BAND;
 
 const fn controller(name: &'static str) -> Setting {
     Setting::new("Controller", name, "")
@@ -14,7 +15,6 @@ const fn ssl(name: &'static str) -> Setting {
     Setting::new("SSL", name, "")
 }
 
-const NO_IN_BAND: &str = "controllers are reached by the host's own routes";
 const NO_LIMIT: &str = "packets to controllers are limited by the queue's bytes only";
 const SERVER: &str = "it is the database server that obeys";
 
@@ -41,7 +41,7 @@ pub const OTHERS: &[Setting] = &[
         .doc("What it is for."),
     controller("connection_mode")
         .choice(&["in-band", "out-of-band"], "out-of-band")
-        .none(NO_IN_BAND)
+        .asks_for(IN_BAND)
         .doc("Whether it is reached through the bridge itself."),
     controller("controller_queue_size")
         .int(1, 512, 100)
@@ -52,9 +52,9 @@ pub const OTHERS: &[Setting] = &[
         .none(NO_LIMIT)
         .doc("Packets per second that it gets."),
     controller("controller_burst_limit").opt_int(25, I32).none(NO_LIMIT).doc("The burst of that."),
-    controller("local_ip").text("an IPv4 address").none(NO_IN_BAND).doc("The own address in-band."),
-    controller("local_netmask").text("an IPv4 mask").none(NO_IN_BAND).doc("Its mask."),
-    controller("local_gateway").text("an IPv4 address").none(NO_IN_BAND).doc("The gateway in-band."),
+    controller("local_ip").text("an IPv4 address").detail_of(IN_BAND).doc("The own address in-band."),
+    controller("local_netmask").text("an IPv4 mask").detail_of(IN_BAND).doc("Its mask."),
+    controller("local_gateway").text("an IPv4 address").detail_of(IN_BAND).doc("The gateway in-band."),
     Setting::new("Controller", "other_config", "dscp")
         .int(0, 63, 48)
         .none("connections have the host's default")
@@ -62,7 +62,7 @@ pub const OTHERS: &[Setting] = &[
     manager("target").text("a target").partly(SERVER).doc("A remote of the database server."),
     manager("connection_mode")
         .choice(&["in-band", "out-of-band"], "out-of-band")
-        .none(NO_IN_BAND)
+        .detail_of(IN_BAND)
         .doc("How it is reached."),
     manager("max_backoff")
         .held(1000, I32, 8000)

@@ -1,6 +1,7 @@
 //! `Interface`, without its column `options`.
 
 use super::{I32, Setting, settings};
+use crate::not_built::{CFM, LACP, LLDP, POLICING};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Interface", "other_config", key)
@@ -13,10 +14,6 @@ const fn column(name: &'static str) -> Setting {
 const fn bfd(key: &'static str) -> Setting {
     Setting::new("Interface", "bfd", key)
 }
-
-const NO_CFM: &str = "CFM is not built yet";
-const NO_LACP: &str = "LACP is not built yet";
-const NO_POLICING: &str = "policing is not built yet; a meter does it";
 
 settings! {
     NAME = column("name").text("").doc("The device's name.");
@@ -57,15 +54,18 @@ settings! {
 pub const OTHERS: &[Setting] = &[
     column("ingress_policing_rate")
         .int(0, I32, 0)
-        .none(NO_POLICING)
+        .asks_for(POLICING)
         .doc("Kilobits received per second at most."),
-    column("ingress_policing_burst").int(0, I32, 0).none(NO_POLICING).doc("Its burst in kilobits."),
+    column("ingress_policing_burst").int(0, I32, 0).detail_of(POLICING).doc("Its burst in kilobits."),
     column("ingress_policing_kpkts_rate")
         .int(0, I32, 0)
-        .none(NO_POLICING)
+        .asks_for(POLICING)
         .doc("Kilopackets per second at most."),
-    column("ingress_policing_kpkts_burst").int(0, I32, 0).none(NO_POLICING).doc("Its burst in kilopackets."),
-    column("cfm_mpid").opt_int(1, 8191).none(NO_CFM).doc("The port's id; switches CFM on."),
+    column("ingress_policing_kpkts_burst")
+        .int(0, I32, 0)
+        .detail_of(POLICING)
+        .doc("Its burst in kilopackets."),
+    column("cfm_mpid").opt_int(1, 8191).asks_for(CFM).doc("The port's id; switches CFM on."),
     oc("emc-enable")
         .flag(true)
         .none("the flow cache here is another one and always on")
@@ -74,17 +74,14 @@ pub const OTHERS: &[Setting] = &[
         .text("")
         .none("flows are not offloaded to hardware")
         .doc("Ways to offload, in order."),
-    oc("cfm_interval").int(1, 65_535, 1000).none(NO_CFM).doc("Milliseconds between two heartbeats."),
-    oc("cfm_extended").flag(false).none(NO_CFM).doc("Heartbeats of any interval."),
-    oc("cfm_demand").flag(false).none(NO_CFM).doc("Traffic counts as heartbeat."),
-    oc("cfm_opstate").choice(&["up", "down"], "up").none(NO_CFM).doc("The state that is told."),
-    oc("cfm_ccm_vlan").opt_int(1, 4095).none(NO_CFM).doc("The VLAN of heartbeats."),
-    oc("cfm_ccm_pcp").opt_int(1, 7).none(NO_CFM).doc("Their priority."),
-    oc("lacp-port-id").opt_int(1, 65_535).none(NO_LACP).doc("The port's id."),
-    oc("lacp-port-priority").opt_int(1, 65_535).none(NO_LACP).doc("Its priority."),
-    oc("lacp-aggregation-key").opt_int(1, 65_535).none(NO_LACP).doc("Its key."),
-    Setting::new("Interface", "lldp", "enable")
-        .flag(false)
-        .none("LLDP is not built yet")
-        .doc("LLDP on the port."),
+    oc("cfm_interval").int(1, 65_535, 1000).detail_of(CFM).doc("Milliseconds between two heartbeats."),
+    oc("cfm_extended").flag(false).detail_of(CFM).doc("Heartbeats of any interval."),
+    oc("cfm_demand").flag(false).detail_of(CFM).doc("Traffic counts as heartbeat."),
+    oc("cfm_opstate").choice(&["up", "down"], "up").detail_of(CFM).doc("The state that is told."),
+    oc("cfm_ccm_vlan").opt_int(1, 4095).detail_of(CFM).doc("The VLAN of heartbeats."),
+    oc("cfm_ccm_pcp").opt_int(1, 7).detail_of(CFM).doc("Their priority."),
+    oc("lacp-port-id").opt_int(1, 65_535).detail_of(LACP).doc("The port's id."),
+    oc("lacp-port-priority").opt_int(1, 65_535).detail_of(LACP).doc("Its priority."),
+    oc("lacp-aggregation-key").opt_int(1, 65_535).detail_of(LACP).doc("Its key."),
+    Setting::new("Interface", "lldp", "enable").flag(false).asks_for(LLDP).doc("LLDP on the port."),
 ];

@@ -10,6 +10,8 @@
 
 mod value;
 
+use crate::not_built::Part;
+
 pub mod bridge;
 pub mod check;
 pub mod connection;
@@ -34,8 +36,14 @@ pub enum Effect {
     Full,
     /// Less than it says; how much less.
     Partly(&'static str),
-    /// Nothing; why.
+    /// Nothing, and nothing is lost but a tuning; why.
     None(&'static str),
+    /// Nothing: it asks for a part of the switch that is not there.
+    NotBuilt(Part),
+    /// What it says with one value; more than one ask for a part that is not there.
+    Several(Part),
+    /// Nothing: it is a detail of a part that is not there, and matters only where something asks for the part.
+    Detail(Part),
     /// Another program obeys; which.
     Elsewhere(&'static str),
 }
@@ -196,6 +204,21 @@ impl Setting {
 
     const fn none(mut self, why: &'static str) -> Setting {
         self.effect = Effect::None(why);
+        self
+    }
+
+    const fn asks_for(mut self, part: Part) -> Setting {
+        self.effect = Effect::NotBuilt(part);
+        self
+    }
+
+    const fn several_ask_for(mut self, part: Part) -> Setting {
+        self.effect = Effect::Several(part);
+        self
+    }
+
+    const fn detail_of(mut self, part: Part) -> Setting {
+        self.effect = Effect::Detail(part);
         self
     }
 

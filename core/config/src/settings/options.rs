@@ -1,6 +1,7 @@
 //! `Interface.options`: settings by type of port.
 
 use super::{I32, Setting, settings};
+use crate::not_built::{REPRESENTORS, TUNNELS};
 
 const fn opt(key: &'static str, kinds: &'static [&'static str]) -> Setting {
     Setting::new("Interface", "options", key).of(kinds)
@@ -13,13 +14,9 @@ const XDP: &[&str] = &["afxdp", "afxdp-nonpmd"];
 const DUMMY: &[&str] = &["dummy", "dummy-pmd", "dummy-internal"];
 const KERNEL: &[&str] = &["system", "internal", "tap"];
 const PATCH: &[&str] = &["patch"];
-/// Ports of these types are refused, which is told; their options are not spoken of beside that.
-pub(super) const REFUSED: &[&str] = TUNNELS;
-const TUNNELS: &[&str] =
-    &["geneve", "vxlan", "gre", "ip6gre", "lisp", "stt", "erspan", "ip6erspan", "gtpu", "bareudp", "srv6"];
 
 const fn tunnel(key: &'static str) -> Setting {
-    opt(key, TUNNELS).none("tunnels are not built yet")
+    opt(key, TUNNELS.kinds).detail_of(TUNNELS)
 }
 
 const fn dummy(key: &'static str) -> Setting {
@@ -67,10 +64,7 @@ pub const OTHERS: &[Setting] = &[
         .none("a port has as many queues as its guest offers")
         .doc("The most queue pairs of the guest."),
     opt("n_rxq", VHOST).none("a port has as many queues as its guest offers").text("").doc("Receive queues."),
-    opt("dpdk-vf-mac", DPDK)
-        .text("an Ethernet address")
-        .none("representors are not built yet")
-        .doc("A VF's address."),
+    opt("dpdk-vf-mac", DPDK).text("an Ethernet address").asks_for(REPRESENTORS).doc("A VF's address."),
     opt("rx-steering", DPDK)
         .choice(&["rss", "rss+lacp"], "rss")
         .none("all queues are filled by RSS")

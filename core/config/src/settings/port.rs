@@ -1,6 +1,7 @@
 //! `Port`.
 
 use super::{I32, Setting, settings};
+use crate::not_built::{BONDS, LACP, QOS, RSTP, SNOOPING, STP};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Port", "other_config", key)
@@ -10,15 +11,9 @@ const fn column(name: &'static str) -> Setting {
     Setting::new("Port", name, "")
 }
 
-const NO_BONDS: &str = "bonding is not built yet";
-const NO_LACP: &str = "LACP is not built yet";
-const NO_STP: &str = "spanning tree is not built yet";
-const NO_RSTP: &str = "rapid spanning tree is not built yet";
-const NO_SNOOPING: &str = "multicast snooping is not built yet";
-
 settings! {
     NAME = column("name").text("").doc("The port's name.");
-    INTERFACES = column("interfaces").rows("Interface").partly("more than one make a bond, which is not built yet")
+    INTERFACES = column("interfaces").rows("Interface").several_ask_for(BONDS)
         .doc("Its devices.");
     VLAN_MODE = column("vlan_mode")
         .choice(&["access", "trunk", "native-tagged", "native-untagged", "dot1q-tunnel"], "")
@@ -37,60 +32,57 @@ settings! {
 
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
-    column("qos")
-        .rows("QoS")
-        .none("quality of service is not built yet")
-        .doc("How packets that leave are queued."),
-    column("lacp").choice(&["active", "passive", "off"], "off").none(NO_LACP).doc("LACP on the port."),
+    column("qos").rows("QoS").asks_for(QOS).doc("How packets that leave are queued."),
+    column("lacp").choice(&["active", "passive", "off"], "off").asks_for(LACP).doc("LACP on the port."),
     column("bond_mode")
         .choice(&["balance-tcp", "balance-slb", "active-backup"], "active-backup")
-        .none(NO_BONDS)
+        .detail_of(BONDS)
         .doc("How a bond shares its traffic."),
-    column("bond_updelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as up."),
-    column("bond_downdelay").int(0, I32, 0).none(NO_BONDS).doc("Milliseconds until a link counts as down."),
-    column("bond_fake_iface").flag(false).none(NO_BONDS).doc("Makes a device of the bond's name."),
+    column("bond_updelay").int(0, I32, 0).detail_of(BONDS).doc("Milliseconds until a link counts as up."),
+    column("bond_downdelay").int(0, I32, 0).detail_of(BONDS).doc("Milliseconds until a link counts as down."),
+    column("bond_fake_iface").flag(false).detail_of(BONDS).doc("Makes a device of the bond's name."),
     column("fake_bridge")
         .flag(false)
         .elsewhere("ovs-vsctl")
         .doc("Tools show the port as a bridge of its own."),
-    oc("bond-hash-basis").int(0, I32, 0).none(NO_BONDS).doc("Varies the hash that shares traffic."),
-    oc("lb-output-action").flag(false).none(NO_BONDS).doc("Balances in the datapath."),
-    oc("bond-primary").text("an interface").none(NO_BONDS).doc("The interface that is preferred."),
-    oc("all-members-active").flag(false).none(NO_BONDS).doc("Receives on all interfaces."),
+    oc("bond-hash-basis").int(0, I32, 0).detail_of(BONDS).doc("Varies the hash that shares traffic."),
+    oc("lb-output-action").flag(false).detail_of(BONDS).doc("Balances in the datapath."),
+    oc("bond-primary").text("an interface").detail_of(BONDS).doc("The interface that is preferred."),
+    oc("all-members-active").flag(false).detail_of(BONDS).doc("Receives on all interfaces."),
     oc("bond-detect-mode")
         .choice(&["carrier", "miimon"], "carrier")
-        .none(NO_BONDS)
+        .detail_of(BONDS)
         .doc("How a failed link is found."),
     oc("bond-miimon-interval")
         .int(1, I32, 200)
-        .none(NO_BONDS)
+        .detail_of(BONDS)
         .doc("Milliseconds between two looks at a link."),
     oc("bond-rebalance-interval")
         .int(0, I32, 10_000)
-        .none(NO_BONDS)
+        .detail_of(BONDS)
         .doc("Milliseconds between two balancings."),
-    oc("lacp-system-id").text("an Ethernet address").none(NO_LACP).doc("The system's id."),
-    oc("lacp-system-priority").int(1, 65_535, 65_534).none(NO_LACP).doc("The system's priority."),
+    oc("lacp-system-id").text("an Ethernet address").detail_of(LACP).doc("The system's id."),
+    oc("lacp-system-priority").int(1, 65_535, 65_534).detail_of(LACP).doc("The system's priority."),
     oc("lacp-time")
         .choice(&["fast", "slow"], "slow")
-        .none(NO_LACP)
+        .detail_of(LACP)
         .doc("How often heartbeats are asked for."),
-    oc("lacp-fallback-ab").flag(false).none(NO_LACP).doc("Becomes active-backup without an answer."),
-    oc("stp-enable").flag(true).none(NO_STP).doc("Spanning tree on the port."),
-    oc("stp-port-num").opt_int(1, 255).none(NO_STP).doc("Its number."),
-    oc("stp-port-priority").int(0, 255, 0x80).none(NO_STP).doc("Its priority."),
-    oc("stp-path-cost").opt_int(0, 65_535).none(NO_STP).doc("Its cost; follows the speed if not set."),
-    oc("rstp-enable").flag(true).none(NO_RSTP).doc("Rapid spanning tree on the port."),
-    oc("rstp-port-priority").int(0, 240, 0x80).none(NO_RSTP).doc("Its priority."),
-    oc("rstp-port-num").opt_int(1, 4095).none(NO_RSTP).doc("Its number."),
-    oc("rstp-path-cost").opt_int(0, I32).none(NO_RSTP).doc("Its cost; follows the speed if not set."),
-    oc("rstp-port-admin-edge").flag(false).none(NO_RSTP).doc("The port has hosts behind it only."),
-    oc("rstp-port-auto-edge").flag(true).none(NO_RSTP).doc("Finds out whether it has."),
+    oc("lacp-fallback-ab").flag(false).detail_of(LACP).doc("Becomes active-backup without an answer."),
+    oc("stp-enable").flag(true).detail_of(STP).doc("Spanning tree on the port."),
+    oc("stp-port-num").opt_int(1, 255).detail_of(STP).doc("Its number."),
+    oc("stp-port-priority").int(0, 255, 0x80).detail_of(STP).doc("Its priority."),
+    oc("stp-path-cost").opt_int(0, 65_535).detail_of(STP).doc("Its cost; follows the speed if not set."),
+    oc("rstp-enable").flag(true).detail_of(RSTP).doc("Rapid spanning tree on the port."),
+    oc("rstp-port-priority").int(0, 240, 0x80).detail_of(RSTP).doc("Its priority."),
+    oc("rstp-port-num").opt_int(1, 4095).detail_of(RSTP).doc("Its number."),
+    oc("rstp-path-cost").opt_int(0, I32).detail_of(RSTP).doc("Its cost; follows the speed if not set."),
+    oc("rstp-port-admin-edge").flag(false).detail_of(RSTP).doc("The port has hosts behind it only."),
+    oc("rstp-port-auto-edge").flag(true).detail_of(RSTP).doc("Finds out whether it has."),
     oc("rstp-port-mcheck")
         .flag(false)
-        .none(NO_RSTP)
+        .detail_of(RSTP)
         .doc("Tries rapid spanning tree with an old neighbour again."),
-    oc("mcast-snooping-flood").flag(false).none(NO_SNOOPING).doc("Floods multicast to the port."),
-    oc("mcast-snooping-flood-reports").flag(false).none(NO_SNOOPING).doc("Floods reports to the port."),
+    oc("mcast-snooping-flood").flag(false).detail_of(SNOOPING).doc("Floods multicast to the port."),
+    oc("mcast-snooping-flood-reports").flag(false).detail_of(SNOOPING).doc("Floods reports to the port."),
     oc("transient").flag(false).elsewhere("ovs-ctl").doc("The port is removed when the host starts."),
 ];

@@ -1,6 +1,7 @@
 //! `Open_vSwitch`: the switch as a whole.
 
 use super::{I32, Setting, U32, settings};
+use crate::not_built::HW_OFFLOAD;
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Open_vSwitch", "other_config", key)
@@ -10,7 +11,6 @@ const fn column(name: &'static str) -> Setting {
     Setting::new("Open_vSwitch", name, "")
 }
 
-const NO_HW: &str = "flows are not offloaded to hardware";
 const NO_REVALIDATORS: &str = "the main loop revalidates flows, there are no threads for it";
 
 settings! {
@@ -113,16 +113,19 @@ pub const OTHERS: &[Setting] = &[
     oc("n-revalidator-threads").opt_int(1, U32).none(NO_REVALIDATORS).doc("Threads that revalidate flows."),
     oc("offloaded-stats-delay")
         .int(0, U32, 2000)
-        .none(NO_HW)
+        .detail_of(HW_OFFLOAD)
         .doc("Milliseconds that counters of offloaded flows lag behind at most."),
-    oc("hw-offload").flag(false).restart().none(NO_HW).doc("Offloads flows to hardware."),
+    oc("hw-offload").flag(false).restart().asks_for(HW_OFFLOAD).doc("Offloads flows to hardware."),
     oc("hw-offload-priority")
         .text("")
         .restart()
-        .none(NO_HW)
+        .detail_of(HW_OFFLOAD)
         .doc("The order in which ways to offload are tried."),
-    oc("n-offload-threads").int(1, 10, 1).restart().none(NO_HW).doc("Threads that offload flows."),
-    oc("offload-rebalance").flag(false).none(NO_HW).doc("Prefers busy flows when hardware is full."),
+    oc("n-offload-threads").int(1, 10, 1).restart().detail_of(HW_OFFLOAD).doc("Threads that offload flows."),
+    oc("offload-rebalance")
+        .flag(false)
+        .detail_of(HW_OFFLOAD)
+        .doc("Prefers busy flows when hardware is full."),
     oc("tc-policy")
         .choice(&["none", "skip_sw", "skip_hw"], "none")
         .none("flows are not given to the kernel's traffic control")

@@ -1,32 +1,31 @@
 //! `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`: none of them is built.
 
 use super::{I32, Setting, U32};
+use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
 
 const fn netflow(name: &'static str) -> Setting {
-    Setting::new("NetFlow", name, "").none("NetFlow is not built yet")
+    Setting::new("NetFlow", name, "").detail_of(NETFLOW)
 }
 
 const fn sflow(name: &'static str) -> Setting {
-    Setting::new("sFlow", name, "").none("sFlow is not built yet")
+    Setting::new("sFlow", name, "").detail_of(SFLOW)
 }
 
 const fn ipfix(name: &'static str) -> Setting {
-    Setting::new("IPFIX", name, "").none(NO_IPFIX)
+    Setting::new("IPFIX", name, "").detail_of(IPFIX)
 }
 
 const fn ipfix_oc(key: &'static str) -> Setting {
-    Setting::new("IPFIX", "other_config", key).none(NO_IPFIX)
+    Setting::new("IPFIX", "other_config", key).detail_of(IPFIX)
 }
 
 const fn set(name: &'static str) -> Setting {
-    Setting::new("Flow_Sample_Collector_Set", name, "").none("sampling is not built yet")
+    Setting::new("Flow_Sample_Collector_Set", name, "").detail_of(IPFIX)
 }
 
 const fn attach(name: &'static str) -> Setting {
-    Setting::new("AutoAttach", name, "").none("auto-attach is not built yet")
+    Setting::new("AutoAttach", name, "").detail_of(AUTO_ATTACH)
 }
-
-const NO_IPFIX: &str = "IPFIX is not built yet";
 
 /// All of them.
 pub const OTHERS: &[Setting] = &[
@@ -52,7 +51,7 @@ pub const OTHERS: &[Setting] = &[
     ipfix_oc("virtual_obs_id").text("").doc("An id in each report."),
     ipfix_oc("enable-input-sampling").flag(true).doc("Samples packets that come."),
     ipfix_oc("enable-output-sampling").flag(true).doc("Samples packets that leave."),
-    set("bridge").rows("Bridge").doc("The bridge of such actions."),
+    set("bridge").rows("Bridge").asks_for(IPFIX).doc("The bridge of such actions."),
     set("id").int(0, U32, 0).doc("The number that actions name it by."),
     set("ipfix").rows("IPFIX").doc("Where samples go."),
     set("local_group_id").opt_int(0, U32).doc("A group of the kernel that gets samples."),

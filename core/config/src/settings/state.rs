@@ -1,5 +1,7 @@
 //! The columns of the schema that are no settings: what the switch tells, and what belongs to others.
 
+use crate::not_built::{BONDS, CFM, LACP, Part, STP};
+
 /// Whose a column is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
@@ -7,14 +9,16 @@ pub enum Writer {
     Switch,
     /// Nobody does in this version; why.
     Nobody(&'static str),
+    /// A part of the switch would that is not there.
+    NotBuilt(Part),
     /// Other programs write and read it.
     Others,
 }
 
-use Writer::{Nobody, Others, Switch};
+use Writer::{Nobody, NotBuilt, Others, Switch};
 
-const NO_STP: Writer = Nobody("spanning tree is not built yet");
-const NO_CFM: Writer = Nobody("CFM is not built yet");
+const NO_STP: Writer = NotBuilt(STP);
+const NO_CFM: Writer = NotBuilt(CFM);
 
 /// The columns, by table.
 pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
@@ -39,7 +43,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
         &[
             ("datapath_id", Switch),
             ("datapath_version", Switch),
-            ("status", NO_STP),
+            ("status", Switch),
             ("rstp_status", NO_STP),
             ("external_ids", Others),
         ],
@@ -47,7 +51,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
     (
         "Port",
         &[
-            ("bond_active_slave", Nobody("bonding is not built yet")),
+            ("bond_active_slave", NotBuilt(BONDS)),
             ("status", NO_STP),
             ("statistics", NO_STP),
             ("rstp_status", NO_STP),
@@ -77,7 +81,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("cfm_health", NO_CFM),
             ("cfm_remote_mpids", NO_CFM),
             ("cfm_remote_opstate", NO_CFM),
-            ("lacp_current", Nobody("LACP is not built yet")),
+            ("lacp_current", NotBuilt(LACP)),
             ("external_ids", Others),
         ],
     ),

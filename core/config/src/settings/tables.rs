@@ -1,17 +1,18 @@
 //! `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
 
 use super::{I32, Setting, U32, settings};
+use crate::not_built::{CT_TIMEOUTS, QOS};
 
 const fn table(name: &'static str) -> Setting {
     Setting::new("Flow_Table", name, "")
 }
 
 const fn qos(key: &'static str) -> Setting {
-    Setting::new("QoS", "other_config", key).none(NO_QOS)
+    Setting::new("QoS", "other_config", key).detail_of(QOS)
 }
 
 const fn queue(key: &'static str) -> Setting {
-    Setting::new("Queue", "other_config", key).none(NO_QOS)
+    Setting::new("Queue", "other_config", key).detail_of(QOS)
 }
 
 const fn mirror(name: &'static str) -> Setting {
@@ -19,11 +20,8 @@ const fn mirror(name: &'static str) -> Setting {
 }
 
 const fn timeout(key: &'static str) -> Setting {
-    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).none(NO_TIMEOUTS)
+    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).detail_of(CT_TIMEOUTS)
 }
-
-const NO_QOS: &str = "quality of service is not built yet";
-const NO_TIMEOUTS: &str = "connections of all zones have the same timeouts";
 
 settings! {
     NAME = table("name").text("").doc("The table's name.");
@@ -36,8 +34,8 @@ settings! {
 
 /// Those that nothing reads by name.
 pub const OTHERS: &[Setting] = &[
-    Setting::new("QoS", "type", "").text("").none(NO_QOS).doc("How packets are queued."),
-    Setting::new("QoS", "queues", "").rows("Queue").none(NO_QOS).doc("The queues, by number."),
+    Setting::new("QoS", "type", "").text("").detail_of(QOS).doc("How packets are queued."),
+    Setting::new("QoS", "queues", "").rows("Queue").detail_of(QOS).doc("The queues, by number."),
     qos("max-rate").opt_int(0, i64::MAX).doc("Bits per second of all queues at most."),
     qos("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
     qos("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
@@ -49,7 +47,7 @@ pub const OTHERS: &[Setting] = &[
     qos("limit").opt_int(0, I32).doc("Packets that wait at most."),
     qos("loss").opt_int(0, 100).doc("Percent of packets that are lost."),
     qos("jitter").opt_int(0, I32).doc("Microseconds by which the delay varies."),
-    Setting::new("Queue", "dscp", "").opt_int(0, 63).none(NO_QOS).doc("The DSCP of packets of the queue."),
+    Setting::new("Queue", "dscp", "").opt_int(0, 63).detail_of(QOS).doc("The DSCP of packets of the queue."),
     queue("min-rate").opt_int(1, i64::MAX).doc("Bits per second at least."),
     queue("max-rate").opt_int(1, i64::MAX).doc("Bits per second at most."),
     queue("burst").opt_int(1, i64::MAX).doc("The burst in bits."),
@@ -69,7 +67,7 @@ pub const OTHERS: &[Setting] = &[
         .doc("Connections of each zone that has no limit, at most."),
     Setting::new("CT_Zone", "timeout_policy", "")
         .rows("CT_Timeout_Policy")
-        .none(NO_TIMEOUTS)
+        .asks_for(CT_TIMEOUTS)
         .doc("Timeouts of a zone."),
     Setting::new("CT_Zone", "limit", "").opt_int(0, U32).doc("Connections of a zone at most."),
     timeout("tcp_syn_sent").doc("Seconds in this state."),

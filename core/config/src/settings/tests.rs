@@ -1,5 +1,6 @@
 use super::check::{Checker, Problem};
 use super::*;
+use crate::not_built;
 use ovsdb::Datum;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,13 +87,15 @@ fn findings_name_key_value_range_and_what_is_used() {
             "other_config:max-idle=3 is outside of 500 to 4294967295; 500 is used",
             "other_config:megaflow-memory=much is no value that it takes (1 to 1048576); 1024 is used",
             "other_config:nonsense is not known and has no effect",
-            "other_config:offload-rebalance has no effect in this version of Sluice: flows are not offloaded to hardware",
+            "other_config:offload-rebalance has no effect in this version of Sluice: hardware offload is not built yet",
         ]
     );
     let bridge = [("name", Datum::scalar("br0")), ("stp_enable", Datum::scalar(true))];
     assert_eq!(
         texts("Bridge", &bridge),
-        ["Bridge br0: stp_enable has no effect in this version of Sluice: spanning tree is not built yet"]
+        [
+            "Bridge br0: stp_enable has no effect in this version of Sluice: spanning tree is not built yet; ports always forward: a loop is not broken"
+        ]
     );
     assert!(texts("Bridge", &[("stp_enable", Datum::scalar(false))]).is_empty());
     assert!(
@@ -120,7 +123,7 @@ fn options_are_those_of_the_type() {
     assert_eq!(interface("dpdk", "peer", "x"), Some(Problem::Unknown));
     assert!(matches!(interface("", "n_rxq", "2"), Some(Problem::NoEffect(_))));
     assert_eq!(interface("internal", "n_rxq", "2"), None);
-    assert_eq!(interface("vxlan", "remote_ip", "flow"), None);
+    assert_eq!(interface("vxlan", "remote_ip", "flow"), Some(Problem::NotBuilt(not_built::TUNNELS)));
     assert!(matches!(
         interface("dpdkvhostuserclient", "tx-retries-max", "33"),
         Some(Problem::Invalid { .. })

@@ -3,12 +3,19 @@
 use super::{Effect, Setting, When, all};
 
 impl Effect {
+    /// It does something in the switch.
+    pub const fn is_some(&self) -> bool {
+        matches!(self, Effect::Full | Effect::Partly(_) | Effect::Several(_))
+    }
+
     /// `yes`, `partly: …`, `none: …` or `in …`.
     pub fn text(&self) -> String {
         match self {
             Effect::Full => "yes".to_owned(),
             Effect::Partly(what) => format!("partly: {what}"),
             Effect::None(why) => format!("none: {why}"),
+            Effect::NotBuilt(part) | Effect::Detail(part) => format!("none: {}", part.missing()),
+            Effect::Several(part) => format!("with one; with more: {}", part.missing()),
             Effect::Elsewhere(who) => format!("in {who}"),
         }
     }
@@ -42,7 +49,7 @@ pub fn plain(setting: &Setting) -> String {
         text.push_str(&format!("; default {default}"));
     }
     text.push_str(&format!("\n    effect {}", setting.effect.text()));
-    if matches!(setting.effect, Effect::Full | Effect::Partly(_)) {
+    if setting.effect.is_some() {
         text.push_str(&format!("; {}", setting.when.text()));
     }
     text.push('\n');
@@ -73,7 +80,7 @@ pub fn markdown() -> String {
             ));
         }
         let kinds = if s.kinds.is_empty() { String::new() } else { format!(" ({})", s.kinds.join(", ")) };
-        let obeyed = matches!(s.effect, Effect::Full | Effect::Partly(_));
+        let obeyed = s.effect.is_some();
         let change = if obeyed { s.when.text() } else { "" };
         let cells = [
             format!("`{}`{kinds}", s.name()),

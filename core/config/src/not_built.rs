@@ -1,0 +1,165 @@
+//! The parts of Open vSwitch that this version does not have: one list.
+//!
+//! A setting that asks for a part names it in its entry (`Effect::NotBuilt`), a type of interface is listed here, and an
+//! OpenFlow action is judged by the switch. From the list come the `error` and `status` columns of rows, the log, the
+//! problems that `sluice doctor` reports, docs/not-built.md and the README's row "not yet". A part that gets built is
+//! removed here, and the compiler shows what else has to go.
+
+use crate::settings::{self, Effect, Setting};
+
+/// A part that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// Its name, as the subject of a sentence.
+    pub name: &'static str,
+    /// What happens instead.
+    pub instead: &'static str,
+    /// The types of interfaces that need it.
+    pub kinds: &'static [&'static str],
+    /// The OpenFlow actions that need it, as text.
+    pub actions: &'static [&'static str],
+}
+
+const fn part(name: &'static str, instead: &'static str) -> Part {
+    Part { name, instead, kinds: &[], actions: &[] }
+}
+
+/// Declares the parts, and lists them in this order.
+macro_rules! parts {
+    ($($name:ident = $value:expr;)*) => {
+        $(
+            #[allow(missing_docs, reason = "its field `name` says it")]
+            pub const $name: Part = $value;
+        )*
+        /// All of them.
+        pub const ALL: &[Part] = &[$($name),*];
+    };
+}
+
+parts! {
+    TUNNELS = Part {
+        kinds: &["geneve", "vxlan", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "bareudp", "srv6", "lisp", "stt"],
+        ..part("tunnels", "the port is not made; flows that use tunnels are translated and traced only")
+    };
+    BONDS = part("bonding", "the port sends by its first device that is up, and receives by all of them");
+    LACP = part("LACP", "nothing is negotiated, and LACP frames are taken for ordinary ones");
+    NAT = Part {
+        actions: &["ct(nat(src=...))", "ct(nat(dst=...))"],
+        ..part(
+            "network address translation",
+            "the packet is dropped and counted (datapath_drop_ct_nat_unsupported); a bare ct(nat) translates nothing",
+        )
+    };
+    CT_HELPERS = Part {
+        actions: &["ct(alg=ftp)", "ct(alg=tftp)"],
+        ..part(
+            "protocol helpers of connection tracking",
+            "the packet is dropped and counted (datapath_drop_ct_helper_unsupported)",
+        )
+    };
+    CT_FRAGMENTS = part("reassembly of fragments in connection tracking", "fragments are invalid (ct_state=+inv)");
+    CT_TIMEOUTS = part("connection timeouts by zone", "connections of all zones have the same timeouts");
+    POLICING = part("ingress policing", "packets are received at any rate; a meter limits them");
+    QOS = part("quality of service", "packets leave in the order in which they come, at any rate");
+    SFLOW = part("sFlow", "nothing is sampled or reported");
+    NETFLOW = part("NetFlow", "nothing is reported");
+    IPFIX = Part {
+        actions: &["sample(...)"],
+        ..part("IPFIX", "nothing is sampled or reported; the action does nothing")
+    };
+    STP = part("spanning tree", "ports always forward: a loop is not broken");
+    RSTP = part("rapid spanning tree", "ports always forward: a loop is not broken");
+    SNOOPING = part("multicast snooping", "multicast is flooded");
+    CFM = part("CFM", "no heartbeats are sent, and none are expected");
+    LLDP = part("LLDP", "no messages are sent, and received ones are taken for ordinary frames");
+    AUTO_ATTACH = part("auto-attach", "nothing is announced");
+    IN_BAND = part("in-band control", "controllers are reached by the host's own routes");
+    HW_OFFLOAD = part("hardware offload", "all packets are forwarded in software");
+    REPRESENTORS = part("configuration of representors", "the function keeps its address");
+}
+
+impl Part {
+    /// `tunnels are …` or `LACP is …`, and what happens instead.
+    pub fn why(&self) -> String {
+        format!("{}; {}", self.missing(), self.instead)
+    }
+
+    /// That it is not there.
+    pub fn missing(&self) -> String {
+        let verb = if self.name.ends_with('s') && self.name != SFLOW.name { "are" } else { "is" };
+        format!("{} {verb} not built yet", self.name)
+    }
+
+    /// The settings that ask for it.
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
+        let part = *self;
+        settings::all().filter(move |s| [Effect::NotBuilt(part), Effect::Several(part)].contains(&s.effect))
+    }
+}
+
+/// The part that interfaces of a type need.
+pub fn of_kind(kind: &str) -> Option<Part> {
+    ALL.iter().find(|part| part.kinds.contains(&kind)).copied()
+}
+
+/// docs/not-built.md.
+pub fn markdown() -> String {
+    let mut out = "# What is not built\n\n\
+        What Open vSwitch has and this version has not, what asks for it, and what happens instead. A row of the database that\n\
+        asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; a flow that asks for one is\n\
+        logged when it is added. Made by `sluice settings --not-built`.\n\n\
+        | part | asked for by | what happens instead |\n|---|---|---|\n"
+        .to_owned();
+    for part in ALL {
+        let settings = part.settings().map(|s| match s.effect {
+            Effect::Several(_) => format!("more than one of `{}`", s.place()),
+            _ => format!("`{}`", s.place()),
+        });
+        let kinds = part.kinds.iter().map(|kind| format!("`type={kind}`"));
+        let actions = part.actions.iter().map(|action| format!("`{action}`"));
+        let asked: Vec<String> = settings.chain(kinds).chain(actions).collect();
+        out += &format!("| {} | {} | {} |\n", part.name, asked.join(", "), part.instead);
+    }
+    out
+}
+
+/// The row of the README.
+pub fn readme_row() -> String {
+    let names: Vec<&str> = ALL.iter().map(|part| part.name).collect();
+    format!(
+        "| not yet | {}: a row that asks for one says so in its `error` or `status` column, in the log and in `sluice doctor`; \
+         a flow, in the log ([what happens instead](docs/not-built.md)) |",
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_is_asked_for_and_said_once() {
+        for part in ALL {
+            let asked = part.settings().count() + part.kinds.len() + part.actions.len();
+            // Nothing asks for fragments: they come.
+            assert!(asked > 0 || *part == CT_FRAGMENTS, "{}: nothing asks for it", part.name);
+            assert_eq!(ALL.iter().filter(|p| p.name == part.name).count(), 1, "{}", part.name);
+        }
+        assert_eq!(TUNNELS.missing(), "tunnels are not built yet");
+        assert_eq!(QOS.missing(), "quality of service is not built yet");
+        assert_eq!(of_kind("gre"), Some(TUNNELS));
+        assert_eq!(of_kind("internal"), None);
+    }
+
+    #[test]
+    fn the_pages_are_made_of_the_list() {
+        let page = include_str!("../../../docs/not-built.md");
+        assert!(
+            page == markdown(),
+            "docs/not-built.md is old: sluice settings --not-built > docs/not-built.md"
+        );
+        let readme = include_str!("../../../README.md");
+        let row = readme.lines().find(|line| line.starts_with("| not yet |"));
+        assert_eq!(row, Some(readme_row().as_str()), "the README's row is old");
+    }
+}
