@@ -195,9 +195,11 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
 /// A bare `nat` does what connections say, of which none says anything. No addresses are translated otherwise, and no
 /// protocol is read for the connections that it announces.
 fn track(ct: &Ct) -> Op {
-    let translates = ct.nat.as_ref().is_some_and(|nat| nat.snat.is_some());
-    if translates || ct.helper.is_some() {
-        return Op::Drop(DropReason::CtUnsupported);
+    if ct.nat.as_ref().is_some_and(|nat| nat.snat.is_some()) {
+        return Op::Drop(DropReason::CtNatUnsupported);
+    }
+    if ct.helper.is_some() {
+        return Op::Drop(DropReason::CtHelperUnsupported);
     }
     let &Ct { zone, commit, force, mark, label, .. } = ct;
     Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label }))
@@ -238,9 +240,12 @@ mod tests {
     fn what_is_not_built_is_a_counted_drop() {
         let nat = |snat| Some(dpif::CtNat { snat, ..Default::default() });
         let ct = |nat, helper| DpAction::Ct(Box::new(Ct { nat, helper, ..Ct::default() }));
-        for unsupported in [ct(nat(Some(true)), None), ct(None, Some("ftp".to_owned()))] {
+        for (unsupported, reason) in [
+            (ct(nat(Some(true)), None), DropReason::CtNatUnsupported),
+            (ct(None, Some("ftp".to_owned())), DropReason::CtHelperUnsupported),
+        ] {
             let program = Program::compile(&[unsupported, OUT]);
-            assert_eq!(program.ops, [Op::Drop(DropReason::CtUnsupported)]);
+            assert_eq!(program.ops, [Op::Drop(reason)]);
         }
         let program = Program::compile(&[ct(nat(None), None), OUT]);
         assert_eq!(program.ops, [Op::Ct(Box::default()), Op::Output(1)]);

@@ -17,8 +17,6 @@ pub struct Capabilities {
     pub ct: bool,
     /// Of `ct`: addresses are translated.
     pub ct_nat: bool,
-    /// Of `ct`: protocols are read for the connections that they announce.
-    pub ct_helpers: bool,
     pub tunnels: bool,
     pub lb_output: bool,
     /// Highest hash algorithm of `hash`: 0 is L4, 1 is symmetric L4.
@@ -40,7 +38,6 @@ impl Capabilities {
         add_mpls: true,
         ct: true,
         ct_nat: false,
-        ct_helpers: false,
         tunnels: false,
         lb_output: false,
         max_hash_alg: 1,

@@ -86,8 +86,10 @@ reasons! {
     NoHeadroom = "datapath_drop_no_headroom",
     /// An action does not fit the packet: a header that is not there, or is too short.
     MalformedForAction = "datapath_drop_action_not_applicable",
-    /// Connection tracking is not built in.
-    CtUnsupported = "datapath_drop_ct_unsupported",
+    /// `ct` with address translation, which is not built.
+    CtNatUnsupported = "datapath_drop_ct_nat_unsupported",
+    /// `ct` with a protocol helper, which is not built.
+    CtHelperUnsupported = "datapath_drop_ct_helper_unsupported",
     /// Tunnels are not built in.
     TunnelUnsupported = "datapath_drop_tunnel_unsupported",
     /// The queue that received it, or its port, went away.

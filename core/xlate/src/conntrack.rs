@@ -2,7 +2,7 @@
 //!
 //! What comes back goes on in another table; what follows `ct` in the list is done to the packet as it was, which knows
 //! nothing of its connection. A datapath that cannot do all that is asked drops the packet there and counts it; the log
-//! says so.
+//! heard of it when the flow was added.
 
 use crate::fields::look_at;
 use crate::outcome::Fork;
@@ -15,8 +15,8 @@ use std::net::IpAddr;
 impl Walk<'_> {
     /// Does `ct`.
     pub(crate) fn conntrack(&mut self, ct: &Ct, last: bool) {
-        if let Some(part) = self.lacking(ct).filter(|_| self.out.trace.is_none()) {
-            self.error(format_args!("{part} is not supported by this switch, dropping"));
+        if !self.snapshot.capabilities.ct && self.out.trace.is_none() {
+            self.error(format_args!("ct is not supported by this switch, dropping"));
         }
         let zone = match ct.zone {
             NumberOrField::Number(n) => n as u16,
@@ -54,18 +54,6 @@ impl Walk<'_> {
         }
         self.clear_conntrack();
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
-    }
-
-    /// What of it the datapath cannot do.
-    fn lacking(&self, ct: &Ct) -> Option<&'static str> {
-        let can = self.snapshot.capabilities;
-        let translates = |a: &Action| matches!(a, Action::Nat(nat) if nat.src || nat.dst);
-        match () {
-            () if !can.ct => Some("ct"),
-            () if !can.ct_nat && ct.actions.iter().any(translates) => Some("ct with nat"),
-            () if !can.ct_helpers && ct.alg != 0 => Some("ct with alg"),
-            () => None,
-        }
     }
 
     fn helper(&mut self, alg: u16) -> Option<String> {

@@ -99,6 +99,7 @@ impl Service<'_> {
             None => inner,
         };
         let fields = fields_of_rules(&inner.body);
+        self.tell_missing(&inner.body);
         let work = self.work(inner.body, outer.version)?;
         let now = self.now;
         let bundles = &mut self.session()?.bundles;

@@ -15,6 +15,7 @@ impl Service<'_> {
         check_flow_mod(fm, version)?;
         let before = Arc::clone(self.bridge.ofproto.published());
         let effects = self.bridge.ofproto.handle_flow_mod(fm, self.now)?;
+        self.tell_missing_of_flow(fm);
         self.after(&effects);
         // A deletion may concern a million flows.
         let n = effects.flows.len();

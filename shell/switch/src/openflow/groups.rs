@@ -13,6 +13,7 @@ const METERS: u8 = 1;
 impl Service<'_> {
     pub(super) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> Answer {
         let effects = self.bridge.ofproto.handle_group_mod(gm, self.now)?;
+        self.tell_missing_of_group(gm);
         if let Some(group) = self.bridge.ofproto.group(gm.group) {
             crate::group_log::changed(gm, group);
         }

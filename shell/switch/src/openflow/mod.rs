@@ -16,6 +16,7 @@ mod flow_mod;
 mod groups;
 mod monitor;
 mod nicira;
+mod not_built;
 mod packet_out;
 mod port_mod;
 mod role;
@@ -44,6 +45,7 @@ use openflow::session::{CtFlush, Role};
 use openflow::stats::PortStats;
 use openflow::{Body, Message, OfError, Xid};
 use runtime::Waker;
+use runtime::log::Level;
 use std::sync::Arc;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Frozen};
@@ -52,6 +54,8 @@ use xlate::{BridgeId, Frozen};
 pub trait Host {
     /// The time.
     fn now(&self) -> Millis;
+    /// How loud the log hears of flows that cannot be carried out.
+    fn complaint_level(&self) -> Level;
     /// What ends the main loop's sleep when another thread has done something for it; `None`: no other thread is to.
     fn waker(&self) -> Option<Waker>;
     /// Credits the datapath's counters to rules, groups and ports.

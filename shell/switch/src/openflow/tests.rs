@@ -41,6 +41,9 @@ impl Host for Idle {
     fn now(&self) -> Millis {
         NOW
     }
+    fn complaint_level(&self) -> runtime::log::Level {
+        runtime::log::Level::Info
+    }
     fn waker(&self) -> Option<runtime::Waker> {
         self.waker.clone()
     }
