@@ -1,9 +1,12 @@
-//! What the database asks for: DPDK, ports that failed, settings, another switch beside this one.
+//! What the database asks for: DPDK, ports that failed, settings; and the switch that should obey.
 
-use crate::facts::{Facts, Program};
-use crate::{Finding, Level};
+use crate::facts::{Configuration, Daemon, Facts, Interface};
+use crate::{Finding, Level, tuning};
+use std::collections::BTreeMap;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    source(facts, found);
+    daemon(facts, found);
     let dpdk: Vec<&str> = facts.interfaces.iter().filter(|i| i.is_dpdk()).map(|i| i.name.as_str()).collect();
     if !dpdk.is_empty() && !facts.wants_dpdk() {
         found.push(Finding::new(
@@ -14,7 +17,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         ));
     }
     for interface in &facts.interfaces {
-        if let Some(error) = &interface.error {
+        if let Some(error) = interface.error.as_ref().filter(|_| !is_explained(facts, interface)) {
             let name = &interface.name;
             found.push(Finding::new(
                 Level::Problem,
@@ -23,32 +26,76 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
                 format!("sluice vsctl list Interface {name}"),
             ));
         }
+    }
+    folders(facts, found);
+    for setting in &facts.settings {
+        found.push(Finding::new(setting.level, "setting", &setting.text, &setting.mend));
+    }
+    tuning::check(facts, found);
+}
+
+/// Another finding gives the reason for the port's error, and the command that mends it.
+fn is_explained(facts: &Facts, interface: &Interface) -> bool {
+    let no_device = interface.pci.as_ref().is_some_and(|pci| !pci.exists);
+    no_device || interface.missing_folder.is_some() || interface.is_dpdk() && !facts.wants_dpdk()
+}
+
+/// Folders of sockets that are not there, each with its ports.
+fn folders(facts: &Facts, found: &mut Vec<Finding>) {
+    let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for interface in &facts.interfaces {
         if let Some(folder) = &interface.missing_folder {
-            found.push(Finding::new(
-                Level::Problem,
-                "vhost-folder",
-                format!("port {}: the folder of its socket, {folder}, is not there", interface.name),
-                format!("mkdir -p {folder}"),
-            ));
+            missing.entry(folder).or_default().push(&interface.name);
         }
     }
-    switches(facts, found);
-    for setting in &facts.settings {
-        let level = if setting.is_wrong { Level::Warning } else { Level::Advice };
-        found.push(Finding::new(level, "setting", &setting.text, &setting.mend));
+    for (folder, ports) in missing {
+        found.push(Finding::new(
+            Level::Problem,
+            "vhost-folder",
+            format!("port {}: the folder of the socket, {folder}, is not there", ports.join(", ")),
+            format!("mkdir -p {folder}"),
+        ));
     }
 }
 
-/// Two switches in one host fight for the database's lock, for ports and for huge pages.
-fn switches(facts: &Facts, found: &mut Vec<Finding>) {
-    for (pid, _) in facts.switches.iter().filter(|(_, program)| *program == Program::OpenVswitch) {
-        found.push(Finding::new(
-            if facts.is_running() { Level::Problem } else { Level::Warning },
-            "ovs-vswitchd",
-            format!(
-                "Open vSwitch runs in this host (ovs-vswitchd, process {pid}) and takes ports and memory"
-            ),
-            "systemctl disable --now openvswitch-switch ovs-vswitchd",
-        ));
+/// Without a configuration nothing below can be judged, and no finding would be good news.
+fn source(facts: &Facts, found: &mut Vec<Finding>) {
+    match &facts.configuration {
+        Configuration::Unknown | Configuration::Present => {}
+        Configuration::None(why) => found.push(Finding::new(
+            Level::Problem,
+            "no-configuration",
+            format!("no configuration can be read, so that only the host was looked at: {why}"),
+            "export OVS_RUNDIR=DIRECTORY   # where the database's socket is; OVS_DBDIR for conf.db",
+        )),
+        Configuration::Empty => found.push(Finding::new(
+            Level::Warning,
+            "no-bridge",
+            "nothing is configured: the database has no bridge",
+            "sluice vsctl add-br br0 -- set bridge br0 datapath_type=netdev",
+        )),
     }
+}
+
+/// The switch that holds the run directory's pid file.
+fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
+    let (subject, text, mend) = match &facts.daemon {
+        Daemon::Unknown | Daemon::Answers(_) => return,
+        Daemon::None(directory) => (
+            "no-switch",
+            format!("no switch runs: no process holds a pid file in {directory}"),
+            "systemctl start sluiced   # or set OVS_RUNDIR to the run directory of the switch".to_owned(),
+        ),
+        Daemon::Silent(pid, why) => (
+            "no-answer",
+            format!("the switch (process {pid}) does not answer: {why}"),
+            format!("kill -ABRT {pid}   # ends it; whatever watches it starts it again"),
+        ),
+        Daemon::OpenVswitch(pid) => (
+            "ovs-vswitchd",
+            format!("Open vSwitch runs in this run directory (ovs-vswitchd, process {pid})"),
+            "systemctl disable --now openvswitch-switch ovs-vswitchd".to_owned(),
+        ),
+    };
+    found.push(Finding::new(Level::Problem, subject, text, mend));
 }

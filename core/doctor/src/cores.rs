@@ -1,6 +1,6 @@
 //! Poll threads and the cores that they have.
 
-use crate::facts::{Facts, Interface};
+use crate::facts::{Boot, Facts, Interface};
 use crate::{Finding, Level};
 use pmd::{Core, Topology};
 use std::collections::BTreeSet;
@@ -77,6 +77,23 @@ fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
     }
 }
 
+/// The command that adds arguments to the kernel's command line.
+fn with_kernel_arguments(boot: Boot, arguments: &str) -> String {
+    match boot {
+        Boot::Grubby => {
+            format!("grubby --update-kernel=ALL --args='{arguments}'   # and start the host anew")
+        }
+        Boot::UpdateGrub => format!(
+            "mkdir -p /etc/default/grub.d && \\\n    \
+             echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {arguments}\"' > /etc/default/grub.d/sluice.cfg && \\\n    \
+             update-grub   # and start the host anew"
+        ),
+        Boot::Unknown => {
+            format!("cat /proc/cmdline   # the boot loader has to add: {arguments}")
+        }
+    }
+}
+
 /// Cores that the scheduler leaves alone are there for polling, and for nothing else.
 fn isolation(
     facts: &Facts,
@@ -96,10 +113,7 @@ fn isolation(
             Level::Advice,
             "isolation",
             "no core is kept free of other programs: they take time from poll threads",
-            format!(
-                "grubby --update-kernel=ALL --args='isolcpus={0} nohz_full={0}'   # and start anew",
-                list(&spare)
-            ),
+            with_kernel_arguments(facts.boot, &format!("isolcpus={0} nohz_full={0}", list(&spare))),
         ));
     }
     if !polling.is_subset(isolated) {

@@ -1,5 +1,6 @@
 //! What is known of a host and of its configuration.
 
+use crate::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything.
@@ -17,17 +18,54 @@ pub struct Facts {
     pub memory: Memory,
     /// See there.
     pub drivers: Drivers,
-    /// Switches that run: process and name.
-    pub switches: Vec<(u32, Program)>,
+    /// What is configured at all.
+    pub configuration: Configuration,
+    /// The switch of the run directory. Those of other run directories are none of its business.
+    pub daemon: Daemon,
+    /// How arguments get into the kernel's command line.
+    pub boot: Boot,
 }
 
-/// What a process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// This switch.
-    Sluice,
-    /// Open vSwitch's.
-    OpenVswitch,
+/// Whether there is a configuration to judge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Configuration {
+    /// Not asked.
+    #[default]
+    Unknown,
+    /// None could be read; why.
+    None(String),
+    /// The database has no bridge.
+    Empty,
+    /// There are bridges.
+    Present,
+}
+
+/// What is known of the switch of a run directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Daemon {
+    /// Not asked.
+    #[default]
+    Unknown,
+    /// No process holds a pid file in this directory.
+    None(String),
+    /// This process answers.
+    Answers(u32),
+    /// This process holds the pid file and does not answer; why.
+    Silent(u32, String),
+    /// This process is Open vSwitch's.
+    OpenVswitch(u32),
+}
+
+/// What edits the boot loader's configuration here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Boot {
+    /// Neither of those below.
+    #[default]
+    Unknown,
+    /// `grubby`: Fedora, Red Hat, SUSE.
+    Grubby,
+    /// `/etc/default/grub` and `update-grub`: Debian, Ubuntu.
+    UpdateGrub,
 }
 
 /// One row of `Interface`, and what the host knows of its device.
@@ -47,6 +85,8 @@ pub struct Interface {
     pub driver: Option<String>,
     /// The kernel makes checksums late for packets that leave by the device.
     pub tx_checksum_offload: Option<bool>,
+    /// `other_config`
+    pub other_config: BTreeMap<String, String>,
     /// A folder for the vhost-user socket that is not there.
     pub missing_folder: Option<String>,
 }
@@ -69,8 +109,8 @@ pub struct Setting {
     pub text: String,
     /// The command that takes it away.
     pub mend: String,
-    /// It is wrong, rather than idle.
-    pub is_wrong: bool,
+    /// How bad it is.
+    pub level: Level,
 }
 
 /// The processors.
@@ -141,9 +181,17 @@ impl Facts {
         self.wants_dpdk() || self.interfaces.iter().any(Interface::polls)
     }
 
-    /// One of our daemons runs.
+    /// The process of our daemon.
+    pub fn pid(&self) -> Option<u32> {
+        match self.daemon {
+            Daemon::Answers(pid) | Daemon::Silent(pid, _) => Some(pid),
+            Daemon::Unknown | Daemon::None(_) | Daemon::OpenVswitch(_) => None,
+        }
+    }
+
+    /// Our daemon runs.
     pub fn is_running(&self) -> bool {
-        self.switches.iter().any(|(_, program)| *program == Program::Sluice)
+        self.pid().is_some()
     }
 }
 

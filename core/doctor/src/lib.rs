@@ -9,8 +9,10 @@ mod cores;
 mod devices;
 pub mod facts;
 mod memory;
+mod tuning;
 
 pub use facts::Facts;
+use std::collections::BTreeSet;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,13 +55,15 @@ impl Finding {
     }
 }
 
-/// All findings, the worst first.
+/// All findings, each once, the worst first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     configuration::check(facts, &mut found);
     devices::check(facts, &mut found);
     memory::check(facts, &mut found);
     cores::check(facts, &mut found);
+    let mut seen = BTreeSet::new();
+    found.retain(|f| seen.insert((f.subject, f.text.clone())));
     found.sort_by_key(|f| f.level);
     found
 }

@@ -87,8 +87,8 @@ fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
 fn locked(facts: &Facts, memory: &Memory, found: &mut Vec<Finding>) {
     let needed = facts.interfaces.iter().any(|i| i.kind.starts_with("afxdp") || i.pci.is_some());
     let Some(limit) = memory.memlock.filter(|limit| needed && *limit < MEMLOCK) else { return };
-    let mend = match facts.switches.iter().find(|(_, p)| *p == crate::facts::Program::Sluice) {
-        Some((pid, _)) => format!("prlimit --pid {pid} --memlock=unlimited"),
+    let mend = match facts.pid() {
+        Some(pid) => format!("prlimit --pid {pid} --memlock=unlimited"),
         None => "ulimit -l unlimited".to_owned(),
     };
     let text = format!("no more than {} kB of memory may be locked, and devices need more", limit >> 10);

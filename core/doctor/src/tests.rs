@@ -1,4 +1,4 @@
-use super::facts::{Drivers, HugePages, Interface, Pci, Program, Setting};
+use super::facts::{Boot, Configuration, Daemon, Drivers, HugePages, Interface, Pci, Setting};
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ fn huge_pages() {
     assert_eq!((far.subject, far.level), ("hugepages-node", Level::Warning));
     let used = |f: &mut Facts| {
         f.memory.huge = vec![pages(0, 300, 0)];
-        f.switches = vec![(7, Program::Sluice)];
+        f.daemon = Daemon::Answers(7);
     };
     assert!(found(used).is_empty());
     let chosen = |f: &mut Facts| {
@@ -147,10 +147,73 @@ fn configuration() {
         "sluice vsctl list Interface br0"
     );
     assert_eq!(only(|f| f.interfaces[1].missing_folder = Some("/x".to_owned())).mend, "mkdir -p /x");
-    let other = only(|f| f.switches = vec![(5, Program::OpenVswitch)]);
-    assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Warning));
-    let both = only(|f| f.switches = vec![(5, Program::OpenVswitch), (6, Program::Sluice)]);
-    assert_eq!(both.level, Level::Problem);
-    let idle = Setting { text: "t".to_owned(), mend: "m".to_owned(), is_wrong: false };
-    assert_eq!(only(|f| f.settings = vec![idle.clone()]).level, Level::Advice);
+    let other = only(|f| f.daemon = Daemon::OpenVswitch(5));
+    assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Problem));
+    let idle = Setting { text: "t".to_owned(), mend: "m".to_owned(), level: Level::Advice };
+    // What is said twice is printed once.
+    assert_eq!(only(|f| f.settings = vec![idle.clone(), idle.clone()]).level, Level::Advice);
+}
+
+#[test]
+fn no_findings_are_no_good_news_without_a_switch_or_a_configuration() {
+    let none = only(|f| f.daemon = Daemon::None("/run/x".to_owned()));
+    assert_eq!((none.subject, none.level), ("no-switch", Level::Problem));
+    assert!(none.text.contains("/run/x"));
+    assert_eq!(only(|f| f.daemon = Daemon::Silent(7, "no answer".to_owned())).level, Level::Problem);
+    assert_eq!(only(|f| f.configuration = Configuration::None("x".to_owned())).level, Level::Problem);
+    assert!(needs_care(&[only(|f| f.configuration = Configuration::Empty)]));
+    assert_eq!(found(|f| (f.daemon, f.configuration) = (Daemon::Answers(7), Configuration::Present)), []);
+}
+
+#[test]
+fn one_cause_is_one_finding() {
+    let gone = only(|f| {
+        f.interfaces[0].pci = Some(Pci { address: "0000:09:00.0".to_owned(), ..Pci::default() });
+        f.interfaces[0].error = Some("could not open network device".to_owned());
+    });
+    assert_eq!(gone.subject, "pci");
+    let folder = only(|f| {
+        for name in ["v0", "v1"] {
+            let mut guest = port(name, "dpdkvhostuserclient");
+            guest.missing_folder = Some("/x".to_owned());
+            guest.error = Some("no".to_owned());
+            f.interfaces.push(guest);
+        }
+    });
+    assert!(folder.text.starts_with("port v0, v1: "), "{}", folder.text);
+}
+
+#[test]
+fn values_are_judged_by_what_reads_them() {
+    let with = |key: &str, value: &str| {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        found(move |f| _ = f.other_config.insert(key.clone(), value.clone()))
+    };
+    for (key, value) in [
+        ("pmd-rxq-assign", "foo"),
+        ("pmd-sleep-max", "99999999"),
+        ("pmd-sleep-max", "50,x:1"),
+        ("pmd-latency-target", "soon"),
+    ] {
+        let [bad] = &with(key, value)[..] else { panic!("{key}={value}") };
+        assert!(bad.text.contains(&format!("{key}={value}: ")), "{}", bad.text);
+        assert_eq!(bad.mend, format!("sluice vsctl remove Open_vSwitch . other_config {key}"));
+    }
+    for (key, value) in
+        [("pmd-rxq-assign", "group"), ("pmd-sleep-max", "50,3:10000"), ("pmd-latency-target", "0")]
+    {
+        assert_eq!(with(key, value), [], "{key}={value}");
+    }
+    let pinned =
+        only(|f| _ = f.interfaces[0].other_config.insert("pmd-rxq-affinity".to_owned(), "all".to_owned()));
+    assert!(pinned.text.starts_with("Interface p0: other_config:pmd-rxq-affinity=all: "), "{}", pinned.text);
+}
+
+#[test]
+fn the_boot_loader_of_the_host_is_named() {
+    let mend = |boot: Boot| only(move |f| (f.cores.isolated, f.boot) = (BTreeSet::new(), boot)).mend;
+    assert!(mend(Boot::Grubby).starts_with("grubby --update-kernel=ALL --args='isolcpus="));
+    let debian = mend(Boot::UpdateGrub);
+    assert!(debian.contains("update-grub") && !debian.contains("grubby"), "{debian}");
+    assert!(mend(Boot::Unknown).contains("isolcpus="));
 }

@@ -2,9 +2,10 @@
 
 use super::devices;
 use crate::vsctl::connection::{Broken, Connection};
-use config::settings::check::{Checker, Finding, Problem};
-use doctor::Facts;
-use doctor::facts::{Interface, Setting};
+use config::settings::Value;
+use config::settings::check::{Checker, Finding, Problem, TYPE};
+use doctor::facts::{Configuration, Interface, Setting};
+use doctor::{Facts, Level};
 use ovsdb::Datum;
 use ovsdb::replica::Config;
 use runtime::Dirs;
@@ -85,46 +86,76 @@ fn text(row: &BTreeMap<String, Datum>, column: &str) -> String {
 /// Fills in what the database says.
 pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     let of = |table: &str| rows.get(table).map(Vec::as_slice).unwrap_or_default();
+    let is_empty = of("Bridge").is_empty();
+    facts.configuration = if is_empty { Configuration::Empty } else { Configuration::Present };
     if let Some(root) = of("Open_vSwitch").first() {
         facts.other_config = map(root, "other_config");
+    }
+    let mut found: Vec<(&str, Finding)> = Vec::new();
+    for checker in Checker::of_all_tables() {
+        let table = checker.table();
+        for row in of(table) {
+            let findings = checker.row(|column| row.get(column), |kind| kind.starts_with("dummy"));
+            found.extend(findings.into_iter().map(|f| (table, f)));
+        }
     }
     for row in of("Interface") {
         let mut interface =
             Interface { name: text(row, "name"), kind: text(row, "type"), ..Interface::default() };
-        let error = text(row, "error");
-        interface.error = (!error.is_empty()).then_some(error);
+        interface.error = without(text(row, "error"), &interface.name, &found);
+        interface.other_config = map(row, "other_config");
         devices::learn(&mut interface, &map(row, "options"), &facts.other_config, dirs);
         facts.interfaces.push(interface);
     }
-    for checker in Checker::of_all_tables() {
-        for row in of(checker.table()) {
-            let findings = checker.row(|column| row.get(column), |kind| kind.starts_with("dummy"));
-            facts.settings.extend(findings.iter().map(|f| setting(checker.table(), f)));
-        }
+    facts.settings.extend(found.iter().map(|(table, f)| setting(table, f)));
+}
+
+/// The error of an interface without what the findings say of it and of its port; `None` if nothing is left.
+fn without(error: String, name: &str, found: &[(&str, Finding)]) -> Option<String> {
+    let not_built = || found.iter().filter(|(_, f)| matches!(f.problem, Problem::NotBuilt(_)));
+    let refused = |f: &Finding| f.name == TYPE && f.row == format!("Interface {name}");
+    if not_built().any(|(_, f)| refused(f)) {
+        return None;
+    }
+    let said: Vec<String> =
+        not_built().map(|(_, f)| Finding { row: String::new(), ..f.clone() }.to_string()).collect();
+    let mut rest = error;
+    said.iter().for_each(|text| rest = rest.replace(text, ""));
+    let rest = rest.split("; ").filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// What a column holds that always has a number.
+fn number(table: &str, column: &str) -> Option<i64> {
+    match config::settings::find(table, column, "", "")?.value {
+        Value::Int { default, .. } => default,
+        _ => None,
     }
 }
 
 /// The finding with the command that takes the setting away.
 fn setting(table: &str, finding: &Finding) -> Setting {
+    let level = match finding.problem {
+        Problem::NotBuilt(_) => Level::Problem,
+        Problem::Unknown | Problem::Invalid { .. } | Problem::Held { .. } => Level::Warning,
+        Problem::NoEffect(_) => Level::Advice,
+    };
+    let text = finding.to_string();
     let row = match finding.row.split_once(' ') {
         Some((_, name)) => name,
         None if table == "Open_vSwitch" => ".",
-        None => {
-            return Setting {
-                text: finding.to_string(),
-                mend: format!("sluice vsctl list {table}"),
-                is_wrong: true,
-            };
-        }
+        None => return Setting { text, mend: format!("sluice vsctl list {table}"), level },
     };
     let mend = match finding.name.split_once(':') {
+        None if finding.name == TYPE => format!("sluice vsctl del-port {row}"),
         // A port has to have an interface; which one to leave is for the user to say.
         None if finding.name == "interfaces" => format!("sluice vsctl list {table} {row}"),
         None if finding.value == "true" => format!("sluice vsctl set {table} {row} {}=false", finding.name),
         Some((column, key)) => format!("sluice vsctl remove {table} {row} {column} {key}"),
-        None => format!("sluice vsctl clear {table} {row} {}", finding.name),
+        None => match number(table, &finding.name) {
+            Some(default) => format!("sluice vsctl set {table} {row} {}={default}", finding.name),
+            None => format!("sluice vsctl clear {table} {row} {}", finding.name),
+        },
     };
-    let is_wrong =
-        matches!(finding.problem, Problem::Unknown | Problem::Invalid { .. } | Problem::NotBuilt(_));
-    Setting { text: finding.to_string(), mend, is_wrong }
+    Setting { text, mend, level }
 }

@@ -1,6 +1,6 @@
 //! What `/proc` and `/sys` say of processors, memory and processes.
 
-use doctor::facts::{Cores, HugePages, Memory, Program};
+use doctor::facts::{Boot, Cores, HugePages, Memory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -78,16 +78,15 @@ fn huge() -> Vec<HugePages> {
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// The memory; the limit is that of a switch that runs, else our own.
-pub fn memory(switches: &[(u32, Program)]) -> Memory {
+/// The memory; the limit is that of the switch's process, else our own.
+pub fn memory(switch: Option<u32>) -> Memory {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let mount = |l: &str| {
         let mut words = l.split(' ').skip(1);
         let place = words.next()?;
         (words.next()? == "hugetlbfs").then(|| place.to_owned())
     };
-    let running = switches.iter().find(|(_, program)| *program == Program::Sluice);
-    let process = running.map_or("self".to_owned(), |(pid, _)| pid.to_string());
+    let process = switch.map_or("self".to_owned(), |pid| pid.to_string());
     let kilobytes = |info: &str, name: &str| -> Option<u64> {
         let rest = info.lines().find_map(|l| l.strip_prefix(name))?;
         rest.trim().trim_end_matches("kB").trim().parse().ok()
@@ -114,20 +113,16 @@ fn memlock(limits: &str) -> Option<u64> {
     }
 }
 
-/// The switches that run: ours may go by the other's name.
-pub fn switches() -> Vec<(u32, Program)> {
-    let program = |pid: &u32| {
-        let name = line(format!("/proc/{pid}/comm"))?;
-        let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
-        let file = file.and_then(|f| Some(f.file_name()?.to_string_lossy().into_owned())).unwrap_or_default();
-        let ours = name.starts_with("sluiced") || file.starts_with("sluiced");
-        match (ours, name.starts_with("ovs-vswitchd")) {
-            (true, _) => Some((*pid, Program::Sluice)),
-            (false, true) => Some((*pid, Program::OpenVswitch)),
-            (false, false) => None,
-        }
+/// What edits the boot loader's configuration.
+pub fn boot() -> Boot {
+    let has = |name: &str| {
+        ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(name).exists())
     };
-    numbered("/proc", "").iter().filter_map(program).collect()
+    match () {
+        () if has("grubby") => Boot::Grubby,
+        () if has("update-grub") => Boot::UpdateGrub,
+        () => Boot::Unknown,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Works without a running switch: the database is asked if its server answers, else its file is read, else only the
 //! host is looked at.
 
+mod daemon;
 mod database;
 mod devices;
 mod host;
@@ -10,6 +11,7 @@ mod host;
 use crate::getopt::{self, Opt, Order, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, color, own};
+use doctor::facts::Configuration;
 use doctor::{Facts, Finding, Level};
 use runtime::Dirs;
 use std::io::Write;
@@ -36,7 +38,8 @@ pub fn page() -> Page {
             "What it prints",
             "Problems, warnings and advice, each with the command that mends it. It changes nothing by itself and \
              needs no switch that runs: where no database server answers at db.sock in OVS_RUNDIR, conf.db in \
-             OVS_DBDIR is read. It ends with 0 if nothing has to be done (advice does not count), else with 1."
+             OVS_DBDIR is read. That no switch runs, or that there is no configuration, is a problem, too. It ends with \
+             0 if nothing has to be done (advice does not count), else with 1."
                 .into(),
         )],
     }
@@ -67,16 +70,19 @@ pub fn main(call: &Call) -> ExitCode {
 
 /// All that can be learned, and where the configuration comes from.
 fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
-    let mut facts = Facts { switches: host::switches(), ..Facts::default() };
+    let mut facts = Facts { daemon: daemon::find(dirs), boot: host::boot(), ..Facts::default() };
     facts.cores = host::cores();
-    facts.memory = host::memory(&facts.switches);
+    facts.memory = host::memory(facts.pid());
     facts.drivers = devices::drivers();
     let source = match database::open(dirs, server) {
         Ok((rows, place)) => {
             database::read(&rows, dirs, &mut facts);
             place
         }
-        Err(why) => format!("no configuration ({why})"),
+        Err(why) => {
+            facts.configuration = Configuration::None(why);
+            "none".to_owned()
+        }
     };
     (facts, source)
 }
