@@ -1,5 +1,6 @@
 """Devices that go away under their ports: deleted, renamed, moved to another namespace; and that come back."""
 import json
+import os
 import re
 
 from lib import lab
@@ -71,7 +72,7 @@ def test_devices_that_vanish():
     check_back("named as before")
     lab.sh("ip", "link", "set", b.port, "netns", b.name)
     check_gone("moved away")
-    b.run("ip", "link", "set", b.port, "netns", "1")
+    b.run("ip", "link", "set", b.port, "netns", str(os.getpid()))
     lab.sh("ip", "link", "set", b.port, "up")
     check_back("moved back")
     # Once in the log for each time, and no more while it stays away.

@@ -178,6 +178,10 @@ impl Switch {
         let conns = configure_bridge::connections(name, &self.options);
         let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
         bridge.config.datapath_type = kind.to_owned();
+        // Numbers that its ports had before a restart are for those ports: no other takes one while it is not asked for.
+        let rows = config.ports.values().flat_map(|p| &p.interfaces);
+        let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
+        held.for_each(|number| bridge.retire_ofport(*number, now));
         if let Some(backer) = self.backers.get(kind) {
             bridge.ofproto.set_meters(Arc::clone(&backer.datapath) as Arc<dyn dpif::Meters>);
         }
