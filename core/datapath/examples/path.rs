@@ -7,6 +7,7 @@
 use datapath::batch::BATCH;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
 use datapath::{Config, Datapath, Event, Worker};
+use dpif::meter::Band;
 use dpif::*;
 use flow::compose::compose;
 use flow::{Flow, Mac};
@@ -51,6 +52,17 @@ fn cases() -> Vec<Case> {
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1005 };
     let eth = EthKey { src: Mac([1; 6]), dst: Mac([2; 6]) };
     let set = DpAction::Set(SetField::Eth(Masked::new(eth, EthKey { src: mac, dst: mac })));
+    let ipv4 = |ttl, dst, mask| {
+        let whole = Ipv4Key { ttl: mask, dst: if dst == 0 { 0 } else { u32::MAX }, ..Ipv4Key::default() };
+        DpAction::Set(SetField::Ipv4(Masked::new(Ipv4Key { ttl, dst, ..Ipv4Key::default() }, whole)))
+    };
+    let edits = vec![set.clone(), ipv4(63, 0, 255)];
+    let ttl = Flow { nw_ttl: 255, ..ip };
+    let ports = |src, dst| PortsKey { src, dst };
+    let nat = vec![
+        ipv4(0, 0x1e00_0001, 0),
+        DpAction::Set(SetField::Udp(Masked::new(ports(0, 8080), ports(0, 0xffff)))),
+    ];
     vec![
         ("in", 1, vec![Flow::ZERO], output()),
         ("drop", 1, vec![Flow::ZERO], vec![]),
@@ -58,13 +70,19 @@ fn cases() -> Vec<Case> {
         ("src1000", 1000, vec![src], output()),
         ("src100000", 100_000, vec![src], output()),
         ("normal1000", 1000, vec![normal], output()),
-        ("vlan", 1, vec![src], [vec![push], output()].concat()),
+        ("vlan", 1, vec![src], [vec![push.clone()], output()].concat()),
         ("mac", 1, vec![src], [vec![set], output()].concat()),
         ("flows32", 32, vec![five], output()),
         ("flows1000", 1000, vec![five], output()),
         ("flows50000", 50_000, vec![five], output()),
         ("masks1000", 1000, two.clone(), output()),
         ("masks50000", 50_000, two, output()),
+        ("route", 1, vec![src], [edits.clone(), output()].concat()),
+        ("route10000", 10_000, networks(&ttl), [edits.clone(), output()].concat()),
+        ("push10000", 10_000, networks(&ttl), [edits.clone(), vec![push.clone()], output()].concat()),
+        ("nat10000", 10_000, networks(&Flow { nw_proto: 255, ..ip }), [nat, output()].concat()),
+        ("two10000", 10_000, networks(&ip), [output(), output()].concat()),
+        ("meter10000", 10_000, networks(&ip), [vec![DpAction::Meter(0)], output()].concat()),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
         ("single10000", 10_000, vec![src], output()),
@@ -79,9 +97,9 @@ fn networks(ip: &Flow) -> Vec<Flow> {
     masks
 }
 
-/// The packets of a case: `single` and `table` have those of twenty networks, to destinations that all differ.
+/// The packets of a case: those with 10,000 have packets of twenty networks, to destinations that all differ.
 fn packet(case: &str, n: u32) -> Flow {
-    if case.starts_with("single") || case.starts_with("table") {
+    if case.ends_with("10000") {
         Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, ..udp(0) }
     } else {
         udp(n)
@@ -110,6 +128,9 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     let mut worker = datapath.worker(WorkerId(0), 0);
     datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
     datapath.add_port(PortNo(2), vec![Box::new(Sink)]).unwrap();
+    let meter =
+        MeterSpec { packets: true, bands: vec![Band { rate: u32::MAX, burst: u32::MAX, remark: None }] };
+    datapath.set(0, &meter, Millis(0));
     for i in 0..*n {
         let key = Flow { in_port: 1, ..packet(name, i) };
         let mask = &masks[i as usize % masks.len()];

@@ -102,6 +102,13 @@ impl Batch {
         Packet::new(frame, own.unwrap_or_else(|| self.common.clone()))
     }
 
+    /// All packets are Ethernet, and none is to be cut.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type == 0;
+        if self.own.is_empty() { plain(&self.common) } else { self.own.iter().all(plain) }
+    }
+
     /// Room for wide keys, once per worker.
     pub(crate) fn widen(&mut self) {
         if self.exts.len() < BATCH {

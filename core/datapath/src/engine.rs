@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
 use crate::packet::Packet;
+use crate::path::frames::Group;
 use crate::path::group::Groups;
 use crate::path::meter::Scratch;
 use crate::path::park::Parking;
@@ -74,6 +75,8 @@ pub(crate) struct Engine {
     pub(crate) validate: bool,
     /// Empty lists of packets, whose memory was used before.
     pub(crate) lists: Vec<Vec<Packet>>,
+    /// Empty groups, likewise.
+    pub(crate) groups_free: Vec<Group>,
     /// For misses that leave the worker; `None`: it translates all of them.
     pub(crate) parking: Option<Box<Parking>>,
     /// Reads the cycle counter; it stands still where nobody said how.
@@ -121,6 +124,7 @@ impl Engine {
             parking: None,
             counter: || Cycles(0),
             lists: Vec::new(),
+            groups_free: Vec::new(),
             random: seed | 1,
         }
     }

@@ -69,7 +69,7 @@ impl<'a> NewFlow<'a> {
     /// `birth`: whose miss it was; `None`: nobody's.
     pub(crate) fn new(flow: &Flow, key: &'a Key, deed: Deed<'a>, birth: Option<Birth>) -> NewFlow<'a> {
         let Deed { mask, actions, owner, trail } = deed;
-        let (mask, program) = (KeyMask::from_flow(mask), Program::compile(actions));
+        let (mask, program) = (KeyMask::from_flow(mask), Program::compile_for(actions, flow, mask));
         let packed = PackedFlow::from(flow);
         NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, trail, birth }
     }
@@ -272,7 +272,9 @@ impl Flows {
     ) -> bool {
         let Some(old) = self.index_of(ufid) else { return false };
         self.fold_index(old, now, credits);
-        let Some(new) = self.publisher.replace(old, Program::compile(&actions)) else { return false };
+        let Some(key) = self.entries.get(old).map(|entry| entry.key.unpack()) else { return false };
+        let program = Program::compile_for(&actions, &key, &self.mask(old));
+        let Some(new) = self.publisher.replace(old, program) else { return false };
         let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
         // Packets counted under the old index until its readers are gone are credited to the old owner.

@@ -59,6 +59,7 @@ pub mod path;
 pub mod port;
 pub mod ports;
 pub mod program;
+mod rewrite;
 pub mod rxq;
 mod server;
 mod shared;

@@ -46,6 +46,12 @@ impl Bucket {
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some((t + more).min(full)));
     }
 
+    /// Gives back what was taken.
+    fn give(&self, cost: u64) {
+        let full = u64::from(self.band.burst) * BURST;
+        let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some((t + cost).min(full)));
+    }
+
     fn take(&self, cost: u64) -> bool {
         self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
     }
@@ -77,10 +83,7 @@ impl Meter {
     /// Packets of these lengths come, all at once. False: none exceeds any band. Else `verdicts` says of each which band
     /// fires, or [`NO_BAND`].
     pub(crate) fn judge(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
-        let before = self.clock.fetch_max(now.0, Relaxed);
-        if before < now.0 {
-            self.buckets.iter().for_each(|b| b.pour(Micros(now.0 - before)));
-        }
+        self.advance(now);
         self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
         let cost = lens.iter().map(|l| self.cost(*l)).sum();
         verdicts.clear();
@@ -101,6 +104,29 @@ impl Meter {
             }
         }
         verdicts.iter().any(|v| *v != NO_BAND)
+    }
+
+    /// Packets come, all at once. `false`, and nothing taken or counted: some would exceed a band.
+    pub(crate) fn pass_all(&self, packets: u64, bytes: u64, now: Micros) -> bool {
+        self.advance(now);
+        let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
+        if let Some(short) = self.buckets.iter().position(|bucket| !bucket.take(cost)) {
+            self.buckets[..short].iter().for_each(|bucket| bucket.give(cost));
+            return false;
+        }
+        self.total.add(packets, bytes);
+        true
+    }
+
+    /// Pours in what has flowed since the meter's clock was moved last.
+    fn advance(&self, now: Micros) {
+        if self.clock.load(Relaxed) >= now.0 {
+            return;
+        }
+        let before = self.clock.fetch_max(now.0, Relaxed);
+        if before < now.0 {
+            self.buckets.iter().for_each(|b| b.pour(Micros(now.0 - before)));
+        }
     }
 
     /// What a band does with the packets that exceed it: see [`Band::remark`].

@@ -4,9 +4,10 @@
 //! are cut off, so that **the last operation consumes the packet**; what is not built yet becomes a drop with its own
 //! reason; nesting is bounded.
 
+use crate::rewrite::{Expected, Rewrite, with_rewrites};
 use conntrack::Action as Track;
 use dpif::{Ct, DpAction, DropReason, HashAlg, SetField, Userspace};
-use flow::Mac;
+use flow::{Flow, Mac};
 
 /// How deep lists may be nested in lists.
 const MAX_NESTING: usize = 16;
@@ -25,6 +26,9 @@ pub struct Program {
 pub enum Sum {
     /// Sends by this port.
     Send(u32),
+    /// Its first operation is a rewrite, and for packets that it fits the program does nothing else but to send them by
+    /// this port.
+    RewriteAndSend(u32),
     /// Drops.
     Drop(DropReason),
     /// Anything else.
@@ -50,6 +54,8 @@ pub enum Op {
     CheckLen(usize, Program, Program),
     /// Always last.
     Drop(DropReason),
+    /// Stands for some operations that follow, where it fits the packet.
+    Rewrite(Box<Rewrite>),
     Set(SetField),
     PushVlan {
         tpid: u16,
@@ -94,6 +100,18 @@ impl Op {
         matches!(self, Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopEth | Op::PushNsh(_))
     }
 
+    /// It changes the bytes of the packet, and nothing of it ends here unless it cannot be changed so.
+    pub(crate) fn is_edit(&self) -> bool {
+        match self {
+            Op::Set(field) => {
+                !matches!(field, SetField::Priority(_) | SetField::Mark(_) | SetField::Tunnel(_))
+            }
+            Op::PushVlan { .. } | Op::PopVlan | Op::PushMpls { .. } | Op::PopMpls { .. } => true,
+            Op::AddMpls { .. } | Op::PushEth { .. } | Op::PopEth | Op::PushNsh(_) | Op::PopNsh => true,
+            _ => false,
+        }
+    }
+
     /// The packet (or a copy of it) ends here.
     fn consumes(&self) -> bool {
         matches!(
@@ -115,14 +133,45 @@ impl Program {
         let sum = match ops[..] {
             [Op::Output(port)] => Sum::Send(port),
             [Op::Drop(reason)] => Sum::Drop(reason),
+            [Op::Rewrite(ref rewrite), ref rest @ .., Op::Output(port)]
+                if rest.len() == usize::from(rewrite.ops) =>
+            {
+                Sum::RewriteAndSend(port)
+            }
             _ => Sum::Long,
         };
         Program { ops, sum }
     }
 
-    /// Compiles a list.
+    /// Compiles a list for packets of any layout.
     pub fn compile(actions: &[DpAction]) -> Program {
         compile(actions, 0)
+    }
+
+    /// Compiles the list of a megaflow: `flow` is of one of its packets, `mask` what it matches.
+    pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
+        let program = compile(actions, 0);
+        match program.sum {
+            Sum::Long => program.with_rewrites(Expected::of(flow, mask)),
+            _ => program,
+        }
+    }
+
+    /// What it begins with, if that is a rewrite.
+    #[inline(always)]
+    pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
+        match self.ops.first() {
+            Some(Op::Rewrite(rewrite)) => Some(rewrite),
+            _ => None,
+        }
+    }
+
+    /// The same program with rewrites for packets that are as expected.
+    pub(crate) fn with_rewrites(self, expected: Option<Expected>) -> Program {
+        if expected.is_none() {
+            return self;
+        }
+        Program::new(with_rewrites(self.ops, expected))
     }
 
     /// The same in the memory of a program that nobody needs any more.

@@ -315,6 +315,23 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
+    /// Runs a program on one received packet that its sender left something undone of.
+    #[cfg(test)]
+    pub(crate) fn execute_undone(
+        &mut self,
+        bytes: &[u8],
+        offload: packet::offload::Offload,
+        program: &Program,
+    ) {
+        self.begin(Millis(0));
+        self.engine.tally.add(Event::Created, 1);
+        let mut frame = self.engine.pool.frame_of(bytes).unwrap();
+        frame.set_offload(offload);
+        let mut group = vec![Packet::new(frame, Meta::received(1))];
+        execute::run(&mut self.engine, program, &mut group);
+        self.finish(Millis(0), None);
+    }
+
     #[inline]
     fn begin(&mut self, now: Millis) {
         self.engine.now = now;

@@ -20,6 +20,9 @@ pub const FRAME_MAX: usize = 65_535 + 22;
 const BUFFER: usize = HEADROOM + DATA_ROOM;
 const BUFFER_LARGE: usize = HEADROOM + FRAME_MAX;
 
+/// How far [`Frame::head_mut`] reaches: a word begins at any offset that a byte holds.
+pub const REACH: usize = 256 + 8;
+
 /// Frames on their way together: what a burst receives or sends.
 pub type FrameBatch = Vec<Frame>;
 
@@ -126,6 +129,22 @@ impl Frame {
     /// Free bytes behind.
     pub fn tailroom(&self) -> usize {
         self.buffer.size() - (self.start + self.len) as usize
+    }
+
+    /// The bytes of the buffer from `front` bytes before the packet on, whether or not the packet is that long; `None` if
+    /// the buffer does not have them.
+    #[inline(always)]
+    pub fn head_mut(&mut self, front: usize) -> Option<&mut [u8; REACH]> {
+        let start = (self.start as usize).checked_sub(front)?;
+        self.buffer.bytes_mut().get_mut(start..)?.first_chunk_mut()
+    }
+
+    /// Makes the packet `by` bytes longer in front (negative: shorter), or as much as there is room.
+    #[inline(always)]
+    pub fn grow_front(&mut self, by: i16) {
+        let by = i32::from(by).clamp(-(self.len as i32), self.start as i32);
+        self.start = self.start.wrapping_add_signed(-by);
+        self.len = self.len.wrapping_add_signed(by);
     }
 
     /// Makes the packet `n` bytes longer in front; `None` if there is no room. The new bytes are not cleared. A packet

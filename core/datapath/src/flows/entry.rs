@@ -1,7 +1,8 @@
 //! What is known of one megaflow beside what workers see of it.
 
 use super::Birth;
-use crate::program::Program;
+use crate::program::{Op, Program};
+use crate::rewrite::Rewrite;
 use classifier::megaflow::Megaflow;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats};
 use flow::{Flow, PackedFlow};
@@ -43,8 +44,11 @@ impl Entry {
 
     /// Bytes of memory that the megaflow takes, as near as can be told cheaply.
     pub(super) fn footprint(&self) -> usize {
-        let actions = self.actions.len() * (size_of::<DpAction>() + size_of::<crate::program::Op>());
-        PER_MEGAFLOW + size_of::<Entry>() + self.key.heap() + actions + self.owner.footprint()
+        let actions = self.actions.len() * (size_of::<DpAction>() + size_of::<Op>());
+        // A list with a `set` has a rewrite for it, and hardly any list has two.
+        let set = self.actions.iter().any(|action| matches!(action, DpAction::Set(_)));
+        let rewrite = usize::from(set) * (size_of::<Rewrite>() + size_of::<Op>());
+        PER_MEGAFLOW + size_of::<Entry>() + self.key.heap() + actions + rewrite + self.owner.footprint()
     }
 
     pub(super) fn show(&self, mask: Flow, stats: FlowStats, worker: Option<WorkerId>) -> DpFlow {

@@ -8,6 +8,7 @@ use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::{Op, Program, Sum};
+use crate::rewrite::Rewrite;
 use crate::tally::Event;
 use dpif::{DropReason, Userspace};
 
@@ -16,12 +17,21 @@ pub const MAX_PASSES: u8 = 8;
 
 /// Runs the program. The group is empty afterwards.
 pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet>) {
-    for (i, op) in program.ops.iter().enumerate() {
-        let last = i + 1 == program.ops.len();
-        if op.hides_transport() {
-            finish_undone(engine, group);
-        }
+    run_ops(engine, &program.ops, group);
+}
+
+/// Runs the rest of a program. The group is empty afterwards.
+pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) {
+    let mut ops = ops;
+    while let Some((op, rest)) = ops.split_first() {
+        let last = rest.is_empty();
+        ops = rest;
         match op {
+            Op::Rewrite(rewrite) => {
+                let (edits, rest) = rest.split_at(usize::from(rewrite.ops).min(rest.len()));
+                edit_from(engine, rewrite, edits, group, 0);
+                ops = rest;
+            }
             &Op::Output(port) if last => {
                 group.iter_mut().for_each(truncate);
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
@@ -35,16 +45,6 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
-            Op::Set(field) => group.iter_mut().for_each(|p| set_field::set(p, field)),
-            &Op::PushVlan { tpid, tci } => push(engine, group, |p| vlan::push(p, tpid, tci)),
-            Op::PopVlan => group.iter_mut().for_each(vlan::pop),
-            &Op::PushMpls { ethertype, lse } => push(engine, group, |p| mpls::push(p, ethertype, lse)),
-            &Op::PopMpls { ethertype } => group.iter_mut().for_each(|p| mpls::pop(p, ethertype)),
-            &Op::PushEth { dst, src } => push(engine, group, |p| ether::push(p, dst, src)),
-            Op::PopEth => group.iter_mut().for_each(ether::pop),
-            &Op::AddMpls { ethertype, lse } => push(engine, group, |p| mpls::add(p, ethertype, lse)),
-            Op::PushNsh(header) => push(engine, group, |p| nsh::push(p, header)),
-            Op::PopNsh => or_drop(engine, group, DropReason::NshDecapError, nsh::pop),
             &Op::Hash { symmetric, basis } => group.iter_mut().for_each(|p| hash::hash(p, symmetric, basis)),
             Op::Ct(action) => group.iter_mut().for_each(|p| conntrack::track(engine, action, p)),
             Op::CtClear => group.iter_mut().for_each(conntrack::clear),
@@ -52,10 +52,65 @@ pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet
             &Op::Trunc(max) => {
                 group.iter_mut().for_each(|p| p.meta.cut = p.frame.len().saturating_sub(max as usize))
             }
+            op => edit(engine, op, group),
         }
     }
     // A program ends with an operation that consumes; should one not, its packets are accounted for.
     group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::NoOutput));
+}
+
+/// Executes an operation that writes, pushes or pops header fields.
+fn edit(engine: &mut Engine, op: &Op, group: &mut Vec<Packet>) {
+    if op.hides_transport() {
+        finish_undone(engine, group);
+    }
+    match op {
+        Op::Set(field) => group.iter_mut().for_each(|p| set_field::set(p, field)),
+        &Op::PushVlan { tpid, tci } => push(engine, group, |p| vlan::push(p, tpid, tci)),
+        Op::PopVlan => group.iter_mut().for_each(vlan::pop),
+        &Op::PushMpls { ethertype, lse } => push(engine, group, |p| mpls::push(p, ethertype, lse)),
+        &Op::PopMpls { ethertype } => group.iter_mut().for_each(|p| mpls::pop(p, ethertype)),
+        &Op::PushEth { dst, src } => push(engine, group, |p| ether::push(p, dst, src)),
+        Op::PopEth => group.iter_mut().for_each(ether::pop),
+        &Op::AddMpls { ethertype, lse } => push(engine, group, |p| mpls::add(p, ethertype, lse)),
+        Op::PushNsh(header) => push(engine, group, |p| nsh::push(p, header)),
+        Op::PopNsh => or_drop(engine, group, DropReason::NshDecapError, nsh::pop),
+        _ => debug_assert!(false, "{op:?} is not an edit"),
+    }
+}
+
+/// Rewrites the packets from number `first` on. A packet that the rewrite does not fit goes through the `edits` that the
+/// rewrite stands for. The order of the packets stays.
+pub(super) fn edit_from(
+    engine: &mut Engine,
+    rewrite: &Rewrite,
+    edits: &[Op],
+    group: &mut Vec<Packet>,
+    first: usize,
+) {
+    let Some(unfit) = group[first..].iter_mut().position(|p| !rewrite_one(rewrite, p)) else { return };
+    let mut rest = engine.list();
+    rest.extend(group.drain(first + unfit..));
+    for (i, mut packet) in rest.drain(..).enumerate() {
+        if i > 0 && rewrite_one(rewrite, &mut packet) {
+            group.push(packet);
+            continue;
+        }
+        let mut one = engine.list();
+        one.push(packet);
+        edits.iter().for_each(|op| edit(engine, op, &mut one));
+        group.append(&mut one);
+        engine.give_back(one);
+    }
+    engine.give_back(rest);
+}
+
+fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
+    let fits = p.meta.packet_type == 0 && rewrite.apply(&mut p.frame);
+    if fits {
+        p.layout = None;
+    }
+    fits
 }
 
 /// Each packet, or a copy of it, to `end`.

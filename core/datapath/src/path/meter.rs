@@ -1,5 +1,6 @@
 //! Meter: the packets of a group pass a meter; what exceeds its bands is dropped or marked.
 
+use super::frames::Group;
 use crate::action::set_field;
 use crate::engine::Engine;
 use crate::meter::NO_BAND;
@@ -30,6 +31,14 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
         engine.give_back(kept);
     }
     engine.metering = scratch;
+}
+
+/// The same of packets that are frames. `false`, and nothing done: some packets would be dropped or marked.
+pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> bool {
+    let Some(meter) = engine.meters.get(&id) else { return true };
+    let now = engine.fine.read(engine.now);
+    let bytes = group.frames.iter().map(|frame| frame.len() as u64).sum();
+    meter.pass_all(group.frames.len() as u64, bytes, now)
 }
 
 /// Lengths and verdicts of a group, whose memory is used again.

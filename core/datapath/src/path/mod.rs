@@ -6,6 +6,7 @@ pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
+pub(crate) mod frames;
 pub mod group;
 pub(crate) mod meter;
 pub(crate) mod park;

@@ -1,0 +1,89 @@
+//! Frames: a program is executed on frames alone, as long as nothing but their bytes matters to its operations.
+//!
+//! A [`Packet`](crate::packet::Packet) is three times the size of a frame: to make one of each frame takes longer than to
+//! rewrite it. So the packets of a batch become packets only for the first operation that needs one.
+
+use super::{execute, meter};
+use crate::engine::Engine;
+use crate::packet::{Meta, Packet};
+use crate::port::FrameBatch;
+use crate::program::{Op, Program};
+use crate::rewrite::Rewrite;
+use crate::tally::Event;
+use dpif::DropReason;
+
+/// Packets that go through a program together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) frames: FrameBatch,
+    /// The metadata of each, or none: that of all is the batch's.
+    pub(crate) own: Vec<Meta>,
+}
+
+impl Group {
+    pub(crate) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
+        let mut packets = engine.list();
+        let mut own = self.own.drain(..);
+        for frame in self.frames.drain(..) {
+            let meta = own.next().unwrap_or_else(|| engine.batch.common.clone());
+            packets.push(Packet::new(frame, meta));
+        }
+        packets
+    }
+}
+
+/// Runs the program on packets of the batch; those that are `plain` are Ethernet, and none is to be cut. The group is
+/// empty afterwards.
+pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, plain: bool) {
+    let mut ops = &program.ops[..];
+    while plain && let Some((op, rest)) = ops.split_first() {
+        let last = rest.is_empty();
+        match op {
+            Op::Rewrite(rewrite) => {
+                let (edits, rest) = rest.split_at(usize::from(rewrite.ops).min(rest.len()));
+                if let Some(first) = unfit(rewrite, &mut group.frames) {
+                    let mut packets = group.packets(engine);
+                    execute::edit_from(engine, rewrite, edits, &mut packets, first);
+                    execute::run_ops(engine, rest, &mut packets);
+                    return engine.give_back(packets);
+                }
+                ops = rest;
+                continue;
+            }
+            &Op::Output(port) if last => {
+                group.own.clear();
+                return engine.send_all(port, &mut group.frames);
+            }
+            &Op::Output(port) => output_copies(engine, port, &group.frames),
+            &Op::Meter(id) => {
+                if !meter::run_frames(engine, id, group) {
+                    break;
+                }
+            }
+            _ => break,
+        }
+        ops = rest;
+    }
+    if group.frames.is_empty() {
+        return group.own.clear();
+    }
+    let mut packets = group.packets(engine);
+    execute::run_ops(engine, ops, &mut packets);
+    engine.give_back(packets);
+}
+
+/// Rewrites all frames; the first that the rewrite does not fit, none after it is rewritten then.
+#[inline]
+fn unfit(rewrite: &Rewrite, frames: &mut FrameBatch) -> Option<usize> {
+    frames.iter_mut().position(|frame| !rewrite.apply(frame))
+}
+
+fn output_copies(engine: &mut Engine, port: u32, frames: &FrameBatch) {
+    engine.tally.add(Event::Created, frames.len() as u64);
+    for frame in frames {
+        match engine.pool.copy_of(frame) {
+            Some(copy) => engine.send(port, copy),
+            None => engine.tally.drop(DropReason::NoBuffer, 1),
+        }
+    }
+}

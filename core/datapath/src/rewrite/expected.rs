@@ -1,0 +1,164 @@
+//! The header that the packets of a megaflow are expected to have, byte by byte, as a program changes it.
+
+use flow::flow::frag;
+use flow::{Flow, Mac, VLAN_CFI};
+use packet::ether::ethertype;
+
+/// Bytes of the transport header that rewriting looks at: a TCP header without options.
+const TRANSPORT: usize = 20;
+
+/// The longest header that is followed, with what is pushed.
+pub(super) const HEADER: usize = 128;
+
+/// The first bytes of a packet: two addresses.
+pub(super) const ADDRESSES: usize = 12;
+
+/// One byte: some bits of a byte of the packet as the present rewrite found it, the others written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Byte {
+    /// Which byte it was; `None`: it was pushed.
+    pub(super) from: Option<u8>,
+    /// The bits that are as they were.
+    pub(super) keep: u8,
+    /// The other bits.
+    pub(super) value: u8,
+    /// The bits that are the same in all packets of the megaflow.
+    pub(super) sure: u8,
+    /// The bits as they are expected, sure or not.
+    pub(super) bits: u8,
+}
+
+/// The transport header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transport {
+    pub(super) proto: u8,
+    pub(super) at: usize,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    pub(super) bytes: Vec<Byte>,
+    /// VLAN tags.
+    pub(super) tags: usize,
+    /// Type behind the tags; `None`: nothing is known of what follows them.
+    pub(super) dl_type: Option<u16>,
+    /// The IP header.
+    pub(super) ip: Option<usize>,
+    /// `None`: the packets have none, or it is not known where.
+    pub(super) transport: Option<Transport>,
+}
+
+impl Expected {
+    /// Of packets that have this flow's fields where the mask says so, and most likely its layout. `None`: of packets
+    /// without Ethernet.
+    pub(crate) fn of(flow: &Flow, mask: &Flow) -> Option<Expected> {
+        if flow.packet_type != 0 {
+            return None;
+        }
+        let mut e =
+            Expected { bytes: Vec::with_capacity(HEADER), tags: 0, dl_type: None, ip: None, transport: None };
+        let mac = |e: &mut Expected, value: Mac, mask: Mac| e.add(&value.0, &mask.0);
+        mac(&mut e, flow.dl_dst, mask.dl_dst);
+        mac(&mut e, flow.dl_src, mask.dl_src);
+        for tag in flow.vlans.iter().take_while(|tag| tag.tci & VLAN_CFI != 0) {
+            e.add(&tag.tpid.to_be_bytes(), &[0; 2]);
+            e.add(&tag.tci.to_be_bytes(), &[0; 2]);
+            e.tags += 1;
+        }
+        if flow.dl_type >= ethertype::MIN && !ethertype::is_vlan(flow.dl_type) {
+            e.dl_type = Some(flow.dl_type);
+            e.add(&flow.dl_type.to_be_bytes(), &mask.dl_type.to_be_bytes());
+            match flow.dl_type {
+                ethertype::IPV4 => e.ipv4(flow, mask),
+                ethertype::IPV6 => e.ipv6(flow, mask),
+                _ => {}
+            }
+        }
+        let end = e.l3() + 40 + TRANSPORT;
+        e.bytes.resize(end, Byte::default());
+        e.begin();
+        Some(e)
+    }
+
+    fn add(&mut self, bits: &[u8], sure: &[u8]) {
+        let bytes = bits.iter().zip(sure).map(|(&bits, &sure)| Byte { bits, sure, ..Byte::default() });
+        self.bytes.extend(bytes);
+    }
+
+    fn ipv4(&mut self, flow: &Flow, mask: &Flow) {
+        let at = self.bytes.len();
+        self.ip = Some(at);
+        self.add(&[0x45, flow.nw_tos, 0, 0, 0, 0, 0, 0], &[0, mask.nw_tos, 0, 0, 0, 0, 0, 0]);
+        self.add(&[flow.nw_ttl, flow.nw_proto, 0, 0], &[mask.nw_ttl, mask.nw_proto, 0, 0]);
+        self.add(&flow.nw_src.to_be_bytes(), &mask.nw_src.to_be_bytes());
+        self.add(&flow.nw_dst.to_be_bytes(), &mask.nw_dst.to_be_bytes());
+        self.ports(flow, mask);
+    }
+
+    fn ipv6(&mut self, flow: &Flow, mask: &Flow) {
+        let first = |f: &Flow| u32::from(f.nw_tos) << 20 | f.ipv6_label & 0xf_ffff;
+        self.ip = Some(self.bytes.len());
+        self.add(&first(flow).to_be_bytes(), &first(mask).to_be_bytes());
+        self.add(&[0, 0, flow.nw_proto, flow.nw_ttl], &[0, 0, mask.nw_proto, mask.nw_ttl]);
+        self.add(&flow.ipv6_src, &mask.ipv6_src);
+        self.add(&flow.ipv6_dst, &mask.ipv6_dst);
+        self.ports(flow, mask);
+    }
+
+    fn ports(&mut self, flow: &Flow, mask: &Flow) {
+        if flow.nw_frag & frag::LATER == 0 {
+            self.transport = Some(Transport { proto: flow.nw_proto, at: self.bytes.len() });
+            self.add(&flow.tp_src.to_be_bytes(), &mask.tp_src.to_be_bytes());
+            self.add(&flow.tp_dst.to_be_bytes(), &mask.tp_dst.to_be_bytes());
+        }
+    }
+
+    /// What follows Ethernet and its tags.
+    pub(super) fn l3(&self) -> usize {
+        ADDRESSES + 4 * self.tags + 2
+    }
+
+    /// A rewrite begins: its packets are as they are now.
+    pub(super) fn begin(&mut self) {
+        for (i, byte) in self.bytes.iter_mut().enumerate() {
+            (byte.from, byte.keep, byte.value) = (Some(i as u8), 0xff, 0);
+        }
+    }
+
+    /// Bits are written.
+    pub(super) fn write(&mut self, at: usize, value: &[u8], mask: &[u8]) {
+        for (byte, (&value, &mask)) in self.bytes[at..].iter_mut().zip(value.iter().zip(mask)) {
+            byte.keep &= !mask;
+            byte.value = byte.value & !mask | value & mask;
+            byte.bits = byte.bits & !mask | value & mask;
+            byte.sure |= mask;
+        }
+    }
+
+    /// Four bytes are pushed; `None`: the header would be longer than rewriting reaches.
+    pub(super) fn insert(&mut self, at: usize, value: [u8; 4]) -> Option<()> {
+        if self.bytes.len() + 4 > HEADER {
+            return None;
+        }
+        let pushed = value.map(|value| Byte { from: None, keep: 0, value, sure: 0xff, bits: value });
+        self.bytes.splice(at..at, pushed);
+        self.shift(at, |x| x + 4);
+        Some(())
+    }
+
+    /// Four bytes are popped.
+    pub(super) fn remove(&mut self, at: usize) {
+        self.bytes.drain(at..at + 4);
+        self.shift(at, |x| x - 4);
+    }
+
+    fn shift(&mut self, at: usize, by: impl Fn(usize) -> usize) {
+        if let Some(ip) = self.ip.as_mut().filter(|ip| **ip >= at) {
+            *ip = by(*ip);
+        }
+        if let Some(transport) = self.transport.as_mut().filter(|t| t.at >= at) {
+            transport.at = by(transport.at);
+        }
+    }
+}
