@@ -5,11 +5,33 @@
 //! an action or the control half needs one.
 
 use crate::packet::{Meta, Packet};
+use crate::path::extract::metadata;
 use crate::port::{Frame, FrameBatch};
 use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, bits};
 use cpu::Line;
 
 pub use classifier::megaflow::{BATCH, NONE};
+
+/// A packet that is to go through the path again.
+pub(crate) struct Again {
+    pub(crate) packet: Packet,
+    /// Its key, if its bytes have not changed since that was read.
+    pub(crate) key: Option<Known>,
+}
+
+/// The key of a packet as deep as it was read, without what only wide keys have.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    line: Line,
+    tcp_flags: u16,
+    depth: Depth,
+}
+
+impl From<Packet> for Again {
+    fn from(packet: Packet) -> Again {
+        Again { packet, key: None }
+    }
+}
 
 /// A packet that has no megaflow.
 pub struct Miss {
@@ -46,6 +68,8 @@ pub struct Batch {
     /// All have the same key, as far as the megaflows of the port look: at nothing but the port, or at nothing in which
     /// these packets differ.
     pub alike: bool,
+    /// The keys of all packets are known, as deep as this, without a look at their bytes.
+    pub(crate) known: Option<Depth>,
     /// The packets that the control half is to be asked about.
     pub missed: Vec<Miss>,
 }
@@ -65,6 +89,7 @@ impl Default for Batch {
             found: [NONE; BATCH],
             depth: Depth::Port,
             alike: false,
+            known: None,
             missed: Vec::new(),
         }
     }
@@ -83,10 +108,32 @@ impl Batch {
     }
 
     /// Adds a packet that has been through the path before. All of a batch have, or none.
-    pub(crate) fn push(&mut self, packet: Packet) {
+    pub(crate) fn push(&mut self, again: Again) {
+        let (Again { packet, key }, i) = (again, self.frames.len() % BATCH);
+        match key.filter(|key| i == 0 || self.known == Some(key.depth)) {
+            Some(key) => {
+                (self.lines[i], self.tcp_flags[i]) = (key.line, key.tcp_flags);
+                self.known = Some(key.depth);
+            }
+            None => self.known = None,
+        }
         self.bytes += packet.frame.len() as u64;
         self.frames.push(packet.frame);
         self.own.push(packet.meta);
+    }
+
+    /// The key of packet `number` with other metadata; `None`: it is not known, or has more than a line.
+    pub(crate) fn known(&self, number: Option<u8>, meta: &Meta) -> Option<Known> {
+        let i = usize::from(number.filter(|_| !self.alike && self.depth < Depth::Wide)?);
+        let (line, now) = (self.lines.get(i)?, metadata(meta));
+        let line = [now[0] | line[0] & 0xffff, line[1], line[2], line[3], line[4], now[5], now[6], line[7]];
+        Some(Known { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
+    }
+
+    /// The line of packet `number`, if it was read as deep as the ports.
+    pub(crate) fn line_to_ports(&self, number: Option<u8>) -> Option<&Line> {
+        let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
+        self.lines.get(i)
     }
 
     /// Metadata of packet `i`.

@@ -1,6 +1,6 @@
 //! What the stages of a worker share: buffers, batch, queues, counters. One thread's own.
 
-use crate::batch::Batch;
+use crate::batch::{Again, Batch};
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
 use crate::packet::Packet;
@@ -46,7 +46,7 @@ pub(crate) struct Engine {
     /// What was dropped in this turn.
     pub(crate) drops: DropLog,
     /// Packets to go through the path again.
-    pub(crate) recirculated: VecDeque<Packet>,
+    pub(crate) recirculated: VecDeque<Again>,
     /// Frames to be sent, by port number.
     pub(crate) outputs: Vec<FrameBatch>,
     /// The ports that have some.

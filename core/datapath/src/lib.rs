@@ -78,6 +78,8 @@ pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
 #[cfg(test)]
+mod again_tests;
+#[cfg(test)]
 mod conntrack_tests;
 #[cfg(test)]
 mod kind_tests;

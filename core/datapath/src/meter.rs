@@ -106,16 +106,25 @@ impl Meter {
         verdicts.iter().any(|v| *v != NO_BAND)
     }
 
-    /// Packets come, all at once. `false`, and nothing taken or counted: some would exceed a band.
-    pub(crate) fn pass_all(&self, packets: u64, bytes: u64, now: Micros) -> bool {
+    /// Takes tokens for so many packets and bytes of every band. `false`, and nothing taken: a band has not as many.
+    pub(crate) fn take_all(&self, (packets, bytes): (u64, u64), now: Micros) -> bool {
         self.advance(now);
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
-        if let Some(short) = self.buckets.iter().position(|bucket| !bucket.take(cost)) {
-            self.buckets[..short].iter().for_each(|bucket| bucket.give(cost));
-            return false;
-        }
+        let short = self.buckets.iter().position(|bucket| !bucket.take(cost));
+        let taken = short.map_or(&[][..], |short| &self.buckets[..short]);
+        taken.iter().for_each(|bucket| bucket.give(cost));
+        short.is_none()
+    }
+
+    /// Gives back tokens that were taken.
+    pub(crate) fn give_all(&self, (packets, bytes): (u64, u64)) {
+        let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
+        self.buckets.iter().for_each(|bucket| bucket.give(cost));
+    }
+
+    /// Packets and bytes have passed whose tokens were taken.
+    pub(crate) fn count(&self, (packets, bytes): (u64, u64)) {
         self.total.add(packets, bytes);
-        true
     }
 
     /// Pours in what has flowed since the meter's clock was moved last.

@@ -164,13 +164,15 @@ pub struct Packet {
     pub meta: Meta,
     /// Where its layers start, once somebody asked; forgotten when a header is pushed or popped.
     pub layout: Option<Layout>,
+    /// Its number in the batch, as long as its bytes are those that the batch's key was read from.
+    pub(crate) number: Option<u8>,
 }
 
 impl Packet {
     /// A packet nobody has looked into yet.
     #[inline(always)]
     pub fn new(frame: Frame, meta: Meta) -> Packet {
-        Packet { frame, meta, layout: None }
+        Packet { frame, meta, layout: None, number: None }
     }
 
     /// Where its layers start.

@@ -14,7 +14,7 @@ use crate::last_drop::Place;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::park::{self, Parking};
-use crate::path::{execute, receive, run, transmit};
+use crate::path::{execute, meter, receive, run, transmit};
 use crate::port::{RX_BURST, RxQueue};
 use crate::ports::Ports;
 use crate::program::Program;
@@ -382,15 +382,17 @@ impl Worker {
 
     /// Recirculated packets, then transmission, of what may not wait for more at this instant.
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
-        while let Some(in_port) = self.engine.recirculated.front().map(|p| p.meta.in_port) {
+        while let Some(in_port) = self.engine.recirculated.front().map(|a| a.packet.meta.in_port) {
             while self.engine.batch.len() < BATCH
-                && let Some(p) = self.engine.recirculated.pop_front_if(|p| p.meta.in_port == in_port)
+                && let Some(again) =
+                    self.engine.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
             {
-                self.engine.batch.push(p);
+                self.engine.batch.push(again);
             }
             let guard = self.reader.enter();
             run(&self.shared, &guard, self.contexts.of(in_port), &mut self.engine, now);
         }
+        meter::settle(&mut self.engine);
         transmit::end_turn(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();

@@ -3,50 +3,99 @@
 //! Zero means "not hashed", so it is never the result. The symmetric hash is that of Open vSwitch, so that a select group
 //! sends each connection where it went before; of the other only the distribution is promised.
 
-use crate::packet::Packet;
-use cpu::mix32;
-use flow::Flow;
+use crate::packet::Meta;
+use crate::path::extract;
+use classifier::megaflow::Depth;
+use cpu::{Line, mix32};
+use flow::{Flow, Mac};
+use packet::ether::ethertype;
 use packet::ip::ipproto;
 
-/// Computes the hash of one packet.
-pub fn hash(p: &mut Packet, symmetric: bool, basis: u32) {
-    let flow = p.flow();
-    let hash = if symmetric { both_ways(&flow, basis) } else { one_way(&flow, basis) };
-    p.meta.dp_hash = hash.max(1);
-}
-
-fn one_way(f: &Flow, basis: u32) -> u32 {
-    let ends = |port: u16, v4: u32, v6: &[u8; 16]| {
-        let words = v6.as_chunks::<4>().0.iter().map(|w| u32::from_be_bytes(*w));
-        let hash = words.fold(mix32(basis, v4), mix32);
-        mix32(hash, u32::from(port))
+/// The hash of a packet. `line`: its key, if it is known as deep as the ports.
+pub fn hash(bytes: &[u8], meta: &Meta, line: Option<&Line>, symmetric: bool, basis: u32) -> u32 {
+    let read = |line: &Line| Fields::of_line(line);
+    let fields = match line {
+        Some(line) => read(line),
+        None => read(&extract::line(bytes, meta, Depth::L4).0),
     };
-    let src = ends(f.tp_src, f.nw_src, &f.ipv6_src);
-    let dst = ends(f.tp_dst, f.nw_dst, &f.ipv6_dst);
-    mix32(mix32(src, dst), u32::from(f.nw_proto) << 16 | u32::from(f.dl_type))
+    // Addresses of IPv6 are in no line.
+    let fields = fields.unwrap_or_else(|| Fields::of_flow(&meta.flow_of(bytes)));
+    let hash = if symmetric { fields.both_ways(basis) } else { fields.one_way(basis) };
+    hash.max(1)
 }
 
-/// Each pair of fields is one field, their difference; UDP's ports are left out, as they need not come in pairs.
-fn both_ways(f: &Flow, basis: u32) -> u32 {
-    let mut fields = [0; 32];
-    if f.dl_type == 0x0800 {
-        fields[..4].copy_from_slice(&(f.nw_src ^ f.nw_dst).to_be_bytes());
-    } else if f.dl_type == 0x86dd {
-        let both = u128::from_be_bytes(f.ipv6_src) ^ u128::from_be_bytes(f.ipv6_dst);
-        fields[..16].copy_from_slice(&both.to_be_bytes());
+/// What is hashed of a packet.
+#[derive(Default)]
+struct Fields {
+    dl_type: u16,
+    macs: [u64; 2],
+    /// Of both VLAN tags, 0 where there is none.
+    vids: [u16; 2],
+    nw_proto: u8,
+    ports: [u16; 2],
+    v4: [u32; 2],
+    v6: [u128; 2],
+}
+
+impl Fields {
+    /// From a key as deep as the ports, if that has all.
+    #[inline]
+    fn of_line(line: &Line) -> Option<Fields> {
+        let dl_type = line[1] as u16;
+        (dl_type != ethertype::IPV6).then(|| Fields {
+            dl_type,
+            macs: [line[2] >> 16, line[1] >> 16],
+            vids: [line[0] as u16 & 0xfff, line[2] as u16 & 0xfff],
+            nw_proto: (line[4] >> 24) as u8,
+            ports: [(line[4] >> 48) as u16, (line[4] >> 32) as u16],
+            v4: [(line[3] >> 32) as u32, line[3] as u32],
+            v6: [0; 2],
+        })
     }
-    let vids = f.vlans.iter().fold(0, |x, tag| x ^ tag.tci & 0xfff);
-    fields[16..18].copy_from_slice(&f.dl_type.to_be_bytes());
-    fields[18..20].copy_from_slice(&vids.to_be_bytes());
-    let macs = f.dl_src.to_u64() ^ f.dl_dst.to_u64();
-    fields[22..28].copy_from_slice(&macs.to_be_bytes()[2..]);
-    if f.is_ip() {
-        fields[28] = f.nw_proto;
-        if matches!(f.nw_proto, ipproto::TCP | ipproto::SCTP) {
-            fields[20..22].copy_from_slice(&(f.tp_src ^ f.tp_dst).to_be_bytes());
+
+    fn of_flow(f: &Flow) -> Fields {
+        Fields {
+            dl_type: f.dl_type,
+            macs: [f.dl_src, f.dl_dst].map(Mac::to_u64),
+            vids: f.vlans.map(|tag| tag.tci & 0xfff),
+            nw_proto: f.nw_proto,
+            ports: [f.tp_src, f.tp_dst],
+            v4: [f.nw_src, f.nw_dst],
+            v6: [f.ipv6_src, f.ipv6_dst].map(u128::from_be_bytes),
         }
     }
-    jenkins(&fields, basis)
+
+    fn one_way(&self, basis: u32) -> u32 {
+        let v6 = self.dl_type == ethertype::IPV6;
+        let end = |i: usize| {
+            let hash = mix32(basis, self.v4[i]);
+            let words = [96, 64, 32, 0].map(|shift| (self.v6[i] >> shift) as u32);
+            let hash = if v6 { words.into_iter().fold(hash, mix32) } else { hash };
+            mix32(hash, u32::from(self.ports[i]))
+        };
+        mix32(mix32(end(0), end(1)), u32::from(self.nw_proto) << 16 | u32::from(self.dl_type))
+    }
+
+    /// Each pair of fields is one field, their difference; UDP's ports are left out, as they need not come in pairs.
+    fn both_ways(&self, basis: u32) -> u32 {
+        let mut fields = [0; 32];
+        let is_ip = matches!(self.dl_type, ethertype::IPV4 | ethertype::IPV6);
+        if self.dl_type == ethertype::IPV4 {
+            fields[..4].copy_from_slice(&(self.v4[0] ^ self.v4[1]).to_be_bytes());
+        } else if is_ip {
+            fields[..16].copy_from_slice(&(self.v6[0] ^ self.v6[1]).to_be_bytes());
+        }
+        fields[16..18].copy_from_slice(&self.dl_type.to_be_bytes());
+        fields[18..20].copy_from_slice(&(self.vids[0] ^ self.vids[1]).to_be_bytes());
+        fields[22..28].copy_from_slice(&(self.macs[0] ^ self.macs[1]).to_be_bytes()[2..]);
+        if is_ip {
+            fields[28] = self.nw_proto;
+            if matches!(self.nw_proto, ipproto::TCP | ipproto::SCTP) {
+                fields[20..22].copy_from_slice(&(self.ports[0] ^ self.ports[1]).to_be_bytes());
+            }
+        }
+        jenkins(&fields, basis)
+    }
 }
 
 /// Bob Jenkins's hash of bytes (lookup3, 2006, public domain); where nothing is left over the last round is left out.
@@ -95,7 +144,35 @@ fn jenkins(bytes: &[u8], basis: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::Mac;
+    use classifier::megaflow::convert::line_of;
+    use flow::compose::compose;
+    use proptest::prelude::*;
+
+    fn both_ways(f: &Flow, basis: u32) -> u32 {
+        Fields::of_flow(f).both_ways(basis)
+    }
+
+    fn one_way(f: &Flow, basis: u32) -> u32 {
+        Fields::of_flow(f).one_way(basis)
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_a_flow_and_the_bytes_say_the_same(nw_src: u32, nw_dst: u32, tp_src: u16, tp_dst: u16, tci: u16,
+                                                   dl_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806]),
+                                                   nw_proto in prop::sample::select(vec![1u8, 6, 17])) {
+            let mut f = Flow { dl_src: Mac([2; 6]), dl_type, nw_proto, nw_src, nw_dst, tp_src, tp_dst, ..Flow::ZERO };
+            f.ipv6_src[..4].copy_from_slice(&nw_src.to_be_bytes());
+            f.vlans[0] = flow::Vlan { tpid: 0x8100, tci: tci | flow::VLAN_CFI };
+            let (bytes, meta) = (compose(&f, b"payload"), Meta::received(0));
+            let f = meta.flow_of(&bytes);
+            for symmetric in [true, false] {
+                let from_flow = if symmetric { both_ways(&f, 7) } else { one_way(&f, 7) }.max(1);
+                prop_assert_eq!(hash(&bytes, &meta, None, symmetric, 7), from_flow);
+                prop_assert_eq!(hash(&bytes, &meta, Some(&line_of(&f)), symmetric, 7), from_flow);
+            }
+        }
+    }
 
     #[test]
     fn symmetric_is_the_same_both_ways() {

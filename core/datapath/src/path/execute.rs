@@ -5,6 +5,7 @@
 
 use super::{conntrack, meter};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
+use crate::batch::Again;
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::{Op, Program, Sum};
@@ -45,7 +46,12 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             }
             Op::CheckLen(max, longer, rest) => split(engine, *max, [longer, rest], group, last),
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
-            &Op::Hash { symmetric, basis } => group.iter_mut().for_each(|p| hash::hash(p, symmetric, basis)),
+            &Op::Hash { symmetric, basis } => {
+                for p in group.iter_mut() {
+                    let line = engine.batch.line_to_ports(p.number);
+                    p.meta.dp_hash = hash::hash(p.frame.bytes(), &p.meta, line, symmetric, basis);
+                }
+            }
             Op::Ct(action) => group.iter_mut().for_each(|p| conntrack::track(engine, action, p)),
             Op::CtClear => group.iter_mut().for_each(conntrack::clear),
             &Op::Meter(id) => meter::run(engine, id, group),
@@ -64,6 +70,7 @@ fn edit(engine: &mut Engine, op: &Op, group: &mut Vec<Packet>) {
     if op.hides_transport() {
         finish_undone(engine, group);
     }
+    group.iter_mut().for_each(|p| p.number = None);
     match op {
         Op::Set(field) => group.iter_mut().for_each(|p| set_field::set(p, field)),
         &Op::PushVlan { tpid, tci } => push(engine, group, |p| vlan::push(p, tpid, tci)),
@@ -108,7 +115,7 @@ pub(super) fn edit_from(
 fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
     let fits = p.meta.packet_type == 0 && rewrite.apply(&mut p.frame);
     if fits {
-        p.layout = None;
+        (p.layout, p.number) = (None, None);
     }
     fits
 }
@@ -134,7 +141,7 @@ fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
         engine.drop_part(p, DropReason::NoBuffer);
         return None;
     };
-    Some(Packet { frame, meta: p.meta.clone(), layout: p.layout })
+    Some(Packet { frame, meta: p.meta.clone(), layout: p.layout, number: p.number })
 }
 
 #[inline]
@@ -145,7 +152,7 @@ fn truncate(p: &mut Packet) {
     p.frame.trim(p.frame.len().saturating_sub(p.meta.cut));
     // What was left undone covered bytes that are gone.
     p.frame.set_offload(Default::default());
-    p.layout = None;
+    (p.layout, p.number) = (None, None);
     p.meta.cut = 0;
 }
 
@@ -154,14 +161,17 @@ fn output(engine: &mut Engine, port: u32, mut p: Packet) {
     engine.send(port, p.frame);
 }
 
-fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
+/// Queues a packet for another pass through the path, with its key if that is still known.
+#[inline]
+pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     p.meta.passes += 1;
     if p.meta.passes > MAX_PASSES {
         return engine.drop_packet(p, DropReason::RecircError);
     }
     p.meta.recirc_id = id;
     engine.tally.add(Event::Recirculated, 1);
-    engine.recirculated.push_back(p);
+    let key = engine.batch.known(p.number, &p.meta);
+    engine.recirculated.push_back(Again { packet: p, key });
 }
 
 /// Hands each packet to the control half. It reads; so nothing is copied, except to cut it short or to finish what its

@@ -196,7 +196,8 @@ fn mac(bytes: [u8; 6]) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, 0, 0])
 }
 
-fn metadata(m: &Meta) -> Line {
+/// The words of a line that hold metadata.
+pub(crate) fn metadata(m: &Meta) -> Line {
     let ct = u32::from(m.ct_state) << 24 | u32::from(m.ct_zone);
     [
         pair(m.recirc_id, m.in_port << 16),

@@ -4,6 +4,7 @@
 //! rewrite it. So the packets of a batch become packets only for the first operation that needs one.
 
 use super::{execute, meter};
+use crate::action::hash;
 use crate::engine::Engine;
 use crate::packet::{Meta, Packet};
 use crate::port::FrameBatch;
@@ -18,16 +19,19 @@ pub(crate) struct Group {
     pub(crate) frames: FrameBatch,
     /// The metadata of each, or none: that of all is the batch's.
     pub(crate) own: Vec<Meta>,
+    /// The number of each in the batch; none once their bytes have changed.
+    pub(crate) numbers: Vec<u8>,
 }
 
 impl Group {
     pub(crate) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
         let mut packets = engine.list();
-        let mut own = self.own.drain(..);
+        let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
         for frame in self.frames.drain(..) {
             let meta = own.next().unwrap_or_else(|| engine.batch.common.clone());
-            packets.push(Packet::new(frame, meta));
+            packets.push(Packet { number: numbers.next(), ..Packet::new(frame, meta) });
         }
+        drop((own, numbers));
         packets
     }
 }
@@ -41,6 +45,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
         match op {
             Op::Rewrite(rewrite) => {
                 let (edits, rest) = rest.split_at(usize::from(rewrite.ops).min(rest.len()));
+                group.numbers.clear();
                 if let Some(first) = unfit(rewrite, &mut group.frames) {
                     let mut packets = group.packets(engine);
                     execute::edit_from(engine, rewrite, edits, &mut packets, first);
@@ -52,20 +57,24 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             }
             &Op::Output(port) if last => {
                 group.own.clear();
+                group.numbers.clear();
                 return engine.send_all(port, &mut group.frames);
+            }
+            &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
+            &Op::Recirc(id) if last => {
+                let mut packets = group.packets(engine);
+                packets.drain(..).for_each(|packet| execute::recirculate(engine, id, packet));
+                return engine.give_back(packets);
             }
             &Op::Output(port) => output_copies(engine, port, &group.frames),
             &Op::Meter(id) => {
-                if !meter::run_frames(engine, id, group) {
+                if !meter::run_frames(engine, id, &group.frames) {
                     break;
                 }
             }
             _ => break,
         }
         ops = rest;
-    }
-    if group.frames.is_empty() {
-        return group.own.clear();
     }
     let mut packets = group.packets(engine);
     execute::run_ops(engine, ops, &mut packets);
@@ -76,6 +85,18 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
 #[inline]
 fn unfit(rewrite: &Rewrite, frames: &mut FrameBatch) -> Option<usize> {
     frames.iter_mut().position(|frame| !rewrite.apply(frame))
+}
+
+/// Gives each packet its hash, from its key where that holds all that is hashed.
+fn hash(engine: &Engine, group: &mut Group, symmetric: bool, basis: u32) {
+    let Group { frames, own, numbers } = group;
+    if own.is_empty() {
+        own.resize(frames.len(), engine.batch.common.clone());
+    }
+    for (i, (frame, meta)) in frames.iter().zip(own).enumerate() {
+        let line = engine.batch.line_to_ports(numbers.get(i).copied());
+        meta.dp_hash = hash::hash(frame.bytes(), meta, line, symmetric, basis);
+    }
 }
 
 fn output_copies(engine: &mut Engine, port: u32, frames: &FrameBatch) {

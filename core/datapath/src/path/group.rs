@@ -257,6 +257,7 @@ fn whole(engine: &mut Engine, program: &Program) {
         }
         Way::RewriteAndSend(_) | Way::Gather(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
+            group.numbers.extend(0..group.frames.len() as u8);
             frames::run(engine, program, &mut group, plain);
         }
     }
@@ -275,6 +276,7 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
             Some(megaflow) => frames::run(engine, &megaflow.payload, packets, plain),
             None => {
                 groups.count[*group].packets = 0;
+                packets.numbers.clear();
                 let mut packets = packets.packets(engine);
                 let misses = packets.drain(..).map(|packet| Miss { packet, answered: true });
                 engine.batch.missed.extend(misses);
@@ -344,8 +346,9 @@ fn scatter(
                 engine.drop_packet(packet, reason);
             }
             Some(&Way::Gather(list)) => {
-                let Group { frames, own } = &mut groups.gathered[list].1;
+                let Group { frames, own, numbers } = &mut groups.gathered[list].1;
                 frames.push(frame);
+                numbers.push(i as u8);
                 own.extend(engine.batch.own.get_mut(i).map(std::mem::take));
             }
             None => {

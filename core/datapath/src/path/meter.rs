@@ -1,14 +1,17 @@
 //! Meter: the packets of a group pass a meter; what exceeds its bands is dropped or marked.
 
-use super::frames::Group;
 use crate::action::set_field;
+use crate::batch::BATCH;
 use crate::engine::Engine;
-use crate::meter::NO_BAND;
+use crate::meter::{Meter, NO_BAND};
 use crate::packet::Packet;
+use crate::port::Frame;
 use dpif::{DropReason, Ipv4Key, Ipv6Key, Masked, SetField};
+use std::sync::Arc;
 
 /// A meter that is not there (any more) lets everything pass.
 pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
+    settle(engine);
     let Some(meter) = engine.meters.get(&id).cloned() else { return };
     let mut scratch = std::mem::take(&mut engine.metering);
     scratch.lens.clear();
@@ -34,11 +37,69 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
 }
 
 /// The same of packets that are frames. `false`, and nothing done: some packets would be dropped or marked.
-pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> bool {
+///
+/// The groups of a batch often pass one meter. The second in a row takes tokens for the whole batch, and the groups after
+/// it use what is left, so that a turn costs a few atomic operations and not a few for each group. What nobody used goes
+/// back at the end of the turn.
+pub(super) fn run_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
+    let (packets, bytes) = (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum());
+    if let Some(lease) = engine.metering.lease.as_mut().filter(|lease| lease.id == id)
+        && lease.spend(packets, bytes)
+    {
+        return true;
+    }
+    settle(engine);
     let Some(meter) = engine.meters.get(&id) else { return true };
     let now = engine.fine.read(engine.now);
-    let bytes = group.frames.iter().map(|frame| frame.len() as u64).sum();
-    meter.pass_all(group.frames.len() as u64, bytes, now)
+    let Scratch { lease, last, .. } = &mut engine.metering;
+    let again = last.replace(id) == Some(id);
+    let batch = (BATCH as u64, engine.batch.bytes);
+    if again && batch.0 >= packets && batch.1 >= bytes && meter.take_all(batch, now) {
+        let mut taken = Lease { id, meter: Arc::clone(meter), left: batch, spent: (0, 0) };
+        let enough = taken.spend(packets, bytes);
+        *lease = Some(taken);
+        return enough;
+    }
+    if !meter.take_all((packets, bytes), now) {
+        return false;
+    }
+    meter.count((packets, bytes));
+    true
+}
+
+/// Gives back the tokens that were taken and not used. To be called at the end of a turn.
+#[inline]
+pub(crate) fn settle(engine: &mut Engine) {
+    if let Some(lease) = engine.metering.lease.take() {
+        lease.settle();
+    }
+}
+
+/// Tokens that a worker has taken of a meter for the rest of its turn.
+struct Lease {
+    id: u32,
+    meter: Arc<Meter>,
+    /// Packets and bytes.
+    left: (u64, u64),
+    spent: (u64, u64),
+}
+
+impl Lease {
+    /// `false`: there are not enough.
+    #[inline]
+    fn spend(&mut self, packets: u64, bytes: u64) -> bool {
+        let left = self.left.0.checked_sub(packets).zip(self.left.1.checked_sub(bytes));
+        if let Some(left) = left {
+            self.left = left;
+            self.spent = (self.spent.0 + packets, self.spent.1 + bytes);
+        }
+        left.is_some()
+    }
+
+    fn settle(self) {
+        self.meter.give_all(self.left);
+        self.meter.count(self.spent);
+    }
 }
 
 /// Lengths and verdicts of a group, whose memory is used again.
@@ -46,6 +107,9 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, group: &mut Group) -> boo
 pub(crate) struct Scratch {
     lens: Vec<u32>,
     verdicts: Vec<u8>,
+    lease: Option<Lease>,
+    /// The meter that a group passed last.
+    last: Option<u32>,
 }
 
 /// Raises the drop precedence of a packet of assured forwarding (RFC 2597 §6). Others have none.

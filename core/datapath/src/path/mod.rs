@@ -44,7 +44,11 @@ pub(crate) fn run(
         return;
     }
     let (depth, by_kind) = context.map_or((Depth::Port, true), |c| (c.depth(), c.is_by_kind()));
-    cpu::stage(extract::Extract { batch: &mut engine.batch, depth, by_kind });
+    if engine.batch.known.take() == Some(depth) {
+        (engine.batch.depth, engine.batch.alike) = (depth, false);
+    } else {
+        cpu::stage(extract::Extract { batch: &mut engine.batch, depth, by_kind });
+    }
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);

@@ -154,7 +154,7 @@ fn replay(
         while engine.batch.len() < BATCH
             && let Some(p) = packets.pop_front_if(|p| p.meta.in_port == in_port)
         {
-            engine.batch.push(p);
+            engine.batch.push(p.into());
         }
         let context = shared.table.context(in_port);
         run(shared, guard, context.as_deref(), engine, now);
@@ -182,6 +182,8 @@ pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
 fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: &[u64; BATCH], now: Millis) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     let own = std::mem::take(&mut engine.batch.own);
+    // Packets that stay get other numbers than their keys have.
+    engine.batch.known = None;
     let mut own = own.into_iter();
     for (frame, &flow) in frames.drain(..).zip(flows) {
         let meta = own.next();
