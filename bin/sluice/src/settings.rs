@@ -46,7 +46,9 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(code) = own::informed(call, &parsed, page) {
         return code;
     }
-    for (option, page) in [("markdown", text::markdown as fn() -> String), ("not-built", config::not_built::markdown)] {
+    for (option, page) in
+        [("markdown", text::markdown as fn() -> String), ("not-built", config::not_built::markdown)]
+    {
         if parsed.has(option) {
             print!("{}", page());
             return ExitCode::SUCCESS;

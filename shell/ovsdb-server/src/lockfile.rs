@@ -43,7 +43,8 @@ impl LockFile {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(false),
             Err(errno) => Err(io::Error::from(errno)),
         };
-        if !lock()? && !(its_owner_ends(&file)? && lock()?) {
+        let locked = lock()? || (its_owner_ends(&file)? && lock()?);
+        if !locked {
             return Err(busy());
         }
         leave_pid(&file);

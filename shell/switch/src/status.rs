@@ -188,7 +188,8 @@ fn interface_rows(bridge: &Bridge, peers: &Peers, in_vain: &InVain, wanted: &mut
         let of_rows =
             [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| in_vain.get(&row).cloned());
         let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
-        let texts: Vec<String> = trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
+        let texts: Vec<String> =
+            trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
         let mut error = (!texts.is_empty()).then(|| texts.join("; "));
         if let Some(peer) = port.peer()
             && !peers.contains_key(&(bridge.id, port.ofport))

@@ -17,8 +17,8 @@ use runtime::Dirs;
 use std::io::Write;
 use std::process::ExitCode;
 
-const DB: Opt = opt("db", None, Takes::Value)
-    .says("DATABASE", "the database's server, or its file, and no other place");
+const DB: Opt =
+    opt("db", None, Takes::Value).says("DATABASE", "the database's server, or its file, and no other place");
 
 fn options() -> Vec<Opt> {
     own::FORMAT.into_iter().chain([DB]).chain(own::INFORMATIVE).collect()

@@ -57,18 +57,19 @@ mod tests {
     use super::super::Words;
     use super::*;
     use classifier::of::SparseMatch;
+    use cpu::Chain;
     use flow::{Flow, Mac};
 
     #[test]
     fn words_of_the_log() {
         let (bridge, changed) = (BridgeId(7), Words([0; 2]));
         let name = |id: BridgeId| format!("br{}", id.0);
-        let mut trail = Trail::default();
+        let (chain, mut trail) = (Chain::new(0), Trail::default());
         assert_eq!(trail.text(&name), "nothing");
-        trail.push(Asked::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
-        trail.push(Asked::Limit { bridge, table: 4 });
-        trail.push(Asked::Group { bridge, group: 5 });
-        trail.push(Asked::Stations { bridge, changed });
+        trail.push(&chain, Asked::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
+        trail.push(&chain, Asked::Limit { bridge, table: 4 });
+        trail.push(&chain, Asked::Group { bridge, group: 5 });
+        trail.push(&chain, Asked::Stations { bridge, changed });
         assert_eq!(
             trail.text(&name),
             "table 3 of br7 for port 2 metadata 0x10, learned flows of table 4 of br7, group 5 of br7, \

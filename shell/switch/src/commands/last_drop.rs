@@ -85,7 +85,7 @@ impl Options {
 /// A match in the words of flows.
 fn filter(text: &str) -> Result<Match, String> {
     let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("--filter: {e}"))?;
-    let plain = FlowStatsRequest { matching: request.matching.clone(), ..FlowStatsRequest::default() };
+    let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
     if request != plain {
         return Err("--filter: packets have no table, cookie, out_port or out_group".to_owned());
     }
