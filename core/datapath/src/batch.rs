@@ -5,7 +5,6 @@
 //! an action or the control half needs one.
 
 use crate::packet::{Meta, Packet};
-use crate::path::extract::metadata;
 use crate::port::{Frame, FrameBatch};
 use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, bits};
 use cpu::Line;
@@ -125,7 +124,7 @@ impl Batch {
     /// The key of packet `number` with other metadata; `None`: it is not known, or has more than a line.
     pub(crate) fn known(&self, number: Option<u8>, meta: &Meta) -> Option<Known> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth < Depth::Wide)?);
-        let (line, now) = (self.lines.get(i)?, metadata(meta));
+        let (line, now) = (self.lines.get(i)?, meta.line());
         let line = [now[0] | line[0] & 0xffff, line[1], line[2], line[3], line[4], now[5], now[6], line[7]];
         Some(Known { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
     }

@@ -103,7 +103,7 @@ impl Engine {
             lane,
             pool: FramePool::new(KEEP_BUFFERS),
             tally: Tally::default(),
-            drops: DropLog::new(id, published),
+            drops: DropLog::new(id, Arc::clone(&published.last_drops)),
             recirculated: VecDeque::new(),
             outputs: Vec::new(),
             waiting: Vec::new(),

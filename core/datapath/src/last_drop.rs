@@ -15,7 +15,6 @@
 
 use crate::packet::{Meta, Packet};
 use crate::port::Frame;
-use crate::tally::SharedTally;
 use dpif::DropReason;
 use flow::{Flow, Mac, Vlan};
 use std::collections::BTreeMap;
@@ -183,7 +182,7 @@ impl LastDrops {
 /// The worker's side: what it has dropped in the present turn.
 pub(crate) struct DropLog {
     worker: WorkerId,
-    shared: Arc<SharedTally>,
+    drops: Arc<LastDrops>,
     /// The packet that was dropped last.
     held: Option<(Packet, DropReason)>,
     /// Copies that may still be made in this turn.
@@ -191,8 +190,8 @@ pub(crate) struct DropLog {
 }
 
 impl DropLog {
-    pub(crate) fn new(worker: WorkerId, shared: Arc<SharedTally>) -> DropLog {
-        DropLog { worker, shared, held: None, left: PER_TURN }
+    pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>) -> DropLog {
+        DropLog { worker, drops, held: None, left: PER_TURN }
     }
 
     /// Holds a packet; gives back the frame of the one before.
@@ -238,7 +237,7 @@ impl DropLog {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let kept = &bytes[..bytes.len().min(KEPT)];
-        self.shared.last_drops.write(LastDrop {
+        self.drops.write(LastDrop {
             at: now,
             worker: self.worker,
             reason,

@@ -3,6 +3,7 @@
 use crate::layout::Layout;
 use crate::port::Frame;
 use conntrack::Tuple;
+use cpu::Line;
 use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
 use packet::ethertype;
@@ -54,6 +55,22 @@ pub struct Rare {
 }
 
 impl Meta {
+    /// The words of a key that hold metadata; the others are 0.
+    pub(crate) fn line(&self) -> Line {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let ct = u32::from(self.ct_state) << 24 | u32::from(self.ct_zone);
+        [
+            pair(self.recirc_id, self.in_port << 16),
+            0,
+            0,
+            0,
+            0,
+            pair(ct, self.ct_mark),
+            pair(self.pkt_mark, self.dp_hash),
+            u64::from(self.packet_type & 0xffff),
+        ]
+    }
+
     /// Of a packet that a port received.
     pub fn received(in_port: u32) -> Meta {
         Meta { in_port, ..Meta::default() }

@@ -9,6 +9,7 @@
 
 use crate::last_drop::LastDrops;
 use dpif::DropReason;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is counted.
@@ -155,7 +156,7 @@ pub struct SharedTally {
     dropped: AtomicU64,
     cache: [AtomicU64; 4],
     /// The packets that it dropped last.
-    pub(crate) last_drops: LastDrops,
+    pub(crate) last_drops: Arc<LastDrops>,
 }
 
 /// The flow cache of a worker.
@@ -178,7 +179,7 @@ impl Default for SharedTally {
             drops: [const { AtomicU64::new(0) }; DropReason::COUNT],
             dropped: AtomicU64::new(0),
             cache: [const { AtomicU64::new(0) }; 4],
-            last_drops: LastDrops::default(),
+            last_drops: Arc::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of a host and of its configuration.
 
-use crate::Level;
+use crate::level::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything.

@@ -8,33 +8,13 @@ mod configuration;
 mod cores;
 mod devices;
 pub mod facts;
+mod level;
 mod memory;
 mod tuning;
 
 pub use facts::Facts;
+pub use level::Level;
 use std::collections::BTreeSet;
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something does not work.
-    Problem,
-    /// Something works badly.
-    Warning,
-    /// It could be better.
-    Advice,
-}
-
-impl Level {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::Problem => "problem",
-            Level::Warning => "warning",
-            Level::Advice => "advice",
-        }
-    }
-}
 
 /// One thing found.
 #[derive(Clone, Debug, PartialEq, Eq)]

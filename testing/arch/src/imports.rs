@@ -108,7 +108,15 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
             if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
                 continue;
             }
-            expand(&code[at..], &[], &mut |path| out.push(absolute(path, module)));
+            // An indented `use super::` stands in a module within this file.
+            let line = code[..at].rsplit('\n').next().unwrap_or("");
+            let inner = start == "super::" && line.starts_with(' ') && line.trim() == "use";
+            let path_at = at + if inner { start.len() } else { 0 };
+            let inside = |path: &[String]| match inner && path[0] != "super" {
+                true => [module, path].concat(),
+                false => absolute(path, module),
+            };
+            expand(&code[path_at..], &[], &mut |path| out.push(inside(path)));
         }
     }
     // In a module with children `use child::Name` needs no `self::`.

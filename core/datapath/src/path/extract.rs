@@ -40,13 +40,13 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
     if batch.alike {
-        batch.lines[0] = metadata(&batch.common);
+        batch.lines[0] = batch.common.line();
         batch.tcp_flags[..n].fill(0);
         return;
     }
     batch.frames.iter().take(AHEAD).for_each(prefetch);
     if by_kind && depth >= Depth::L2 && batch.own.is_empty() && batch.common.packet_type == 0 && n > 0 {
-        let (base, tags) = (metadata(&batch.common), batch.common.tags());
+        let (base, tags) = (batch.common.line(), batch.common.tags());
         fill(&mut batch.lines[0], &base, batch.frames[0].bytes(), tags, depth);
         if one_kind(batch, depth) {
             batch.alike = true;
@@ -82,7 +82,7 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
 /// Fills the lines of packets fresh from their port.
 #[inline(always)]
 fn narrow(batch: &mut Batch, depth: Depth) {
-    let (base, tags) = (metadata(&batch.common), batch.common.tags());
+    let (base, tags) = (batch.common.line(), batch.common.tags());
     let Batch { frames, lines, tcp_flags, .. } = batch;
     let places = lines.iter_mut().zip(tcp_flags);
     for (i, (frame, (line, tcp_flags))) in frames.iter().zip(places).enumerate() {
@@ -168,7 +168,7 @@ fn fill_wide(data: &[u8], tags: usize, flow: &mut Flow) -> u16 {
 /// The line of a packet parsed to `depth` (`Wide`: as `L4`), and its TCP flags.
 pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
     let mut line = [0; 8];
-    let flags = fill(&mut line, &metadata(meta), data, meta.tags(), depth);
+    let flags = fill(&mut line, &meta.line(), data, meta.tags(), depth);
     (line, flags)
 }
 
@@ -194,21 +194,6 @@ fn pair(high: u32, low: u32) -> u64 {
 fn mac(bytes: [u8; 6]) -> u64 {
     let [a, b, c, d, e, f] = bytes;
     u64::from_be_bytes([a, b, c, d, e, f, 0, 0])
-}
-
-/// The words of a line that hold metadata.
-pub(crate) fn metadata(m: &Meta) -> Line {
-    let ct = u32::from(m.ct_state) << 24 | u32::from(m.ct_zone);
-    [
-        pair(m.recirc_id, m.in_port << 16),
-        0,
-        0,
-        0,
-        0,
-        pair(ct, m.ct_mark),
-        pair(m.pkt_mark, m.dp_hash),
-        u64::from(m.packet_type & 0xffff),
-    ]
 }
 
 /// Eight bytes from `AT` on.

@@ -24,6 +24,7 @@
 mod balance;
 mod desk;
 mod latency_sleep;
+mod load;
 mod mailbox;
 mod metrics;
 mod ports;
@@ -31,29 +32,30 @@ mod predict;
 mod threads;
 mod waits;
 
+pub use load::SeatLoad;
 pub use ports::{PolledPort, RxqView};
 pub use predict::Planned;
 pub use waits::Silent;
 
 use crate::cycles;
-use datapath::{Datapath, Event, Tally, Worker};
+use datapath::{Datapath, Worker};
 use desk::{Desk, Order};
 use mailbox::{Bell, Mailbox};
 use metrics::Metrics;
 use netdev::device::RxHandle;
 use pmd::assign::assign;
 use pmd::assign::keep::keep;
-use pmd::balance::{Balancer, Overload, Settings};
+use pmd::balance::{Balancer, Settings};
 use pmd::cores::{Wanted, per_node, wanted};
 use pmd::load::Ticker;
-use pmd::{Algorithm, Core, History, LatencyTarget, Policy, SleepMax, Topology};
+use pmd::{Algorithm, Core, LatencyTarget, Policy, SleepMax, Topology};
 use ports::{Home, Ports};
 use runtime::poll_loop::Interest;
 use runtime::{Clock, Module, PollLoop, WaitSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId, WorkerId};
+use units::{CoreId, Millis, NumaId, PortNo, QueueId, WorkerId};
 use waits::{Answers, Unanswered};
 
 static LOG: Module = Module::new("dpif_netdev");
@@ -127,37 +129,8 @@ struct Seat {
     mailbox: Arc<Mailbox>,
     runner: Runner,
     load: SeatLoad,
-    /// Records its turns, while that is wanted.
-    /// It records its turns.
+    /// It records its iterations.
     recorded: bool,
-}
-
-/// How busy a worker was in the last minute.
-#[derive(Clone, Debug, Default)]
-pub struct SeatLoad {
-    /// Cycles of turns that found packets.
-    pub busy: History,
-    /// Cycles of all turns.
-    pub all: History,
-    /// Cycles that it slept.
-    asleep: History,
-    overload: Overload,
-}
-
-impl SeatLoad {
-    /// Cycles that passed in the last interval.
-    pub fn elapsed(&self) -> u64 {
-        self.all.last() + self.asleep.last()
-    }
-
-    /// Cycles of turns that found packets in the last `intervals` intervals and since then, and how many passed meanwhile.
-    /// `tally`: what the worker has counted until now.
-    pub fn usage(&self, intervals: usize, tally: &Tally) -> (u64, u64) {
-        let n = |event| Cycles(tally.get(event));
-        let busy = self.busy.recent(intervals, n(Event::BusyCycles));
-        let all = self.all.recent(intervals, Cycles(n(Event::BusyCycles).0 + n(Event::IdleCycles).0));
-        (busy, all + self.asleep.recent(intervals, n(Event::SleepCycles)))
-    }
 }
 
 /// A worker that lets handler threads translate for it.
