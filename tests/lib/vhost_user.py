@@ -1,6 +1,6 @@
 """A vhost-user front-end: the guest's side of a socket, in the hands of a test that may keep to the rules or not.
 
-`Guest` listens at a path (the switch's port is a client there), shares a file in memory by SCM_RIGHTS, and lays out split
+`Guest` listens at a path (the switch's port is a client there), or connects to one (the switch made it), shares a file in memory by SCM_RIGHTS, and lays out split
 rings in it. `handshake` is the well-behaved way up; `send` and `received` move packets. Everything in between can
 be done by itself: `message` sends any request with any payload and descriptors, `memory` is the shared memory as bytes.
 """
@@ -16,7 +16,7 @@ GET_FEATURES, SET_FEATURES, SET_OWNER, RESET_OWNER, SET_MEM_TABLE = 1, 2, 3, 4, 
 SET_VRING_NUM, SET_VRING_ADDR, SET_VRING_BASE, GET_VRING_BASE = 8, 9, 10, 11
 SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR = 12, 13, 14
 GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES, GET_QUEUE_NUM, SET_VRING_ENABLE = 15, 16, 17, 18
-SET_LOG_BASE, SET_INFLIGHT_FD = 6, 32
+SET_LOG_BASE, POSTCOPY_ADVISE, POSTCOPY_LISTEN, SET_INFLIGHT_FD = 6, 28, 29, 32
 VERSION, REPLY, NEED_REPLY = 1, 4, 8
 
 # The guest leaves checksums and segmentation to the switch (HOST), or takes what was left undone (GUEST).
@@ -35,13 +35,14 @@ class Closed(Exception):
 
 
 class Guest:
-    def __init__(self, path, pairs=1):
-        self.path, self.pairs = path, pairs
-        if os.path.exists(path):
-            os.unlink(path)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(path)
-        self.listener.listen(8)
+    def __init__(self, path, pairs=1, connects=False):
+        self.path, self.pairs, self.listener = path, pairs, None
+        if not connects:
+            if os.path.exists(path):
+                os.unlink(path)
+            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.listener.bind(path)
+            self.listener.listen(8)
         self.peer = None
         self.fresh()
 
@@ -69,18 +70,23 @@ class Guest:
 
     def close(self):
         self.drop()
-        self.listener.close()
         self.close_memory()
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+        if self.listener:
+            self.listener.close()
+            if os.path.exists(self.path):
+                os.unlink(self.path)
 
     # The connection.
 
     def accept(self, seconds=10):
-        """Waits until the switch connects."""
+        """Waits until the switch connects, or connects to it."""
         self.drop()
-        self.listener.settimeout(seconds)
-        self.peer, _ = self.listener.accept()
+        if self.listener:
+            self.listener.settimeout(seconds)
+            self.peer, _ = self.listener.accept()
+        else:
+            self.peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.peer.connect(self.path)
         self.peer.settimeout(5)
         return self
 

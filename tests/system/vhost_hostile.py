@@ -1,12 +1,17 @@
 """Hostile vhost-user front-ends: whatever one does to its port, the switch lives, the other ports forward, and the port
 serves the next guest that behaves."""
+import ctypes
+import fcntl
 import os
+import random
 import select
 import socket
+import stat
 import struct
+import threading
 import time
 
-from lib import lab, vhost_user as vu
+from lib import fuse, lab, vhost_user as vu
 from lib.vhost_user import Closed, Guest, frame
 
 ROUND = 20
@@ -430,6 +435,262 @@ def test_a_silent_peer_stops_nobody():
     bad.write(struct.pack("<III", vu.SET_FEATURES, 1, 8))
     ground.switch.vsctl("del-port", "br0", "bad")
     ground.others()
+
+
+# Files.
+
+F_ADD_SEALS, F_SEAL_FUTURE_WRITE = 1033, 0x10
+SEAL_TRIES = 400
+
+
+def seal_late(guest, number, wait):
+    """The guest's memory and seven regions more, the last of which can no longer be mapped so many seconds after it was sent."""
+    last = os.memfd_create("guest", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(last, vu.MEMORY)
+
+    def seal():
+        time.sleep(wait)
+        try:
+            fcntl.fcntl(last, F_ADD_SEALS, F_SEAL_FUTURE_WRITE)
+        except PermissionError:
+            pass
+
+    region, sealing = struct.Struct("<QQQQ").pack, threading.Thread(target=seal)
+    table = struct.pack("<II", 8, 0) + region(vu.PHYSICAL, vu.MEMORY, vu.VIRTUAL, 0)
+    for i in range(1, 8):
+        # Another table each time: the switch need not do twice what it has done.
+        at = (i << 36) + (number << 24)
+        table += region(at, vu.MEMORY, at, 0)
+    sealing.start()
+    try:
+        # It wants to hear of it, and so stays connected.
+        return told(guest, vu.SET_MEM_TABLE, table, [guest.fd] * 7 + [last])
+    finally:
+        sealing.join()
+        os.close(last)
+
+
+def test_memory_that_is_sealed_late():
+    """A file becomes read-only between the switch's look at a table of memory and its use, under traffic: nobody is hurt."""
+    ground = Ground()
+    bad, dice, outcomes = ground.bad, random.Random(1), []
+    for n in range(SEAL_TRIES):
+        bad.send(frame(n))
+        try:
+            outcomes.append(seal_late(bad, n, dice.uniform(0, 0.001)))
+        except (Closed, TimeoutError):
+            outcomes.append(None)
+            assert ground.switch.daemon.poll() is None, "the switch died at try %d: %s" % (n, outcomes)
+            ground.recover()
+    assert ground.switch.daemon.poll() is None, "the switch died: %s" % outcomes
+    assert True in outcomes, "no table was taken: %s" % outcomes
+    ground.others()
+    ground.recover()
+
+
+def control(ground):
+    """The main thread and the tools go on: a command, a port that comes and goes."""
+    started = time.time()
+    ground.switch.appctl("version")
+    ground.switch.vsctl("add-port", "br0", "passing", "--", "set", "interface", "passing", "type=internal")
+    ground.switch.vsctl("del-port", "br0", "passing")
+    return time.time() - started
+
+
+FILES = [
+    ("memory", lambda g, fd: g.message(vu.SET_MEM_TABLE, g.table(), [fd], vu.NEED_REPLY)),
+    ("memory, the last of eight", lambda g, fd: g.message(vu.SET_MEM_TABLE, g.table(regions=8), [g.fd] * 7 + [fd])),
+    ("a kick", lambda g, fd: g.message(vu.SET_VRING_KICK, struct.pack("<Q", 1), [fd])),
+    ("a call", lambda g, fd: g.message(vu.SET_VRING_CALL, struct.pack("<Q", 1), [fd])),
+    ("an error", lambda g, fd: g.message(vu.SET_VRING_ERR, struct.pack("<Q", 1), [fd])),
+    ("a log", lambda g, fd: g.message(vu.SET_LOG_BASE, struct.pack("<QQ", 4096, 0), [fd])),
+    ("where none belongs", lambda g, fd: g.message(vu.GET_FEATURES, b"", [fd])),
+    ("with half a message", lambda g, fd: g.write(struct.pack("<II", vu.SET_MEM_TABLE, 1), [fd])),
+]
+
+
+def test_files_that_never_answer():
+    """A file of FUSE that answers nothing, in the place of memory or a counter: the others, the tools and the port go on."""
+    ground = Ground()
+    for name, attack in FILES:
+        file = fuse.Unanswered(vu.MEMORY, ground.switch.daemon.pid)
+        try:
+            attack(ground.bad, file.fd)
+            ground.bad.send(frame(0))
+            ground.bad.ended(0.5)
+        except Closed:
+            pass
+        try:
+            ground.others()
+            took = control(ground)
+            assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
+            asked = {fuse.READ: "read", fuse.GETATTR: "stat", fuse.POLL: "poll", fuse.WRITE: "write"}
+            used = [asked[n] for n in file.asked if n in asked]
+            assert not used, "the file was used: %s" % used
+        except Exception as e:
+            raise AssertionError("%s: %s\n%s" % (name, e, ground.switch.log()[-2000:])) from e
+        finally:
+            file.end()
+        ground.recover()
+
+
+def test_pages_that_come_later():
+    """A guest that was not offered post-copy does not get hold of the switch's page faults."""
+    ground = Ground()
+    for request in vu.POSTCOPY_ADVISE, vu.POSTCOPY_LISTEN:
+        refused(ground.bad, request)
+    ground.pass_on("bad", "good1")
+    ground.others()
+
+
+# Connections.
+
+def test_one_guest_at_a_time():
+    """A second guest at a path of the switch's is sent away, and changes nothing for the first; the next one gets in."""
+    ground = Ground()
+    switch, path = ground.switch, ground.switch.dir + "/server"
+    switch.vsctl("add-port", "br0", "server", "--", "set", "interface", "server", "type=dpdkvhostuser", "ofport_request=4")
+    switch.ofctl("add-flow", "br0", "in_port=4,actions=1")
+    mode = os.stat(path).st_mode
+    assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o750, oct(mode)
+    first, second = (Guest(path, connects=True) for _ in range(2))
+    ground.guests["server"] = first
+    first.accept().handshake()
+    lab.wait_until(lambda: ground.up("server"), "the guest is up")
+    for _ in range(5):
+        assert second.accept().ended(20), "a second guest is served"
+        ground.pass_on("server", "good1")
+    # What the first may not do it may not do either when another one has come.
+    at_the_end(first, 1, 8)
+    assert second.accept().ended(20)
+    refused(first, vu.SET_VRING_NUM, number(1, 32768))
+    offer_at_the_end(first, 0x7000)
+    ground.others()
+    # One that comes the moment the first goes finds rings of its own.
+    for n in range(20):
+        going, coming = (first, second) if n % 2 == 0 else (second, first)
+        coming.fresh()
+        going.drop()
+        coming.accept().handshake()
+        ground.guests["server"] = coming
+        lab.wait_until(lambda: ground.up("server"), "guest %d is up" % n)
+        ground.pass_on("server", "good1")
+    ground.others()
+
+
+# Workers that are held up.
+
+def pmd_thread(switch):
+    """The poll thread of the switch that polls the guests."""
+    tasks = "/proc/%d/task" % switch.daemon.pid
+    for task in os.listdir(tasks):
+        with open("%s/%s/comm" % (tasks, task)) as f:
+            if f.read().startswith("pmd-c"):
+                return int(task)
+    raise AssertionError("no poll thread")
+
+
+class Held:
+    """A thread of another process that stands still, as if its processor had gone."""
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+    def __init__(self, thread):
+        self.thread, self.libc = thread, ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long] * 4
+        self.ask(self.SEIZE)
+
+    def ask(self, request):
+        if self.libc.ptrace(request, self.thread, 0, 0):
+            raise lab.Skip("needs ptrace: %s" % os.strerror(ctypes.get_errno()))
+
+    def __enter__(self):
+        self.ask(self.INTERRUPT)
+        os.waitpid(self.thread, self.WALL)
+        return self
+
+    def __exit__(self, *_):
+        self.ask(self.DETACH)
+
+
+def test_a_worker_that_stands_still():
+    """A poll thread that does not answer: ports come and go, tools answer, the log tells; then everything is as before."""
+    ground = Ground()
+    switch = ground.switch
+    with Held(pmd_thread(switch)):
+        for port in "bad", "good2":
+            started = time.time()
+            switch.vsctl("del-port", "br0", port)
+            assert time.time() - started < 15 * lab.PATIENCE, "del-port took %.1f s" % (time.time() - started)
+        took = control(ground)
+        assert took < 15 * lab.PATIENCE, "commands took %.1f s" % took
+        switch.appctl("dpif-netdev/pmd-stats-show")
+        lab.wait_until(lambda: "has not answered for" in switch.log(), "the log tells")
+    for i, name in enumerate(("good1", "good2", "bad")):
+        if name != "good1":
+            switch.vsctl("add-port", "br0", name, "--", "set", "interface", name, "type=dpdkvhostuserclient",
+                         "ofport_request=%d" % (i + 1), "options:vhost-server-path=" + ground.guests[name].path)
+            ground.guests[name].drop()
+            ground.guests[name].fresh()
+            ground.guests[name].accept().handshake()
+        lab.wait_until(lambda: ground.up(name), name + " is up")
+    ground.others()
+    ground.pass_on("bad", "good1")
+
+
+def fill(guest):
+    """The worker that takes the guest's next packet waits until the guest takes its notification."""
+    counter = guest.events[2]
+    fcntl.fcntl(counter, fcntl.F_SETFL, fcntl.fcntl(counter, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+    if select.select([counter], [], [], 0)[0]:
+        os.read(counter, 8)
+    os.write(counter, struct.pack("<Q", 2**64 - 2))
+    guest.send(frame(0))
+
+
+def test_a_guest_that_takes_no_notification():
+    """A counter that is full and blocks: the worker is freed, the connection ends, and the others lose nothing."""
+    ground = Ground()
+    fill(ground.bad)
+    assert ground.bad.ended(20), "the guest goes on to hold the worker"
+    ground.others()
+    took = control(ground)
+    assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
+    ground.recover()
+
+
+def test_a_port_out_of_service():
+    """A worker that stays inside of a guest's rings: the port's error tells, its memory stays, and the port comes back."""
+    ground = Ground()
+    switch, bad = ground.switch, ground.bad
+    thread = pmd_thread(switch)
+    error = lambda: switch.vsctl("get", "interface", "bad", "error")
+    for _ in range(5):
+        held = Held(thread)
+        fill(bad)
+        lab.wait_until(lambda: writes(switch, thread), "the worker waits for the guest")
+        with held:
+            try:
+                lab.wait_until(lambda: "out of service" in error(), "the error tells", seconds=5)
+            except AssertionError:
+                # It had been freed before it was stopped.
+                pass
+            else:
+                assert not ground.up("bad")
+                assert control(ground) < 15 * lab.PATIENCE
+                stays = [line for line in open("/proc/%d/maps" % switch.daemon.pid) if "memfd:guest" in line]
+                assert len(stays) >= 3, "memory was unmapped under a worker: %s" % stays
+                break
+        ground.recover()
+    else:
+        raise AssertionError("the worker was never held inside")
+    lab.wait_until(lambda: "out of service" not in error(), "the port is in service again")
+    ground.others()
+    ground.recover()
+
+
+def writes(switch, thread):
+    with open("/proc/%d/task/%d/syscall" % (switch.daemon.pid, thread)) as f:
+        return f.read().startswith("1 ")
 
 
 def test_interrupts_are_counted():

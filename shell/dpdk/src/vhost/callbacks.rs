@@ -146,7 +146,8 @@ unsafe extern "C" fn guest_gone(vid: c_int) {
     let Some(link) = find(vid) else { return };
     if link.door.vid() == Some(vid) {
         link.door.shut();
-        // Nobody is inside: the front has seen to that before it asked for this.
+        // The front has seen to it that nobody is inside before it asked for this, or (where the library ends the connection
+        // by itself) that no worker was held up there: what is left is a burst.
         while !link.door.is_empty() {
             std::thread::yield_now();
         }

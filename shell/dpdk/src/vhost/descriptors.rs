@@ -65,12 +65,12 @@ pub(super) fn pin(fd: BorrowedFd<'_>) -> Result<(), Objection> {
 /// Those of one message, closed on drop by whoever may wait for it.
 pub(super) struct Descriptors {
     fds: Vec<OwnedFd>,
-    /// How many of a port's are still being closed.
+    /// How many messages of a port have some that are still being closed.
     closing: Arc<AtomicUsize>,
 }
 
 impl Descriptors {
-    /// None yet. `closing` counts those of the same port whose closing has not ended.
+    /// None yet. `closing` counts the messages of the same port some of whose are still being closed.
     pub fn new(closing: &Arc<AtomicUsize>) -> Descriptors {
         Descriptors { fds: Vec::new(), closing: Arc::clone(closing) }
     }

@@ -25,10 +25,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 const ABSENT: i32 = -1;
 
-/// Odd: its owner is inside. On a cache line of its own: one worker writes it with each burst.
+/// On a cache line of its own: one worker writes it with each burst.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Turns(AtomicU64);
+struct Turns {
+    /// Odd: its owner is inside.
+    count: AtomicU64,
+    /// The thread that was inside last (gettid(2)).
+    thread: AtomicI32,
+}
+
+thread_local! {
+    static THREAD: i32 = rustix::thread::gettid().as_raw_nonzero().get();
+}
 
 /// The number of the connected guest, and who may be using it.
 #[derive(Debug)]
@@ -89,8 +98,12 @@ impl Door {
     #[inline]
     pub fn enter<'a>(&self, pass: &'a mut Pass) -> Option<Inside<'a>> {
         let turns = &*pass.0;
-        let turn = turns.0.load(Ordering::Relaxed) + 1;
-        turns.0.store(turn, Ordering::SeqCst);
+        let thread = THREAD.with(|thread| *thread);
+        if turns.thread.load(Ordering::Relaxed) != thread {
+            turns.thread.store(thread, Ordering::Relaxed);
+        }
+        let turn = turns.count.load(Ordering::Relaxed) + 1;
+        turns.count.store(turn, Ordering::SeqCst);
         let vid = self.entrance.load(Ordering::SeqCst);
         // Leaves also where there is no guest.
         let inside = Inside { turns, turn, vid };
@@ -144,7 +157,7 @@ impl Door {
         let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = passes.iter().filter_map(Weak::upgrade);
         let stay = |turns: Arc<Turns>| {
-            let turn = turns.0.load(Ordering::SeqCst);
+            let turn = turns.count.load(Ordering::SeqCst);
             (turn % 2 == 1).then_some((turns, turn))
         };
         Stays(turns.filter_map(stay).collect())
@@ -154,8 +167,15 @@ impl Door {
 impl Stays {
     /// Whether all of them have ended; a worker that left and came back does not count.
     pub fn are_over(&mut self) -> bool {
-        self.0.retain(|(turns, turn)| turns.0.load(Ordering::SeqCst) == *turn);
+        self.0.retain(|(turns, turn)| turns.count.load(Ordering::SeqCst) == *turn);
         self.0.is_empty()
+    }
+}
+
+impl Stays {
+    /// The threads whose calls had not ended when [`Stays::are_over`] last looked.
+    pub fn threads(&self) -> impl Iterator<Item = i32> {
+        self.0.iter().map(|(turns, _)| turns.thread.load(Ordering::Relaxed))
     }
 }
 
@@ -169,7 +189,7 @@ impl Inside<'_> {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.turns.0.store(self.turn + 1, Ordering::Release);
+        self.turns.count.store(self.turn + 1, Ordering::Release);
     }
 }
 

@@ -26,6 +26,10 @@ use std::time::{Duration, Instant};
 
 /// How long after an attempt to connect the next one follows.
 const RETRY: Duration = Duration::from_secs(1);
+/// A guest that made a worker wait for a tenth of a second or two is not met again before: workers are there for all guests.
+const HELD_OFF: Duration = Duration::from_secs(10);
+/// Messages whose descriptors are still being closed, for each of which a thread waits.
+const CLOSING_MAX: usize = 4;
 /// Guests that wait to be accepted, or to be sent away.
 const BACKLOG: i32 = 16;
 
@@ -46,9 +50,11 @@ pub(super) struct Endpoint {
     session: Option<Session>,
     /// It came when another one had closed.
     next: Option<OwnedFd>,
-    /// Descriptors that are still being closed, for which a guest may make us wait: no next one meanwhile.
+    /// Messages whose descriptors are still being closed, for which a guest may make us wait.
     closing: Arc<AtomicUsize>,
     looked: Instant,
+    /// No guest is met before then.
+    held_off: Instant,
     /// To be told when the library has forgotten the port.
     retiring: Option<SyncSender<()>>,
 }
@@ -85,6 +91,7 @@ impl Endpoint {
             next: None,
             closing: Arc::default(),
             looked: Instant::now(),
+            held_off: Instant::now(),
             retiring: None,
         })
     }
@@ -107,25 +114,31 @@ impl Endpoint {
         }
     }
 
-    /// Goes on as far as it can; false: it is no more.
-    pub fn run(&mut self, now: Instant) -> bool {
+    /// Goes on as far as it can, where something has happened or a time has come; false: it is no more.
+    pub fn run(&mut self, now: Instant, happened: bool) -> bool {
         if let Some(session) = &mut self.session {
-            session.run(&self.link);
+            if happened || session.look_again(now).is_some() {
+                session.run(&self.link);
+            }
             if now - self.looked >= super::LOOK {
                 self.looked = now;
-                session.watch(&self.link, now);
+                if session.watch(&self.link, now) {
+                    self.held_off = now + HELD_OFF;
+                }
             }
             if session.is_over(&self.link) {
                 self.session = None;
                 self.parted();
             }
         }
-        if let (None, Some(done)) = (&self.session, self.retiring.take()) {
+        if self.session.is_none()
+            && let Some(done) = self.retiring.take()
+        {
             forget(&self.link);
             let _ = done.send(());
             return false;
         }
-        self.meet(now);
+        self.meet(now, happened);
         true
     }
 
@@ -136,12 +149,13 @@ impl Endpoint {
     }
 
     /// A guest that comes, or has come.
-    fn meet(&mut self, now: Instant) {
-        let free = self.session.is_none() && self.closing.load(Ordering::Relaxed) == 0;
+    fn meet(&mut self, now: Instant, happened: bool) {
+        let closing = self.closing.load(Ordering::Relaxed);
+        let free = self.session.is_none() && closing < CLOSING_MAX && self.held_off <= now;
         if self.retiring.is_some() {
             return;
         }
-        if let (true, Some(guest)) = (free, self.next.take()) {
+        if free && let Some(guest) = self.next.take() {
             return self.begin(guest);
         }
         match &mut self.meeting {
@@ -153,7 +167,7 @@ impl Endpoint {
                     self.begin(guest);
                 }
             }
-            Meeting::Listener(listener) if self.next.is_none() => {
+            Meeting::Listener(listener) if happened && self.next.is_none() => {
                 let Ok(guest) = accept_with(&*listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
                     return;
                 };
@@ -197,9 +211,8 @@ impl Endpoint {
                 session.as_ref().and_then(|s| self.poll_session(s, now, fds))
             }
             (Some(session), _) => self.poll_session(session, now, fds),
-            (None, Meeting::Connect(at)) => {
-                Some(at.saturating_duration_since(now).max(Duration::from_millis(1)))
-            }
+            (None, Meeting::Connect(at)) if *at > now => Some(at.saturating_duration_since(now)),
+            // Something else is waited for.
             (None, _) => Some(super::LOOK),
         }
     }

@@ -16,7 +16,8 @@
 //!
 //! All run on one thread, `vhost-front`, which never waits for one port: whatever is not there yet is looked at
 //! again. A worker that does not come back from a guest's rings puts that port out of service, until it does come back:
-//! then the library is told, the memory freed, and the guest met again. The thread looks twice a second.
+//! then the library is told, the memory freed, and the guest met again. The thread looks ten times a second while there is
+//! a guest; a worker that waits for its guest to take a notification it interrupts ([`super::guard`]).
 
 mod endpoint;
 mod message;
@@ -37,7 +38,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often workers are looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(100);
 
 enum Order {
     Serve(Box<Endpoint>),
@@ -101,6 +102,7 @@ pub(super) fn retire(link: &Arc<Link>) -> bool {
 
 fn serve(front: &Front) {
     let mut endpoints: Vec<Endpoint> = Vec::new();
+    let mut happened = false;
     loop {
         for order in std::mem::take(&mut *front.orders.lock().unwrap_or_else(PoisonError::into_inner)) {
             match order {
@@ -112,19 +114,20 @@ fn serve(front: &Front) {
             }
         }
         let now = Instant::now();
-        endpoints.retain_mut(|endpoint| endpoint.run(now));
-        sleep(front, &endpoints);
+        endpoints.retain_mut(|endpoint| endpoint.run(now, happened));
+        happened = sleep(front, &endpoints);
     }
 }
 
-/// Until something happens.
-fn sleep(front: &Front, endpoints: &[Endpoint]) {
+/// Until something happens, or it is time to look; whether something happened.
+fn sleep(front: &Front, endpoints: &[Endpoint]) -> bool {
     let now = Instant::now();
     let mut fds = vec![PollFd::new(&front.waker, PollFlags::IN)];
     let limits = endpoints.iter().filter_map(|endpoint| endpoint.poll_fds(now, &mut fds));
     let limit = limits
         .min()
         .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
-    let _ = poll(&mut fds, limit.as_ref());
+    let happened = poll(&mut fds, limit.as_ref()) != Ok(0);
     let _ = rustix::io::read(&front.waker, &mut [0u8; 8]);
+    happened
 }

@@ -13,7 +13,7 @@ use crate::log::{Level, say};
 use crate::vhost::gate::Stays;
 use crate::vhost::link::Link;
 use crate::vhost::rules::{Objection, request};
-use crate::vhost::{callbacks, memory_table};
+use crate::vhost::{callbacks, guard, memory_table};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -152,18 +152,31 @@ impl Session {
         }
     }
 
-    /// Looks now and then whether a worker stays inside; it is told once, and the session ends.
-    pub fn watch(&mut self, link: &Link, now: Instant) {
+    /// Looks now and then whether a worker stays inside. True: its guest made it wait.
+    pub fn watch(&mut self, link: &Link, now: Instant) -> bool {
         if self.watched.0.are_over() {
             self.watched = (link.door.stays(), now);
-        } else if now - self.watched.1 >= LIMIT && link.set_stuck(true) {
-            let (path, limit) = (&link.path, LIMIT.as_secs());
-            let what = format!(
-                "vhost '{path}': a worker has not come back from its rings for {limit} s: out of service"
-            );
-            say(Level::Error, &what);
+            return false;
+        }
+        let path = &link.path;
+        if now - self.watched.1 >= LIMIT && link.set_stuck(true) {
+            let limit = LIMIT.as_secs();
+            let what = "a worker has not come back from its rings";
+            say(Level::Error, &format!("vhost '{path}': {what} for {limit} s: out of service"));
             self.leave(link);
         }
+        // None of them was among those that had just begun when they were looked at last.
+        let waiting: Vec<_> = self.watched.0.threads().filter(|thread| guard::is_writing(*thread)).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        say(
+            Level::Error,
+            &format!("vhost '{path}': a worker had to wait for the guest to take a notification"),
+        );
+        self.leave(link);
+        waiting.into_iter().for_each(guard::interrupt);
+        true
     }
 
     /// One step; false: it has to wait.
