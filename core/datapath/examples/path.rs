@@ -56,6 +56,7 @@ fn cases() -> Vec<Case> {
         let whole = Ipv4Key { ttl: mask, dst: if dst == 0 { 0 } else { u32::MAX }, ..Ipv4Key::default() };
         DpAction::Set(SetField::Ipv4(Masked::new(Ipv4Key { ttl, dst, ..Ipv4Key::default() }, whole)))
     };
+    let hash = DpAction::Hash { alg: HashAlg::L4, basis: 0 };
     let edits = vec![set.clone(), ipv4(63, 0, 255)];
     let ttl = Flow { nw_ttl: 255, ..ip };
     let ports = |src, dst| PortsKey { src, dst };
@@ -83,6 +84,8 @@ fn cases() -> Vec<Case> {
         ("nat10000", 10_000, networks(&Flow { nw_proto: 255, ..ip }), [nat, output()].concat()),
         ("two10000", 10_000, networks(&ip), [output(), output()].concat()),
         ("meter10000", 10_000, networks(&ip), [vec![DpAction::Meter(0)], output()].concat()),
+        ("pop10000", 10_000, vec![normal], [vec![DpAction::PopVlan], output()].concat()),
+        ("group10000", 10_000, networks(&ip), vec![hash, DpAction::Recirc(1)]),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
         ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
         ("single10000", 10_000, vec![src], output()),
@@ -100,7 +103,9 @@ fn networks(ip: &Flow) -> Vec<Flow> {
 /// The packets of a case: those with 10,000 have packets of twenty networks, to destinations that all differ.
 fn packet(case: &str, n: u32) -> Flow {
     if case.ends_with("10000") {
-        Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, ..udp(0) }
+        let tag = flow::Vlan { tpid: 0x8100, tci: 0x1001 + (n % 64) as u16 };
+        let vlans = if case.starts_with("pop") { [tag, Default::default()] } else { Default::default() };
+        Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, vlans, ..udp(0) }
     } else {
         udp(n)
     }
@@ -138,6 +143,13 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         let again = Flow { recirc_id: 1, ..key };
         if *actions == [DpAction::Recirc(1)] {
             datapath.flow_put(&again, mask, output().into(), Arc::new(NoOwner)).unwrap();
+        }
+    }
+    if name.starts_with("group") {
+        for dp_hash in 0..4 {
+            let key = Flow { in_port: 1, recirc_id: 1, dp_hash, ..packet(name, 0) };
+            let mask = Flow { dp_hash: 3, dl_type: u16::MAX, nw_frag: 3, ..Flow::ZERO };
+            datapath.flow_put(&key, &mask, output().into(), Arc::new(NoOwner)).unwrap();
         }
     }
     let packets = (0..*n).map(|i| compose(&packet(name, i), &[0; 18])).collect();

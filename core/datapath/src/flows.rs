@@ -7,6 +7,7 @@
 //! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
 
 use crate::program::Program;
+use crate::rewrite::Shared;
 use classifier::megaflow::{Found, Key, KeyMask, Megaflow, MegaflowPublisher};
 use cpu::known::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, Ufids};
@@ -110,6 +111,7 @@ pub(crate) struct Deed<'a> {
 /// See the module.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
+    rewrites: Shared,
     /// By half of their identifiers: no two that have the same half are there together.
     by_ufid: ByHash<u64, u32>,
     entries: Entries,
@@ -131,6 +133,7 @@ impl Flows {
     pub(crate) fn new(publisher: MegaflowPublisher<Program>, capacity: usize, ufids: Ufids) -> Flows {
         Flows {
             publisher,
+            rewrites: Shared::default(),
             by_ufid: ByHash::default(),
             entries: Entries::default(),
             dying: HashMap::new(),
@@ -230,7 +233,8 @@ impl Flows {
             return None;
         }
         let at = new.at();
-        let NewFlow { in_port, key, packed, mask, program, actions, owner, trail, birth } = new;
+        let NewFlow { in_port, key, packed, mask, mut program, actions, owner, trail, birth } = new;
+        program.share(&mut self.rewrites);
         let mask = self.publisher.bounded_mask(in_port, mask);
         let ufid = self.ufid(key, &mask);
         if self.by_ufid.get(&half(ufid)).is_some_and(|other| self.ufid_at(*other) != Some(ufid)) {
@@ -273,7 +277,8 @@ impl Flows {
         let Some(old) = self.index_of(ufid) else { return false };
         self.fold_index(old, now, credits);
         let Some(key) = self.entries.get(old).map(|entry| entry.key.unpack()) else { return false };
-        let program = Program::compile_for(&actions, &key, &self.mask(old));
+        let mut program = Program::compile_for(&actions, &key, &self.mask(old));
+        program.share(&mut self.rewrites);
         let Some(new) = self.publisher.replace(old, program) else { return false };
         let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };

@@ -4,10 +4,11 @@
 //! are cut off, so that **the last operation consumes the packet**; what is not built yet becomes a drop with its own
 //! reason; nesting is bounded.
 
-use crate::rewrite::{Expected, Rewrite, with_rewrites};
+use crate::rewrite::{Expected, Rewrite, Shared, with_rewrites};
 use conntrack::Action as Track;
 use dpif::{Ct, DpAction, DropReason, HashAlg, SetField, Userspace};
 use flow::{Flow, Mac};
+use std::sync::Arc;
 
 /// How deep lists may be nested in lists.
 const MAX_NESTING: usize = 16;
@@ -19,6 +20,8 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// What it amounts to: kept with the megaflow, so that most packets are sent without a look at the operations.
     pub sum: Sum,
+    /// The first operation, if that is a rewrite.
+    rewrite: Option<Arc<Rewrite>>,
 }
 
 /// What a program amounts to.
@@ -55,7 +58,7 @@ pub enum Op {
     /// Always last.
     Drop(DropReason),
     /// Stands for some operations that follow, where it fits the packet.
-    Rewrite(Box<Rewrite>),
+    Rewrite(Arc<Rewrite>),
     Set(SetField),
     PushVlan {
         tpid: u16,
@@ -140,7 +143,20 @@ impl Program {
             }
             _ => Sum::Long,
         };
-        Program { ops, sum }
+        let rewrite = match ops.first() {
+            Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
+            _ => None,
+        };
+        Program { ops, sum, rewrite }
+    }
+
+    /// Uses one rewrite with other programs whose first is equal.
+    pub(crate) fn share(&mut self, shared: &mut Shared) {
+        let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.first_mut()) else {
+            return;
+        };
+        shared.share(rewrite);
+        *first = Arc::clone(rewrite);
     }
 
     /// Compiles a list for packets of any layout.
@@ -160,10 +176,7 @@ impl Program {
     /// What it begins with, if that is a rewrite.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
-        match self.ops.first() {
-            Some(Op::Rewrite(rewrite)) => Some(rewrite),
-            _ => None,
-        }
+        self.rewrite.as_deref()
     }
 
     /// The same program with rewrites for packets that are as expected.

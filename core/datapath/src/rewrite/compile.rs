@@ -9,6 +9,7 @@ use dpif::{ArpKey, Ipv4Key, Ipv6Key, Masked, PortsKey, SetField};
 use flow::VLAN_CFI;
 use packet::ether::ethertype;
 use packet::{Icmp, Tcp, Udp, ipproto};
+use std::sync::Arc;
 
 /// The operations with a rewrite in front of every run of edits that it can stand for, here and in nested programs.
 pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
@@ -25,7 +26,7 @@ pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec
                 }
                 let known = run_ops.iter().take_while(|op| run.edit(before, op).is_some()).count();
                 let rewrite = run.finish(before, known);
-                out.extend(rewrite.map(|rewrite| Op::Rewrite(Box::new(rewrite))));
+                out.extend(rewrite.map(|rewrite| Op::Rewrite(Arc::new(rewrite))));
                 if known != run_ops.len() {
                     expected = None;
                 }

@@ -35,6 +35,7 @@ impl Run {
         Some(Rewrite {
             compared: std::array::from_fn(|i| word(&compared, i)),
             written: std::array::from_fn(|i| word(&written, i)),
+            written_count: written.len().min(WRITTEN) as u8,
             sum_count: sums.iter().flatten().count() as u8,
             sums: in_front(sums),
             ops: ops as u8,

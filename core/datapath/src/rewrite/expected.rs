@@ -22,7 +22,8 @@ pub(super) struct Byte {
     pub(super) keep: u8,
     /// The other bits.
     pub(super) value: u8,
-    /// The bits that are the same in all packets of the megaflow.
+    /// The bits that are the same in all packets of the megaflow, and in those of many others: not those of addresses and
+    /// ports, so that megaflows that do the same share one rewrite.
     pub(super) sure: u8,
     /// The bits as they are expected, sure or not.
     pub(super) bits: u8,
@@ -91,9 +92,9 @@ impl Expected {
         self.ip = Some(at);
         self.add(&[0x45, flow.nw_tos, 0, 0, 0, 0, 0, 0], &[0, mask.nw_tos, 0, 0, 0, 0, 0, 0]);
         self.add(&[flow.nw_ttl, flow.nw_proto, 0, 0], &[mask.nw_ttl, mask.nw_proto, 0, 0]);
-        self.add(&flow.nw_src.to_be_bytes(), &mask.nw_src.to_be_bytes());
-        self.add(&flow.nw_dst.to_be_bytes(), &mask.nw_dst.to_be_bytes());
-        self.ports(flow, mask);
+        self.add(&flow.nw_src.to_be_bytes(), &[0; 4]);
+        self.add(&flow.nw_dst.to_be_bytes(), &[0; 4]);
+        self.ports(flow);
     }
 
     fn ipv6(&mut self, flow: &Flow, mask: &Flow) {
@@ -101,16 +102,16 @@ impl Expected {
         self.ip = Some(self.bytes.len());
         self.add(&first(flow).to_be_bytes(), &first(mask).to_be_bytes());
         self.add(&[0, 0, flow.nw_proto, flow.nw_ttl], &[0, 0, mask.nw_proto, mask.nw_ttl]);
-        self.add(&flow.ipv6_src, &mask.ipv6_src);
-        self.add(&flow.ipv6_dst, &mask.ipv6_dst);
-        self.ports(flow, mask);
+        self.add(&flow.ipv6_src, &[0; 16]);
+        self.add(&flow.ipv6_dst, &[0; 16]);
+        self.ports(flow);
     }
 
-    fn ports(&mut self, flow: &Flow, mask: &Flow) {
+    fn ports(&mut self, flow: &Flow) {
         if flow.nw_frag & frag::LATER == 0 {
             self.transport = Some(Transport { proto: flow.nw_proto, at: self.bytes.len() });
-            self.add(&flow.tp_src.to_be_bytes(), &mask.tp_src.to_be_bytes());
-            self.add(&flow.tp_dst.to_be_bytes(), &mask.tp_dst.to_be_bytes());
+            self.add(&flow.tp_src.to_be_bytes(), &[0; 2]);
+            self.add(&flow.tp_dst.to_be_bytes(), &[0; 2]);
         }
     }
 

@@ -12,11 +12,13 @@
 mod compile;
 mod emit;
 mod expected;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use compile::with_rewrites;
 pub(crate) use expected::Expected;
+pub(crate) use shared::Shared;
 
 use packet::frame::{Frame, REACH};
 
@@ -59,6 +61,7 @@ impl Word {
 pub struct Rewrite {
     compared: [Word; COMPARED],
     written: [Word; WRITTEN],
+    written_count: u8,
     sums: [Sum; 2],
     /// How many of them there are.
     sum_count: u8,
@@ -153,8 +156,10 @@ impl Rewrite {
             self.written.iter().for_each(|word| word.write(head));
         } else {
             self.write(head);
-            frame.grow_front(self.grown);
-            frame.shift_offload(self.grown);
+            if self.grown != 0 {
+                frame.grow_front(self.grown);
+                frame.shift_offload(self.grown);
+            }
         }
         true
     }
@@ -172,7 +177,8 @@ impl Rewrite {
         if self.moved.len != 0 {
             self.moved.apply(head);
         }
-        self.written.iter().for_each(|word| word.write(head));
+        // Not those that write nothing: they would wait for what was moved to where they are.
+        self.written.iter().take(self.written_count.into()).for_each(|word| word.write(head));
         if let Some(more) = &self.more {
             more.written.iter().for_each(|word| word.write(head));
         }
