@@ -24,15 +24,21 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Takes all packets out.
     pub(crate) fn packets(&mut self, engine: &mut Engine) -> Vec<Packet> {
         let mut packets = engine.list();
+        self.each(engine, |_, packet| packets.push(packet));
+        packets
+    }
+
+    /// Takes the packets out one by one.
+    #[inline]
+    fn each(&mut self, engine: &mut Engine, mut end: impl FnMut(&mut Engine, Packet)) {
         let (mut own, mut numbers) = (self.own.drain(..), self.numbers.drain(..));
         for frame in self.frames.drain(..) {
             let meta = own.next().unwrap_or_else(|| engine.batch.common.clone());
-            packets.push(Packet { number: numbers.next(), ..Packet::new(frame, meta) });
+            end(engine, Packet { frame, meta, layout: None, number: numbers.next() });
         }
-        drop((own, numbers));
-        packets
     }
 }
 
@@ -62,9 +68,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             }
             &Op::Hash { symmetric, basis } => hash(engine, group, symmetric, basis),
             &Op::Recirc(id) if last => {
-                let mut packets = group.packets(engine);
-                packets.drain(..).for_each(|packet| execute::recirculate(engine, id, packet));
-                return engine.give_back(packets);
+                return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));
             }
             &Op::Output(port) => output_copies(engine, port, &group.frames),
             &Op::Meter(id) => {
