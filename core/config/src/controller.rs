@@ -1,8 +1,11 @@
 //! One `Controller` row.
 
 use crate::row::Row;
-use crate::settings::Value;
-use crate::settings::connection::{ENABLE_ASYNC_MESSAGES, INACTIVITY_PROBE, MAX_BACKOFF};
+use crate::settings::connection::{
+    CONTROLLER_BURST_LIMIT, CONTROLLER_QUEUE_SIZE, CONTROLLER_RATE_LIMIT, ENABLE_ASYNC_MESSAGES,
+    INACTIVITY_PROBE, MAX_BACKOFF,
+};
+use crate::settings::{Setting, Value};
 use ovsdb::Uuid;
 use units::Millis;
 
@@ -19,6 +22,12 @@ pub struct ControllerConfig {
     pub inactivity_probe: Option<Millis>,
     /// Whether it gets asynchronous messages until it asks otherwise.
     pub async_messages: bool,
+    /// Packet-ins that wait for it at most; `None`: as the bridge says.
+    pub queue_size: Option<usize>,
+    /// Packet-ins per second; `None`: as many as come.
+    pub rate_limit: Option<u32>,
+    /// The burst of that; `None`: a quarter of it.
+    pub burst_limit: Option<u32>,
 }
 
 impl ControllerConfig {
@@ -28,6 +37,8 @@ impl ControllerConfig {
             Some(..=0) => None,
             given => INACTIVITY_PROBE.hold(given).map(|ms| Millis(ms as u64)),
         };
+        let number =
+            |setting: &Setting| setting.hold(row.opt_int(setting.column)).and_then(|n| u32::try_from(n).ok());
         ControllerConfig {
             uuid: row.uuid,
             target: row.str("target").to_owned(),
@@ -36,6 +47,9 @@ impl ControllerConfig {
             async_messages: row
                 .opt_bool("enable_async_messages")
                 .unwrap_or(ENABLE_ASYNC_MESSAGES.value == Value::Bool(true)),
+            queue_size: number(&CONTROLLER_QUEUE_SIZE).map(|n| n as usize),
+            rate_limit: number(&CONTROLLER_RATE_LIMIT),
+            burst_limit: number(&CONTROLLER_BURST_LIMIT),
         }
     }
 }

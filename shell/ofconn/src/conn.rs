@@ -1,9 +1,13 @@
 //! One connection with its socket: connecting, reading, writing, being snooped on.
 
 use crate::manager::{ConnKind, ControllerTarget};
+use crate::packet_limit::{PacketKind, PacketLimit};
 use crate::session::{Session, SessionState};
 use crate::trace::VCONN;
+use crate::unsent::{self, Unsent};
 use openflow::{Message, VersionSet};
+use runtime::coverage::Counter;
+use runtime::log::Level;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
 use std::io::{self, ErrorKind, Read};
@@ -12,6 +16,12 @@ use transport::{Action, Loss, Reconnect, Stream, Target, Wording};
 use units::Millis;
 
 static RCONN: Module = Module::new("rconn");
+static CONNMGR: Module = Module::new("connmgr");
+/// Packet-ins that were dropped because the peer did not read those before.
+static OVERFLOW: Counter = Counter::new("rconn_overflow");
+/// Connections that were closed because the peer did not read.
+static CUT_OFF: Counter = Counter::new("rconn_unsent_closed");
+static DROPS: RateLimit = RateLimit::new(5, 5);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
 /// A peer that does not take so many bytes of replies is not read from.
@@ -37,6 +47,8 @@ pub(crate) struct Conn {
     stream: Option<Stream>,
     snoopers: Vec<Snooper>,
     left: u32,
+    pub(crate) packet_limit: PacketLimit,
+    unsent: Unsent,
 }
 
 /// Somebody who watches a connection.
@@ -61,6 +73,8 @@ impl Conn {
         reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
         let mut session = Session::new(&name, kind == ConnKind::Service, versions);
         session.async_by_default = settings.async_messages;
+        let mut packet_limit = PacketLimit::default();
+        packet_limit.configure(&settings);
         Conn {
             kind,
             settings,
@@ -71,6 +85,8 @@ impl Conn {
             stream: Some(stream),
             snoopers: Vec::new(),
             left: 0,
+            packet_limit,
+            unsent: Unsent::default(),
         }
     }
 
@@ -93,6 +109,8 @@ impl Conn {
             stream: None,
             snoopers: Vec::new(),
             left: 0,
+            packet_limit: PacketLimit::default(),
+            unsent: Unsent::default(),
         };
         conn.configure(settings);
         conn
@@ -102,7 +120,13 @@ impl Conn {
     pub(crate) fn configure(&mut self, settings: ControllerTarget) {
         self.reconnect.set_max_backoff(settings.max_backoff.0);
         self.reconnect.set_probe_interval(settings.inactivity_probe.map_or(0, |p| p.0));
+        self.packet_limit.configure(&settings);
         self.settings = settings;
+    }
+
+    /// Those who watch it.
+    pub(crate) fn snoopers(&self) -> usize {
+        self.snoopers.len()
     }
 
     /// It makes its connection itself, and makes it again.
@@ -135,6 +159,9 @@ impl Conn {
             Some(Action::Probe) => self.session.iter_mut().for_each(Session::send_echo),
             None => {}
         }
+        for (kind, message) in self.packet_limit.due(now) {
+            self.queue_packet_in(kind, &message);
+        }
         if let Some(session) = &mut self.session {
             session.expire_bundles(now);
             if session.flow_mods.due().is_some_and(|due| now >= due) {
@@ -142,6 +169,30 @@ impl Conn {
             }
         }
         self.flush(now);
+    }
+
+    /// Sends a packet-in, now or when the rate allows it.
+    pub(crate) fn send_packet_in(&mut self, kind: PacketKind, message: Message, now: Millis) {
+        if let Some(message) = self.packet_limit.offer(kind, message, now) {
+            self.queue_packet_in(kind, &message);
+        }
+    }
+
+    /// Queues a packet-in for the socket, unless the peer has left too many unread.
+    fn queue_packet_in(&mut self, kind: PacketKind, message: &Message) {
+        let (Some(stream), Some(session)) = (&mut self.stream, &mut self.session) else { return };
+        if session.waiting_packet_ins() >= self.settings.queue_size {
+            // They may wait for the end of this turn only. An error shows again there.
+            _ = session.flush(stream);
+        }
+        if session.waiting_packet_ins() >= self.settings.queue_size {
+            OVERFLOW.hit();
+            self.packet_limit.overflow(kind);
+            let name = self.reconnect.name();
+            runtime::log_rl!(CONNMGR, DROPS, Level::Info, "{name}: dropping packet-in due to queue overflow");
+            return;
+        }
+        session.send_packet_in(message);
     }
 
     fn connect(&mut self, now: Millis) {
@@ -217,9 +268,16 @@ impl Conn {
             runtime::warn_rl!(VCONN, LIMIT, "{}: {why}", session.name);
             return self.lost(now, Loss::from(&io::Error::from_raw_os_error(EPROTO)));
         }
-        match written {
-            Ok(()) => {}
-            Err(e) => self.lost(now, Loss::from(&e)),
+        self.unsent.note(session.output(), now);
+        let patience = unsent::patience(self.settings.inactivity_probe);
+        match (written, self.unsent.verdict(session.output_len(), patience, now)) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(why)) => {
+                CUT_OFF.hit();
+                runtime::warn!(RCONN, "{}: peer does not read: {why}, disconnecting", self.reconnect.name());
+                self.lost(now, Loss::from(&io::Error::from(ErrorKind::TimedOut)));
+            }
+            (Err(e), _) => self.lost(now, Loss::from(&e)),
         }
     }
 
@@ -230,6 +288,8 @@ impl Conn {
 
     fn drop_stream(&mut self, now: Millis) {
         self.stream = None;
+        self.unsent = Unsent::default();
+        self.packet_limit.clear();
         if let Some(mut session) = self.session.take() {
             session.flow_mods.report(self.reconnect.name(), now);
         }
@@ -249,12 +309,18 @@ impl Conn {
 
     pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         let own = self.session.iter().flat_map(|s| [s.next_bundle_deadline(), s.flow_mods.due()]).flatten();
-        for deadline in self.reconnect.deadline(now).into_iter().chain(own) {
+        let output = self.session.as_ref().map_or(0, Session::output_len);
+        let limits = [
+            self.packet_limit.deadline(),
+            self.unsent.deadline(output, unsent::patience(self.settings.inactivity_probe)),
+        ];
+        for deadline in
+            self.reconnect.deadline(now).into_iter().chain(own).chain(limits.into_iter().flatten())
+        {
             set.deadline(deadline);
         }
         for snooper in &self.snoopers {
-            let interest = if snooper.session.output_len() > 0 { Interest::Both } else { Interest::Read };
-            set.fd(&snooper.stream, interest);
+            set.fd(&snooper.stream, snooper.interest());
         }
         let Some(stream) = &self.stream else { return };
         let Some(session) = &self.session else {
@@ -279,15 +345,23 @@ impl Conn {
 const EPROTO: i32 = 71;
 
 impl Snooper {
+    fn interest(&self) -> Interest {
+        match self.session.output_len() {
+            0 => Interest::Read,
+            1..OUTPUT_MAX => Interest::Both,
+            _ => Interest::Write,
+        }
+    }
+
     /// Exchanges hellos, passes copies on. False: it has gone.
     fn turn(&mut self, copies: &[u8]) -> bool {
         let mut buffer = [0; 4096];
-        loop {
+        // One piece a turn, and none while replies to its probes wait: what a snooper sends costs the others no time.
+        if self.session.output_len() < OUTPUT_MAX {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return false,
                 Ok(n) => self.session.receive(buffer.get(..n).unwrap_or_default()),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return false,
             }
         }

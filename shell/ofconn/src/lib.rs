@@ -9,10 +9,12 @@ mod conn;
 mod listener;
 mod manager;
 mod packet_in;
+mod packet_limit;
 mod role;
 mod session;
 mod status;
 mod trace;
+mod unsent;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use crate::listener::{Passive, Purpose};
 use crate::session::{BUNDLE_IDLE, Session};
 use openflow::session::Role;
 use openflow::{Message, VersionSet};
+use runtime::coverage::Counter;
 use runtime::{Module, RateLimit, WaitSet};
 use std::collections::BTreeMap;
 use std::collections::btree_map::RangeMut;
@@ -20,6 +21,14 @@ use units::Millis;
 
 static LOG: Module = Module::new("connmgr");
 static LIMIT: RateLimit = RateLimit::new(60, 600);
+/// Connections that were closed because the bridge had as many as it may have.
+static REFUSED: Counter = Counter::new("ofconn_refused");
+
+/// Connections that others made to one bridge: tools at most so many, and controllers as many. Each can hold some megabytes
+/// of requests and replies, and a file descriptor of the daemon.
+const ACCEPTED_MAX: usize = 256;
+/// Connections to the snoop socket of one bridge.
+const SNOOPERS_MAX: usize = 32;
 
 /// A connection, from its first byte to its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,17 +54,26 @@ pub struct ControllerTarget {
     pub inactivity_probe: Option<Millis>,
     /// It gets asynchronous messages until it asks otherwise.
     pub async_messages: bool,
+    /// Packet-ins that wait for it at most.
+    pub queue_size: usize,
+    /// Packet-ins per second, of misses and of actions each; `None`: as many as come.
+    pub rate_limit: Option<u32>,
+    /// Packet-ins that the rate lets through at once, and that wait for it; `None`: a quarter of it.
+    pub burst_limit: Option<u32>,
 }
 
 impl ControllerTarget {
     /// What tools get that connect to the management socket.
-    fn service() -> ControllerTarget {
+    fn service(queue_size: usize) -> ControllerTarget {
         let probe = Some(Millis::from_secs(60));
         ControllerTarget {
             target: String::new(),
             max_backoff: Millis::from_secs(8),
             inactivity_probe: probe,
             async_messages: true,
+            queue_size,
+            rate_limit: None,
+            burst_limit: None,
         }
     }
 }
@@ -69,6 +87,8 @@ pub struct ManagerConfig {
     pub versions: VersionSet,
     /// Controllers.
     pub controllers: Vec<ControllerTarget>,
+    /// Packet-ins that wait for a tool on the management socket at most.
+    pub queue_size: usize,
     /// Actions for tests are accepted (`--enable-dummy`).
     pub debug_actions: bool,
 }
@@ -90,6 +110,7 @@ pub struct ConnManager {
     bridge: String,
     versions: VersionSet,
     debug_actions: bool,
+    queue_size: usize,
     bundle_idle: Option<Millis>,
     passive: Vec<Passive>,
     /// Targets that could not be used, with the reason, as far as it was logged already.
@@ -119,6 +140,10 @@ impl ConnManager {
             self.versions = config.versions;
         }
         self.debug_actions = config.debug_actions;
+        self.queue_size = config.queue_size;
+        for conn in self.conns.values_mut().filter(|c| c.kind == ConnKind::Service) {
+            conn.settings.queue_size = config.queue_size;
+        }
         let mut errors = Vec::new();
         self.remove_unwanted(&config.controllers);
         let socket = |suffix: &str| format!("punix:{}.{suffix}", self.bridge);
@@ -252,7 +277,7 @@ impl ConnManager {
         for passive in &self.passive {
             for stream in passive.accept() {
                 let (kind, settings) = match &passive.purpose {
-                    Purpose::Service => (ConnKind::Service, ControllerTarget::service()),
+                    Purpose::Service => (ConnKind::Service, ControllerTarget::service(self.queue_size)),
                     Purpose::Controller(c) => (ConnKind::Controller, c.clone()),
                     Purpose::Snoop => {
                         snoopers.push(stream);
@@ -263,9 +288,27 @@ impl ConnManager {
             }
         }
         for conn in new {
+            let of_kind = self.conns.values().filter(|c| c.kind == conn.kind && !c.is_active()).count();
+            if of_kind >= ACCEPTED_MAX {
+                // The oldest may be in use: the newest is the one that goes.
+                REFUSED.hit();
+                runtime::warn_rl!(
+                    LOG,
+                    LIMIT,
+                    "{}: closed, {of_kind} others are there",
+                    conn.reconnect.name()
+                );
+                continue;
+            }
             self.insert(conn);
         }
         for stream in snoopers {
+            let snoopers: usize = self.conns.values().map(Conn::snoopers).sum();
+            if snoopers >= SNOOPERS_MAX {
+                REFUSED.hit();
+                runtime::warn_rl!(LOG, LIMIT, "{}: snooper closed, {snoopers} others are there", self.bridge);
+                continue;
+            }
             match self.best_to_snoop() {
                 Some(conn) => conn.add_snooper(stream),
                 None => {

@@ -5,11 +5,13 @@
 
 use crate::asynchronous::AsyncKind;
 use crate::manager::{ConnId, ConnManager};
+use crate::packet_limit::PacketKind;
 use openflow::flow_mod::FlowRemoved;
 use openflow::packet_io::{PacketIn, PacketInFormat};
 use openflow::port::{Port, PortReason, PortStatus};
 use openflow::table::TableStatus;
 use openflow::{Body, Continuation, Message, Version, Xid};
+use units::Millis;
 
 /// A packet for controllers.
 #[derive(Clone, Debug)]
@@ -23,18 +25,21 @@ pub struct PacketInEvent {
 }
 
 impl ConnManager {
-    /// Sends a packet to those who want it; how many they were.
-    pub fn send_packet_in(&mut self, event: &PacketInEvent) -> usize {
+    /// Sends a packet to the connections that want it, as far as their limits allow; how many want it.
+    pub fn send_packet_in(&mut self, event: &PacketInEvent, now: Millis) -> usize {
         let reason = event.message.reason as u8;
         let mut sent = 0;
-        for (_, session) in self.sessions() {
+        for conn in self.conns.values_mut() {
+            let Some(session) = conn.open_session() else { continue };
             if session.controller_id == event.controller_id && session.wants(AsyncKind::PacketIn, reason) {
                 let format = session.packet_in_format;
                 let mut message = event.message.clone();
                 if let (PacketInFormat::Nxt2, Some(continuation)) = (format, &event.continuation) {
                     message.continuation = continuation.encode(session.version());
                 }
-                session.send_own(Body::PacketIn(Box::new(message), format));
+                let body = Body::PacketIn(Box::new(message), format);
+                let message = Message::new(session.version(), Xid(0), body);
+                conn.send_packet_in(PacketKind::of(event.message.reason), message, now);
                 sent += 1;
             }
         }

@@ -13,7 +13,7 @@ use openflow::session::{Role, SwitchConfig, negotiate};
 use openflow::table::TableFeatures;
 use openflow::{Body, Dialect, Message, OfError, Version, VersionSet, Xid};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use transport::Outbox;
 use units::Millis;
@@ -38,6 +38,8 @@ pub struct OpenBundle {
     pub closed: bool,
     /// Its messages, in the switch's own form.
     pub messages: Box<dyn Any + Send>,
+    /// About how many bytes its messages take.
+    pub memory: usize,
     /// When it was last used.
     pub used: Millis,
     /// The request that opened it.
@@ -89,6 +91,8 @@ pub struct Session {
     /// So much of the input is dealt with.
     consumed: usize,
     output: Outbox,
+    /// Where the packet-ins end that are not all written, as counts of all bytes that were ever queued.
+    packet_ins: VecDeque<u64>,
     /// Copies of all messages, while somebody snoops.
     tap: Option<Vec<u8>>,
     next_xid: u32,
@@ -132,6 +136,7 @@ impl Session {
             input: Vec::new(),
             consumed: 0,
             output: Outbox::new(),
+            packet_ins: VecDeque::new(),
             tap: None,
             next_xid: 1,
             failure: None,
@@ -179,6 +184,26 @@ impl Session {
     /// Bytes that are to be written.
     pub fn output_len(&self) -> usize {
         self.output.len()
+    }
+
+    /// What is to be written.
+    pub(crate) fn output(&self) -> &Outbox {
+        &self.output
+    }
+
+    /// Packet-ins that are not written yet.
+    pub(crate) fn waiting_packet_ins(&mut self) -> usize {
+        let written = self.output.written();
+        while self.packet_ins.front().is_some_and(|end| *end <= written) {
+            self.packet_ins.pop_front();
+        }
+        self.packet_ins.len()
+    }
+
+    /// Queues a packet-in.
+    pub(crate) fn send_packet_in(&mut self, message: &Message) {
+        self.send(message);
+        self.packet_ins.push_back(self.output.pushed());
     }
 
     /// Writes as much as the peer takes now.

@@ -1,6 +1,7 @@
 //! What the database shows of controllers.
 
 use crate::manager::ConnManager;
+use crate::packet_limit::PacketKind;
 use openflow::session::Role;
 use std::collections::BTreeMap;
 use units::Millis;
@@ -47,6 +48,17 @@ impl ConnManager {
                 put("state", Some(r.state().name().to_owned()));
                 put("sec_since_connect", r.sec_since_connect(now).map(|s| s.to_string()));
                 put("sec_since_disconnect", r.sec_since_disconnect(now).map(|s| s.to_string()));
+                for kind in PacketKind::ALL {
+                    let (counts, limited) = c.packet_limit.counts(kind);
+                    let key = |what: &str| format!("packet-in-{}-{what}", kind.name());
+                    if limited {
+                        put(&key("backlog"), Some(counts.backlog.to_string()));
+                        put(&key("bypassed"), Some(counts.bypassed.to_string()));
+                        put(&key("queued"), Some(counts.queued.to_string()));
+                    }
+                    // Open vSwitch has the key with a rate only; drops of the plain queue are too many to be silent about.
+                    put(&key("dropped"), (limited || counts.dropped > 0).then(|| counts.dropped.to_string()));
+                }
                 ControllerStatus {
                     target: c.settings.target.clone(),
                     is_connected: r.is_connected(),

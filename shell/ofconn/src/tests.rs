@@ -1,6 +1,7 @@
 //! Whole connections over real sockets.
 
 use crate::{ConnManager, ControllerTarget, ManagerConfig, Request};
+use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::message::Hello;
 use openflow::packet_io::PacketIn;
 use openflow::session::{Role, RoleReply, SwitchConfig};
@@ -34,11 +35,15 @@ impl Rig {
             max_backoff: Millis(1000),
             inactivity_probe: Some(Millis(5000)),
             async_messages: true,
+            queue_size: 100,
+            rate_limit: None,
+            burst_limit: None,
         };
         let config = ManagerConfig {
             rundir: self.dir.clone(),
             versions: VersionSet::ALL,
             controllers: controllers.iter().map(target).collect(),
+            queue_size: 100,
             debug_actions: false,
         };
         self.manager.configure(&config, self.now)
@@ -143,6 +148,7 @@ fn no_common_version() {
         rundir: rig.dir.clone(),
         versions: VersionSet::only(Version::V13),
         controllers: Vec::new(),
+        queue_size: 100,
         debug_actions: false,
     };
     rig.manager.configure(&config, rig.now);
@@ -191,11 +197,11 @@ fn asynchronous_messages_need_a_wish() {
     let mut controller = rig.open("ctl", Version::V10);
     assert!(rig.manager.any_connected());
     let event = crate::PacketInEvent { controller_id: 0, message: PacketIn::default(), continuation: None };
-    assert_eq!(rig.manager.send_packet_in(&event), 1);
+    assert_eq!(rig.manager.send_packet_in(&event, rig.now), 1);
     let ids: Vec<_> = rig.manager.sessions().map(|(id, _)| id).collect();
     let wish = SwitchConfig { miss_send_len: 64, ..SwitchConfig::default() };
     rig.manager.session(ids[0]).unwrap().config = wish;
-    assert_eq!(rig.manager.send_packet_in(&event), 2);
+    assert_eq!(rig.manager.send_packet_in(&event, rig.now), 2);
     rig.turn();
     assert_eq!(tool.receive().len(), 1);
     assert_eq!(controller.receive().len(), 2);
@@ -255,4 +261,113 @@ fn what_did_not_change_goes_on() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(peer.is_closed());
     assert!(!rig.dir.join("ctl").exists());
+}
+
+fn packet(len: usize) -> crate::PacketInEvent {
+    let message = PacketIn { packet: vec![0; len], total_len: len as u32, ..PacketIn::default() };
+    crate::PacketInEvent { controller_id: 0, message, continuation: None }
+}
+
+#[test]
+fn packet_ins_for_a_peer_that_does_not_read_are_dropped_and_counted() {
+    let mut rig = Rig::new("deaf", &["punix:ctl", "unix:deaf"]);
+    let listener = Listener::bind(&Target::PUnix(rig.dir.join("deaf"))).unwrap();
+    (0..2).for_each(|_| _ = rig.turn());
+    let mut deaf = Peer { stream: listener.accept().unwrap().unwrap(), input: Vec::new() };
+    deaf.hello(Version::V10);
+    let mut good = rig.open("ctl", Version::V10);
+    let mut heard = 0;
+    for _ in 0..2000 {
+        assert_eq!(rig.manager.send_packet_in(&packet(1500), rig.now), 2);
+        rig.turn();
+        heard += good.receive().len();
+    }
+    assert_eq!(heard, 2000);
+    let waiting: Vec<usize> = rig.manager.sessions().map(|(_, s)| s.output_len()).collect();
+    // 100 packet-ins of 1518 bytes; the kernel holds as much as it likes besides.
+    assert!(waiting.iter().all(|len| *len <= 100 * 1600), "{waiting:?}");
+    let status = &rig.manager.status(rig.now)[0].status;
+    let dropped: usize = status["packet-in-miss-dropped"].parse().unwrap();
+    // What was not dropped arrives when the peer reads on.
+    let mut late = 0;
+    while let n @ 1.. = deaf.receive().iter().filter(|m| matches!(m.body, Body::PacketIn(..))).count() {
+        late += n;
+        rig.turn();
+    }
+    assert!(dropped > 1000);
+    assert_eq!(late + dropped, 2000);
+}
+
+#[test]
+fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
+    let mut rig = Rig::new("unread", &[]);
+    let mut deaf = rig.open("br0.mgmt", Version::V10);
+    let mut good = rig.open("br0.mgmt", Version::V10);
+    let echo = Message::new(Version::V10, Xid(2), Body::EchoRequest(vec![0; 60_000]));
+    // It goes on asking, so that no probe ever finds it silent.
+    for second in 0..100 {
+        rig.now = Millis(1000 + second * 1000);
+        match second {
+            0..20 => deaf.send(&echo),
+            20..60 => deaf.send(&Message::new(Version::V10, Xid(3), Body::EchoRequest(Vec::new()))),
+            _ => {}
+        }
+        good.send(&echo);
+        rig.turn();
+        assert_eq!(good.receive().len(), 1);
+        let there = rig.manager.sessions().count();
+        // The kernel takes some hundred kilobytes before the first byte waits here.
+        let expected = if second < 60 { 2..=2 } else { 1..=2 - usize::from(second >= 80) };
+        assert!(expected.contains(&there), "{second} s: {there}");
+    }
+}
+
+#[test]
+fn messages_that_nobody_asked_for_end_the_connection_that_does_not_read_them() {
+    let removed = FlowRemoved {
+        matching: PacketIn::default().metadata,
+        priority: 1,
+        cookie: 0,
+        reason: RemovedReason::IdleTimeout,
+        table: 0,
+        duration: Duration::default(),
+        idle_timeout: 1,
+        hard_timeout: 0,
+        packets: 0,
+        bytes: 0,
+    };
+    let mut rig = Rig::new("removed", &["punix:ctl"]);
+    let _deaf = rig.open("ctl", Version::V13);
+    let mut good = rig.open("ctl", Version::V13);
+    let mut heard = 0;
+    // Within 8 s: the probe of a silent peer takes 10.
+    for turn in 0..2000 {
+        (0..200).for_each(|_| rig.manager.send_flow_removed(&removed));
+        rig.now = Millis(rig.now.0 + 4);
+        if turn % 100 == 0 {
+            good.send(&Message::new(Version::V13, Xid(2), Body::EchoRequest(Vec::new())));
+        }
+        rig.turn();
+        heard += good.receive().iter().filter(|m| matches!(m.body, Body::FlowRemoved(_))).count();
+        let most = rig.manager.sessions().map(|(_, s)| s.output_len()).max().unwrap_or(0);
+        assert!(most < 32 << 20, "{most}");
+    }
+    assert_eq!((heard, rig.manager.sessions().count()), (400_000, 1));
+}
+
+#[test]
+fn tools_have_a_limit_that_leaves_those_before_alone() {
+    let mut rig = Rig::new("many", &[]);
+    let mut first = rig.open("br0.mgmt", Version::V10);
+    let mut peers: Vec<Peer> = Vec::new();
+    for _ in 0..300 {
+        peers.push(rig.connect("br0.mgmt"));
+        rig.turn();
+    }
+    let closed =
+        peers.iter_mut().filter_map(|p| p.stream.read(&mut [0; 64]).ok()).filter(|n| *n == 0).count();
+    assert_eq!(closed, 45);
+    first.send(&Message::new(Version::V10, Xid(2), Body::EchoRequest(Vec::new())));
+    rig.turn();
+    assert_eq!(first.receive().len(), 1);
 }

@@ -8,6 +8,7 @@ use crate::reconfigure::LOG;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
+use config::settings::bridge::CONTROLLER_QUEUE_SIZE;
 use config::{BridgeConfig, FailMode};
 use flow::{FieldId, Mac, Match, Subfield};
 use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
@@ -58,11 +59,13 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     for why in refused.into_iter().filter_map(|(_, why)| why) {
         runtime::log_rl!(LOG, PATH_LIMIT, Level::Err, "bridge {}: {why}", bridge.name);
     }
-    let targets = allowed.into_iter().map(|(c, _)| target(c)).collect();
+    let queue_size = CONTROLLER_QUEUE_SIZE.number(&config.other_config) as usize;
+    let targets = allowed.into_iter().map(|(c, _)| target(c, queue_size)).collect();
     let manager = ManagerConfig {
         rundir: options.rundir.clone(),
         versions: versions(config),
         controllers: targets,
+        queue_size,
         // What `debug_slow` and the like are for.
         debug_actions: options.dummy_mode(),
     };
@@ -71,12 +74,16 @@ pub(crate) fn connect(bridge: &mut Bridge, options: &Options, restoring: bool, n
     }
 }
 
-fn target(c: &config::ControllerConfig) -> ControllerTarget {
+/// `queue_size`: that of the bridge.
+fn target(c: &config::ControllerConfig, queue_size: usize) -> ControllerTarget {
     ControllerTarget {
         target: c.target.clone(),
         max_backoff: c.max_backoff,
         inactivity_probe: c.inactivity_probe,
         async_messages: c.async_messages,
+        queue_size: c.queue_size.unwrap_or(queue_size),
+        rate_limit: c.rate_limit,
+        burst_limit: c.burst_limit,
     }
 }
 

@@ -39,7 +39,7 @@ pub enum Deed {
 }
 
 /// How many deeds may wait. Beyond that packets cause no more of them: they are lost, and counted.
-const DEEDS_MAX: usize = 16 * 1024;
+pub(crate) const DEEDS_MAX: usize = 16 * 1024;
 
 /// Changes of the learning tables, the one thing that translations read past the snapshot, and their number.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What packets and flow changes cause in the main loop: learned flows, packet-ins, messages about flows that went.
 
 use crate::bridge::Bridge;
-use crate::control::Deed;
+use crate::control::{DEEDS_MAX, Deed};
 use crate::packet_in::PacketInParts;
 use crate::switch::Switch;
 use ofconn::{ConnId, PacketInEvent};
@@ -20,6 +20,21 @@ pub(crate) fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(Conn
     crate::openflow::report_vacancy(bridge, effects);
     for removed in effects.flows_removed(now) {
         bridge.conns.send_flow_removed(&removed);
+    }
+}
+
+/// Keeps what a packet asked for until the tables can be changed. What is beyond the bound is lost, as it is where handlers
+/// ask for too much at once: the packets that follow ask again.
+fn defer(bridge: &mut Bridge, deed: Deed) {
+    if bridge.deferred.len() < DEEDS_MAX {
+        bridge.deferred.push(deed);
+    } else {
+        runtime::warn_rl!(
+            LOG,
+            LIMIT,
+            "{}: learned flows lost: too many during the commit of a bundle",
+            bridge.name
+        );
     }
 }
 
@@ -47,14 +62,14 @@ impl Switch {
         let now = self.clock.now();
         match deed {
             Deed::Learn(flow, used) => match self.bridge_by_id(flow.bridge) {
-                Some(bridge) if bridge.commit.is_some() => bridge.deferred.push(Deed::Learn(flow, used)),
+                Some(bridge) if bridge.commit.is_some() => defer(bridge, Deed::Learn(flow, used)),
                 _ => self.learn(&flow, used, now),
             },
             Deed::FinTimeout(fin) => {
                 // The rule knows its timeouts; only the bridge that has it takes note.
                 for bridge in self.bridges.values_mut() {
                     if bridge.commit.is_some() {
-                        bridge.deferred.push(Deed::FinTimeout(fin.clone()));
+                        defer(bridge, Deed::FinTimeout(fin.clone()));
                     } else {
                         bridge.ofproto.reduce_timeouts(&fin.rule, fin.idle, fin.hard);
                     }
@@ -102,12 +117,14 @@ impl Switch {
     }
 
     fn packet_in(&mut self, parts: PacketInParts) {
+        let now = self.clock.now();
         if let Some(bridge) = self.bridge_by_id(parts.bridge) {
-            bridge.conns.send_packet_in(&PacketInEvent {
+            let event = PacketInEvent {
                 controller_id: parts.controller_id,
                 message: parts.message,
                 continuation: parts.continuation,
-            });
+            };
+            bridge.conns.send_packet_in(&event, now);
         }
     }
 }

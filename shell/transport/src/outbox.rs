@@ -1,16 +1,26 @@
 //! Bytes on their way out of a non-blocking stream.
 //!
-//! The owner looks at `len` to drop a peer that does not read.
+//! The bytes are held in pieces, so that a long message is neither copied nor moved: pieces that were written are freed.
+//! The owner looks at `len` to drop a peer that does not read, and at `pushed` and `written` to tell how long bytes wait.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 
-const COMPACT_FROM: usize = 64 * 1024;
+/// Short messages are joined into pieces of this size; a longer message is a piece of its own.
+const PIECE: usize = 64 * 1024;
+/// The most bytes written by one [`Outbox::flush`], so that a peer that reads fast does not keep the thread: 1 MiB takes
+/// about 0.3 ms over a Unix socket.
+const FLUSH_MAX: usize = 1 << 20;
 
 /// What is still to be written.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    bytes: Vec<u8>,
-    written: usize,
+    pieces: VecDeque<Vec<u8>>,
+    /// Bytes of the first piece that were written.
+    front: usize,
+    /// Bytes in all pieces, less `front`.
+    len: usize,
+    pushed: u64,
     /// The stream took bytes that it has not sent yet.
     held: bool,
 }
@@ -23,12 +33,30 @@ impl Outbox {
 
     /// Adds bytes at the end.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        match self.pieces.back_mut() {
+            Some(last) if last.len() + bytes.len() <= PIECE => last.extend_from_slice(bytes),
+            _ => self.pieces.push_back(bytes.to_vec()),
+        }
+        self.count(bytes.len());
+    }
+
+    /// Adds bytes at the end, without a copy where they are many.
+    pub fn push_owned(&mut self, bytes: Vec<u8>) {
+        if bytes.len() < PIECE {
+            return self.push(&bytes);
+        }
+        self.count(bytes.len());
+        self.pieces.push_back(bytes);
+    }
+
+    fn count(&mut self, len: usize) {
+        self.len += len;
+        self.pushed += len as u64;
     }
 
     /// How much waits. What a stream (TLS) holds back counts as one.
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.written + usize::from(self.held)
+        self.len + usize::from(self.held)
     }
 
     /// Whether nothing waits.
@@ -36,29 +64,46 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// Writes as much as the stream takes now.
+    /// All bytes that were ever added.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// All bytes that the stream ever took.
+    pub fn written(&self) -> u64 {
+        self.pushed - self.len as u64
+    }
+
+    /// Writes as much as the stream takes now, within a bound: where that is reached, the stream can still be written.
     pub fn flush(&mut self, stream: &mut impl Write) -> io::Result<()> {
-        while let Some(rest) = self.bytes.get(self.written..).filter(|r| !r.is_empty()) {
-            match stream.write(rest) {
+        let mut left = FLUSH_MAX;
+        while let Some(piece) = self.pieces.front().filter(|_| left > 0) {
+            let rest = piece.get(self.front..).unwrap_or_default();
+            if rest.is_empty() {
+                self.pieces.pop_front();
+                self.front = 0;
+                continue;
+            }
+            match stream.write(&rest[..rest.len().min(left)]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(n) => self.written += n,
+                Ok(n) => {
+                    self.front += n;
+                    self.len -= n;
+                    left = left.saturating_sub(n);
+                }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
+        if self.len == 0 {
+            self.pieces.clear();
+            self.front = 0;
+        }
         self.held = match stream.flush() {
             Err(e) if e.kind() == ErrorKind::WouldBlock => true,
             other => other.map(|()| false)?,
         };
-        // Moving the rest to the front costs as much as what was written, so not every time.
-        if self.written == self.bytes.len() {
-            self.bytes.clear();
-            self.written = 0;
-        } else if self.written >= COMPACT_FROM.max(self.bytes.len() / 2) {
-            self.bytes.drain(..self.written);
-            self.written = 0;
-        }
         Ok(())
     }
 }
@@ -89,15 +134,32 @@ mod tests {
         let mut out = Outbox::new();
         let mut sink = Narrow(Vec::new(), 0);
         let sent: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
-        for piece in sent.chunks(30_000) {
-            out.push(piece);
+        for (i, piece) in sent.chunks(30_000).enumerate() {
+            if i % 2 == 0 {
+                out.push(piece)
+            } else {
+                out.push_owned(piece.to_vec())
+            }
             sink.1 = 20_000;
             out.flush(&mut sink).unwrap();
         }
         assert_eq!(out.len(), 60_000);
+        assert_eq!((out.pushed(), out.written()), (200_000, 140_000));
         sink.1 = 100_000;
         out.flush(&mut sink).unwrap();
         assert!(out.is_empty());
         assert_eq!(sink.0, sent);
+    }
+
+    #[test]
+    fn one_call_writes_a_bounded_part_of_a_long_message() {
+        let mut out = Outbox::new();
+        out.push_owned(vec![7; 3 * FLUSH_MAX]);
+        let mut sink = Narrow(Vec::new(), usize::MAX);
+        for left in [2 * FLUSH_MAX, FLUSH_MAX, 0] {
+            out.flush(&mut sink).unwrap();
+            assert_eq!(out.len(), left);
+        }
+        assert_eq!(sink.0.len(), 3 * FLUSH_MAX);
     }
 }

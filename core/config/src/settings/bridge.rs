@@ -29,6 +29,8 @@ settings! {
     DP_SN = oc("dp-sn").text("").doc("A serial number that controllers are shown.");
     HWADDR = oc("hwaddr").text("an Ethernet address").doc("The bridge's address; if not set, the least of its ports'.");
     FORWARD_BPDU = oc("forward-bpdu").flag(false).doc("Forwards frames to the reserved link-local addresses.");
+    CONTROLLER_QUEUE_SIZE = oc("controller-queue-size").int(1, 512, 100)
+        .doc("Packet-ins that wait for a controller that reads slowly; further ones are dropped.");
     MAC_AGING_TIME = oc("mac-aging-time").held(15, 3600, 300)
         .doc("Seconds without a packet after which a learned address is forgotten.");
     MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("The most addresses that are learned.");
@@ -52,10 +54,6 @@ pub const OTHERS: &[Setting] = &[
         .detail_of(IN_BAND)
         .doc("Makes no hidden flows for controller connections."),
     oc("in-band-queue").opt_int(0, U32).detail_of(IN_BAND).doc("The queue of such flows."),
-    oc("controller-queue-size")
-        .int(1, 512, 100)
-        .none("packets to controllers are queued by bytes")
-        .doc("Packets that wait for a controller at most."),
     oc("stp-system-id").text("an Ethernet address").detail_of(STP).doc("The bridge's id for spanning tree."),
     oc("stp-priority").int(0, 65_535, 0x8000).detail_of(STP).doc("Its priority to become the root."),
     oc("stp-hello-time").int(1, 10, 2).detail_of(STP).doc("Seconds between two hellos."),

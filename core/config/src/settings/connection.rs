@@ -15,7 +15,6 @@ const fn ssl(name: &'static str) -> Setting {
     Setting::new("SSL", name, "")
 }
 
-const NO_LIMIT: &str = "packets to controllers are limited by the queue's bytes only";
 const SERVER: &str = "it is the database server that obeys";
 
 settings! {
@@ -27,6 +26,14 @@ settings! {
         .doc("Milliseconds of silence after which the other end is probed; 0 is never.");
     ENABLE_ASYNC_MESSAGES = controller("enable_async_messages").flag(true)
         .doc("Whether a controller gets messages that it did not ask for.");
+    CONTROLLER_QUEUE_SIZE = controller("controller_queue_size").opt_int(1, 512)
+        .doc("Packet-ins that wait for a controller that reads slowly, further ones are dropped; the bridge's \
+              `other_config:controller-queue-size` where it is not set.");
+    CONTROLLER_RATE_LIMIT = controller("controller_rate_limit").opt_int(100, I32)
+        .doc("Packet-ins per second that a controller gets at most, of misses and of actions each.");
+    CONTROLLER_BURST_LIMIT = controller("controller_burst_limit").opt_int(25, I32)
+        .doc("Packet-ins that may be sent at once after a pause, and that wait for their turn; a quarter of the rate \
+              where it is not set.");
     PRIVATE_KEY = ssl("private_key").text("a file").doc("The switch's private key.");
     CERTIFICATE = ssl("certificate").text("a file").doc("Its certificate.");
     CA_CERT = ssl("ca_cert").text("a file").doc("The CA that others must have theirs from.");
@@ -43,15 +50,6 @@ pub const OTHERS: &[Setting] = &[
         .choice(&["in-band", "out-of-band"], "out-of-band")
         .asks_for(IN_BAND)
         .doc("Whether it is reached through the bridge itself."),
-    controller("controller_queue_size")
-        .int(1, 512, 100)
-        .none(NO_LIMIT)
-        .doc("Packets that wait for it at most."),
-    controller("controller_rate_limit")
-        .opt_int(100, I32)
-        .none(NO_LIMIT)
-        .doc("Packets per second that it gets."),
-    controller("controller_burst_limit").opt_int(25, I32).none(NO_LIMIT).doc("The burst of that."),
     controller("local_ip").text("an IPv4 address").detail_of(IN_BAND).doc("The own address in-band."),
     controller("local_netmask").text("an IPv4 mask").detail_of(IN_BAND).doc("Its mask."),
     controller("local_gateway").text("an IPv4 address").detail_of(IN_BAND).doc("The gateway in-band."),

@@ -16,8 +16,10 @@ use units::Millis;
 
 /// Bundles of one connection at a time.
 const BUNDLES_MAX: usize = 1024;
-/// Messages in one bundle.
-const MESSAGES_MAX: usize = 4 << 20;
+/// What all bundles that the connections of one bridge are filling may take, in bytes: three million flows.
+const MEMORY_MAX: usize = 2 << 30;
+/// What a message takes besides its own bytes, in its decoded form.
+const MESSAGE_OVERHEAD: usize = 512;
 
 impl Service<'_> {
     pub(super) fn bundle_control(&mut self, control: &BundleControl, outer: &Message, raw: &[u8]) -> Answer {
@@ -102,6 +104,9 @@ impl Service<'_> {
         self.tell_missing(&inner.body);
         let work = self.work(inner.body, outer.version)?;
         let now = self.now;
+        let cost = raw.len() + MESSAGE_OVERHEAD;
+        let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
+        let fits = open.sum::<usize>() + cost <= MEMORY_MAX;
         let bundles = &mut self.session()?.bundles;
         if !bundles.contains_key(&add.bundle) && bundles.len() >= BUNDLES_MAX {
             return Err(OfError::BfcOutOfBundles);
@@ -113,7 +118,8 @@ impl Service<'_> {
             b => {
                 b.used = now;
                 match b.messages.downcast_mut::<Steps>() {
-                    Some(steps) if steps.len() < MESSAGES_MAX => {
+                    Some(steps) if fits => {
+                        b.memory += cost;
                         steps.push(work, fields, raw);
                         return Ok(None);
                     }
@@ -129,7 +135,7 @@ impl Service<'_> {
 /// A bundle without messages, and the request that opened it.
 fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
     let messages = Box::new(Steps::default());
-    OpenBundle { flags, closed: false, messages, used: now, request: raw.to_vec() }
+    OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
 }
 
 /// The fields of tunnel options that rules will use which a message adds or modifies.

@@ -141,6 +141,7 @@ impl Rig {
             rundir: dir.clone(),
             versions: VersionSet::ALL,
             controllers: Vec::new(),
+            queue_size: 100,
             debug_actions: false,
         };
         assert!(bridge.conns.configure(&manager, NOW).is_empty());

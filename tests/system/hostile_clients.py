@@ -1,0 +1,141 @@
+"""Clients of the control sockets that do not read, or ask for too much: what they cost the switch and the others."""
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from lib import lab
+
+# Sends as many frames as each line of its input says, numbered in the first bytes behind the Ethernet header.
+SENDER = """
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("eth0", 0))
+number = 0
+for line in sys.stdin:
+    for _ in range(int(line)):
+        s.send(b"\\x02\\0\\0\\0\\0\\1\\x02\\0\\0\\0\\0\\2\\x88\\xb5" + number.to_bytes(4, "big") + bytes(1400))
+        number += 1
+"""
+
+
+class Controller:
+    """An OpenFlow 1.0 connection that says hello and takes packet-ins."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(10 * lab.PATIENCE)
+        self.socket.connect(path)
+        self.bytes = b""
+        self.socket.sendall(struct.pack("!BBHI", 1, 0, 8, 1))
+        # Set-config: whole packets, also on a management socket.
+        self.socket.sendall(struct.pack("!BBHIHH", 1, 9, 12, 2, 0, 0xffff))
+
+    def messages(self):
+        """Type and body of what arrives next; at least one."""
+        got = self.socket.recv(1 << 20)
+        if not got:
+            raise ConnectionError("the switch hung up")
+        self.bytes += got
+        at = 0
+        while len(self.bytes) - at >= 8:
+            _, kind, length, xid = struct.unpack_from("!BBHI", self.bytes, at)
+            if len(self.bytes) - at < length:
+                break
+            body = self.bytes[at + 8:at + length]
+            if kind == 2:
+                self.socket.sendall(struct.pack("!BBHI", 1, 3, 8 + len(body), xid) + body)
+            yield kind, body
+            at += length
+        self.bytes = self.bytes[at:]
+
+    def numbers(self):
+        """The numbers of the frames in the packet-ins that arrive next."""
+        frames = [body[10:] for kind, body in self.messages() if kind == 10]
+        # Misses are there, too: the namespace looks for neighbours.
+        return [int.from_bytes(frame[14:18], "big") for frame in frames if frame[12:14] == b"\x88\xb5"]
+
+
+def rss(process):
+    with open("/proc/%d/status" % process.pid) as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) << 10
+
+
+def covered(switch, counter):
+    found = re.search(r"^%s .* total: (\d+)" % counter, switch.appctl("coverage/show"), re.M)
+    return int(found.group(1)) if found else 0
+
+
+def test_controllers_that_do_not_read():
+    """20,000 packets of 1.4 kB for three controllers: two that read nothing cost the switch at most 12 MB, the third gets all."""
+    switch = lab.Switch().start()
+    guest = lab.Namespace()
+    switch.add_bridge("br0", guest.port)
+    switch.vsctl("set", "bridge", "br0", "fail_mode=secure", "other_config:controller-queue-size=512", "--",
+                 "set-controller", "br0", "punix:%s/br0.controller" % switch.dir)
+    lab.wait_until(lambda: lab.listens(switch.dir + "/br0.controller"), "the controllers' socket")
+    switch.ofctl("add-flow", "br0", "dl_type=0x88b5,actions=controller:65535")
+    sender = guest.spawn(sys.executable, "-u", "-c", SENDER, stdin=subprocess.PIPE, text=True)
+    deaf = [Controller(switch.dir + "/" + name) for name in ("br0.controller", "br0.mgmt")]
+    good = Controller(switch.dir + "/br0.controller")
+    seen, before = set(), None
+    total, burst = 20000, 50
+    for sent in range(burst, total + 1, burst):
+        sender.stdin.write("%d\n" % burst)
+        sender.stdin.flush()
+        while len(seen) < sent:
+            seen.update(good.numbers())
+        if sent == 1000:
+            before = rss(switch.daemon)
+    assert seen == set(range(total))
+    # 20,000 packets for two connections are 56 MB.
+    grown = rss(switch.daemon) - before
+    dropped = covered(switch, "rconn_overflow")
+    print("grown by %.1f MB, %d packet-ins dropped" % (grown / 1e6, dropped))
+    assert grown < 12e6, "%d bytes more" % grown
+    assert dropped > total, dropped
+    assert all(connection.socket.fileno() >= 0 for connection in deaf)
+
+
+def test_packet_in_rate():
+    """`controller_rate_limit` holds, `Controller.status` counts what it did, and no rate is back at once."""
+    switch = lab.Switch().start()
+    guest = lab.Namespace()
+    switch.add_bridge("br0", guest.port)
+    waiting = socket.socket(socket.AF_UNIX)
+    waiting.bind(switch.dir + "/controller")
+    waiting.listen()
+    waiting.settimeout(20 * lab.PATIENCE)
+    switch.vsctl("set", "bridge", "br0", "fail_mode=secure", "--", "set-controller", "br0", "unix:%s/controller" % switch.dir,
+                 "--", "set", "controller", "br0", "controller_rate_limit=100", "controller_burst_limit=25")
+    controller = Controller.__new__(Controller)
+    controller.socket, controller.bytes = waiting.accept()[0], b""
+    controller.socket.settimeout(10 * lab.PATIENCE)
+    controller.socket.sendall(struct.pack("!BBHI", 1, 0, 8, 1))
+    switch.ofctl("add-flow", "br0", "dl_type=0x88b5,actions=controller:65535")
+    sender = guest.spawn(sys.executable, "-u", "-c", SENDER, stdin=subprocess.PIPE, text=True)
+    started = time.time()
+    sender.stdin.write("500\n")
+    sender.stdin.flush()
+
+    def counts():
+        text = switch.vsctl("get", "controller", "br0", "status")
+        return {key: int(value) for key, value in re.findall(r'packet-in-action-(\w+)="?(\d+)', text)}
+
+    lab.wait_until(lambda: sum(counts().get(key, 0) for key in ("bypassed", "queued")) == 500, "the packets are counted")
+    got = counts()
+    assert got["dropped"] >= 500 - 2 * 25 - 100 * (time.time() - started), got
+    arrived = got["bypassed"] + got["queued"] - got["dropped"]
+    numbers = []
+    while len(numbers) < arrived:
+        numbers += controller.numbers()
+    assert len(numbers) == arrived and sorted(numbers) == numbers, numbers
+    switch.vsctl("remove", "controller", "br0", "controller_rate_limit", "100")
+    for expected in range(arrived + 50, arrived + 301, 50):
+        sender.stdin.write("50\n")
+        sender.stdin.flush()
+        while len(numbers) < expected:
+            numbers += controller.numbers()
+    lab.wait_until(lambda: not counts(), "no counters without a rate")
