@@ -1,12 +1,14 @@
 """Clients of the control sockets that do not read, or ask for too much: what they cost the switch and the others."""
+import json
 import re
+import select
 import socket
 import struct
 import subprocess
 import sys
 import time
 
-from lib import lab
+from lib import lab, ovsdb
 
 # Sends as many frames as each line of its input says, numbered in the first bytes behind the Ethernet header.
 SENDER = """
@@ -139,3 +141,63 @@ def test_packet_in_rate():
         while len(numbers) < expected:
             numbers += controller.numbers()
     lab.wait_until(lambda: not counts(), "no counters without a rate")
+
+
+def database(*args):
+    folder = lab.scratch()
+    lab.sh("ovsdb-tool", "create", folder + "/conf.db", lab.STOCK_SCHEMA)
+    return ovsdb.Server(folder, [folder + "/conf.db"], args=args).start()
+
+
+def peak(process):
+    with open("/proc/%d/status" % process.pid) as f:
+        return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) << 10
+
+
+def test_a_message_of_zeros():
+    """60 MB of `0,` cost the database server at most 64 MB and its client the connection; the others notice nothing."""
+    server = database()
+    with server.client() as other, socket.socket(socket.AF_UNIX) as hostile:
+        other.call("echo")
+        before = peak(server.process)
+        hostile.connect(server.sock)
+        hostile.settimeout(30 * lab.PATIENCE)
+        try:
+            hostile.sendall(b'{"method":"echo","id":1,"params":[' + b"0," * 30000000 + b"0]}")
+            assert not hostile.recv(1), "it was answered"
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert other.call("echo", 1) == [1]
+        grown = peak(server.process) - before
+        print("grown by %.1f MB" % (grown / 1e6))
+        assert grown < 64e6, grown
+    with server.client() as again:
+        assert "Open_vSwitch" in again.call("list_dbs")
+
+
+def test_probes_during_a_long_transaction():
+    """While a transaction of 60,000 inserts is parsed and carried out, another client's probes are answered, 10 at least."""
+    rows = 60000
+    server = database()
+    insert = json.dumps({"op": "insert", "table": "Queue", "row": {"dscp": 1}})
+    text = '{"method":"transact","id":"long","params":["Open_vSwitch",%s]}' % ",".join([insert] * rows)
+    with server.client(timeout=300) as other, server.client(timeout=300) as long:
+        long.socket.sendall(text.encode())
+        late = []
+        while not select.select([long.socket], [], [], 0.01)[0]:
+            asked = time.time()
+            other.call("echo")
+            late.append(time.time() - asked)
+        late.sort()
+        print("%d probes, the slowest in %.1f ms" % (len(late), late[-1] * 1e3))
+        assert len(late) >= 10, late
+        assert late[len(late) // 2] < 0.1 * lab.PATIENCE, late
+        # Those who ask for more wait, and then see all of it.
+        assert other.transact("Open_vSwitch", {"op": "insert", "table": "Queue", "row": {"dscp": 2}})
+        assert len(long.answer("long")) == rows
+        counted = other.call("monitor", "Open_vSwitch", None, {"Queue": {"columns": ["dscp"]}})["Queue"]
+        assert len(counted) == rows + 1
+    server.kill()
+    server.start()
+    with server.client(timeout=300) as after:
+        assert len(after.call("monitor", "Open_vSwitch", None, {"Queue": {"columns": ["dscp"]}})["Queue"]) == rows + 1

@@ -1,16 +1,16 @@
 //! The database that the daemon serves itself: one file, one socket and what table Manager asks for, a thread of its own.
 
-use ovsdb_server::{Handle, RemoteOptions, Server};
+use ovsdb_server::{Handle, Limits, RemoteOptions, Server};
 use runtime::Dirs;
 
 /// Where `ovs-vsctl set-manager` puts more remotes.
 const MANAGERS: &str = "db:Open_vSwitch,Open_vSwitch,manager_options";
 
 /// Opens `<dbdir>/conf.db`, making it if there is none, and serves it on `<rundir>/db.sock`.
-pub fn start(dirs: &Dirs) -> Result<Handle, String> {
+pub fn start(dirs: &Dirs, limits: Limits) -> Result<Handle, String> {
     let path = dirs.db.join("conf.db");
     let schema = ovsdb::schema::open_vswitch();
-    let mut server = Server::new(&dirs.run);
+    let mut server = Server::new(&dirs.run, limits);
     server.add_database(&path, Some(&schema)).map_err(|e| format!("cannot open the database: {e}"))?;
     let socket = dirs.in_run("db.sock");
     let name = format!("punix:{}", socket.display());

@@ -51,7 +51,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     }
     // The database outlives the switch: what it writes last is stored.
     let database = match program.options.embedded {
-        true => Some(embedded::start(dirs)?),
+        true => Some(embedded::start(dirs, program.options.limits)?),
         false => None,
     };
     let options = std::mem::take(&mut program.options.options);

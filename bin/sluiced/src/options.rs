@@ -1,6 +1,7 @@
 //! The daemon's own options, beside those of every daemon.
 
 use netdev::open::DummyLevel;
+use ovsdb_server::Limits;
 use runtime::Dirs;
 use runtime::daemon::{Capabilities, DaemonArgs};
 use std::collections::hash_map::RandomState;
@@ -14,6 +15,8 @@ pub struct Arguments {
     pub options: Options,
     /// Serve a database of our own.
     pub embedded: bool,
+    /// What clients of the own database may ask for.
+    pub limits: Limits,
     /// Of root's rights under `--user`: what devices of the kernel need, and with `--hw-rawio-access` those of DPDK.
     pub keeps: Capabilities,
 }
@@ -32,6 +35,7 @@ impl Arguments {
         };
         let mut keeps = Capabilities::NET_ADMIN | Capabilities::NET_RAW | Capabilities::NET_BROADCAST;
         let mut remote = None;
+        let mut limits = Limits::default();
         let mut args = rest.iter();
         while let Some(arg) = args.next() {
             let (name, value) = match arg.split_once('=') {
@@ -59,6 +63,9 @@ impl Arguments {
                         eprintln!("{long} has no effect in this version of Sluice");
                     }
                 }
+                ("--ovsdb-limits", Some(value)) if is_ours => {
+                    limits = Limits::parse(value).map_err(|text| format!("{name}: {text}"))?;
+                }
                 ("--db", Some(value)) if is_ours => remote = Some(value.to_owned()),
                 (name, _) if name.starts_with('-') && name.len() > 1 => {
                     return Err(format!("unrecognized option '{name}'\nuse --help for help"));
@@ -69,7 +76,7 @@ impl Arguments {
         }
         let embedded = is_ours && remote.is_none();
         options.database = remote.unwrap_or(socket);
-        Ok(Arguments { options, embedded, keeps })
+        Ok(Arguments { options, embedded, limits, keeps })
     }
 }
 
@@ -105,7 +112,9 @@ pub fn usage(dirs: &Dirs) -> String {
         )
     } else {
         format!(
-            "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n",
+            "usage: {name} [OPTIONS]\nServes its own database in {} unless --db=DATABASE names another one\n\
+             --ovsdb-limits=NAME=NUMBER[,...] sets what a client of its own database may ask for:\n\
+             bytes and values of a message, operations of a transaction, sessions of a remote\n",
             dirs.db.join("conf.db").display()
         )
     };

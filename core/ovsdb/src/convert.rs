@@ -5,7 +5,7 @@
 //! the new schema are checked as at the end of a transaction.
 
 use crate::database::{Database, Row};
-use crate::integrity::{Draft, Touched};
+use crate::integrity::Draft;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::Datum;
 use crate::{Error, Uuid};
@@ -23,7 +23,7 @@ pub fn convert(
         return Err(Error::new("invalid parameters", text));
     }
     let mut converted = Database::new(schema.clone(), new_uuid());
-    let mut draft = Draft { schema: &schema, tables: converted.tables().to_vec(), touched: Touched::new() };
+    let mut draft = Draft::new(&schema, converted.tables());
     for (place, table) in schema.tables.iter().enumerate() {
         let Some(old_place) = db.schema().table_index(&table.name) else { continue };
         let old_table = &db.schema().tables[old_place];

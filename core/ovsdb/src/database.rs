@@ -27,7 +27,7 @@ pub struct Row {
 impl Row {
     /// A row with the default value in every column.
     pub fn new(table: &TableSchema, uuid: Uuid) -> Row {
-        let mut fields: Vec<_> = table.columns.iter().map(|c| Arc::new(Datum::default_of(&c.ty))).collect();
+        let mut fields: Vec<_> = table.columns.iter().map(|c| Arc::clone(&c.default)).collect();
         fields[UUID_COLUMN] = Arc::new(Datum::scalar(uuid));
         Row { fields }
     }

@@ -18,22 +18,30 @@ pub(crate) type RowId = (usize, Uuid);
 type Reference = (usize, RowId);
 
 /// The rows a transaction touched, each as it was before.
-pub(crate) type Touched = BTreeMap<RowId, Option<Arc<Row>>>;
+type Touched = BTreeMap<RowId, Option<Arc<Row>>>;
 
 /// Tables in the making, and what they were made from.
 pub(crate) struct Draft<'a> {
     pub schema: &'a Schema,
     pub tables: Vec<Table>,
     pub touched: Touched,
+    /// Calls of [`Draft::put`].
+    puts: usize,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    /// What becomes of these tables; nothing has changed yet.
+    pub fn new(schema: &'a Schema, tables: &[Table]) -> Draft<'a> {
+        Draft { schema, tables: tables.to_vec(), touched: Touched::new(), puts: 0 }
+    }
+
     pub fn get(&self, (table, uuid): RowId) -> Option<&Arc<Row>> {
         self.tables.get(table)?.rows.get(&uuid)
     }
 
     /// Inserts, replaces or (with `None`) deletes a row, keeping note of the original.
     pub fn put(&mut self, id: RowId, row: Option<Arc<Row>>) {
+        self.puts += 1;
         let table = &mut self.tables[id.0];
         let original = table.rows.get(&id.1).cloned();
         self.touched.entry(id).or_insert(original);
@@ -46,10 +54,13 @@ impl Draft<'_> {
     /// Checks and completes the draft.
     pub fn finish(mut self, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
         self.forget_unchanged();
+        let puts = self.puts;
         self.count_references()?;
         self.check_max_rows()?;
         self.drop_dangling_weak_references()?;
-        self.forget_unchanged();
+        if self.puts > puts {
+            self.forget_unchanged();
+        }
         self.update_indexes()?;
         for (&id, old) in &self.touched {
             let Some(row) = self.tables[id.0].rows.get_mut(&id.1) else { continue };
@@ -94,7 +105,9 @@ impl Draft<'_> {
                 .for_each(|r| self.release(*id, *r, &mut suspects));
             let gained = new.iter().filter(|r| old.binary_search(r).is_err());
             gained.into_iter().try_for_each(|r| self.acquire(*id, *r))?;
-            suspects.insert(*id);
+            if !table.is_root {
+                suspects.insert(*id);
+            }
         }
         for (id, _) in &touched {
             let count = self.references(*id);
@@ -172,10 +185,15 @@ impl Draft<'_> {
     fn drop_dangling_weak_references(&mut self) -> Result<(), Error> {
         let deleted = |id: &RowId| self.get(*id).is_none();
         let bereft: BTreeSet<usize> = self.touched.keys().filter(|id| deleted(id)).map(|id| id.0).collect();
-        let mut sources: BTreeSet<RowId> = self.touched.keys().filter(|id| !deleted(id)).copied().collect();
-        for (place, table) in self.schema.tables.iter().enumerate() {
-            let mut references = table.columns.iter().flat_map(|c| c.ty.references());
-            if references.any(|(_, to)| !to.strong && bereft.contains(&to.index)) {
+        let weak = |table: &TableSchema| -> Vec<usize> {
+            let references = table.columns.iter().flat_map(|c| c.ty.references());
+            references.filter(|(_, to)| !to.strong).map(|(_, to)| to.index).collect()
+        };
+        let weak: Vec<Vec<usize>> = self.schema.tables.iter().map(weak).collect();
+        let candidates = self.touched.keys().filter(|id| !weak[id.0].is_empty() && !deleted(id));
+        let mut sources: BTreeSet<RowId> = candidates.copied().collect();
+        for (place, targets) in weak.iter().enumerate() {
+            if targets.iter().any(|to| bereft.contains(to)) {
                 sources.extend(self.tables[place].rows.keys().map(|uuid| (place, *uuid)));
             }
         }
@@ -222,6 +240,9 @@ impl Draft<'_> {
         for insert in [false, true] {
             for (&(table, uuid), old) in &self.touched {
                 let schema = &self.schema.tables[table];
+                if schema.indexes.is_empty() {
+                    continue;
+                }
                 let Table { rows, indexes, .. } = &mut self.tables[table];
                 for (columns, index) in schema.indexes.iter().zip(indexes) {
                     match (insert, old, rows.get(&uuid)) {

@@ -17,6 +17,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod lock;
 pub mod log;
+pub mod long;
 pub mod monitor;
 pub mod mutation;
 pub mod operation;
@@ -32,6 +33,7 @@ pub use database::{Change, Changes, Commit, Database, Row};
 pub use error::Error;
 pub use jsonrpc::Message;
 pub use lock::LockTable;
+pub use long::{Long, Parameters};
 pub use monitor::Monitor;
 pub use operation::Operation;
 

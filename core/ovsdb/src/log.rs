@@ -10,7 +10,7 @@
 //! that were answered. Blocks of zeros are no damage but what a loss of power leaves of writes that no sync followed.
 
 use crate::database::{Change, Changes, Commit, Database, Row};
-use crate::integrity::{Draft, Touched};
+use crate::integrity::Draft;
 use crate::json::parse_uuid;
 use crate::schema::{FIRST_COLUMN, Schema, TableSchema};
 use crate::value::Datum;
@@ -235,11 +235,27 @@ pub fn snapshot(db: &Database, date_ms: i64) -> Vec<u8> {
     out
 }
 
+/// Rows of a table whose text is made to tell the length of all.
+const SAMPLE: usize = 2048;
+
+/// About how long [`snapshot`] is, without making it: the text of a million rows takes seconds.
+pub fn estimated_len(db: &Database) -> u64 {
+    let of_table = |(table, t): (usize, &crate::database::Table)| {
+        let rows = t.rows().values().take(SAMPLE);
+        let insert = |row: &Arc<Row>| Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
+        let text = transaction_text(db.schema(), &rows.map(insert).collect(), 0, "");
+        let sampled = t.rows().size().min(SAMPLE).max(1) as u64;
+        text.map_or(0, |text| text.len() as u64 * t.rows().size() as u64 / sampled)
+    };
+    let rows: u64 = db.tables().iter().enumerate().map(of_table).sum();
+    record(&db.schema().to_json()).len() as u64 + rows
+}
+
 /// Turns the body of a record back into a commit on `db`.
 pub fn replay(db: &Database, body: &Json, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
     let object = body.as_object().ok_or_else(|| Error::syntax(body, "object expected"))?;
     let is_diff = object.get("_is_diff").and_then(Json::as_bool).unwrap_or(false);
-    let mut draft = Draft { schema: db.schema(), tables: db.tables().to_vec(), touched: Touched::new() };
+    let mut draft = Draft::new(db.schema(), db.tables());
     for (name, rows) in object {
         let Some(table) = db.schema().table_index(name) else {
             if name.starts_with('_') {

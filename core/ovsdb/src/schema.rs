@@ -5,6 +5,7 @@
 
 use crate::json::{Kinds, Members, as_integer, is_id};
 use crate::types::{AtomicType, Type};
+use crate::value::Datum;
 use crate::{Error, Json};
 use serde_json::Map;
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ pub struct Column {
     pub mutable: bool,
     /// Whether it survives a restart of the server.
     pub persistent: bool,
+    /// The value of rows that do not set it. They share it: a row of table Interface has 30 such columns.
+    pub(crate) default: Arc<Datum>,
 }
 
 /// The Open_vSwitch schema that this program serves when it creates a database.
@@ -172,6 +175,7 @@ impl TableSchema {
         };
         let uuid = || Type::scalar(AtomicType::Uuid);
         let built_in = |name: &str| Column {
+            default: Arc::new(Datum::default_of(&uuid())),
             name: name.into(),
             ty: uuid(),
             mutable: false,
@@ -274,6 +278,7 @@ impl Column {
         // A column of weak references is always mutable: deletions elsewhere change it.
         let weak = ty.references().any(|(_, to)| !to.strong);
         Ok(Column {
+            default: Arc::new(Datum::default_of(&ty)),
             name: name.to_owned(),
             ty,
             mutable: mutable.unwrap_or(true) || weak,

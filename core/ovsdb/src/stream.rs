@@ -1,13 +1,29 @@
 //! Cuts a byte stream into JSON values.
 //!
-//! OVSDB sends JSON objects back to back without framing. The splitter follows nesting and
-//! strings only, keeps at most one unfinished value, and refuses values that are larger or
-//! deeper than its limits, so that a peer cannot make it use more memory than agreed.
+//! OVSDB sends JSON objects back to back without framing. The splitter follows nesting and strings only, one byte after the
+//! other and each byte once, so that its work can be interrupted anywhere. It keeps the text of at most one unfinished value
+//! and refuses a value as soon as that is beyond a limit, before a tree is made of it.
 
 use crate::Json;
 
 /// Nesting that any real message stays far below; parsing is recursive, so there is a limit.
 const MAX_DEPTH: usize = 100;
+
+/// The largest value that is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Length of its text.
+    pub bytes: usize,
+    /// Elements of arrays, names and values of members, altogether.
+    pub values: usize,
+}
+
+impl Limits {
+    /// So many bytes, and as many values as they hold: for peers that are trusted.
+    pub const fn of_bytes(bytes: usize) -> Limits {
+        Limits { bytes, values: usize::MAX }
+    }
+}
 
 /// Why a stream cannot be read on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +31,12 @@ pub enum StreamError {
     /// A value is larger than the limit, in bytes.
     #[error("message longer than {0} bytes")]
     TooLong(usize),
+    /// A value holds more values than the limit.
+    #[error("message of more than {0} JSON values")]
+    TooMany(usize),
+    /// The tree of a value would take more than this many bytes.
+    #[error("message or operation that takes more than {0} bytes when parsed")]
+    TooLarge(usize),
     /// A value is nested too deeply.
     #[error("message nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
@@ -39,55 +61,104 @@ fn has_nul(value: &Json) -> bool {
     }
 }
 
+/// Makes the tree of a value that [`Splitter::next_text`] gave.
+pub fn parse(text: &[u8]) -> Result<Json, StreamError> {
+    let value = serde_json::from_slice(text).map_err(|e| StreamError::Syntax(e.to_string()))?;
+    // Clients in C cannot hold such a string. What looks like one may be an escaped backslash.
+    let suspect = text.windows(NUL.len()).any(|w| w == NUL);
+    if suspect && has_nul(&value) {
+        return Err(StreamError::Syntax("null bytes not supported in quoted strings".to_owned()));
+    }
+    Ok(value)
+}
+
 /// An incremental splitter.
 pub struct Splitter {
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that have been looked at.
+    /// Where the unfinished value begins in `buffer`.
+    start: usize,
+    /// Where the bytes begin that have not been looked at.
     seen: usize,
     depth: usize,
     in_string: bool,
     escaped: bool,
-    max_len: usize,
+    /// Values of the unfinished value: each but itself stands behind one of `[`, `{`, `,` and `:`.
+    values: usize,
+    limits: Limits,
 }
 
 impl Splitter {
-    /// A splitter for values of at most `max_len` bytes.
-    pub fn new(max_len: usize) -> Splitter {
-        Splitter { buffer: Vec::new(), seen: 0, depth: 0, in_string: false, escaped: false, max_len }
+    /// A splitter for values within these limits.
+    pub fn new(limits: Limits) -> Splitter {
+        Splitter {
+            buffer: Vec::new(),
+            start: 0,
+            seen: 0,
+            depth: 0,
+            in_string: false,
+            escaped: false,
+            values: 0,
+            limits,
+        }
     }
 
     /// Adds what was received.
     pub fn push(&mut self, bytes: &[u8]) {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            (self.start, self.seen) = (0, self.seen - self.start);
+        }
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Bytes that are held: an unfinished value, and what came behind the value that was taken last.
+    pub fn len(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The next whole value, if there is one. After an error the stream is of no use.
     pub fn next_value(&mut self) -> Result<Option<Json>, StreamError> {
+        self.next_text()?.map(|text| parse(&text)).transpose()
+    }
+
+    /// The text of the next whole value. After an error the stream is of no use.
+    pub fn next_text(&mut self) -> Result<Option<Vec<u8>>, StreamError> {
         while let Some(&byte) = self.buffer.get(self.seen) {
+            self.seen += 1;
             if self.depth == 0 && byte.is_ascii_whitespace() {
-                let blank = self.buffer.iter().take_while(|b| b.is_ascii_whitespace()).count();
-                self.buffer.drain(..blank);
+                self.start = self.seen;
                 continue;
             }
-            self.seen += 1;
             if self.step(byte)? {
-                let text = &self.buffer[..self.seen];
-                let parsed = serde_json::from_slice(text).map_err(|e| StreamError::Syntax(e.to_string()));
-                // Clients in C cannot hold such a string. What looks like one may be an escaped backslash.
-                let suspect = text.windows(NUL.len()).any(|w| w == NUL);
-                self.buffer.drain(..self.seen);
-                self.seen = 0;
-                let value = parsed?;
-                if suspect && has_nul(&value) {
-                    return Err(StreamError::Syntax("null bytes not supported in quoted strings".to_owned()));
-                }
-                return Ok(Some(value));
+                return Ok(Some(self.take()));
             }
-            if self.seen > self.max_len {
-                return Err(StreamError::TooLong(self.max_len));
+            let len = self.seen - self.start;
+            if len > self.limits.bytes {
+                return Err(StreamError::TooLong(self.limits.bytes));
+            }
+            if self.values > self.limits.values {
+                return Err(StreamError::TooMany(self.limits.values));
             }
         }
         Ok(None)
+    }
+
+    /// The text up to here, without a copy where it is most of the buffer.
+    fn take(&mut self) -> Vec<u8> {
+        self.values = 0;
+        let (start, end) = (self.start, self.seen);
+        if start > 0 || end < self.buffer.len() / 2 {
+            self.start = end;
+            return self.buffer.get(start..end).unwrap_or_default().to_vec();
+        }
+        let rest = self.buffer.split_off(end);
+        (self.start, self.seen) = (0, 0);
+        std::mem::replace(&mut self.buffer, rest)
     }
 
     /// Follows one byte; true when it ends a value.
@@ -103,6 +174,7 @@ impl Splitter {
         }
         match byte {
             b'{' | b'[' => {
+                self.values += 1;
                 self.depth += 1;
                 if self.depth > MAX_DEPTH { Err(StreamError::TooDeep) } else { Ok(false) }
             }
@@ -110,6 +182,10 @@ impl Splitter {
             b'}' | b']' => {
                 self.depth -= 1;
                 Ok(self.depth == 0)
+            }
+            b',' | b':' => {
+                self.values += 1;
+                Ok(false)
             }
             b'"' => {
                 self.in_string = true;
@@ -126,26 +202,44 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    fn splitter(bytes: usize) -> Splitter {
+        Splitter::new(Limits::of_bytes(bytes))
+    }
+
+    /// All values of a text that comes in these pieces, and the error that ends it.
+    fn values<'a>(
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        limits: Limits,
+    ) -> (Vec<Json>, Option<StreamError>) {
+        let mut splitter = Splitter::new(limits);
+        let mut values = Vec::new();
+        for piece in pieces {
+            splitter.push(piece);
+            loop {
+                match splitter.next_value() {
+                    Ok(Some(value)) => values.push(value),
+                    Ok(None) => break,
+                    Err(error) => return (values, Some(error)),
+                }
+            }
+        }
+        (values, None)
+    }
+
     #[test]
     fn values_back_to_back_in_any_pieces() {
         let text = br#"{"a":"}\"{"}[1,[2]] {"b":{}}"#;
         for size in 1..text.len() {
-            let mut splitter = Splitter::new(100);
-            let mut values = Vec::new();
-            for piece in text.chunks(size) {
-                splitter.push(piece);
-                while let Some(value) = splitter.next_value().unwrap() {
-                    values.push(value);
-                }
-            }
+            let (values, error) = values(text.chunks(size), Limits::of_bytes(100));
             assert_eq!(values, [json!({"a": "}\"{"}), json!([1, [2]]), json!({"b": {}})]);
+            assert_eq!(error, None);
         }
     }
 
     #[test]
     fn zero_bytes_are_refused() {
         let next = |text: &str| {
-            let mut splitter = Splitter::new(100);
+            let mut splitter = splitter(100);
             splitter.push(text.as_bytes());
             splitter.next_value()
         };
@@ -155,23 +249,64 @@ mod tests {
 
     #[test]
     fn limits_hold() {
-        let mut splitter = Splitter::new(10);
-        splitter.push(br#"["0123456789"]"#);
-        assert_eq!(splitter.next_value(), Err(StreamError::TooLong(10)));
-        let mut splitter = Splitter::new(1000);
-        splitter.push(&[b'['; 200]);
-        assert_eq!(splitter.next_value(), Err(StreamError::TooDeep));
-        let mut splitter = Splitter::new(1000);
-        splitter.push(b"]");
-        assert_eq!(splitter.next_value(), Err(StreamError::Stray(b']')));
+        let error = |bytes: &[u8], limits| values([bytes], limits).1;
+        assert_eq!(error(br#"["0123456789"]"#, Limits::of_bytes(10)), Some(StreamError::TooLong(10)));
+        assert_eq!(error(&[b'['; 200], Limits::of_bytes(1000)), Some(StreamError::TooDeep));
+        assert_eq!(error(b"]", Limits::of_bytes(1000)), Some(StreamError::Stray(b']')));
+        let three = Limits { bytes: 1000, values: 3 };
+        assert_eq!(error(br#"{"a":[1]}["a,b:c",{}]"#, three), None);
+        assert_eq!(error(b"[1,2,3,4]", three), Some(StreamError::TooMany(3)));
+        assert_eq!(error(br#"{"a":[{"b""#, Limits { values: 4, ..three }), None);
+        assert_eq!(error(br#"{"a":[{"b":"#, Limits { values: 4, ..three }), Some(StreamError::TooMany(4)));
+    }
+
+    #[test]
+    fn many_values_in_few_bytes_are_refused_before_they_are_parsed() {
+        let limits = Limits { bytes: 64 << 20, values: 1 << 20 };
+        let mut splitter = Splitter::new(limits);
+        let text = format!("[{}0]", "0,".repeat(30_000_000));
+        let read = text.as_bytes().chunks(65_536).position(|piece| {
+            splitter.push(piece);
+            splitter.next_text().is_err()
+        });
+        // It is refused when 2 MiB have come.
+        assert_eq!(read, Some(32));
     }
 
     proptest! {
         #[test]
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut splitter = Splitter::new(64);
+            let mut splitter = splitter(64);
             splitter.push(&bytes);
             while let Ok(Some(_)) = splitter.next_value() {}
+        }
+
+        /// In whatever pieces a text comes, it is read as `serde_json` reads it at once.
+        #[test]
+        fn agrees_with_the_parser_that_sees_all_at_once(
+            texts in proptest::collection::vec(r#"[\[\]{}:,"\\a0 ]{1,12}|\[[0-9,]{1,9}\]|\{"[a-z\\"]{1,4}":"[,:\]]{0,3}"\}"#, 1..6),
+            cuts in proptest::collection::vec(1..20usize, 1..12),
+        ) {
+            let text = texts.concat().into_bytes();
+            let mut pieces = Vec::new();
+            let mut rest = &text[..];
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break; }
+                let (piece, more) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece);
+                rest = more;
+            }
+            let limits = Limits::of_bytes(1000);
+            let whole = values([&text[..]], limits);
+            prop_assert_eq!(&values(pieces, limits), &whole);
+            let mut known = Vec::new();
+            for value in serde_json::Deserializer::from_slice(&text).into_iter::<Json>() {
+                match value {
+                    Ok(value) if value.is_object() || value.is_array() => known.push(value),
+                    _ => break,
+                }
+            }
+            prop_assert!(whole.0.starts_with(&known), "{:?} {:?}", whole.0, known);
         }
     }
 }

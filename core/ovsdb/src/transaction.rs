@@ -7,14 +7,14 @@
 
 use crate::condition::Condition;
 use crate::database::{Commit, Database, Row};
-use crate::integrity::{Draft, RowId, Touched};
+use crate::integrity::{Draft, RowId};
 use crate::json::{Kinds, Members, as_integer, parse_uuid};
 use crate::mutation::Mutation;
 use crate::operation::Operation as ClientOperation;
 use crate::rbac::{Client, Rule, refusal};
 use crate::schema::{TableSchema, VERSION_COLUMN};
 use crate::value::{Datum, Symbols};
-use crate::{Error, Json, Uuid};
+use crate::{Error, Json, Parameters, Uuid};
 use serde_json::Map;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,29 +82,32 @@ impl From<Error> for Halt {
 /// Runs a `transact` request with its whole `params`.
 pub fn execute(
     db: &Database,
-    params: &Json,
+    params: &Parameters,
     context: &Context,
     new_uuid: &mut dyn FnMut() -> Uuid,
 ) -> Outcome {
-    let Some(items) = params.as_array() else {
-        return Outcome::Failed(vec![Error::syntax(params, "array expected").to_json()]);
-    };
-    let Some((_, operations)) =
-        items.split_first().filter(|(name, _)| name.as_str() == Some(&db.schema().name))
-    else {
-        let error = Error::syntax(params, "database name expected as first parameter");
+    if params.database() != Some(&db.schema().name) {
+        let whole = match params {
+            Parameters::Tree(params) => params,
+            Parameters::Text(_) => &Json::Null,
+        };
+        let error = match whole {
+            Json::Array(_) => Error::syntax(whole, "database name expected as first parameter"),
+            _ => Error::syntax(whole, "array expected"),
+        };
         return Outcome::Failed(vec![error.to_json()]);
-    };
+    }
     let mut run = Execution::new(db, context, new_uuid);
-    let mut results = Vec::with_capacity(operations.len());
-    for (number, operation) in operations.iter().enumerate() {
-        let name = format!("ovsdb operation {} of {}", number + 1, operations.len());
-        match run.operation(Members::new(operation, name)) {
+    let mut results = Vec::with_capacity(params.len());
+    for at in 0..params.len() {
+        let name = || format!("ovsdb operation {} of {}", at + 1, params.len());
+        let operation = params.operation(at).map_err(Halt::from);
+        match operation.and_then(|operation| run.operation(Members::new(&operation, name()))) {
             Ok(result) => results.push(Json::Object(result)),
             Err(Halt::Blocked) => return Outcome::Blocked { timeout_ms: run.timeout_ms },
             Err(Halt::Error(error)) => {
                 results.push(error.to_json());
-                results.resize(operations.len(), Json::Null);
+                results.resize(params.len(), Json::Null);
                 return Outcome::Failed(results);
             }
         }
@@ -148,7 +151,7 @@ type OperationResult = Result<Map<String, Json>, Halt>;
 
 impl<'a> Execution<'a> {
     fn new(db: &'a Database, context: &'a Context<'a>, new_uuid: &'a mut dyn FnMut() -> Uuid) -> Self {
-        let draft = Draft { schema: db.schema(), tables: db.tables().to_vec(), touched: Touched::new() };
+        let draft = Draft::new(db.schema(), db.tables());
         let symbols = Symbols::new(new_uuid);
         Execution {
             draft,

@@ -167,6 +167,11 @@ impl Served {
         self.pending.push(Pending { asked, results, changes: Some((transaction, changes)) });
     }
 
+    /// Whether transactions await storage.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Stores the batch; the answers may then be sent.
     pub fn store(&mut self) -> Vec<Pending> {
         let mut pending = std::mem::take(&mut self.pending);

@@ -4,10 +4,11 @@
 //! cancelled; the others lose their connection and find the new state when they come back.
 
 use crate::batch::Served;
+use crate::core::Core;
 use crate::file::{DatabaseFile, OpenError};
 use crate::server::Server;
 use crate::session::SessionId;
-use ovsdb::{Database, Error, Json, Message, Operation, Schema, Uuid, schema};
+use ovsdb::{Database, Error, Json, Message, Operation, Parameters, Schema, Uuid, schema};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,45 @@ impl Server {
         path: &Path,
         schema_if_absent: Option<&Schema>,
     ) -> Result<String, AddError> {
+        let added = self.core().add_database(path, schema_if_absent);
+        self.take_output();
+        added
+    }
+
+    /// Stops to serve a database; false if there is none of the name.
+    pub fn remove_database(&mut self, name: &str) -> bool {
+        let removed = self.core().remove_database(name);
+        self.take_output();
+        removed
+    }
+
+    /// The databases' names, that of `_Server` among them, and their files.
+    pub fn databases(&mut self) -> BTreeMap<&str, Option<&Path>> {
+        self.core().databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
+    }
+
+    /// Begins to rewrite the file of a database; [`Server::take_compacted`] tells the end.
+    pub fn compact(&mut self, name: &str) {
+        let core = self.core();
+        core.answer();
+        if let Some(served) = core.databases.get_mut(name) {
+            served.compact();
+        }
+        self.take_output();
+    }
+
+    /// How the compaction of a database went that was asked for, once it has ended.
+    pub fn take_compacted(&mut self, name: &str) -> Option<std::io::Result<()>> {
+        match self.core().databases.get_mut(name) {
+            Some(served) => served.take_compacted(),
+            // It went meanwhile.
+            None => Some(Ok(())),
+        }
+    }
+}
+
+impl Core {
+    fn add_database(&mut self, path: &Path, schema_if_absent: Option<&Schema>) -> Result<String, AddError> {
         let same = |a: &Path| matches!((a.canonicalize(), path.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if self.databases.values().filter_map(Served::path).any(same) {
             return Err(AddError::AlreadyOpen(path.to_owned()));
@@ -58,8 +98,7 @@ impl Server {
         Ok(name)
     }
 
-    /// Stops to serve a database; false if there is none of the name.
-    pub fn remove_database(&mut self, name: &str) -> bool {
+    fn remove_database(&mut self, name: &str) -> bool {
         if name.starts_with('_') || !self.databases.contains_key(name) {
             return false;
         }
@@ -72,28 +111,6 @@ impl Server {
         }
         self.describe();
         true
-    }
-
-    /// The databases' names, that of `_Server` among them, and their files.
-    pub fn databases(&self) -> BTreeMap<&str, Option<&Path>> {
-        self.databases.iter().map(|(name, served)| (name.as_str(), served.path())).collect()
-    }
-
-    /// Begins to rewrite the file of a database; [`Server::take_compacted`] tells the end.
-    pub fn compact(&mut self, name: &str) {
-        self.answer();
-        if let Some(served) = self.databases.get_mut(name) {
-            served.compact();
-        }
-    }
-
-    /// How the compaction of a database went that was asked for, once it has ended.
-    pub fn take_compacted(&mut self, name: &str) -> Option<std::io::Result<()>> {
-        match self.databases.get_mut(name) {
-            Some(served) => served.take_compacted(),
-            // It went meanwhile.
-            None => Some(Ok(())),
-        }
     }
 
     /// `convert`: the database takes the schema in the request.
@@ -133,11 +150,11 @@ impl Server {
 
     /// Cancels what sessions have to do with a database, and tells them.
     fn cancel_all(&mut self, name: &str) {
-        for session in self.sessions.values_mut().filter(|s| !s.closed) {
+        for session in self.sessions.values_mut().filter(|s| !s.is_over()) {
             for id in session.leave(name) {
                 session.send(&Message::notify("monitor_canceled", json!([id])));
             }
-            let of_it = |params: &Json| params.get(0).and_then(Json::as_str) == Some(name);
+            let of_it = |params: &Parameters| params.database() == Some(name);
             let (gone, rest): (Vec<_>, _) =
                 std::mem::take(&mut session.blocked).into_iter().partition(|b| of_it(&b.params));
             session.blocked = rest;

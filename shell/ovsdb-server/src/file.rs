@@ -8,6 +8,7 @@
 //! goes to both. Until the new file takes the place of the old one, the old one is the database.
 
 use crate::disk::{Disk, DiskFile, HostDisk, Work};
+use crate::identity;
 use crate::lockfile::LockFile;
 use crate::syncer::{Later, Syncer};
 use ovsdb::{Database, Error, Schema, Uuid, log};
@@ -137,7 +138,7 @@ impl DatabaseFile {
             rewriting: None,
             _lock: lock,
         };
-        this.expect_growth(log::snapshot(&db, 0).len() as u64);
+        this.expect_growth(log::estimated_len(&db));
         if this.good_len >= this.compact_at {
             // The long file serves as well.
             _ = this.rewrite(&db).inspect_err(|e| this.complain("compaction failed", e));
@@ -296,8 +297,8 @@ fn load(path: &Path, records: &log::Records) -> Result<(Database, usize), OpenEr
     let mut db = Database::new(Arc::new(schema), Uuid::new_v4());
     let mut good_len = records.good_len;
     for (place, (offset, body)) in records.records.iter().enumerate().skip(1) {
-        match log::replay(&db, body, &mut Uuid::new_v4) {
-            Ok(commit) => db.apply(commit, Uuid::new_v4()),
+        match log::replay(&db, body, &mut identity::fresh) {
+            Ok(commit) => db.apply(commit, identity::fresh()),
             // No server wrote that; what is before it is whole.
             Err(cause) if place + 1 == records.records.len() => {
                 runtime::warn!(LOG, "{}: {cause}", path.display());

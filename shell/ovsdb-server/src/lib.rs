@@ -7,16 +7,21 @@
 //! Promises: a transaction is in its file before it is answered or shown to a monitor, and on the disk when it asked for that
 //! (`durable`) or else soon after; when it cannot be stored it is answered with an `I/O error`, memory goes back to the state
 //! before it and the file to its last good record. A client that sends too much, or reads too
-//! little, loses its own connection and nothing else.
+//! little, loses its own connection and nothing else. What takes long is done by jobs ([`core`], [`jobs`]), so that probes of
+//! other clients are answered meanwhile.
 
 mod batch;
 mod columns;
+mod conn;
+mod core;
 mod databases;
 mod disk;
 #[cfg(test)]
 mod faults;
 mod file;
 mod identity;
+mod jobs;
+mod limits;
 mod lockfile;
 pub mod program;
 mod remotes;
@@ -25,10 +30,12 @@ mod server;
 mod session;
 mod syncer;
 mod thread;
+mod weight;
 
 pub use columns::TlsNames;
 pub use databases::AddError;
 pub use file::{DatabaseFile, OpenError, now_ms, read};
+pub use limits::Limits;
 pub use remotes::{RemoteNames, RemoteOptions};
 pub use server::{Heard, Server, Waits};
 pub use thread::Handle;

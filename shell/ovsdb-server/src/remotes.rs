@@ -122,13 +122,15 @@ impl Remotes {
         self.active.values().filter_map(of).min()
     }
 
-    /// Waits for clients, and for attempts to get on. Clients are left waiting while `full`. The answer is what tells that
+    /// Waits for clients, and for attempts to get on. Clients are left waiting at remotes that have no room. The answer is what tells that
     /// one knocks: to try without being told costs the system a socket.
-    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, full: bool) -> Vec<Token> {
+    pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, has_room: impl Fn(&str) -> bool) -> Vec<Token> {
         let mut listeners = Vec::new();
-        for remote in self.active.values() {
+        for (name, remote) in &self.active {
             match &remote.end {
-                End::Listening(listener) if !full => listeners.push(set.fd(listener, Interest::Read)),
+                End::Listening(listener) if has_room(name) => {
+                    listeners.push(set.fd(listener, Interest::Read))
+                }
                 End::Calling { stream: Some(stream), .. } => {
                     let write = stream.connect_waits_for_write();
                     set.fd(stream, if write { Interest::Write } else { Interest::Read });

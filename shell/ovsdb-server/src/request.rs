@@ -1,14 +1,14 @@
 //! What each request of a client does (RFC 7047 section 4.1 and the extensions).
 
 use crate::batch::Pending;
-use crate::server::Server;
+use crate::core::Core;
 use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId, Told};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
 use ovsdb::rbac::Client;
 use ovsdb::transaction::{self, Context, Outcome};
-use ovsdb::{Error, Json, Message, Monitor};
+use ovsdb::{Error, Json, Long, Message, Monitor, Parameters};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
@@ -16,15 +16,18 @@ use transport::Loss;
 /// A refusal: the `error` member of the reply.
 type Answer = Result<Json, Json>;
 
-impl Server {
+impl Core {
     /// Handles one message of a session.
-    pub(crate) fn handle(&mut self, session: SessionId, message: Message) {
+    pub(crate) fn handle(&mut self, session: SessionId, message: Long) {
+        let message = match message {
+            Long::Transact { id, operations } => {
+                return self.begin(session, id, Parameters::Text(operations));
+            }
+            Long::Message(message) => message,
+        };
         match message {
             Message::Request { method, params, id } if method == "transact" => {
-                match self.database(&method, &params) {
-                    Ok(_) => self.transact(session, id, params, Instant::now()),
-                    Err(error) => self.reply(session, id, Err(error)),
-                }
+                self.begin(session, id, Parameters::Tree(params));
             }
             Message::Request { method, params, id } => {
                 // Everything else sees only what is stored.
@@ -55,15 +58,39 @@ impl Server {
         }
     }
 
+    /// Executes a new transaction if there is a database for it and it is within the limits.
+    fn begin(&mut self, session: SessionId, id: Json, params: Parameters) {
+        let known = match &params {
+            Parameters::Tree(params) => self.database("transact", params).map(drop),
+            Parameters::Text(_) => {
+                // What is quoted of so long a request is its beginning.
+                let name = params.database().unwrap_or_default();
+                self.database("transact", &json!([name])).map(drop)
+            }
+        };
+        let (operations, most) = (params.len(), self.limits.operations);
+        let known = known.and_then(|()| match operations > most {
+            true => {
+                let text = format!("transaction of {operations} operations, but {most} are allowed");
+                Err(Error::new("resources exhausted", text).to_json())
+            }
+            false => Ok(()),
+        });
+        match known {
+            Ok(()) => self.transact(session, id, params, Instant::now()),
+            Err(error) => self.reply(session, id, Err(error)),
+        }
+    }
+
     fn reply(&mut self, session: SessionId, id: Json, answer: Answer) {
         let message = match answer {
             Ok(result) => Message::Reply { result, id },
             Err(error) => Message::Error { error, id },
         };
-        self.reply_text(session, &message.to_string());
+        self.reply_text(session, message.to_string());
     }
 
-    fn reply_text(&mut self, session: SessionId, message: &str) {
+    fn reply_text(&mut self, session: SessionId, message: String) {
         if let Some(session) = self.sessions.get_mut(&session) {
             let databases = &self.databases;
             // An answer does not overtake what the client is to know before it.
@@ -86,15 +113,15 @@ impl Server {
     }
 
     /// Executes a transaction; its answer comes with the batch, or when its wait is over.
-    pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Json, since: Instant) {
-        let name = params.get(0).and_then(Json::as_str).unwrap_or_default();
+    pub(crate) fn transact(&mut self, session: SessionId, id: Json, params: Parameters, since: Instant) {
+        let name = params.database().unwrap_or_default();
         let Some(served) = self.databases.get_mut(name) else { return };
         let locks = &self.locks;
         let owns_lock = |lock: &str| locks.owns(lock, session);
         let elapsed_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let asker = self.sessions.get(&session);
         let client =
-            asker.map(|s| Client { role: &s.options.role, id: s.stream.peer_id() }).unwrap_or_default();
+            asker.map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() }).unwrap_or_default();
         let read_only = asker.is_some_and(|s| s.options.read_only);
         let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only, client };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::fresh) {
@@ -168,7 +195,7 @@ impl Server {
 
     fn monitor(&mut self, session: SessionId, version: Version, request: (&str, &Json), id: Json) {
         match self.add_monitor(session, version, request) {
-            Ok(result) => self.reply_text(session, &Message::reply_text(&result, &id)),
+            Ok(result) => self.reply_text(session, Message::reply_text(&result, &id)),
             Err(error) => self.reply(session, id, Err(error)),
         }
     }
@@ -219,7 +246,7 @@ impl Server {
         session.monitors.push(monitor);
         // The rows that came or went are told before the answer.
         if let Some(update) = changed.map_err(|e| e.to_json())? {
-            session.send_text(&update);
+            session.send_text(update);
         }
         Ok(json!({}))
     }

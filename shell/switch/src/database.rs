@@ -5,6 +5,7 @@
 
 use ovsdb::operation::Operation;
 use ovsdb::replica::{Config, TransactionId, TransactionResult};
+use ovsdb::stream::Limits;
 use ovsdb::{Message, Replica, Splitter};
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};
@@ -124,7 +125,7 @@ impl DbClient {
         let Some((_, target)) = self.places.get(self.next) else { return };
         match Stream::connect(target) {
             Ok(stream) => {
-                let splitter = Splitter::new(MESSAGE_MAX);
+                let splitter = Splitter::new(Limits::of_bytes(MESSAGE_MAX));
                 self.connection = Some(Connection { stream, splitter, out: Outbox::new(), up: false });
             }
             Err(e) => {

@@ -1,5 +1,6 @@
 //! The client, which waits for its answers.
 
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read};
@@ -39,7 +40,7 @@ impl Client {
     }
 
     pub(crate) fn over(stream: Stream, deadline: Option<Instant>) -> Client {
-        Client { stream, splitter: Splitter::new(MAX_REPLY), deadline, next_id: 0 }
+        Client { stream, splitter: Splitter::new(Limits::of_bytes(MAX_REPLY)), deadline, next_id: 0 }
     }
 
     /// Carries out one command: the daemon's reply or error, or how the connection failed

@@ -5,6 +5,7 @@
 
 use crate::format::{Format, Reply, ended};
 use ovsdb::json::quoted;
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
 use runtime::log::{Level, Module};
 use runtime::poll_loop::{Interest, WaitSet};
@@ -14,7 +15,7 @@ use transport::{Outbox, Stream};
 
 pub(crate) static LOG: Module = Module::new("unixctl");
 /// Far above any command, `dpctl/add-flows` included.
-const MAX_REQUEST: usize = 4 << 20;
+const MAX_REQUEST: Limits = Limits { bytes: 4 << 20, values: 64 << 10 };
 const PIECE: usize = 16 * 1024;
 /// A client that takes nothing of its answer for so long is gone.
 const STALL: Duration = Duration::from_secs(60);

@@ -1,6 +1,7 @@
 //! A connection to a database server for one request after another.
 
 use crate::remote::{self, Stream};
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
 use runtime::poll_loop::{Interest, WaitSet};
 use runtime::{Dirs, error_text};
@@ -37,7 +38,7 @@ impl Rpc {
         for target in targets {
             match Stream::open(&target, None) {
                 Ok(stream) => {
-                    let splitter = Splitter::new(MAX_MESSAGE);
+                    let splitter = Splitter::new(Limits::of_bytes(MAX_MESSAGE));
                     return Ok(Rpc {
                         name: server.into(),
                         stream,

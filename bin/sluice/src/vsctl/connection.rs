@@ -3,6 +3,7 @@
 
 use crate::remote::{self, Stream};
 use ovsdb::replica::{Config, TransactionResult};
+use ovsdb::stream::Limits;
 use ovsdb::{Message, Operation, Replica, Splitter};
 use runtime::Dirs;
 use std::io::{self, ErrorKind};
@@ -44,7 +45,7 @@ impl<'a> Connection<'a> {
             remotes,
             dirs,
             stream: None,
-            splitter: Splitter::new(MAX_MESSAGE),
+            splitter: Splitter::new(Limits::of_bytes(MAX_MESSAGE)),
             deadline,
         }
     }
@@ -90,7 +91,7 @@ impl<'a> Connection<'a> {
             Some(stream) => stream,
             None => {
                 let stream = self.connect()?;
-                self.splitter = Splitter::new(MAX_MESSAGE);
+                self.splitter = Splitter::new(Limits::of_bytes(MAX_MESSAGE));
                 self.replica.connected();
                 stream
             }

@@ -92,5 +92,21 @@ pub fn markdown() -> String {
         ];
         out.push_str(&format!("| {} |\n", cells.map(|c| cell(&c)).join(" | ")));
     }
+    out.push_str(LIMITS);
     out
 }
+
+/// What the database server's clients may ask for: it cannot be in the database that it protects.
+const LIMITS: &str = "
+## --ovsdb-limits
+
+Limits on clients of the database server, on the command line of `ovsdb-server` and of `sluiced` where it serves its own
+database: `--ovsdb-limits=NAME=NUMBER[,...]`.
+
+| name | default | what is limited | beyond it |
+|---|---|---|---|
+| `bytes` | 67108864 | The text of one message. | the client is disconnected |
+| `values` | 16777216 | JSON values of one message. | the client is disconnected |
+| `operations` | 1048576 | Operations of one transaction. | the transaction is refused |
+| `sessions` | 1024 | Clients of one remote. | they wait to be let in |
+";

@@ -19,6 +19,19 @@ fn length_and_hash_cover_the_newline() {
 }
 
 #[test]
+fn the_length_of_a_snapshot_is_estimated() {
+    let mut db = Database::new(open_vswitch(), Uuid::nil());
+    for rows in [0, 10, 5000] {
+        let inserts: Vec<Operation> =
+            (0..rows).map(|i| Operation::insert("QoS", "").set("type", format!("type {i:05}"))).collect();
+        let commit = apply_own(&db, &inserts, &mut Uuid::new_v4).unwrap();
+        db.apply(commit, Uuid::new_v4());
+        let (exact, estimated) = (snapshot(&db, 0).len() as f64, estimated_len(&db) as f64);
+        assert!((0.9..1.1).contains(&(estimated / exact)), "{rows} rows: {estimated} of {exact}");
+    }
+}
+
+#[test]
 fn a_cut_anywhere_in_the_last_record_leaves_the_others() {
     let bodies = [serde_json::json!({"a": 1}), serde_json::json!({"b": 2})];
     let file = file_of(&bodies);

@@ -55,7 +55,7 @@ impl Peer {
         };
         let context =
             Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false, client: Default::default() };
-        match execute(&self.db, params, &context, &mut fresh) {
+        match execute(&self.db, &crate::Parameters::Tree(params.clone()), &context, &mut fresh) {
             Outcome::Ready(prepared) => {
                 let (changes, id) = (prepared.commit.changes.clone(), fresh());
                 self.db.apply(prepared.commit, id);

@@ -47,7 +47,7 @@ impl Bench {
             read_only: false,
             client: Default::default(),
         };
-        match execute(&self.db, &Json::Array(params), &context, &mut self.fresh) {
+        match execute(&self.db, &Parameters::Tree(Json::Array(params)), &context, &mut self.fresh) {
             Outcome::Ready(prepared) => {
                 self.db.apply(prepared.commit, Uuid::from_u128(999));
                 Some(Json::Array(prepared.results))

@@ -166,10 +166,12 @@ impl Run {
                 read_only: false,
                 client: Default::default(),
             };
-            let outcome =
-                transaction::execute(&self.served.db.clone(), &params.into(), &context, &mut || {
-                    self.fresh_uuid()
-                });
+            let outcome = transaction::execute(
+                &self.served.db.clone(),
+                &ovsdb::Parameters::Tree(params.into()),
+                &context,
+                &mut || self.fresh_uuid(),
+            );
             let Outcome::Ready(prepared) = outcome else { panic!("does not fit the schema") };
             self.served.add(SESSION, Json::Null, *prepared);
             states.push(content(&self.served.db));

@@ -132,7 +132,7 @@ impl Wanted {
     }
 
     /// Leaves word of what is served now, after a control command changed it.
-    pub fn save(&self, server: &Server) {
+    pub fn save(&self, server: &mut Server) {
         let Some(path) = &self.state else { return };
         let databases: serde_json::Map<String, Json> = server
             .databases()

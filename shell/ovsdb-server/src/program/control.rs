@@ -227,13 +227,15 @@ fn begin_compaction(server: &mut Server, name: Option<&str>) -> Result<Vec<Strin
 }
 
 /// How many there are of what.
-pub fn usage(server: &Server) -> BTreeMap<String, u64> {
-    let sessions = server.sessions.values();
-    let databases = server.databases.values();
+pub fn usage(server: &mut Server) -> BTreeMap<String, u64> {
+    let backlog = server.conns.values().map(|c| c.backlog() as u64).sum();
+    let core = server.core();
+    let sessions = core.sessions.values();
+    let databases = core.databases.values();
     let history = databases.clone().map(|served| served.db.history_len() as u64);
     let all = [
         ("atoms", databases.clone().map(|served| atoms(&served.db)).sum()),
-        ("backlog", sessions.clone().map(|s| s.backlog() as u64).sum()),
+        ("backlog", backlog),
         ("cells", databases.clone().map(|served| cells(&served.db)).sum()),
         ("monitors", sessions.clone().map(|s| s.monitors.len() as u64).sum()),
         ("sessions", sessions.clone().count() as u64),

@@ -37,7 +37,7 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     };
 
-    let mut server = Server::new(&dirs.run);
+    let mut server = Server::new(&dirs.run, options.limits);
     server.set_tls(options.tls.clone());
     let mut wanted = Wanted::first(&options, daemon.state(), args.detach && !args.no_chdir)?;
     if let Err(text) = wanted.apply(&mut server) {
@@ -57,20 +57,22 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
     let mut memory = MemoryMonitor::new(&clock);
     loop {
         let now = clock.now();
-        if memory.run(&clock) {
-            let report = runtime::memory::report(&control::usage(&server));
+        if !server.is_busy() && memory.run(&clock) {
+            let report = runtime::memory::report(&control::usage(&mut server));
             runtime::info!(LOG, "{report}");
         }
         runtime::coverage::run(now);
         // To look for commands costs the system a socket; a busy server does so when it is told, or now and then.
-        if control_due <= now {
+        if control_due <= now && !server.is_busy() {
             control_due = Millis(now.0 + CONTROL_INTERVAL_MS);
             if control.run(&mut server) {
                 return Ok(ExitCode::SUCCESS);
             }
         }
         server.run(&heard, now);
-        control.settle(&mut server);
+        if !server.is_busy() {
+            control.settle(&mut server);
+        }
         if let Some(status) = child.as_ref().and_then(|ended| ended.try_recv().ok()) {
             return end_of_child(options.run.as_deref().unwrap_or_default(), status);
         }

@@ -1,6 +1,7 @@
 //! The program's own options, beside those of every daemon.
 
 use crate::columns::TlsNames;
+use crate::limits::Limits;
 use crate::remotes::{RemoteNames, RemoteOptions};
 use runtime::Dirs;
 use runtime::daemon::DaemonArgs;
@@ -20,11 +21,13 @@ pub struct Options {
     pub config_file: Option<PathBuf>,
     /// `--private-key` and what belongs to it.
     pub tls: TlsNames,
+    /// `--ovsdb-limits`
+    pub limits: Limits,
 }
 
 /// Options with an argument, beside those about TLS.
-const WITH_ARGUMENT: [&str; 5] =
-    ["--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
+const WITH_ARGUMENT: [&str; 6] =
+    ["--ovsdb-limits", "--remote", "--run", "--sync-from", "--sync-exclude-tables", "--config-file"];
 
 impl Options {
     /// Reads what `DaemonArgs` left.
@@ -79,6 +82,9 @@ impl Options {
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "--remote" => _ = self.remotes.insert(value.to_owned(), RemoteOptions::default_for(value)),
+            "--ovsdb-limits" => {
+                self.limits = Limits::parse(value).map_err(|text| format!("{name}: {text}"))?;
+            }
             "--run" => self.run = Some(value.to_owned()),
             "--config-file" => {
                 let absolute = std::path::absolute(value).map_err(|e| runtime::error_text(&e))?;
@@ -105,7 +111,8 @@ pub fn usage(dirs: &Dirs) -> String {
          db:DATABASE,TABLE,COLUMN):\n  -p, --private-key=FILE  file with private key\n  -c, --certificate=FILE  file with \
          certificate for private key\n  -C, --ca-cert=FILE      file with peer CA certificate\n  --bootstrap-ca-cert=FILE  \
          file with peer CA certificate to read or create\n  --ssl-protocols=PROTOS, --ssl-ciphers=CIPHERS, \
-         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  --run COMMAND           run COMMAND as \
+         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  --ovsdb-limits=NAME=NUMBER[,...]  what a client may ask for: bytes and JSON values of a\n                          \
+         message, operations of a transaction, sessions of a remote\n  --run COMMAND           run COMMAND as \
          subprocess then exit\n  --unixctl=SOCKET         override default control socket name\n  --config-file=FILE      \
          read remotes and databases from FILE\n  --no-dbs                do not use the default database\n  -h, \
          --help              display this help message\n  -V, --version           display version information\n",

@@ -2,6 +2,7 @@
 
 use crate::common::{Client, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Splitter};
 use ovsdb_server::{Handle, RemoteOptions};
 use serde_json::json;
@@ -121,7 +122,7 @@ fn silent_clients_are_probed_and_given_up_and_readers_cannot_write() {
 
 /// Reads all that is there, until nothing comes for a while.
 fn updates(stream: &mut UnixStream) -> Vec<Json> {
-    let mut splitter = Splitter::new(64 << 20);
+    let mut splitter = Splitter::new(Limits::of_bytes(64 << 20));
     let mut buffer = vec![0; 1 << 16];
     let mut found = Vec::new();
     stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();

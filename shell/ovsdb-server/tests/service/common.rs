@@ -1,6 +1,7 @@
 //! A scratch folder, a plain client, and the example server as a child process.
 
 use ovsdb::schema::open_vswitch;
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Message, Schema, Splitter};
 use ovsdb_server::{AddError, RemoteOptions, Server};
 use serde_json::json;
@@ -36,7 +37,7 @@ impl Drop for Scratch {
 
 /// A server of the database at `path`, which is made with `schema` if there is none.
 pub fn open(path: &Path, schema: Option<&Schema>) -> Result<Server, AddError> {
-    let mut server = Server::new(path.parent().unwrap());
+    let mut server = Server::new(path.parent().unwrap(), ovsdb_server::Limits::default());
     server.add_database(path, schema).map(|_| server)
 }
 
@@ -59,8 +60,13 @@ pub struct Client {
 impl Client {
     pub fn connect(path: &Path) -> Client {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        Client { stream, splitter: Splitter::new(64 << 20), next_id: 0, notified: Vec::new() }
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client {
+            stream,
+            splitter: Splitter::new(Limits::of_bytes(64 << 20)),
+            next_id: 0,
+            notified: Vec::new(),
+        }
     }
 
     pub fn send(&mut self, method: &str, params: Json) -> u64 {

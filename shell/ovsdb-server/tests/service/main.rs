@@ -4,4 +4,5 @@
 mod changes;
 mod common;
 mod durability;
+mod jobs;
 mod protocol;

@@ -1,5 +1,6 @@
 //! The control socket: whatever a client sends, each answer is JSON and there are no more answers than requests.
 
+use ovsdb::stream::Limits;
 use ovsdb::{Json, Splitter};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Once;
@@ -16,7 +17,7 @@ pub fn run(data: &[u8]) {
     let mut server = Server::none("fuzz", &OFFERED);
     server.adopt(daemon);
     let Ok(()) = client.write_all(data) else { return };
-    let mut answers = Splitter::new(1 << 20);
+    let mut answers = Splitter::new(Limits::of_bytes(1 << 20));
     // One request is carried out a turn, and each takes bytes of the input.
     for _ in 0..=data.len() {
         let requests = server.run();

@@ -44,7 +44,7 @@ fn transact(db: &Database, params: &Json, fresh: &mut dyn FnMut() -> Uuid) -> Op
         client: Default::default(),
     };
     let operations = params.as_array().map_or(0, Vec::len).saturating_sub(1);
-    match execute(db, params, &context, fresh) {
+    match execute(db, &ovsdb::Parameters::Tree(params.clone()), &context, fresh) {
         Outcome::Ready(prepared) => {
             assert_eq!(prepared.results.len(), operations);
             Some(prepared.commit)

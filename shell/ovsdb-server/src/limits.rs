@@ -1,0 +1,75 @@
+//! What a client may ask of the server, so that none can take memory or time without bound.
+
+use ovsdb::stream;
+
+/// Limits on remotes; those of `--ovsdb-limits`, and the defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one message.
+    pub bytes: usize,
+    /// JSON values of one message.
+    pub values: usize,
+    /// Operations of one transaction.
+    pub operations: usize,
+    /// Clients of one remote at a time.
+    pub sessions: usize,
+}
+
+impl Default for Limits {
+    /// OVN's northd writes a whole southbound database in one transaction: 100,000 operations are about 30 MB and 3 million
+    /// values.
+    fn default() -> Limits {
+        Limits { bytes: 64 << 20, values: 16 << 20, operations: 1 << 20, sessions: 1024 }
+    }
+}
+
+impl Limits {
+    /// Reads `bytes=…,values=…,operations=…,sessions=…`; what is not named stays as it is by default.
+    pub fn parse(text: &str) -> Result<Limits, String> {
+        let mut limits = Limits::default();
+        for part in text.split(',') {
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| format!("\"{part}\" is not NAME=NUMBER"))?;
+            let number = value.parse().ok().filter(|n: &usize| *n > 0);
+            let number = number.ok_or_else(|| format!("{name}: \"{value}\" is not a number above 0"))?;
+            match name {
+                "bytes" => limits.bytes = number,
+                "values" => limits.values = number,
+                "operations" => limits.operations = number,
+                "sessions" => limits.sessions = number,
+                _ => {
+                    return Err(format!("\"{name}\" is not one of bytes, values, operations and sessions"));
+                }
+            }
+        }
+        Ok(limits)
+    }
+
+    pub(crate) fn of_messages(&self) -> stream::Limits {
+        stream::Limits { bytes: self.bytes, values: self.values }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_docs_tell_the_defaults() {
+        let page = include_str!("../../../docs/settings.md");
+        let Limits { bytes, values, operations, sessions } = Limits::default();
+        let all = [("bytes", bytes), ("values", values), ("operations", operations), ("sessions", sessions)];
+        for (name, number) in all {
+            assert!(page.contains(&format!("| `{name}` | {number} |")), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let limits = Limits::parse("operations=5,bytes=1000").unwrap();
+        assert_eq!(limits, Limits { operations: 5, bytes: 1000, ..Limits::default() });
+        for wrong in ["", "bytes", "bytes=0", "bytes=x", "rows=4"] {
+            assert!(Limits::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

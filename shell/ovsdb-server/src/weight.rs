@@ -1,0 +1,95 @@
+//! Whether a request may take so long that it is for a job.
+//!
+//! It is told from what the request says and how many rows there are, without looking at them. A request that is not for a
+//! job takes a few milliseconds at most.
+
+use crate::batch::Served;
+use crate::conn::Waiting;
+use crate::core::Core;
+use crate::session::Session;
+use ovsdb::monitor::Version;
+use ovsdb::schema::TableSchema;
+use ovsdb::{Database, Json, Long, Message, Parameters};
+
+/// Reading or writing so many rows takes about 5 ms.
+const ROWS: usize = 5_000;
+/// So many operations of a transaction do.
+const OPERATIONS: usize = 500;
+/// In a larger database even a small change may take long: a row that is deleted may take any number with it, and weak
+/// references to it are looked for in whole tables.
+const ROWS_OF_SMALL_CHANGES: usize = 50_000;
+
+impl Core {
+    /// Whether a request is for a job.
+    pub fn is_heavy(&self, waiting: &Waiting) -> bool {
+        let Long::Message(message) = &waiting.message else { return true };
+        let Message::Request { method, params, .. } = message else { return false };
+        if waiting.is_long() {
+            return true;
+        }
+        let database = params.get(0).and_then(Json::as_str).and_then(|name| self.databases.get(name));
+        match method.as_str() {
+            "transact" => database.is_some_and(|served| is_heavy_transaction(&served.db, params)),
+            // The parameters do not name the database.
+            "monitor_cond_change" => self.databases.values().any(|served| rows(&served.db) > ROWS),
+            "convert" => true,
+            method if Version::from_method(method).is_some() => {
+                database.is_some_and(|served| rows(&served.db) > ROWS)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether telling a session what was held back is for a job.
+    pub fn is_heavy_to_tell(session: &Session) -> bool {
+        session.held_changes() > ROWS
+    }
+
+    /// Whether trying the waiting transactions again is for a job.
+    pub fn is_heavy_to_retry(&self) -> bool {
+        let waits = |session: &Session, served: &Served| {
+            let name = &served.db.schema().name;
+            let mut waiting = session.blocked.iter().filter(|b| b.params.database() == Some(name));
+            waiting.any(|b| match &b.params {
+                Parameters::Tree(params) => is_heavy_transaction(&served.db, params),
+                Parameters::Text(_) => true,
+            })
+        };
+        self.sessions.values().any(|session| self.databases.values().any(|served| waits(session, served)))
+    }
+}
+
+fn rows(db: &Database) -> usize {
+    db.tables().iter().map(|table| table.rows().size()).sum()
+}
+
+fn is_heavy_transaction(db: &Database, params: &Json) -> bool {
+    let operations = params.as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = rows(db);
+    let is_heavy = |operation: &Json| {
+        let text = |name: &str| operation.get(name).and_then(Json::as_str);
+        let Some(op) = text("op") else { return false };
+        let removes = matches!(op, "update" | "mutate" | "delete");
+        removes && all > ROWS_OF_SMALL_CHANGES
+            || all > ROWS && scans(db, text("table"), operation.get("where"))
+    };
+    operations.len() > OPERATIONS || operations.iter().any(is_heavy)
+}
+
+/// Whether an operation looks at every row of a table of many.
+fn scans(db: &Database, table: Option<&str>, condition: Option<&Json>) -> bool {
+    let (Some(table), Some(condition)) = (table, condition) else { return false };
+    let Some((schema, rows)) = db.schema().table(table).zip(db.rows(table)) else { return false };
+    rows.size() > ROWS && !is_found(schema, condition)
+}
+
+/// Whether a condition names the row by its UUID, or by all columns of an index.
+fn is_found(schema: &TableSchema, condition: &Json) -> bool {
+    let clauses = condition.as_array().map(Vec::as_slice).unwrap_or_default();
+    let names = |name: &str| {
+        let is = |at: usize, clause: &Json, text: &str| clause.get(at).and_then(Json::as_str) == Some(text);
+        clauses.iter().any(|clause| is(0, clause, name) && is(1, clause, "=="))
+    };
+    let of_index = |columns: &Vec<usize>| columns.iter().all(|c| names(&schema.columns[*c].name));
+    names("_uuid") || schema.indexes.iter().any(of_index)
+}

@@ -1,0 +1,155 @@
+//! Requests that take long: what they may not change about the order of things, and what they may not hold up.
+
+use crate::common::{Client, Scratch, listen, open};
+use ovsdb::schema::open_vswitch;
+use ovsdb::{Json, Message};
+use ovsdb_server::{Handle, Limits, Server};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+fn serve(scratch: &Scratch) -> (Handle, PathBuf) {
+    let socket = scratch.path("db.sock");
+    let mut server = open(&scratch.path("conf.db"), Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
+    (server.spawn().unwrap(), socket)
+}
+
+/// A transaction of so many rows.
+fn inserts(rows: usize) -> Json {
+    let mut params = vec![json!("Open_vSwitch")];
+    params.extend(
+        (0..rows).map(|i| json!({"op": "insert", "table": "QoS", "row": {"type": format!("t{i:06}")}})),
+    );
+    Json::Array(params)
+}
+
+fn row(answer: &Json, at: usize) -> &Json {
+    &answer[at]["uuid"][1]
+}
+
+#[test]
+fn requests_of_a_client_are_carried_out_in_their_order_whatever_a_job_does() {
+    const ROWS: usize = 8000;
+    let scratch = Scratch::new();
+    let (_handle, socket) = serve(&scratch);
+    let mut watcher = Client::connect(&socket);
+    watcher.call("monitor", json!(["Open_vSwitch", "w", {"QoS": {"columns": ["type"]}}])).unwrap();
+    let mut client = Client::connect(&socket);
+    let sent = [
+        client.send("transact", inserts(ROWS)),
+        client.send(
+            "transact",
+            json!(["Open_vSwitch", {"op": "delete", "table": "QoS", "where": [["type", "==", "t000001"]]}]),
+        ),
+        client.send("monitor", json!(["Open_vSwitch", "m", {"QoS": {"columns": ["type"]}}])),
+        client.send(
+            "transact",
+            json!(["Open_vSwitch", {"op": "insert", "table": "QoS", "row": {"type": "last"}}]),
+        ),
+        client.send("get_schema", json!(["Open_vSwitch"])),
+    ];
+    let mut answers = Vec::new();
+    let mut updates = Vec::new();
+    while answers.len() < sent.len() {
+        match client.receive().expect("the server hung up") {
+            Message::Reply { result, id } => answers.push((id, result, updates.len())),
+            Message::Notify { method, params } => updates.push((method, params)),
+            other => panic!("{other}"),
+        }
+    }
+    let order: Vec<&Json> = answers.iter().map(|(id, ..)| id).collect();
+    assert_eq!(order, sent.map(|id| json!(id)).iter().collect::<Vec<_>>());
+    assert_eq!(answers[0].1.as_array().unwrap().len(), ROWS);
+    assert_eq!(answers[1].1, json!([{"count": 1}]));
+    assert_eq!(answers[2].1["QoS"].as_object().unwrap().len(), ROWS - 1);
+    // The row that came after the monitor was made is told before its own answer, and nothing else is.
+    assert_eq!((updates.len(), answers[3].2), (1, 1));
+    let told = updates[0].1[1]["QoS"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(json!(told[0]), *row(&answers[3].1, 0));
+    // Another client is told of all of it: each transaction whole, or together with the next.
+    let mut rows = std::collections::BTreeSet::new();
+    while rows.len() < ROWS {
+        let Some(Message::Notify { params, .. }) = watcher.receive() else { panic!() };
+        for (uuid, change) in params[1]["QoS"].as_object().unwrap() {
+            if change["new"].is_null() {
+                assert!(rows.remove(uuid))
+            } else {
+                assert!(rows.insert(uuid.clone()))
+            }
+        }
+    }
+    let mut after = Client::connect(&socket);
+    assert_eq!(after.kinds().len(), ROWS);
+}
+
+#[test]
+fn a_transaction_that_fails_in_a_job_leaves_nothing() {
+    let scratch = Scratch::new();
+    let (handle, socket) = serve(&scratch);
+    let mut client = Client::connect(&socket);
+    let mut params = inserts(3000);
+    params.as_array_mut().unwrap().push(json!({"op": "abort"}));
+    let answer = client.call("transact", params).unwrap();
+    assert_eq!((answer.as_array().unwrap().len(), &answer[3000]["error"]), (3001, &json!("aborted")));
+    assert_eq!(client.kinds().len(), 0);
+    // What was begun is finished when the server ends, and is in the file.
+    client.call("transact", inserts(3000)).unwrap();
+    drop(handle);
+    let server = open(&scratch.path("conf.db"), None).unwrap();
+    drop(server);
+    let mut server = open(&scratch.path("conf.db"), None).unwrap();
+    listen(&mut server, &socket);
+    let _handle = server.spawn().unwrap();
+    assert_eq!(Client::connect(&socket).kinds().len(), 3000);
+}
+
+#[test]
+fn a_client_that_goes_during_its_job_takes_nothing_with_it() {
+    let scratch = Scratch::new();
+    let (_handle, socket) = serve(&scratch);
+    let mut gone = Client::connect(&socket);
+    gone.call("lock", json!(["l"])).unwrap();
+    let mut heir = Client::connect(&socket);
+    assert_eq!(heir.call("lock", json!(["l"])), Ok(json!({"locked": false})));
+    gone.send("transact", inserts(8000));
+    drop(gone);
+    let Some(Message::Notify { method, .. }) = heir.receive() else { panic!() };
+    assert_eq!(method, "locked");
+    // All or nothing of it was done.
+    assert!([0, 8000].contains(&heir.kinds().len()));
+}
+
+#[test]
+fn limits_of_remotes_hold_and_harm_nobody_else() {
+    let scratch = Scratch::new();
+    let path = scratch.path("conf.db");
+    let limits = Limits { operations: 10, sessions: 3, bytes: 100_000, values: 2000 };
+    let mut server = Server::new(path.parent().unwrap(), limits);
+    server.add_database(&path, Some(&open_vswitch())).unwrap();
+    let (one, two) = (scratch.path("one.sock"), scratch.path("two.sock"));
+    listen(&mut server, &one);
+    listen(&mut server, &two);
+    let _handle = server.spawn().unwrap();
+    let mut client = Client::connect(&one);
+    let error = client.call("transact", inserts(11)).unwrap_err();
+    assert_eq!(error["error"], "resources exhausted");
+    assert_eq!(client.call("transact", inserts(10)).unwrap().as_array().unwrap().len(), 10);
+    let mut noisy = Client::connect(&one);
+    noisy.send("echo", Json::Array(vec![json!(0); 2000]));
+    assert_eq!(noisy.receive(), None);
+    let mut long = Client::connect(&one);
+    long.stream.write_all(format!("[\"{}", "x".repeat(100_100)).as_bytes()).unwrap();
+    assert_eq!(long.receive(), None);
+    // A remote that has as many clients as it may have lets nobody in; another remote does.
+    let mut others: Vec<Client> = (0..2).map(|_| Client::connect(&one)).collect();
+    others.iter_mut().for_each(|other| assert!(other.call("echo", json!([])).is_ok()));
+    let mut waits = Client::connect(&one);
+    let asked = waits.send("echo", json!([]));
+    assert!(Client::connect(&two).call("echo", json!([])).is_ok());
+    waits.stream.set_nonblocking(true).unwrap();
+    assert!(std::io::Read::read(&mut waits.stream, &mut [0; 10]).is_err());
+    waits.stream.set_nonblocking(false).unwrap();
+    drop(others.pop());
+    assert!(waits.answer(asked).is_ok());
+}
