@@ -244,7 +244,7 @@ pub fn estimated_len(db: &Database) -> u64 {
         let rows = t.rows().values().take(SAMPLE);
         let insert = |row: &Arc<Row>| Change { table, uuid: row.uuid(), old: None, new: Some(row.clone()) };
         let text = transaction_text(db.schema(), &rows.map(insert).collect(), 0, "");
-        let sampled = t.rows().size().min(SAMPLE).max(1) as u64;
+        let sampled = t.rows().size().clamp(1, SAMPLE) as u64;
         text.map_or(0, |text| text.len() as u64 * t.rows().size() as u64 / sampled)
     };
     let rows: u64 = db.tables().iter().enumerate().map(of_table).sum();

@@ -1,10 +1,12 @@
-//! A stream of JSON-RPC messages: the pieces in which it comes do not matter, and a message comes back from its JSON.
+//! A stream of JSON-RPC messages: the pieces in which it comes do not matter, a message comes back from its JSON, and one
+//! that is read as a long one, with operations that stay text, is the same.
 
 use ovsdb::json::sorted_string;
-use ovsdb::{Json, Message, Splitter};
+use ovsdb::stream::Limits;
+use ovsdb::{Json, Long, Message, Parameters, Splitter};
 
-/// What a connection allows is more; a limit that can be reached is tried, too.
-const VALUE_MAX: usize = 512;
+/// What a connection allows is more; limits that can be reached are tried, too.
+const VALUE_MAX: Limits = Limits { bytes: 512, values: 100 };
 const LEN_MAX: usize = 4096;
 
 /// The first byte says how long the pieces are.
@@ -15,12 +17,31 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole, pieces);
     for value in whole.0 {
         let text = sorted_string(&value);
+        long(&text, &value);
         assert_eq!(serde_json::from_str::<Json>(&text).ok().as_ref(), Some(&value), "{text}");
         let Ok(message) = Message::from_json(value) else { continue };
         assert_eq!(Message::from_json(message.to_json()).as_ref(), Ok(&message));
         let text = message.to_string();
         let read: Json = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(read, message.to_json());
+    }
+}
+
+/// The operations of a long transaction are those of the tree.
+fn long(text: &str, tree: &Json) {
+    let known = Message::from_json(tree.clone());
+    match (Long::parse(text.as_bytes().to_vec()), known) {
+        (Ok(Long::Message(message)), known) => assert_eq!(known.as_ref(), Ok(&message)),
+        (Ok(Long::Transact { id, operations }), Ok(Message::Request { params, id: known, .. })) => {
+            assert_eq!(id, known);
+            let (long, tree) = (Parameters::Text(operations), Parameters::Tree(params));
+            assert_eq!((long.database(), long.len()), (tree.database(), tree.len()));
+            for at in 0..tree.len() {
+                assert_eq!(long.operation(at), tree.operation(at));
+            }
+        }
+        (Err(_), Err(_)) => {}
+        (long, known) => panic!("{text}: {long:?} {known:?}"),
     }
 }
 
