@@ -248,7 +248,8 @@ mod tests {
         for _ in 0..accepted {
             text.clear();
             read.read_line(&mut text).unwrap();
-            assert!(text.ends_with("xxx\n"));
+            // The writer may have made room for some of the later lines before the pipe was full.
+            assert!(text.ends_with("xxx\n") || text.ends_with("yyy\n"));
         }
         writer.push(line(&sinks, "after".to_owned()), false);
         text.clear();
