@@ -157,7 +157,7 @@ impl Engine {
     /// The turn ends, and with it the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {
-        if let Some(frame) = self.drops.end_turn(self.now) {
+        if let Some(frame) = self.drops.end_turn(self.now, self.tally.dropped_total()) {
             self.pool.free(frame);
         }
     }

@@ -9,7 +9,9 @@
 //! before. When there are too many, the oldest goes of the port and reason that has the most: a flood of one kind leaves the
 //! others.
 //!
-//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one turn.
+//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one turn. Of turns that drop more
+//! than [`FEW`] packets only [`FLOODS_PER_MS`] in a millisecond are remembered: a flood must not become dearer because it is
+//! dropped.
 //!
 //! **Threads**: the worker writes, anybody reads. A worker that finds somebody reading does not wait, and forgets.
 
@@ -27,6 +29,11 @@ pub const SLOTS: usize = 128;
 pub const KEPT: usize = 2048;
 /// Packets that are copied in one turn at most: some microseconds, where ports and reasons change with each packet.
 const PER_TURN: u8 = 8;
+/// A turn that drops at most this many packets is always remembered.
+const FEW: u64 = 8;
+/// Turns of a flood that are remembered in a millisecond. At 20 Mpps it has some 600, and each costs about 1,000 instructions
+/// where every packet is another flow.
+const FLOODS_PER_MS: u32 = 16;
 
 /// At which port a packet was dropped, by the number in the datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +78,14 @@ impl LastDrop {
     /// The order in which they were dropped, as far as it is known of different workers.
     pub(crate) fn order(&self) -> (Millis, u64) {
         (self.at, self.serial)
+    }
+
+    /// Replaces it by another one, without `bytes`. Its memory is used again: a flood that is dropped must not allocate.
+    fn become_drop(&mut self, new: LastDrop, bytes: &[u8]) {
+        let mut memory = std::mem::take(&mut self.bytes);
+        memory.clear();
+        memory.extend_from_slice(bytes);
+        *self = LastDrop { bytes: memory, ..new };
     }
 
     /// Its fields; `in_port` is a datapath number, or 0 where it is not known.
@@ -120,17 +135,17 @@ struct Ring {
 
 impl Ring {
     /// The place for another one: that of the same flow, a free one, or that of the oldest of the most numerous.
-    fn write(&mut self, mut new: LastDrop) {
+    fn write(&mut self, mut new: LastDrop, bytes: &[u8]) {
         self.serial += 1;
         new.serial = self.serial;
         let class = (new.place, new.reason);
         let same = |d: &LastDrop| (d.place, d.reason) == class && d.kind == new.kind;
         if let Some(old) = self.drops.iter_mut().find(|d| same(d)) {
-            *old = new;
-            return;
+            return old.become_drop(new, bytes);
         }
         *self.classes.entry(class).or_default() += 1;
         if self.drops.len() < SLOTS {
+            new.bytes = bytes.to_vec();
             return self.drops.push(new);
         }
         let most = self.classes.iter().max_by_key(|(_, n)| **n).map(|(class, _)| *class);
@@ -142,7 +157,7 @@ impl Ring {
         };
         if let Some(victim) = victim {
             let gone = (victim.place, victim.reason);
-            *victim = new;
+            victim.become_drop(new, bytes);
             self.release(gone);
         }
     }
@@ -158,10 +173,10 @@ impl Ring {
 }
 
 impl LastDrops {
-    fn write(&self, drop: LastDrop) {
+    fn write(&self, drop: LastDrop, bytes: &[u8]) {
         match self.0.try_lock() {
-            Ok(mut ring) => ring.write(drop),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().write(drop),
+            Ok(mut ring) => ring.write(drop, bytes),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().write(drop, bytes),
             Err(TryLockError::WouldBlock) => {}
         }
     }
@@ -187,11 +202,15 @@ pub(crate) struct DropLog {
     held: Option<(Packet, DropReason)>,
     /// Copies that may still be made in this turn.
     left: u8,
+    /// Packets that the worker had dropped before this turn.
+    before: u64,
+    /// The present millisecond, and the turns of a flood that were remembered in it.
+    floods: (Millis, u32),
 }
 
 impl DropLog {
     pub(crate) fn new(worker: WorkerId, drops: Arc<LastDrops>) -> DropLog {
-        DropLog { worker, drops, held: None, left: PER_TURN }
+        DropLog { worker, drops, held: None, left: PER_TURN, before: 0, floods: (Millis(0), 0) }
     }
 
     /// Holds a packet; gives back the frame of the one before.
@@ -204,19 +223,30 @@ impl DropLog {
         Some(before.frame)
     }
 
-    /// The turn ends; gives back the frame that was held.
+    /// The turn ends; gives back the frame that was held. `dropped`: packets that the worker ever dropped.
     #[inline]
-    pub(crate) fn end_turn(&mut self, now: Millis) -> Option<Frame> {
+    pub(crate) fn end_turn(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
+        let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
         let held = self.held.take();
         if held.is_none() && self.left == PER_TURN {
             return None;
         }
-        // The last one is remembered in any case.
         self.left = PER_TURN;
         let (packet, reason) = held?;
-        self.packet(&packet, reason, now);
-        self.left = PER_TURN;
+        if !is_flood || self.may_remember_flood(now) {
+            self.packet(&packet, reason, now);
+            self.left = PER_TURN;
+        }
         Some(packet.frame)
+    }
+
+    fn may_remember_flood(&mut self, now: Millis) -> bool {
+        let (ms, turns) = &mut self.floods;
+        if *ms != now {
+            (*ms, *turns) = (now, 0);
+        }
+        *turns += 1;
+        *turns <= FLOODS_PER_MS
     }
 
     /// Remembers a packet.
@@ -237,17 +267,10 @@ impl DropLog {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;
         let kept = &bytes[..bytes.len().min(KEPT)];
-        self.drops.write(LastDrop {
-            at: now,
-            worker: self.worker,
-            reason,
-            place,
-            len: bytes.len(),
-            bytes: kept.to_vec(),
-            meta: meta.clone(),
-            kind: Kind::of(&meta.flow_of(kept)),
-            serial: 0,
-        });
+        let kind = Kind::of(&meta.flow_of(kept));
+        let (worker, len, meta) = (self.worker, bytes.len(), meta.clone());
+        let drop = LastDrop { at: now, worker, reason, place, len, bytes: Vec::new(), meta, kind, serial: 0 };
+        self.drops.write(drop, kept);
     }
 }
 
