@@ -88,6 +88,11 @@ impl Served {
         self.file.as_ref().is_some_and(DatabaseFile::is_rewriting)
     }
 
+    /// Whether a new file is complete. To put it in its place may wait for the disk.
+    pub fn is_compacted(&self) -> bool {
+        self.file.as_ref().is_some_and(DatabaseFile::is_rewritten)
+    }
+
     /// Takes over the new file when it is complete.
     pub fn progress(&mut self) {
         if let Some(done) = self.file.as_mut().and_then(DatabaseFile::progress)
@@ -187,7 +192,6 @@ impl Served {
         match stored {
             Ok(()) if before.is_some() => {
                 self.generation += 1;
-                self.progress();
                 if let Some(file) = &mut self.file {
                     // The long file serves as well; the next commit tries again.
                     _ = file.compact_if_long(&self.db);

@@ -212,10 +212,14 @@ impl DatabaseFile {
         self.rewriting.is_some()
     }
 
+    /// Whether a new file is complete and not in its place yet.
+    pub fn is_rewritten(&self) -> bool {
+        self.rewriting.as_ref().is_some_and(|rewriting| rewriting.work.is_finished())
+    }
+
     /// Puts the new file in the place of the old one when it is complete; then the answer says how that went.
     pub fn progress(&mut self) -> Option<io::Result<()>> {
-        let done = self.rewriting.as_ref()?.work.is_finished();
-        done.then(|| self.finish_rewriting())
+        self.is_rewritten().then(|| self.finish_rewriting())
     }
 
     /// Rewrites the file now.

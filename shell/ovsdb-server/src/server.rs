@@ -379,6 +379,7 @@ impl Server {
             heavy |= Core::is_heavy_to_tell(session);
             work.release.push(*id);
         }
+        heavy |= self.core.databases.values().any(Served::is_compacted);
         heavy |= self.core.may_retry() && self.core.is_heavy_to_retry();
         if heavy {
             let limits = self.core.limits;
