@@ -173,7 +173,7 @@ def test_random_changes_leave_no_megaflow_behind():
     s.ofctl("add-flow", "br0", "priority=0,actions=resubmit(,1)")
     s.ofctl("add-flow", "br1", "priority=0,actions=NORMAL")
     seen = steps = 0
-    for _ in range(120):
+    for _ in range(60):
         for _ in range(r.randrange(1, 4)):
             change(s, r)
         for _ in range(4):

@@ -154,6 +154,13 @@ impl Engine {
         self.drops.packet(packet, reason, self.now);
     }
 
+    /// There is no buffer for a copy that was to be sent by a port.
+    #[cold]
+    pub(crate) fn no_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.drop(DropReason::NoBuffer, 1);
+        self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
+    }
+
     /// The turn ends, and with it the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {

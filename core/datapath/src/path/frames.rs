@@ -11,7 +11,6 @@ use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 use crate::tally::Event;
-use dpif::DropReason;
 
 /// Packets that go through a program together.
 #[derive(Default)]
@@ -108,7 +107,7 @@ fn output_copies(engine: &mut Engine, port: u32, frames: &FrameBatch) {
     for frame in frames {
         match engine.pool.copy_of(frame) {
             Some(copy) => engine.send(port, copy),
-            None => engine.tally.drop(DropReason::NoBuffer, 1),
+            None => engine.no_copy(frame, port),
         }
     }
 }

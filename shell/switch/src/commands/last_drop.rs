@@ -206,6 +206,7 @@ fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
     let facts = port.and_then(|p| p.facts.as_ref());
     let why = match (found.drop.reason, facts) {
         (DropReason::InvalidPort, _) => "There was no such port in the datapath.".to_owned(),
+        (DropReason::NoBuffer, _) => "There was no buffer left for the copy that was to be sent.".to_owned(),
         (DropReason::TxTooLong, Some(f)) => format!(
             "It is longer than the port's MTU allows, which is {} bytes now, without the Ethernet header.",
             f.mtu
