@@ -29,10 +29,7 @@ impl Switch {
             }
         }
         // Scripts that test Open vSwitch look for warnings that it does not give.
-        let loud = |finding: &Finding| match finding.problem {
-            Problem::NotBuilt(_) => true,
-            _ => finding.problem.is_warning() && !self.options.dummy_mode(),
-        };
+        let loud = |finding: &Finding| finding.problem.is_warning() && !self.options.dummy_mode();
         for finding in found.difference(&self.told) {
             if loud(finding) {
                 runtime::warn!(LOG, "{finding}");
