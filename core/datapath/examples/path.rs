@@ -90,7 +90,21 @@ fn cases() -> Vec<Case> {
         ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
         ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
+        ("six10000", 10_000, networks6(), output()),
+        ("tag10000", 10_000, vec![Flow { dl_type: u16::MAX, nw_frag: 3, ..tagged }], output()),
+        ("tagtable10000", 10_000, tagged_networks(&tagged), output()),
     ]
+}
+
+/// The same of IPv6.
+fn networks6() -> Vec<Flow> {
+    let mask = |bits: u32| (u128::MAX << (128 - bits)).to_be_bytes();
+    (24..29).map(|bits| Flow { dl_type: u16::MAX, nw_frag: 3, ipv6_src: mask(bits), ..Flow::ZERO }).collect()
+}
+
+/// Of IPv4, in VLANs.
+fn tagged_networks(tagged: &Flow) -> Vec<Flow> {
+    networks(&Flow { dl_type: u16::MAX, nw_frag: 3, ..*tagged })
 }
 
 /// Masks of five lengths of networks.
@@ -102,9 +116,14 @@ fn networks(ip: &Flow) -> Vec<Flow> {
 
 /// The packets of a case: those with 10,000 have packets of twenty networks, to destinations that all differ.
 fn packet(case: &str, n: u32) -> Flow {
-    if case.ends_with("10000") {
+    if case.starts_with("six") {
+        let ipv6_src = (0x2001_u128 << 112 | u128::from(n % 20) << 104 | u128::from(n)).to_be_bytes();
+        let ipv6_dst = (0x2002_u128 << 112 | u128::from(n)).to_be_bytes();
+        Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ipv6_src, ipv6_dst, ..udp(0) }
+    } else if case.ends_with("10000") {
         let tag = flow::Vlan { tpid: 0x8100, tci: 0x1001 + (n % 64) as u16 };
-        let vlans = if case.starts_with("pop") { [tag, Default::default()] } else { Default::default() };
+        let is_tagged = case.starts_with("pop") || case.starts_with("tag");
+        let vlans = if is_tagged { [tag, Default::default()] } else { Default::default() };
         Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, vlans, ..udp(0) }
     } else {
         udp(n)

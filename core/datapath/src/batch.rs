@@ -6,7 +6,7 @@
 
 use crate::packet::{Meta, Packet};
 use crate::port::{Frame, FrameBatch};
-use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, bits};
+use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, Words, bits};
 use cpu::Line;
 
 pub use classifier::megaflow::{BATCH, NONE};
@@ -52,8 +52,10 @@ pub struct Batch {
     pub own: Vec<Meta>,
     /// Their keys; only the first where they are `alike`.
     pub lines: Box<[Line; BATCH]>,
-    /// The rest of their keys; filled only at depth `Wide`.
+    /// The rest of their keys; filled only at depth `Wide`, and then no more than `words`.
     pub exts: Vec<Ext>,
+    /// Which words of `exts` are filled, and whether options are.
+    pub words: Words,
     /// Their tunnel options, at depth `Wide`; none where no packet has any.
     pub options: Vec<Option<Box<Options>>>,
     /// TCP flags, for statistics.
@@ -82,6 +84,7 @@ impl Default for Batch {
             own: Vec::new(),
             lines: Box::new([[0; 8]; BATCH]),
             exts: Vec::new(),
+            words: 0,
             options: Vec::new(),
             tcp_flags: [0; BATCH],
             hashes: [0; BATCH],
@@ -165,7 +168,7 @@ impl Batch {
     /// All of wide keys but their lines.
     #[inline(always)]
     pub(crate) fn rests(&self) -> Rests<'_> {
-        Rests { exts: &self.exts, options: &self.options }
+        Rests { exts: &self.exts, options: &self.options, known: self.words }
     }
 
     /// How many keys there are: packets, or 1 if all have the same.

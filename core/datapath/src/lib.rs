@@ -93,3 +93,5 @@ mod steering_tests;
 mod tests;
 #[cfg(test)]
 mod undone_tests;
+#[cfg(test)]
+mod words_tests;

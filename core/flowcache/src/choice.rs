@@ -138,6 +138,12 @@ impl Cache {
         }
     }
 
+    /// See [`FlowCache::BY_MASKS`].
+    #[inline]
+    pub fn is_by_masks(&self) -> bool {
+        matches!(self, Cache::Narrow(_) | Cache::Wide(_))
+    }
+
     /// How many entries it has room for.
     pub fn capacity(&self) -> usize {
         each_cache!(self, c => c.capacity())

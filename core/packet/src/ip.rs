@@ -166,16 +166,21 @@ impl<'a> Ipv6<'a> {
     }
 }
 
+/// A header of this number is an extension of IPv6.
+#[inline]
+pub fn is_extension(proto: u8) -> bool {
+    matches!(
+        proto,
+        ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT
+    )
+}
+
 /// Passes the extension headers. Each takes at least eight bytes, so the walk is bounded by the data. `None` if one of
 /// them does not fit.
 pub fn skip_extensions(next_header: u8, data: &[u8]) -> Option<Ipv6Payload<'_>> {
     let mut at = Ipv6Payload { proto: next_header, fragment: Fragment::No, data };
     loop {
-        let is_extension = matches!(
-            at.proto,
-            ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT
-        );
-        if !is_extension {
+        if !is_extension(at.proto) {
             return Some(at);
         }
         let &[next, len, b2, b3, ..] = at.data.first_chunk::<8>()?;

@@ -3,7 +3,7 @@
 //! What a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output) has no
 //! meaning in the datapath and is left out.
 
-use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest};
+use super::key::{ALL_WORDS, Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest};
 use cpu::Line;
 use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
@@ -129,7 +129,8 @@ impl KeyMask {
     pub fn from_flow(mask: &Flow) -> KeyMask {
         let mut line = line_of(mask);
         line[0] |= u64::MAX << 16;
-        KeyMask::new(line, Rest { ext: &ext_of(mask), options: options_of(mask).as_deref() })
+        let (ext, options) = (ext_of(mask), options_of(mask));
+        KeyMask::new(line, Rest { ext: &ext, options: options.as_deref(), known: ALL_WORDS })
     }
 
     /// The mask as a flow. Fields wider in a flow than in a key (port, packet type) are whole or nothing.

@@ -39,6 +39,18 @@ pub type Options = [u64; OPTION_WORDS];
 const LINE_WORDS: usize = size_of::<Line>() / 8;
 const _: () = assert!(LINE_WORDS + EXT_WORDS + OPTION_WORDS <= cpu::hash::WORDS);
 
+/// A set of words behind the line: a bit for each of an [`Ext`], and one for all of the options together.
+pub type Words = u64;
+
+/// All words behind the line.
+pub const ALL_WORDS: Words = (2 << EXT_WORDS) - 1;
+
+/// The set of one word.
+#[inline]
+fn word_bit(at: u8) -> Words {
+    1 << usize::from(at).min(EXT_WORDS)
+}
+
 /// All of a key but its line. Words from [`EXT_WORDS`] on are those of the options.
 #[derive(Clone, Copy)]
 pub struct Rest<'a> {
@@ -46,11 +58,13 @@ pub struct Rest<'a> {
     pub ext: &'a Ext,
     /// `None`: no options, as if all their words were zero.
     pub options: Option<&'a Options>,
+    /// Which words are filled. The others may be anything.
+    pub known: Words,
 }
 
 impl Rest<'_> {
     /// Of a key that was parsed less deeply.
-    pub const NONE: Rest<'static> = Rest { ext: &[0; EXT_WORDS], options: None };
+    pub const NONE: Rest<'static> = Rest { ext: &[0; EXT_WORDS], options: None, known: 0 };
 
     /// One word.
     #[inline(always)]
@@ -69,14 +83,19 @@ pub struct Rests<'a> {
     pub exts: &'a [Ext],
     /// Of each; none where no packet has any.
     pub options: &'a [Option<Box<Options>>],
+    /// Which words are filled, of all.
+    pub known: Words,
 }
 
 impl<'a> Rests<'a> {
+    /// Of packets that were parsed less deeply.
+    pub const NONE: Rests<'static> = Rests { exts: &[], options: &[], known: 0 };
+
     /// That of packet `i`.
     #[inline(always)]
     pub fn of(&self, i: usize) -> Rest<'a> {
         let options = self.options.get(i).and_then(|o| o.as_deref());
-        Rest { ext: self.exts.get(i).unwrap_or(Rest::NONE.ext), options }
+        Rest { ext: self.exts.get(i).unwrap_or(Rest::NONE.ext), options, known: self.known }
     }
 }
 
@@ -113,7 +132,7 @@ impl Key {
     /// All but the line.
     #[inline]
     pub fn rest(&self) -> Rest<'_> {
-        Rest { ext: &self.ext, options: self.options.as_deref() }
+        Rest { ext: &self.ext, options: self.options.as_deref(), known: ALL_WORDS }
     }
 }
 
@@ -164,6 +183,11 @@ impl KeyMask {
         KeyMask { line, ext: words.collect() }
     }
 
+    /// The words of the rest that count.
+    pub fn words(&self) -> Words {
+        self.ext.iter().fold(0, |words, w| words | word_bit(w.at))
+    }
+
     /// All words of the rest.
     pub fn full_rest(&self) -> (Ext, Options) {
         full_rest(self.ext.iter().map(|w| (w.at, w.mask)))
@@ -176,7 +200,7 @@ impl KeyMask {
         line.iter_mut().zip(&other.line).for_each(|(l, m)| *l |= m);
         ext.iter_mut().zip(other_ext).for_each(|(e, m)| *e |= m);
         options.iter_mut().zip(other_options).for_each(|(o, m)| *o |= m);
-        KeyMask::new(line, Rest { ext: &ext, options: Some(&options) })
+        KeyMask::new(line, Rest { ext: &ext, options: Some(&options), known: ALL_WORDS })
     }
 
     /// How deep a packet must be parsed for this mask.

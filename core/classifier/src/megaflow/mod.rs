@@ -22,7 +22,7 @@ pub mod publisher;
 pub mod subtable;
 pub mod table;
 
-pub use key::{Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests};
+pub use key::{ALL_WORDS, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words};
 pub use lookup::{BATCH, NONE, belonging, bits};
 pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};

@@ -1,6 +1,6 @@
 //! The changing side: inserts, removals, ranking. One per table, behind the owner's lock.
 
-use super::key::{Depth, Key, KeyMask, Rest, full_rest};
+use super::key::{ALL_WORDS, Depth, Key, KeyMask, Rest, full_rest};
 use super::subtable::Subtable;
 use super::table::{Context, Megaflow};
 use cpu::Secret;
@@ -99,7 +99,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         for w in &mut ext {
             w.value = key.rest().word(w.at) & w.mask;
         }
-        let record = Megaflow { line, mask: mask.line, ext, depth: mask.depth(), payload };
+        let (depth, words) = (mask.depth(), mask.words());
+        let record = Megaflow { line, mask: mask.line, ext, depth, words, payload };
         let Ok(index) = self.arena.insert(record) else { return Found::Full };
         table.insert(hash, index);
         if is_new {
@@ -139,8 +140,9 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     pub fn replace(&mut self, index: u32, payload: P) -> Option<u32> {
         let (_, table, hash) = self.locate(index)?;
         let old = self.arena.get(index)?;
+        let ext = old.ext.clone();
         let record =
-            Megaflow { line: old.line, mask: old.mask, ext: old.ext.clone(), depth: old.depth, payload };
+            Megaflow { line: old.line, mask: old.mask, ext, depth: old.depth, words: old.words, payload };
         let new = self.arena.insert(record).ok()?;
         table.insert(hash, new);
         table.remove(hash, index);
@@ -161,7 +163,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         };
         let table = context.subtables().iter().find(same_mask)?;
         let (ext, options) = full_rest(record.ext.iter().map(|w| (w.at, w.value)));
-        let rest = Rest { ext: &ext, options: Some(&options) };
+        let rest = Rest { ext: &ext, options: Some(&options), known: ALL_WORDS };
         Some((in_port, Arc::clone(table), table.hash(&record.line, rest)))
     }
 

@@ -1,6 +1,6 @@
 //! The reading side: megaflows, and the contexts that they are found by.
 
-use super::key::{Depth, ExtWord, KeyMask, Rest};
+use super::key::{Depth, ExtWord, KeyMask, Rest, Words};
 use super::publisher::MegaflowPublisher;
 use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
@@ -14,6 +14,8 @@ pub struct Megaflow<P> {
     pub(super) mask: Line,
     pub(super) ext: Box<[ExtWord]>,
     pub(super) depth: Depth,
+    /// The words of `ext`.
+    pub(super) words: Words,
     /// What the datapath does with it.
     pub payload: P,
 }
@@ -29,11 +31,13 @@ impl<P> Megaflow<P> {
         }
     }
 
-    /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply does not
-    /// match: its missing fields would be taken for zeroes.
+    /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply, or lacks a word
+    /// that the megaflow looks at, does not match: what is missing would be taken for something else.
     #[inline(always)]
     pub fn matches(&self, line: &Line, rest: Rest<'_>, depth: Depth) -> bool {
-        self.matches_line(line, depth) && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
+        self.matches_line(line, depth)
+            && self.words & !rest.known == 0
+            && self.ext.iter().all(|w| (rest.word(w.at) ^ w.value) & w.mask == 0)
     }
 
     /// The same of packets without rests: a megaflow that looks at any is [`Depth::Wide`], and they are not.
@@ -50,6 +54,7 @@ pub struct Context {
     depth: Depth,
     by_kind: bool,
     union: KeyMask,
+    words: Words,
     /// The place of each subtable by its number.
     places: Vec<u16>,
 }
@@ -65,7 +70,8 @@ impl Context {
             places[usize::from(table.number())] = place as u16;
         }
         let union = union_of(&subtables, seen);
-        Context { subtables, depth, by_kind, union, places }
+        let words = union.words();
+        Context { subtables, depth, by_kind, union, words, places }
     }
 
     /// Every bit that a megaflow looks at. Packets that agree in them have the same megaflow.
@@ -74,6 +80,12 @@ impl Context {
     /// nothing again after a change.
     pub fn union(&self) -> &KeyMask {
         &self.union
+    }
+
+    /// Every word behind the line that a megaflow looks at: what must be parsed of packets of this port, as deep as
+    /// [`depth`](Self::depth).
+    pub fn words(&self) -> Words {
+        self.words
     }
 
     /// The union holds bits that no megaflow looks at any more.

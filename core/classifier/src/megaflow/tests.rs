@@ -91,7 +91,7 @@ fn a_batch_is_looked_up_as_its_packets_are() {
     let (mut pending, mut found) = ((1u64 << 50) - 1, [u32::MAX; 64]);
     context.lookup_batch(
         &guard,
-        (&lines, Rests { exts: &[], options: &[] }, Depth::L4),
+        (&lines, Rests::NONE, Depth::L4),
         &mut pending,
         |_, hits, indices| super::bits(hits).for_each(|i| found[i] = indices[i]),
     );

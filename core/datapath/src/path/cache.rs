@@ -11,7 +11,7 @@ use crate::batch::{BATCH, Batch, NONE, note};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
-use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, belonging, bits};
+use classifier::megaflow::{ALL_WORDS, Context, Depth, EXT_WORDS, Rest, Rests, belonging, bits};
 use cpu::{Secret, Stage};
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
@@ -123,9 +123,9 @@ fn search<C: FlowCache>(
 fn hash(batch: &mut Batch, mask: Option<&KeyMask>, secret: &Secret) {
     let (n, is_wide) = (batch.keys(), batch.depth == Depth::Wide);
     let mask = mask.unwrap_or_else(|| if is_wide { &FLOW_WIDE } else { &FLOW_NARROW });
-    let Batch { lines, exts, options, hashes, .. } = batch;
+    let Batch { lines, exts, options, hashes, words, .. } = batch;
     // Of packets that were parsed less deeply nothing but the line is filled.
-    let rests = if is_wide { Rests { exts, options } } else { Rests { exts: &[], options: &[] } };
+    let rests = if is_wide { Rests { exts, options, known: *words } } else { Rests::NONE };
     mask.hash_all(&lines[..n], rests, secret, hashes);
 }
 
@@ -136,5 +136,6 @@ static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask::new(FLOW_BITS,
 static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
     let mut ext = [0; EXT_WORDS];
     [0..5, 9..10, 20..26].into_iter().flatten().for_each(|i| ext[i] = u64::MAX);
-    KeyMask::new(FLOW_BITS, Rest { ext: &ext, options: Some(&[u64::MAX; OPTION_WORDS]) })
+    let options = Some(&[u64::MAX; OPTION_WORDS]);
+    KeyMask::new(FLOW_BITS, Rest { ext: &ext, options, known: ALL_WORDS })
 });

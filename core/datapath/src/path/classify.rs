@@ -37,8 +37,8 @@ pub(crate) fn stage(
 ) {
     let n = batch.keys();
     let asked = *pending;
-    let Batch { lines, exts, options, found, .. } = batch;
-    let keys = (&lines[..n], Rests { exts, options }, batch.depth);
+    let Batch { lines, exts, options, words, found, .. } = batch;
+    let keys = (&lines[..n], Rests { exts, options, known: *words }, batch.depth);
     let visits = context.lookup_batch(guard, keys, pending, |subtable, hits, megaflows| {
         note(found, n, hits, megaflows);
         learn(subtable.number(), hits, megaflows);

@@ -7,11 +7,11 @@ use crate::batch::{BATCH, Batch};
 use crate::packet::Meta;
 use crate::port::Frame;
 use classifier::megaflow::convert::{ext_of, line_of, options_of};
-use classifier::megaflow::{Depth, Key};
+use classifier::megaflow::{ALL_WORDS, Depth, EXT_WORDS, Key, Words, bits};
 use cpu::{Line, Stage};
 use flow::{Flow, VLAN_CFI};
 use packet::ether::{Arp, Ethernet, TypeField, VlanTag, ethertype, ethertype_of};
-use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
+use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, is_extension, skip_extensions};
 use packet::{Icmp, Icmpv6, Igmp, Sctp, Tcp, Udp, nd};
 
 /// How many packets ahead to prefetch.
@@ -21,6 +21,8 @@ const AHEAD: usize = 6;
 pub(crate) struct Extract<'a> {
     pub(crate) batch: &'a mut Batch,
     pub(crate) depth: Depth,
+    /// At depth `Wide`: which words behind the line are filled.
+    pub(crate) words: Words,
     /// The port's megaflows tell no more than kinds of packets apart.
     pub(crate) by_kind: bool,
 }
@@ -30,12 +32,12 @@ impl Stage for Extract<'_> {
 
     #[inline(always)]
     fn run(self) {
-        stage(self.batch, self.depth, self.by_kind);
+        stage(self.batch, self.depth, self.words, self.by_kind);
     }
 }
 
 #[inline(always)]
-fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
+fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
     let n = batch.len();
     batch.depth = depth;
     batch.alike = depth == Depth::Port && batch.own.is_empty();
@@ -58,16 +60,8 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
         Depth::Wide => {
             batch.widen();
             batch.options.clear();
-            let mut flow = Flow::ZERO;
-            each(batch, |batch, i, frame| {
-                batch.meta(i).fill_flow(&mut flow);
-                batch.tcp_flags[i] = fill_wide(frame.bytes(), batch.meta(i).tags(), &mut flow);
-                (batch.lines[i], batch.exts[i]) = (line_of(&flow), ext_of(&flow));
-                if flow.tlv.present != 0 {
-                    batch.options.resize_with(BATCH, || None);
-                    batch.options[i] = options_of(&flow);
-                }
-            });
+            batch.words = words;
+            some_words(batch, words);
         }
         // Each depth is compiled for itself.
         Depth::L4 if fresh => narrow(batch, Depth::L4),
@@ -79,15 +73,34 @@ fn stage(batch: &mut Batch, depth: Depth, by_kind: bool) {
     }
 }
 
-/// Fills the lines of packets fresh from their port.
+/// Fills the lines of packets fresh from their port: those of plain packets in a loop of their own, which needs all registers,
+/// then the others.
 #[inline(always)]
 fn narrow(batch: &mut Batch, depth: Depth) {
     let (base, tags) = (batch.common.line(), batch.common.tags());
+    let is_quick = depth >= Depth::L3 && base[7] as u16 == 0;
     let Batch { frames, lines, tcp_flags, .. } = batch;
-    let places = lines.iter_mut().zip(tcp_flags);
+    let (mut others, mut n) = ([0u8; BATCH], 0);
+    let places = lines.iter_mut().zip(&mut *tcp_flags);
     for (i, (frame, (line, tcp_flags))) in frames.iter().zip(places).enumerate() {
         frames.get(i + AHEAD).into_iter().for_each(prefetch);
-        *tcp_flags = fill(line, &base, frame.bytes(), tags, depth);
+        *line = base;
+        let mut out = Parse { line, tcp_flags: 0 };
+        if !is_quick {
+            out.packet(frame.bytes(), base[7] as u16, tags, depth);
+        } else if out.plain(frame.bytes(), depth).is_none() {
+            others[n % BATCH] = i as u8;
+            n += 1;
+        }
+        *tcp_flags = out.tcp_flags;
+    }
+    for i in others[..n.min(BATCH)].iter().map(|i| usize::from(*i) % BATCH) {
+        let Some(frame) = frames.get(i) else { break };
+        let mut out = Parse { line: &mut lines[i], tcp_flags: 0 };
+        if out.quick(frame.bytes(), tags, depth).is_none() {
+            out.packet(frame.bytes(), 0, tags, depth);
+        }
+        tcp_flags[i] = out.tcp_flags;
     }
 }
 
@@ -150,6 +163,106 @@ fn each(batch: &mut Batch, mut key: impl FnMut(&mut Batch, usize, &Frame)) {
         key(batch, i, frame);
     }
     batch.frames = frames;
+}
+
+/// Fills lines and the words behind them that are asked for.
+#[inline(always)]
+fn some_words(batch: &mut Batch, words: Words) {
+    let meta = &batch.common;
+    let metadata_has_some = meta.rare.is_some() || meta.skb_priority != 0;
+    let mut left = u64::MAX;
+    if batch.own.is_empty() && !(metadata_has_some && words & METADATA_WORDS != 0) {
+        narrow(batch, Depth::L4);
+        left = behind(batch, words);
+    }
+    if left != 0 {
+        each(batch, |batch, i, frame| {
+            if left >> i & 1 == 1 {
+                whole(batch, i, frame.bytes());
+            }
+        });
+    }
+}
+
+/// Fills the words that are asked for behind lines, where all of them come from an IPv6 header or must be zero; the packets
+/// where others may have a value: a bit for each. The metadata has none.
+#[inline(always)]
+fn behind(batch: &mut Batch, words: Words) -> u64 {
+    let Batch { frames, lines, exts, .. } = batch;
+    let mut left = 0;
+    for (i, (frame, (line, ext))) in frames.iter().zip(lines.iter().zip(exts)).enumerate() {
+        let mut whole = words & others(line) != 0;
+        if line[1] as u16 == ethertype::IPV6 {
+            match six_words(frame.bytes(), line) {
+                Some(six) => ext[..5].copy_from_slice(&six),
+                None => whole = true,
+            }
+        } else {
+            ext[..5].fill(0);
+        }
+        // Packets without options have none beside their words.
+        for word in bits(words & !SIX_WORDS & !OPTIONS) {
+            ext[word % EXT_WORDS] = 0;
+        }
+        left |= u64::from(whole) << i;
+    }
+    left
+}
+
+/// The first words of an [`Ext`]: label, source, destination. `None`: the header is not where it is in most packets of this
+/// line, or a length in it was wrong.
+#[inline(always)]
+fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
+    let tagged = |word: u64| word & u64::from(VLAN_CFI) != 0;
+    let tags = usize::from(tagged(line[0])) + usize::from(tagged(line[2]));
+    let head: &[u8; 2 + Ipv6::LEN] = data.get(12 + 4 * tags..)?.first_chunk()?;
+    let at = |i: usize| {
+        let mut out = [0; 8];
+        out.copy_from_slice(&head[2 + i..10 + i]);
+        u64::from_be_bytes(out)
+    };
+    // No protocol has the number of an extension, and zero is one.
+    let parsed = line[4] & 0xff00_0000 != 0 && head[..2] == ethertype::IPV6.to_be_bytes();
+    parsed.then(|| [at(0) & 0x000f_ffff_0000_0000, at(8), at(16), at(24), at(32)])
+}
+
+/// Words of an [`Ext`] by what fills them. The label shares a word with what IGMP and neighbour discovery have.
+const SIX_WORDS: Words = 0b1_1111;
+const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
+const GROUP_WORD: Words = 1;
+const ARP_WORDS: Words = 0b1_1000_0000;
+const MPLS_WORDS: Words = 0b110_0000_0000;
+const OPTIONS: Words = 1 << EXT_WORDS;
+const NSH_WORDS: Words = 0b11_1111 << 26;
+/// QoS priority, connection, tunnel and its options.
+const METADATA_WORDS: Words = ALL_WORDS & !(SIX_WORDS | NEIGHBOUR_WORDS | NSH_WORDS | 1 << 9);
+
+/// The words that something else than an IPv6 header may fill, of packets of this line.
+#[inline(always)]
+fn others(line: &Line) -> Words {
+    match line[1] as u16 {
+        ethertype::IPV4 | ethertype::IPV6 => match (line[4] >> 24) as u8 {
+            ipproto::ICMPV6 => NEIGHBOUR_WORDS,
+            ipproto::IGMP => GROUP_WORD,
+            _ => 0,
+        },
+        t if ethertype::is_arp(t) => ARP_WORDS,
+        t if ethertype::is_mpls(t) => MPLS_WORDS,
+        ethertype::NSH => NSH_WORDS,
+        _ => 0,
+    }
+}
+
+/// Fills the whole key of packet `i` of the batch.
+#[inline(never)]
+fn whole(batch: &mut Batch, i: usize, data: &[u8]) {
+    let mut flow = batch.meta(i).to_flow();
+    batch.tcp_flags[i] = fill_wide(data, batch.meta(i).tags(), &mut flow);
+    (batch.lines[i], batch.exts[i]) = (line_of(&flow), ext_of(&flow));
+    if flow.tlv.present != 0 {
+        batch.options.resize_with(BATCH, || None);
+        batch.options[i] = options_of(&flow);
+    }
 }
 
 /// The whole key of a packet, and its TCP flags.
@@ -235,6 +348,41 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// An Ethernet frame without tags, of IPv6 without extension headers.
+struct PlainSix<'a> {
+    /// Type, version, traffic class and label, length.
+    second: u64,
+    /// Next header, hop limit, most of the source.
+    third: u64,
+    payload: &'a [u8],
+}
+
+impl<'a> PlainSix<'a> {
+    /// `None`: it is another.
+    #[inline(always)]
+    fn of(data: &'a [u8]) -> Option<PlainSix<'a>> {
+        const START: usize = 14;
+        let head: &[u8; 34] = data.first_chunk()?;
+        let (second, third) = (word::<12>(head), word::<20>(head));
+        let end = START + Ipv6::LEN + (second & 0xffff) as usize;
+        let plain = second >> 48 == u64::from(ethertype::IPV6)
+            && !is_extension((third >> 56) as u8)
+            && end <= data.len()
+            && data.len() - end <= usize::from(u16::MAX);
+        plain.then(|| PlainSix { second, third, payload: &data[START + Ipv6::LEN..end] })
+    }
+    #[inline(always)]
+    fn proto(&self) -> u8 {
+        (self.third >> 56) as u8
+    }
+
+    /// Protocol, traffic class and hop limit as a line has them.
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        self.third >> 32 & 0xff00_0000 | self.second >> 20 & 0xff_0000 | self.third >> 40 & 0xff00
+    }
+}
+
 struct Parse<'l> {
     line: &'l mut Line,
     tcp_flags: u16,
@@ -245,12 +393,54 @@ impl Parse<'_> {
     #[inline(always)]
     fn plain(&mut self, data: &[u8], depth: Depth) -> Option<()> {
         let packet = Plain::of(data).filter(|_| depth >= Depth::L3)?;
-        let Plain { head, second, third, payload } = packet;
-        self.line[1] = word::<0>(head) & !0xffff | 0x0800;
-        self.line[2] = word::<6>(head) & !0xffff;
+        self.line[1] = word::<0>(packet.head) & !0xffff | u64::from(ethertype::IPV4);
+        self.line[2] = word::<6>(packet.head) & !0xffff;
+        self.addresses(&packet);
+        self.l4(packet.proto(), Fragment::No, packet.payload, depth);
+        Some(())
+    }
+
+    /// The words of an IPv4 header.
+    #[inline(always)]
+    fn addresses(&mut self, packet: &Plain<'_>) {
+        let Plain { head, second, third, .. } = *packet;
         self.line[3] = word::<26>(head);
         self.line[4] = third >> 8 & 0xff00_0000 | second >> 16 & 0xff_0000 | third >> 32 & 0xff00;
-        self.l4(packet.proto(), Fragment::No, payload, depth);
+    }
+
+    /// A packet of IPv6 without extension headers, or of that or plain behind one tag or two, which is to be looked into as
+    /// deep as its addresses. `None`, and nothing done: it is another.
+    #[inline(always)]
+    fn quick(&mut self, data: &[u8], tags: usize, depth: Depth) -> Option<()> {
+        let head: &[u8; 34] = data.first_chunk()?;
+        let (outer, inner) = (word::<12>(head), word::<16>(head));
+        let is_tag = |word: u64| ethertype::is_vlan((word >> 48) as u16);
+        let tci = |word: u64| word >> 32 & 0xffff | u64::from(VLAN_CFI);
+        // The tags' parts of words 0, 2 and 7, and the frame without them, seen from its type field.
+        let (mut places, mut frame, mut type_field) = ([0; 3], data, outer);
+        if is_tag(outer) && tags > 0 {
+            (places, frame, type_field) = ([tci(outer), 0, outer >> 48 << 32], &data[4..], inner);
+            if is_tag(inner) && tags > 1 {
+                (places[1], frame, type_field) = (tci(inner), &data[8..], word::<20>(head));
+                places[2] |= inner >> 48 << 16;
+            }
+        }
+        let dl_type = (type_field >> 48) as u16;
+        let (proto, payload);
+        if dl_type == ethertype::IPV6 {
+            let packet = PlainSix::of(frame)?;
+            self.line[4] = packet.word();
+            (proto, payload) = (packet.proto(), packet.payload);
+        } else {
+            let packet = Plain::of(frame)?;
+            self.addresses(&packet);
+            (proto, payload) = (packet.proto(), packet.payload);
+        }
+        self.line[0] |= places[0];
+        self.line[1] = word::<0>(head) & !0xffff | u64::from(dl_type);
+        self.line[2] = word::<6>(head) & !0xffff | places[1];
+        self.line[7] |= places[2];
+        self.l4(proto, Fragment::No, payload, depth);
         Some(())
     }
 

@@ -21,7 +21,7 @@ use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::program::Program;
 use crate::shared::Shared;
-use classifier::megaflow::{Context, Depth, Megaflow};
+use classifier::megaflow::{ALL_WORDS, Context, Depth, Megaflow};
 use sync::Guard;
 use units::Millis;
 
@@ -47,7 +47,9 @@ pub(crate) fn run(
     if engine.batch.known.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
-        cpu::stage(extract::Extract { batch: &mut engine.batch, depth, by_kind });
+        // Other caches hash what tells flows apart, whether or not a megaflow looks at it.
+        let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
+        cpu::stage(extract::Extract { batch: &mut engine.batch, depth, words, by_kind });
     }
     let mut pending = engine.batch.all();
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.

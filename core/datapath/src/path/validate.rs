@@ -61,6 +61,7 @@ fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) 
     let rests = Rests {
         exts: batch.exts.get(i..).unwrap_or_default(),
         options: batch.options.get(i..).unwrap_or_default(),
+        known: batch.words,
     };
     let mut found = None;
     let keys = (&batch.lines[i..=i], rests, batch.depth);
@@ -96,7 +97,12 @@ mod tests {
         let mut pool = crate::port::FramePool::new(8);
         let mut batch = Batch { common: crate::packet::Meta::received(1), ..Batch::default() };
         batch.frames.extend(pool.frame_of(&bytes));
-        cpu::stage(Extract { batch: &mut batch, depth: context.depth(), by_kind: false });
+        cpu::stage(Extract {
+            batch: &mut batch,
+            depth: context.depth(),
+            words: context.words(),
+            by_kind: false,
+        });
         let (key, _) = wide(&bytes, batch.meta(0));
         let differs = |batch: &Batch, found| difference(&guard, &context, batch, 0, found, &key);
         assert_eq!(differs(&batch, Some(mine)), None);
