@@ -169,10 +169,7 @@ impl<'a> Ipv6<'a> {
 /// A header of this number is an extension of IPv6.
 #[inline]
 pub fn is_extension(proto: u8) -> bool {
-    matches!(
-        proto,
-        ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT
-    )
+    matches!(proto, ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS | ipproto::AH | ipproto::FRAGMENT)
 }
 
 /// Passes the extension headers. Each takes at least eight bytes, so the walk is bounded by the data. `None` if one of

@@ -89,12 +89,9 @@ fn a_batch_is_looked_up_as_its_packets_are() {
     let guard = reader.enter();
     let context = table.context(1).unwrap();
     let (mut pending, mut found) = ((1u64 << 50) - 1, [u32::MAX; 64]);
-    context.lookup_batch(
-        &guard,
-        (&lines, Rests::NONE, Depth::L4),
-        &mut pending,
-        |_, hits, indices| super::bits(hits).for_each(|i| found[i] = indices[i]),
-    );
+    context.lookup_batch(&guard, (&lines, Rests::NONE, Depth::L4), &mut pending, |_, hits, indices| {
+        super::bits(hits).for_each(|i| found[i] = indices[i])
+    });
     for (i, key) in keys.iter().enumerate() {
         let (one, _) = context.lookup(&guard, key);
         assert_eq!(one.is_none(), pending >> i & 1 == 1);
