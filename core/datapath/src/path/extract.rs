@@ -209,7 +209,7 @@ fn behind(batch: &mut Batch, words: Words) -> u64 {
     left
 }
 
-/// The first words of an [`Ext`]: label, source, destination. `None`: the header is not where it is in most packets of this
+/// The first words of an `Ext`: label, source, destination. `None`: the header is not where it is in most packets of this
 /// line, or a length in it was wrong.
 #[inline(always)]
 fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
@@ -226,7 +226,7 @@ fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
     parsed.then(|| [at(0) & 0x000f_ffff_0000_0000, at(8), at(16), at(24), at(32)])
 }
 
-/// Words of an [`Ext`] by what fills them. The label shares a word with what IGMP and neighbour discovery have.
+/// Words of an `Ext` by what fills them. The label shares a word with what IGMP and neighbour discovery have.
 const SIX_WORDS: Words = 0b1_1111;
 const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
 const GROUP_WORD: Words = 1;

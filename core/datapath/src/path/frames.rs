@@ -1,6 +1,6 @@
 //! Frames: a program is executed on frames alone, as long as nothing but their bytes matters to its operations.
 //!
-//! A [`Packet`](crate::packet::Packet) is three times the size of a frame: to make one of each frame takes longer than to
+//! A [`Packet`] is three times the size of a frame: to make one of each frame takes longer than to
 //! rewrite it. So the packets of a batch become packets only for the first operation that needs one.
 
 use super::{execute, meter};
