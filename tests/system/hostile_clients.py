@@ -183,15 +183,18 @@ def test_probes_during_a_long_transaction():
     text = '{"method":"transact","id":"long","params":["Open_vSwitch",%s]}' % ",".join([insert] * rows)
     with server.client(timeout=300) as other, server.client(timeout=300) as long:
         long.socket.sendall(text.encode())
-        late = []
+        late, began = [], time.time()
         while not select.select([long.socket], [], [], 0.01)[0]:
             asked = time.time()
             other.call("echo")
             late.append(time.time() - asked)
         late.sort()
-        print("%d probes, the slowest in %.1f ms" % (len(late), late[-1] * 1e3))
+        took = time.time() - began
+        print("%d probes in %.1f s, the slowest in %.1f ms" % (len(late), took, late[-1] * 1e3))
         assert len(late) >= 10, late
         assert late[len(late) // 2] < 0.1 * lab.PATIENCE, late
+        # On a busy machine any of them may be late, but none as late as the transaction.
+        assert late[-1] < took / 2, late
         # Those who ask for more wait, and then see all of it.
         assert other.transact("Open_vSwitch", {"op": "insert", "table": "Queue", "row": {"dscp": 2}})
         assert len(long.answer("long")) == rows

@@ -367,6 +367,8 @@ impl Server {
         let mut work = Work { requests: vec![first], ..Work::default() };
         for id in ready {
             let Some(conn) = self.conns.get_mut(&id) else { continue };
+            // A probe does not wait for a job, also if it came in the same turn.
+            conn.answer_probes();
             let some = std::iter::from_fn(|| conn.next_waiting()).take(REQUESTS_PER_JOB);
             work.requests.extend(some.map(|waiting| (id, waiting.message)));
         }

@@ -3,10 +3,11 @@
 use crate::common::{Client, Scratch, listen, open};
 use ovsdb::schema::open_vswitch;
 use ovsdb::{Json, Message};
-use ovsdb_server::{Handle, Limits, Server};
+use ovsdb_server::{Handle, Heard, Limits, Server};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
+use units::Millis;
 
 fn serve(scratch: &Scratch) -> (Handle, PathBuf) {
     let socket = scratch.path("db.sock");
@@ -81,6 +82,30 @@ fn requests_of_a_client_are_carried_out_in_their_order_whatever_a_job_does() {
     }
     let mut after = Client::connect(&socket);
     assert_eq!(after.kinds().len(), ROWS);
+}
+
+#[test]
+fn a_probe_that_comes_together_with_a_long_request_does_not_wait_for_it() {
+    let scratch = Scratch::new();
+    let socket = scratch.path("db.sock");
+    let mut server = open(&scratch.path("conf.db"), Some(&open_vswitch())).unwrap();
+    listen(&mut server, &socket);
+    server.run(&Heard::default(), Millis(0));
+    let (mut long, mut other) = (Client::connect(&socket), Client::connect(&socket));
+    // Many operations in a short message: no parser stands between it and the job.
+    let mut params = vec![json!("Open_vSwitch")];
+    params.extend(std::iter::repeat_n(json!({"op": "comment", "comment": ""}), 1000));
+    let slow = long.send("transact", Json::Array(params));
+    let asked = other.send("echo", json!([1]));
+    // One turn reads both; the job's result is taken in the next one at the earliest.
+    server.run(&Heard::default(), Millis(0));
+    assert!(server.is_busy());
+    other.stream.set_nonblocking(true).unwrap();
+    assert_eq!(other.answer(asked), Ok(json!([1])));
+    while server.is_busy() {
+        server.run(&Heard::default(), Millis(0));
+    }
+    assert_eq!(long.answer(slow).unwrap().as_array().unwrap().len(), 1000);
 }
 
 #[test]
