@@ -1,8 +1,8 @@
-//! What makes a bridge a bridge: which station is behind which port, which VLANs a port carries, and whether the other
-//! end of a port is there.
+//! The functions of an Ethernet bridge: MAC learning, VLANs of ports, tunnel port configuration, and detection of a
+//! lost neighbour (BFD).
 //!
-//! Everything here is told the time and changes nothing but itself, so that the same tables serve the switch, its
-//! tests and the traces. Owned by the control half; the packet path never sees it.
+//! Nothing here reads a clock or has effects outside its own data, so the same tables serve the switch, its tests and
+//! the traces. The control half owns them; the packet path never accesses them.
 
 pub mod bfd;
 pub mod mac;
@@ -13,6 +13,6 @@ pub use mac::{LearnNeed, MacEntry, MacRead, MacStats, MacTable};
 pub use tunnel::TunnelConfig;
 pub use vlan::{PriorityTags, Refusal, VlanConfig, VlanMode, VlanSet, VlanTags};
 
-/// A port of a bridge as the database knows it: one interface, or a bond of several (Open vSwitch: a bundle).
+/// A port of a bridge in terms of the database: one interface, or a bond of several (a bundle in Open vSwitch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleId(pub u32);

@@ -1,12 +1,13 @@
-//! The learning table of one bridge: (VLAN, MAC) to port.
+//! The MAC learning table of one bridge: (VLAN, MAC) to port.
 //!
-//! Numbers and rules are those of `ovs-vswitchd` (they show in `fdb/show` and `fdb/stats-show`): 300 s of ageing
-//! unless told otherwise, 8192 entries, whole seconds. When the table is full the port with the most entries loses
-//! its least recently used one, so that one port that invents addresses cannot push out the stations of the others.
+//! Numbers and rules are those of `ovs-vswitchd`, because `fdb/show` and `fdb/stats-show` print them: a default
+//! ageing time of 300 s, 8192 entries, times in whole seconds. When the table is full, the port with the most entries
+//! loses its least recently used one. So a port that floods invented addresses cannot evict the stations of other
+//! ports.
 //!
 //! **Invariants**: `by_use` and the queues of `by_port` hold each entry exactly once under its `used` stamp, and
-//! `by_load` holds each port once under the length of its queue. `generation` moves whenever a look-up could answer
-//! differently than before; a mere refresh does not move it.
+//! `by_load` holds each port once under the length of its queue. `generation` changes whenever a look-up could give
+//! another result than before; a refresh alone does not change it.
 
 use crate::BundleId;
 use crate::vlan::VlanSet;
@@ -14,81 +15,82 @@ use flow::Mac;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use units::Millis;
 
-/// Ageing time of a new table, in seconds.
+/// Default ageing time in seconds.
 pub const DEFAULT_AGING: u32 = 300;
-/// Entries of a new table.
+/// Default maximum number of entries.
 pub const DEFAULT_SIZE: usize = 8192;
-/// For how many seconds a gratuitous ARP keeps reflections on bonds from being learned.
+/// Seconds for which a gratuitous ARP prevents learning from its reflections on bonds.
 const GRAT_ARP_LOCK: u64 = 5;
 
 /// One learned or configured station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacEntry {
-    /// Where it is.
+    /// The port behind which the station is.
     pub port: BundleId,
-    /// In which VLAN.
+    /// The VLAN.
     pub vlan: u16,
-    /// Its address.
+    /// The MAC address of the station.
     pub mac: Mac,
-    /// Second at which it is forgotten; `None` for a static entry.
+    /// Second at which the entry expires; `None` for a static entry.
     expires: Option<u64>,
-    /// Until this second reflected gratuitous ARPs are not learned.
+    /// Until this second, reflected gratuitous ARPs are not learned.
     grat_arp_lock: u64,
-    /// Place in the order of use.
+    /// Position in the order of use.
     used: u64,
 }
 
 impl MacEntry {
-    /// It was configured and does not age.
+    /// Whether the entry was configured and does not age.
     pub fn is_static(&self) -> bool {
         self.expires.is_none()
     }
 
-    /// A gratuitous ARP was seen a moment ago on a port that is not a bond.
+    /// Whether a gratuitous ARP was seen on a port that is not a bond within the last 5 s.
     pub fn is_grat_arp_locked(&self, now: Millis) -> bool {
         secs(now) < self.grat_arp_lock
     }
 }
 
-/// Lifetime counters, for `fdb/stats-show`.
+/// Counters since the table exists, for `fdb/stats-show`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacStats {
-    /// Entries made by learning.
+    /// Entries added by learning.
     pub learned: u64,
     /// Entries that aged out.
     pub expired: u64,
-    /// Entries pushed out by others.
+    /// Entries evicted because the table was full.
     pub evicted: u64,
-    /// Entries that changed their port.
+    /// Entries that moved to another port.
     pub moved: u64,
 }
 
-/// A packet that may teach the table something.
+/// A packet from which the table may learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnNeed {
-    /// The station that sent it.
+    /// Source MAC address.
     pub mac: Mac,
-    /// In this VLAN.
+    /// The VLAN.
     pub vlan: u16,
-    /// Received here.
+    /// The port that received the packet.
     pub port: BundleId,
-    /// It is a gratuitous ARP.
+    /// The packet is a gratuitous ARP.
     pub grat_arp: bool,
     /// The port is a bond.
     pub bond: bool,
 }
 
-/// What a translation asks of a learning table. The switch lends its locked table through this, a test a plain one.
+/// What a translation reads from a learning table. The switch implements it for its locked table, tests for a plain
+/// one.
 pub trait MacRead {
-    /// The port behind which a station is; never for group addresses and VLANs that flood.
+    /// The port behind which a station is; `None` for group addresses and for VLANs that flood.
     fn port_of(&self, vlan: u16, mac: Mac) -> Option<BundleId>;
-    /// Stations of this VLAN are learned.
+    /// Whether the station may be learned in this VLAN.
     fn may_learn(&self, vlan: u16, mac: Mac) -> bool;
-    /// The entry exists and is static.
+    /// Whether a static entry for the station exists.
     fn is_static(&self, vlan: u16, mac: Mac) -> bool;
 }
 
-/// The learning table of one bridge. See the module.
+/// The MAC learning table of one bridge; see the module.
 #[derive(Clone, Debug)]
 pub struct MacTable {
     entries: HashMap<(u16, Mac), MacEntry>,
@@ -115,7 +117,7 @@ impl Default for MacTable {
 }
 
 impl MacTable {
-    /// An empty table with the default ageing and size.
+    /// Creates an empty table with the default ageing time and size.
     pub fn new() -> MacTable {
         MacTable {
             entries: HashMap::new(),
@@ -132,7 +134,7 @@ impl MacTable {
         }
     }
 
-    /// Changes the ageing time (held to 15..=3600 s); entries keep the age they have.
+    /// Sets the ageing time, clamped to 15..=3600 s. Entries keep their age.
     pub fn set_aging(&mut self, aging: u32) {
         let aging = aging.clamp(15, 3600);
         let (old, new) = (u64::from(self.aging), u64::from(aging));
@@ -147,17 +149,18 @@ impl MacTable {
         self.aging
     }
 
-    /// Changes the size (held to 10..=1,000,000). What is too much goes at the next [`run`](Self::run).
+    /// Sets the maximum number of entries, clamped to 10..=1,000,000. The next [`run`](Self::run) removes excess
+    /// entries.
     pub fn set_size(&mut self, size: usize) {
         self.size = size.clamp(10, 1_000_000);
     }
 
-    /// The most entries it may hold.
+    /// The maximum number of entries.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// VLANs that are flooded and never learned. True if that is a change.
+    /// Sets the VLANs that are flooded and never learned. Returns true if that is a change.
     pub fn set_flood_vlans(&mut self, vlans: Option<VlanSet>) -> bool {
         let changed = self.flood_vlans != vlans;
         self.flood_vlans = vlans;
@@ -165,42 +168,42 @@ impl MacTable {
         changed
     }
 
-    /// Moves whenever a look-up may answer differently.
+    /// Changes whenever a look-up may give another result.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Lifetime counters.
+    /// The counters.
     pub fn stats(&self) -> MacStats {
         self.stats
     }
 
-    /// Sets the lifetime counters to zero.
+    /// Resets the counters to zero.
     pub fn clear_stats(&mut self) {
         self.stats = MacStats::default();
     }
 
-    /// Entries held, learned and static.
+    /// Number of entries, learned and static.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Nothing is held.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Static entries held.
+    /// Number of static entries.
     pub fn statics(&self) -> usize {
         self.statics
     }
 
-    /// All entries, the least recently used first: the order of `fdb/show`.
+    /// All entries, least recently used first, which is the order of `fdb/show`.
     pub fn iter(&self) -> impl Iterator<Item = &MacEntry> {
         self.by_use.values().filter_map(|k| self.entries.get(k))
     }
 
-    /// Seconds since the entry was last used; `None` if it does not age.
+    /// Seconds since the entry was last refreshed; `None` if it does not age.
     pub fn age(&self, e: &MacEntry, now: Millis) -> Option<i64> {
         e.expires.map(|t| i64::from(self.aging) - (t as i64 - secs(now) as i64))
     }
@@ -217,7 +220,8 @@ impl MacTable {
         self.flood_vlans.as_ref().is_some_and(|s| s.contains(vlan))
     }
 
-    /// Whether [`update`](Self::update) would do anything: asked under a read lock, since mostly it would not.
+    /// Whether [`update`](Self::update) would change anything. Callers check this under a read lock first, because
+    /// mostly it would not.
     pub fn needs_update(&self, l: &LearnNeed, now: Millis) -> bool {
         if self.floods(l.vlan) || l.mac.is_multicast() {
             return false;
@@ -238,7 +242,7 @@ impl MacTable {
         e.port != l.port
     }
 
-    /// Learns from a packet. True if a station is new or moved.
+    /// Learns from a packet. Returns true if a station is new or moved.
     pub fn update(&mut self, l: &LearnNeed, now: Millis) -> bool {
         if !self.needs_update(l, now) {
             return false;
@@ -266,7 +270,7 @@ impl MacTable {
         changed
     }
 
-    /// `fdb/add`: a station that neither ages nor moves.
+    /// Adds a static entry, which neither ages nor moves (`fdb/add`).
     pub fn add_static(&mut self, vlan: u16, mac: Mac, port: BundleId) {
         if !self.entries.contains_key(&(vlan, mac)) {
             self.make_room();
@@ -275,7 +279,7 @@ impl MacTable {
         self.generation += 1;
     }
 
-    /// `fdb/del`: false if there is no such static entry.
+    /// Deletes a static entry (`fdb/del`). Returns false if there is none.
     pub fn del_static(&mut self, vlan: u16, mac: Mac) -> bool {
         let found = self.get(vlan, mac).is_some_and(MacEntry::is_static);
         if found {
@@ -284,12 +288,13 @@ impl MacTable {
         found
     }
 
-    /// `fdb/flush`: forgets what was learned; static entries stay.
+    /// Removes all learned entries (`fdb/flush`); static entries stay.
     pub fn flush(&mut self) {
         self.flush_where(|e| !e.is_static());
     }
 
-    /// Forgets every entry of a port, static ones too: the port is going or changes its VLANs. Returns the stations.
+    /// Removes all entries of a port, including static ones, because the port is removed or changes its VLANs.
+    /// Returns the stations.
     pub fn flush_port(&mut self, port: BundleId) -> Vec<(u16, Mac)> {
         let keys: Vec<_> = self.by_port.get(&port).into_iter().flat_map(|q| q.values().copied()).collect();
         for k in &keys {
@@ -298,19 +303,19 @@ impl MacTable {
         keys
     }
 
-    /// Forgets a station, static or not.
+    /// Removes the entry of a station, static or not.
     pub fn forget(&mut self, vlan: u16, mac: Mac) {
         if self.entries.contains_key(&(vlan, mac)) {
             self.remove((vlan, mac));
         }
     }
 
-    /// Forgets every learned entry of a VLAN.
+    /// Removes the learned entries of a VLAN.
     pub fn flush_vlan(&mut self, vlan: u16) {
         self.flush_where(|e| e.vlan == vlan && !e.is_static());
     }
 
-    /// Forgets the entries for which `which` holds.
+    /// Removes the entries for which `which` returns true.
     pub fn flush_where(&mut self, which: impl Fn(&MacEntry) -> bool) {
         let keys: Vec<_> = self.iter().filter(|e| which(e)).map(|e| (e.vlan, e.mac)).collect();
         for k in keys {
@@ -318,7 +323,7 @@ impl MacTable {
         }
     }
 
-    /// Forgets what aged out and what exceeds the size. Returns those stations.
+    /// Removes expired entries and those beyond the maximum number. Returns those stations.
     pub fn run(&mut self, now: Millis) -> Vec<(u16, Mac)> {
         let mut gone = Vec::new();
         while let Some(e) = self.oldest_learned() {
@@ -358,7 +363,7 @@ impl MacTable {
         }
     }
 
-    /// Puts an entry, as the most recently used, in place of whatever is known of the station.
+    /// Inserts an entry as the most recently used one, replacing the station's old entry.
     fn put(&mut self, mut e: MacEntry) {
         let key = (e.vlan, e.mac);
         self.unlink(key);

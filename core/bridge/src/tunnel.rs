@@ -1,15 +1,16 @@
-//! Tunnel ports: what the options of one say, and which packets of a tunnel are its.
+//! Tunnel ports: parsing of their options, and the match between received tunnel packets and ports.
 //!
-//! Ports of one kind (and, over UDP, one destination port) share a port of the datapath; a packet that comes out of it
-//! belongs to the port whose configuration fits its outer header best. Names and numbers of the options are those of
-//! ovs-vswitchd.conf.db(5), "Tunnel Options"; addresses are 16 bytes, those of IPv4 mapped (RFC 4291 §2.5.5.2).
+//! Ports of one kind (and, over UDP, of one destination port) share a port of the datapath. A packet received there
+//! belongs to the tunnel port whose configuration matches its outer header best. Names and numbers of the options are
+//! those of ovs-vswitchd.conf.db(5), "Tunnel Options". Addresses are 16 bytes; IPv4 addresses are mapped (RFC 4291
+//! §2.5.5.2).
 
 use flow::Tunnel;
 use flow::text::address::{ipv6_addr, parse_ipv4_masked, parse_ipv6_masked};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// An address of either family.
+/// An IPv4 (mapped) or IPv6 address.
 pub type Address = [u8; 16];
 
 const NO_ADDRESS: Address = [0; 16];
@@ -17,12 +18,12 @@ const NO_ADDRESS: Address = [0; 16];
 /// A value that the port fixes, or leaves to flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
-    /// Nothing is said.
+    /// Not configured.
     #[default]
     Unset,
-    /// This one.
+    /// Fixed by the port.
     Fixed(T),
-    /// `flow`: fields of the packet say.
+    /// `flow`: taken from the tunnel fields of the flow.
     Flow,
 }
 
@@ -36,12 +37,12 @@ impl<T: Copy + Default> Choice<T> {
     }
 }
 
-/// A byte of the inner packet, or a fixed one.
+/// A byte of the outer header: copied from the inner packet, or fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {
-    /// As the packet inside has it.
+    /// Copied from the inner packet.
     Inner,
-    /// This.
+    /// Fixed.
     Fixed(u8),
 }
 
@@ -55,15 +56,15 @@ pub struct Erspan {
     pub hardware: Choice<u8>,
 }
 
-/// Which packets a port takes and gives.
+/// Which packet types a port receives and sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketTypes {
     /// Ethernet frames (`legacy_l2`).
     #[default]
     Ethernet,
-    /// Packets without an Ethernet header, which tables see as Ethernet packets (`legacy_l3`).
+    /// Packets without an Ethernet header, which OpenFlow tables see as Ethernet packets (`legacy_l3`).
     Layer3,
-    /// All, and their packet type says which (`ptap`).
+    /// Packets of all types; the field packet_type tells which (`ptap`).
     Aware,
 }
 
@@ -72,47 +73,47 @@ pub enum PacketTypes {
 pub struct TunnelConfig {
     /// `vxlan`, `gre`, ...
     pub kind: String,
-    /// The other end.
+    /// Address of the remote end.
     pub remote: Choice<Address>,
-    /// This end.
+    /// Address of the local end.
     pub local: Choice<Address>,
-    /// The key of packets that come.
+    /// Tunnel key of received packets.
     pub in_key: Choice<u64>,
-    /// The key of packets that go.
+    /// Tunnel key of sent packets.
     pub out_key: Choice<u64>,
-    /// Outer TOS without ECN, which is always that of the packet inside.
+    /// Outer TOS without the ECN bits, which are always copied from the inner packet.
     pub tos: Inherit,
     /// Outer TTL.
     pub ttl: Inherit,
-    /// UDP destination; 0 where the kind has none.
+    /// UDP destination port; 0 for kinds without UDP.
     pub dst_port: u16,
     /// Outer checksum.
     pub csum: Option<bool>,
     /// Sequence numbers.
     pub seq: bool,
-    /// The outer packet must not be cut.
+    /// Set the "don't fragment" flag of the outer packet.
     pub dont_fragment: bool,
-    /// VXLAN group policy.
+    /// VXLAN group-based policy extension.
     pub gbp: bool,
-    /// The generic protocol extension of VXLAN: something else than a frame may be inside.
+    /// VXLAN generic protocol extension: the inner packet need not be an Ethernet frame.
     pub gpe: bool,
-    /// What is inside.
+    /// Types of inner packets.
     pub packet_types: PacketTypes,
-    /// Mark of outer packets.
+    /// Packet mark of outer packets.
     pub egress_mark: Option<u32>,
-    /// ERSPAN.
+    /// ERSPAN fields.
     pub erspan: Erspan,
 }
 
-/// Kinds with an Ethernet frame inside.
+/// The kinds of tunnels that carry Ethernet frames.
 pub const KINDS: &[&str] = &["vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan"];
 
-/// The TTL of outer headers unless a port says otherwise.
+/// Default TTL of outer headers.
 pub const DEFAULT_TTL: u8 = 64;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 
-/// What is wrong with options: each a line; fatal if the port cannot be.
+/// The errors in the options, one a line, if they prevent the port from being created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadOptions(pub String);
 
@@ -132,7 +133,7 @@ fn is_erspan(kind: &str) -> bool {
     matches!(kind, "erspan" | "ip6erspan")
 }
 
-/// A number as C reads it: decimal, or hexadecimal after `0x`; 0 where there is none.
+/// Parses a number as C does: decimal, or hexadecimal after `0x`; 0 if there is none.
 fn number(text: &str) -> u64 {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
@@ -160,12 +161,12 @@ fn is_multicast(a: Address) -> bool {
     as_ipv4(a).map_or(a[0] == 0xff, |v4| v4 >> 28 == 0xe)
 }
 
-/// An IPv4 address in 16 bytes; none is none.
+/// Maps an IPv4 address to 16 bytes; 0.0.0.0 becomes the unset address.
 fn mapped(v4: u32) -> Address {
     if v4 == 0 { NO_ADDRESS } else { Ipv4Addr::from(v4).to_ipv6_mapped().octets() }
 }
 
-/// The IPv4 address that is mapped.
+/// The IPv4 address of a mapped address.
 pub fn as_ipv4(a: Address) -> Option<u32> {
     std::net::Ipv6Addr::from(a).to_ipv4_mapped().map(u32::from)
 }
@@ -174,7 +175,7 @@ fn text_of(a: Address) -> String {
     as_ipv4(a).map_or_else(|| ipv6_addr(u128::from_be_bytes(a)), |v4| Ipv4Addr::from(v4).to_string())
 }
 
-/// Reading of options, one after another.
+/// Parses the options of one port, one after another.
 struct Reader<'a> {
     name: &'a str,
     config: TunnelConfig,
@@ -186,7 +187,7 @@ impl Reader<'_> {
         self.complaints.push(format!("{}: {text}", self.name));
     }
 
-    /// The complaints so far are why the port cannot be.
+    /// Adds an error and returns all messages as the reason why the port cannot be created.
     fn fatal(&mut self, text: &str) -> BadOptions {
         self.complain(text);
         BadOptions(self.complaints.join("\n"))
@@ -281,7 +282,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// After the other options, as the kind and its extensions say what there may be.
+    /// Parses `packet_type`. Called after the other options, because the kind and its extensions restrict it.
     fn packet_type(&mut self, value: Option<&str>) -> Result<(), BadOptions> {
         let config = &mut self.config;
         let carries_layer_3 = config.kind == "gre" || config.gpe;
@@ -332,7 +333,7 @@ fn key(options: &BTreeMap<String, String>, name: &str) -> Choice<u64> {
 }
 
 impl TunnelConfig {
-    /// Reads the options of port `name`. With the configuration come the complaints about options that it does without.
+    /// Parses the options of port `name`. Returns the configuration, and messages about options that were ignored.
     pub fn parse(
         kind: &str,
         name: &str,
@@ -365,7 +366,7 @@ impl TunnelConfig {
         Ok((reader.config, reader.complaints))
     }
 
-    /// The name of the datapath's port that it shares with others of its kind.
+    /// The name of the datapath port that this port shares with others of its kind.
     pub fn datapath_name(&self) -> String {
         match self.kind.as_str() {
             "vxlan" | "geneve" => {
@@ -375,7 +376,7 @@ impl TunnelConfig {
         }
     }
 
-    /// The options that differ from their defaults, as `dpif/show` tells them.
+    /// The options that differ from their defaults, as `dpif/show` prints them.
     pub fn options(&self) -> BTreeMap<String, String> {
         let mut out = BTreeMap::new();
         let mut put = |key: &str, value: Option<String>| {
@@ -418,12 +419,14 @@ impl TunnelConfig {
         out
     }
 
-    /// Outer packets have a checksum: as asked; if nothing is asked, of UDP over IPv6, which demands one.
+    /// Whether outer packets have a checksum. Without a setting, only UDP over IPv6 has one, because IPv6 requires
+    /// it.
     pub fn has_checksum(&self, ipv4: bool) -> bool {
         self.csum.unwrap_or(!ipv4 && !is_gre(&self.kind) && !is_erspan(&self.kind))
     }
 
-    /// How well a packet of this type with this outer header fits: the less, the better. `None`: it is another port's.
+    /// How well a packet of this type with this outer header matches the port; lower is better. `None`: the packet
+    /// does not belong to this port.
     pub fn fits(&self, outer: &Tunnel, packet_type: u32) -> Option<u8> {
         let aware = match (self.packet_types, packet_type) {
             (PacketTypes::Aware, _) => 1,
@@ -451,7 +454,7 @@ impl TunnelConfig {
         Some(((key * 2 + remote) * 3 + local) * 2 + aware)
     }
 
-    /// A port with this configuration and this one could not be told apart.
+    /// Whether packets for two such configurations could not be told apart.
     pub fn collides(&self, other: &TunnelConfig) -> bool {
         let key = |c: Choice<u64>| (c == Choice::Flow, c.value());
         self.datapath_name() == other.datapath_name()
@@ -476,17 +479,17 @@ fn inherit_text(value: Inherit, default: u8, text: impl Fn(u8) -> String) -> Opt
     }
 }
 
-/// The outer source of a packet.
+/// The outer source address of a packet.
 pub fn source(outer: &Tunnel) -> Address {
     if outer.ip_dst != 0 { mapped(outer.ip_src) } else { outer.ipv6_src }
 }
 
-/// The outer destination; none where the packet came out of no tunnel.
+/// The outer destination address; unset if the packet did not come from a tunnel.
 pub fn destination(outer: &Tunnel) -> Address {
     if outer.ip_dst != 0 { mapped(outer.ip_dst) } else { outer.ipv6_dst }
 }
 
-/// The packet came out of a tunnel.
+/// Whether the packet came from a tunnel.
 pub fn is_tunnelled(outer: &Tunnel) -> bool {
     destination(outer) != NO_ADDRESS
 }
@@ -508,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_back_as_they_went_but_for_defaults() {
+    fn options_round_trip_except_defaults() {
         assert_eq!(shown("vxlan", &[("remote_ip", "1.1.1.1"), ("dst_port", "4789")]), "remote_ip=1.1.1.1");
         assert_eq!(shown("vxlan", &[("remote_ip", "flow"), ("dst_port", "1")]), "dst_port=1, remote_ip=flow");
         let gre = [
@@ -533,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_and_the_rest_complained_of() {
+    fn fatal_options_are_refused_and_others_reported() {
         let refused = |options: &[(&str, &str)]| parse("vxlan", options).unwrap_err().0;
         assert_eq!(refused(&[]), "p1: vxlan type requires valid 'remote_ip' argument");
         assert_eq!(refused(&[("remote_ip", "224.0.0.1")]), "p1: multicast remote_ip=224.0.0.1 not allowed");
@@ -551,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_that_says_most_gets_the_packet() {
+    fn the_most_specific_port_gets_the_packet() {
         let outer = Tunnel { ip_src: 0x0101_0101, ip_dst: 0x0202_0202, tun_id: 5, ..Tunnel::default() };
         let fit = |options: &[(&str, &str)]| parse("gre", options).unwrap().0.fits(&outer, 0);
         let exact = fit(&[("remote_ip", "1.1.1.1"), ("local_ip", "2.2.2.2"), ("key", "5")]);

@@ -1,7 +1,7 @@
-//! The VLANs that a port carries: what a tag means on the way in and which tag a frame gets on the way out.
+//! VLAN handling of a port: the meaning of a received tag, and the tag of a sent frame.
 //!
 //! The modes are those of column `Port.vlan_mode` (IEEE 802.1Q §6.9 for access and trunk; 802.1ad for
-//! `dot1q-tunnel`). Inside the bridge a frame has [`VlanTags`] whose first VID is its VLAN, 0 being "none".
+//! `dot1q-tunnel`). Inside the bridge a frame has [`VlanTags`]; the first VID is its VLAN, and 0 means none.
 
 use flow::flow::{VLAN_CFI, VLANS_MAX};
 use flow::{Flow, Vlan};
@@ -12,12 +12,12 @@ use std::sync::Arc;
 pub struct VlanSet(Arc<[u64; 64]>);
 
 impl VlanSet {
-    /// All 4096.
+    /// All 4096 VIDs.
     pub fn all() -> VlanSet {
         VlanSet(Arc::new([u64::MAX; 64]))
     }
 
-    /// The VID is one of them.
+    /// Whether the set contains the VID.
     pub fn contains(&self, vid: u16) -> bool {
         self.0.get(usize::from(vid >> 6)).is_some_and(|w| w >> (vid & 63) & 1 != 0)
     }
@@ -51,15 +51,15 @@ pub enum VlanMode {
     /// Several VLANs, tagged on the wire.
     #[default]
     Trunk,
-    /// A trunk whose own VLAN goes out tagged and may come in untagged.
+    /// A trunk whose native VLAN is sent tagged and may be received untagged.
     NativeTagged,
-    /// A trunk whose own VLAN goes out untagged.
+    /// A trunk whose native VLAN is sent untagged.
     NativeUntagged,
-    /// One service VLAN around whatever customer tag a frame has.
+    /// One service VLAN around the customer tag of a frame, if it has one.
     Dot1qTunnel,
 }
 
-/// `other_config:priority-tags`: whether VLAN 0 gets a tag that carries the priority alone.
+/// `other_config:priority-tags`: whether frames of VLAN 0 are sent with a tag that carries only the priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PriorityTags {
     /// Never.
@@ -71,54 +71,54 @@ pub enum PriorityTags {
     Always,
 }
 
-/// How a port treats VLANs.
+/// The VLAN configuration of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VlanConfig {
     /// The mode.
     pub mode: VlanMode,
-    /// The port's own VLAN; without meaning for a trunk.
+    /// The access, native or service VLAN; not used by a trunk.
     pub tag: u16,
     /// VLANs that a trunk carries; `None` for all.
     pub trunks: Option<VlanSet>,
-    /// Customer VLANs that a tunnel carries; `None` for all.
+    /// Customer VLANs that a `dot1q-tunnel` port carries; `None` for all.
     pub cvlans: Option<VlanSet>,
-    /// TPID of the service tag.
+    /// EtherType (TPID) of the service tag.
     pub qinq_ethtype: u16,
-    /// Tags for VLAN 0.
+    /// Priority tags for VLAN 0.
     pub priority_tags: PriorityTags,
 }
 
-/// Why a frame may not come in.
+/// Why a frame is not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has a tag and the port is an access port of this VLAN.
+    /// The frame has a tag, and the port is an access port of this VLAN.
     TaggedOnAccess(u16),
     /// The trunk does not carry the VLAN.
     NotTrunked,
-    /// The tunnel does not carry the customer VLAN.
+    /// The `dot1q-tunnel` port does not carry the customer VLAN.
     CvlanExcluded,
 }
 
-/// One tag of a frame inside the bridge; all zero for none.
+/// One tag of a frame inside the bridge; all zero means no tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
     /// 0x8100 or 0x88a8.
     pub tpid: u16,
     /// 0..4095.
     pub vid: u16,
-    /// The priority in its place in the TCI (upper three bits).
+    /// The priority, at its position in the TCI (upper three bits).
     pub pcp: u16,
 }
 
 const PCP_MASK: u16 = 0xe000;
 const TPID_8021Q: u16 = 0x8100;
 
-/// The tags of a frame, the outer first.
+/// The tags of a frame, outer tag first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VlanTags(pub [Tag; VLANS_MAX]);
 
 impl VlanTags {
-    /// The tags that a flow has.
+    /// The tags of a flow.
     pub fn of(flow: &Flow) -> VlanTags {
         let mut tags = VlanTags::default();
         for (t, v) in tags.0.iter_mut().zip(&flow.vlans) {
@@ -130,7 +130,7 @@ impl VlanTags {
         tags
     }
 
-    /// Gives a flow these tags and no others.
+    /// Replaces the tags of a flow with these.
     pub fn put(&self, flow: &mut Flow, priority_tags: PriorityTags) {
         for (t, v) in self.0.iter().zip(&mut flow.vlans) {
             let tci = t.vid | t.pcp & PCP_MASK;
@@ -143,7 +143,7 @@ impl VlanTags {
         }
     }
 
-    /// The VLAN that the frame is in.
+    /// The VLAN of the frame.
     pub fn vid(&self) -> u16 {
         self.0[0].vid
     }
@@ -162,18 +162,18 @@ impl VlanTags {
 }
 
 impl VlanConfig {
-    /// A port that carries all VLANs as they are.
+    /// A port that carries all VLANs unchanged.
     pub fn trunk() -> VlanConfig {
         VlanConfig::default()
     }
 
-    /// An access port.
+    /// An access port of VLAN `tag`.
     pub fn access(tag: u16) -> VlanConfig {
         VlanConfig { mode: VlanMode::Access, tag, ..VlanConfig::default() }
     }
 
-    /// Brings the columns of a row into the form that the rest relies on: a native port always carries its own VLAN
-    /// and never VLAN 0; an access port has no trunks.
+    /// Normalizes the columns of a row for the other functions: a native port always carries its own VLAN and never
+    /// VLAN 0; an access port has no trunks.
     #[must_use]
     pub fn normalized(mut self) -> VlanConfig {
         if self.tag > 4095 || self.mode == VlanMode::Trunk {
@@ -201,7 +201,7 @@ impl VlanConfig {
         self.cvlans.as_ref().is_none_or(|s| s.contains(vid))
     }
 
-    /// Whether a frame whose outer VID is `vid` (0 without a tag) may come in.
+    /// Whether a frame whose outer VID is `vid` (0 if untagged) is admitted.
     pub fn admit(&self, vid: u16) -> Result<(), Refusal> {
         match self.mode {
             VlanMode::Access if vid != 0 => Err(Refusal::TaggedOnAccess(self.tag)),
@@ -214,7 +214,7 @@ impl VlanConfig {
         }
     }
 
-    /// The tags inside the bridge of a frame that came in with `tags`.
+    /// The tags inside the bridge of a frame received with `tags`.
     #[must_use]
     pub fn input(&self, tags: VlanTags) -> VlanTags {
         let outer = tags.0[0];
@@ -232,7 +232,7 @@ impl VlanConfig {
         }
     }
 
-    /// A frame with `tags` inside the bridge may leave here.
+    /// Whether a frame with `tags` inside the bridge may be sent by this port.
     pub fn includes(&self, tags: &VlanTags) -> bool {
         match self.mode {
             VlanMode::Access => tags.vid() == self.tag && tags.0[1].vid == 0,
@@ -252,7 +252,7 @@ impl VlanConfig {
         }
     }
 
-    /// The customer tag decides whether a frame may leave: its VID has to be matched.
+    /// Whether the customer tag decides if a frame may be sent, so that its VID has to be matched.
     pub fn reads_cvlan(&self) -> bool {
         self.mode == VlanMode::Dot1qTunnel && self.cvlans.is_some()
     }

@@ -1,4 +1,4 @@
-//! One `Bridge` row with all that hangs on it.
+//! The configuration of one `Bridge` row and the rows it refers to.
 
 use crate::controller::ControllerConfig;
 use crate::mirror::MirrorConfig;
@@ -8,65 +8,65 @@ use crate::settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME,
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
-/// What a bridge does while it has controllers and none of them is connected.
+/// What a bridge does while controllers are configured but none is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
     /// Forward as a learning switch.
     #[default]
     Standalone,
-    /// Do nothing on its own.
+    /// Change no flows, so that only the controller's flows forward.
     Secure,
 }
 
-/// `Flow_Table`, one row.
+/// The configuration of one table (a row of `Flow_Table`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowTableConfig {
     /// Name shown to controllers.
     pub name: Option<String>,
-    /// Most flows the table may hold.
+    /// Maximum number of flows.
     pub flow_limit: Option<u32>,
-    /// When full: evict (true) or refuse.
+    /// If the table is full, evict a flow (true) or refuse the new one (false).
     pub evict: bool,
-    /// Fields by which to be fair when evicting.
+    /// Fields whose values define the groups for fair eviction.
     pub groups: Vec<String>,
-    /// Fields to keep prefix trees for; `None`: the default ones.
+    /// Fields that get prefix tries; `None`: the default fields.
     pub prefixes: Option<Vec<String>>,
 }
 
-/// What is wanted of one bridge.
+/// The desired configuration of one bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeConfig {
-    /// Its row.
+    /// UUID of its row.
     pub uuid: Uuid,
-    /// Its name, and that of its local port.
+    /// Its name, which is also the name of its local port.
     pub name: String,
-    /// `system`, `netdev` or `dummy`; empty in the row is `system`.
+    /// `system`, `netdev` or `dummy`; an empty column means `system`.
     pub datapath_type: String,
-    /// The datapath id asked for.
+    /// The requested datapath id.
     pub datapath_id: Option<u64>,
-    /// `other_config:hwaddr`, text as it stands.
+    /// `other_config:hwaddr` as text.
     pub hwaddr: Option<String>,
     /// What to do without a controller.
     pub fail_mode: FailMode,
-    /// OpenFlow versions by name; empty is all.
+    /// Names of the allowed OpenFlow versions; empty: all.
     pub protocols: Vec<String>,
-    /// Controllers.
+    /// The controllers.
     pub controllers: Vec<ControllerConfig>,
     /// Ports by name.
     pub ports: BTreeMap<String, PortConfig>,
-    /// VLANs that are flooded instead of learned.
+    /// VLANs in which packets are flooded and addresses not learned.
     pub flood_vlans: Vec<u16>,
-    /// Seconds until a learned MAC is forgotten.
+    /// Ageing time of learned MAC addresses in seconds.
     pub mac_aging_secs: u32,
-    /// Most MACs learned.
+    /// Maximum number of learned MAC addresses.
     pub mac_table_size: u32,
-    /// Forward frames to reserved multicast addresses.
+    /// Whether to forward frames to reserved multicast addresses.
     pub forward_bpdu: bool,
-    /// Per OpenFlow table.
+    /// Configuration of OpenFlow tables by number.
     pub flow_tables: BTreeMap<u8, FlowTableConfig>,
     /// Mirrors, in the order of their rows.
     pub mirrors: Vec<MirrorConfig>,
-    /// Text for the description statistics.
+    /// `other_config`, whose texts are used in the description statistics.
     pub other_config: BTreeMap<String, String>,
 }
 
@@ -81,7 +81,7 @@ fn flow_table(row: &Row<'_>) -> FlowTableConfig {
     }
 }
 
-/// A datapath id as text: up to 16 hexadecimal digits, `0x` allowed; zero is refused.
+/// Parses a datapath id: up to 16 hexadecimal digits with or without `0x`. Zero is refused.
 pub fn parse_datapath_id(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let ok = (text.len() == 16 || text.starts_with("0x")) && !digits.is_empty() && digits.len() <= 16;
@@ -92,7 +92,7 @@ pub fn parse_datapath_id(text: &str) -> Option<u64> {
 }
 
 impl BridgeConfig {
-    /// Reads a row and the rows it names.
+    /// Reads a row and the rows it refers to.
     pub fn read(row: &Row<'_>) -> BridgeConfig {
         let other_config = row.map("other_config");
         let ports = row

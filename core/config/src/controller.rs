@@ -1,4 +1,4 @@
-//! One `Controller` row.
+//! The configuration of one `Controller` row.
 
 use crate::row::Row;
 use crate::settings::connection::{
@@ -9,29 +9,29 @@ use crate::settings::{Setting, Value};
 use ovsdb::Uuid;
 use units::Millis;
 
-/// What is wanted of the connection to one controller.
+/// The desired configuration of the connection to one controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerConfig {
-    /// Its row.
+    /// UUID of its row.
     pub uuid: Uuid,
     /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
     pub target: String,
-    /// Longest wait between two attempts.
+    /// Longest wait between two connection attempts.
     pub max_backoff: Millis,
-    /// An idle connection is probed after this long; `None`: never.
+    /// Idle time after which the connection is probed; `None`: never.
     pub inactivity_probe: Option<Millis>,
-    /// Whether it gets asynchronous messages until it asks otherwise.
+    /// Whether the controller gets asynchronous messages before it configures them itself.
     pub async_messages: bool,
-    /// Packet-ins that wait for it at most; `None`: as the bridge says.
+    /// Maximum number of packet-ins queued for the controller; `None`: the bridge's setting.
     pub queue_size: Option<usize>,
-    /// Packet-ins per second; `None`: as many as come.
+    /// Maximum number of packet-ins per second; `None`: no limit.
     pub rate_limit: Option<u32>,
-    /// The burst of that; `None`: a quarter of it.
+    /// Burst of the rate limit in packet-ins; `None`: a quarter of the rate.
     pub burst_limit: Option<u32>,
 }
 
 impl ControllerConfig {
-    /// Reads a row. A probe of 0 is none.
+    /// Reads a row. A probe interval of 0 disables the probe.
     pub fn read(row: &Row<'_>) -> ControllerConfig {
         let probe = match row.opt_int("inactivity_probe") {
             Some(..=0) => None,

@@ -1,17 +1,17 @@
-//! Rows of `Datapath`: what is wanted of all bridges of a type together.
+//! The configuration of `Datapath` rows: settings for all bridges of one datapath type.
 
 use crate::row::Row;
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
-/// A row of `Datapath`, with the rows of `CT_Zone` that it names.
+/// A row of `Datapath`, with the rows of `CT_Zone` to which it refers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatapathConfig {
-    /// Its row.
+    /// UUID of the row.
     pub uuid: Uuid,
-    /// Connections of each zone that has no limit of its own, at most.
+    /// Maximum number of connections in each zone without a limit of its own.
     pub default_limit: Option<u32>,
-    /// Connections of a zone at most, of those that have a limit.
+    /// Maximum number of connections in single zones.
     pub zone_limits: BTreeMap<u16, u32>,
 }
 
@@ -29,7 +29,7 @@ impl DatapathConfig {
         }
     }
 
-    /// Some limit is the database's: no command is to change any.
+    /// Whether the database sets a limit. Commands must not change limits then.
     pub fn has_limits(&self) -> bool {
         self.default_limit.is_some() || !self.zone_limits.is_empty()
     }

@@ -1,4 +1,4 @@
-//! All that the database wants.
+//! The desired state that the whole database describes.
 
 use crate::bridge::BridgeConfig;
 use crate::datapath::DatapathConfig;
@@ -8,29 +8,29 @@ use ovsdb::{Replica, Uuid};
 use std::collections::BTreeMap;
 use units::OfPort;
 
-/// The desired state of the whole switch.
+/// The desired state of the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Desired {
-    /// The one row of `Open_vSwitch`; `None` until `ovs-vsctl init` has made it.
+    /// UUID of the only row of `Open_vSwitch`; `None` until `ovs-vsctl init` has created it.
     pub root: Option<Uuid>,
-    /// `next_cfg`: what `cur_cfg` follows.
+    /// `next_cfg`; the switch copies it to `cur_cfg` once it has applied the configuration.
     pub next_cfg: i64,
     /// `Open_vSwitch.other_config`
     pub other_config: BTreeMap<String, String>,
-    /// The row of table SSL, if there is one.
+    /// The row of table SSL, if any.
     pub ssl: Option<SslConfig>,
     /// Bridges by name.
     pub bridges: BTreeMap<String, BridgeConfig>,
     /// Datapaths by type.
     pub datapaths: BTreeMap<String, DatapathConfig>,
-    /// The OpenFlow port numbers that `Interface` rows had last (column `ofport`). A port that is made takes its number
-    /// from here, so that numbers outlive a restart. The switch writes that column, so it is no part of `InterfaceConfig`:
-    /// its change asks for no step.
+    /// The last OpenFlow port numbers of `Interface` rows (column `ofport`). A new port takes its number from here,
+    /// so that numbers survive a restart. The switch itself writes this column, so it is not part of
+    /// `InterfaceConfig`: a change of it must not cause a step.
     pub ofports: BTreeMap<Uuid, OfPort>,
 }
 
 impl Desired {
-    /// Reads the database.
+    /// Reads the desired state from the database.
     pub fn read(db: &Replica) -> Desired {
         let Some(root) = Row::only(db, "Open_vSwitch") else { return Desired::default() };
         let bridges = root

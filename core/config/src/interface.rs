@@ -1,18 +1,18 @@
-//! One `Interface` row.
+//! The configuration of one `Interface` row.
 
 use crate::row::Row;
 use crate::settings::interface::OFPORT_REQUEST;
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
-/// What is wanted of one device.
+/// The desired configuration of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
-    /// Its row.
+    /// UUID of its row.
     pub uuid: Uuid,
     /// Device name.
     pub name: String,
-    /// Type as in the database; empty is `system`.
+    /// Type as in the database; an empty column means `system`.
     pub kind: String,
     /// `options`
     pub options: BTreeMap<String, String>,
@@ -20,11 +20,11 @@ pub struct InterfaceConfig {
     pub other_config: BTreeMap<String, String>,
     /// `bfd`
     pub bfd: BTreeMap<String, String>,
-    /// The OpenFlow port number asked for, 1 to 65279.
+    /// The requested OpenFlow port number, 1 to 65279.
     pub ofport_request: Option<u16>,
-    /// `mtu_request`, bytes.
+    /// `mtu_request` in bytes.
     pub mtu_request: Option<u32>,
-    /// `mac`, text as it stands in the row.
+    /// `mac` as text.
     pub mac: Option<String>,
 }
 

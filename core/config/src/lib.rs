@@ -1,7 +1,7 @@
-//! Typed desired state from database rows, and the plan that reaches it.
+//! The typed desired state that database rows describe, and the plan to reach it.
 //!
-//! `desired` reads rows once and turns them into plain data; `plan` compares two such states and yields the steps, in
-//! the order in which they are safe. Nothing here touches a device: `switch` carries the steps out.
+//! `desired` reads the rows once and converts them to plain data. `plan` compares two such states and returns the
+//! steps in a safe order. Nothing here touches a device: `switch` executes the steps.
 
 pub mod bridge;
 pub mod controller;

@@ -1,30 +1,30 @@
-//! One `Mirror` row.
+//! The configuration of one `Mirror` row.
 
 use crate::row::Row;
 use ovsdb::Uuid;
 
-/// What is wanted of one mirror.
+/// The desired configuration of one mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorConfig {
-    /// Its row.
+    /// UUID of its row.
     pub uuid: Uuid,
     /// Its name.
     pub name: String,
-    /// All ports, both ways.
+    /// Mirror all packets of all ports.
     pub select_all: bool,
-    /// What comes in by these ports.
+    /// Mirror packets received by these ports.
     pub from: Vec<String>,
-    /// What leaves by these ports.
+    /// Mirror packets sent by these ports.
     pub to: Vec<String>,
-    /// Only of these VLANs; all where empty.
+    /// Mirror only packets of these VLANs; empty: all VLANs.
     pub vlans: Vec<u16>,
-    /// Only what matches this flow.
+    /// Mirror only packets that match this flow.
     pub filter: Option<String>,
-    /// The port for copies.
+    /// The port to which copies are sent.
     pub output_port: Option<String>,
-    /// The VLAN for copies.
+    /// The VLAN to which copies are sent.
     pub output_vlan: Option<u16>,
-    /// Bytes of a copy at most; 0: all.
+    /// Maximum length of a copy in bytes; 0: no limit.
     pub snaplen: u16,
 }
 

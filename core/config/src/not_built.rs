@@ -1,20 +1,20 @@
-//! The parts of Open vSwitch that this version does not have: one list.
+//! The list of the parts of Open vSwitch that this version does not implement.
 //!
-//! A setting that asks for a part names it in its entry (`Effect::NotBuilt`), a type of interface is listed here, and an
-//! OpenFlow action is judged by the switch. From the list come the `error` and `status` columns of rows, the log, the
-//! problems that `sluice doctor` reports, docs/not-built.md and the README's row "not yet". A part that gets built is
-//! removed here, and the compiler shows what else has to go.
+//! A setting that needs a part names it in its entry (`Effect::NotBuilt`). Interface types are listed here, and the
+//! switch checks OpenFlow actions. This list is the source of the `error` and `status` columns of rows, log messages,
+//! problems reported by `sluice doctor`, docs/not-built.md and the row "not yet" of the README. When a part is
+//! implemented, it is removed here, and the compiler then shows what else has to be removed.
 
 use crate::settings::{self, Effect, Setting};
 
-/// A part that is missing.
+/// A part that is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// Its name, as the subject of a sentence.
+    /// Its name, usable as the subject of a sentence.
     pub name: &'static str,
     /// What happens instead.
     pub instead: &'static str,
-    /// The types of interfaces that need it.
+    /// The interface types that need it.
     pub kinds: &'static [&'static str],
     /// The OpenFlow actions that need it, as text.
     pub actions: &'static [&'static str],
@@ -24,14 +24,14 @@ const fn part(name: &'static str, instead: &'static str) -> Part {
     Part { name, instead, kinds: &[], actions: &[] }
 }
 
-/// Declares the parts, and lists them in this order.
+/// Declares the parts as constants, and lists them in this order.
 macro_rules! parts {
     ($($name:ident = $value:expr;)*) => {
         $(
             #[allow(missing_docs, reason = "its field `name` says it")]
             pub const $name: Part = $value;
         )*
-        /// All of them.
+        /// All parts.
         pub const ALL: &[Part] = &[$($name),*];
     };
 }
@@ -79,30 +79,30 @@ parts! {
 }
 
 impl Part {
-    /// `tunnels are …` or `LACP is …`, and what happens instead.
+    /// `tunnels are …` or `LACP is …`, followed by what happens instead.
     pub fn why(&self) -> String {
         format!("{}; {}", self.missing(), self.instead)
     }
 
-    /// That it is not there.
+    /// The sentence that the part is not implemented.
     pub fn missing(&self) -> String {
         let verb = if self.name.ends_with('s') && self.name != SFLOW.name { "are" } else { "is" };
         format!("{} {verb} not built yet", self.name)
     }
 
-    /// The settings that ask for it.
+    /// The settings that need the part.
     pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
         let part = *self;
         settings::all().filter(move |s| [Effect::NotBuilt(part), Effect::Several(part)].contains(&s.effect))
     }
 }
 
-/// The part that interfaces of a type need.
+/// The part that an interface type needs.
 pub fn of_kind(kind: &str) -> Option<Part> {
     ALL.iter().find(|part| part.kinds.contains(&kind)).copied()
 }
 
-/// docs/not-built.md.
+/// The text of docs/not-built.md.
 pub fn markdown() -> String {
     let mut out = "# What is not built\n\n\
         What Open vSwitch has and this version has not, what asks for it, and what happens instead. A row of the database that\n\
@@ -138,10 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_part_is_asked_for_and_said_once() {
+    fn each_part_is_listed_once_and_needed_by_something() {
         for part in ALL {
             let asked = part.settings().count() + part.kinds.len() + part.actions.len();
-            // Nothing asks for fragments: they come.
+            // No setting asks for fragments; they occur in traffic.
             assert!(asked > 0 || *part == CT_FRAGMENTS, "{}: nothing asks for it", part.name);
             assert_eq!(ALL.iter().filter(|p| p.name == part.name).count(), 1, "{}", part.name);
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_made_of_the_list() {
+    fn the_documents_match_the_list() {
         let page = include_str!("../../../docs/not-built.md");
         assert!(
             page == markdown(),

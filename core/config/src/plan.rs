@@ -1,7 +1,8 @@
-//! From the state that is to the state that is wanted, in steps that are safe in their order.
+//! Plans the steps from the current to the desired state, in an order in which each step is valid.
 //!
-//! Removals come first, so that a name or a port number is free before somebody else asks for it; a port whose type
-//! changes is removed and added. Steps are small: each can fail alone, and what fails touches nothing else.
+//! Removals come first, so that a name or a port number is free before another port asks for it. A port whose type
+//! changes is removed and added. Steps are small: each one can fail alone, and a failed step does not affect the
+//! others.
 
 use crate::bridge::BridgeConfig;
 use crate::desired::Desired;
@@ -17,7 +18,7 @@ pub enum Step {
         /// The device.
         name: String,
     },
-    /// Remove a bridge that has no device left but its own.
+    /// Remove a bridge that has no devices other than its own.
     RemoveBridge {
         /// The bridge.
         bridge: String,
@@ -34,14 +35,14 @@ pub enum Step {
         /// The device.
         name: String,
     },
-    /// A device's options or requests changed.
+    /// Apply changed options or requests of a device.
     ChangeInterface {
         /// The bridge.
         bridge: String,
         /// The device.
         name: String,
     },
-    /// Everything of a bridge but its devices: VLANs, controllers, ids, tables.
+    /// Apply the configuration of a bridge except its devices: VLANs, controllers, ids, tables.
     ConfigureBridge {
         /// The bridge.
         bridge: String,
@@ -56,19 +57,19 @@ fn find<'a>(bridge: Option<&'a BridgeConfig>, name: &str) -> Option<&'a Interfac
     interfaces(bridge?).find(|i| i.name == name)
 }
 
-/// The device has to be made anew. A new row of the same name and type (`del-port` and `add-port` in one transaction) keeps
-/// the port, its number and its device, as in Open vSwitch.
+/// Whether the device has to be recreated. A new row of the same name and type (`del-port` and `add-port` in one
+/// transaction) keeps the port, its number and its device, as in Open vSwitch.
 fn is_other_device(old: &InterfaceConfig, new: &InterfaceConfig) -> bool {
     old.kind != new.kind
 }
 
-/// The two bridges of one name cannot be turned into each other. A new row of the same name and type keeps the bridge with
-/// its flows, as in Open vSwitch.
+/// Whether the bridge has to be recreated. A new row of the same name and type keeps the bridge and its flows, as in
+/// Open vSwitch.
 fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
     old.datapath_type != new.datapath_type
 }
 
-/// The steps from `current` to `desired`.
+/// Returns the steps from `current` to `desired`.
 pub fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
     let mut removals = Vec::new();
     let mut rest = Vec::new();
@@ -89,8 +90,9 @@ pub fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
         if old.is_none() {
             rest.push(Step::AddBridge { bridge: name.clone() });
         }
-        // The bridge's own device comes first: others may take their address or limits from it. Then those that ask for
-        // a port number, those that had one before a restart, and last those that take any free one.
+        // The bridge's own device comes first, because other devices may take their address or limits from it. Then
+        // devices that request a port number, then those that had one before a restart, and last those that take any
+        // free number.
         let mut devices: Vec<&InterfaceConfig> = interfaces(new).collect();
         let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
         devices.sort_by_key(|i| (i.name != *name, i.ofport_request.is_none(), !had_number(i)));
@@ -183,7 +185,7 @@ mod tests {
         prop::collection::vec(bridge, 0..4).prop_map(desired)
     }
 
-    /// Devices that run: by bridge and name, with their options.
+    /// Running devices with their configuration, by bridge and name.
     type Running = BTreeMap<String, BTreeMap<String, InterfaceConfig>>;
 
     fn running(state: &Desired) -> Running {
@@ -192,9 +194,10 @@ mod tests {
     }
 
     proptest! {
-        /// Each step is legal where it stands, and together they lead to the desired state.
+        /// Every step is valid in the state in which it is executed, and together the steps lead to the desired
+        /// state.
         #[test]
-        fn the_steps_lead_there(current in states(), wanted in states()) {
+        fn the_steps_lead_to_the_desired_state(current in states(), wanted in states()) {
             let mut now = running(&current);
             let mut configured = BTreeSet::new();
             for step in plan(&current, &wanted) {
@@ -230,13 +233,13 @@ mod tests {
         }
 
         #[test]
-        fn nothing_to_do_takes_no_step(state in states()) {
+        fn equal_states_need_no_step(state in states()) {
             prop_assert!(plan(&state, &state).is_empty());
         }
     }
 
     #[test]
-    fn numbers_that_are_asked_for_or_were_held_are_given_out_first() {
+    fn requested_and_previous_port_numbers_are_assigned_first() {
         let mut asks = interface("p3", "system", 0);
         asks.ofport_request = Some(7);
         let (any, held) = (interface("p1", "system", 0), interface("p2", "system", 0));

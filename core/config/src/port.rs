@@ -1,4 +1,4 @@
-//! One `Port` row with its interfaces.
+//! The configuration of one `Port` row with its interfaces.
 
 use crate::interface::InterfaceConfig;
 use crate::row::Row;
@@ -6,25 +6,25 @@ use crate::settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
 
-/// What is wanted of one port.
+/// The desired configuration of one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its row.
+    /// UUID of its row.
     pub uuid: Uuid,
     /// Its name.
     pub name: String,
-    /// Its devices; more than one make a bond.
+    /// Its devices; two or more form a bond.
     pub interfaces: Vec<InterfaceConfig>,
-    /// Its VLANs.
+    /// VLAN configuration.
     pub vlan: VlanConfig,
-    /// `mac`: the address that stands for the port when the bridge chooses its own, text as it stands.
+    /// `mac` as text: the address that counts for this port when the bridge selects its own address.
     pub mac: Option<String>,
-    /// Protected ports do not speak to each other.
+    /// A protected port does not exchange packets with other protected ports.
     pub protected: bool,
 }
 
 impl PortConfig {
-    /// Reads a row and the interfaces it names.
+    /// Reads a row and the interfaces it refers to.
     pub fn read(row: &Row<'_>) -> PortConfig {
         let mut interfaces: Vec<InterfaceConfig> =
             row.references("interfaces", "Interface").iter().map(InterfaceConfig::read).collect();
@@ -40,8 +40,8 @@ impl PortConfig {
     }
 }
 
-/// `vlan_mode`, `tag`, `trunks`, `cvlans` and what `other_config` says of tags. Without a mode a port with a tag is an
-/// access port, one without a trunk.
+/// Reads `vlan_mode`, `tag`, `trunks`, `cvlans` and the tag settings of `other_config`. Without a mode, a port with a
+/// tag is an access port, and a port without one is a trunk.
 fn vlan(row: &Row<'_>) -> VlanConfig {
     let other_config = row.map("other_config");
     let vlans = |column| {
@@ -61,7 +61,7 @@ fn vlan(row: &Row<'_>) -> VlanConfig {
     let priority_tags = match PRIORITY_TAGS.word(&other_config) {
         "always" => PriorityTags::Always,
         "if-nonzero" => PriorityTags::IfNonzero,
-        // It was a flag once.
+        // Older versions had a boolean here.
         other if other.eq_ignore_ascii_case("true") => PriorityTags::IfNonzero,
         _ => PriorityTags::Never,
     };

@@ -1,4 +1,4 @@
-//! Typed access to the columns of a row, whatever replica holds it.
+//! Typed access to the columns of a database row.
 //!
 //! A column that the server's schema does not have (an older database) reads as empty.
 
@@ -6,27 +6,27 @@ use ovsdb::replica::RowRef;
 use ovsdb::{Atom, Datum, Replica, Uuid};
 use std::collections::BTreeMap;
 
-/// One row of a replica, with the way to the rows that it names.
+/// A row of a replica, with access to the rows it refers to.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     db: &'a Replica,
     row: RowRef<'a>,
-    /// Its identifier.
+    /// UUID of the row.
     pub uuid: Uuid,
 }
 
 impl<'a> Row<'a> {
-    /// A row of a table; `None` if the replica does not have it.
+    /// Finds a row of a table; `None` if the replica does not have it.
     pub fn find(db: &'a Replica, table: &str, uuid: Uuid) -> Option<Row<'a>> {
         db.row(table, uuid).map(|row| Row { db, row, uuid })
     }
 
-    /// The only row of a table that has one at most.
+    /// The only row of a table that has at most one row.
     pub fn only(db: &'a Replica, table: &str) -> Option<Row<'a>> {
         db.rows(table).next().map(|row| Row { db, row, uuid: row.uuid() })
     }
 
-    /// A column that refers to rows of another table.
+    /// The rows of another table to which a column refers.
     pub fn references(&self, column: &str, table: &str) -> Vec<Row<'a>> {
         self.row.uuids(column).filter_map(|uuid| Row::find(self.db, table, uuid)).collect()
     }
@@ -39,7 +39,7 @@ impl<'a> Row<'a> {
         self.datum(column).and_then(Datum::first)
     }
 
-    /// A string column; empty where absent.
+    /// A string column; empty if absent.
     pub fn str(&self, column: &str) -> &'a str {
         self.opt_str(column).unwrap_or("")
     }
@@ -54,7 +54,7 @@ impl<'a> Row<'a> {
         self.first(column).and_then(Atom::as_integer)
     }
 
-    /// A boolean column; false where absent.
+    /// A boolean column; false if absent.
     pub fn bool(&self, column: &str) -> bool {
         self.opt_bool(column).unwrap_or(false)
     }

@@ -1,8 +1,8 @@
-//! Table SSL: the files of the switch's identity.
+//! The configuration of table SSL: the files of the switch's key and certificates.
 
 use crate::row::Row;
 
-/// The row that `Open_vSwitch.ssl` names.
+/// The row to which `Open_vSwitch.ssl` refers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SslConfig {
     /// `private_key`: a PEM file.

@@ -1,7 +1,7 @@
-//! Every control command once: its name, its usage and how many arguments it takes; and the
-//! replies that need no more than that (`list-commands`, wrong names and counts).
+//! The table of all control commands: name, usage and number of arguments. Also makes the replies that need only this
+//! table (`list-commands`, errors for unknown names and wrong argument counts).
 //!
-//! Names, usage and error text are those of Open vSwitch 3.7 and are parsed by scripts.
+//! Names, usage and error texts are those of Open vSwitch 3.7, because scripts parse them.
 
 pub mod offered;
 mod table;
@@ -9,19 +9,19 @@ mod table;
 /// One command of the control socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Such as `fdb/show`.
+    /// The name, such as `fdb/show`.
     pub name: &'static str,
-    /// Its arguments, as `list-commands` shows them.
+    /// The arguments, as `list-commands` shows them.
     pub usage: &'static str,
     /// Fewest arguments.
     pub min_args: usize,
     /// Most arguments.
     pub max_args: usize,
-    /// `list-commands` shows it.
+    /// Whether `list-commands` shows the command.
     pub listed: bool,
 }
 
-/// Finds a command that Open vSwitch knows.
+/// Finds a command of the table.
 pub fn find(name: &str) -> Option<&'static Command> {
     let at = table::COMMANDS.binary_search_by(|c| c.name.cmp(name)).ok()?;
     table::COMMANDS.get(at)
@@ -32,8 +32,7 @@ pub fn all() -> &'static [Command] {
     table::COMMANDS
 }
 
-/// Checks a call against the commands that the process offers (a predicate on names); the
-/// error is the text of the reply.
+/// Checks a call. `offered`: whether the process has a command of this name. The error is the text of the reply.
 pub fn check(name: &str, n_args: usize, offered: impl Fn(&str) -> bool) -> Result<&'static Command, String> {
     let command = find(name).filter(|c| offered(c.name)).ok_or_else(|| {
         format!(

@@ -1,7 +1,7 @@
-//! The commands that the switch has, of all that Open vSwitch knows: the daemon offers them, and the tools' help and completion list
-//! them.
+//! The commands of the table that the switch implements. The daemon offers them; the help and the shell completion of
+//! the tools list them.
 
-/// From the start.
+/// Commands that are always available.
 pub const ALWAYS: &[&str] = &[
     "bfd/set-forwarding",
     "bfd/show",
@@ -103,7 +103,7 @@ pub const ALWAYS: &[&str] = &[
     "vlog/set",
 ];
 
-/// Once DPDK is up.
+/// Commands that are available once DPDK is initialized.
 pub const WITH_DPDK: &[&str] = &[
     "dpdk/get-malloc-stats",
     "dpdk/get-memzone-stats",
@@ -115,7 +115,7 @@ pub const WITH_DPDK: &[&str] = &[
     "netdev-dpdk/set-admin-state",
 ];
 
-/// Whether a switch has this command, at least with DPDK.
+/// Whether the switch has this command, at least with DPDK.
 pub fn by_switch(name: &str) -> bool {
     ALWAYS.binary_search(&name).is_ok() || WITH_DPDK.binary_search(&name).is_ok()
 }

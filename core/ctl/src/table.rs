@@ -8,7 +8,7 @@ const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> C
     Command { name, usage, min_args: min, max_args: max, listed: true }
 }
 
-/// Of our own, or for tests: it is there, and `list-commands` does not say so.
+/// A command of our own or for tests, which `list-commands` does not show.
 const fn hidden(name: &'static str, args: usize) -> Command {
     Command { name, usage: "", min_args: args, max_args: args, listed: false }
 }

@@ -1,4 +1,4 @@
-//! What the database asks for: DPDK, ports that failed, settings; and the switch that should obey.
+//! Checks of the configuration: DPDK, failed ports, settings, and whether the switch runs.
 
 use crate::facts::{Configuration, Daemon, Facts, Interface};
 use crate::{Finding, Level, tuning};
@@ -34,13 +34,13 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     tuning::check(facts, found);
 }
 
-/// Another finding gives the reason for the port's error, and the command that mends it.
+/// Whether another finding already explains the port's error and gives the command that fixes it.
 fn is_explained(facts: &Facts, interface: &Interface) -> bool {
     let no_device = interface.pci.as_ref().is_some_and(|pci| !pci.exists);
     no_device || interface.missing_folder.is_some() || interface.is_dpdk() && !facts.wants_dpdk()
 }
 
-/// Folders of sockets that are not there, each with its ports.
+/// Reports missing directories for vhost-user sockets, each once with its ports.
 fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for interface in &facts.interfaces {
@@ -58,7 +58,8 @@ fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// Without a configuration nothing below can be judged, and no finding would be good news.
+/// Reports a missing configuration: without one nothing else can be checked, and an empty list of findings would be
+/// misleading.
 fn source(facts: &Facts, found: &mut Vec<Finding>) {
     match &facts.configuration {
         Configuration::Unknown | Configuration::Present => {}
@@ -77,7 +78,7 @@ fn source(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// The switch that holds the run directory's pid file.
+/// Reports the state of the switch that holds the run directory's pid file.
 fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
     let (subject, text, mend) = match &facts.daemon {
         Daemon::Unknown | Daemon::Answers(_) => return,

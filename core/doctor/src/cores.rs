@@ -1,4 +1,4 @@
-//! Poll threads and the cores that they have.
+//! Checks of poll threads and their cores.
 
 use crate::facts::{Boot, Facts, Interface};
 use crate::{Finding, Level};
@@ -18,7 +18,8 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
         format!("sluice vsctl set Open_vSwitch . other_config:pmd-cpu-mask={}", hex(cores))
     };
     let polling: BTreeSet<u32> = wanted.cores.iter().map(|c| c.id.0).collect();
-    // A mask that names no core leaves none to poll: what stands in for it is what no mask would.
+    // A mask that names no existing core gives no poll thread. The suggestion is then the cores that would be used
+    // without a mask.
     let usable = match polling.is_empty() {
         true => pmd::cores::wanted(&topology, None).cores.iter().map(|c| c.id.0).collect(),
         false => polling.clone(),
@@ -44,7 +45,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     clocks(facts, &polling, found);
 }
 
-/// A mask with these bits.
+/// A hexadecimal mask of these cores.
 fn hex(cores: &BTreeSet<u32>) -> String {
     let digits = cores.last().map_or(1, |last| last / 4 + 1);
     let digit = |d: u32| (0..4).filter(|bit| cores.contains(&(d * 4 + bit))).map(|bit| 1 << bit).sum::<u32>();
@@ -52,12 +53,12 @@ fn hex(cores: &BTreeSet<u32>) -> String {
     format!("0x{text}")
 }
 
-/// `1,3`
+/// A list such as `1,3`.
 fn list(cores: &BTreeSet<u32>) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// A port on a node without a poll thread is polled from another one.
+/// Reports ports on a NUMA node without a poll thread: they are polled from another node.
 fn nodes(facts: &Facts, polling: &[Core], found: &mut Vec<Finding>) {
     let with: BTreeSet<u32> = polling.iter().map(|c| c.numa.0).collect();
     let far = |i: &&Interface| i.polls() && i.numa.is_some_and(|node| !with.contains(&node));
@@ -94,7 +95,7 @@ fn with_kernel_arguments(boot: Boot, arguments: &str) -> String {
     }
 }
 
-/// Cores that the scheduler leaves alone are there for polling, and for nothing else.
+/// Reports poll threads on cores that the scheduler also uses for other programs.
 fn isolation(
     facts: &Facts,
     polling: &BTreeSet<u32>,
@@ -103,7 +104,7 @@ fn isolation(
 ) {
     let isolated = &facts.cores.isolated;
     if isolated.is_empty() {
-        // The first core is the host's, whatever the mask says.
+        // The first core must stay with the host, whatever the mask selects.
         let first = facts.cores.online.keys().next();
         let spare: BTreeSet<u32> = polling.iter().filter(|c| Some(*c) != first).copied().collect();
         if spare.is_empty() {

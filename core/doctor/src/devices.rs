@@ -1,11 +1,11 @@
-//! Physical devices, their drivers, and what the kernel does to packets of virtual ones.
+//! Checks of physical devices, their drivers, and the kernel's offloads of virtual devices.
 
 use crate::facts::{Facts, Interface, Pci};
 use crate::{Finding, Level};
 
-/// Drivers of the kernel beside which DPDK works: the device stays with both.
+/// Kernel drivers that share the device with DPDK.
 const SHARED: [&str; 4] = ["mlx5_core", "mlx4_core", "mana", "hv_netvsc"];
-/// Drivers that hand a device to user space.
+/// Drivers that give a device to user space.
 const USER: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {

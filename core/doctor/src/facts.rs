@@ -1,38 +1,38 @@
-//! What is known of a host and of its configuration.
+//! The facts about a host and its configuration that the checks use.
 
 use crate::level::Level;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything.
+/// All facts.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// `Open_vSwitch.other_config`
     pub other_config: BTreeMap<String, String>,
     /// The interfaces of the database.
     pub interfaces: Vec<Interface>,
-    /// What is to be said about settings.
+    /// Problems of settings.
     pub settings: Vec<Setting>,
-    /// See there.
+    /// The processors.
     pub cores: Cores,
-    /// See there.
+    /// The memory.
     pub memory: Memory,
-    /// See there.
+    /// The modules and device files that drivers in user space need.
     pub drivers: Drivers,
-    /// What is configured at all.
+    /// Whether there is a configuration.
     pub configuration: Configuration,
-    /// The switch of the run directory. Those of other run directories are none of its business.
+    /// The switch of this run directory. Switches of other run directories are not considered.
     pub daemon: Daemon,
-    /// How arguments get into the kernel's command line.
+    /// How to add arguments to the kernel's command line.
     pub boot: Boot,
 }
 
-/// Whether there is a configuration to judge.
+/// Whether there is a configuration to check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Configuration {
-    /// Not asked.
+    /// Not determined.
     #[default]
     Unknown,
-    /// None could be read; why.
+    /// No configuration could be read; the reason.
     None(String),
     /// The database has no bridge.
     Empty,
@@ -40,26 +40,26 @@ pub enum Configuration {
     Present,
 }
 
-/// What is known of the switch of a run directory.
+/// The state of the switch of a run directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Daemon {
-    /// Not asked.
+    /// Not determined.
     #[default]
     Unknown,
     /// No process holds a pid file in this directory.
     None(String),
-    /// This process answers.
+    /// This process answers on its control socket.
     Answers(u32),
-    /// This process holds the pid file and does not answer; why.
+    /// This process holds the pid file but does not answer; the reason.
     Silent(u32, String),
-    /// This process is Open vSwitch's.
+    /// This process is the daemon of Open vSwitch.
     OpenVswitch(u32),
 }
 
-/// What edits the boot loader's configuration here.
+/// The tool that edits the boot loader's configuration on this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Boot {
-    /// Neither of those below.
+    /// None of the tools below.
     #[default]
     Unknown,
     /// `grubby`: Fedora, Red Hat, SUSE.
@@ -68,7 +68,7 @@ pub enum Boot {
     UpdateGrub,
 }
 
-/// One row of `Interface`, and what the host knows of its device.
+/// One row of `Interface`, and what the host reports about its device.
 #[derive(Clone, Debug, Default)]
 pub struct Interface {
     /// Its name.
@@ -81,13 +81,13 @@ pub struct Interface {
     pub pci: Option<Pci>,
     /// The NUMA node of the device.
     pub numa: Option<u32>,
-    /// The kernel's driver of the device of that name.
+    /// The kernel driver of the network device of that name.
     pub driver: Option<String>,
-    /// The kernel makes checksums late for packets that leave by the device.
+    /// Checksum offload is on: the kernel leaves the checksums of packets sent by the device open.
     pub tx_checksum_offload: Option<bool>,
     /// `other_config`
     pub other_config: BTreeMap<String, String>,
-    /// A folder for the vhost-user socket that is not there.
+    /// The directory for the vhost-user socket, if it does not exist.
     pub missing_folder: Option<String>,
 }
 
@@ -96,48 +96,48 @@ pub struct Interface {
 pub struct Pci {
     /// `0000:01:00.0`
     pub address: String,
-    /// The machine has it.
+    /// Whether the machine has the device.
     pub exists: bool,
-    /// The driver that has it.
+    /// The driver that is bound to the device.
     pub driver: Option<String>,
 }
 
-/// A word about a setting.
+/// A problem of a setting.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What is to be said.
+    /// The text of the finding.
     pub text: String,
-    /// The command that takes it away.
+    /// The command that fixes it.
     pub mend: String,
-    /// How bad it is.
+    /// Its severity.
     pub level: Level,
 }
 
 /// The processors.
 #[derive(Clone, Debug, Default)]
 pub struct Cores {
-    /// Those on line, with their NUMA node.
+    /// The cores that are online, with their NUMA nodes.
     pub online: BTreeMap<u32, u32>,
-    /// Those that the kernel's scheduler leaves alone.
+    /// The cores that the kernel's scheduler does not use.
     pub isolated: BTreeSet<u32>,
     /// The frequency governors in use, with their cores.
     pub governors: BTreeMap<String, BTreeSet<u32>>,
-    /// The time stamp counter ticks evenly, always.
+    /// Whether the time stamp counter ticks at a constant rate in all power states.
     pub invariant_tsc: Option<bool>,
-    /// The kernel's clock.
+    /// The clock source of the kernel.
     pub clocksource: Option<String>,
 }
 
-/// Huge pages of one size on one node.
+/// Huge pages of one size on one NUMA node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
-    /// Kilobytes of one.
+    /// Size of a page in KiB.
     pub kilobytes: u64,
     /// The NUMA node.
     pub numa: u32,
-    /// How many.
+    /// Number of pages.
     pub total: u64,
-    /// How many that nobody uses.
+    /// Number of unused pages.
     pub free: u64,
 }
 
@@ -146,42 +146,42 @@ pub struct HugePages {
 pub struct Memory {
     /// Huge pages by size and node.
     pub huge: Vec<HugePages>,
-    /// Where huge pages are mounted.
+    /// Mount points of hugetlbfs.
     pub mounts: Vec<String>,
-    /// Bytes that the switch (or this program) may lock; absent where unknown, the greatest number where unlimited.
+    /// Bytes that the switch (or this program) may lock; `None`: unknown; `u64::MAX`: unlimited.
     pub memlock: Option<u64>,
-    /// Kilobytes of swap in use.
+    /// Swap in use, in KiB.
     pub swap_used: u64,
-    /// `always`, `madvise` or `never`.
+    /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent: Option<String>,
 }
 
-/// What gives user space its devices.
+/// Kernel modules and device files that drivers in user space need.
 #[derive(Clone, Debug, Default)]
 pub struct Drivers {
-    /// Module vfio-pci is there.
+    /// The module vfio-pci is available.
     pub vfio_pci: bool,
     /// The IOMMU has groups.
     pub iommu: bool,
-    /// vfio may be used without an IOMMU.
+    /// vfio allows use without an IOMMU.
     pub unsafe_noiommu: bool,
-    /// `/dev/net/tun` is there.
+    /// `/dev/net/tun` exists.
     pub tun: bool,
 }
 
 impl Facts {
-    /// DPDK is asked for.
+    /// Whether the configuration enables DPDK.
     pub fn wants_dpdk(&self) -> bool {
         let word = config::settings::root::DPDK_INIT.word(&self.other_config);
         word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("try")
     }
 
-    /// Something is polled, or will be.
+    /// Whether any port is polled, or will be.
     pub fn polls(&self) -> bool {
         self.wants_dpdk() || self.interfaces.iter().any(Interface::polls)
     }
 
-    /// The process of our daemon.
+    /// The process id of our daemon.
     pub fn pid(&self) -> Option<u32> {
         match self.daemon {
             Daemon::Answers(pid) | Daemon::Silent(pid, _) => Some(pid),
@@ -189,19 +189,19 @@ impl Facts {
         }
     }
 
-    /// Our daemon runs.
+    /// Whether our daemon runs.
     pub fn is_running(&self) -> bool {
         self.pid().is_some()
     }
 }
 
 impl Interface {
-    /// It is one of DPDK's.
+    /// Whether it is a DPDK port.
     pub fn is_dpdk(&self) -> bool {
         self.kind.starts_with("dpdk")
     }
 
-    /// Poll threads read it.
+    /// Whether PMD threads poll it.
     pub fn polls(&self) -> bool {
         self.is_dpdk() || self.kind == "afxdp"
     }

@@ -1,18 +1,18 @@
-//! How bad a finding is.
+//! The severity of a finding.
 
-/// The levels, worst first.
+/// The severities, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Something does not work.
     Problem,
-    /// Something works badly.
+    /// Something works, but badly.
     Warning,
-    /// It could be better.
+    /// Something could be improved.
     Advice,
 }
 
 impl Level {
-    /// Its name.
+    /// The name of the level.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Problem => "problem",

@@ -1,8 +1,9 @@
-//! What in a host or in the configuration hurts a switch that polls, and the command that mends it.
+//! Reports problems of the host and the configuration that cost performance or break features of a polling switch,
+//! each with the command that fixes it.
 //!
-//! Facts in, findings out: who calls gathers [`Facts`], and [`diagnose`] judges them. A fact that could not be learned
-//! is absent and gives no finding. What only matters to ports that poll is spoken of only where there are such ports,
-//! or DPDK is asked for.
+//! The caller collects [`Facts`], and [`diagnose`] returns findings. A fact that could not be determined is absent
+//! and gives no finding. Problems that affect only polled ports are reported only if there are such ports or DPDK is
+//! enabled.
 
 mod configuration;
 mod cores;
@@ -16,16 +17,16 @@ pub use facts::Facts;
 pub use level::Level;
 use std::collections::BTreeSet;
 
-/// One thing found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// See there.
+    /// Its severity.
     pub level: Level,
-    /// What it is about, for scripts: a word that stays the same.
+    /// The subject, a stable word for scripts.
     pub subject: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub text: String,
-    /// The command that mends it, or that shows more where none can.
+    /// The command that fixes it; if there is none, a command that shows more.
     pub mend: String,
 }
 
@@ -35,7 +36,7 @@ impl Finding {
     }
 }
 
-/// All findings, each once, the worst first.
+/// Returns all findings without duplicates, worst first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     configuration::check(facts, &mut found);
@@ -48,7 +49,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Whether something has to be done: anything but advice.
+/// Whether any finding is more severe than advice.
 pub fn needs_care(found: &[Finding]) -> bool {
     found.iter().any(|f| f.level != Level::Advice)
 }

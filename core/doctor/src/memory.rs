@@ -1,12 +1,12 @@
-//! Huge pages, locked memory, swap.
+//! Checks of huge pages, locked memory and swap.
 
 use crate::facts::{Facts, HugePages, Memory};
 use crate::{Finding, Level};
 use std::collections::BTreeSet;
 
-/// Without so much DPDK has room for no more than a port or two.
+/// Huge page memory in bytes below which DPDK can hold only one or two ports.
 const ENOUGH: u64 = 512 << 20;
-/// Below this limit AF_XDP rings and device memory do not fit.
+/// Limit of locked memory in bytes below which AF_XDP rings and device memory do not fit.
 const MEMLOCK: u64 = 64 << 20;
 
 pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
@@ -21,7 +21,7 @@ pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// The user has chosen ordinary memory.
+/// Whether the user configured DPDK without huge pages.
 fn without_huge(facts: &Facts) -> bool {
     let extra = config::settings::root::DPDK_EXTRA.word(&facts.other_config);
     extra.split_whitespace().any(|word| word == "--no-huge")
@@ -41,7 +41,7 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
                     cannot share";
         return found.push(Finding::new(Level::Warning, "hugepages", text, "sysctl -w vm.nr_hugepages=1024"));
     }
-    // A switch that runs has what it needs, or said so.
+    // A running switch has already allocated its memory, or logged that it failed.
     if free < ENOUGH && !facts.is_running() {
         let size = memory.huge.iter().map(|h| h.kilobytes).min().unwrap_or(2048);
         let now: u64 = memory.huge.iter().filter(|h| h.kilobytes == size).map(|h| h.total).sum();
@@ -65,7 +65,7 @@ fn huge(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-/// A device's memory should be on its own node.
+/// Reports nodes without huge pages: a device's memory should be on its own node.
 fn nodes(facts: &Facts, found: &mut Vec<Finding>) {
     let devices: BTreeSet<u32> =
         facts.interfaces.iter().filter(|i| i.is_dpdk()).filter_map(|i| i.numa).collect();

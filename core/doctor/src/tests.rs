@@ -10,7 +10,7 @@ fn pages(numa: u32, total: u64, free: u64) -> HugePages {
     HugePages { kilobytes: 2048, numa, total, free }
 }
 
-/// A host in which all is well, with a DPDK port: two nodes of two cores, the odd ones isolated.
+/// A host without problems and with a DPDK port: two nodes of two cores, odd cores isolated.
 fn healthy() -> Facts {
     let mut facts = Facts::default();
     for (key, value) in [("dpdk-init", "true"), ("pmd-cpu-mask", "0xa")] {
@@ -38,7 +38,7 @@ fn found(change: impl Fn(&mut Facts)) -> Vec<Finding> {
     diagnose(&facts)
 }
 
-/// The one finding that a change makes.
+/// The only finding that a change of the facts causes.
 fn only(change: impl Fn(&mut Facts)) -> Finding {
     let found = found(change);
     assert_eq!(found.len(), 1, "{found:#?}");
@@ -150,7 +150,7 @@ fn configuration() {
     let other = only(|f| f.daemon = Daemon::OpenVswitch(5));
     assert_eq!((other.subject, other.level), ("ovs-vswitchd", Level::Problem));
     let idle = Setting { text: "t".to_owned(), mend: "m".to_owned(), level: Level::Advice };
-    // What is said twice is printed once.
+    // Duplicate findings are printed once.
     assert_eq!(only(|f| f.settings = vec![idle.clone(), idle.clone()]).level, Level::Advice);
 }
 

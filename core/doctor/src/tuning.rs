@@ -1,4 +1,5 @@
-//! Values of the poll threads' settings that the switch does not take as they stand: judged by what reads them there.
+//! Checks the settings of poll threads with the parsers that the switch uses, and reports values that are clamped or
+//! ignored.
 
 use crate::facts::Facts;
 use crate::{Finding, Level};

@@ -1,7 +1,7 @@
-//! Buckets of one cache line: signatures beside each other, so that all are compared at once, and values beside each other.
+//! Cache buckets of one cache line: an array of signatures, so that all are compared at once, and an array of values.
 //!
-//! A signature has 15 bits; the top one of its 16 is a reference bit, for replacement by clock. Zero is no signature: the
-//! way is empty.
+//! A signature has 15 bits; the top one of its 16 bits is the reference bit of CLOCK eviction. Zero is not a
+//! signature; it marks an empty way.
 
 use cpu::match_any;
 
@@ -10,51 +10,53 @@ pub const SIGNATURE: u16 = 0x7fff;
 const REFERENCED: u16 = 0x8000;
 const EMPTY: u16 = 0;
 
-/// The 15-bit signature of a hash: its high bits, as buckets are chosen by the low ones.
+/// The 15-bit signature of a hash: its high bits, because the low bits select the bucket.
 #[inline(always)]
 pub fn signature(hash: u32) -> u16 {
     ((hash >> 17) as u16).max(1)
 }
 
-/// The other bucket of a signature, of a table of `mask + 1` buckets: from either bucket the same step leads to the
-/// other (partial-key cuckoo hashing, Fan et al. 2014; nothing is ever moved, though: with so many ways that gains nothing).
+/// The other candidate bucket of a signature in a table of `mask + 1` buckets. Applied to either bucket it gives the
+/// other (partial-key cuckoo hashing, Fan et al. 2014). Entries are never moved between buckets: with this many ways
+/// that gains nothing.
 #[inline(always)]
 pub fn other(bucket: usize, signature: u16, mask: usize) -> usize {
     (bucket ^ (usize::from(signature).wrapping_mul(0x5bd1_e995) >> 7)) & mask
 }
 
-/// A bucket's layout.
+/// The layout of a bucket.
 pub trait Bucket: Copy + Send {
-    /// How many entries it has room for.
+    /// Number of entries.
     const WAYS: usize;
-    /// The largest value.
+    /// The largest value that fits.
     const LARGEST: u32;
-    /// Without entries.
+    /// An empty bucket.
     const NEW: Self;
 
-    /// The signatures, and behind them perhaps other things.
+    /// The signatures; other data may follow them in the array.
     fn signatures(&self) -> &[u16; 16];
-    /// The same.
+    /// The signatures, to be written.
     fn signatures_mut(&mut self) -> &mut [u16; 16];
-    /// What is beside the signature.
+    /// The value of a way.
     fn value(&self, way: usize) -> u32;
-    /// Writes it.
+    /// Writes the value of a way.
     fn set_value(&mut self, way: usize, value: u32);
 
-    /// The ways with this signature: a bit for each.
+    /// The ways with this signature, as a bit mask.
     #[inline(always)]
     fn ways(&self, signature: u16) -> u16 {
         match_any(self.signatures(), SIGNATURE, signature) & (u16::MAX >> (16 - Self::WAYS))
     }
 
-    /// A way without an entry.
+    /// Returns an empty way.
     #[inline(always)]
     fn empty_way(&self) -> Option<usize> {
         let ways = match_any(self.signatures(), u16::MAX, EMPTY) & (u16::MAX >> (16 - Self::WAYS));
         (ways != 0).then(|| ways.trailing_zeros() as usize)
     }
 
-    /// The entry was used. Written only when it is not known yet: the line of a busy bucket is not dirtied by hits.
+    /// Sets the reference bit. It is written only if it is clear, so that hits do not dirty the cache line of a busy
+    /// bucket.
     #[inline(always)]
     fn refer(&mut self, way: usize) {
         let signature = &mut self.signatures_mut()[way % 16];
@@ -63,7 +65,7 @@ pub trait Bucket: Copy + Send {
         }
     }
 
-    /// Whether the entry was used; forgotten with that.
+    /// Clears the reference bit and returns whether it was set.
     #[inline(always)]
     fn was_referred(&mut self, way: usize) -> bool {
         let signature = &mut self.signatures_mut()[way % 16];
@@ -118,15 +120,15 @@ impl Bucket for Narrow {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Wide {
-    /// Twelve signatures; then the low halves of four values, which look like signatures and are masked out.
+    /// Twelve signatures; then the low halves of four values. These look like signatures and are masked out.
     first: [u16; 16],
-    /// The low halves of the other eight.
+    /// The low halves of the other eight values.
     rest: [u16; 8],
-    /// What is above the halves.
+    /// The high bytes of the values.
     high: [u8; 12],
 }
 
-/// Where in `first` the halves begin.
+/// Index in `first` at which the low halves begin.
 const HALVES: usize = 12;
 
 impl Bucket for Wide {
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_buckets_other_is_the_first() {
+    fn other_is_its_own_inverse() {
         for mask in [0, 15, 0xffff] {
             for i in 0..1000usize {
                 let (bucket, signature) = ((i * 77) & mask, signature((i as u32).wrapping_mul(0x9e37_79b9)));

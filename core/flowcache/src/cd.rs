@@ -1,26 +1,26 @@
-//! CD, as it was proposed in 2018: a million entries of four bytes, sixteen to a bucket, two buckets for a hash, a signature
-//! each, and as value the **subtable** in which the packet is to be looked up. So few values are enough for any number of
-//! megaflows, and each hit costs a look-up in that subtable.
+//! CD as proposed in 2018: a million entries of four bytes, sixteen to a bucket, two buckets for each hash. An entry
+//! holds a signature and the **subtable** in which the packet is to be looked up. So a few values are enough for any
+//! number of megaflows, but each hit costs a look-up in that subtable.
 
 use crate::bucket::{Bucket, Narrow, other, signature};
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
-/// Buckets of the proposal's: 4 MB.
+/// Number of buckets in the proposal: 4 MB.
 pub const BUCKETS: usize = 1 << 16;
 
-/// See the module.
+/// A CD cache; see the module.
 pub struct Cd {
     buckets: Table<Narrow>,
-    dice: Dice,
+    random: Random,
 }
 
 impl Cd {
-    /// Of so many buckets, rounded up to a power of two.
+    /// Creates a cache with this many buckets, rounded up to a power of two.
     pub fn new(buckets: usize, advise: Option<Advise>) -> Cd {
         let n = buckets.clamp(1, BUCKETS).next_power_of_two();
-        Cd { buckets: Table::new(n, Narrow::NEW, advise), dice: Dice::new(0x5eed) }
+        Cd { buckets: Table::new(n, Narrow::NEW, advise), random: Random::new(0x5eed) }
     }
 
     #[inline(always)]
@@ -69,8 +69,8 @@ impl FlowCache for Cd {
         }
         let free = places.into_iter().find_map(|b| Some((b, self.buckets[b].empty_way()?)));
         let (at, way) = free.unwrap_or_else(|| {
-            let roll = self.dice.roll() as usize;
-            (places[roll >> 4 & 1], roll % Narrow::WAYS)
+            let r = self.random.next() as usize;
+            (places[r >> 4 & 1], r % Narrow::WAYS)
         });
         self.buckets[at].put(way, signature, value);
     }

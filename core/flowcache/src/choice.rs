@@ -1,4 +1,4 @@
-//! Which cache it is: chosen by name at run time, told apart once a batch.
+//! The cache kind: selected by name at run time and matched once per batch, not per packet.
 
 use crate::bucket::{Narrow, Wide};
 use crate::unified::{MAX_BUCKETS, MIN_BUCKETS};
@@ -6,21 +6,21 @@ use crate::{Cd, Dfc, Emc, FlowCache, Front, Nothing, Smc, Unified, cd, dfc, smc}
 use cpu::Advise;
 use units::Millis;
 
-/// A cache's name.
+/// The kind of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// [`Unified`].
     #[default]
     Unified,
-    /// EMC and SMC, each if its knob is on.
+    /// EMC and SMC, each if its setting enables it.
     Ovs,
-    /// An EMC with one place for a flow.
+    /// An EMC with one candidate entry for each flow.
     Emc1,
-    /// The same of 16,384 entries.
+    /// An EMC of 16,384 entries with one candidate entry for each flow.
     Emc1Large,
-    /// An EMC with two places for a flow.
+    /// An EMC with two candidate entries for each flow.
     Emc2,
-    /// The same of 16,384 entries.
+    /// An EMC of 16,384 entries with two candidate entries for each flow.
     Emc2Large,
     /// [`Dfc`] behind an EMC.
     Dfc,
@@ -44,25 +44,25 @@ impl Kind {
         ("smc", Kind::Smc),
     ];
 
-    /// By its name.
+    /// Parses the name of a kind.
     pub fn parse(name: &str) -> Option<Kind> {
         Kind::ALL.iter().find(|(n, _)| *n == name).map(|(_, kind)| *kind)
     }
 
-    /// Its name.
+    /// The name of this kind.
     pub fn name(self) -> &'static str {
         Kind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 }
 
-/// A cache that is to be made.
+/// The parameters of a cache to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which.
+    /// The kind of cache.
     pub kind: Kind,
-    /// One new flow in so many enters an EMC; 0: there is none. [`Kind::Unified`] has none.
+    /// One new flow in this many enters an EMC; 0: no EMC. [`Kind::Unified`] has none.
     pub emc_insert_inv_prob: u32,
-    /// Of [`Kind::Ovs`]: whether there is an SMC.
+    /// For [`Kind::Ovs`]: whether there is an SMC.
     pub smc: bool,
 }
 
@@ -72,7 +72,7 @@ impl Default for Choice {
     }
 }
 
-/// Some cache.
+/// A cache of any kind.
 #[allow(missing_docs)]
 pub enum Cache {
     Narrow(Unified<Narrow>),
@@ -83,7 +83,7 @@ pub enum Cache {
     Smc(Front<Smc>),
 }
 
-/// Calls a piece of code that is compiled for each kind of cache: `each_cache!(&mut cache, c => c.clear())`.
+/// Calls code that is compiled for each kind of cache: `each_cache!(&mut cache, c => c.clear())`.
 #[macro_export]
 macro_rules! each_cache {
     ($cache:expr, $c:ident => $body:expr) => {
@@ -105,7 +105,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// The cache that was chosen, empty. `advise` is told of tables of huge pages before they are used.
+    /// Creates an empty cache of the chosen kind. `advise` is called with tables of huge pages before they are used.
     pub fn new(choice: &Choice, advise: Option<Advise>) -> Cache {
         let emc = |bits, ways| {
             let inv_prob = choice.emc_insert_inv_prob;
@@ -125,8 +125,8 @@ impl Cache {
         }
     }
 
-    /// To be called between batches now and then: a unified cache may change its size or its layout, at the price of what
-    /// it holds.
+    /// Lets a unified cache change its size or its layout, which drops its entries. To be called between batches now
+    /// and then.
     pub fn maintain(&mut self, now: Millis) {
         match self {
             Cache::Narrow(c) => match c.outgrown() {
@@ -144,17 +144,17 @@ impl Cache {
         matches!(self, Cache::Narrow(_) | Cache::Wide(_))
     }
 
-    /// How many entries it has room for.
+    /// Number of entries that fit.
     pub fn capacity(&self) -> usize {
         each_cache!(self, c => c.capacity())
     }
 
-    /// Its memory.
+    /// Memory in bytes.
     pub fn bytes(&self) -> usize {
         each_cache!(self, c => c.bytes())
     }
 
-    /// Address and bytes of its largest table.
+    /// Address and size in bytes of its largest table.
     pub fn place(&self) -> (usize, usize) {
         each_cache!(self, c => c.place())
     }

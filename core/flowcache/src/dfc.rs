@@ -1,22 +1,22 @@
-//! DFC, as it was proposed in 2018: a million pointers to megaflows, one place for a hash and no signature. So each look-up
-//! that finds anything has to read the megaflow to know whether it is the right one.
+//! DFC as proposed in 2018: a million pointers to megaflows, one for each hash value and without a signature. So each
+//! look-up that finds an entry has to read the megaflow to verify it.
 
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
-/// Entries of the proposal's: 8 MB.
+/// Number of entries in the proposal: 8 MB.
 pub const ENTRIES: usize = 1 << 20;
 
-/// As wide as the pointer it stands for.
+/// Marks an empty entry. Entries are as wide as the pointers of the proposal.
 const NONE: u64 = u64::MAX;
 
-/// See the module.
+/// A DFC cache; see the module.
 pub struct Dfc {
     places: Table<u64>,
 }
 
 impl Dfc {
-    /// Of so many entries, rounded up to a power of two.
+    /// Creates a cache with this many entries, rounded up to a power of two.
     pub fn new(entries: usize, advise: Option<Advise>) -> Dfc {
         Dfc { places: Table::new(entries.clamp(1, ENTRIES).next_power_of_two(), NONE, advise) }
     }

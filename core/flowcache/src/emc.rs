@@ -1,15 +1,16 @@
-//! EMC: the exact match cache of Open vSwitch, in two sizes and with one or two places for a flow.
+//! EMC: the exact match cache of Open vSwitch, in two sizes and with one or two candidate entries for each flow.
 //!
-//! The peer's entry holds a packet's whole key (600 bytes) and is compared with it; here it is the 32-bit hash and the
-//! index of the megaflow, which is compared instead. What is the same is which flows find a place: 8,192 entries, two
-//! places from two slices of the hash, one new flow in `inv_prob` is let in, and where both places are taken the entry with
-//! the lower hash goes. So its miss ratios are those of the peer, and its cost per hit is lower.
+//! An entry of Open vSwitch holds a packet's whole key (600 bytes) and compares it. Here an entry holds the 32-bit
+//! hash and the index of the megaflow, and the megaflow is compared. The rules are the same: 8,192 entries, two
+//! candidates from two slices of the hash, one new flow in `inv_prob` is inserted, and if both candidates are taken
+//! the entry with the lower hash is replaced. So the miss ratios are those of Open vSwitch, and the cost of a hit is
+//! lower.
 
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
-/// An index is kept plus one: zero is "empty".
+/// An entry. The megaflow index is stored plus one, so that zero means empty.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Place {
@@ -17,23 +18,24 @@ struct Place {
     index: u32,
 }
 
-/// See the module.
+/// An EMC; see the module.
 pub struct Emc {
     places: Table<Place>,
     bits: u32,
     ways: usize,
-    /// A roll above it keeps a flow out.
+    /// A flow is inserted if a random number is not above this.
     threshold: u32,
-    dice: Dice,
+    random: Random,
 }
 
 impl Emc {
-    /// `1 << bits` entries, `ways` (1 or 2) places for a flow; one new flow in `inv_prob` is let in, none if that is zero.
+    /// Creates a cache with `1 << bits` entries and `ways` (1 or 2) candidate entries for each flow. One new flow in
+    /// `inv_prob` is inserted; none if `inv_prob` is zero.
     pub fn new(bits: u32, ways: usize, inv_prob: u32, advise: Option<Advise>) -> Emc {
         let bits = bits.clamp(1, 16);
         let threshold = u32::MAX.checked_div(inv_prob).unwrap_or(0);
         let places = Table::new(1 << bits, Place::default(), advise);
-        Emc { places, bits, ways: ways.clamp(1, 2), threshold, dice: Dice::new(0x5eed) }
+        Emc { places, bits, ways: ways.clamp(1, 2), threshold, random: Random::new(0x5eed) }
     }
 
     #[inline(always)]
@@ -41,10 +43,10 @@ impl Emc {
         (hash >> (self.bits * way as u32)) as usize & (self.places.len() - 1)
     }
 
-    /// The chances of a flow to be let in are those of the dice.
+    /// Inserts the flow with the configured probability.
     #[inline]
     pub fn insert_by_chance(&mut self, learned: Learned) {
-        if self.threshold != 0 && self.dice.roll() <= self.threshold {
+        if self.threshold != 0 && self.random.next() <= self.threshold {
             self.insert(learned);
         }
     }

@@ -1,4 +1,4 @@
-//! A cache with an EMC in front of it, as Open vSwitch asks EMC first, then SMC: what the second finds may enter the first.
+//! A cache with an EMC in front of it. As in Open vSwitch, a hit in the second cache may be inserted into the EMC.
 
 use crate::{Emc, Entry, FlowCache, Learned};
 
@@ -37,7 +37,7 @@ impl FlowCache for Nothing {
     }
 }
 
-/// See the module.
+/// A cache behind an optional EMC; see the module.
 pub struct Front<C> {
     emc: Option<Emc>,
     hits: u64,
@@ -45,7 +45,7 @@ pub struct Front<C> {
 }
 
 impl<C: FlowCache> Front<C> {
-    /// `back` behind `emc`, if there is one.
+    /// Puts `emc`, if any, in front of `back`.
     pub fn new(emc: Option<Emc>, back: C) -> Front<C> {
         Front { emc, hits: 0, back }
     }
@@ -73,7 +73,7 @@ impl<C: FlowCache> FlowCache for Front<C> {
             return Some(megaflow);
         }
         let megaflow = self.back.lookup(hash, resolve)?;
-        // An EMC knows neither subtables nor ports.
+        // An EMC uses neither the subtable nor the port.
         emc.insert_by_chance(Learned { hash, megaflow, subtable: 0, port: 0 });
         Some(megaflow)
     }

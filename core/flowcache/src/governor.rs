@@ -1,16 +1,17 @@
-//! The governor: packets that come once must not push out those that come again.
+//! The governor limits evictions, so that flows of a single packet do not evict flows that have more packets.
 //!
-//! Ports are watched by their *yield*: hits for each entry that was made. Where it is poor (a scan, a flood of new flows,
-//! a tuple-space explosion), one in [`THIN`] of the port's new entries may take another's place. Entries that find a place
-//! free are not the governor's business: an empty cache fills at once, whatever its yield was.
+//! It measures the *yield* of each port: hits for each entry that was made. While the yield is low (a scan, a flood
+//! of new flows, a tuple-space explosion), only one in [`THIN`] of the port's new entries may evict another entry.
+//! The governor does not limit insertion into empty ways, so an empty cache fills at once whatever the yield was.
 //!
-//! A doorkeeper that lets flows in at their second sighting was simulated beside it, and keeps slow honest flows out.
+//! An alternative was simulated: a doorkeeper that admits a flow when its second packet arrives. It keeps out
+//! legitimate flows with a low packet rate.
 
-/// Entries after which the yield is judged.
+/// Number of entries after which the yield is judged.
 const JUDGED: u32 = 512;
-/// One in so many.
+/// At a low yield, one new entry in this many may evict.
 const THIN: u32 = 32;
-/// Ports whose numbers are the same in the low bits share a place.
+/// Number of port slots. Ports whose numbers agree in the low bits share a slot.
 const PLACES: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +22,7 @@ struct Yield {
     turn: u8,
 }
 
-/// See the module.
+/// The governor of one cache; see the module.
 #[derive(Clone, Debug)]
 pub struct Governor {
     ports: Box<[Yield; PLACES]>,
@@ -34,14 +35,14 @@ impl Default for Governor {
 }
 
 impl Governor {
-    /// So many packets of the port hit.
+    /// Counts hits of the port's packets.
     #[inline]
     pub fn hits(&mut self, port: u32, hits: u32) {
         let port = &mut self.ports[port as usize % PLACES];
         port.hits = port.hits.saturating_add(hits);
     }
 
-    /// An entry was made for the port's packet.
+    /// Counts an entry made for a packet of the port.
     #[inline]
     pub fn made(&mut self, port: u32) {
         let port = &mut self.ports[port as usize % PLACES];
@@ -51,7 +52,7 @@ impl Governor {
         }
     }
 
-    /// Whether a new entry of the port may take another's place.
+    /// Whether a new entry of the port may evict another entry.
     #[inline]
     pub fn admits(&mut self, port: u32) -> bool {
         let port = &mut self.ports[port as usize % PLACES];
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_of_one_packet_flows_is_thinned_and_others_are_not() {
+    fn only_the_port_of_single_packet_flows_is_limited() {
         let mut governor = Governor::default();
         for _ in 0..JUDGED {
             governor.made(1);

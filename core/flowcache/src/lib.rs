@@ -1,24 +1,25 @@
-//! The caches in front of the classifier.
+//! The flow caches in front of the classifier.
 //!
-//! A cache maps the hash of a packet's key to what the classifier found for an earlier packet of that hash: a megaflow,
-//! or, in one of the rivals, no more than the subtable. It holds no keys: the caller resolves each entry against the
-//! megaflow itself, so a stale or colliding entry costs time, never correctness, and **nothing has to be invalidated** when
+//! A flow cache maps the hash of a packet's key to the result of the classifier for an earlier packet with that hash:
+//! a megaflow, or, for CD, only the subtable. It holds no keys: the caller verifies each entry against the megaflow
+//! itself. So a stale or colliding entry costs time but never correctness, and **nothing has to be invalidated** when
 //! megaflows change. A cache belongs to one worker.
 //!
-//! [`Unified`] is the default; the others are there to be compared with it. [`Cache`] is one of them, chosen at run time;
-//! which one it is, is asked once a batch ([`each_cache`]), and what follows is compiled for each of them.
+//! [`Unified`] is the default; the other caches exist to be compared with it. [`Cache`] is one of them, selected at
+//! run time. The kind is matched once per batch ([`each_cache`]), and the code that follows is compiled for each
+//! kind.
 //!
-//! Sources: `lib/dpif-netdev-private-dfc.h` of Open vSwitch for the sizes and rules of EMC and SMC; the discussion of 2018
-//! on ovs-dev for DFC and CD.
+//! Sources: `lib/dpif-netdev-private-dfc.h` of Open vSwitch for the sizes and rules of EMC and SMC; the discussion of
+//! 2018 on ovs-dev for DFC and CD.
 
 pub mod bucket;
 pub mod cd;
 pub mod choice;
 pub mod dfc;
-mod dice;
 pub mod emc;
 pub mod front;
 pub mod governor;
+mod random;
 pub mod smc;
 pub mod unified;
 
@@ -32,73 +33,75 @@ pub use smc::Smc;
 pub use unified::Unified;
 
 #[cfg(test)]
-mod twins;
+mod reference;
 
-/// What an entry leads to.
+/// What an entry refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// To an index of the megaflow arena.
+    /// An index in the megaflow arena.
     Megaflow(u32),
-    /// To the subtable of this number.
+    /// The number of a subtable.
     Subtable(u16),
 }
 
-/// What the classifier found, for a cache to remember.
+/// A result of the classifier, to be inserted into a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// Of the packet's key.
+    /// Hash of the packet's key.
     pub hash: u32,
-    /// The index of its megaflow.
+    /// Index of the packet's megaflow.
     pub megaflow: u32,
-    /// The number of the subtable that it is in.
+    /// Number of the subtable that contains the megaflow.
     pub subtable: u16,
-    /// The port that the packet came in by.
+    /// The port that received the packet.
     pub port: u32,
 }
 
-/// What every cache of the datapath can do.
+/// The operations that the datapath needs of a cache.
 pub trait FlowCache: Send {
-    /// Hashes given to it cover the bits of a key that the megaflows of its port look at, and no others: then packets that
-    /// no megaflow tells apart share an entry. The rivals are given hashes of flows, as their originals are.
+    /// Hashes for this cache cover exactly those bits of a key that the megaflows of the port match on, so packets
+    /// that no megaflow distinguishes share an entry. The other caches get hashes of whole flows, as in their
+    /// original implementations.
     const BY_MASKS: bool = false;
 
-    /// What [`candidate`](Self::candidate) answers and the caller verifies needs no `lookup` any more: it is noted as used.
+    /// The result of [`candidate`](Self::candidate) needs no `lookup` once the caller has verified it: it is already
+    /// marked as used.
     const CANDIDATE_IS_HIT: bool = false;
 
-    /// Few entries were ever made, so that they and the megaflows they lead to are near, and nothing need be prefetched.
+    /// The cache has few entries, so they and their megaflows are in the processor's cache and need no prefetch.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// Starts to bring the memory that `lookup` of this hash reads into the processor's cache.
+    /// Prefetches the memory that `lookup` of this hash reads.
     fn prefetch(&self, hash: u32);
 
-    /// A megaflow that `lookup` of this hash may ask about, so that its record can be prefetched.
+    /// A megaflow that `lookup` of this hash may have to verify, so that the caller can prefetch it.
     fn candidate(&mut self, hash: u32) -> Option<u32>;
 
-    /// The megaflow of the first entry for the hash that `resolve` knows one for.
+    /// Returns the megaflow of the first entry for this hash for which `resolve` returns one.
     fn lookup(&mut self, hash: u32, resolve: impl FnMut(Entry) -> Option<u32>) -> Option<u32>;
 
-    /// Remembers what was found. What the cache cannot hold, it ignores.
+    /// Inserts a result of the classifier. Results that the cache cannot represent are ignored.
     fn insert(&mut self, learned: Learned);
 
-    /// Of so many look-ups of a port's packets so many have just hit: to be told once a batch.
+    /// Reports look-ups and hits of a port's packets; called once per batch.
     fn account(&mut self, _port: u32, _lookups: u32, _hits: u32) {}
 
-    /// Hits ever of a smaller cache in front, where there is one.
+    /// Hits of the smaller cache in front, if any, since the cache exists.
     fn front_hits(&self) -> u64 {
         0
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     fn clear(&mut self);
 
-    /// How many entries it has room for.
+    /// Number of entries that fit.
     fn capacity(&self) -> usize;
 
-    /// Its memory.
+    /// Memory in bytes.
     fn bytes(&self) -> usize;
 
-    /// Address and bytes of its largest table.
+    /// Address and size in bytes of its largest table.
     fn place(&self) -> (usize, usize);
 }

@@ -1,16 +1,17 @@
-//! SMC: the signature match cache of Open vSwitch. A million entries, four to a bucket, one bucket for a hash, 16-bit
-//! signatures, indices below 65,535; the first entry of the signature is the only one asked, and a full bucket loses one by
-//! chance. The bucket comes from bits 0 to 17 of the hash and the signature from bits 16 to 31: two bits serve twice.
+//! SMC: the signature match cache of Open vSwitch. It has a million entries, four to a bucket, one bucket for each
+//! hash, 16-bit signatures, and indices below 65,535. Only the first entry with the signature is verified, and a full
+//! bucket evicts a random entry. Bits 0 to 17 of the hash select the bucket and bits 16 to 31 are the signature: two
+//! bits are used for both.
 
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::{Entry, FlowCache, Learned};
 use cpu::{Advise, Table, prefetch_read};
 
 const WAYS: usize = 4;
-/// No index is this: the way is empty.
+/// Marks an empty way: no megaflow has this index.
 const NONE: u16 = u16::MAX;
 
-/// Buckets of the peer's.
+/// Number of buckets in Open vSwitch.
 pub const BUCKETS: usize = 1 << 18;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,17 +23,17 @@ struct Bucket {
 
 const NEW: Bucket = Bucket { signature: [0; WAYS], index: [NONE; WAYS] };
 
-/// See the module.
+/// An SMC; see the module.
 pub struct Smc {
     buckets: Table<Bucket>,
-    dice: Dice,
+    random: Random,
 }
 
 impl Smc {
-    /// Of so many buckets, rounded up to a power of two.
+    /// Creates a cache with this many buckets, rounded up to a power of two.
     pub fn new(buckets: usize, advise: Option<Advise>) -> Smc {
         let n = buckets.clamp(1, BUCKETS).next_power_of_two();
-        Smc { buckets: Table::new(n, NEW, advise), dice: Dice::new(0x5eed) }
+        Smc { buckets: Table::new(n, NEW, advise), random: Random::new(0x5eed) }
     }
 
     #[inline(always)]
@@ -75,7 +76,7 @@ impl FlowCache for Smc {
         let bucket = &mut self.buckets[at];
         let same = (0..WAYS).find(|&w| bucket.signature[w] == signature);
         let free = || bucket.index.iter().position(|&i| i == NONE);
-        let way = same.or_else(free).unwrap_or_else(|| self.dice.roll() as usize % WAYS);
+        let way = same.or_else(free).unwrap_or_else(|| self.random.next() as usize % WAYS);
         (bucket.signature[way], bucket.index[way]) = (signature, index);
     }
 

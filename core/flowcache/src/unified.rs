@@ -1,14 +1,14 @@
-//! The default cache: short signatures and indices of megaflows, a dozen or more in a cache line, two candidate buckets for
-//! a hash, which says [`bucket`](crate::bucket).
+//! The default cache: short signatures and megaflow indices, twelve or more in a cache line, and two candidate
+//! buckets for each hash (see [`bucket`](crate::bucket)).
 //!
-//! * **A few entries of one signature**: packets of one hash may belong to several megaflows. One more than those takes the
-//!   place of one of them, since most are then of megaflows that are gone: without that, megaflows that come and go fill
-//!   the buckets.
-//! * **Replacement by clock**, kept from pollution by the [governor](crate::governor).
-//! * **The size follows the traffic**: the cache starts small, to leave the processor's cache to others, grows fourfold
-//!   when evictions outweigh a share of the look-ups, and is small again when nothing was looked up for a while.
-//! * **[`Narrow`] buckets hold indices of 16 bits**; when a larger one was to be remembered, [`Cache`](crate::Cache) goes
-//!   over to [`Wide`] ones.
+//! * **A few entries for each signature**: packets of one hash may belong to several megaflows. The number of entries
+//!   with the same signature is limited; beyond it a new entry replaces one of them, because most of those belong to
+//!   deleted megaflows. Without the limit, entries of short-lived megaflows fill the buckets.
+//! * **CLOCK eviction**, protected against single-packet flows by the [governor](crate::governor).
+//! * **The size follows the traffic**: the cache starts small, to leave the processor's cache to others. It grows
+//!   fourfold when evictions exceed a share of the look-ups, and shrinks when there was no look-up for a while.
+//! * **[`Narrow`] buckets hold 16-bit indices**. When a larger index has to be stored, [`Cache`](crate::Cache)
+//!   switches to [`Wide`] buckets.
 
 use crate::bucket::{Bucket, Narrow, Wide, other, signature};
 use crate::governor::Governor;
@@ -22,24 +22,24 @@ pub const MIN_BUCKETS: usize = 1 << 12;
 pub const MAX_BUCKETS: usize = 1 << 16;
 /// Largest number of [`Wide`] buckets: 1.5 Mi entries, 8 MiB.
 pub const MAX_WIDE_BUCKETS: usize = 1 << 17;
-/// Entries of one signature in the two buckets of a hash.
+/// Most entries of one signature in the two buckets of a hash.
 pub const ALIKE: usize = 3;
-/// With so few entries the processor's nearest caches hold what look-ups touch.
+/// Up to this many entries, what look-ups read stays in the processor's L1 and L2 caches.
 const NEAR: usize = 256;
-/// Without a look-up for so long, a cache has no use for its size.
+/// A cache without a look-up for this many milliseconds shrinks.
 const IDLE: u64 = 10_000;
 
-/// See the module.
+/// The unified cache; see the module.
 pub struct Unified<B: Bucket = Narrow> {
     buckets: Table<B>,
     governor: Governor,
     hand: u8,
-    /// How often a way without an entry got one.
+    /// How often an empty way was filled.
     filled: usize,
     lookups: u64,
     evictions: u64,
     too_large: bool,
-    /// Look-ups ever, as they were when they last were seen to grow.
+    /// Number of look-ups when it last increased, and when that was.
     seen: (u64, Millis),
     ever: u64,
     limits: (usize, usize),
@@ -47,8 +47,8 @@ pub struct Unified<B: Bucket = Narrow> {
 }
 
 impl<B: Bucket> Unified<B> {
-    /// A cache of `buckets` buckets that may grow to `max_buckets`; both are rounded up to powers of two. `advise` is told
-    /// of tables of huge pages before they are used.
+    /// Creates a cache of `buckets` buckets that may grow to `max_buckets`; both are rounded up to powers of two.
+    /// `advise` is called with tables of huge pages before they are used.
     pub fn new(buckets: usize, max_buckets: usize, advise: Option<Advise>) -> Unified<B> {
         let min = buckets.clamp(1, MAX_WIDE_BUCKETS).next_power_of_two();
         let max = max_buckets.clamp(min, MAX_WIDE_BUCKETS).next_power_of_two();
@@ -77,7 +77,7 @@ impl<B: Bucket> Unified<B> {
         hash as usize & self.mask()
     }
 
-    /// The way of a bucket whose megaflow `resolve` knows, and that megaflow.
+    /// Returns the way of a bucket whose megaflow `resolve` accepts, and that megaflow.
     #[inline(always)]
     fn search(
         bucket: &mut B,
@@ -96,8 +96,8 @@ impl<B: Bucket> Unified<B> {
         None
     }
 
-    /// What was found behind another entry of its signature changes places with it: most often that one is of a megaflow that
-    /// is gone, and would be asked about first for ever.
+    /// Swaps the entry that was found with an earlier entry of the same signature. That one most often belongs to a
+    /// deleted megaflow and would otherwise be verified first at every look-up.
     fn move_to_front(&mut self, front: usize, signature: u16, (bucket, way): (usize, usize)) {
         let ways = self.buckets[front].ways(signature);
         let first = ways.trailing_zeros() as usize;
@@ -108,7 +108,8 @@ impl<B: Bucket> Unified<B> {
         }
     }
 
-    /// The way to overwrite in a full bucket: the first one from the hand that was not used since the hand passed.
+    /// CLOCK eviction: the way to overwrite in a full bucket, which is the first from the hand that was not used
+    /// since the hand passed.
     fn victim(&mut self, bucket: usize) -> usize {
         let b = &mut self.buckets[bucket];
         let start = usize::from(self.hand) % B::WAYS;
@@ -124,7 +125,7 @@ impl<B: Bucket> Unified<B> {
         (self.lookups, self.evictions) = (0, 0);
     }
 
-    /// To be called between batches now and then: the cache may grow or shrink, at the price of what it holds.
+    /// Lets the cache grow or shrink, which drops its entries. To be called between batches now and then.
     pub fn maintain(&mut self, now: Millis) {
         let n = self.buckets.len();
         if self.seen.0 != self.ever {
@@ -142,7 +143,7 @@ impl<B: Bucket> Unified<B> {
 }
 
 impl Unified<Narrow> {
-    /// The cache to go on with, if megaflows were met that this one has no room for.
+    /// The cache that replaces this one, if megaflow indices did not fit into this one.
     pub fn outgrown(&self) -> Option<Unified<Wide>> {
         let (min, _) = self.limits;
         self.too_large.then(|| {
@@ -230,7 +231,7 @@ impl<B: Bucket> FlowCache for Unified<B> {
                 place
             }
             None => {
-                // Crowding is crowding, whoever is let in.
+                // An eviction counts towards growth even if the governor then denies it.
                 self.evictions += 1;
                 if !self.governor.admits(port) {
                     return;
@@ -274,7 +275,7 @@ mod tests {
     use cpu::Secret;
     use cpu::adversary::colliding_macs;
 
-    /// How many of these stations a cache of the least size still knows after all have been learned.
+    /// Returns how many of these stations a cache of minimum size still holds after all have been inserted.
     fn known(macs: &[u64], secret: &Secret) -> usize {
         let mask = [0, 0, u64::MAX, 0, 0, 0, 0, 0];
         let hash = |mac: u64| cpu::hash_line(&[0, 0, mac << 16, 0, 0, 0, 0, 0], &mask, secret);
@@ -289,9 +290,9 @@ mod tests {
         macs.iter().zip(0..).filter(|pair| is_known(*pair)).count()
     }
 
-    /// All of one hash under any CRC: two buckets would hold three of them.
+    /// With any CRC these stations would have the same hash, and two buckets would hold three of them.
     #[test]
-    fn stations_with_chosen_addresses_find_room_as_others_do() {
+    fn chosen_addresses_do_not_collide() {
         let chosen = colliding_macs(15);
         let others: Vec<u64> =
             (0..1 << 15).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16).collect();

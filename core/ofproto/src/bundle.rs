@@ -1,7 +1,8 @@
-//! Bundles: many changes as one.
+//! Bundles: several changes applied as one.
 //!
-//! The changes are tried in order on a copy of the state, which shares all that they do not touch. The first that fails
-//! ends it, and the copy is thrown away: that is the whole roll-back. Readers see all of a bundle or nothing.
+//! The changes are tried in order on a copy of the state, which shares all data that they do not change. The first
+//! failure ends the bundle, and the copy is dropped; no other roll-back is needed. Readers see either the whole
+//! bundle or nothing of it.
 
 use crate::effects::Effects;
 use crate::flow_mod::Changing;
@@ -18,7 +19,7 @@ use openflow::meter::MeterMod;
 use std::sync::Arc;
 use units::Millis;
 
-/// A bundle that is being tried. Drop it to forget it.
+/// A bundle that is being tried. Dropping it discards its changes.
 #[derive(Debug)]
 pub struct Bundle {
     state: State,
@@ -27,39 +28,39 @@ pub struct Bundle {
     internal: InternalRules,
     meters: Option<Provider>,
     version: u64,
-    /// Which state it began with.
+    /// Generation of the state on which it began.
     base: u64,
 }
 
 impl Bundle {
-    /// Executes a request to change flows after those before.
+    /// Executes a request to change flows on top of the earlier changes.
     pub fn flow_mod(&mut self, request: &FlowRequest, now: Millis) -> Result<(), OfError> {
         self.changing(now).flow_mod(request)
     }
 
-    /// Executes a group mod after the changes before.
+    /// Executes a group mod on top of the earlier changes.
     pub fn group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<(), OfError> {
         let mut changing = self.changing(now);
         changing.group_mod(gm)?;
-        changing.forget_learned();
+        changing.delete_learned();
         Ok(())
     }
 
-    /// Executes a meter mod after the changes before.
+    /// Executes a meter mod on top of the earlier changes.
     pub fn meter_mod(&mut self, mm: &MeterMod, now: Millis) -> Result<(), OfError> {
         let meters = self.meters.clone();
         let mut changing = self.changing(now);
         changing.meter_mod(mm, meters.as_ref().map(Provider::get))?;
-        changing.forget_learned();
+        changing.delete_learned();
         Ok(())
     }
 
-    /// All that these actions name is there after the changes before.
+    /// Checks that everything that these actions refer to exists after the earlier changes.
     pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         self.state.check_actions(actions)
     }
 
-    /// What a packet sees that is sent after the changes before.
+    /// The tables as a packet sees them that is sent after the earlier changes.
     pub fn tables(&self) -> Arc<Tables> {
         Arc::new(Tables { version: self.version, state: self.state.clone(), internal: self.internal.clone() })
     }
@@ -70,7 +71,7 @@ impl Bundle {
 }
 
 impl Ofproto {
-    /// Begins a bundle on the state of now.
+    /// Begins a bundle on the present state.
     pub fn begin(&self) -> Bundle {
         Bundle {
             state: self.state.clone(),
@@ -83,10 +84,10 @@ impl Ofproto {
         }
     }
 
-    /// Makes a bundle real.
+    /// Applies a bundle.
     ///
     /// # Errors
-    /// The state has changed since `begin`: what was tried may not hold any more.
+    /// The state has changed since `begin`, so the results of the trial may not hold any more.
     pub fn commit(&mut self, bundle: Bundle, now: Millis) -> Result<Effects, OfError> {
         if bundle.base != self.generation {
             return Err(OfError::BfcMsgConflict);

@@ -1,4 +1,4 @@
-//! Configuring tables: by the database (`Flow_Table`) and by OpenFlow (`OFPT_TABLE_MOD`).
+//! Configuration of tables by the database (`Flow_Table`) and by OpenFlow (`OFPT_TABLE_MOD`).
 
 use crate::effects::Effects;
 use crate::evict;
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::Millis;
 
-/// What a table's name may take, in bytes.
+/// Longest table name in bytes.
 const NAME_MAX: usize = 32;
 
 impl Ofproto {
-    /// Configures a table as the database says. Flows beyond a new limit are evicted, if the table may do that.
+    /// Applies the database's settings of a table. If the table may evict, flows beyond a new limit are evicted.
     pub fn configure_table(&mut self, table: u8, settings: &TableSettings, now: Millis) -> Effects {
         if usize::from(table) >= N_TABLES {
             return Effects::default();
@@ -74,7 +74,7 @@ impl Ofproto {
         Ok(())
     }
 
-    /// The tables whose vacancy has crossed a threshold with these changes, and which way.
+    /// The tables whose vacancy has crossed a threshold with these changes, and the direction.
     pub fn vacancy_events(&mut self, effects: &Effects) -> Vec<(u8, VacancyEvents)> {
         let watched = |table: &u8| self.state.tables[usize::from(*table)].config.vacancy.is_some();
         let touched: BTreeSet<u8> = effects.flows.iter().map(|c| c.rule().table).filter(watched).collect();
@@ -95,7 +95,7 @@ impl Ofproto {
         events
     }
 
-    /// A controller names a table. A name that the database gave stays.
+    /// Sets a table's name on behalf of a controller. A name from the database is kept.
     pub fn name_table(&mut self, table: u8, new: &str) {
         if usize::from(table) < N_TABLES {
             let config = Arc::make_mut(&mut self.state.table_mut(table).config);
@@ -112,7 +112,7 @@ fn overfull(table: &Table) -> Option<Arc<crate::rule::Rule>> {
     if table.classifier.len() > max { evict::choose(table) } else { None }
 }
 
-/// The database names a table, or does so no more.
+/// Sets or removes a table's name on behalf of the database.
 fn name(config: &mut TableConfig, new: Option<&str>) {
     match new {
         Some(n) => {

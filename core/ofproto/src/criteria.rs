@@ -1,4 +1,4 @@
-//! Which flows a request means: table, match, cookie, output port and group.
+//! Selection of flows by a request: table, match, cookie, output port and group.
 
 use crate::request::{FlowRequest, sparse};
 use crate::rule::{PRIORITY_MAX, Rule};
@@ -17,31 +17,31 @@ use units::OfPort;
 /// A filter over flows.
 #[derive(Clone, Debug)]
 pub struct Criteria {
-    /// One table, or 255 for all that OpenFlow may see.
+    /// One table, or 255 for all tables that are visible to OpenFlow.
     pub table: u8,
-    /// The flow's match is this one or more specific.
+    /// The match of the flow is equal to or more specific than this one.
     pub matching: SparseMatch,
-    /// Only the flow with exactly this match and this priority.
+    /// If set, only the flow with exactly this match and this priority.
     pub strict: Option<u32>,
-    /// The flow has this cookie in the bits of the mask.
+    /// Cookie value; compared in the bits of `cookie_mask`.
     pub cookie: u64,
-    /// Which bits of the cookie count.
+    /// The bits of the cookie to compare.
     pub cookie_mask: u64,
-    /// The flow outputs to this port; `NONE` for any.
+    /// The flow outputs to this port; `NONE`: any flow.
     pub out_port: OfPort,
-    /// The flow uses this group; `GROUP_ANY` for any.
+    /// The flow uses this group; `GROUP_ANY`: any flow.
     pub out_group: u32,
     /// Flows of internal tables may be changed too.
     pub internal: bool,
 }
 
 impl Criteria {
-    /// Every flow that a request may see.
+    /// Selects every flow that is visible to OpenFlow.
     pub fn all() -> Criteria {
         Criteria::within(TABLE_ALL, &Match::CATCHALL)
     }
 
-    /// The flows of a table within a match.
+    /// Selects the flows of a table whose match is within `m`.
     pub fn within(table: u8, m: &Match) -> Criteria {
         Criteria {
             table,
@@ -70,7 +70,7 @@ impl Criteria {
         }
     }
 
-    /// The flows meant, for reading.
+    /// The selected flows, for reading.
     pub(crate) fn select<'a>(&self, state: &'a State) -> Result<Vec<&'a Arc<Rule>>, OfError> {
         let mut out = Vec::new();
         for (_, table) in self.tables(state)? {
@@ -80,7 +80,8 @@ impl Criteria {
         Ok(out)
     }
 
-    /// The flows meant, for changing: those of internal tables only for the switch itself. It is an error if there are no others.
+    /// The selected flows, for changing. Flows of internal tables are included only for requests of the switch
+    /// itself; if nothing else is selected, that is an error.
     pub(crate) fn select_to_change(&self, state: &State) -> Result<Vec<Arc<Rule>>, OfError> {
         let mut out = Vec::new();
         let mut refused = Vec::new();
@@ -116,7 +117,7 @@ impl Criteria {
         }
     }
 
-    /// The flow is one of those meant, or was while it had these actions before.
+    /// Whether the flow is selected, or was selected while it had the actions `before`.
     pub(crate) fn concerns(&self, rule: &Rule, before: &[Action]) -> bool {
         let table = match self.table {
             TABLE_ALL => rule.table != TABLE_INTERNAL,
@@ -125,7 +126,7 @@ impl Criteria {
         table && rule.matching.within(&self.matching) && self.accepts_with(rule, before)
     }
 
-    /// All but table and match.
+    /// Checks all criteria except table and match.
     fn accepts(&self, rule: &Rule) -> bool {
         self.accepts_with(rule, &[])
     }
@@ -140,7 +141,8 @@ impl Criteria {
     }
 }
 
-/// By table, then in the order in which the flows were added. Each is looked at once: they may be a million, all over memory.
+/// Sorts by table, then by the order in which the flows were added. The sort key is computed once for each flow:
+/// there may be a million, scattered in memory.
 fn in_order(rules: &mut [&Arc<Rule>]) {
     rules.sort_by_cached_key(|r| (r.table, r.added));
 }

@@ -1,40 +1,40 @@
-//! What a change did: for messages to controllers, for monitors, and for the revalidation of megaflows.
+//! The effects of a change: for messages to controllers, for monitors, and for the revalidation of megaflows.
 
 use crate::rule::Rule;
 use openflow::flow_mod::{FlowRemoved, RemovedReason};
 use std::sync::Arc;
 use units::Millis;
 
-/// One flow changed.
+/// A change of one flow.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It is new.
+    /// The flow was added.
     Added(Arc<Rule>),
-    /// It takes the place of another with the same match and priority: added over it, or a modification.
+    /// The flow replaced another one with the same match and priority, by an addition or by a modification.
     Replaced {
-        /// What was.
+        /// The flow before.
         old: Arc<Rule>,
-        /// What is.
+        /// The flow after.
         new: Arc<Rule>,
-        /// By an addition.
+        /// The replacement was an addition.
         added: bool,
     },
-    /// It is gone.
+    /// The flow was removed.
     Removed {
-        /// What was.
+        /// The flow before.
         rule: Arc<Rule>,
-        /// Why.
+        /// The reason.
         reason: RemovedReason,
     },
 }
 
 impl Change {
-    /// A flow went whose owner wants to know.
-    fn is_told(&self) -> bool {
+    /// Whether a flow-removed message is due.
+    fn sends_removed(&self) -> bool {
         matches!(self, Change::Removed { rule, .. } if rule.flags.send_flow_rem)
     }
 
-    /// The flow as it is now, or was last.
+    /// The flow after the change, or before it if it was removed.
     pub fn rule(&self) -> &Arc<Rule> {
         match self {
             Change::Added(r) | Change::Replaced { new: r, .. } | Change::Removed { rule: r, .. } => r,
@@ -42,40 +42,40 @@ impl Change {
     }
 }
 
-/// Everything that one request or bundle did, in order.
+/// All changes of one request or bundle, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Effects {
-    /// Flows.
+    /// Changed flows.
     pub flows: Vec<Change>,
     /// Groups that were added, modified or deleted.
     pub groups: Vec<u32>,
-    /// Meters that were.
+    /// Meters that were added, modified or deleted.
     pub meters: Vec<u32>,
-    /// The owner of a flow that went wants to know.
-    told: bool,
+    /// At least one flow-removed message is due.
+    flow_removed_due: bool,
 }
 
 impl Effects {
-    /// Nothing changed.
+    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.flows.is_empty() && self.groups.is_empty() && self.meters.is_empty()
     }
 
-    /// There is a message about a flow that went.
+    /// Whether there are flow-removed messages.
     pub fn tells(&self) -> bool {
-        self.told
+        self.flow_removed_due
     }
 
-    /// A flow changed.
+    /// Adds the change of a flow.
     pub(crate) fn push(&mut self, change: Change) {
-        self.told |= change.is_told();
+        self.flow_removed_due |= change.sends_removed();
         self.flows.push(change);
     }
 
-    /// The messages about flows that went and whose owner wants to know.
+    /// The flow-removed messages.
     pub fn flows_removed(&self, now: Millis) -> impl Iterator<Item = FlowRemoved> {
-        let changes = if self.told { self.flows.as_slice() } else { &[] };
-        changes.iter().filter(|c| c.is_told()).filter_map(move |c| match c {
+        let changes = if self.flow_removed_due { self.flows.as_slice() } else { &[] };
+        changes.iter().filter(|c| c.sends_removed()).filter_map(move |c| match c {
             Change::Removed { rule, reason } => rule.removed(*reason, now),
             _ => None,
         })

@@ -1,7 +1,8 @@
-//! Which flow goes when a full table needs room.
+//! Eviction: which flow a full table removes to make space.
 //!
-//! Only flows with a timeout may go, as they would some day. Flows with equal values in the table's eviction fields are a group;
-//! the largest group loses its least important flow, among equals the one that would expire first.
+//! Only flows with a timeout are evicted, since they would expire anyway. Flows with equal values in the table's
+//! eviction fields form a group. The largest group loses its least important flow; of equally important flows, the
+//! one that would expire first.
 
 use crate::rule::Rule;
 use crate::table::Table;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Millis;
 
-/// The flow to evict; `None` if the table does not evict, or none of its flows may go.
+/// Returns the flow to evict; `None` if the table does not evict, or no flow may be evicted.
 pub(crate) fn choose(table: &Table) -> Option<Arc<Rule>> {
     if !table.config.evicts() {
         return None;
@@ -27,7 +28,7 @@ pub(crate) fn choose(table: &Table) -> Option<Arc<Rule>> {
     Some(Arc::clone(largest.1))
 }
 
-/// The lower goes earlier.
+/// Eviction order: the lowest value first.
 fn merit(rule: &Rule) -> (u16, Millis, u64) {
     (rule.importance, rule.deadline(), rule.id())
 }

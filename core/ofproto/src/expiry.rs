@@ -1,7 +1,7 @@
-//! Flows whose time is over.
+//! Expiry of flows.
 //!
-//! A flow goes when more than its timeout has passed, as in Open vSwitch: at the very moment it is still there.
-//! Idle flows are judged by their counters: whoever calls must have credited the datapath's counters before.
+//! A flow expires when more time than its timeout has passed, as in Open vSwitch; exactly at the timeout it still
+//! exists. Idle timeouts depend on the counters, so the caller must have added the datapath's counters before.
 
 use crate::effects::Effects;
 use crate::ofproto::Ofproto;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use units::Millis;
 
 impl Ofproto {
-    /// Takes out all flows whose time is over.
+    /// Removes all expired flows.
     pub fn expire(&mut self, now: Millis) -> Effects {
         let over: Vec<_> =
             self.state.expirable.values().filter_map(|r| Some((Arc::clone(r), over(r, now)?))).collect();
@@ -23,13 +23,13 @@ impl Ofproto {
         .unwrap_or_default()
     }
 
-    /// When `expire` could next find something; `Millis::NEVER` while no flow has a timeout.
+    /// The earliest time at which `expire` could remove a flow; `Millis::NEVER` while no flow has a timeout.
     pub fn next_deadline(&self) -> Millis {
         let first = self.state.expirable.values().map(|r| r.deadline()).min();
         first.map_or(Millis::NEVER, |d| d + Millis(1))
     }
 
-    /// Shortens a flow's timeouts (`fin_timeout`); 0 leaves one as it is.
+    /// Shortens the timeouts of a flow (`fin_timeout`); 0 leaves a timeout unchanged.
     pub fn reduce_timeouts(&mut self, rule: &Arc<Rule>, idle: u16, hard: u16) {
         let reduce = |to: u16, timeout: &AtomicU16| {
             let old = timeout.load(Relaxed);

@@ -1,4 +1,4 @@
-//! What tables can do, as table statistics and table features say it (OpenFlow 1.0 to 1.2, and 1.3 and later).
+//! Table statistics and table features: the abilities of tables (OpenFlow 1.0 to 1.2, and 1.3 and later).
 
 use crate::ofproto::Ofproto;
 use crate::table::Table;
@@ -7,22 +7,24 @@ use flow::FieldId;
 use flow::field::Maskable;
 use openflow::table::{InstructionFeatures, TableCommand, TableFeatures, TableMiss, TableStats};
 
-/// What a table without a limit says.
+/// The maximum number of entries that a table without a limit reports.
 const MAX_ENTRIES: u32 = 1_000_000;
-/// Goto-table to meter, by number on the wire.
+/// Instructions goto-table to meter, by their numbers on the wire.
 const INSTRUCTIONS: u32 = 0x7e;
 const GOTO_TABLE: u32 = 1 << 1;
-/// Output, set-queue, group, set-field, the VLAN, MPLS and TTL actions but copying TTLs, by number in OpenFlow 1.3.
+/// Actions by their numbers in OpenFlow 1.3: output, set-queue, group, set-field, and the VLAN, MPLS and TTL actions
+/// except those that copy the TTL.
 const ACTIONS: u32 = 1 | 0x7ff << 15;
 
 impl Ofproto {
-    /// The counters of every table that OpenFlow may see, with what old versions say along with them.
+    /// Counters of every table that is visible to OpenFlow, with the table features that old versions report in the
+    /// same message.
     pub fn table_stats(&self) -> Vec<TableStats> {
         let features = self.table_features();
         features.into_iter().filter_map(|f| Some(stats(self.table(f.table)?, f))).collect()
     }
 
-    /// What every table can do that OpenFlow may see.
+    /// Features of every table that is visible to OpenFlow.
     pub fn table_features(&self) -> Vec<TableFeatures> {
         let visible: Vec<u8> = (0..N_TABLES as u8).filter(|t| self.is_visible(*t)).collect();
         let all: Vec<FieldId> = FieldId::all().filter(|f| !f.info().headers.is_empty()).collect();

@@ -1,7 +1,8 @@
-//! Executing a flow mod on the state.
+//! Executes a flow mod on the state.
 //!
-//! **Invariant**: an error means that nothing has changed; every check comes before the first change.
-//! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where they are silent, what Open vSwitch does.
+//! **Invariant**: if an error is returned, nothing has changed; all checks come before the first change.
+//! Sources: OpenFlow 1.0.2 §4.6, OpenFlow 1.3.5 §6.4; where they do not specify something, the behaviour of Open
+//! vSwitch.
 
 use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64};
 use units::Millis;
 
-/// A state that is being changed, and what the changes so far did.
+/// A state being changed, and the effects so far.
 pub(crate) struct Changing<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) supply: &'a mut Supply,
@@ -27,20 +28,21 @@ pub(crate) struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// Executes one flow mod, with all that follows from it.
+    /// Executes one flow mod and its consequences.
     pub(crate) fn flow_mod(&mut self, r: &FlowRequest) -> Result<(), OfError> {
         self.flow_mod_alone(r)?;
-        self.forget_learned();
+        self.delete_learned();
         Ok(())
     }
 
-    /// Deletes learned flows whose last teacher has gone, if it asked for that (`delete_learned`).
-    pub(crate) fn forget_learned(&mut self) {
-        while let Some((cookie, table)) = self.state.next_orphan() {
-            let taught =
+    /// Deletes learned flows when the last flow that learns them is gone, if that flow asked for it
+    /// (`delete_learned`).
+    pub(crate) fn delete_learned(&mut self) {
+        while let Some((cookie, table)) = self.state.next_unlearned() {
+            let criteria =
                 Criteria { cookie, cookie_mask: u64::MAX, ..Criteria::within(table, &Match::CATCHALL) };
-            // A table that does not exist, or only the switch may change, has no learned flows.
-            let rules = taught.select_to_change(self.state).unwrap_or_default();
+            // A table that does not exist, or that only the switch may change, has no learned flows.
+            let rules = criteria.select_to_change(self.state).unwrap_or_default();
             self.remove_all(rules, RemovedReason::Delete);
         }
     }
@@ -72,14 +74,14 @@ impl Changing<'_> {
         }
     }
 
-    /// Takes a flow out.
+    /// Removes a flow.
     pub(crate) fn remove(&mut self, rule: Arc<Rule>, reason: RemovedReason) {
         if self.state.remove(&rule) {
             self.effects.push(Change::Removed { rule, reason });
         }
     }
 
-    /// Takes out flows that are all there.
+    /// Removes flows, all of which must exist.
     pub(crate) fn remove_all(&mut self, rules: Vec<Arc<Rule>>, reason: RemovedReason) {
         self.state.remove_many(&rules);
         rules.into_iter().for_each(|rule| self.effects.push(Change::Removed { rule, reason }));
@@ -158,7 +160,7 @@ impl Changing<'_> {
     }
 }
 
-/// May this flow be made? In which table?
+/// Checks whether this flow may be added, and returns its table.
 pub(crate) fn check_new_flow(state: &State, r: &FlowRequest) -> Result<u8, OfError> {
     let table = if r.table == TABLE_ALL { 0 } else { r.table };
     let config = &state.tables.get(usize::from(table)).ok_or(OfError::BrcBadTableId)?.config;

@@ -1,6 +1,6 @@
-//! Groups: buckets of actions, and how one or all of them are chosen.
+//! Groups: buckets of actions, and the selection of one or all of them.
 //!
-//! A group never changes: a modification makes a new one with new counters, as Open vSwitch does.
+//! A group is immutable: a modification creates a new one with new counters, as in Open vSwitch.
 //! Sources: OpenFlow 1.3.5 §6.7, OpenFlow 1.5.1 §7.3.4.3 for single buckets.
 
 use crate::flow_mod::Changing;
@@ -21,13 +21,13 @@ use units::{Millis, OfPort};
 /// One group.
 #[derive(Debug)]
 pub struct Group {
-    /// Its number.
+    /// Group number.
     pub id: u32,
-    /// How it uses its buckets.
+    /// Group type.
     pub kind: GroupType,
-    /// The buckets, each with a number of its own.
+    /// The buckets; each has a bucket id.
     pub buckets: Arc<[Bucket]>,
-    /// How a select group selects.
+    /// Selection method of a select group.
     pub selection: Selection,
     /// When it was added.
     pub created: Millis,
@@ -41,7 +41,7 @@ impl Group {
         Group { id, kind, buckets: buckets.into(), selection, created, total: Counter::default(), by_bucket }
     }
 
-    /// Counts packets that passed bucket `bucket`, an index; `None`: all of them. Any thread may call it.
+    /// Counts packets of the bucket with index `bucket`; `None`: of all buckets. Any thread may call it.
     pub fn credit(&self, bucket: Option<usize>, packets: u64, bytes: u64) {
         self.total.add(packets, bytes);
         match bucket {
@@ -50,7 +50,7 @@ impl Group {
         }
     }
 
-    /// As its description says.
+    /// The group as in its description message.
     pub fn desc(&self) -> GroupDesc {
         GroupDesc {
             group: self.id,
@@ -60,7 +60,7 @@ impl Group {
         }
     }
 
-    /// Its counters; `ref_count` flows use it.
+    /// The counters; `ref_count`: the number of flows that use the group.
     pub fn stats(&self, ref_count: u32, now: Millis) -> GroupStats {
         let (packets, bytes) = self.total.get();
         GroupStats {
@@ -113,7 +113,7 @@ impl Changing<'_> {
         self.state.groups.insert_mut(group.id, Arc::new(group));
     }
 
-    /// Deletes a group, or all, and the flows that use them. One that does not exist is no error.
+    /// Deletes a group, or all groups, and the flows that use them. A group that does not exist is not an error.
     fn delete_groups(&mut self, id: u32) {
         let gone: Vec<u32> = match id {
             GROUP_ALL => self.state.groups.keys().copied().collect(),
@@ -126,7 +126,7 @@ impl Changing<'_> {
         self.remove_users(gone.into_iter().map(Named::Group), RemovedReason::GroupDelete);
     }
 
-    /// Takes out the flows that name any of these.
+    /// Removes the flows that refer to any of these.
     pub(crate) fn remove_users(&mut self, gone: impl Iterator<Item = Named>, reason: RemovedReason) {
         let gone: BTreeSet<Named> = gone.filter(|what| self.state.users(*what) != 0).collect();
         if gone.is_empty() {
@@ -144,7 +144,7 @@ impl Changing<'_> {
     }
 }
 
-/// What a group mod says fits the type of group.
+/// Checks that a group mod is valid for the type of the group.
 fn check(gm: &GroupMod) -> Result<(), OfError> {
     if gm.command == GroupCommand::Delete {
         return Ok(());
@@ -173,7 +173,7 @@ fn place(buckets: &[Bucket], id: u32) -> Result<usize, OfError> {
     buckets.iter().position(|b| b.id == id).ok_or(OfError::GmfcUnknownBucket)
 }
 
-/// The buckets with new ones after bucket `after`, or first, or last.
+/// Inserts new buckets after bucket `after`, or at the beginning or the end.
 fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucket>, OfError> {
     let at = match after {
         BUCKET_FIRST => 0,
@@ -186,7 +186,7 @@ fn with_inserted(old: &[Bucket], new: &[Bucket], after: u32) -> Result<Vec<Bucke
     Ok([&old[..at], new, &old[at..]].concat())
 }
 
-/// The buckets without one of them, or without any.
+/// Removes one bucket, or all.
 fn with_removed(old: &[Bucket], which: u32) -> Result<Vec<Bucket>, OfError> {
     let mut out = old.to_vec();
     match which {

@@ -1,8 +1,8 @@
-//! The switch's own flows, in the last table: `bridge/dump-flows` shows them.
+//! The switch's own flows, in the last table. `bridge/dump-flows` shows them.
 
-use crate::alike::Alike;
 use crate::effects::{Change, Effects};
 use crate::flow_mod::Changing;
+use crate::intern::Interner;
 use crate::request::FlowRequest;
 use crate::rule::Rule;
 use crate::state::State;
@@ -14,32 +14,33 @@ use openflow::flow_mod::FlowMod;
 use std::sync::Arc;
 use units::Millis;
 
-/// `OFPR_*` as this switch knows it: a table miss that no table-miss flow asked for.
+/// `OFPR_*` value for a table miss without a table-miss flow.
 pub const REASON_IMPLICIT_MISS: u8 = 7;
 
-/// Makes the internal table and its flows.
+/// Creates the internal table and its flows.
 pub(crate) fn install(
     state: &mut State,
     supply: &mut Supply,
-    alike: &mut Alike,
+    interner: &mut Interner,
     now: Millis,
 ) -> InternalRules {
     Arc::make_mut(&mut state.table_mut(TABLE_INTERNAL).config).internal = true;
     let mut effects = Effects::default();
     let mut c = Changing { state, supply, effects: &mut effects, now };
-    let mut add = |priority, m: &Match, actions| add(&mut c, alike, priority, m, actions);
+    let mut add = |priority, m: &Match, actions| add(&mut c, interner, priority, m, actions);
     let to_controller = Controller { reason: REASON_IMPLICIT_MISS, ..Controller::default() };
     let rules = InternalRules {
         miss: add(0, &by_number(1), vec![Action::Controller(Box::new(to_controller))]),
         no_packet_in: add(0, &by_number(2), vec![]),
         drop_frags: add(0, &by_number(3), vec![]),
     };
-    // A look-up gets here only after a recirculation; one that has lost its recirculation id ends here.
+    // A look-up reaches this table only after a recirculation. This flow drops packets whose recirculation id is
+    // lost.
     add(2, &Match { flow: Flow::ZERO, mask: Flow { recirc_id: u32::MAX, ..Flow::ZERO } }, vec![]);
     rules
 }
 
-/// These flows are found by reference, never by look-up: their match only tells them apart.
+/// A match on a number. These flows are found by reference, never by look-up; the match only makes them distinct.
 fn by_number(n: u32) -> Match {
     let mut m = Match::CATCHALL;
     m.flow.regs[0] = n;
@@ -47,9 +48,15 @@ fn by_number(n: u32) -> Match {
     m
 }
 
-fn add(c: &mut Changing<'_>, alike: &mut Alike, priority: u32, m: &Match, actions: Vec<Action>) -> Arc<Rule> {
+fn add(
+    c: &mut Changing<'_>,
+    interner: &mut Interner,
+    priority: u32,
+    m: &Match,
+    actions: Vec<Action>,
+) -> Arc<Rule> {
     let fm = FlowMod { table: TABLE_INTERNAL, matching: *m, actions, ..FlowMod::default() };
-    let request = FlowRequest::new(&fm, alike);
+    let request = FlowRequest::new(&fm, interner);
     let done = c.flow_mod(&FlowRequest { priority, internal: true, ..request });
     match (done, c.effects.flows.pop()) {
         (Ok(()), Some(Change::Added(rule))) => rule,

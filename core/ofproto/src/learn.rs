@@ -1,7 +1,7 @@
-//! Flows that `learn` actions make.
+//! Flows made by `learn` actions.
 //!
-//! The same packet stream asks for the same flow again and again. A flow that is already as asked is only marked as
-//! modified, which puts off its hard timeout: nothing is published and no megaflow is looked at again.
+//! A stream of packets asks for the same flow again and again. If the flow already exists unchanged, it is only
+//! marked as modified, which restarts its hard timeout: nothing is published and no megaflow is revalidated.
 
 use crate::criteria::Criteria;
 use crate::effects::Effects;
@@ -18,21 +18,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use units::Millis;
 
-/// What became of a flow to be learned.
+/// The result of a `learn` action.
 #[derive(Debug, Default)]
 pub struct Learned {
-    /// What changed; nothing where the flow was there already, or the limit is reached.
+    /// The changes; none if the flow existed already or the limit is reached.
     pub effects: Effects,
-    /// The flow is not there: as many flows have its cookie as may have.
+    /// The flow was not added, because the limit of flows with its cookie is reached.
     pub limit_reached: bool,
 }
 
 impl Ofproto {
-    /// Applies the flow mod that translation made of a `learn` action; `used`: when the packet came; `limit`: how many flows
-    /// of its table may have its cookie, 0 for any number.
+    /// Applies the flow mod that a translation made for a `learn` action. `used`: when the packet arrived; `limit`:
+    /// how many flows of the table may have the same cookie, 0 for any number.
     ///
     /// # Errors
-    /// It does not look like one that `learn` makes, or any error of a flow mod.
+    /// The flow mod is not of the form that `learn` makes, or any error of a flow mod.
     pub fn learn(&mut self, fm: &FlowMod, limit: u32, used: Millis, now: Millis) -> Result<Learned, OfError> {
         let plain = fm.command == FlowCommand::ModifyStrict && fm.table != TABLE_ALL;
         if !plain || fm.flags.reset_counts || fm.buffer_id != NO_BUFFER {
@@ -50,8 +50,8 @@ impl Ofproto {
             rule.modified.fetch_max(used.0, Relaxed);
             return Ok(Learned::default());
         }
-        // Who is asked later may have been asked for by an earlier packet: the last packet decides.
-        if self.state.twin(fm).is_some_and(|rule| rule.modified() > used) {
+        // Requests may arrive out of order; the one of the newest packet wins.
+        if self.state.find_same(fm).is_some_and(|rule| rule.modified() > used) {
             return Ok(Learned::default());
         }
         if !self.state.has_room(fm, limit)? {
@@ -66,13 +66,13 @@ impl Ofproto {
 }
 
 impl Tables {
-    /// Whether `learn` would find its flow or room for it: no more than `limit` flows of its table with its cookie, 0 for
-    /// any number.
+    /// Whether `learn` would find its flow, or may add it: at most `limit` flows of its table may have its cookie, 0
+    /// for any number.
     pub fn may_learn(&self, fm: &FlowMod, limit: u32) -> bool {
         limit == 0 || self.has_learned(fm) || self.state.has_room(fm, limit).unwrap_or(false)
     }
 
-    /// Whether the flow that `learn` would make is there.
+    /// Whether the flow that `learn` would make exists.
     pub fn has_learned(&self, fm: &FlowMod) -> bool {
         self.state.learned(fm).is_some()
     }
@@ -89,14 +89,14 @@ impl State {
     }
 
     /// The flow with the match and priority of this flow mod.
-    fn twin(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
+    fn find_same(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
         let table = self.tables.get(usize::from(fm.table))?;
         table.classifier().find_exact(&sparse(&fm.matching), fm.priority.into())
     }
 
-    /// The flow that this flow mod would make, where there is one and it would not change.
+    /// The flow that this flow mod would make, if it exists and would not change.
     fn learned(&self, fm: &FlowMod) -> Option<&Arc<Rule>> {
-        let rule = self.twin(fm)?;
+        let rule = self.find_same(fm)?;
         let same = rule.idle_timeout() == fm.idle_timeout
             && rule.hard_timeout() == fm.hard_timeout
             && rule.importance == fm.importance

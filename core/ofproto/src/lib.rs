@@ -1,11 +1,10 @@
 //! OpenFlow tables, groups, bundles and expiry, with versioned snapshots.
 //!
-//! [`Ofproto`] is the owner: it executes flow, group and meter mods, alone or in bundles, lets flows expire, and answers statistics
-//! requests. [`Tables`] is what it publishes: an immutable version that translators look packets up in.
-//! All state is persistent (shared until written), so that a snapshot and the trial of a bundle are cheap.
+//! [`Ofproto`] owns the state: it executes flow, group and meter mods, alone or in bundles, expires flows, and
+//! answers statistics requests. It publishes [`Tables`]: an immutable version that translations use for look-ups. All
+//! state is persistent (shared until written), so snapshots and trials of bundles are cheap.
 //! Sources: OpenFlow 1.0.2 §4.6, 1.3.5 §6, 1.4.1 §6.9 (bundles).
 
-mod alike;
 mod bundle;
 mod config;
 mod criteria;
@@ -15,6 +14,7 @@ mod expiry;
 mod features;
 mod flow_mod;
 mod group;
+mod intern;
 mod internal;
 mod learn;
 mod meter;

@@ -1,8 +1,8 @@
-//! Meters (OpenFlow 1.3.5 §6.5): their configuration, and which of the datapath's meters does the work.
+//! Meters (OpenFlow 1.3.5 §6.5): their configuration, and the datapath meter that implements each.
 //!
-//! A meter of the tables holds a slot of the datapath. Versions of the tables share it, so a meter that is deleted stays
-//! with the datapath until no translator sees it any more. What a mod says reaches the datapath when the mod is real, not
-//! when a bundle is tried. Modifying a meter fills it and forgets what it counted, as in Open vSwitch.
+//! An OpenFlow meter holds a slot of the datapath. Versions of the tables share the slot, so the datapath keeps a
+//! deleted meter until no translation uses it. A meter mod reaches the datapath when it is committed, not when a
+//! bundle is tried. Modifying a meter refills it and resets its counters, as in Open vSwitch.
 
 use crate::effects::Effects;
 use crate::flow_mod::Changing;
@@ -21,21 +21,21 @@ use openflow::meter::{
 use std::sync::Arc;
 use units::Millis;
 
-/// Drop and DSCP remark, by number on the wire.
+/// Band types drop and DSCP remark, by their numbers on the wire.
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 const FLAGS: u16 = meter_flags::KBPS | meter_flags::PKTPS | meter_flags::BURST | meter_flags::STATS;
 
 /// One meter.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// As it was configured.
+    /// The configuration.
     pub config: MeterConfig,
     created: Millis,
     slot: Arc<MeterSlot>,
 }
 
 impl Meter {
-    /// The datapath's number of it.
+    /// The meter's number in the datapath.
     pub fn datapath_id(&self) -> u32 {
         self.slot.id()
     }
@@ -64,7 +64,7 @@ impl Meter {
 }
 
 impl Changing<'_> {
-    /// Executes one meter mod. Deleting what is not there is no error.
+    /// Executes one meter mod. Deleting a meter that does not exist is not an error.
     pub(crate) fn meter_mod(
         &mut self,
         mm: &MeterMod,
@@ -94,7 +94,7 @@ impl Changing<'_> {
         Ok(())
     }
 
-    /// Deletes a meter, or all, and the flows that use them.
+    /// Deletes a meter, or all meters, and the flows that use them.
     fn delete_meters(&mut self, id: u32) {
         let gone: Vec<u32> = match id {
             METER_ALL => self.state.meters.keys().copied().collect(),
@@ -132,7 +132,7 @@ fn check_bands(config: &MeterConfig) -> Result<(), OfError> {
 }
 
 impl Ofproto {
-    /// Whose meters do the work. Until it is called, this switch has none, and says so.
+    /// Sets the datapath that implements the meters. Until it is set, this switch reports that it has no meters.
     pub fn set_meters(&mut self, meters: Arc<dyn Meters>) {
         self.meters = Some(Provider(meters));
     }
@@ -143,7 +143,7 @@ impl Ofproto {
         self.change(now, |c| c.meter_mod(mm, meters.as_ref().map(Provider::get)))
     }
 
-    /// Tells the datapath of meters that were added or modified.
+    /// Configures added and modified meters in the datapath.
     pub(crate) fn configure_meters(&self, effects: &Effects, now: Millis) {
         for meter in effects.meters.iter().filter_map(|id| self.state.meters.get(id)) {
             meter.slot.set(&meter.spec(), now);
@@ -164,12 +164,12 @@ impl Ofproto {
         }
     }
 
-    /// Configurations of one meter or, for `METER_ALL`, of all by number.
+    /// Configurations of one meter, or of all by number for `METER_ALL`.
     pub fn meter_configs(&self, id: u32) -> Result<Vec<MeterConfig>, OfError> {
         Ok(self.select_meters(id)?.into_iter().map(|m| m.config.clone()).collect())
     }
 
-    /// Counters of one meter or, for `METER_ALL`, of all by number.
+    /// Counters of one meter, or of all by number for `METER_ALL`.
     pub fn meter_stats(&self, id: u32, now: Millis) -> Result<Vec<MeterStats>, OfError> {
         let stats = |m: &Arc<Meter>| m.stats(self.state.users(Named::Meter(m.config.meter)), now);
         Ok(self.select_meters(id)?.into_iter().map(stats).collect())
@@ -186,13 +186,13 @@ impl Ofproto {
 }
 
 impl Tables {
-    /// A meter. Those of packets to controllers and through the slow path have numbers of their own.
+    /// Returns a meter. The meters of packet-ins and of the slow path have reserved numbers.
     pub fn meter(&self, id: u32) -> Option<&Arc<Meter>> {
         self.state.meters.get(&id)
     }
 }
 
-/// The datapath, as far as meters go.
+/// The meter functions of the datapath.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Meters>);
 
@@ -218,11 +218,11 @@ mod tests {
     use openflow::meter::MeterBand;
     use std::sync::Mutex;
 
-    /// A datapath that remembers what it was told.
+    /// A datapath that records the calls.
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct RecordedCalls(Mutex<Vec<String>>);
 
-    impl Told {
+    impl RecordedCalls {
         fn say(&self, text: String) {
             self.0.lock().unwrap().push(text);
         }
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    impl Meters for Told {
+    impl Meters for RecordedCalls {
         fn allocate(&self) -> Option<u32> {
             Some(7)
         }
@@ -249,8 +249,8 @@ mod tests {
 
     const NOW: Millis = Millis(5);
 
-    fn rig() -> (Ofproto, Arc<Told>) {
-        let (mut o, told) = (Ofproto::new(NOW, 0), Arc::new(Told::default()));
+    fn rig() -> (Ofproto, Arc<RecordedCalls>) {
+        let (mut o, told) = (Ofproto::new(NOW, 0), Arc::new(RecordedCalls::default()));
         o.set_meters(Arc::clone(&told) as Arc<dyn Meters>);
         (o, told)
     }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_goes_with_its_flows_once_nobody_sees_it() {
+    fn a_deleted_meter_removes_its_flows_and_is_freed_when_unused() {
         use MeterCommand::*;
         let (mut o, told) = rig();
         assert_eq!(o.handle_flow_mod(&metered(1), NOW).unwrap_err(), OfError::MmfcInvalidMeter);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_meter_cannot_be_is_refused() {
+    fn invalid_meters_are_refused() {
         use MeterCommand::*;
         let (mut o, _) = rig();
         let mut check = |mm: MeterMod| o.handle_meter_mod(&mm, NOW).unwrap_err();

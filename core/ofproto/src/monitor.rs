@@ -1,9 +1,10 @@
-//! Flow monitors of one connection: which changes of flows it is told.
+//! Flow monitors of one connection: which flow changes it is told of.
 //!
-//! What is there now is reported at once, changes as they are made. A controller that does not keep up is paused: until it
-//! has read everything it hears only of flows going that it knew, and then of all that came or changed meanwhile.
-//! Rules are numbered in the order of changes, so "since then" is a comparison of numbers.
-//! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension, whose form of 1.0 to 1.3 means the same.
+//! Existing flows are reported at once, changes when they are made. A controller that does not keep up is paused:
+//! until it has read everything, only the removal of flows that it knew is reported, and afterwards all flows that
+//! were added or changed meanwhile. Rules are numbered in the order of changes, so "since then" is a comparison of
+//! numbers.
+//! Sources: OpenFlow 1.4.1 §7.3.5.18; Nicira's extension for 1.0 to 1.3, which means the same.
 
 use crate::criteria::Criteria;
 use crate::effects::{Change, Effects};
@@ -16,7 +17,7 @@ use openflow::monitor::{FlowEvent, FlowMonitorRequest, FlowUpdate, MonitorComman
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Monitors of one connection at a time.
+/// Most monitors of one connection.
 const MONITORS_MAX: usize = 4096;
 
 #[derive(Clone, Debug)]
@@ -25,26 +26,26 @@ struct Monitor {
     criteria: Criteria,
 }
 
-/// See the module.
+/// The flow monitors of one connection; see the module.
 #[derive(Clone, Debug, Default)]
 pub struct FlowMonitors {
     monitors: BTreeMap<u32, Monitor>,
-    /// Paused since the rule of this number.
+    /// Paused since the rule with this number.
     paused: Option<u64>,
 }
 
 impl FlowMonitors {
-    /// Nothing is watched.
+    /// Whether there are no monitors.
     pub fn is_empty(&self) -> bool {
         self.monitors.is_empty()
     }
 
-    /// Only flows that go are reported.
+    /// Whether the connection is paused: only removals are reported.
     pub fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
 
-    /// Executes requests, all or none, and says what the new monitors see now.
+    /// Executes requests, all or none, and returns the flows that the new monitors report at first.
     pub fn request(
         &mut self,
         requests: &[FlowMonitorRequest],
@@ -89,12 +90,12 @@ impl FlowMonitors {
         Ok(monitor)
     }
 
-    /// Ends a monitor.
+    /// Cancels a monitor.
     pub fn cancel(&mut self, id: u32) -> Result<(), OfError> {
         self.monitors.remove(&id).map(drop).ok_or(OfError::MofcUnknownMonitor)
     }
 
-    /// What these changes are to the connection. `own`: it asked for them, in this transaction.
+    /// The updates to send for these changes. `own`: the transaction id if this connection made the changes.
     pub fn report(&self, effects: &Effects, own: Option<Xid>) -> Vec<FlowUpdate> {
         let mut updates = Vec::new();
         let mut abbreviated = false;
@@ -113,7 +114,7 @@ impl FlowMonitors {
         updates
     }
 
-    /// The flags of all monitors that want this change, if there are any.
+    /// The combined flags of all monitors that want this change; `None` if there is none.
     fn flags_for(&self, change: &Change) -> Option<MonitorFlags> {
         let rule = change.rule();
         if let Some(since) = self.paused
@@ -131,12 +132,12 @@ impl FlowMonitors {
         found
     }
 
-    /// From now on only flows that go are reported.
+    /// Pauses: from now on only removals are reported.
     pub fn pause(&mut self, ofproto: &Ofproto) {
         self.paused = Some(ofproto.supply.last());
     }
 
-    /// Ends a pause: what came or changed meanwhile.
+    /// Ends a pause and returns the flows that were added or changed meanwhile.
     pub fn resume(&mut self, ofproto: &Ofproto) -> Vec<FlowUpdate> {
         let Some(since) = self.paused.take() else { return Vec::new() };
         let wanted = |m: &Monitor, rule: &Rule| match rule.added > since {
@@ -153,7 +154,7 @@ impl FlowMonitors {
     }
 }
 
-/// The rules that any of these monitors covers and wants, each once, and whether with its actions.
+/// The rules that at least one of these monitors covers and wants, each once, and whether their actions are included.
 fn collect<'a>(
     monitors: impl Iterator<Item = &'a Monitor>,
     ofproto: &Ofproto,
@@ -175,7 +176,7 @@ fn collect<'a>(
     found
 }
 
-/// The monitor wants this change of this rule.
+/// Whether the monitor wants this change of this rule.
 fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
     let (wanted, old) = match change {
         Change::Added(_) => (m.flags.add, None),
@@ -185,7 +186,7 @@ fn concerns(m: &Monitor, change: &Change, rule: &Rule) -> bool {
             let before = acts_otherwise.then_some(old);
             match added {
                 true => (m.flags.add, before),
-                // Times and counters alone are no change.
+                // Changed times and counters alone are not reported.
                 false => (m.flags.modify && (acts_otherwise || old.cookie != new.cookie), before),
             }
         }

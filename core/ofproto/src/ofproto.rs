@@ -1,13 +1,13 @@
 //! `Ofproto`: the owner of one bridge's OpenFlow state.
 //!
-//! One thread owns it. Changes are made on its own state and become visible to translators with `publish`, which
-//! costs some hundred pointers, however many flows there are.
+//! One thread owns it. It changes its own state; `publish` makes the changes visible to translations. Publishing
+//! copies a few hundred pointers, independent of the number of flows.
 
-use crate::alike::Alike;
 use crate::criteria::Criteria;
 use crate::effects::Effects;
 use crate::flow_mod::{Changing, check_new_flow};
 use crate::group::Group;
+use crate::intern::Interner;
 use crate::internal;
 use crate::meter::Provider;
 use crate::request::FlowRequest;
@@ -26,13 +26,13 @@ use openflow::stats::{AggregateStats, FlowStats};
 use std::sync::Arc;
 use units::Millis;
 
-/// One bridge's OpenFlow state. See the module.
+/// The OpenFlow state of one bridge; see the module.
 #[derive(Debug)]
 pub struct Ofproto {
     pub(crate) state: State,
     pub(crate) supply: Supply,
-    alike: Alike,
-    /// Grows with every change.
+    interner: Interner,
+    /// Incremented by every change.
     pub(crate) generation: u64,
     pub(crate) internal: InternalRules,
     pub(crate) meters: Option<Provider>,
@@ -41,16 +41,17 @@ pub struct Ofproto {
 }
 
 impl Ofproto {
-    /// No flows but the switch's own. `seed`: a secret of the process, for the hashes of the tables.
+    /// Creates a state with only the switch's own flows. `seed`: a secret of the process, for the hashes of the
+    /// tables.
     pub fn new(now: Millis, seed: u64) -> Ofproto {
         let mut state = State::new(Chain::new(seed));
-        let (mut supply, mut alike) = (Supply::default(), Alike::default());
-        let internal = internal::install(&mut state, &mut supply, &mut alike, now);
+        let (mut supply, mut interner) = (Supply::default(), Interner::default());
+        let internal = internal::install(&mut state, &mut supply, &mut interner, now);
         let published = Arc::new(Tables { version: 1, state: state.clone(), internal: internal.clone() });
         Ofproto {
             state,
             supply,
-            alike,
+            interner,
             generation: 0,
             internal,
             meters: None,
@@ -59,7 +60,7 @@ impl Ofproto {
         }
     }
 
-    /// The newest version that readers may see. A new one is made if there were changes.
+    /// Publishes a new version if there were changes, and returns the newest one.
     pub fn publish(&mut self) -> Arc<Tables> {
         if self.published_generation != self.generation {
             let version = self.next_version();
@@ -79,23 +80,23 @@ impl Ofproto {
         self.published.version + 1
     }
 
-    /// Executes a flow mod. An error means that nothing has changed.
+    /// Executes a flow mod. If an error is returned, nothing has changed.
     pub fn handle_flow_mod(&mut self, fm: &FlowMod, now: Millis) -> Result<Effects, OfError> {
         let request = self.request(fm);
         self.execute(&request, now)
     }
 
-    /// A flow mod, ready to be executed.
+    /// Prepares a flow mod for execution.
     pub fn request(&mut self, fm: &FlowMod) -> FlowRequest {
-        FlowRequest::new(fm, &mut self.alike)
+        FlowRequest::new(fm, &mut self.interner)
     }
 
-    /// Executes a request to change flows. An error means that nothing has changed.
+    /// Executes a request to change flows. If an error is returned, nothing has changed.
     pub fn execute(&mut self, request: &FlowRequest, now: Millis) -> Result<Effects, OfError> {
         self.change(now, |c| c.flow_mod(request))
     }
 
-    /// Whether a flow that is to be added may be: what can be said of it before anything changes.
+    /// Makes those checks of a flow addition that do not change anything.
     pub fn check_addition(&self, request: &FlowRequest) -> Result<(), OfError> {
         match request.command {
             FlowCommand::Add => check_new_flow(&self.state, request).map(drop),
@@ -103,18 +104,18 @@ impl Ofproto {
         }
     }
 
-    /// All that these actions name is there.
+    /// Checks that everything that these actions refer to exists.
     pub fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         self.state.check_actions(actions)
     }
 
-    /// Executes a group mod. An error means that nothing has changed.
+    /// Executes a group mod. If an error is returned, nothing has changed.
     pub fn handle_group_mod(&mut self, gm: &GroupMod, now: Millis) -> Result<Effects, OfError> {
         self.change(now, |c| c.group_mod(gm))
     }
 
-    /// Adds, or deletes (strictly), a flow of the switch itself, which may be hidden (priority above 65535), in an internal
-    /// table, or match internal fields. Priority and command of `fm` do not count.
+    /// Adds, or deletes strictly, a flow of the switch itself. Such a flow may be hidden (priority above 65535), in
+    /// an internal table, or match internal fields. The priority and command in `fm` are ignored.
     pub fn handle_own_flow(
         &mut self,
         fm: &FlowMod,
@@ -128,8 +129,8 @@ impl Ofproto {
         self.execute(&request, now)
     }
 
-    /// Deletes every flow but the switch's own, and every group and meter, as when the last controller is gone in
-    /// standalone mode.
+    /// Deletes all flows except the switch's own, and all groups and meters, as when the last controller is removed
+    /// in standalone mode.
     pub fn flush(&mut self, now: Millis) -> Effects {
         let flows = FlowMod { command: FlowCommand::Delete, ..FlowMod::default() };
         let groups = GroupMod {
@@ -157,7 +158,7 @@ impl Ofproto {
         let mut changing =
             Changing { state: &mut self.state, supply: &mut self.supply, effects: &mut effects, now };
         f(&mut changing)?;
-        changing.forget_learned();
+        changing.delete_learned();
         if !effects.is_empty() {
             self.generation += 1;
             self.configure_meters(&effects, now);
@@ -165,17 +166,17 @@ impl Ofproto {
         Ok(effects)
     }
 
-    /// A table as it is now.
+    /// The present state of a table.
     pub fn table(&self, table: u8) -> Option<&Table> {
         self.state.tables.get(usize::from(table)).map(|t| &**t)
     }
 
-    /// The flows that a request means, table by table.
+    /// The flows that a request selects, table by table.
     pub fn rules(&self, criteria: &Criteria) -> Result<Vec<Arc<Rule>>, OfError> {
         Ok(criteria.select(&self.state)?.into_iter().cloned().collect())
     }
 
-    /// All flows of all tables, hidden and internal ones too (`bridge/dump-flows`).
+    /// All flows of all tables, including hidden and internal ones (`bridge/dump-flows`).
     pub fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.state.tables.iter().flat_map(|t| t.classifier().iter())
     }
@@ -190,22 +191,22 @@ impl Ofproto {
         self.state.aggregate(criteria)
     }
 
-    /// A group as it is now.
+    /// The present state of a group.
     pub fn group(&self, id: u32) -> Option<&Arc<Group>> {
         self.state.groups.get(&id)
     }
 
-    /// Descriptions of one group or, for `GROUP_ALL`, of all by number.
+    /// Descriptions of one group, or of all by number for `GROUP_ALL`.
     pub fn group_desc(&self, id: u32) -> Vec<GroupDesc> {
         self.select_groups(id).iter().map(|g| g.desc()).collect()
     }
 
-    /// Counters of one group or, for `GROUP_ALL`, of all by number.
+    /// Counters of one group, or of all by number for `GROUP_ALL`.
     pub fn group_stats(&self, id: u32, now: Millis) -> Vec<GroupStats> {
         self.select_groups(id).iter().map(|g| g.stats(self.state.users(Named::Group(g.id)), now)).collect()
     }
 
-    /// `OFPMP_GROUP_FEATURES`; which actions buckets may have is left to the codec's user.
+    /// `OFPMP_GROUP_FEATURES`; the codec's caller fills in which actions buckets support.
     pub fn group_features(&self) -> GroupFeatures {
         GroupFeatures { types: 0xf, capabilities: 0x7, max_groups: [GROUP_MAX; 4], actions: [0; 4] }
     }

@@ -1,4 +1,4 @@
-//! Answers to statistics requests about flows.
+//! Replies to statistics requests about flows.
 
 use crate::criteria::Criteria;
 use crate::rule::Rule;
@@ -8,19 +8,20 @@ use openflow::flow_mod::{Duration, FlowRemoved, RemovedReason};
 use openflow::stats::{AggregateStats, FlowStats};
 use units::Millis;
 
-/// The time since `then` as messages carry it.
+/// The time since `then` in the form that messages carry.
 pub fn duration(then: Millis, now: Millis) -> Duration {
     let ms = now.since(then).0;
     Duration { sec: u32::try_from(ms / 1000).unwrap_or(u32::MAX), nsec: (ms % 1000) as u32 * 1_000_000 }
 }
 
-/// Whole seconds since `then`, at most what 16 bits hold.
+/// Whole seconds since `then`, limited to 16 bits.
 fn age(then: Millis, now: Millis) -> u32 {
     (now.since(then).0 / 1000).min(u16::MAX.into()) as u32
 }
 
 impl Rule {
-    /// The flow with its counters. A hidden rule has no priority that a message could carry: it shows the highest.
+    /// The flow with its counters. The priority of a hidden rule does not fit a message; the highest possible one is
+    /// reported.
     pub fn stats(&self, now: Millis) -> FlowStats {
         FlowStats {
             table: self.table,
@@ -40,7 +41,7 @@ impl Rule {
         }
     }
 
-    /// What to tell a controller about its going; nothing about hidden rules.
+    /// The flow-removed message; `None` for hidden rules.
     pub fn removed(&self, reason: RemovedReason, now: Millis) -> Option<FlowRemoved> {
         (!self.is_hidden()).then(|| FlowRemoved {
             matching: self.full_match(),

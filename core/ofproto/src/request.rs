@@ -1,6 +1,6 @@
-//! A flow mod as this crate executes it: what a controller, a `learn` action or the switch itself asks.
+//! A flow mod in the form that this crate executes, from a controller, a `learn` action or the switch itself.
 
-use crate::alike::Alike;
+use crate::intern::Interner;
 use classifier::of::SparseMatch;
 use flow::Match;
 use flow::tlv::Layout;
@@ -9,19 +9,19 @@ use openflow::flow_mod::{FlowCommand, FlowFlags, FlowMod, NO_BUFFER};
 use std::sync::Arc;
 use units::OfPort;
 
-/// One request to change flows, ready to be executed. It takes a sixth of the memory of the flow mod that it was made
-/// from: the requests of a bundle wait as these.
+/// A request to change flows. It needs a sixth of the memory of its flow mod, so the requests of an open bundle are
+/// stored in this form.
 #[derive(Clone, Debug)]
 pub struct FlowRequest {
     pub(crate) command: FlowCommand,
     pub(crate) table: u8,
     pub(crate) matching: SparseMatch,
-    /// Where the fields of tunnel options lie that it matches; `None`: it matches none.
+    /// Layout of the tunnel option fields that it matches; `None` if it matches none.
     pub(crate) layout: Option<Arc<Layout>>,
-    /// It matches what only the switch itself may match.
+    /// It matches fields that are reserved for the switch itself.
     pub(crate) reserved: bool,
     pub(crate) actions: Arc<[Action]>,
-    /// Above 65535 the flow is hidden from OpenFlow.
+    /// Above 65535, the flow is hidden from OpenFlow.
     pub(crate) priority: u32,
     pub(crate) cookie: u64,
     pub(crate) cookie_mask: u64,
@@ -34,21 +34,21 @@ pub struct FlowRequest {
     pub(crate) out_port: OfPort,
     pub(crate) out_group: u32,
     pub(crate) has_buffer: bool,
-    /// From the switch itself: internal tables and fields may be used.
+    /// The request comes from the switch itself, so internal tables and fields are allowed.
     pub(crate) internal: bool,
 }
 
 impl FlowRequest {
-    /// From a controller.
-    pub(crate) fn new(fm: &FlowMod, alike: &mut Alike) -> FlowRequest {
+    /// Converts a flow mod of a controller.
+    pub(crate) fn new(fm: &FlowMod, interner: &mut Interner) -> FlowRequest {
         let m = &fm.matching;
         FlowRequest {
             command: fm.command,
             table: fm.table,
-            matching: alike.matching(m),
+            matching: interner.matching(m),
             layout: (m.mask.tlv.present != 0).then(|| Arc::new(m.mask.layout)),
             reserved: m.flow.recirc_id != 0 || m.mask.dp_hash != 0,
-            actions: alike.actions(&fm.actions),
+            actions: interner.actions(&fm.actions),
             priority: fm.priority.into(),
             cookie: fm.cookie,
             cookie_mask: fm.cookie_mask,
@@ -65,12 +65,12 @@ impl FlowRequest {
         }
     }
 
-    /// What it asks to do.
+    /// The command of the flow mod.
     pub fn command(&self) -> FlowCommand {
         self.command
     }
 
-    /// A modification that finds nothing adds the flow.
+    /// Whether a modification that finds no flow adds it.
     pub(crate) fn may_add(&self) -> bool {
         self.new_cookie != u64::MAX && self.cookie_mask == 0
     }

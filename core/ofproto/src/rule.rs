@@ -1,8 +1,8 @@
 //! One flow of an OpenFlow table.
 //!
-//! What a rule matches and does never changes: a modification makes a new rule that shares the old one's counters, so that
-//! translators may hold rules of an old snapshot. What may change under a reader are numbers: counters, the time of the last change
-//! and timeouts, all atomic.
+//! The match and the actions of a rule never change. A modification creates a new rule that shares the old one's
+//! counters, so translations may keep rules of an old snapshot. Only numbers change while readers use a rule:
+//! counters, the time of the last change and timeouts. All of these are atomic.
 
 use classifier::of::{Classified, Conjunction, SparseMatch};
 use flow::Match;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use units::Millis;
 
-/// Priorities above this cannot be asked for by OpenFlow: such rules are hidden from it.
+/// Largest priority in OpenFlow. Rules with a higher one are hidden from OpenFlow.
 pub const PRIORITY_MAX: u32 = 0xffff;
 
-/// What passed a rule, shared by all rules that followed each other by modification.
+/// Counters of a rule, shared with all rules that replaced it by modification.
 #[derive(Debug, Default)]
 pub struct RuleStats {
     packets: AtomicU64,
@@ -31,11 +31,11 @@ impl RuleStats {
     }
 }
 
-/// One flow. See the module.
+/// One flow; see the module.
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) id: u64,
-    /// Its number when it was added; modifications keep it.
+    /// Number given when the flow was added; modifications keep it.
     pub(crate) added: u64,
     pub(crate) matching: SparseMatch,
     pub(crate) priority: u32,
@@ -44,19 +44,19 @@ pub struct Rule {
     pub(crate) hard_timeout: AtomicU16,
     pub(crate) modified: AtomicU64,
     pub(crate) stats: Arc<RuleStats>,
-    /// Where the fields of tunnel options lie that it matches; `None`: it matches none.
+    /// Layout of the tunnel option fields that it matches; `None` if it matches none.
     pub(crate) layout: Option<Arc<Layout>>,
-    /// The table that it is in.
+    /// The table of the flow.
     pub table: u8,
-    /// The controller's name for it.
+    /// The cookie, set by the controller.
     pub cookie: u64,
-    /// Less important rules are evicted first.
+    /// Flows of lower importance are evicted first.
     pub importance: u16,
-    /// Flags that it was made with.
+    /// The flags of the flow mod.
     pub flags: FlowFlags,
-    /// What it does.
+    /// The actions.
     pub actions: Arc<[Action]>,
-    /// When it was added.
+    /// When the flow was added.
     pub created: Millis,
 }
 
@@ -73,12 +73,12 @@ impl Classified for Rule {
 }
 
 impl Rule {
-    /// A number that no other rule of this switch has had; modification gives a new one.
+    /// The number of this version of the rule, unique in the switch. A modification gives a new number.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What it matches, in full.
+    /// The match in full form.
     pub fn full_match(&self) -> Match {
         let mut m = Match { flow: self.matching.expand_flow(), mask: self.matching.mask().expand() };
         if let Some(layout) = &self.layout {
@@ -87,52 +87,53 @@ impl Rule {
         m
     }
 
-    /// The fields of tunnel options that it matches or names, a bit each: none of them may be unmapped.
+    /// The tunnel option fields that the rule matches or its actions use, a bit each. They must stay mapped.
     pub(crate) fn tlv_fields(&self) -> u64 {
         self.matching.mask().word(PLAIN_WORDS) | openflow::tlv::named_by(&self.actions)
     }
 
-    /// Seconds without a packet after which it goes; 0: never.
+    /// Seconds without a packet until the flow expires; 0: never.
     pub fn idle_timeout(&self) -> u16 {
         self.idle_timeout.load(Relaxed)
     }
 
-    /// Seconds after its last change when it goes; 0: never.
+    /// Seconds after its last modification until the flow expires; 0: never.
     pub fn hard_timeout(&self) -> u16 {
         self.hard_timeout.load(Relaxed)
     }
 
-    /// When it was added, modified, or learned again.
+    /// When the flow was added, modified, or learned again.
     pub fn modified(&self) -> Millis {
         Millis(self.modified.load(Relaxed))
     }
 
-    /// When a packet last matched it; when it was made, if none has.
+    /// When a packet last matched the flow; if none has, when the flow was added.
     pub fn used(&self) -> Millis {
         Millis(self.stats.used.load(Relaxed))
     }
 
-    /// Packets that matched it.
+    /// Number of packets that matched the flow.
     pub fn packets(&self) -> u64 {
         self.stats.packets.load(Relaxed)
     }
 
-    /// Bytes of those packets.
+    /// Number of bytes of those packets.
     pub fn bytes(&self) -> u64 {
         self.stats.bytes.load(Relaxed)
     }
 
-    /// Counts packets, the last of which came at `used`. Any thread may call it.
+    /// Counts packets, the last of which arrived at `used`. Any thread may call it.
     pub fn credit(&self, packets: u64, bytes: u64, used: Millis) {
         self.stats.packets.fetch_add(packets, Relaxed);
         self.stats.bytes.fetch_add(bytes, Relaxed);
-        // Of many megaflows through one rule most were used in the same millisecond.
+        // Of the many megaflows that use one rule, most were used in the same millisecond, so the write is mostly
+        // skipped.
         if self.stats.used.load(Relaxed) < used.0 {
             self.stats.used.fetch_max(used.0, Relaxed);
         }
     }
 
-    /// OpenFlow requests neither see nor change it.
+    /// Whether the flow is hidden: OpenFlow requests neither see nor change it.
     pub fn is_hidden(&self) -> bool {
         self.priority > PRIORITY_MAX
     }
@@ -141,7 +142,7 @@ impl Rule {
         self.idle_timeout() != 0 || self.hard_timeout() != 0
     }
 
-    /// When it goes if no packet comes; `Millis::NEVER` without timeouts.
+    /// When the flow expires if no more packets arrive; `Millis::NEVER` without timeouts.
     pub(crate) fn deadline(&self) -> Millis {
         let after = |t: u16, since: Millis| match t {
             0 => Millis::NEVER,
@@ -150,7 +151,7 @@ impl Rule {
         after(self.hard_timeout(), self.modified()).min(after(self.idle_timeout(), self.used()))
     }
 
-    /// What a modification makes of it.
+    /// Creates the rule that replaces this one after a modification.
     pub(crate) fn changed(
         &self,
         id: u64,
@@ -179,13 +180,13 @@ impl Rule {
         }
     }
 
-    /// Counters for its successor: the same, or new ones that remember only when it was used.
+    /// Counters for the rule that replaces this one: the same, or new ones that keep only the time of last use.
     pub(crate) fn stats_for_successor(&self, keep_counts: bool) -> Arc<RuleStats> {
         if keep_counts { Arc::clone(&self.stats) } else { Arc::new(RuleStats::new(self.used())) }
     }
 }
 
-/// The conjunctions among actions.
+/// The conjunctions among the actions.
 pub(crate) fn conjunctions(actions: &[Action]) -> Box<[Conjunction]> {
     let part = |a: &Action| match *a {
         Action::Conjunction { id, clause, n_clauses } => Some(Conjunction { id, clause, n_clauses }),
@@ -194,7 +195,7 @@ pub(crate) fn conjunctions(actions: &[Action]) -> Box<[Conjunction]> {
     actions.iter().filter_map(part).collect()
 }
 
-/// Calls `f` for every action, also for those inside others.
+/// Calls `f` for every action, including nested ones.
 pub(crate) fn for_each_action(actions: &[Action], f: &mut impl FnMut(&Action)) {
     for a in actions {
         f(a);

@@ -1,4 +1,5 @@
-//! The OpenFlow state itself: persistent, so that a copy costs a few pointers and a bundle can be tried on one.
+//! The OpenFlow state. Its containers are persistent, so that a copy costs a few pointers and a bundle can be tried
+//! on one.
 
 use crate::group::Group;
 use crate::meter::Meter;
@@ -15,17 +16,17 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// What actions of a rule may name.
+/// An object to which the actions of a rule can refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Named {
     Group(u32),
     Meter(u32),
-    /// A field of tunnel options, which the rule may also match.
+    /// A tunnel option field, to which the match can refer too.
     Tlv(u8),
 }
 
 impl Named {
-    /// What an action names, itself.
+    /// The object to which an action itself refers.
     pub(crate) fn by(action: &Action) -> Option<Named> {
         match *action {
             Action::Group(id) => Some(Named::Group(id)),
@@ -40,21 +41,22 @@ impl Named {
 pub(crate) struct State {
     pub(crate) tables: Vec<Arc<Table>>,
     pub(crate) groups: HashTrieMapSync<u32, Arc<Group>>,
-    /// The rules with a timeout, by id.
+    /// Rules with a timeout, by id.
     pub(crate) expirable: HashTrieMapSync<u64, Arc<Rule>>,
     pub(crate) meters: HashTrieMapSync<u32, Arc<Meter>>,
-    /// Which tunnel options are which fields.
+    /// The mapping of tunnel options to fields.
     pub(crate) tlv: Arc<TlvTable>,
-    /// How many rules name a group, a meter or a field of tunnel options.
+    /// Number of rules that refer to each group, meter or tunnel option field.
     users: HashTrieMapSync<Named, u32>,
-    /// How many rules learn flows with this cookie into this table, which are to go with the last of them.
-    teachers: HashTrieMapSync<(u64, u8), u32>,
-    /// Cookies and tables that have just lost their last teacher.
-    orphans: Vec<(u64, u8)>,
+    /// For each cookie and table, the number of rules whose `learn` actions with `delete_learned` add flows with this
+    /// cookie to this table.
+    learners: HashTrieMapSync<(u64, u8), u32>,
+    /// Cookies and tables whose last such rule has just been removed.
+    unlearned: Vec<(u64, u8)>,
 }
 
 impl State {
-    /// `chain`: of the tables' hashes.
+    /// Creates an empty state. `chain`: the hash chain of the tables.
     pub(crate) fn new(chain: Chain) -> State {
         let table =
             || Table { classifier: Classifier::new(&PrefixField::DEFAULT, chain), ..Table::default() };
@@ -65,17 +67,17 @@ impl State {
             meters: HashTrieMapSync::new_sync(),
             tlv: Arc::default(),
             users: HashTrieMapSync::new_sync(),
-            teachers: HashTrieMapSync::new_sync(),
-            orphans: Vec::new(),
+            learners: HashTrieMapSync::new_sync(),
+            unlearned: Vec::new(),
         }
     }
 
-    /// A table to be changed.
+    /// A table, to be changed.
     pub(crate) fn table_mut(&mut self, table: u8) -> &mut Table {
         Arc::make_mut(&mut self.tables[usize::from(table)])
     }
 
-    /// Adds a rule, in place of the one with its match and priority, if any.
+    /// Adds a rule; it replaces the rule with the same match and priority, if any.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.index(&rule, true);
         let old = self.table_mut(rule.table).classifier.insert(rule);
@@ -85,7 +87,7 @@ impl State {
         old
     }
 
-    /// Takes a rule out; false if it is not there (any more).
+    /// Removes a rule; returns false if it is not there (any more).
     pub(crate) fn remove(&mut self, rule: &Rule) -> bool {
         let there = self.tables[usize::from(rule.table)].classifier.find_exact(&rule.matching, rule.priority);
         if there.is_none_or(|r| r.id != rule.id) {
@@ -96,7 +98,7 @@ impl State {
         true
     }
 
-    /// Takes out rules that are all there. A table that loses all its rules is emptied at once.
+    /// Removes rules, all of which must be there. A table that loses all its rules is cleared at once.
     pub(crate) fn remove_many(&mut self, rules: &[Arc<Rule>]) {
         let mut leaving = [0; N_TABLES];
         rules.iter().for_each(|r| leaving[usize::from(r.table)] += 1);
@@ -114,7 +116,7 @@ impl State {
         }
     }
 
-    /// What the actions name exists.
+    /// Checks that everything that the actions refer to exists.
     pub(crate) fn check_actions(&self, actions: &[Action]) -> Result<(), OfError> {
         let mut result = Ok(());
         for_each_action(actions, &mut |a| match Named::by(a) {
@@ -127,7 +129,7 @@ impl State {
         result
     }
 
-    /// How many rules name this.
+    /// Number of rules that refer to this object.
     pub(crate) fn users(&self, what: Named) -> u32 {
         self.users.get(&what).copied().unwrap_or(0)
     }
@@ -136,9 +138,9 @@ impl State {
         if !came {
             self.expirable.remove_mut(&rule.id);
         }
-        let (mut named, mut taught) = (BTreeSet::new(), Vec::new());
+        let (mut named, mut learns) = (BTreeSet::new(), Vec::new());
         for_each_action(&rule.actions, &mut |a| match a {
-            Action::Learn(l) if l.delete_learned => taught.push((l.cookie, l.table)),
+            Action::Learn(l) if l.delete_learned => learns.push((l.cookie, l.table)),
             other => named.extend(Named::by(other)),
         });
         let fields = rule.tlv_fields();
@@ -148,24 +150,24 @@ impl State {
         for what in named {
             step(&mut self.users, what, came);
         }
-        for pupil in taught {
-            if step(&mut self.teachers, pupil, came) == 0 {
-                self.orphans.push(pupil);
+        for learned in learns {
+            if step(&mut self.learners, learned, came) == 0 {
+                self.unlearned.push(learned);
             }
         }
     }
 
-    /// A cookie and table whose flows have nobody left who teaches them.
-    pub(crate) fn next_orphan(&mut self) -> Option<(u64, u8)> {
-        while let Some(pupil) = self.orphans.pop() {
-            if !self.teachers.contains_key(&pupil) {
-                return Some(pupil);
+    /// Returns a cookie and table whose learned flows have lost the last rule that learns them.
+    pub(crate) fn next_unlearned(&mut self) -> Option<(u64, u8)> {
+        while let Some(learned) = self.unlearned.pop() {
+            if !self.learners.contains_key(&learned) {
+                return Some(learned);
             }
         }
         None
     }
 
-    /// Remembers a rule that has a timeout. Separate from `insert`, which does not own an `Arc` afterwards.
+    /// Registers a rule that has a timeout. Separate from `insert`, which does not own an `Arc` afterwards.
     pub(crate) fn watch_timeouts(&mut self, rule: &Arc<Rule>) {
         if rule.has_timeout() {
             self.expirable.insert_mut(rule.id, Arc::clone(rule));
@@ -173,7 +175,7 @@ impl State {
     }
 }
 
-/// Counts one up or down; what counts zero is not kept.
+/// Increments or decrements a count and returns it; a count of zero is removed.
 fn step<K: Eq + Hash + Copy>(counts: &mut HashTrieMapSync<K, u32>, key: K, up: bool) -> u32 {
     let old = counts.get(&key).copied().unwrap_or(0);
     let new = if up { old + 1 } else { old.saturating_sub(1) };

@@ -1,19 +1,19 @@
 //! Numbers for new rules.
 
-/// Gives numbers, none of them twice.
+/// Allocates unique numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Supply {
     last: u64,
 }
 
 impl Supply {
-    /// A new number.
+    /// Returns a new number.
     pub(crate) fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// The one given last.
+    /// The last number allocated.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }

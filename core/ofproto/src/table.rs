@@ -1,4 +1,4 @@
-//! One OpenFlow table: its rules, how it is configured, and how often it was consulted.
+//! One OpenFlow table: its rules, configuration and counters.
 
 use crate::rule::Rule;
 use classifier::of::{Classifier, PrefixField};
@@ -7,49 +7,49 @@ use openflow::table::TableMiss;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How a table is configured.
+/// The configuration of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableConfig {
-    /// For people; may be empty.
+    /// Name for display; may be empty.
     pub name: String,
-    /// The name was given by the database, which a controller cannot overrule.
+    /// The name comes from the database, so a controller cannot change it.
     pub name_from_database: bool,
-    /// What happens on a miss.
+    /// What to do on a table miss.
     pub miss: TableMiss,
-    /// How many rules it takes; `None`: any number.
+    /// Maximum number of rules; `None`: no limit.
     pub max_flows: Option<u32>,
-    /// The database asks to make room by evicting (`overflow_policy=evict`).
+    /// The database asks for eviction when the table is full (`overflow_policy=evict`).
     pub evict_by_database: bool,
-    /// A controller asks to make room by evicting (OpenFlow 1.4).
+    /// A controller asks for eviction when the table is full (OpenFlow 1.4).
     pub evict_by_openflow: bool,
-    /// A controller asks to be told when it fills up or empties (OpenFlow 1.4).
+    /// A controller asks for vacancy events (OpenFlow 1.4).
     pub vacancy: Option<VacancyEvents>,
-    /// Thresholds of vacancy as they were given last, in percent: down, up.
+    /// The last configured vacancy thresholds in percent: down, up.
     pub vacancy_thresholds: (u8, u8),
-    /// Rules with equal values in these fields are one group when it comes to evicting fairly.
+    /// Rules with equal values in these fields form a group for fair eviction.
     pub eviction_fields: Vec<Subfield>,
-    /// OpenFlow requests cannot change it, and "all tables" does not mean it.
+    /// The table is internal: OpenFlow requests cannot change it, and "all tables" does not include it.
     pub internal: bool,
 }
 
-/// Which event is next: each happens only after the other, so that a table that stays near a threshold is not reported
-/// again and again.
+/// The vacancy event that is due next. Each event is sent only after the other one, so that a table whose vacancy
+/// stays near a threshold is not reported repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VacancyEvents {
-    /// It falls below the lower threshold.
+    /// The vacancy falls below the lower threshold.
     Down,
-    /// It rises above the upper one.
+    /// The vacancy rises above the upper threshold.
     Up,
 }
 
 impl TableConfig {
-    /// A full table makes room.
+    /// Whether the table evicts flows when it is full.
     pub fn evicts(&self) -> bool {
         self.evict_by_database || self.evict_by_openflow
     }
 }
 
-/// What the database says about a table (a row of `Flow_Table`).
+/// The database's settings of a table (a row of `Flow_Table`).
 #[derive(Clone, Debug, Default)]
 pub struct TableSettings {
     /// `name`
@@ -60,11 +60,11 @@ pub struct TableSettings {
     pub evict: bool,
     /// `groups`
     pub eviction_fields: Vec<Subfield>,
-    /// `prefixes`; `None` where the row says nothing.
+    /// `prefixes`; `None` if the row has none.
     pub prefixes: Option<Vec<PrefixField>>,
 }
 
-/// How often a table was consulted. Kept over all changes.
+/// Look-up counters of a table. They are kept over all changes of the table.
 #[derive(Debug, Default)]
 pub struct TableCounters {
     matched: AtomicU64,
@@ -80,12 +80,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// The best rule that matches. Adds the bits that decided it to `wildcards`.
+    /// Returns the matching rule of highest priority. Adds the bits that the look-up depended on to `wildcards`.
     pub fn lookup(&self, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<Rule>> {
         self.classifier.lookup(flow, wildcards)
     }
 
-    /// As `lookup`; rules whose conjunctions led to the result are added to `parts`.
+    /// Like `lookup`; also adds the rules whose conjunctions led to the result to `parts`.
     pub fn lookup_with_parts<'a>(
         &'a self,
         flow: &Flow,
@@ -95,12 +95,12 @@ impl Table {
         self.classifier.lookup_with_parts(flow, wildcards, parts)
     }
 
-    /// The rules themselves.
+    /// The rules.
     pub fn classifier(&self) -> &Classifier<Rule> {
         &self.classifier
     }
 
-    /// How it is configured.
+    /// The configuration.
     pub fn config(&self) -> &TableConfig {
         &self.config
     }
@@ -115,17 +115,17 @@ impl Table {
         self.counters.missed.load(Relaxed)
     }
 
-    /// Counts packets for which a flow was found here. Any thread may call it.
+    /// Counts packets that matched a rule of this table. Any thread may call it.
     pub fn credit_matched(&self, packets: u64) {
         self.counters.matched.fetch_add(packets, Relaxed);
     }
 
-    /// Counts packets for which none was found. Any thread may call it.
+    /// Counts packets that matched no rule of this table. Any thread may call it.
     pub fn credit_missed(&self, packets: u64) {
         self.counters.missed.fetch_add(packets, Relaxed);
     }
 
-    /// How much room there is, in percent; a table without a limit is always empty.
+    /// Free space in percent; a table without a limit is always reported as empty.
     pub fn vacancy(&self) -> u8 {
         let n = self.classifier.len() as u64;
         match self.config.max_flows.map(u64::from) {

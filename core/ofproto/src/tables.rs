@@ -1,7 +1,7 @@
-//! `Tables`: one immutable version of everything that translation needs to know of a bridge's OpenFlow state.
+//! `Tables`: an immutable version of a bridge's OpenFlow state, for translations.
 //!
-//! The owner (`Ofproto`) publishes a new one after each change that readers are to see. Readers keep the `Arc` for as long as they
-//! like; a megaflow remembers the version that it was made from.
+//! The owner (`Ofproto`) publishes a new version after each change that readers shall see. Readers may keep the `Arc`
+//! as long as they like; a megaflow records the version that it was made from.
 
 use crate::criteria::Criteria;
 use crate::group::Group;
@@ -12,14 +12,14 @@ use flow::{Flow, TlvTable};
 use openflow::error::OfError;
 use std::sync::Arc;
 
-/// How many tables a bridge has.
+/// Number of tables of a bridge.
 pub const N_TABLES: usize = 255;
-/// The table of the switch itself: what a miss means, and the end of recirculation.
+/// The internal table: flows for table misses, and the end of recirculation.
 pub const TABLE_INTERNAL: u8 = 254;
 /// "Any table" in requests (`OFPTT_ALL`).
 pub const TABLE_ALL: u8 = 255;
 
-/// Rules that the switch itself made, to be credited when no other decides.
+/// The switch's own rules. Packets are counted on them if no other rule decides.
 #[derive(Clone, Debug)]
 pub struct InternalRules {
     /// A miss that goes to the controller.
@@ -30,7 +30,7 @@ pub struct InternalRules {
     pub drop_frags: Arc<Rule>,
 }
 
-/// One version of a bridge's OpenFlow state.
+/// A version of a bridge's OpenFlow state.
 #[derive(Clone, Debug)]
 pub struct Tables {
     pub(crate) version: u64,
@@ -39,13 +39,13 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Grows with every publication.
+    /// The version number; increases with every publication.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The best rule of a table that matches. Adds the bits that decided it to `wildcards`.
-    /// `None` also for table 255, which does not exist.
+    /// Returns the matching rule of highest priority in a table. Adds the bits that the look-up depended on to
+    /// `wildcards`. Table 255 does not exist, so the result is `None` for it.
     pub fn lookup(&self, table: u8, flow: &Flow, wildcards: Option<&mut Flow>) -> Option<&Arc<Rule>> {
         self.table(table)?.lookup(flow, wildcards)
     }
@@ -55,7 +55,7 @@ impl Tables {
         self.state.tables.get(usize::from(table))
     }
 
-    /// The flows that a request means, table by table in the order in which they were added.
+    /// The flows that a request selects, table by table in the order in which they were added.
     pub fn rules(&self, criteria: &Criteria) -> Result<Vec<Arc<Rule>>, OfError> {
         Ok(criteria.select(&self.state)?.into_iter().cloned().collect())
     }
@@ -65,7 +65,7 @@ impl Tables {
         self.state.groups.get(&id)
     }
 
-    /// Which tunnel options are which fields.
+    /// The mapping of tunnel options to fields.
     pub fn tlv(&self) -> &TlvTable {
         &self.state.tlv
     }

@@ -1,4 +1,5 @@
-//! What controllers see: examples of the standards, and of what Open vSwitch's users rely on.
+//! OpenFlow behaviour visible to controllers: examples from the standards, and behaviour on which users of Open
+//! vSwitch rely.
 
 use crate::*;
 use flow::{Flow, Match};
@@ -34,7 +35,7 @@ fn add(matching: Match, port: u16) -> FlowMod {
     fm(FlowCommand::Add, matching, port)
 }
 
-/// A switch that has executed these.
+/// A switch that has executed these flow mods.
 fn with(mods: &[FlowMod]) -> Ofproto {
     let mut o = Ofproto::new(T0, 0);
     for m in mods {
@@ -123,7 +124,7 @@ fn check_overlap() {
 }
 
 #[test]
-fn modify_keeps_what_a_flow_is() {
+fn modify_keeps_everything_but_the_actions() {
     let mut o = with(&[
         FlowMod { idle_timeout: 9, hard_timeout: 99, importance: 7, new_cookie: 1, ..add(in_port(1), 2) },
         FlowMod { table: 3, ..add(in_port(1), 2) },
@@ -154,8 +155,8 @@ fn modify_strict_needs_match_and_priority() {
     assert_eq!(outs, [out(2), out(9)]);
 }
 
-/// OpenFlow 1.0.2 §4.6: a modification that finds no flow adds one; not in 1.2 and later, which the codec says by a cookie of all ones;
-/// and not where it asks for a cookie.
+/// OpenFlow 1.0.2 §4.6: a modification that finds no flow adds one. Not in 1.2 and later, which the codec signals by
+/// a new cookie of all ones, and not if the request filters by cookie.
 #[test]
 fn modify_that_finds_nothing() {
     let modify = fm(FlowCommand::Modify, in_port(1), 1);
@@ -215,7 +216,7 @@ fn strict_deletion() {
 }
 
 #[test]
-fn what_only_the_switch_may_do() {
+fn requests_reserved_for_the_switch() {
     let mut o = Ofproto::new(T0, 0);
     let refused = |o: &mut Ofproto, m: FlowMod| o.handle_flow_mod(&m, T0).unwrap_err();
     let internal = FlowMod { table: TABLE_INTERNAL, ..add(in_port(1), 2) };
@@ -270,7 +271,7 @@ fn timeouts() {
 }
 
 #[test]
-fn a_modification_puts_off_the_hard_timeout() {
+fn a_modification_restarts_the_hard_timeout() {
     let mut o = with(&[FlowMod { hard_timeout: 10, ..add(in_port(1), 2) }]);
     o.handle_flow_mod(&fm(FlowCommand::Modify, in_port(1), 3), Millis(9000)).unwrap();
     assert!(o.expire(Millis(19_000)).is_empty());
@@ -308,9 +309,10 @@ fn learned_flows_are_refreshed() {
     assert!(o.learn(&FlowMod { command: FlowCommand::Add, ..learn }, 0, T0, T0).is_err());
 }
 
-/// Learned flows go with the last flow that teaches them; a modification that still does is no end.
+/// Learned flows are deleted with the last flow that learns them, but not by a modification after which the flow
+/// still learns them.
 #[test]
-fn learned_flows_go_with_their_teacher() {
+fn learned_flows_are_deleted_with_the_last_learning_flow() {
     let learn =
         openflow::action::Learn { cookie: 0x55, table: 1, delete_learned: true, ..Default::default() };
     let teacher = FlowMod { actions: vec![Action::Learn(Box::new(learn))], ..add(in_port(1), 0) };
@@ -348,7 +350,7 @@ fn full_tables() {
         [Change::Removed { reason: RemovedReason::Eviction, .. }, Change::Added(_)]
     ));
     assert_eq!(dump(&o).iter().map(|f| f.1).collect::<Vec<_>>(), [2, 3]);
-    // The flows that are left never expire: none may be evicted.
+    // The remaining flows never expire, so none may be evicted.
     assert_eq!(o.handle_flow_mod(&add(in_port(4), 1), T0).unwrap_err(), OfError::FmfcTableFull);
 }
 
@@ -401,7 +403,7 @@ fn a_bundle_is_all_or_nothing() {
 }
 
 #[test]
-fn a_bundle_does_not_undo_what_came_between() {
+fn a_bundle_fails_if_the_state_changed_meanwhile() {
     let mut o = Ofproto::new(T0, 0);
     let b = o.begin();
     o.handle_flow_mod(&add(in_port(1), 2), T0).unwrap();
@@ -462,7 +464,7 @@ fn single_buckets() {
 }
 
 #[test]
-fn a_group_goes_with_its_flows() {
+fn deleting_a_group_deletes_its_flows() {
     let mut o = Ofproto::new(T0, 0);
     for group in [1, 2] {
         o.handle_group_mod(&GroupMod { group, ..GroupMod::default() }, T0).unwrap();
@@ -497,7 +499,7 @@ fn names_of_tables() {
     assert_eq!(o.table(0).unwrap().config().name, "");
 }
 
-/// A bundle of many flows, and a single change after it, take time in proportion to what they change.
+/// A bundle of many flows, and a single change after it, take time proportional to the size of the change.
 #[test]
 fn many_flows() {
     let mut o = Ofproto::new(T0, 0);
@@ -553,7 +555,7 @@ fn snapshots_go_to_other_threads() {
     shared::<Effects>();
 }
 
-/// `tun_metadata<index>` is the option of this type.
+/// Maps `tun_metadata<index>` to the option of this type.
 fn map(index: u16, kind: u8, len: u8) -> TlvMap {
     TlvMap { class: 0xffff, kind, len, index }
 }
@@ -564,14 +566,14 @@ fn with_tlv(index: usize, value: &[u8], actions: Vec<Action>) -> FlowMod {
     FlowMod { command: FlowCommand::Add, matching, actions, ..FlowMod::default() }
 }
 
-/// Puts a flow in as a controller does.
+/// Adds a flow as a controller does.
 fn put(o: &mut Ofproto, fm: &FlowMod) -> Result<(), OfError> {
     let fm = o.laid_out(fm)?;
     o.handle_flow_mod(&fm, T0).map(drop)
 }
 
 #[test]
-fn options_are_mapped_before_flows_use_them_and_stay_so() {
+fn options_in_use_stay_mapped() {
     let mut o = Ofproto::new(T0, 0);
     let flow = with_tlv(0, &[1], out(2));
     assert_eq!(put(&mut o, &flow), Err(OfError::NxfmfcInvalidTlvField));
@@ -579,7 +581,7 @@ fn options_are_mapped_before_flows_use_them_and_stay_so() {
     put(&mut o, &flow).unwrap();
     assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)]), 0), Err(OfError::NxttmfcInvalidTlvDel));
     assert_eq!(o.change_tlv(&TlvTableMod::Clear, 0), Err(OfError::NxttmfcInvalidTlvDel));
-    // The other field may go and come back; the flow does not notice.
+    // The other field may be unmapped and mapped again without affecting the flow.
     o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 8), map(5, 0, 0)]), 0).unwrap();
     o.change_tlv(&TlvTableMod::Add(vec![map(3, 3, 124), map(1, 9, 12)]), 0).unwrap();
     let rules = o.rules(&Criteria::all()).unwrap();
@@ -604,13 +606,13 @@ fn actions_keep_fields_mapped_too() {
     put(&mut o, &push(1)).unwrap();
     o.change_tlv(&TlvTableMod::Delete(vec![map(0, 0, 4)]), 0).unwrap();
     assert_eq!(o.change_tlv(&TlvTableMod::Delete(vec![map(1, 1, 4)]), 0), Err(OfError::NxttmfcInvalidTlvDel));
-    // A learned flow of a field that is gone meanwhile is not made.
+    // A learned flow that uses a field which is no longer mapped is not added.
     let late = FlowMod { command: FlowCommand::ModifyStrict, table: 1, ..push(0) };
     assert_eq!(o.learn(&late, 0, T0, T0).map(drop), Err(OfError::NxfmfcInvalidTlvField));
 }
 
 #[test]
-fn the_table_is_changed_whole_or_not() {
+fn a_table_mod_is_applied_whole_or_not_at_all() {
     let mut o = Ofproto::new(T0, 0);
     o.change_tlv(&TlvTableMod::Add(vec![map(0, 0, 4)]), 0).unwrap();
     for (add, error) in [

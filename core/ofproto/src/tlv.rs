@@ -1,7 +1,8 @@
-//! Which tunnel options are the fields `tun_metadata0` to `tun_metadata63` of this bridge.
+//! The mapping of tunnel options to the fields `tun_metadata0` to `tun_metadata63` of a bridge.
 //!
-//! A field that a rule matches or names stays mapped as it is, so that what a rule says of bytes stays true: a mapping is
-//! taken back only once no rule uses it, nor a flow mod that waits in a bundle. Groups are not asked (as with Open vSwitch): what is mapped no more reads as zero.
+//! A field that a rule matches or uses stays mapped unchanged, so that the bytes in the rule keep their meaning. A
+//! mapping can be removed only if no rule uses it, nor a flow mod in an open bundle. Groups are not checked (as in
+//! Open vSwitch): a field that is no longer mapped reads as zero.
 
 use crate::ofproto::Ofproto;
 use crate::state::Named;
@@ -13,12 +14,12 @@ use openflow::flow_mod::FlowMod;
 use openflow::session::{TlvMap, TlvTableMod};
 use std::sync::Arc;
 
-/// The fields of tunnel options that a match or actions use, a bit for each.
+/// The tunnel option fields that a match or actions use, a bit for each.
 pub fn fields_used(matching: &Match, actions: &[Action]) -> u64 {
     matching.mask.tlv.present | openflow::tlv::named_by(actions)
 }
 
-/// A match or actions use a field of tunnel options.
+/// Whether a match or actions use a tunnel option field.
 pub fn uses_fields(matching: &Match, actions: &[Action]) -> bool {
     fields_used(matching, actions) != 0
 }
@@ -35,13 +36,13 @@ fn add(table: &mut TlvTable, map: &TlvMap) -> Result<(), OfError> {
 }
 
 impl Ofproto {
-    /// Which tunnel options are which fields.
+    /// The mapping of tunnel options to fields.
     pub fn tlv(&self) -> &TlvTable {
         &self.state.tlv
     }
 
-    /// Executes `NXT_TLV_TABLE_MOD`; `waiting`: the fields that flow mods use which wait in bundles. An error means that nothing
-    /// has changed.
+    /// Executes `NXT_TLV_TABLE_MOD`. `waiting`: the fields used by flow mods in open bundles. If an error is
+    /// returned, nothing has changed.
     pub fn change_tlv(&mut self, change: &TlvTableMod, waiting: u64) -> Result<(), OfError> {
         let mut table = TlvTable::clone(&self.state.tlv);
         match change {
@@ -71,7 +72,7 @@ impl Ofproto {
         Ok(())
     }
 
-    /// A flow mod in line with the table.
+    /// Converts a flow mod to the present mapping.
     pub fn laid_out(&self, fm: &FlowMod) -> Result<FlowMod, OfError> {
         let mut fm = fm.clone();
         fm.matching = openflow::tlv::lay_out_match(&fm.matching, &self.state.tlv)?;

@@ -1,6 +1,7 @@
-//! What it costs to note a turn of a poll thread (`pmd-perf-metrics`), in nanoseconds.
+//! Measures what recording one iteration of a poll thread costs (`pmd-perf-metrics`), in nanoseconds.
 //!
-//! `cargo run --release -p pmd --example record`: the best of many passes over turns with 64 packets whose cycles differ.
+//! `cargo run --release -p pmd --example record`: prints the best of many passes over iterations with 64 packets and
+//! varying cycles.
 
 use pmd::metrics::recorder::Counted;
 use pmd::metrics::{Burst, Recorder, Watch};
@@ -11,7 +12,8 @@ use units::Millis;
 const TURNS: usize = 10_000;
 const PASSES: u64 = 500;
 
-/// What the counters say after each turn: some 5000 cycles, a third more or less, by a linear congruence.
+/// The counters after each iteration: about 5000 cycles, varied by up to a third with a linear congruential
+/// generator.
 fn turns() -> Vec<Counted> {
     let mut chance: u64 = 1;
     let mut so_far = Counted::default();

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use units::{CoreId, QueueId};
 
-/// The pairs; `None` where the text is not a list of them. A queue that is named twice is where it is named last. What is
-/// a number and no port's queue says nothing; what is a number and no machine's core is a core that nobody has.
+/// Parses the pairs; `None` if the text is not a list of pairs. If a queue is named twice, the last pair counts. A
+/// queue number that the port does not have has no effect; a core number that the machine does not have is a core
+/// without a poll thread.
 pub fn parse(text: &str) -> Option<BTreeMap<QueueId, CoreId>> {
     let mut pairs = BTreeMap::new();
     for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|item| !item.is_empty()) {
@@ -17,7 +18,7 @@ pub fn parse(text: &str) -> Option<BTreeMap<QueueId, CoreId>> {
     Some(pairs)
 }
 
-/// As C reads it: hexadecimal after `0x`, octal after `0`. It is no more than an `int` has room for.
+/// Parses a number as C does: hexadecimal after `0x`, octal after `0`. `None` if it does not fit an `int`.
 fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_and_what_is_none() {
+    fn valid_and_invalid_pairs() {
         let of = |text| parse(text).map(|m| m.iter().map(|(q, c)| (q.0, c.0)).collect::<Vec<_>>());
         assert_eq!(of("0:3,1:7,3:8"), Some(vec![(0, 3), (1, 7), (3, 8)]));
         assert_eq!(of(""), Some(vec![]));

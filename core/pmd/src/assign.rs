@@ -1,12 +1,13 @@
-//! Which rx queue is polled by which core.
+//! Rxq assignment: which core polls which rx queue.
 //!
-//! A queue that an administrator pinned goes to its core, which (unless told otherwise) then polls pinned queues only.
-//! The others stay on the NUMA node of their port if it has a core for them, else they go to the next node that has one.
+//! A queue that an administrator pinned goes to its core, which then polls pinned queues only, unless
+//! `pmd-rxq-isolate` is off. The other queues stay on the NUMA node of their port if that node has a core for them,
+//! otherwise they go to the next node that has one.
 //!
 //! * `roundrobin`: one core after the other, queues in the order of their ports.
-//! * `cycles`: the busiest queue first; cores are gone through forth and back, so that the last of a round is first of
-//!   the next.
-//! * `group`: the busiest queue first, each to the core that has least to do.
+//! * `cycles`: the busiest queue first; the cores are walked forward and backward alternately, so the last core of
+//!   one pass is the first of the next.
+//! * `group`: the busiest queue first, each to the core with the least load.
 
 pub mod keep;
 
@@ -26,12 +27,12 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// By the name that settings use.
+    /// Parses the name that `pmd-rxq-assign` uses.
     pub fn parse(name: &str) -> Option<Algorithm> {
         [Algorithm::RoundRobin, Algorithm::Cycles, Algorithm::Group].into_iter().find(|a| a.name() == name)
     }
 
-    /// That name.
+    /// The name that `pmd-rxq-assign` uses.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::RoundRobin => "roundrobin",
@@ -41,53 +42,53 @@ impl Algorithm {
     }
 }
 
-/// An rx queue that is to be polled.
+/// An rx queue to be polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rxq {
-    /// Name of its port, for messages.
+    /// Name of the queue's port, for messages.
     pub port: String,
-    /// Its port.
+    /// Port number.
     pub no: PortNo,
-    /// Its number there.
+    /// Queue number within the port.
     pub queue: QueueId,
-    /// The node of its port's memory.
+    /// NUMA node of the port's memory.
     pub numa: NumaId,
-    /// Cycles that it took in the last minute.
+    /// Cycles spent on the queue in the last minute.
     pub cycles: u64,
-    /// The core that an administrator wants for it.
+    /// The core to which an administrator pinned the queue.
     pub pinned: Option<CoreId>,
 }
 
-/// Something worth a line in the log. Its text is what Open vSwitch says of it.
+/// A message for the log. The text is that of Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Something did not go as the administrator wanted.
+    /// A warning: something did not go as the administrator configured it.
     pub warning: bool,
-    /// The line.
+    /// The text of the log line.
     pub text: String,
 }
 
-/// Who polls what.
+/// The result of an assignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// The core of each queue, in the order in which they were given; `None`: nobody polls it.
+    /// The core of each queue, in the order in which the queues were given; `None`: the queue is not polled.
     pub cores: Vec<Option<CoreId>>,
     /// Cores that poll pinned queues only.
     pub isolated: BTreeSet<CoreId>,
-    /// What is to be logged.
+    /// Messages to log.
     pub notes: Vec<Note>,
-    /// How much each core will have to do, by what its queues took.
+    /// Expected load of each core: the sum of the measured cycles of its queues.
     pub load: BTreeMap<CoreId, u64>,
-    /// A queue that nobody pinned is polled from another node than its port's.
+    /// At least one queue that is not pinned is polled from another NUMA node than its port's.
     pub cross_numa: bool,
 }
 
-/// Which core got a queue; `Display` says it as the log does.
+/// A queue with its algorithm; `Display` formats it for the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed<'a> {
     /// The queue.
     pub rxq: &'a Rxq,
-    /// The algorithm: round robin does not look at cycles.
+    /// The algorithm: `roundrobin` does not use cycles, so they are not printed.
     pub algorithm: Algorithm,
 }
 
@@ -101,31 +102,32 @@ impl fmt::Display for Placed<'_> {
     }
 }
 
-/// A core while queues are given out.
-struct Seat {
+/// The load of one core during an assignment.
+struct CoreLoad {
     core: Core,
-    load: u64,
+    cycles: u64,
     queues: usize,
     isolated: bool,
 }
 
-/// The cores of one node, and where the walk over them is.
+/// The cores of one NUMA node, and the position of the walk over them.
 struct Node {
     numa: NumaId,
-    seats: Vec<Seat>,
+    loads: Vec<CoreLoad>,
     at: usize,
     up: bool,
 }
 
 impl Node {
-    fn has_room(&self) -> bool {
-        self.seats.iter().any(|s| !s.isolated)
+    fn has_core(&self) -> bool {
+        self.loads.iter().any(|s| !s.isolated)
     }
 
-    /// The place of the next core of the walk. `back`: it turns at the ends, where it visits a core twice.
+    /// Returns the index of the next core of the walk. `back`: at either end the walk reverses and visits that core
+    /// twice.
     fn step(&mut self, back: bool) -> usize {
         let at = self.at;
-        match (self.up, at + 1 == self.seats.len()) {
+        match (self.up, at + 1 == self.loads.len()) {
             (true, false) => self.at += 1,
             (true, true) if back => self.up = false,
             (true, true) => self.at = 0,
@@ -135,75 +137,75 @@ impl Node {
         at
     }
 
-    fn pick(&mut self, algorithm: Algorithm, has_cycles: bool) -> Option<&mut Seat> {
+    fn pick(&mut self, algorithm: Algorithm, has_cycles: bool) -> Option<&mut CoreLoad> {
         let at = match algorithm {
             Algorithm::Group => {
-                let free = self.seats.iter().enumerate().filter(|(_, s)| !s.isolated);
-                let weight = |s: &Seat| if has_cycles { s.load } else { s.queues as u64 };
+                let free = self.loads.iter().enumerate().filter(|(_, s)| !s.isolated);
+                let weight = |s: &CoreLoad| if has_cycles { s.cycles } else { s.queues as u64 };
                 free.min_by_key(|(_, s)| weight(s)).map(|(i, _)| i)
             }
             _ => {
                 let back = algorithm == Algorithm::Cycles;
-                (0..self.seats.len() * 2).find_map(|_| {
+                (0..self.loads.len() * 2).find_map(|_| {
                     let at = self.step(back);
-                    (!self.seats[at].isolated).then_some(at)
+                    (!self.loads[at].isolated).then_some(at)
                 })
             }
         };
-        self.seats.get_mut(at?)
+        self.loads.get_mut(at?)
     }
 }
 
-/// The seats of all nodes.
-struct Room {
+/// The core loads of all NUMA nodes.
+struct CoreLoads {
     nodes: Vec<Node>,
     last_foreign: Option<usize>,
 }
 
-impl Room {
-    fn new(cores: &[Core]) -> Room {
-        let mut by_numa: BTreeMap<NumaId, Vec<Seat>> = BTreeMap::new();
+impl CoreLoads {
+    fn new(cores: &[Core]) -> CoreLoads {
+        let mut by_numa: BTreeMap<NumaId, Vec<CoreLoad>> = BTreeMap::new();
         for core in cores {
-            let seat = Seat { core: *core, load: 0, queues: 0, isolated: false };
-            by_numa.entry(core.numa).or_default().push(seat);
+            let load = CoreLoad { core: *core, cycles: 0, queues: 0, isolated: false };
+            by_numa.entry(core.numa).or_default().push(load);
         }
-        let node = |(numa, seats)| Node { numa, seats, at: 0, up: true };
-        Room { nodes: by_numa.into_iter().map(node).collect(), last_foreign: None }
+        let node = |(numa, loads)| Node { numa, loads, at: 0, up: true };
+        CoreLoads { nodes: by_numa.into_iter().map(node).collect(), last_foreign: None }
     }
 
-    fn seat_of(&mut self, core: CoreId) -> Option<&mut Seat> {
-        self.nodes.iter_mut().flat_map(|n| &mut n.seats).find(|s| s.core.id == core)
+    fn load_of(&mut self, core: CoreId) -> Option<&mut CoreLoad> {
+        self.nodes.iter_mut().flat_map(|n| &mut n.loads).find(|s| s.core.id == core)
     }
 
-    /// The node of the queue's port, or the next one that has a core to give.
+    /// Returns the node of the queue's port, or else the next node with a core that is not isolated.
     fn node_for(&mut self, numa: NumaId) -> Option<&mut Node> {
-        let local = self.nodes.iter().position(|n| n.numa == numa && n.has_room());
+        let local = self.nodes.iter().position(|n| n.numa == numa && n.has_core());
         let at = local.or_else(|| {
             let n = self.nodes.len();
             let first = self.last_foreign.map_or(0, |last| last + 1);
-            let found = (first..first + n).map(|i| i % n).find(|i| self.nodes[*i].has_room());
+            let found = (first..first + n).map(|i| i % n).find(|i| self.nodes[*i].has_core());
             self.last_foreign = found.or(self.last_foreign);
             found
         });
         self.nodes.get_mut(at?)
     }
 
-    /// What has come of it, core by core.
-    fn settle(&self, out: &mut Assignment) {
-        for seat in self.nodes.iter().flat_map(|n| &n.seats) {
-            out.load.insert(seat.core.id, seat.load);
-            if seat.isolated {
-                out.isolated.insert(seat.core.id);
+    /// Writes the load and isolation of each core into the result.
+    fn finish(&self, out: &mut Assignment) {
+        for load in self.nodes.iter().flat_map(|n| &n.loads) {
+            out.load.insert(load.core.id, load.cycles);
+            if load.isolated {
+                out.isolated.insert(load.core.id);
             }
         }
     }
 }
 
-/// Gives every queue to one of the cores. `isolate`: a core with a pinned queue polls no others.
+/// Assigns every queue to one of the cores. `isolate`: a core with a pinned queue polls no other queues.
 pub fn assign(cores: &[Core], rxqs: &[Rxq], algorithm: Algorithm, isolate: bool) -> Assignment {
-    let mut room = Room::new(cores);
+    let mut loads = CoreLoads::new(cores);
     let mut out = Assignment { cores: vec![None; rxqs.len()], ..Assignment::default() };
-    let mut rest = pin_all(&mut room, rxqs, algorithm, isolate, &mut out);
+    let mut rest = pin_all(&mut loads, rxqs, algorithm, isolate, &mut out);
     if algorithm != Algorithm::RoundRobin {
         rest.sort_by_key(|i| (std::cmp::Reverse(rxqs[*i].cycles), rxqs[*i].no, rxqs[*i].queue));
     }
@@ -212,15 +214,15 @@ pub fn assign(cores: &[Core], rxqs: &[Rxq], algorithm: Algorithm, isolate: bool)
         out.notes.push(Note { warning: false, text });
     }
     for i in rest {
-        out.cores[i] = place(&mut room, &rxqs[i], algorithm, &mut out);
+        out.cores[i] = place(&mut loads, &rxqs[i], algorithm, &mut out);
     }
-    room.settle(&mut out);
+    loads.finish(&mut out);
     out
 }
 
-/// Gives queues that an administrator pinned to their cores; the others are left.
+/// Assigns the pinned queues to their cores and returns the indices of the remaining queues.
 fn pin_all(
-    room: &mut Room,
+    loads: &mut CoreLoads,
     rxqs: &[Rxq],
     algorithm: Algorithm,
     isolate: bool,
@@ -229,7 +231,7 @@ fn pin_all(
     let mut rest = Vec::new();
     for (i, rxq) in rxqs.iter().enumerate() {
         match rxq.pinned {
-            Some(core) if pin(room, rxq, core, algorithm, isolate, &mut out.notes) => {
+            Some(core) if pin(loads, rxq, core, algorithm, isolate, &mut out.notes) => {
                 out.cores[i] = Some(core)
             }
             _ => rest.push(i),
@@ -239,7 +241,7 @@ fn pin_all(
 }
 
 fn pin(
-    room: &mut Room,
+    loads: &mut CoreLoads,
     rxq: &Rxq,
     core: CoreId,
     algorithm: Algorithm,
@@ -247,7 +249,7 @@ fn pin(
     notes: &mut Vec<Note>,
 ) -> bool {
     let id = core.0;
-    let Some(seat) = room.seat_of(core) else {
+    let Some(load) = loads.load_of(core) else {
         let text = format!(
             "Core {id:2} cannot be pinned with port '{}' rx queue {}. Use pmd-cpu-mask to enable a pmd on core \
              {id}. An alternative core will be assigned.",
@@ -256,10 +258,10 @@ fn pin(
         notes.push(Note { warning: true, text });
         return false;
     };
-    seat.isolated |= isolate;
-    seat.load += rxq.cycles;
-    seat.queues += 1;
-    let (numa, placed) = (seat.core.numa.0, Placed { rxq, algorithm });
+    load.isolated |= isolate;
+    load.cycles += rxq.cycles;
+    load.queues += 1;
+    let (numa, placed) = (load.core.numa.0, Placed { rxq, algorithm });
     notes.push(Note {
         warning: false,
         text: format!("Core {id:2} on numa node {numa} is pinned with {placed}"),
@@ -267,30 +269,30 @@ fn pin(
     true
 }
 
-fn place(room: &mut Room, rxq: &Rxq, algorithm: Algorithm, out: &mut Assignment) -> Option<CoreId> {
+fn place(loads: &mut CoreLoads, rxq: &Rxq, algorithm: Algorithm, out: &mut Assignment) -> Option<CoreId> {
     let placed = Placed { rxq, algorithm };
-    // Round robin does not measure: what was measured is no reason to count queues instead.
+    // `roundrobin` does not use cycles, so measured cycles must not change what it does.
     let has_cycles = algorithm != Algorithm::RoundRobin && rxq.cycles != 0;
-    let found = room.node_for(rxq.numa).and_then(|node| node.pick(algorithm, has_cycles));
-    let Some(seat) = found else {
-        out.notes.push(nobody(&placed));
+    let found = loads.node_for(rxq.numa).and_then(|node| node.pick(algorithm, has_cycles));
+    let Some(load) = found else {
+        out.notes.push(not_polled(&placed));
         return None;
     };
-    seat.load += rxq.cycles;
-    seat.queues += 1;
-    let core = seat.core;
+    load.cycles += rxq.cycles;
+    load.queues += 1;
+    let core = load.core;
     out.note_place(&placed, core);
     Some(core.id)
 }
 
-fn nobody(placed: &Placed<'_>) -> Note {
+fn not_polled(placed: &Placed<'_>) -> Note {
     let text =
         format!("No non-isolated pmd on any numa available for {placed}. This rx queue will not be polled.");
     Note { warning: true, text }
 }
 
 impl Assignment {
-    /// A queue that nobody pinned goes there.
+    /// Records that a queue which is not pinned was assigned to this core.
     fn note_place(&mut self, placed: &Placed<'_>, core: Core) {
         let (rxq, id, numa) = (placed.rxq, core.id.0, core.numa);
         if numa != rxq.numa {

@@ -1,8 +1,8 @@
-//! `pmd-auto-lb`: whether to give the queues out anew because some core has too much to do.
+//! `pmd-auto-lb`: decides whether to reassign all rx queues because a core is overloaded.
 //!
-//! Three things must come together, as in Open vSwitch 3.7. A core was busy for a whole minute. The last look at it is
-//! some minutes ago. And giving the queues out anew, tried on paper, makes the loads of the cores of a node more equal by
-//! so many percent of their variance.
+//! Queues are reassigned if three conditions hold, as in Open vSwitch 3.7: a core was overloaded for a whole minute;
+//! the configured interval since the last check has passed; and a dry run of the assignment reduces the variance of
+//! the core loads of a NUMA node by the configured percentage.
 
 use crate::assign::{Algorithm, Rxq, assign};
 use crate::cores::Core;
@@ -13,20 +13,21 @@ use units::{CoreId, Millis, NumaId};
 
 const MINUTE: Millis = Millis::from_secs(60);
 
-/// What the database says.
+/// The settings of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// `pmd-auto-lb`
     pub on: bool,
-    /// `pmd-auto-lb-load-threshold`: a core that is busy for so many percent of the time has too much to do.
+    /// `pmd-auto-lb-load-threshold`: a core that is busy for this percentage of the time is overloaded.
     pub load: u8,
-    /// `pmd-auto-lb-improvement-threshold`: so many percent less variance are worth the change.
+    /// `pmd-auto-lb-improvement-threshold`: smallest reduction of the variance, in percent, for which queues are
+    /// reassigned.
     pub improvement: u8,
-    /// `pmd-auto-lb-rebal-interval`: minutes between two looks.
+    /// `pmd-auto-lb-rebal-interval`: minutes between two checks.
     pub minutes: u64,
-    /// `pmd-auto-lb-policy`, where it is given.
+    /// `pmd-auto-lb-policy`, if set.
     pub policy: Option<Policy>,
-    /// What the other policy calls too much: the load threshold where it is given, else its own.
+    /// Load limit of the predictive policy in percent: the load threshold if set, otherwise that policy's default.
     pub hot: u8,
 }
 
@@ -36,54 +37,54 @@ impl Default for Settings {
     }
 }
 
-/// For how long a core has had too much to do.
+/// Counts for how many intervals in a row a core has been overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overload {
     intervals: usize,
 }
 
 impl Overload {
-    /// An interval ended in which so many of all cycles were spent on packets.
+    /// Called at the end of an interval in which `busy` of `all` cycles were spent on packets.
     pub fn interval(&mut self, busy: u64, all: u64, threshold: u8) {
         let percent = (u128::from(busy) * 100).checked_div(u128::from(all)).unwrap_or(0);
         self.intervals = if percent >= u128::from(threshold) { self.intervals + 1 } else { 0 };
     }
 
-    /// For a minute.
+    /// Whether the core has been overloaded for a minute.
     pub fn lasts(&self) -> bool {
         self.intervals >= INTERVALS
     }
 }
 
-/// A core that polls, as it is now.
+/// The present state of a core that polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Polling {
-    /// Which.
+    /// The core.
     pub core: Core,
-    /// It polls pinned queues only.
+    /// The core polls pinned queues only.
     pub isolated: bool,
     /// Cycles of the last interval.
     pub cycles: u64,
 }
 
-/// Decides when to look, and whether a look can lead anywhere.
+/// Decides when to check the balance, and whether a check can have a result.
 #[derive(Clone, Debug, Default)]
 pub struct Balancer {
-    /// `None`: nobody said anything yet.
+    /// `None`: not configured yet.
     settings: Option<Settings>,
-    /// When it last looked.
+    /// Time of the last check.
     last: Option<Millis>,
-    /// Whether a trial on paper makes sense; `None`: something has changed since that was found out.
+    /// Whether a dry run can find an improvement; `None`: the configuration changed since this was determined.
     promising: Option<bool>,
 }
 
 impl Balancer {
-    /// What is in force.
+    /// The settings in force.
     pub fn settings(&self) -> Settings {
         self.settings.unwrap_or_default()
     }
 
-    /// Other settings; what is to be logged.
+    /// Applies new settings and returns the lines to log.
     pub fn configure(&mut self, new: Settings) -> Vec<String> {
         let old = self.settings.replace(new);
         let differs = |part: fn(&Settings) -> u64| old.as_ref().map(part) != Some(part(&new));
@@ -112,12 +113,12 @@ impl Balancer {
         lines.iter().map(|l| format!("PMD auto load balance {l}")).collect()
     }
 
-    /// Cores, queues or the way they are given out have changed.
+    /// To be called when cores, queues or the assignment have changed.
     pub fn changed(&mut self) {
         self.promising = None;
     }
 
-    /// Whether it is time for a look. Begins the next interval.
+    /// Whether a check is due. Starts the next interval.
     pub fn is_time(&mut self, now: Millis) -> bool {
         let Settings { on, minutes, .. } = self.settings();
         let interval = Millis(MINUTE.0 * minutes);
@@ -128,7 +129,8 @@ impl Balancer {
         time
     }
 
-    /// Whether giving out anew can change anything; else why not. `queues`: how many each core polls.
+    /// Whether reassigning can change anything; otherwise the reason why not. `queues`: the number of queues that
+    /// each core polls.
     pub fn is_promising(
         &mut self,
         algorithm: Algorithm,
@@ -152,16 +154,16 @@ impl Balancer {
     }
 }
 
-/// What a trial on paper showed.
+/// The result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
-    /// It is worth it.
+    /// The improvement reaches the threshold.
     pub worthwhile: bool,
-    /// How that was found, for the log.
+    /// The lines to log.
     pub lines: Vec<String>,
 }
 
-/// Gives the queues out on paper. `owners`: who polls each of them now.
+/// Runs the assignment without applying it and compares the variance. `owners`: the core that polls each queue now.
 pub fn try_out(
     cores: &[Polling],
     rxqs: &[Rxq],
@@ -203,7 +205,7 @@ pub fn try_out(
     Trial { worthwhile, lines }
 }
 
-/// The variance of how busy the cores of a node are that do not poll pinned queues only.
+/// The variance of the load, in percent, of the node's cores that are not isolated.
 fn unevenness(
     cores: &[Polling],
     node: NumaId,
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_is_told() {
+    fn changed_settings_are_logged() {
         let mut balancer = Balancer::default();
         let lines = balancer.configure(Settings::default());
         assert_eq!(lines.first().unwrap(), "PMD auto load balance interval set to 1 mins");
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_of_overload_is_one() {
+    fn overload_must_last_a_minute() {
         let mut overload = Overload::default();
         (0..11).for_each(|_| overload.interval(95, 100, 95));
         assert!(!overload.lasts());
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_once_an_interval() {
+    fn it_checks_once_an_interval() {
         let mut balancer = on();
         assert!(!balancer.is_time(Millis(1000)) && !balancer.is_time(Millis(61_000)));
         assert!(balancer.is_time(Millis(61_001)) && !balancer.is_time(Millis(61_002)));
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_anything_is_not_tried() {
+    fn no_dry_run_if_it_cannot_change_anything() {
         let mut balancer = on();
         let two = [(polling(0, 0), 1), (polling(1, 0), 2)];
         assert!(balancer.is_promising(Algorithm::RoundRobin, &two).unwrap_err().contains("roundrobin"));
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn two_busy_queues_of_one_core_are_worth_a_change() {
+    fn two_busy_queues_of_one_core_are_worth_reassigning() {
         let cores = [polling(0, 0), polling(1, 0)];
         let rxqs = [rxq(0, 6000), rxq(1, 6000), rxq(2, 0)];
         let here = [Some(CoreId(0)), Some(CoreId(0)), Some(CoreId(1))];
@@ -307,7 +309,7 @@ mod tests {
             &"Numa node 0. Current variance 2500 Estimated variance 0. Variance improvement 100%.".to_owned()
         ));
         assert_eq!(trial.lines.last().unwrap(), "PMD load variance improvement threshold 50% is met.");
-        // As good as it gets.
+        // The assignment is already the best possible.
         let there = [Some(CoreId(0)), Some(CoreId(1)), Some(CoreId(1))];
         assert!(!try_out(&cores, &rxqs, &there, HOW, 50).worthwhile);
         assert!(try_out(&cores, &rxqs, &there, HOW, 0).worthwhile);
@@ -319,7 +321,7 @@ mod tests {
         let owners = [Some(CoreId(0)), Some(CoreId(0))];
         let foreign = try_out(&[polling(0, 1), polling(1, 2)], &rxqs, &owners, HOW, 0);
         assert!(!foreign.worthwhile && foreign.lines.last().unwrap().contains("cross-numa polling"));
-        // With one node that polls there is nothing to get wrong.
+        // If only one node has poll threads, the estimate is accurate.
         assert!(try_out(&[polling(0, 1), polling(1, 1)], &rxqs, &owners, HOW, 25).worthwhile);
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, NumaId};
 
-/// Without a mask each NUMA node has so many poll threads.
+/// Poll threads of each NUMA node if no mask is set.
 const PER_NODE: usize = 1;
 
-/// The largest core that a mask may name: far above what machines have, and a bound for what a text can ask of memory.
+/// The largest core number that a mask may name: far above what machines have. It bounds the memory that a long mask
+/// can use.
 const CORES_MAX: u32 = 1 << 16;
 
-/// A core and where it is.
+/// A core and its NUMA node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Core {
-    /// Its number.
+    /// Core number.
     pub id: CoreId,
     /// Its NUMA node.
     pub numa: NumaId,
@@ -22,7 +23,7 @@ pub struct Core {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     cores: BTreeMap<CoreId, NumaId>,
-    /// The other hyperthread of each, where it has one.
+    /// The other hyperthread of each core that has one.
     siblings: BTreeMap<CoreId, CoreId>,
 }
 
@@ -34,54 +35,55 @@ impl FromIterator<Core> for Topology {
 }
 
 impl Topology {
-    /// As a test describes it: the node of each core, separated by commas. `None` where one is no number.
+    /// Parses the form that tests use: the NUMA node of each core, separated by commas. `None` if an item is not a
+    /// number.
     pub fn parse(text: &str) -> Option<Topology> {
         let node =
             |(i, text): (usize, &str)| Some(Core { id: CoreId(i as u32), numa: NumaId(text.parse().ok()?) });
         text.split(',').filter(|t| !t.is_empty()).enumerate().map(node).collect()
     }
 
-    /// Of these pairs each is the other's hyperthread.
+    /// Sets which cores are hyperthreads of the same physical core, as pairs.
     pub fn with_siblings(mut self, pairs: impl IntoIterator<Item = (CoreId, CoreId)>) -> Topology {
         self.siblings = pairs.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
         self
     }
 
-    /// The other hyperthread of a core's processor core.
+    /// The other hyperthread of the same physical core.
     pub fn sibling(&self, core: CoreId) -> Option<CoreId> {
         self.siblings.get(&core).copied()
     }
 
-    /// All cores, by number.
+    /// All cores, ordered by number.
     pub fn cores(&self) -> impl Iterator<Item = Core> {
         self.cores.iter().map(|(id, numa)| Core { id: *id, numa: *numa })
     }
 
-    /// How many cores each node has.
+    /// The number of cores of each NUMA node.
     pub fn nodes(&self) -> BTreeMap<NumaId, usize> {
         per_node(self.cores())
     }
 }
 
-/// How many of these cores each node has.
+/// The number of the given cores on each NUMA node.
 pub fn per_node(cores: impl Iterator<Item = Core>) -> BTreeMap<NumaId, usize> {
     let mut nodes = BTreeMap::new();
     cores.for_each(|c| *nodes.entry(c.numa).or_insert(0) += 1);
     nodes
 }
 
-/// Which cores are to poll, and what is to be said about the mask.
+/// The cores that shall poll, and warnings about the mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// By number.
+    /// Ordered by number.
     pub cores: Vec<Core>,
     /// Warnings.
     pub warnings: Vec<String>,
 }
 
-/// The cores that `pmd-cpu-mask` asks for: hexadecimal, as long as one likes, `0x` in front or not. Without a mask, one on
-/// each node. Where it names no core that there is, nothing polls, as with Open vSwitch: cores that nobody offered are not
-/// taken.
+/// Returns the cores that `pmd-cpu-mask` selects: a hexadecimal number of any length, with or without `0x`. Without a
+/// mask, one core of each NUMA node. If the mask selects no existing core, no core polls, as in Open vSwitch: cores
+/// that the administrator did not select are not used.
 pub fn wanted(topology: &Topology, mask: Option<&str>) -> Wanted {
     let mut warnings = Vec::new();
     let Some(mask) = mask.filter(|m| !m.is_empty()) else {
@@ -105,7 +107,7 @@ fn default(topology: &Topology) -> Vec<Core> {
     topology.cores().filter(|c| first(c)).collect()
 }
 
-/// The numbers of the bits that are set. What is no hexadecimal digit counts as zero.
+/// The numbers of the set bits. A character that is not a hexadecimal digit counts as zero.
 fn bits(mask: &str, warnings: &mut Vec<String>) -> BTreeSet<u32> {
     let digits = mask.strip_prefix("0x").or_else(|| mask.strip_prefix("0X")).unwrap_or(mask);
     let mut set = BTreeSet::new();
@@ -140,12 +142,12 @@ mod tests {
         assert_eq!(cores("0,0,0,0", Some("0x3")), [(0, 0), (1, 0)]);
         assert_eq!(cores("1,1,0,0", Some("c")), [(2, 0), (3, 0)]);
         assert_eq!(cores("1,1,0,0", Some("0X00000000000000000000000000000000f")).len(), 4);
-        // Cores that there are not are nobody's.
+        // Bits of cores that do not exist are ignored.
         assert_eq!(cores("0,0", Some("fe")), [(1, 0)]);
     }
 
     #[test]
-    fn with_a_mask_without_a_usable_core_nothing_polls_and_that_is_told() {
+    fn a_mask_without_usable_core_gives_no_poll_thread_and_a_warning() {
         let topology = Topology::parse("0,0").unwrap();
         for mask in ["0", "f0", "zz"] {
             let wanted = wanted(&topology, Some(mask));
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_bounded() {
+    fn a_long_mask_is_bounded() {
         let topology = Topology::parse("0,0").unwrap();
         assert_eq!(wanted(&topology, Some(&"f".repeat(1_000_000))).cores.len(), 2);
     }

@@ -1,40 +1,43 @@
-//! How much a queue will want of a core in the next second (`pmd-auto-lb-policy=predictive`).
+//! Forecasts the load of a queue in the next second (`pmd-auto-lb-policy=predictive`).
 //!
-//! What a poll thread measures is what it *served*. A queue of a thread that is never idle may want more, and its
-//! measured share falls when a neighbour's grows. So the demand is reckoned: from packets that its device dropped where
-//! that is known, else from bursts that came full, which only a queue with a backlog brings.
+//! A poll thread measures only the load that it *served*. If the thread is never idle, a queue may need more than it
+//! gets, and its measured share falls when the load of a neighbouring queue grows. So the demand is estimated: from
+//! the packets that the device dropped, if the device counts them, otherwise from full bursts, which only a queue
+//! with a backlog has.
 //!
-//! The forecast is the level of the last seconds, half of it the newest, plus the trend. How far forecasts were off is
-//! told beside it: queues swing each for itself, so it is for a core's queues together that room is left.
+//! The forecast is the smoothed level of the last seconds (half of it the newest reading) plus the trend. The average
+//! forecast error is kept with it. Errors of different queues are independent, so the planner adds headroom for the
+//! queues of a core together and not for each queue.
 
-/// How much of the newest reading goes into the level.
+/// Weight of the newest reading in the level.
 const LEVEL: f64 = 0.5;
-/// How much of a correction of the level goes into the trend.
+/// Weight of the newest correction of the level in the trend.
 const TREND: f64 = 0.2;
-/// How much of the newest error goes into the deviation.
+/// Weight of the newest error in the deviation.
 const DEVIATION: f64 = 0.1;
-/// A queue with a backlog of unknown size wants so much more than it gets; the next seconds tell.
+/// Assumed ratio of demand to served load for a queue with a backlog of unknown size; the readings of the next
+/// seconds correct it.
 const BACKLOG: f64 = 1.25;
-/// Nothing is believed to want more cores than this: figures of devices may lie.
+/// Largest demand of a queue that is believed, in cores, because drop counters of devices can be wrong.
 const DEMAND_MAX: f64 = 4.0;
 
-/// What was ever counted of a queue.
+/// Counters of a queue since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Cycles that its packets took.
+    /// Cycles spent on the queue's packets.
     pub cycles: u64,
-    /// Turns in which it brought packets.
+    /// Iterations in which the queue had packets.
     pub bursts: u64,
-    /// Those of them in which it brought as many as one may: more were waiting.
+    /// Iterations in which the queue filled a burst, so more packets were waiting.
     pub full: u64,
-    /// Packets that it brought.
+    /// Packets received.
     pub packets: u64,
-    /// Packets that its device dropped since nobody took them in time.
+    /// Packets that the device dropped because they were not fetched in time.
     pub dropped: u64,
 }
 
 impl Counted {
-    /// What was counted since.
+    /// The difference from earlier counters.
     pub fn since(&self, before: &Counted) -> Counted {
         Counted {
             cycles: self.cycles.saturating_sub(before.cycles),
@@ -45,7 +48,8 @@ impl Counted {
         }
     }
 
-    /// What it wanted, in cores, while so many cycles passed. `saturated`: its thread was never idle meanwhile.
+    /// The demand of the queue, in cores, during `elapsed` cycles. `saturated`: the thread was never idle in that
+    /// time.
     pub fn demand(&self, elapsed: u64, saturated: bool) -> f64 {
         if elapsed == 0 {
             return 0.0;
@@ -62,19 +66,19 @@ impl Counted {
     }
 }
 
-/// See the module.
+/// The load forecast of one queue; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Forecast {
     level: f64,
     trend: f64,
     deviation: f64,
     seconds: u32,
-    /// What the last reading stood on.
+    /// The counters at the last reading.
     before: Option<Counted>,
 }
 
 impl Forecast {
-    /// A second ended in which the queue wanted so much of a core.
+    /// Adds the demand, in cores, of the second that ended.
     pub fn second(&mut self, demand: f64) {
         if self.seconds == 0 {
             self.level = demand;
@@ -86,29 +90,29 @@ impl Forecast {
         self.seconds = self.seconds.saturating_add(1);
     }
 
-    /// The same, from what was ever counted. The first call only begins to count.
+    /// Adds a second from counters. The first call only stores them.
     pub fn read(&mut self, now: Counted, elapsed: u64, saturated: bool) {
         if let Some(before) = self.before.replace(now) {
             self.second(now.since(&before).demand(elapsed, saturated));
         }
     }
 
-    /// What is counted began anew: the next reading only begins to count.
+    /// To be called when the counters restart: the next reading only stores them.
     pub fn go_on(&mut self) {
         self.before = None;
     }
 
-    /// What the queue will want of a core in the next second.
+    /// The forecast load of the next second, in cores.
     pub fn next(&self) -> f64 {
         (self.level + self.trend).max(0.0)
     }
 
-    /// How far off such forecasts usually were.
+    /// The average error of recent forecasts, in cores.
     pub fn doubt(&self) -> f64 {
         self.deviation
     }
 
-    /// What it wanted lately.
+    /// The smoothed demand of the last seconds, in cores.
     pub fn level(&self) -> f64 {
         self.level
     }
@@ -146,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn sums_become_seconds() {
+    fn readings_of_counters_give_seconds() {
         let mut forecast = Forecast::default();
         let at = |cycles| Counted { cycles, ..Counted::default() };
         forecast.read(at(5000), 1000, false);
         assert_eq!(forecast.next(), 0.0);
         forecast.read(at(5300), 1000, false);
         assert_eq!(forecast.next(), 0.3);
-        // A counter that began anew is no load.
+        // A counter that restarted is not counted as load.
         forecast.read(at(0), 1000, false);
         assert!(forecast.next() < 0.3);
     }

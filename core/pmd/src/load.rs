@@ -1,38 +1,38 @@
-//! How busy something was, in the last minute: cycles in intervals of five seconds.
+//! Load of a queue or a core in the last minute: cycles in intervals of 5 s.
 //!
-//! Who counts only ever adds; who remembers samples the sum at each interval's end. So a poll thread pays one store, and
-//! a queue that moves to another thread takes its history along.
+//! The poll thread only adds to a counter; the main thread samples that counter at the end of each interval. So a
+//! poll thread pays one store, and a queue that moves to another thread keeps its history.
 
 use std::collections::VecDeque;
 use units::{Cycles, Millis};
 
 /// Length of an interval.
 pub const INTERVAL: Millis = Millis::from_secs(5);
-/// How many are remembered.
+/// Number of intervals in the history.
 pub const INTERVALS: usize = 12;
 
 /// Cycles of each of the last intervals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// The newest first.
+    /// Newest first.
     intervals: VecDeque<u64>,
     before: Option<u64>,
 }
 
 impl History {
-    /// An interval ended; `total` is what was ever counted.
+    /// Called at the end of an interval; `total` is the counter.
     pub fn sample(&mut self, total: Cycles) {
         let before = self.before.replace(total.0).unwrap_or(0);
         self.intervals.push_front(total.0.saturating_sub(before));
         self.intervals.truncate(INTERVALS);
     }
 
-    /// Counting goes on from `total`: what is counted began anew.
+    /// To be called when the counter restarts: later samples count from `total`, the history stays.
     pub fn go_on(&mut self, total: Cycles) {
         self.before = Some(total.0);
     }
 
-    /// Starts to count from `total`.
+    /// Clears the history and counts from `total`.
     pub fn start(&mut self, total: Cycles) {
         self.intervals.clear();
         self.before = Some(total.0);
@@ -43,30 +43,30 @@ impl History {
         self.intervals.iter().take(intervals).sum()
     }
 
-    /// Cycles of the last `intervals` intervals and of the present one so far; `total` is what was ever counted.
+    /// Cycles of the last `intervals` intervals and of the present one so far; `total` is the counter.
     pub fn recent(&self, intervals: usize, total: Cycles) -> u64 {
         self.sum(intervals) + total.0.saturating_sub(self.before.unwrap_or(0))
     }
 
-    /// Cycles of all that is remembered.
+    /// Cycles of the whole history.
     pub fn total(&self) -> u64 {
         self.sum(INTERVALS)
     }
 
-    /// Cycles of the last whole interval.
+    /// Cycles of the last complete interval.
     pub fn last(&self) -> u64 {
         self.sum(1)
     }
 }
 
-/// When intervals end.
+/// Determines when intervals end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticker {
     next: Option<Millis>,
 }
 
 impl Ticker {
-    /// Whether an interval has ended. The first call starts the first one.
+    /// Whether an interval has ended. The first call starts the first interval.
     pub fn due(&mut self, now: Millis) -> bool {
         let due = self.next.is_some_and(|next| now >= next);
         if due || self.next.is_none() {
@@ -75,13 +75,14 @@ impl Ticker {
         due
     }
 
-    /// When the present one ends.
+    /// When the present interval ends.
     pub fn next(&self) -> Option<Millis> {
         self.next
     }
 }
 
-/// How many whole intervals cover so many seconds; those of all that is remembered where that is none, or more.
+/// The number of whole intervals that cover this many seconds; the whole history if that is zero or longer than the
+/// history.
 pub fn intervals_of(seconds: u64) -> usize {
     let interval = INTERVAL.0 / 1000;
     match seconds.div_ceil(interval) {
@@ -90,7 +91,7 @@ pub fn intervals_of(seconds: u64) -> usize {
     }
 }
 
-/// The variance of how busy cores are, in percent squared: what balancing wants to make small.
+/// The variance of core loads in percent: what load balancing minimizes.
 pub fn variance(busy: &[u64]) -> u64 {
     let n = busy.len() as u64;
     if n == 0 {
@@ -112,7 +113,7 @@ mod tests {
         }
         assert_eq!((history.last(), history.sum(2), history.total()), (100, 200, 1200));
         assert_eq!((history.recent(2, Cycles(2030)), history.recent(0, Cycles(2030))), (230, 30));
-        // A counter that began anew is no negative load.
+        // A counter that restarted does not give a negative load.
         history.sample(Cycles(5));
         assert_eq!(history.last(), 0);
         assert_eq!(History::default().recent(12, Cycles(7)), 7);

@@ -1,11 +1,11 @@
-//! `pmd-perf-metrics`: what every single turn of a poll thread took, while an administrator wants to know.
+//! `pmd-perf-metrics`: statistics of every iteration of a poll thread, while enabled.
 //!
-//! * [`histogram`]: how often which amount.
-//! * [`recorder`]: keeps histograms, the last thousand turns and the last thousand milliseconds of one thread.
-//! * [`watch`]: turns that took too long, or found a guest's queue full, are told together with those around them.
-//! * [`text`]: the tables, as Open vSwitch 3.7 prints them.
+//! * [`histogram`] has distributions.
+//! * [`recorder`] keeps the histograms, the last 1000 iterations and the last 1000 milliseconds of one thread.
+//! * [`watch`] logs iterations that took too long or found a guest's queue full, with the iterations around them.
+//! * [`text`] makes the tables, as Open vSwitch 3.7 prints them.
 //!
-//! A thread of which nobody wants to know has no recorder, and pays nothing but the question.
+//! A thread without enabled statistics has no recorder and pays only the check for one.
 
 mod block;
 pub mod histogram;

@@ -1,126 +1,127 @@
-//! Which queues to move so that no core has too much to do: as few as possible.
+//! Plans which queues to move so that no core is overloaded, with as few moves as possible.
 //!
-//! Each NUMA node is planned for itself: a queue never leaves the node that polls it. Of the cores of a node those that
-//! poll pinned queues only take no part, and pinned queues stay where they are. Two hyperthreads of a processor core
-//! slow each other down: what one has to do weighs on the other.
+//! Each NUMA node is planned separately: a queue never leaves the node that polls it. Cores that poll pinned queues
+//! only take no part, and pinned queues stay where they are. Two hyperthreads of a physical core slow each other
+//! down, so the load of one adds to the other's.
 //!
-//! The plan is found step by step. Of a core that is to be relieved, one queue goes to another core, or changes places
-//! with a smaller one, whichever leaves the busier of the two with least. It ends as soon as these cores have enough.
-//! Which cores are to be relieved, and when, is the caller's to say: see [`crate::predictive`].
+//! The plan is built step by step. In each step, one queue of the core to be relieved moves to another core, or is
+//! swapped with a smaller queue, whichever gives the lower maximum of the two cores' loads. The plan ends when these
+//! cores are below the limit. The caller decides which cores are to be relieved, and when: see [`crate::predictive`].
 
 use crate::cores::Core;
 use std::collections::BTreeMap;
 use units::{CoreId, NumaId};
 
-/// What a hyperthread loses by a neighbour that is as busy: a pair does the work of 1.3 cores.
+/// Load that a hyperthread gains from a sibling that is equally busy: two hyperthreads do the work of 1.3 cores.
 const SIBLING: f64 = 2.0 / 1.3 - 1.0;
 
-/// Forecasts of a core's queues are off each for itself: so much of what that makes together is added to what it has to do.
+/// Forecast errors of a core's queues are independent: this share of their combined error is added to the core's
+/// load.
 const SAFETY: f64 = 0.25;
 
-/// Of two cores that would do, the one with less to do is better by this.
+/// Tie breaker: prefers the target core with the lower load, by this factor.
 const TIE: f64 = 1e-6;
 
 /// A core that polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// Which.
+pub struct PollingCore {
+    /// The core.
     pub core: Core,
-    /// The other hyperthread of its processor core.
+    /// The other hyperthread of the same physical core.
     pub sibling: Option<CoreId>,
-    /// It polls pinned queues only.
+    /// The core polls pinned queues only.
     pub isolated: bool,
 }
 
-/// A queue and what it wants.
+/// A queue and its forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
-    /// Who polls it.
+    /// The core that polls the queue.
     pub owner: CoreId,
-    /// It may not move.
+    /// The queue must not move.
     pub pinned: bool,
-    /// Its forecast, in cores.
+    /// Forecast load, in cores.
     pub load: f64,
-    /// How far off such forecasts were.
+    /// Average forecast error, in cores.
     pub doubt: f64,
 }
 
-/// How much to do.
+/// Limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// A core that has more to do does not get it done.
+    /// A core with a higher load is overloaded, in cores.
     pub full: f64,
-    /// A core has enough relief when it has less than so many times what is the least possible.
+    /// A core is relieved when its load is below this multiple of the lower bound.
     pub enough: f64,
-    /// So many moves at most.
+    /// Largest number of moves.
     pub moves: usize,
-    /// What a move must gain, in cores, where a core is full.
+    /// What a move must gain, in cores, if the core is overloaded.
     pub gain: f64,
-    /// What it must gain elsewhere.
+    /// What a move must gain, in cores, otherwise.
     pub early: f64,
-    /// What two queues that change places must gain, in moves.
+    /// What a swap of two queues must gain, as a multiple of the gain of a move.
     pub swap: f64,
 }
 
-/// How a core stands.
+/// The forecast state of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Which.
+    /// The core.
     pub core: CoreId,
-    /// What it will have to do, its sibling's work and doubt included.
+    /// Its load, including the load from its sibling and the forecast error, in cores.
     pub load: f64,
-    /// No assignment can bring the busiest core of its node below this.
+    /// Lower bound: no assignment can give the busiest core of the node a lower load than this.
     pub bound: f64,
 }
 
-/// A queue changes hands.
+/// A move of a queue to another core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
-    /// The queue's place in what was given.
+    /// Index of the queue in the slice passed to [`plan`].
     pub queue: usize,
-    /// Who has it.
+    /// The core that polls the queue now.
     pub from: CoreId,
-    /// Who is to have it.
+    /// The core that shall poll the queue.
     pub to: CoreId,
 }
 
-/// The state of a node before and after.
+/// The state of a NUMA node before and after the moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// The node.
     pub numa: NumaId,
-    /// What its busiest core would have to do.
+    /// Load of its busiest core before the moves, in cores.
     pub before: f64,
-    /// The same after the moves.
+    /// Load of its busiest core after the moves, in cores.
     pub after: f64,
-    /// No assignment can bring that below this.
+    /// Lower bound of that load over all assignments.
     pub bound: f64,
-    /// How many moves.
+    /// Number of moves.
     pub moves: usize,
 }
 
-/// See the module.
+/// A plan; see the module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// In the order in which they were found.
     pub moves: Vec<Move>,
-    /// Of each node with cores that may be relieved.
+    /// One entry for each node with cores that take part.
     pub nodes: Vec<Outcome>,
 }
 
-/// The cores of a node that take part, and what they have to do.
+/// The cores of a node that take part, and their loads.
 struct Node<'a> {
-    seats: Vec<&'a Seat>,
-    /// The place of each one's sibling, if that takes part.
+    cores: Vec<&'a PollingCore>,
+    /// Index of each core's sibling, if the sibling takes part.
     siblings: Vec<Option<usize>>,
     load: Vec<f64>,
-    /// The squares of their queues' doubts.
+    /// Sum of the squared forecast errors of each core's queues.
     doubt: Vec<f64>,
-    /// By queue: where it is. `None`: elsewhere.
+    /// For each queue, the index of its core; `None`: on another node or an isolated core.
     at: Vec<Option<usize>>,
 }
 
-/// A step that could be taken: these queues change places with nothing, or with each other.
+/// A candidate step: queue `out` moves to core `to`, and in a swap queue `back` moves the other way.
 #[derive(Clone, Copy)]
 struct Step {
     out: usize,
@@ -130,36 +131,36 @@ struct Step {
 }
 
 impl<'a> Node<'a> {
-    fn new(numa: NumaId, seats: &'a [Seat], queues: &[Queue]) -> Node<'a> {
-        let seats: Vec<&Seat> = seats.iter().filter(|s| s.core.numa == numa && !s.isolated).collect();
-        let place: BTreeMap<CoreId, usize> = seats.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
-        let siblings = seats.iter().map(|s| place.get(&s.sibling?).copied()).collect();
+    fn new(numa: NumaId, cores: &'a [PollingCore], queues: &[Queue]) -> Node<'a> {
+        let cores: Vec<&PollingCore> = cores.iter().filter(|s| s.core.numa == numa && !s.isolated).collect();
+        let place: BTreeMap<CoreId, usize> = cores.iter().enumerate().map(|(i, s)| (s.core.id, i)).collect();
+        let siblings = cores.iter().map(|s| place.get(&s.sibling?).copied()).collect();
         let at: Vec<Option<usize>> = queues.iter().map(|q| place.get(&q.owner).copied()).collect();
-        let (mut load, mut doubt) = (vec![0.0; seats.len()], vec![0.0; seats.len()]);
+        let (mut load, mut doubt) = (vec![0.0; cores.len()], vec![0.0; cores.len()]);
         for (queue, at) in queues.iter().zip(&at) {
             let Some(at) = *at else { continue };
             load[at] += queue.load;
             doubt[at] += queue.doubt.powi(2);
         }
-        Node { seats, siblings, load, doubt, at }
+        Node { cores, siblings, load, doubt, at }
     }
 
-    /// What a core has to do, its sibling's work included.
-    fn weight(&self, seat: usize, change: impl Fn(usize) -> f64) -> f64 {
+    /// Load of a core including the load from its sibling.
+    fn weight(&self, core: usize, change: impl Fn(usize) -> f64) -> f64 {
         let of = |s: usize| self.load[s] + SAFETY * self.doubt[s].sqrt() + change(s);
-        let (own, other) = (of(seat), self.siblings[seat].map_or(0.0, of));
+        let (own, other) = (of(core), self.siblings[core].map_or(0.0, of));
         own + SIBLING * own.min(other)
     }
 
-    fn now(&self, seat: usize) -> f64 {
-        self.weight(seat, |_| 0.0)
+    fn now(&self, core: usize) -> f64 {
+        self.weight(core, |_| 0.0)
     }
 
     fn makespan(&self) -> f64 {
-        (0..self.seats.len()).map(|s| self.now(s)).fold(0.0, f64::max)
+        (0..self.cores.len()).map(|s| self.now(s)).fold(0.0, f64::max)
     }
 
-    /// What the busiest core has to do at least, however queues are given out.
+    /// Lower bound of the busiest core's load over all assignments.
     fn bound(&self, queues: &[Queue]) -> f64 {
         let largest = queues.iter().zip(&self.at).filter(|(_, at)| at.is_some()).map(|(q, _)| q.load);
         let capacity: f64 =
@@ -167,26 +168,26 @@ impl<'a> Node<'a> {
         largest.fold(self.load.iter().sum::<f64>() / capacity.max(1.0), f64::max)
     }
 
-    /// The busier of the two cores, and of their siblings, if `d` went from one to the other.
+    /// The highest load among the two cores and their siblings if load `d` moved from one to the other.
     fn after(&self, from: usize, to: usize, d: f64) -> f64 {
-        let change = |seat| match seat {
+        let change = |core| match core {
             s if s == from => -d,
             s if s == to => d,
             _ => 0.0,
         };
-        let weight = |seat| self.weight(seat, change);
-        let of = |seat: usize| self.siblings[seat].map_or(0.0, weight);
+        let weight = |core| self.weight(core, change);
+        let of = |core: usize| self.siblings[core].map_or(0.0, weight);
         weight(from).max(weight(to)).max(of(from)).max(of(to)) + TIE * self.load[to]
     }
 
-    /// The step that relieves this core most, of those that gain enough.
+    /// Returns the step that relieves this core most, among those that gain enough.
     fn best(&self, hot: usize, queues: &[Queue], limits: &Limits, budget: usize) -> Option<Step> {
         let now = self.now(hot);
         let cost = if now > limits.full { limits.gain } else { limits.early };
         let dearer = limits.swap * cost;
         let mut best: Option<Step> = None;
         let mut consider = |step: Step, gain: f64| {
-            // A swap must beat a single move clearly.
+            // A swap must be clearly better than a single move.
             let rival = best.map_or(f64::MAX, |b| match (b.back, step.back) {
                 (None, Some(_)) => b.after - dearer,
                 (Some(_), None) => b.after + dearer,
@@ -199,7 +200,7 @@ impl<'a> Node<'a> {
         let movable = |i: usize| !queues[i].pinned;
         for out in (0..queues.len()).filter(|i| self.at[*i] == Some(hot) && movable(*i)) {
             let load = queues[out].load;
-            for to in (0..self.seats.len()).filter(|to| *to != hot) {
+            for to in (0..self.cores.len()).filter(|to| *to != hot) {
                 consider(Step { out, back: None, to, after: self.after(hot, to, load) }, cost);
             }
             if budget < 2 {
@@ -221,11 +222,11 @@ impl<'a> Node<'a> {
         let doubt = queues[queue].doubt.powi(2);
         self.doubt[from] = (self.doubt[from] - doubt).max(0.0);
         self.doubt[to] += doubt;
-        let id = |seat: usize| self.seats[seat].core.id;
+        let id = |core: usize| self.cores[core].core.id;
         moves.push(Move { queue, from: id(from), to: id(to) });
     }
 
-    /// Relieves a core until it has enough.
+    /// Moves queues away from a core until its load is below the limit.
     fn relieve(&mut self, hot: usize, queues: &[Queue], limits: &Limits, enough: f64, moves: &mut Vec<Move>) {
         while moves.len() < limits.moves && self.now(hot) > enough {
             let Some(step) = self.best(hot, queues, limits, limits.moves - moves.len()) else { return };
@@ -234,30 +235,31 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The cores that are to be relieved, the busiest first.
+    /// The cores to be relieved, busiest first.
     fn due(&self, bound: f64, mut due: impl FnMut(Standing) -> bool) -> Vec<usize> {
-        let standing = |s: usize| Standing { core: self.seats[s].core.id, load: self.now(s), bound };
-        let mut hot: Vec<usize> = (0..self.seats.len()).filter(|s| due(standing(*s))).collect();
+        let standing = |s: usize| Standing { core: self.cores[s].core.id, load: self.now(s), bound };
+        let mut hot: Vec<usize> = (0..self.cores.len()).filter(|s| due(standing(*s))).collect();
         hot.sort_by(|a, b| self.now(*b).total_cmp(&self.now(*a)));
         hot
     }
 }
 
-/// The fewest moves that relieve the cores that are `due`, as far as there are any. `due` is asked once for each core.
+/// Plans the fewest moves that relieve the cores for which `due` returns true, as far as possible. `due` is called
+/// once for each core.
 pub fn plan(
-    seats: &[Seat],
+    cores: &[PollingCore],
     queues: &[Queue],
     limits: &Limits,
     mut due: impl FnMut(Standing) -> bool,
 ) -> Plan {
     let mut plan = Plan::default();
-    let mut nodes: Vec<NumaId> = seats.iter().filter(|s| !s.isolated).map(|s| s.core.numa).collect();
+    let mut nodes: Vec<NumaId> = cores.iter().filter(|s| !s.isolated).map(|s| s.core.numa).collect();
     nodes.sort();
     nodes.dedup();
     for numa in nodes {
-        let mut node = Node::new(numa, seats, queues);
+        let mut node = Node::new(numa, cores, queues);
         let (before, bound) = (node.makespan(), node.bound(queues));
-        // A core that is full loses what is more, however little.
+        // An overloaded core drops packets, so it is relieved down to its capacity even if the node's bound is close.
         let enough = (limits.enough * bound).min(bound.max(limits.full));
         let mut moves = Vec::new();
         for hot in node.due(bound, &mut due) {

@@ -1,47 +1,49 @@
 //! `pmd-auto-lb-policy=predictive`: once a second, moves the few queues that must move.
 //!
-//! Each core has a regret: what it cost so far that nothing was moved. It grows by what the core is forecast to be asked
-//! for beyond its bound, and, much slower, by how far it is above what an even node would ask of it; old regret fades. A
-//! core is relieved when its regret would have paid for a move. So a core that loses much is relieved at once, one that
-//! loses little soon, one that is only uneven after seconds, and a short swing moves nothing.
+//! Each core has a regret: the accumulated cost of not having moved a queue. It grows with the forecast load above
+//! the core's limit, and much more slowly with the load above that of an evenly loaded node; it decays with time. A
+//! core is relieved when its regret reaches the cost of a move. So a core that loses many packets is relieved at
+//! once, one that loses few soon, one that is only loaded unevenly after some seconds, and a short swing moves
+//! nothing.
 //!
-//! The setting `pmd-auto-lb-load-threshold`, where it is given, is the bound; the other two are those of the other
-//! policy, which this one does not need: it knows what a move gains.
+//! The limit is `pmd-auto-lb-load-threshold` if it is set. The other two `pmd-auto-lb` settings belong to the
+//! variance policy. This policy does not need them, because it knows what a move gains.
 
-use crate::plan::{Limits, Plan, Queue, Seat, Standing, plan};
+use crate::plan::{Limits, Plan, PollingCore, Queue, Standing, plan};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{CoreId, PortNo, QueueId};
 
-/// The bound where none is given, in percent.
+/// Default load limit of a core in percent.
 pub const HOT: u8 = 99;
-/// Regret for a second in which a core is asked for one core more than its bound. At 1 queues move.
+/// Regret for each second in which the load exceeds the limit by one core. Queues move when the regret reaches 1.
 const OVERLOAD: f64 = 15.0;
-/// The same for one core more than an even node would ask of it, and what is taken for even.
+/// Regret for each second in which the load exceeds that of an evenly loaded node by one core, and the factor up to
+/// which a node counts as even.
 const UNEVEN: f64 = 3.0;
 const EVEN: f64 = 1.12;
-/// How much of a regret is left after a second.
+/// Share of a regret that is left after a second.
 const FADE: f64 = 0.98;
-/// What a queue alone may take of a core before somebody should split it.
+/// Load of a single queue, in cores, from which it is reported as too much for one core.
 const ELEPHANT: f64 = 0.95;
-/// A queue that fell below this is forgotten to have been one.
+/// Load in cores below which such a queue may be reported again.
 const CALM: f64 = 0.8;
 
 /// `pmd-auto-lb-policy`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// This module.
+    /// The policy of this module.
     Predictive,
-    /// That of Open vSwitch: see [`crate::balance`].
+    /// The policy of Open vSwitch: see [`crate::balance`].
     Variance,
 }
 
 impl Policy {
-    /// By the name that settings use.
+    /// Parses the name that settings use.
     pub fn parse(name: &str) -> Option<Policy> {
         [Policy::Predictive, Policy::Variance].into_iter().find(|p| p.name() == name)
     }
 
-    /// That name.
+    /// The name that settings use.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Predictive => "predictive",
@@ -50,12 +52,12 @@ impl Policy {
     }
 }
 
-/// What to do for a core that is to be relieved.
+/// The limits of a plan that relieves overloaded cores.
 fn relief(full: f64) -> Limits {
     Limits { full, enough: EVEN, moves: 6, gain: 0.0045, early: 0.04, swap: 5.0 }
 }
 
-/// The loop's memory.
+/// The state that the policy keeps between seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Predictor {
     regrets: BTreeMap<CoreId, f64>,
@@ -63,11 +65,11 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// A second ended: what to move now. `hot`: the bound, in percent.
-    pub fn second(&mut self, seats: &[Seat], queues: &[Queue], hot: u8) -> Plan {
+    /// Called once a second; returns the moves to do now. `hot`: the load limit in percent.
+    pub fn second(&mut self, cores: &[PollingCore], queues: &[Queue], hot: u8) -> Plan {
         let full = f64::from(hot) / 100.0;
         let old = std::mem::take(&mut self.regrets);
-        plan(seats, queues, &relief(full), |s| {
+        plan(cores, queues, &relief(full), |s| {
             let before = FADE * old.get(&s.core).copied().unwrap_or(0.0);
             let regret = before + regret(&s, full);
             let due = regret >= 1.0;
@@ -76,7 +78,8 @@ impl Predictor {
         })
     }
 
-    /// Whether to report that this queue alone is too much for any core: once, until it has calmed down.
+    /// Whether to report that this queue alone is too much for any core: once, until its load has fallen below
+    /// `CALM`.
     pub fn is_elephant(&mut self, key: (PortNo, QueueId), load: f64) -> bool {
         if load < CALM {
             self.elephants.remove(&key);
@@ -85,15 +88,15 @@ impl Predictor {
     }
 }
 
-/// What the last second cost for want of a move.
+/// The regret of the last second.
 fn regret(s: &Standing, full: f64) -> f64 {
     OVERLOAD * (s.load - full.max(s.bound)).max(0.0) + UNEVEN * (s.load - EVEN * s.bound).max(0.0)
 }
 
-/// What an administrator who asks is shown: what would move if queues were given out by forecast this very moment.
-pub fn preview(seats: &[Seat], queues: &[Queue]) -> Plan {
+/// The plan that `pmd-auto-lb` commands show: what would move if queues were assigned by forecast now.
+pub fn preview(cores: &[PollingCore], queues: &[Queue]) -> Plan {
     let limits = Limits { enough: 1.02, moves: queues.len(), early: 0.01, swap: 2.0, ..relief(1.0) };
-    plan(seats, queues, &limits, |s| s.load > limits.enough * s.bound)
+    plan(cores, queues, &limits, |s| s.load > limits.enough * s.bound)
 }
 
 #[cfg(test)]
@@ -102,9 +105,9 @@ mod tests {
     use crate::cores::Core;
     use units::{CoreId, NumaId};
 
-    fn seats() -> Vec<Seat> {
+    fn cores() -> Vec<PollingCore> {
         let core = |id| Core { id: CoreId(id), numa: NumaId(0) };
-        (0..2).map(|id| Seat { core: core(id), sibling: None, isolated: false }).collect()
+        (0..2).map(|id| PollingCore { core: core(id), sibling: None, isolated: false }).collect()
     }
 
     fn queues(loads: &[f64]) -> Vec<Queue> {
@@ -114,7 +117,7 @@ mod tests {
     /// After how many seconds queues move.
     fn seconds(loads: &[f64]) -> Option<usize> {
         let mut predictor = Predictor::default();
-        (1..100).find(|_| !predictor.second(&seats(), &queues(loads), HOT).moves.is_empty())
+        (1..100).find(|_| !predictor.second(&cores(), &queues(loads), HOT).moves.is_empty())
     }
 
     #[test]
@@ -123,9 +126,9 @@ mod tests {
         let soon = seconds(&[0.2, 0.2]).unwrap();
         let later = seconds(&[0.1, 0.1]).unwrap();
         assert!(1 < soon && soon < later && later < 10, "{soon} {later}");
-        // What gains too little does not move, however long.
+        // A move that gains too little is never made.
         assert_eq!(seconds(&[0.02, 0.02]), None);
-        assert_eq!(preview(&seats(), &queues(&[0.2, 0.2])).moves.len(), 1);
+        assert_eq!(preview(&cores(), &queues(&[0.2, 0.2])).moves.len(), 1);
     }
 
     #[test]
@@ -135,12 +138,12 @@ mod tests {
             let swing = if second % 60 == 0 { 0.3 } else { 0.16 };
             let mut queues = queues(&[0.14, swing, 0.3]);
             queues[2].owner = CoreId(1);
-            assert!(predictor.second(&seats(), &queues, HOT).moves.is_empty(), "{second}");
+            assert!(predictor.second(&cores(), &queues, HOT).moves.is_empty(), "{second}");
         }
     }
 
     #[test]
-    fn an_elephant_is_told_once() {
+    fn an_elephant_is_reported_once() {
         let mut predictor = Predictor::default();
         let key = (PortNo(1), QueueId(0));
         let told: Vec<bool> =

@@ -1,32 +1,33 @@
-//! How long a poll thread may sleep (`pmd-sleep-max`), and how long it does.
+//! Load-based sleep (`pmd-sleep-max`): how long a poll thread sleeps.
 //!
-//! After each turn that brought little the thread sleeps a microsecond longer than before the last one, up to its
-//! maximum; a turn with half a burst wakes it altogether. Nobody sleeps unless an administrator allows it.
+//! After each iteration with few packets the thread sleeps 1 µs longer than before, up to its maximum. An iteration
+//! with half a burst resets the sleep to zero. No thread sleeps unless an administrator allows it.
 
 use std::collections::BTreeMap;
 use units::{CoreId, Micros};
 
-/// The most that a thread may sleep at a time.
+/// Longest sleep that can be configured.
 const MAX: Micros = Micros(10_000);
-/// A queue that brings so many packets at once ends all sleep.
+/// A queue with this many packets in an iteration resets the sleep.
 const BUSY: u64 = 16;
 
-/// `pmd-sleep-max`: a time for all, and times for some cores.
+/// `pmd-sleep-max`: a default for all cores, and values for single cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SleepMax {
-    /// For cores that are not named.
+    /// For cores without a value of their own.
     pub default: Micros,
-    /// By core.
+    /// The values of single cores.
     pub cores: BTreeMap<CoreId, Micros>,
 }
 
 impl SleepMax {
-    /// From text as in `50,3:200,5:0`. What is no number is passed over; what is too long is cut.
+    /// Parses text such as `50,3:200,5:0`. Items that are not numbers are skipped; values above the maximum are
+    /// clamped.
     pub fn parse(text: &str) -> SleepMax {
         SleepMax::parse_and_tell(text, |_| {})
     }
 
-    /// The same; `tell` hears of each item that is not taken as it stands.
+    /// Parses like [`SleepMax::parse`]; `tell` is called with a message for each item that is skipped or clamped.
     pub fn parse_and_tell(text: &str, mut tell: impl FnMut(String)) -> SleepMax {
         let mut max = SleepMax::default();
         for item in text.split([',', ' ', '\t', '\r', '\n']).filter(|i| !i.is_empty()) {
@@ -44,7 +45,7 @@ impl SleepMax {
                 },
                 Some((core, time)) => {
                     let id = number(core).and_then(|n| u32::try_from(n).ok()).filter(|id| *id != u32::MAX);
-                    // A core without a time is a time for all.
+                    // A number without a colon is the default for all cores.
                     match (id, micros(time)) {
                         (Some(id), Some(time)) => _ = max.cores.insert(CoreId(id), time),
                         _ if time.is_empty() => match micros(core) {
@@ -64,14 +65,14 @@ impl SleepMax {
         max
     }
 
-    /// What holds for a core.
+    /// The maximum of a core.
     pub fn of(&self, core: CoreId) -> Micros {
         self.cores.get(&core).copied().unwrap_or(self.default)
     }
 }
 
-/// A number as C's `strtoull` reads it without being told a base: also hexadecimal, octal, and a negative one, which is a very
-/// large one.
+/// Parses a number as C's `strtoull` does with base 0: decimal, hexadecimal or octal; a negative number wraps to a
+/// very large one.
 fn number(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -86,7 +87,7 @@ fn number(text: &str) -> Option<u64> {
     n.ok().map(|n| if negative { n.wrapping_neg() } else { n })
 }
 
-/// Decides about one thread's sleep.
+/// The sleep state of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sleeper {
     max: Micros,
@@ -94,18 +95,19 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// It may sleep so long.
+    /// Sets the longest sleep.
     pub fn set_max(&mut self, max: Micros) {
         self.max = max;
     }
 
-    /// It may sleep at all.
+    /// Whether the thread may sleep at all.
     #[inline]
     pub fn may_sleep(&self) -> bool {
         self.max.0 != 0 || self.next.0 != 0
     }
 
-    /// A turn ended, of whose queues none brought more than `most` packets: how long to sleep now.
+    /// Called after an iteration; `most` is the largest number of packets that one queue received. Returns how long
+    /// to sleep now.
     #[inline]
     pub fn after_turn(&mut self, most: u64) -> Option<Micros> {
         if self.max.0 == 0 || most >= BUSY {
@@ -130,7 +132,7 @@ mod tests {
         assert_eq!([1, 3, 0, 5, 7].map(|c| max.of(CoreId(c)).0), [50, 300, 100, 10_000, 50]);
         assert_eq!(SleepMax::parse("3:400,200").default, Micros(200));
         assert_eq!(SleepMax::parse(""), SleepMax::default());
-        // As Open vSwitch reads them, whose numbers are C's.
+        // Numbers are parsed as in Open vSwitch, which uses C's functions.
         let default = |text| SleepMax::parse(text).default.0;
         assert_eq!(
             ["-5", "0x20", "010", "50:", "x", "0x", "08", "1e3"].map(default),

@@ -8,7 +8,7 @@ use pmd::assign::assign;
 use pmd::balance::{Balancer, Overload, Polling, Settings, try_out};
 use pmd::forecast::{Counted, Forecast};
 use pmd::load::INTERVAL;
-use pmd::plan::{Queue, Seat};
+use pmd::plan::{PollingCore, Queue};
 use pmd::predictive::{HOT, Predictor};
 use pmd::{Algorithm, Core, History, Rxq};
 use units::{CoreId, Cycles, Millis, NumaId, PortNo, QueueId};
@@ -190,8 +190,8 @@ impl Switch {
     }
 
     fn predictive(&mut self, asked: &[f64]) {
-        let seat = |core: &Core| Seat { core: *core, sibling: None, isolated: false };
-        let seats: Vec<Seat> = self.cores.iter().map(seat).collect();
+        let seat = |core: &Core| PollingCore { core: *core, sibling: None, isolated: false };
+        let seats: Vec<PollingCore> = self.cores.iter().map(seat).collect();
         let mut queues = Vec::new();
         for (known, owner) in self.queues.iter_mut().zip(&self.owners) {
             known.forecast.read(known.counted, HZ as u64, asked[*owner] >= 1.0);

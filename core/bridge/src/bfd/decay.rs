@@ -1,6 +1,6 @@
-//! Without traffic a port need not be watched closely: messages may then come more rarely (`decay_min_rx`).
+//! BFD decay (`decay_min_rx`): while a port has no traffic, the other end may send messages less often.
 //!
-//! Every `decay_min_rx`, and no sooner than two seconds, the packets that the port has received are compared with the
+//! At intervals of `decay_min_rx`, but at least 2 s, the packets that the port received are compared with the BFD
 //! messages among them.
 
 use super::event::Event;
@@ -8,28 +8,29 @@ use super::message::State;
 use super::session::Session;
 use units::Millis;
 
-/// Traffic is watched for no less than this.
+/// Shortest interval over which traffic is measured.
 const SHORTEST_WATCH: Millis = Millis(2000);
-/// So many times as many packets as messages are no traffic: counts of packets come late.
+/// There is no traffic if the port received at most this many times as many packets as messages: packet counters are
+/// updated late.
 const SLACK: u64 = 2;
 
-/// See the module.
+/// The decay state of a session; see the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Decay {
-    /// The pace without traffic; 0: there is none.
+    /// The receive interval without traffic; 0: decay is disabled.
     pub(super) min_rx: Millis,
-    /// There was no traffic.
+    /// There was no traffic in the last interval.
     pub(super) active: bool,
-    /// Messages since the watch began.
+    /// Messages received in the present interval.
     pub(super) messages: u64,
-    /// The packets that the port had received by then.
+    /// Packets that the port had received when the interval began.
     packets: u64,
-    /// When it ends.
+    /// End of the present interval.
     until: Millis,
 }
 
 impl Session {
-    /// `decay_min_rx`, or what it is compared with, is another one.
+    /// To be called when `decay_min_rx` or `min_rx` has changed.
     pub(super) fn configure_decay(&mut self, now: Millis) {
         let (slow, usual) = (self.settings.decay_min_rx, self.settings.min_rx);
         self.decay.min_rx = if slow < usual { Millis(0) } else { slow };
@@ -40,7 +41,7 @@ impl Session {
         self.watch_for_decay(now);
     }
 
-    /// Begins to count anew.
+    /// Starts a new interval.
     pub(super) fn watch_for_decay(&mut self, now: Millis) {
         self.decay.packets = self.rx_packets;
         self.decay.messages = 0;
@@ -49,7 +50,7 @@ impl Session {
 
     pub(super) fn run_decay(&mut self, now: Millis) {
         if self.decay_deadline().is_some_and(|at| now >= at) {
-            // A device that was replaced counts from 0.
+            // The counter of a device that was replaced restarts at 0.
             let packets = self.rx_packets.checked_sub(self.decay.packets).unwrap_or(self.rx_packets);
             self.decay.active = packets <= SLACK * self.decay.messages.max(1);
             self.watch_for_decay(now);

@@ -1,59 +1,59 @@
-//! What a session has to tell the log.
+//! The events that a session reports for the log.
 
 use super::message::{Diagnostic, Message, Refusal, State};
 use std::fmt;
 use units::Millis;
 
-/// How loud.
+/// The log level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Someone should look at it.
+    /// The administrator should look at it.
     Warn,
-    /// Good to know.
+    /// For information.
     Info,
     /// For debugging.
     Debug,
 }
 
-/// See the module.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// From one state and diagnostic to others.
+    /// The state or the diagnostic changed.
     Changed {
-        /// Before.
+        /// The old ones.
         from: (State, Diagnostic),
-        /// After.
+        /// The new ones.
         to: (State, Diagnostic),
     },
-    /// A poll sequence begins (RFC 5880 §6.5).
+    /// A poll sequence began (RFC 5880 §6.5).
     PollBegun,
-    /// It has been answered.
+    /// The other end answered the poll sequence.
     PollEnded,
-    /// The other end takes messages at another pace.
+    /// The other end changed its required minimum receive interval.
     RemoteMinRx(Millis),
-    /// The other end lets another number of messages be missed.
+    /// The other end changed its detection multiplier.
     RemoteMult(u8, u8),
-    /// The other end says that it is down.
+    /// The other end signals that it is down.
     RemoteDown,
     /// A packet was discarded.
     Refused(Refusal),
-    /// The slower pace that the settings ask for is faster than the other.
+    /// `decay_min_rx` is smaller than `min_rx`.
     DecayTooFast(Millis),
-    /// A message is sent this much too late.
+    /// A message is sent too late.
     Late {
-        /// After it was due.
+        /// Time since it was due.
         delay: Millis,
-        /// The interval of messages.
+        /// The transmit interval.
         expected: Millis,
     },
-    /// A message is sent.
+    /// A message was sent.
     Sent(Message),
     /// A message was received.
     Received(Message),
 }
 
 impl Event {
-    /// How loud it is.
+    /// The log level of the event.
     pub fn level(&self) -> Level {
         match self {
             Event::Refused(Refusal::TooShort(_)) => Level::Info,

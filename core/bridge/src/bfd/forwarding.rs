@@ -1,33 +1,34 @@
-//! May packets be sent to the other end? A session that is up says so, unless the other end refuses them; with
-//! `forwarding_if_rx` traffic from there says so, too, as long as now and then a message comes; and a command can say so.
+//! Decides whether packets may be sent to the other end. They may if the session is up and the other end does not
+//! refuse them. With `forwarding_if_rx`, received traffic is sufficient as long as a message arrives now and then. A
+//! command can override the decision.
 
 use super::message::State;
 use super::session::Session;
 use super::settings::Settings;
 use units::Millis;
 
-/// Traffic says something for no less than this.
+/// Received traffic counts as a sign of life for at least this long.
 const SHORTEST_TRUST: Millis = Millis(2000);
-/// With traffic, of so many intervals one must have a message.
+/// With traffic, at least one message must arrive in this many intervals.
 const INTERVALS_WITHOUT_MESSAGE: u64 = 100;
 
-/// See the module.
+/// The forwarding state of a session; see the module.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Forwarding {
-    /// The answer when it was last asked for, but for commands.
+    /// The last decision, not counting commands.
     last: bool,
-    /// What a command said.
+    /// The decision that a command forced.
     forced: Option<bool>,
-    /// Traffic speaks for the other end until then.
+    /// Until then, traffic counts as a sign of life.
     traffic_until: Millis,
-    /// And so far only if no message comes.
+    /// Until then, traffic is sufficient without another message.
     message_until: Millis,
-    /// How often the answer was another one than before.
+    /// How often the decision changed.
     pub(super) flaps: u64,
 }
 
 impl Session {
-    /// The answer; a change is counted.
+    /// Returns the decision; a change is counted.
     pub fn is_forwarding(&mut self, now: Millis) -> bool {
         if let Some(forced) = self.forwarding.forced {
             return forced;
@@ -43,23 +44,23 @@ impl Session {
         answer
     }
 
-    /// A command gives the answer (`bfd/set-forwarding`), or leaves it to the session again.
+    /// Forces the decision (`bfd/set-forwarding`), or returns it to the session.
     pub fn force_forwarding(&mut self, answer: Option<bool>) {
         self.forwarding.forced = answer;
         self.has_news = true;
     }
 
-    /// It depends on how many packets the port has received.
+    /// Whether the decision depends on the number of packets that the port has received.
     pub fn counts_traffic(&self) -> bool {
         self.settings.forwarding_if_rx || self.settings.decay_min_rx != Millis(0)
     }
 
-    /// So many packets the port has received.
+    /// Reports how many packets the port has received.
     pub fn count_traffic(&mut self, rx_packets: u64, now: Millis) {
         let more = rx_packets > self.rx_packets;
         self.rx_packets = rx_packets;
         if more && self.settings.forwarding_if_rx {
-            // That it was not forwarding before counts, too.
+            // Evaluate the decision first, so that a change from not forwarding is counted.
             self.is_forwarding(now);
             self.trust_traffic(now);
             self.is_forwarding(now);
@@ -80,7 +81,7 @@ impl Session {
         self.forwarding.traffic_until = now + time.max(SHORTEST_TRUST);
     }
 
-    /// A message came.
+    /// A message arrived.
     pub(super) fn trust_message(&mut self, now: Millis) {
         if self.settings.forwarding_if_rx {
             let time = INTERVALS_WITHOUT_MESSAGE * self.settings.min_rx.0;

@@ -1,4 +1,4 @@
-//! Around a message: UDP, IPv4 and Ethernet (RFC 5881).
+//! Encapsulation of a message: UDP, IPv4 and Ethernet (RFC 5881).
 
 use super::message::Message;
 use super::settings::Settings;
@@ -8,24 +8,24 @@ use flow::flow::VLANS_MAX;
 use flow::{Flow, Mac};
 use packet::{Udp, ethertype, ipproto};
 
-/// Where messages go (§4).
+/// UDP destination port of messages (§4).
 pub const UDP_PORT: u16 = 3784;
-/// They are sent with this and taken with nothing less: they come from a neighbour (§5).
+/// TTL of messages. Received ones must have it too: it proves that they come from a direct neighbour (§5).
 pub const TTL: u8 = 255;
 
-/// The first of the ports that messages come from (§4).
+/// First UDP source port of messages (§4).
 const FIRST_SOURCE_PORT: u16 = 49_152;
-/// To whom messages go that are to go to nobody else.
+/// Destination MAC address of messages if none is configured.
 const EVERYBODY: Mac = Mac([0x00, 0x23, 0x20, 0x00, 0x00, 0x01]);
 /// Type of service: internetwork control (RFC 791).
 const TOS: u8 = 0xc0;
 
-/// The source port of the `n`th session.
+/// The UDP source port of session number `n`.
 pub(super) fn source_port(n: u16) -> u16 {
     FIRST_SOURCE_PORT + n % (u16::MAX - FIRST_SOURCE_PORT + 1)
 }
 
-/// The frame that a message goes out in, from a port with address `mac`.
+/// Encapsulates a message in a frame from a port with address `mac`.
 pub(super) fn frame(message: &Message, settings: &Settings, mac: Mac, source_port: u16) -> Vec<u8> {
     let flow = Flow {
         dl_src: settings.local_src.unwrap_or(mac),
@@ -43,7 +43,7 @@ pub(super) fn frame(message: &Message, settings: &Settings, mac: Mac, source_por
     compose(&flow, &message.encode())
 }
 
-/// The payload of a frame's datagram, without padding.
+/// The payload of the frame's UDP datagram, without padding.
 pub fn payload(frame: &[u8]) -> Option<&[u8]> {
     let mut flow = Flow::ZERO;
     let at = extract(frame, VLANS_MAX, &mut flow).l4.filter(|_| flow.nw_proto == ipproto::UDP)?;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_found_again_in_its_frame() {
+    fn a_message_round_trips_through_its_frame() {
         let message = Message { detect_mult: 3, my_discriminator: 9, ..Message::default() };
         let mac = Mac([2, 0, 0, 0, 0, 1]);
         let settings = Settings::default();

@@ -1,25 +1,25 @@
-//! The control packet (RFC 5880 §4.1) without authentication: from bytes and to bytes.
+//! The control packet (RFC 5880 §4.1) without authentication: parsing and serialization.
 
 use bitflags::bitflags;
 use std::fmt;
 use thiserror::Error;
 
-/// The version that there is.
+/// The protocol version.
 const VERSION: u8 = 1;
-/// Bytes of a packet without an authentication section.
+/// Length in bytes without an authentication section.
 pub const MESSAGE_LEN: usize = 24;
 
-/// A state of the protocol, in the order of its numbers.
+/// Protocol state; the order is that of the numbers on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Somebody has switched it off.
+    /// Administratively down.
     AdminDown,
-    /// Nothing is heard of the other end.
+    /// No messages are received from the other end.
     #[default]
     Down,
-    /// It is heard, and does not hear us as far as we know.
+    /// Messages are received, but as far as known the other end does not receive ours.
     Init,
-    /// Both hear each other.
+    /// Both ends receive each other's messages.
     Up,
 }
 
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// `up`
+    /// The name in output, such as `up`.
     pub const fn name(self) -> &'static str {
         match self {
             State::AdminDown => "admin_down",
@@ -44,25 +44,25 @@ impl State {
     }
 }
 
-/// Why a state was last left; five bits.
+/// The reason of the last state change; five bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic(pub u8);
 
 impl Diagnostic {
-    /// Nothing to say.
+    /// No diagnostic.
     pub const NONE: Diagnostic = Diagnostic(0);
-    /// The other end was not heard for too long.
+    /// The detection time expired without a message.
     pub const EXPIRED: Diagnostic = Diagnostic(1);
-    /// The other end said that it is down.
+    /// The other end signalled that it is down.
     pub const NEIGHBOR_DOWN: Diagnostic = Diagnostic(3);
-    /// The path does not work.
+    /// The path is down.
     pub const PATH_DOWN: Diagnostic = Diagnostic(5);
-    /// What follows the path does not work.
+    /// A path beyond this end is down.
     pub const CONCATENATED_PATH_DOWN: Diagnostic = Diagnostic(6);
-    /// The same, seen from the other end.
+    /// A path beyond the other end is down.
     pub const REVERSE_CONCATENATED_PATH_DOWN: Diagnostic = Diagnostic(8);
 
-    /// The words of RFC 5880.
+    /// The name of RFC 5880.
     pub const fn name(self) -> &'static str {
         match self.0 {
             0 => "No Diagnostic",
@@ -78,27 +78,27 @@ impl Diagnostic {
         }
     }
 
-    /// Whoever says so does not want to get packets, whatever the state.
+    /// Whether an end with this diagnostic refuses packets, whatever the state.
     pub(super) fn refuses_traffic(self) -> bool {
         [Self::PATH_DOWN, Self::CONCATENATED_PATH_DOWN, Self::REVERSE_CONCATENATED_PATH_DOWN].contains(&self)
     }
 }
 
 bitflags! {
-    /// The bits after the state.
+    /// The flags that follow the state.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Flags: u8 {
-        /// Reserved for point-to-multipoint.
+        /// Reserved for point-to-multipoint extensions.
         const MULTIPOINT = 1 << 0;
-        /// Send only when asked.
+        /// Demand mode: messages are sent only on request.
         const DEMAND = 1 << 1;
-        /// An authentication section follows.
+        /// An authentication section is present.
         const AUTH = 1 << 2;
-        /// Does not share fate with the control half.
+        /// The implementation does not share fate with the control plane.
         const CONTROL_PLANE_INDEPENDENT = 1 << 3;
-        /// Answers a poll.
+        /// Answer to a poll.
         const FINAL = 1 << 4;
-        /// Wants an answer.
+        /// An answer is requested.
         const POLL = 1 << 5;
     }
 }
@@ -112,7 +112,7 @@ impl fmt::Display for Flags {
     }
 }
 
-/// One packet. Intervals are microseconds.
+/// One control packet. Intervals are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of RFC 5880 §4.1")]
 pub struct Message {
@@ -127,40 +127,40 @@ pub struct Message {
     pub required_min_echo_rx: u32,
 }
 
-/// Why a packet is discarded (RFC 5880 §6.8.6).
+/// Why a received packet is discarded (RFC 5880 §6.8.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It ends before its fields do.
+    /// The packet is shorter than its fixed fields.
     #[error("Received too-short BFD control message (only {0} bytes long, at least {MESSAGE_LEN} required)")]
     TooShort(usize),
-    /// Another version.
+    /// Unsupported version.
     #[error("Incorrect version")]
     Version,
-    /// There is no authentication here.
+    /// The packet is authenticated, which is not supported.
     #[error("Authenticated control message with authentication disabled")]
     Authenticated,
-    /// Its length is not that of its fields, or more than there is of it.
+    /// The length field does not fit the fields, or exceeds the packet.
     #[error("Unexpected length")]
     Length,
-    /// It would never be missed.
+    /// A multiplier of zero would never expire.
     #[error("Zero multiplier")]
     ZeroMultiplier,
-    /// No meaning is defined for it.
+    /// The multipoint flag has no defined meaning.
     #[error("Unsupported multipoint flag")]
     Multipoint,
-    /// Nobody sent it.
+    /// The sender's discriminator is zero.
     #[error("NULL my_disc")]
     NullMyDiscriminator,
-    /// Its sender is beyond `Down` and does not know to whom it speaks.
+    /// The state is beyond `Down` but the receiver's discriminator is zero.
     #[error("Null your_disc")]
     NullYourDiscriminator,
-    /// It is for somebody else.
+    /// The receiver's discriminator is not that of this session.
     #[error("Incorrect your_disc")]
     YourDiscriminator,
 }
 
 impl Message {
-    /// As bytes.
+    /// Serializes the packet.
     pub fn encode(&self) -> [u8; MESSAGE_LEN] {
         let mut out = [0; MESSAGE_LEN];
         out[0] = VERSION << 5 | self.diagnostic.0 & 0x1f;
@@ -180,7 +180,7 @@ impl Message {
         out
     }
 
-    /// From the payload of a datagram. Everything that can be wrong with a packet whoever gets it is found here.
+    /// Parses the payload of a datagram. Makes all checks of RFC 5880 that do not depend on the session.
     pub fn decode(payload: &[u8]) -> Result<Message, Refusal> {
         let bytes = payload.first_chunk::<MESSAGE_LEN>().ok_or(Refusal::TooShort(payload.len()))?;
         let [first, second, detect_mult, length, ..] = *bytes;
@@ -254,14 +254,14 @@ mod tests {
     };
 
     #[test]
-    fn fields_stand_where_the_rfc_has_them() {
+    fn fields_have_the_offsets_of_the_rfc() {
         let bytes = MESSAGE.encode();
         assert_eq!(bytes[..12], [0x21, 0xe0, 3, 24, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(bytes[12..], [0, 0x0f, 0x42, 0x40, 0, 4, 0x93, 0xe0, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn what_must_be_discarded_is() {
+    fn invalid_messages_are_discarded() {
         let with = |at: usize, byte: u8| {
             let mut bytes = MESSAGE.encode().to_vec();
             bytes[at] = byte;
@@ -283,14 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_told_by_name() {
+    fn flags_are_printed_by_name() {
         assert_eq!(Flags::empty().to_string(), "none");
         assert_eq!((Flags::POLL | Flags::DEMAND).to_string(), "demand poll");
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_refused_or_come_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_are_refused_or_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             if let Ok(message) = Message::decode(&bytes) {
                 let again = message.encode();
                 prop_assert_eq!(Message::decode(&again), Ok(message));

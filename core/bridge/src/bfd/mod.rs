@@ -1,22 +1,22 @@
-//! Bidirectional forwarding detection (RFC 5880, on one hop by UDP: RFC 5881): does the other end of a link hear us, and does
-//! it want our packets?
+//! Bidirectional forwarding detection (RFC 5880; single hop over UDP: RFC 5881): detects whether the other end of a link
+//! receives our packets and accepts packets from us.
 //!
-//! A session belongs to a port. It is told the time, the frames that come for it and how many packets the port has received;
-//! it returns the frames to send and when it wants to be looked at next. What the RFC leaves out and Open vSwitch has is
-//! here, too: a slower pace without traffic, traffic as a sign of life, a count of changes.
+//! A session belongs to a port. Its inputs are the time, the frames received for it and the number of packets that the
+//! port has received; its outputs are the frames to send and the time of its next call. It includes what Open vSwitch adds
+//! to the RFC: a slower rate without traffic, traffic as a sign of life, and a count of forwarding changes.
 //!
-//! There is no authentication, no echo and no demand mode.
+//! There is no authentication, no echo function and no demand mode.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `message.rs` | the control packet: from bytes, to bytes |
-//! | `frame.rs` | UDP, IPv4 and Ethernet around it |
-//! | `settings.rs` | what a row of the database asks |
-//! | `session.rs` | the state and its clocks: when to send what, when the other end is lost |
-//! | `receive.rs` | what a message does |
-//! | `decay.rs` | the slower pace |
-//! | `forwarding.rs` | may packets be sent? |
-//! | `event.rs` | what the log is told |
+//! | `message.rs` | the control packet: parsing and serialization |
+//! | `frame.rs` | its encapsulation in UDP, IPv4 and Ethernet |
+//! | `settings.rs` | the configuration of a session |
+//! | `session.rs` | state and timers: when to send, and when the other end is lost |
+//! | `receive.rs` | processing of a received message |
+//! | `decay.rs` | the slower rate without traffic |
+//! | `forwarding.rs` | whether packets may be sent |
+//! | `event.rs` | events for the log |
 //! | `text.rs` | `bfd/show` and the column `bfd_status` |
 
 mod decay;

@@ -1,6 +1,6 @@
-//! Numbers for jitter (xorshift64*, Vigna 2016): even, not secret.
+//! Random numbers for jitter: uniform, not cryptographically secure (xorshift64*, Vigna 2016).
 
-/// The state; never 0.
+/// The generator's state; never 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
 
@@ -9,7 +9,7 @@ impl Random {
         Random(seed | 1)
     }
 
-    /// A number below `end`.
+    /// Returns a random number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         let mut x = self.0;
         x ^= x >> 12;

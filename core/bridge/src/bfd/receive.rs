@@ -1,4 +1,4 @@
-//! What a message does to the session that it comes for: RFC 5880 §6.8.6, step by step.
+//! Processing of a received message: RFC 5880 §6.8.6, step by step.
 
 use super::event::Event;
 use super::frame::{TTL, payload};
@@ -7,13 +7,13 @@ use super::session::Session;
 use units::Millis;
 
 impl Session {
-    /// A frame came that is addressed to the session; `ttl` is that of its packet when it got here.
+    /// Processes a frame for the session; `ttl` is the TTL with which its packet arrived.
     pub fn receive(&mut self, frame: &[u8], ttl: u8, now: Millis) {
         let Some(payload) = payload(frame) else { return };
         self.decay.messages += 1;
-        // That it was not forwarding until now counts, whatever the message does.
+        // Evaluate forwarding before the message changes the state, so that a change is counted.
         self.is_forwarding(now);
-        // Who is further away than the next hop cannot send that (RFC 5881 §5).
+        // A TTL below 255 means that the sender is not a direct neighbour (RFC 5881 §5).
         if ttl != TTL {
             return;
         }
@@ -46,7 +46,8 @@ impl Session {
         self.trust_message(now);
     }
 
-    /// An answer ends our poll sequence; a question is answered at once, and ours waits for it (RFC 5880 §6.5).
+    /// Ends our poll sequence if this is its answer. A poll from the other end is answered at once, and ours waits
+    /// for that (RFC 5880 §6.5).
     fn end_polls(&mut self, flags: Flags) {
         if flags.contains(Flags::FINAL) && self.flags.contains(Flags::POLL) {
             self.agreed = self.polled;
@@ -78,7 +79,7 @@ impl Session {
             self.events.push(Event::RemoteMinRx(min_rx));
         }
         self.remote.min_tx = millis(message.desired_min_tx);
-        // §6.8.4
+        // RFC 5880 §6.8.4
         self.detection = now + Millis(self.rx_interval().0 * u64::from(mult));
     }
 

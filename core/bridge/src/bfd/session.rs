@@ -1,4 +1,4 @@
-//! One session: its state and its clocks. RFC 5880 §6.8, whose names of variables stand beside the fields.
+//! One session: its state and its timers (RFC 5880 §6.8). Fields that are variables of the RFC name the variable.
 
 use super::decay::Decay;
 use super::event::Event;
@@ -10,21 +10,21 @@ use super::settings::Settings;
 use flow::Mac;
 use units::Millis;
 
-/// While the session is not up, messages are sent no faster than this (RFC 5880 §6.8.3).
+/// Minimum transmit interval while the session is not up (RFC 5880 §6.8.3).
 const SLOW: Millis = Millis(1000);
 
-/// What tells a session from the others of the switch.
+/// What distinguishes a session from the other sessions of the switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// bfd.LocalDiscr: not 0, no other session's, better not guessed.
+    /// bfd.LocalDiscr: not 0, unique among the sessions, and preferably hard to guess.
     pub discriminator: u32,
-    /// Which session it is, counted from 0.
+    /// Number of the session, counted from 0.
     pub number: u16,
-    /// For jitter.
+    /// Seed of the jitter.
     pub seed: u64,
 }
 
-/// The intervals between messages that this end offers.
+/// The message intervals that this end offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Intervals {
     /// bfd.DesiredMinTxInterval
@@ -33,7 +33,7 @@ pub(super) struct Intervals {
     pub(super) rx: Millis,
 }
 
-/// What the other end last said.
+/// State of the other end according to its last message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remote {
     /// bfd.RemoteSessionState
@@ -42,14 +42,14 @@ pub(super) struct Remote {
     pub(super) flags: Flags,
     /// bfd.RemoteDiscr
     pub(super) discriminator: u32,
-    /// bfd.RemoteMinRxInterval; 0: it does not want any but answers.
+    /// bfd.RemoteMinRxInterval; 0: the other end accepts only answers to polls.
     pub(super) min_rx: Millis,
     pub(super) min_tx: Millis,
     pub(super) mult: u8,
 }
 
 impl Remote {
-    /// Nothing has been heard; `mult` is what is kept of the last one heard.
+    /// The state before any message was received; `mult` is kept from the last message, if there was one.
     fn unheard(mult: u8) -> Remote {
         Remote {
             state: State::Down,
@@ -63,7 +63,7 @@ impl Remote {
     }
 }
 
-/// See the module.
+/// A BFD session; see the module.
 #[derive(Debug)]
 pub struct Session {
     pub(super) settings: Settings,
@@ -76,28 +76,29 @@ pub struct Session {
     pub(super) state: State,
     /// bfd.LocalDiag
     pub(super) diagnostic: Diagnostic,
-    /// Of the next message: a poll until it is answered, or an answer; never both (RFC 5880 §6.5).
+    /// Flags of the next message: `POLL` until the poll is answered, or `FINAL`; never both (RFC 5880 §6.5).
     pub(super) flags: Flags,
-    /// In force: what messages say unless a poll sequence is under way.
+    /// The intervals in force: messages carry them unless a poll sequence is in progress.
     pub(super) agreed: Intervals,
-    /// What a poll sequence wants to bring into force.
+    /// The intervals that the poll sequence is to bring into force.
     pub(super) polled: Intervals,
     pub(super) remote: Remote,
     pub(super) last_tx: Millis,
-    /// `None`: at once.
+    /// When the next message is due; `None`: at once.
     pub(super) next_tx: Option<Millis>,
-    /// The other end is lost then, unless it is heard before.
+    /// When the other end is declared lost unless a message arrives before.
     pub(super) detection: Millis,
     pub(super) decay: Decay,
     pub(super) forwarding: Forwarding,
-    /// How many packets the port has received, as far as told.
+    /// Number of packets that the port has received, as last reported.
     pub(super) rx_packets: u64,
     pub(super) has_news: bool,
     pub(super) events: Vec<Event>,
 }
 
 impl Session {
-    /// A session that has heard nothing, of a port with address `mac` that has received `rx_packets`.
+    /// Creates a session that has not received a message, for a port with address `mac` that has received
+    /// `rx_packets`.
     pub fn new(identity: Identity, settings: Settings, mac: Mac, rx_packets: u64, now: Millis) -> Session {
         let wanted = Intervals { tx: settings.min_tx, rx: settings.min_rx };
         let diagnostic = match settings.cpath_down {
@@ -129,7 +130,8 @@ impl Session {
         session
     }
 
-    /// Takes on other settings (RFC 5880 §6.8.3): what would have the other end miss messages waits for its consent.
+    /// Applies new settings (RFC 5880 §6.8.3). Intervals that could make the other end miss messages take effect only
+    /// after it has acknowledged them.
     pub fn configure(&mut self, settings: Settings, now: Millis) {
         if settings == self.settings {
             return;
@@ -159,7 +161,7 @@ impl Session {
         }
     }
 
-    /// The address of the port.
+    /// Sets the MAC address of the port.
     pub fn set_mac(&mut self, mac: Mac) {
         self.mac = mac;
     }
@@ -174,7 +176,7 @@ impl Session {
         self.discriminator
     }
 
-    /// Looks at the clocks.
+    /// Handles expired timers.
     pub fn run(&mut self, now: Millis) {
         if self.state > State::Down && now >= self.detection {
             self.enter(State::Down, Diagnostic::EXPIRED, now);
@@ -186,7 +188,7 @@ impl Session {
         }
     }
 
-    /// When it wants to be looked at next, or has something to send; a time gone by is now.
+    /// When the session must be called next, or has a message to send. A time in the past means now.
     pub fn deadline(&self, now: Millis) -> Option<Millis> {
         if self.flags.contains(Flags::FINAL) {
             return Some(now);
@@ -200,7 +202,7 @@ impl Session {
         times.into_iter().flatten().min()
     }
 
-    /// The frame to send now, if one is due.
+    /// Returns the frame to send now, if one is due.
     pub fn transmit(&mut self, now: Millis) -> Option<Vec<u8>> {
         let due = self.wants_messages() && self.next_tx.is_none_or(|at| now >= at);
         if !due && !self.flags.contains(Flags::FINAL) {
@@ -218,17 +220,17 @@ impl Session {
         Some(frame(&message, &self.settings, self.mac, self.source_port))
     }
 
-    /// What happened since the last call.
+    /// The events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether what it shows to others is different since the last call.
+    /// Whether `bfd_status` has changed since the last call.
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    /// The other end wants messages that it has not asked for.
+    /// Whether the other end accepts periodic messages.
     fn wants_messages(&self) -> bool {
         self.remote.min_rx != Millis(0)
     }
@@ -256,7 +258,8 @@ impl Session {
         Intervals { tx: self.settings.min_tx, rx }
     }
 
-    /// Asks the other end to take on other intervals (RFC 5880 §6.5), unless it asks us.
+    /// Starts a poll sequence to change the intervals (RFC 5880 §6.5), unless an answer to the other end's poll is
+    /// pending.
     fn begin_poll(&mut self) {
         if self.state > State::Down && !self.flags.intersects(Flags::POLL | Flags::FINAL) {
             self.polled = self.wanted();
@@ -270,18 +273,18 @@ impl Session {
         if self.state == State::Up { self.agreed.tx } else { self.agreed.tx.max(SLOW) }
     }
 
-    /// Between messages of this end, before jitter.
+    /// The transmit interval before jitter.
     pub(super) fn tx_interval(&self) -> Millis {
         self.min_tx().max(self.remote.min_rx)
     }
 
-    /// Between messages of the other end, at most.
+    /// The longest expected interval between messages of the other end.
     pub(super) fn rx_interval(&self) -> Millis {
         self.agreed.rx.max(self.remote.min_tx)
     }
 
-    /// When the next message goes: up to a quarter before the interval is over, and with a multiplier of one at least a
-    /// tenth (RFC 5880 §6.8.7).
+    /// Schedules the next message: jitter shortens the interval by up to a quarter, and with a multiplier of one by
+    /// at least a tenth (RFC 5880 §6.8.7).
     pub(super) fn schedule(&mut self) {
         let interval = self.tx_interval();
         let percent = match self.settings.mult {
@@ -291,7 +294,7 @@ impl Session {
         self.next_tx = Some(self.last_tx + interval - Millis(interval.0 * percent / 100));
     }
 
-    /// A state and why.
+    /// Enters a state for the given reason.
     pub(super) fn enter(&mut self, state: State, diagnostic: Diagnostic, now: Millis) {
         let diagnostic =
             if self.settings.cpath_down { Diagnostic::CONCATENATED_PATH_DOWN } else { diagnostic };
@@ -302,10 +305,10 @@ impl Session {
         self.events.push(Event::Changed { from, to });
         (self.state, self.diagnostic) = to;
         self.has_news = true;
-        // The other end should not have to wait for it (RFC 5880 §6.8.7).
+        // Send at once, so that the other end learns of the change without delay (RFC 5880 §6.8.7).
         self.next_tx = None;
         if state <= State::Down {
-            // Nobody is there whose consent other intervals need.
+            // The other end is lost, so new intervals need no acknowledgement.
             self.remote = Remote::unheard(self.remote.mult);
             self.flags.remove(Flags::POLL);
             self.decay.active = false;

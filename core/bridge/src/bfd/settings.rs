@@ -1,49 +1,50 @@
-//! What the row of an interface asks of its session; names and defaults are those of ovs-vswitchd.conf.db(5), column `bfd`.
+//! Settings of a session from the `Interface` row. Names and defaults are those of ovs-vswitchd.conf.db(5), column
+//! `bfd`.
 
 use flow::Mac;
 use std::net::Ipv4Addr;
 use units::Millis;
 
-/// The address of a session that has no other.
+/// Default source address of messages.
 pub const DEFAULT_SOURCE: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
-/// That of its other end.
+/// Default destination address of messages.
 pub const DEFAULT_DESTINATION: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 0);
 
-/// See the module.
+/// The settings of a session; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// No two messages are received sooner after each other than this.
+    /// Minimum interval between received messages.
     pub min_rx: Millis,
-    /// No two messages are sent sooner after each other than this.
+    /// Minimum interval between sent messages.
     pub min_tx: Millis,
-    /// `min_rx` while there is no traffic; 0: the same.
+    /// `min_rx` without traffic; 0: `min_rx` always applies.
     pub decay_min_rx: Millis,
-    /// The other end is lost when it misses so many messages of ours.
+    /// Detection multiplier: the other end declares the session down after missing this many messages.
     pub mult: u8,
-    /// Traffic that is received says as much as messages.
+    /// Received traffic counts as a sign of life like messages.
     pub forwarding_if_rx: bool,
-    /// What follows this end does not work.
+    /// A path beyond this end is down (concatenated path down).
     pub cpath_down: bool,
-    /// Messages are marked in headers of tunnels that have such a mark.
+    /// Mark messages as OAM in tunnel headers that have such a flag.
     pub oam: bool,
-    /// Which packets are messages.
+    /// Which received packets are messages for the session.
     pub filter: Filter,
-    /// Messages come from this address; `None`: from the port's.
+    /// Source MAC address of messages; `None`: that of the port.
     pub local_src: Option<Mac>,
-    /// They go to this one; `None`: to one that everybody takes.
+    /// Destination MAC address of messages; `None`: the default multicast address.
     pub local_dst: Option<Mac>,
-    /// They go to this one.
+    /// Destination IPv4 address of messages.
     pub ip_dst: Ipv4Addr,
 }
 
-/// Which packets of a port are for its session, apart from protocol and UDP port.
+/// Selects the packets of a port that are for its session, besides protocol and UDP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Those to this address; `None`: to any.
+    /// Destination MAC address; `None`: any.
     pub eth_dst: Option<Mac>,
-    /// Those to the address of the session. With the default one: to any.
+    /// Destination IPv4 address; with the default address of a session: any.
     pub ip: Ipv4Addr,
-    /// Those with a tunnel key of 0.
+    /// The tunnel key must be 0.
     pub check_tnl_key: bool,
 }
 

@@ -9,25 +9,25 @@ use flow::Mac;
 use proptest::prelude::*;
 use units::Millis;
 
-/// Virtual time moves by so much.
+/// Step of the virtual time.
 const STEP: Millis = Millis(10);
 
 fn settings(min_tx: u64, min_rx: u64) -> Settings {
     Settings { min_tx: Millis(min_tx), min_rx: Millis(min_rx), ..Settings::default() }
 }
 
-/// One end: the session and what an observer who knows nothing of its inside sees.
+/// One end: the session, and what an observer without access to its internals sees.
 struct End {
     session: Session,
-    /// When it last sent a message that was no answer, and whether that one polled.
+    /// When it last sent a message that was not an answer, and whether that message was a poll.
     sent: Option<(Millis, bool)>,
-    /// The shortest interval that has held since.
+    /// The shortest interval in force since then.
     shortest: Millis,
-    /// When it last got a message, and for how long that one vouches for the other end.
+    /// When it last received a message, and the detection time of that message.
     heard: Option<(Millis, Millis)>,
     forwarding: bool,
     flaps: u64,
-    /// Frames that its port has received.
+    /// Packets that its port has received.
     rx_packets: u64,
 }
 
@@ -57,7 +57,7 @@ impl End {
         self.shortest = self.shortest.min(self.session.tx_interval());
     }
 
-    /// After some a message is sent at once.
+    /// Takes the events. After some of them a message is sent at once.
     fn take_events(&mut self) {
         let at_once = |e: &Event| matches!(e, Event::PollBegun | Event::Changed { .. });
         if self.session.take_events().iter().any(at_once) {
@@ -82,7 +82,7 @@ impl End {
         Some(frame)
     }
 
-    /// Its port receives a packet.
+    /// Counts a packet received by the port.
     fn count(&mut self, now: Millis) {
         self.observe(now);
         self.rx_packets += 1;
@@ -114,7 +114,7 @@ impl End {
     }
 }
 
-/// Both ends, and a link that loses so many of a hundred frames in each direction.
+/// Both ends, and a link that loses a percentage of the frames in each direction.
 struct Link {
     ends: [End; 2],
     now: Millis,
@@ -132,7 +132,7 @@ impl Link {
         let end = self.now + Millis(time);
         while self.now < end {
             self.now = self.now + STEP;
-            // An answer to an answer would go round for ever.
+            // The number of rounds is limited: an answer to an answer would loop forever.
             for _ in 0..4 {
                 for from in 0..2 {
                     let Some(frame) = self.ends[from].send(self.now) else { continue };
@@ -154,13 +154,13 @@ impl Link {
 
     fn configure(&mut self, end: usize, settings: Settings) {
         self.ends[end].session.configure(settings, self.now);
-        // The observer does not know which pace held when the last message went.
+        // The observer does not know which interval was in force when the last message was sent.
         self.ends[end].sent = None;
         let now = self.now;
         self.ends[end].observe(now);
     }
 
-    /// Other packets come to an end, so many a millisecond.
+    /// Delivers other packets to an end, one every `every` ms.
     fn traffic(&mut self, end: usize, time: u64, every: u64) {
         for _ in 0..time / every {
             self.ends[end].count(self.now);
@@ -172,7 +172,7 @@ impl Link {
 const UP: (State, Diagnostic) = (State::Up, Diagnostic::NONE);
 
 #[test]
-fn ends_that_hear_each_other_are_up_and_ends_that_do_not_are_down() {
+fn sessions_are_up_if_both_ends_receive_messages() {
     let mut link = Link::new(settings(100, 1000), settings(100, 1000), 1);
     link.run(4100);
     assert_eq!(link.states(), [UP; 2]);
@@ -182,7 +182,7 @@ fn ends_that_hear_each_other_are_up_and_ends_that_do_not_are_down() {
     assert_eq!(link.states(), [(State::Down, Diagnostic::EXPIRED); 2]);
     link.loss = [100, 0];
     link.run(8200);
-    // The one hears that the other does not hear it.
+    // End 0 receives messages that say that end 1 receives nothing.
     assert_eq!(link.states().map(|(state, _)| state), [State::Init, State::Down]);
     link.loss = [0, 0];
     link.run(4100);
@@ -191,7 +191,7 @@ fn ends_that_hear_each_other_are_up_and_ends_that_do_not_are_down() {
 }
 
 #[test]
-fn an_end_that_is_heard_no_more_tells_the_other() {
+fn an_end_that_receives_nothing_signals_it() {
     let mut link = Link::new(settings(100, 1000), settings(100, 1000), 2);
     link.run(4100);
     link.loss = [100, 0];
@@ -200,7 +200,7 @@ fn an_end_that_is_heard_no_more_tells_the_other() {
 }
 
 #[test]
-fn another_pace_holds_when_both_know_it() {
+fn new_intervals_take_effect_when_both_ends_know_them() {
     let mut link = Link::new(settings(300, 300), settings(500, 500), 3);
     link.run(10_000);
     let paces = |link: &Link| {
@@ -208,7 +208,7 @@ fn another_pace_holds_when_both_know_it() {
     };
     assert_eq!(paces(&link), [(500, 500); 2]);
     link.configure(1, settings(5000, 200));
-    // Messages would be missed if the slower pace held at once.
+    // Messages would be missed if the longer interval took effect at once.
     assert_eq!((link.ends[1].session.min_tx(), link.ends[1].session.agreed.rx), (Millis(500), Millis(500)));
     link.run(200);
     assert_eq!(paces(&link), [(300, 5000), (5000, 300)]);
@@ -231,7 +231,7 @@ fn a_concatenated_path_that_is_down_keeps_packets_away() {
 }
 
 #[test]
-fn without_traffic_the_pace_is_slower() {
+fn without_traffic_the_interval_is_longer() {
     let slow = Settings { decay_min_rx: Millis(3000), ..settings(300, 300) };
     let mut link = Link::new(slow.clone(), settings(500, 500), 5);
     link.run(10_000);
@@ -248,21 +248,21 @@ fn without_traffic_the_pace_is_slower() {
 }
 
 #[test]
-fn traffic_speaks_for_an_end_that_now_and_then_sends_messages() {
+fn traffic_is_a_sign_of_life_while_messages_arrive_now_and_then() {
     let trusting = Settings { forwarding_if_rx: true, ..settings(100, 100) };
     let mut link = Link::new(trusting, settings(100, 100), 6);
     link.run(4000);
     link.loss = [0, 100];
     link.traffic(0, 4000, 100);
     assert_eq!((link.ends[0].session.state, link.ends[0].forwarding), (State::Down, true));
-    // 100 intervals without a message are too many.
+    // 100 intervals without a message are too long.
     link.traffic(0, 8000, 100);
     assert!(!link.ends[0].forwarding);
     assert_eq!(link.ends[0].flaps, 2);
 }
 
 #[test]
-fn a_command_has_the_last_word_and_is_no_flap() {
+fn a_command_overrides_forwarding_and_is_not_counted_as_flap() {
     let mut link = Link::new(settings(100, 100), settings(100, 100), 7);
     link.run(4000);
     let session = &mut link.ends[0].session;
@@ -274,7 +274,7 @@ fn a_command_has_the_last_word_and_is_no_flap() {
 }
 
 #[test]
-fn strangers_do_not_matter() {
+fn messages_of_other_sessions_are_ignored() {
     let mut link = Link::new(settings(100, 100), settings(100, 100), 8);
     link.run(4000);
     let frame = loop {
@@ -295,7 +295,7 @@ fn strangers_do_not_matter() {
 }
 
 #[test]
-fn an_end_that_wants_no_messages_gets_answers_only() {
+fn a_required_rx_interval_of_zero_stops_periodic_messages() {
     let mut link = Link::new(settings(100, 100), settings(100, 100), 9);
     link.run(4000);
     let session = &mut link.ends[0].session;
@@ -317,7 +317,7 @@ fn an_end_that_wants_no_messages_gets_answers_only() {
 }
 
 #[test]
-fn what_is_shown_has_the_words_that_scripts_know() {
+fn output_has_the_format_that_scripts_parse() {
     let mut link = Link::new(settings(100, 1000), settings(100, 1000), 10);
     let session = &mut link.ends[0].session;
     let expected = "  Forwarding: false\n  Detect Multiplier: 3\n  Concatenated Path Down: false\n  \
@@ -345,10 +345,10 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever was lost and whatever was changed meanwhile: what an observer asserts at every step holds, and on a link
-    /// that loses nothing both ends come up with the pace that both ask for.
+    /// Whatever frames are lost and whatever settings change, the assertions of the observer hold at every step. On a
+    /// link without loss both ends then come up with the intervals that both asked for.
     #[test]
-    fn all_ends_well(
+    fn sessions_recover_after_loss_and_changes(
         seed in any::<u64>(),
         first in [any_settings(), any_settings()],
         changes in proptest::collection::vec((0..2usize, any_settings(), [0..=100u64, 0..=100u64], 10..5000u64), 0..8),

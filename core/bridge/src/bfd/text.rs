@@ -1,10 +1,10 @@
-//! What a session shows: `bfd/show` and the column `bfd_status`. Scripts read both.
+//! The output of a session, which scripts parse: `bfd/show` and the column `bfd_status`.
 
 use super::session::Session;
 use units::Millis;
 
 impl Session {
-    /// The lines of `bfd/show`.
+    /// The text of `bfd/show`.
     pub fn show(&mut self, now: Millis) -> String {
         let from_now = |at: Millis| format!("now {:+}ms", at.0 as i64 - now.0 as i64);
         let millis = |t: Millis| format!("{}ms", t.0);
@@ -42,7 +42,7 @@ impl Session {
         lines.iter().map(line).collect()
     }
 
-    /// The pairs of `bfd_status`.
+    /// The key-value pairs of `bfd_status`.
     pub fn status(&mut self, now: Millis) -> [(&'static str, String); 6] {
         let forwarding = self.is_forwarding(now);
         [

@@ -54,7 +54,7 @@ fn static_entries_stay_where_they_are() {
 }
 
 #[test]
-fn the_port_with_most_entries_pays() {
+fn the_port_with_most_entries_loses_one() {
     let mut t = MacTable::new();
     t.set_size(10);
     for n in 0..3 {

@@ -1,4 +1,4 @@
-//! `Bridge`.
+//! Settings of `Bridge`.
 
 use super::{Setting, U32, settings};
 use crate::not_built::{AUTO_ATTACH, IN_BAND, IPFIX, NETFLOW, RSTP, SFLOW, SNOOPING, STP};
@@ -36,7 +36,7 @@ settings! {
     MAC_TABLE_SIZE = oc("mac-table-size").held(10, 1_000_000, 8192).doc("The most addresses that are learned.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     column("mirrors").rows("Mirror").doc("Where copies of packets go."),
     column("netflow").rows("NetFlow").asks_for(NETFLOW).doc("Reports of flows as NetFlow."),

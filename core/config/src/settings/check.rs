@@ -1,7 +1,7 @@
-//! What is wrong with the settings that a database holds: values that are none, and settings that do nothing.
+//! Checks the settings in a database: invalid values, and settings without effect.
 //!
-//! Keys that nobody knows are spoken of where they would be a setting of the switch: in `options`, and in the
-//! `other_config` of the switch and of bridges. That of ports and interfaces is where programs keep notes of their own.
+//! Unknown keys are reported only where every key is a setting of the switch: in `options`, and in the `other_config`
+//! of the switch and of bridges. In the `other_config` of ports and interfaces, other programs store notes.
 
 use super::value::Fault;
 use super::{Effect, Setting, all};
@@ -10,46 +10,46 @@ use ovsdb::{Atom, Datum};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One thing to say about a row.
+/// A problem of one setting of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// The row: `Bridge br0`; empty for the one of the switch.
+    /// The row, such as `Bridge br0`; empty for the row of the switch.
     pub row: String,
-    /// `column` or `column:key`
+    /// The name: `column` or `column:key`.
     pub name: String,
-    /// The value that it has.
+    /// The present value.
     pub value: String,
-    /// What about it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// The kind of a problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
-    /// Nobody knows the key.
+    /// The key is unknown.
     Unknown,
-    /// A tuning that does nothing here; why.
+    /// A tuning without effect here; the reason.
     NoEffect(String),
-    /// It asks for a part of the switch that is not there.
+    /// The setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
-    /// No value that it takes.
+    /// The value is invalid.
     Invalid {
-        /// The values that it takes.
+        /// The valid values.
         range: String,
-        /// What is used instead; empty where that is chosen.
+        /// The value used instead; empty if the switch chooses one.
         used: String,
     },
-    /// A number outside of its range that is held to it.
+    /// A number outside its range; the nearest valid one is used.
     Held {
-        /// The range.
+        /// The valid range.
         range: String,
-        /// What is used.
+        /// The number used instead.
         used: i64,
     },
 }
 
 impl Problem {
-    /// It should be mended: worth a warning rather than a word.
+    /// Whether the problem is logged as a warning: the administrator should fix it.
     pub const fn is_warning(&self) -> bool {
         !matches!(self, Problem::NoEffect(_) | Problem::Held { .. })
     }
@@ -82,13 +82,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The name of a finding about the type of an interface.
+/// The name of findings about the type of an interface.
 pub const TYPE: &str = "type";
 
-/// A table that nothing refers to, so that nothing else tells that it is not obeyed.
+/// A table to which no other table refers, so nothing else reports that it has no effect.
 const ALONE: &str = "Flow_Sample_Collector_Set";
 
-/// The settings of one table, made ready for many rows.
+/// The settings of one table, prepared to check many rows.
 pub struct Checker {
     table: &'static str,
     columns: Vec<&'static Setting>,
@@ -96,8 +96,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// One for each table that has settings with effect. That the others do nothing is told of the columns that refer
-    /// to them.
+    /// Returns a checker for each table that has settings with effect. For the other tables, the columns that refer
+    /// to them are reported.
     pub fn of_all_tables() -> Vec<Checker> {
         let mut tables: BTreeMap<&'static str, Checker> = BTreeMap::new();
         for setting in all() {
@@ -115,12 +115,12 @@ impl Checker {
         tables.into_values().filter(|checker| counts(checker.table)).collect()
     }
 
-    /// Its table.
+    /// The name of the table.
     pub const fn table(&self) -> &'static str {
         self.table
     }
 
-    /// What is wrong with a row, whose columns `get` gives. `is_dummy`: which types of interfaces are dummies.
+    /// Checks a row whose columns `get` returns. `is_dummy`: whether an interface type is replaced by a dummy.
     pub fn row<'a>(
         &self,
         get: impl Fn(&str) -> Option<&'a Datum>,
@@ -142,11 +142,11 @@ impl Checker {
         }
         for (column, settings) in &self.maps {
             let Some(datum) = get(column).filter(|d| !d.is_empty()) else { continue };
-            // A port that is refused for its type is not told of its options besides.
+            // The options of a port that is refused for its type are not reported as well.
             if *column == "options" && missing.is_some() {
                 continue;
             }
-            // A dummy takes the place of a type, and the options that it has are a dummy's.
+            // A dummy device replaces the type, so the options are those of a dummy.
             let kind = if is_dummy(kind) { "dummy" } else { kind };
             for (key, value) in datum.keys().zip(datum.values()) {
                 let (Some(key), Some(value)) = (key.as_str(), value.as_str()) else { continue };
@@ -177,7 +177,7 @@ impl Checker {
             return ours.then_some(Problem::Unknown);
         };
         if let Some(problem) = idle(setting) {
-            // What is set to what holds anyway is nothing lost.
+            // A setting without effect is not reported if it has the default value anyway.
             let is_default = !value.is_empty() && value.eq_ignore_ascii_case(&setting.default_text());
             return (!is_default).then_some(problem);
         }
@@ -195,7 +195,7 @@ fn problem(setting: &Setting, fault: &Fault) -> Problem {
     }
 }
 
-/// A column that does nothing and has a value other than the default; more devices than one in a port.
+/// Reports a column without effect whose value is not the default, or a port with several devices.
 fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
     let value = match datum.first()? {
         Atom::String(text) => text.to_string(),
@@ -208,7 +208,7 @@ fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
     }
 }
 
-/// What there is to say of a setting without effect.
+/// The problem to report for a setting without effect.
 fn idle(setting: &Setting) -> Option<Problem> {
     match setting.effect {
         Effect::None(why) => Some(Problem::NoEffect(why.to_owned())),

@@ -1,4 +1,4 @@
-//! `Controller`, `Manager` and `SSL`.
+//! Settings of `Controller`, `Manager` and `SSL`.
 
 use super::{I32, Setting, settings};
 use crate::not_built::IN_BAND;
@@ -40,7 +40,7 @@ settings! {
     BOOTSTRAP_CA_CERT = ssl("bootstrap_ca_cert").flag(false).doc("Takes the CA from the first connection.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     controller("type")
         .choice(&["primary", "service"], "")

@@ -1,4 +1,4 @@
-//! `Interface`, without its column `options`.
+//! Settings of `Interface`, except its column `options`.
 
 use super::{I32, Setting, settings};
 use crate::not_built::{CFM, LACP, LLDP, POLICING};
@@ -50,7 +50,7 @@ settings! {
     BFD_MULT = bfd("mult").int(1, 255, 3).doc("Messages that may be lost.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     column("ingress_policing_rate")
         .int(0, I32, 0)

@@ -1,12 +1,12 @@
-//! Every setting of the database that a switch like this one knows: one typed table.
+//! The table of all database settings that this switch knows.
 //!
-//! A setting is a column, or a key of a column that is a map. The table says what values it takes, what it is without
-//! one, whether it has an effect here and when a change is obeyed. Who reads a setting reads it through its entry, so
-//! that a range or a default is written once; the log, `sluice settings`, `sluice doctor` and docs/settings.md say what
-//! the table says. Names, ranges and defaults are those of ovs-vswitchd.conf.db(5), where nothing else is said.
+//! A setting is a column, or a key of a column that is a map. Its entry gives the valid values, the default, the
+//! effect in this version and when a change takes effect. Code reads a setting through its entry, so a range or a
+//! default is written only once. The log, `sluice settings`, `sluice doctor` and docs/settings.md use the same
+//! entries. Names, ranges and defaults are those of ovs-vswitchd.conf.db(5) unless stated otherwise.
 //!
-//! Invariants, held by tests: each column of the schema is in the table or in `state`; no setting is there twice; what
-//! has an effect is read somewhere, and what is read is here.
+//! Invariants, checked by tests: each column of the schema is in this table or in `state`; no setting has two
+//! entries; every setting with an effect is read somewhere, and every setting that is read has an entry.
 
 mod value;
 
@@ -29,71 +29,72 @@ pub use value::Fault;
 #[cfg(test)]
 mod tests;
 
-/// What a setting does in this version.
+/// The effect of a setting in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// What it says.
+    /// Full effect.
     Full,
-    /// Less than it says; how much less.
+    /// Partial effect; what is missing.
     Partly(&'static str),
-    /// Nothing, and nothing is lost but a tuning; why.
+    /// No effect, and only a tuning is lost; the reason.
     None(&'static str),
-    /// Nothing: it asks for a part of the switch that is not there.
+    /// No effect: the setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
-    /// What it says with one value; more than one ask for a part that is not there.
+    /// Full effect with one value; two or more values need a part that is not implemented.
     Several(Part),
-    /// Nothing: it is a detail of a part that is not there, and matters only where something asks for the part.
+    /// No effect: the setting is a detail of a part that is not implemented, and is reported only together with a
+    /// setting that needs the part.
     Detail(Part),
-    /// Another program obeys; which.
+    /// Another program implements it; which.
     Elsewhere(&'static str),
 }
 
-/// When a change is obeyed.
+/// When a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// At once.
+    /// Immediately.
     Live,
-    /// When the daemon starts again.
+    /// At the next start of the daemon.
     Restart,
 }
 
-/// What becomes of a number outside its range.
+/// How a number outside its range is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outside {
-    /// The default takes its place.
+    /// The default is used.
     Default,
-    /// The nearest number of the range does.
+    /// The nearest number of the range is used.
     Nearest,
-    /// Who reads it says no.
+    /// The code that reads the setting refuses it.
     Refused,
 }
 
-/// The values that a setting takes.
+/// The valid values of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// `true` or `false`, and what holds without either.
+    /// `true` or `false`, with the default.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The most.
+        /// The maximum.
         max: i64,
-        /// Without one, if that is a number.
+        /// The default, if it is a number.
         default: Option<i64>,
-        /// See there.
+        /// How a number outside the range is treated.
         outside: Outside,
     },
-    /// One of some words; the default is empty where there is none.
+    /// One of several words, and the default; an empty default means there is none.
     Choice(&'static [&'static str], &'static str),
-    /// Text of a form; who reads it says what is wrong with it.
+    /// Text of a given form; the code that reads it reports errors.
     Text {
-        /// The form in words.
+        /// Description of the form.
         form: &'static str,
-        /// What holds without one; empty where that cannot be said in a word.
+        /// The default; empty if it cannot be given in a word.
         default: &'static str,
     },
-    /// Rows of another table, or of this one.
+    /// References to rows of another table or of the same one.
     Rows(&'static str),
 }
 
@@ -102,29 +103,29 @@ pub enum Value {
 pub struct Setting {
     /// Table of the database.
     pub table: &'static str,
-    /// Its column.
+    /// The column.
     pub column: &'static str,
-    /// The key, if the column is a map with known keys; else empty.
+    /// The key, if the column is a map with known keys; otherwise empty.
     pub key: &'static str,
-    /// The types of interfaces that have it; none is all.
+    /// The interface types that have the setting; empty: all.
     pub kinds: &'static [&'static str],
-    /// See there.
+    /// The valid values.
     pub value: Value,
-    /// See there.
+    /// The effect.
     pub effect: Effect,
-    /// See there.
+    /// When a change takes effect.
     pub when: When,
-    /// What it is, in one sentence.
+    /// Description in one sentence.
     pub doc: &'static str,
 }
 
-/// The greatest number that fits 32 bits.
+/// The largest unsigned 32-bit number.
 pub const U32: i64 = u32::MAX as i64;
-/// The greatest number that fits 31 bits.
+/// The largest signed 32-bit number.
 pub const I32: i64 = i32::MAX as i64;
 
 impl Setting {
-    /// A setting with effect, obeyed at once, of any text.
+    /// A setting that takes any text, has full effect and takes effect immediately.
     pub const fn new(table: &'static str, column: &'static str, key: &'static str) -> Setting {
         Setting {
             table,
@@ -151,17 +152,17 @@ impl Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Default })
     }
 
-    /// As `int`, but a number outside becomes the nearest inside.
+    /// Like `int`, but a number outside the range is replaced by the nearest valid one.
     const fn held(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Nearest })
     }
 
-    /// As `int`, but a number outside is an error of the row.
+    /// Like `int`, but a number outside the range is an error of the row.
     const fn strict(self, min: i64, max: i64, default: i64) -> Setting {
         self.value(Value::Int { min, max, default: Some(default), outside: Outside::Refused })
     }
 
-    /// A number without which something is chosen.
+    /// A number without default: if it is not set, the switch chooses.
     const fn opt_int(self, min: i64, max: i64) -> Setting {
         self.value(Value::Int { min, max, default: None, outside: Outside::Default })
     }
@@ -227,12 +228,12 @@ impl Setting {
         self
     }
 
-    /// `table.column:key`
+    /// The full name: `table.column:key`.
     pub fn place(&self) -> String {
         format!("{}.{}", self.table, self.name())
     }
 
-    /// `column:key`
+    /// The name within its table: `column:key`.
     pub fn name(&self) -> String {
         match self.key {
             "" => self.column.to_owned(),
@@ -240,20 +241,20 @@ impl Setting {
         }
     }
 
-    /// Whether interfaces of this type have it.
+    /// Whether interfaces of this type have the setting.
     pub fn is_of(&self, kind: &str) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
 
-/// Names the settings that the code reads, and lists them.
+/// Declares the settings that the code reads by name, and lists them.
 macro_rules! settings {
     ($($name:ident = $value:expr;)*) => {
         $(
             #[allow(missing_docs, reason = "its field `doc` is shown to users and says it")]
             pub const $name: Setting = $value;
         )*
-        /// Those that have a name here.
+        /// The settings that the code reads by name.
         pub const NAMED: &[Setting] = &[$($name),*];
     };
 }
@@ -281,7 +282,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
     lists.into_iter().flatten()
 }
 
-/// The entry of a key, for interfaces of type `kind`.
+/// Finds the entry of a key, for interfaces of type `kind`.
 pub fn find(table: &str, column: &str, key: &str, kind: &str) -> Option<&'static Setting> {
     all().find(|s| s.table == table && s.column == column && s.key == key && s.is_of(kind))
 }

@@ -1,4 +1,4 @@
-//! `Interface.options`: settings by type of port.
+//! Settings of `Interface.options`, by type of port.
 
 use super::{I32, Setting, settings};
 use crate::not_built::{REPRESENTORS, TUNNELS};
@@ -57,7 +57,7 @@ settings! {
     DUMMY_TX_PCAP = opt("tx_pcap", DUMMY).text("a file").doc("A capture of what a dummy sends (tests).");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     opt("vhost-max-queue-pairs", VHOST)
         .int(1, 128, 1)

@@ -1,4 +1,4 @@
-//! `Port`.
+//! Settings of `Port`.
 
 use super::{I32, Setting, settings};
 use crate::not_built::{BONDS, LACP, QOS, RSTP, SNOOPING, STP};
@@ -30,7 +30,7 @@ settings! {
         .doc("Whether untagged packets leave with a tag that only holds their priority.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     column("qos").rows("QoS").asks_for(QOS).doc("How packets that leave are queued."),
     column("lacp").choice(&["active", "passive", "off"], "off").asks_for(LACP).doc("LACP on the port."),

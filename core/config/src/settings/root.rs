@@ -1,4 +1,4 @@
-//! `Open_vSwitch`: the switch as a whole.
+//! Settings of `Open_vSwitch`: the whole switch.
 
 use super::{I32, Setting, U32, settings};
 use crate::not_built::HW_OFFLOAD;
@@ -99,7 +99,7 @@ settings! {
         .doc("The old name of pmd-sleep-max.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     column("datapaths").rows("Datapath").doc("Datapaths by type."),
     oc("max-revalidator")

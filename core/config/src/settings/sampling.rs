@@ -1,4 +1,5 @@
-//! `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`: none of them is built.
+//! Settings of `NetFlow`, `sFlow`, `IPFIX`, `Flow_Sample_Collector_Set` and `AutoAttach`, none of which is
+//! implemented.
 
 use super::{I32, Setting, U32};
 use crate::not_built::{AUTO_ATTACH, IPFIX, NETFLOW, SFLOW};
@@ -27,7 +28,7 @@ const fn attach(name: &'static str) -> Setting {
     Setting::new("AutoAttach", name, "").detail_of(AUTO_ATTACH)
 }
 
-/// All of them.
+/// All settings of these tables.
 pub const OTHERS: &[Setting] = &[
     netflow("targets").text("ADDRESS:PORT").doc("Collectors."),
     netflow("engine_id").opt_int(0, 255).doc("The engine's id."),

@@ -1,15 +1,15 @@
-//! The columns of the schema that are no settings: what the switch tells, and what belongs to others.
+//! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
 
 use crate::not_built::{BONDS, CFM, LACP, Part, STP};
 
-/// Whose a column is.
+/// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The switch writes it.
+    /// The switch.
     Switch,
-    /// Nobody does in this version; why.
+    /// No program in this version; the reason.
     Nobody(&'static str),
-    /// A part of the switch would that is not there.
+    /// A part of the switch that is not implemented would write it.
     NotBuilt(Part),
     /// Other programs write and read it.
     Others,

@@ -1,4 +1,4 @@
-//! `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
+//! Settings of `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
 
 use super::{I32, Setting, U32, settings};
 use crate::not_built::{CT_TIMEOUTS, QOS};
@@ -32,7 +32,7 @@ settings! {
     PREFIXES = table("prefixes").text("fields, or none").doc("The fields whose prefixes look-ups make use of.");
 }
 
-/// Those that nothing reads by name.
+/// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
     Setting::new("QoS", "type", "").text("").detail_of(QOS).doc("How packets are queued."),
     Setting::new("QoS", "queues", "").rows("Queue").detail_of(QOS).doc("The queues, by number."),

@@ -27,7 +27,7 @@ fn the_table_covers_the_schema_and_nothing_else() {
 }
 
 #[test]
-fn no_setting_is_there_twice_and_each_has_a_sentence() {
+fn no_setting_has_two_entries_and_each_has_a_description() {
     let mut seen = BTreeSet::new();
     for s in all() {
         for kind in if s.kinds.is_empty() { &[""] } else { s.kinds } {
@@ -49,7 +49,7 @@ fn map(key: &str, value: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn values_are_read_as_the_entry_says() {
+fn values_are_parsed_as_the_entry_specifies() {
     let memory = |v: &str| root::MEGAFLOW_MEMORY.number(&map("megaflow-memory", v));
     assert_eq!(["7", "0x10", " 8 ", "-1", "x", ""].map(memory), [7, 16, 8, 1024, 1024, 1024]);
     let aging = |v: &str| bridge::MAC_AGING_TIME.number(&map("mac-aging-time", v));
@@ -131,13 +131,13 @@ fn options_are_those_of_the_type() {
 }
 
 #[test]
-fn ports_and_interfaces_may_hold_notes_of_others() {
+fn unknown_keys_of_ports_and_interfaces_are_not_reported() {
     assert!(texts("Port", &[("other_config", Datum::map([("net_uuid", "1")]))]).is_empty());
     assert_eq!(texts("Bridge", &[("other_config", Datum::map([("net_uuid", "1")]))]).len(), 1);
 }
 
 #[test]
-fn the_page_of_the_docs_is_the_table() {
+fn settings_md_matches_the_table() {
     let page = include_str!("../../../../docs/settings.md");
     assert!(
         page == text::markdown(),

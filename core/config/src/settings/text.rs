@@ -1,9 +1,9 @@
-//! The table as users read it: lines, JSON, Markdown.
+//! Output of the table for users: plain text, JSON, Markdown.
 
 use super::{Effect, Setting, When, all};
 
 impl Effect {
-    /// It does something in the switch.
+    /// Whether the setting has an effect in the switch.
     pub const fn is_some(&self) -> bool {
         matches!(self, Effect::Full | Effect::Partly(_) | Effect::Several(_))
     }
@@ -31,13 +31,13 @@ impl When {
     }
 }
 
-/// Whether a setting is meant by a pattern: a part of its place or of its sentence, whatever the case.
+/// Whether a pattern selects a setting: a substring of its full name or of its description, ignoring case.
 pub fn matches(setting: &Setting, pattern: &str) -> bool {
     let pattern = pattern.to_lowercase();
     setting.place().to_lowercase().contains(&pattern) || setting.doc.to_lowercase().contains(&pattern)
 }
 
-/// An entry for a terminal.
+/// The text of an entry for a terminal.
 pub fn plain(setting: &Setting) -> String {
     let mut text = setting.place();
     if !setting.kinds.is_empty() {
@@ -60,7 +60,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// docs/settings.md.
+/// The text of docs/settings.md.
 pub fn markdown() -> String {
     let mut out =
         "# Settings\n\nWhat the database holds for the switch, and what becomes of it in this version. \
@@ -96,7 +96,7 @@ pub fn markdown() -> String {
     out
 }
 
-/// What the database server's clients may ask for: it cannot be in the database that it protects.
+/// The limits of clients of the database server. They are not database settings, because a client could change those.
 const LIMITS: &str = "
 ## --ovsdb-limits
 

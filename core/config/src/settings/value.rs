@@ -1,4 +1,4 @@
-//! Reading a setting's value as its entry says: what is no value counts as absent.
+//! Parses the value of a setting as its entry specifies. An invalid value counts as absent.
 
 use super::{Outside, Setting, Value};
 use std::collections::BTreeMap;
@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is none of the values that there are, and the default is used.
+    /// It is not a valid value; the default is used.
     Invalid,
-    /// It is outside the range, and this is used.
+    /// It is outside the range; this number is used.
     Outside(i64),
 }
 
-/// A whole number, decimal or with `0x`; blanks around it do not matter.
+/// Parses an integer, decimal or with `0x`, ignoring surrounding blanks.
 fn number(text: &str) -> Option<i64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -23,7 +23,7 @@ fn number(text: &str) -> Option<i64> {
 }
 
 impl Setting {
-    /// The text as it stands.
+    /// The text of the setting, if set.
     pub fn get<'a>(&self, map: &'a BTreeMap<String, String>) -> Option<&'a str> {
         map.get(self.key).map(String::as_str)
     }
@@ -33,7 +33,7 @@ impl Setting {
         self.get(a) != self.get(b)
     }
 
-    /// A number of the column, or of the text that was found: held to the range as the entry says.
+    /// Applies the range to a number, as the entry specifies. The number comes from an integer column or from text.
     pub fn hold(&self, given: Option<i64>) -> Option<i64> {
         let Value::Int { min, max, default, outside } = self.value else { return None };
         match (given, outside) {
@@ -44,7 +44,7 @@ impl Setting {
         }
     }
 
-    /// The number, or its default where it has one.
+    /// The number, or the default if the entry has one.
     pub fn opt_number(&self, map: &BTreeMap<String, String>) -> Option<i64> {
         self.hold(self.get(map).and_then(number))
     }
@@ -54,12 +54,12 @@ impl Setting {
         self.opt_number(map).unwrap_or_default()
     }
 
-    /// A flag, read as Open vSwitch reads it: with a default of true only `false` is false, and reversely.
+    /// A flag, parsed as in Open vSwitch: with a default of true only `false` gives false, and vice versa.
     pub fn flag_of(&self, map: &BTreeMap<String, String>) -> bool {
         self.opt_flag(map).unwrap_or(self.value == Value::Bool(true))
     }
 
-    /// A flag that was given.
+    /// The flag, if set.
     pub fn opt_flag(&self, map: &BTreeMap<String, String>) -> Option<bool> {
         let default = self.value == Value::Bool(true);
         let other = if default { "false" } else { "true" };
@@ -74,7 +74,7 @@ impl Setting {
         }
     }
 
-    /// What is wrong with a text, if anything.
+    /// The error in a text, if any.
     pub fn fault(&self, text: &str) -> Option<Fault> {
         let wrong = match self.value {
             Value::Bool(_) => !["true", "false"].iter().any(|w| text.eq_ignore_ascii_case(w)),
@@ -89,7 +89,7 @@ impl Setting {
         wrong.then_some(Fault::Invalid)
     }
 
-    /// The greatest number that it takes.
+    /// The largest valid number.
     pub const fn max(&self) -> i64 {
         match self.value {
             Value::Int { max, .. } => max,
@@ -97,7 +97,7 @@ impl Setting {
         }
     }
 
-    /// The values that it takes, in words.
+    /// The valid values in words.
     pub fn range(&self) -> String {
         match self.value {
             Value::Bool(_) => "true or false".to_owned(),
@@ -111,7 +111,7 @@ impl Setting {
         }
     }
 
-    /// The default in words; empty where there is none.
+    /// The default in words; empty if there is none.
     pub fn default_text(&self) -> String {
         match self.value {
             Value::Bool(default) => default.to_string(),

@@ -1,76 +1,78 @@
-//! Who polls what after a change of configuration, where queues are balanced by forecast: everything stays but what cannot.
+//! Rxq assignment after a change of configuration where the predictive policy balances queues: every queue that can
+//! keep its core keeps it.
 //!
-//! A queue moves if its core polls no more, or polls pinned queues only, or is of another node though the queue's own has
-//! a core again. Such a queue, and one that is new, goes to the core that has least to do. What is uneven afterwards is the
-//! balance's to mend, which knows what a move is worth.
+//! A queue moves if its core no longer polls, or polls pinned queues only, or belongs to another NUMA node while the
+//! queue's own node has a core again. Such a queue, and a new one, goes to the core with the least load. The balancer
+//! corrects remaining imbalance, because it knows what a move gains.
 
-use super::{Algorithm, Assignment, Note, Placed, Room, Rxq, nobody, pin_all};
+use super::{Algorithm, Assignment, CoreLoads, Note, Placed, Rxq, not_polled, pin_all};
 use crate::cores::Core;
 use std::cmp::Reverse;
 use units::CoreId;
 
-/// Messages name cycles, as those of the algorithms that measure do.
+/// The algorithm for messages: like those that measure, they name cycles.
 const MEASURED: Algorithm = Algorithm::Group;
 
-/// Like [`super::assign`]. `owners`: who has each queue; `None`: it is new, or its core's thread has gone.
+/// Assigns queues like [`super::assign`], but keeps them where they are if possible. `owners`: the present core of
+/// each queue; `None`: the queue is new, or the thread of its core has ended.
 pub fn keep(cores: &[Core], rxqs: &[Rxq], owners: &[Option<CoreId>], isolate: bool) -> Assignment {
-    let mut room = Room::new(cores);
+    let mut loads = CoreLoads::new(cores);
     let mut out = Assignment { cores: vec![None; rxqs.len()], ..Assignment::default() };
-    let mut homeless = Vec::new();
-    for i in pin_all(&mut room, rxqs, MEASURED, isolate, &mut out) {
+    let mut to_place = Vec::new();
+    for i in pin_all(&mut loads, rxqs, MEASURED, isolate, &mut out) {
         match owners[i] {
-            Some(core) if room.stays(&rxqs[i], core) => out.cores[i] = Some(core),
-            _ => homeless.push(i),
+            Some(core) if loads.keeps(&rxqs[i], core) => out.cores[i] = Some(core),
+            _ => to_place.push(i),
         }
     }
     let usual = usual(rxqs);
-    homeless.sort_by_key(|i| (Reverse(rxqs[*i].cycles), rxqs[*i].no, rxqs[*i].queue));
-    if !homeless.is_empty() {
-        let stay = rxqs.len() - homeless.len();
+    to_place.sort_by_key(|i| (Reverse(rxqs[*i].cycles), rxqs[*i].no, rxqs[*i].queue));
+    if !to_place.is_empty() {
+        let stay = rxqs.len() - to_place.len();
         let text = format!(
             "Performing pmd to rx queue assignment: {stay} rx queues stay, {} are placed.",
-            homeless.len()
+            to_place.len()
         );
         out.notes.push(Note { warning: false, text });
     }
-    for i in homeless {
-        out.cores[i] = place(&mut room, &rxqs[i], usual, &mut out);
+    for i in to_place {
+        out.cores[i] = place(&mut loads, &rxqs[i], usual, &mut out);
     }
-    room.settle(&mut out);
+    loads.finish(&mut out);
     out
 }
 
-/// What a queue is taken to want of which nothing is known: as much as the others on average. So new queues do not all
-/// go to the same core.
+/// The assumed load of a queue that has not been measured: the average of the measured queues. With it, several new
+/// queues do not all go to the same core.
 fn usual(rxqs: &[Rxq]) -> u64 {
     let known: Vec<u64> = rxqs.iter().map(|q| q.cycles).filter(|c| *c != 0).collect();
     (known.iter().sum::<u64>() / known.len().max(1) as u64).max(1)
 }
 
-fn place(room: &mut Room, rxq: &Rxq, usual: u64, out: &mut Assignment) -> Option<CoreId> {
+fn place(loads: &mut CoreLoads, rxq: &Rxq, usual: u64, out: &mut Assignment) -> Option<CoreId> {
     let placed = Placed { rxq, algorithm: MEASURED };
-    let free = room.node_for(rxq.numa).map(|node| node.seats.iter_mut().filter(|s| !s.isolated));
-    let Some(seat) = free.and_then(|seats| seats.min_by_key(|s| (s.load, s.queues))) else {
-        out.notes.push(nobody(&placed));
+    let free = loads.node_for(rxq.numa).map(|node| node.loads.iter_mut().filter(|s| !s.isolated));
+    let Some(load) = free.and_then(|loads| loads.min_by_key(|s| (s.cycles, s.queues))) else {
+        out.notes.push(not_polled(&placed));
         return None;
     };
-    seat.load += if rxq.cycles == 0 { usual } else { rxq.cycles };
-    seat.queues += 1;
-    let core = seat.core;
+    load.cycles += if rxq.cycles == 0 { usual } else { rxq.cycles };
+    load.queues += 1;
+    let core = load.core;
     out.note_place(&placed, core);
     Some(core.id)
 }
 
-impl Room {
-    /// Whether this core keeps the queue that it has.
-    fn stays(&mut self, rxq: &Rxq, core: CoreId) -> bool {
-        let local = self.nodes.iter().any(|n| n.numa == rxq.numa && n.has_room());
-        let Some(seat) = self.seat_of(core).filter(|s| !s.isolated && (!local || s.core.numa == rxq.numa))
+impl CoreLoads {
+    /// Whether this core keeps the queue; if so, adds the queue's load to the core.
+    fn keeps(&mut self, rxq: &Rxq, core: CoreId) -> bool {
+        let local = self.nodes.iter().any(|n| n.numa == rxq.numa && n.has_core());
+        let Some(load) = self.load_of(core).filter(|s| !s.isolated && (!local || s.core.numa == rxq.numa))
         else {
             return false;
         };
-        seat.load += rxq.cycles;
-        seat.queues += 1;
+        load.cycles += rxq.cycles;
+        load.queues += 1;
         true
     }
 }
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_stay_stays_however_uneven() {
+    fn queues_that_can_keep_their_core_keep_it() {
         let rxqs: Vec<Rxq> = (0..4).map(|i| rxq(i, 100)).collect();
         let kept = keep(&cores(&[0, 0]), &rxqs, &on(&[0, 0, 0, 1]), true);
         assert_eq!(kept.cores, on(&[0, 0, 0, 1]));
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn new_queues_go_where_least_is_done_and_not_all_to_one_core() {
+    fn new_queues_are_spread_over_the_least_loaded_cores() {
         let mut rxqs: Vec<Rxq> = [900, 100, 100].iter().zip(0..).map(|(c, i)| rxq(i, *c)).collect();
         rxqs.extend((3..7).map(|i| rxq(i, 0)));
         let owners: Vec<_> = on(&[0, 1, 2]).into_iter().chain([None; 4]).collect();
@@ -114,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_goes_gives_its_queues_and_no_others_move() {
+    fn only_the_queues_of_a_removed_core_move() {
         let rxqs: Vec<Rxq> = [50, 10, 20, 30].iter().zip(0..).map(|(c, i)| rxq(i, *c)).collect();
         let kept = keep(&cores(&[0, 0]), &rxqs, &on(&[0, 1, 7, 7]), true);
         assert_eq!(kept.cores, on(&[0, 1, 1, 1]));
     }
 
     #[test]
-    fn pinned_queues_go_home_and_others_leave_an_isolated_core() {
+    fn pinned_queues_return_to_their_core_and_others_leave_an_isolated_core() {
         let mut rxqs: Vec<Rxq> = (0..3).map(|i| rxq(i, 10)).collect();
         rxqs[0].pinned = Some(CoreId(1));
         let (cores, owners) = (cores(&[0, 0]), on(&[0, 1, 0]));

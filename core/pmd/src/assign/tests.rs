@@ -88,7 +88,7 @@ fn pinned_queues_isolate_their_core() {
 }
 
 #[test]
-fn a_queue_pinned_to_no_poll_thread_gets_another() {
+fn a_queue_pinned_to_a_core_without_poll_thread_gets_another_core() {
     let mut rxqs = rxqs(0, &[0]);
     rxqs[0].pinned = Some(CoreId(3));
     let a = assign(&cores("0,0,0,0", "0x1"), &rxqs, Algorithm::Cycles, true);
@@ -101,7 +101,7 @@ fn a_queue_pinned_to_no_poll_thread_gets_another() {
 }
 
 #[test]
-fn where_all_cores_are_isolated_nobody_polls_the_rest() {
+fn unpinned_queues_are_not_polled_if_all_cores_are_isolated() {
     let mut rxqs = rxqs(0, &[0, 7]);
     rxqs[0].pinned = Some(CoreId(0));
     let a = assign(&cores("0", "0x1"), &rxqs, Algorithm::Cycles, true);
@@ -116,7 +116,7 @@ fn where_all_cores_are_isolated_nobody_polls_the_rest() {
 #[test]
 fn busy_queues_are_spread() {
     let cores = cores("0,0", "0x3");
-    // The busiest goes alone where the others together do as much.
+    // The busiest queue gets a core of its own if the other queues together are as busy.
     let a = assign(&cores, &rxqs(0, &[10, 60, 30, 20]), Algorithm::Group, true);
     assert_eq!((queues(&a, 0), queues(&a, 1)), (vec![1], vec![0, 2, 3]));
     assert_eq!(a.load, BTreeMap::from([(CoreId(0), 60), (CoreId(1), 60)]));

@@ -1,54 +1,57 @@
-//! Turns as they are noted, before they are entered into distributions and sums, and after that as a history.
+//! A block of iterations as they were recorded. Blocks are first added to histograms and sums, then serve as the
+//! history.
 //!
-//! Each column stands for itself, so that what is done with a column of a hundred turns is a loop over neighbours.
+//! Each column is an array of its own, so an operation on a column of a hundred iterations is a loop over adjacent
+//! values.
 
 use super::recorder::{Counted, REMEMBERED, Sample};
 use std::ops::Range;
 use units::Millis;
 
-/// So many turns are entered together.
-pub(super) const TOGETHER: usize = 128;
-/// With the turn before the first, which says where that begins, and the one after the last, which says where that ends.
-const ROOM: usize = TOGETHER + 2;
-/// As many blocks as hold all turns that are remembered, and the present one.
-pub(super) const BLOCKS: usize = REMEMBERED.div_ceil(TOGETHER) + 1;
+/// Iterations that are added to the histograms at once.
+pub(super) const BLOCK_LEN: usize = 128;
+/// Also holds the iteration before the first, which tells where the first begins, and the one after the last, which
+/// tells where the last ends.
+const COLUMN: usize = BLOCK_LEN + 2;
+/// Enough blocks for all remembered iterations and the present block.
+pub(super) const BLOCKS: usize = REMEMBERED.div_ceil(BLOCK_LEN) + 1;
 
-/// See the module. Turn 0 is the last but one of the block before, or the first that was ever noted.
+/// See the module. Iteration 0 is the last but one of the previous block, or the first that was ever recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
-    /// How many are noted.
+    /// Number of recorded iterations.
     pub(super) len: usize,
-    /// As they stood after each turn.
-    turns: [u64; ROOM],
-    cycles: [u64; ROOM],
-    packets: [u64; ROOM],
-    upcalls: [u64; ROOM],
-    upcall_cycles: [u64; ROOM],
-    /// Bursts of the turn, and most packets in a guest's queue.
-    batches: [u32; ROOM],
-    pub(super) queued: [u32; ROOM],
-    /// When it was over.
-    pub(super) at: [Millis; ROOM],
+    /// Counters after each iteration.
+    turns: [u64; COLUMN],
+    cycles: [u64; COLUMN],
+    packets: [u64; COLUMN],
+    upcalls: [u64; COLUMN],
+    upcall_cycles: [u64; COLUMN],
+    /// Bursts of the iteration, and the largest number of packets in a guest's queue.
+    batches: [u32; COLUMN],
+    pub(super) queued: [u32; COLUMN],
+    /// When the iteration ended.
+    pub(super) at: [Millis; COLUMN],
 }
 
 impl Block {
     pub(super) const EMPTY: Block = Block {
         len: 0,
-        turns: [0; ROOM],
-        cycles: [0; ROOM],
-        packets: [0; ROOM],
-        upcalls: [0; ROOM],
-        upcall_cycles: [0; ROOM],
-        batches: [0; ROOM],
-        queued: [0; ROOM],
-        at: [Millis(0); ROOM],
+        turns: [0; COLUMN],
+        cycles: [0; COLUMN],
+        packets: [0; COLUMN],
+        upcalls: [0; COLUMN],
+        upcall_cycles: [0; COLUMN],
+        batches: [0; COLUMN],
+        queued: [0; COLUMN],
+        at: [Millis(0); COLUMN],
     };
 
-    /// Notes a turn, as long as there is room.
+    /// Records an iteration unless the block is full.
     #[inline]
     pub(super) fn push(&mut self, counted: &Counted, batches: u32, queued: u32, at: Millis) {
         let i = self.len;
-        if i >= ROOM {
+        if i >= COLUMN {
             return;
         }
         self.turns[i] = counted.turns;
@@ -64,13 +67,13 @@ impl Block {
 
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.len == ROOM
+        self.len == COLUMN
     }
 
-    /// Becomes the block after one that is full.
+    /// Turns this block into the successor of a full one.
     pub(super) fn follow(&mut self, full: &Block) {
         self.len = 0;
-        for i in TOGETHER..ROOM {
+        for i in BLOCK_LEN..COLUMN {
             let counted = Counted {
                 turns: full.turns[i],
                 cycles: full.cycles[i],
@@ -82,27 +85,28 @@ impl Block {
         }
     }
 
-    /// Cycles of each turn: until the next.
+    /// Cycles of each iteration: the difference to the next one.
     #[inline]
     pub(super) fn cycles(&self, turns: &Range<usize>) -> impl Iterator<Item = u64> {
         steps(&self.cycles[turns.start..turns.end + 1])
     }
 
-    /// Packets of each turn: since the one before.
+    /// Packets of each iteration: the difference from the previous one.
     #[inline]
     pub(super) fn packets(&self, turns: &Range<usize>) -> impl Iterator<Item = u64> {
         steps(&self.packets[turns.start - 1..turns.end])
     }
 
-    /// Upcalls of all these turns: since the one before the first.
+    /// Upcalls of all these iterations: the difference from the one before the first.
     pub(super) fn upcalls(&self, turns: &Range<usize>) -> u64 {
         self.upcalls[turns.end - 1].saturating_sub(self.upcalls[turns.start - 1])
     }
 
-    /// Turns, at least one, none of which is the first or last of the block, as one sample with the stamp of the last.
+    /// Sums iterations into one sample with the stamp of the last. There must be at least one, and neither the first
+    /// nor the last of the block.
     pub(super) fn sum(&self, turns: Range<usize>) -> Sample {
         let (before, last) = (turns.start - 1, turns.end - 1);
-        let since = |column: &[u64; ROOM]| column[last].saturating_sub(column[before]);
+        let since = |column: &[u64; COLUMN]| column[last].saturating_sub(column[before]);
         let busy = self.cycles(&turns).zip(self.packets(&turns));
         Sample {
             stamp: self.turns[last],

@@ -1,37 +1,39 @@
-//! How often which amount was seen, in 32 bins with walls that Open vSwitch 3.7 uses too.
+//! Histogram with 32 bins; the bin limits ("walls") are those of Open vSwitch 3.7.
 //!
-//! An amount's bin is the number of walls below it. Its highest five bits lead to a place of a table, which says the bin but
-//! for two walls at most: no branch hangs on the amount, which a poll thread would foretell wrongly as often as not. Amounts
-//! that mostly are near the one before have its bin tried first ([`Histogram::add_alike`]), which is cheaper still.
+//! The bin of a value is the number of walls below it. The highest five bits of the value index a table that gives
+//! the bin, off by two walls at most. So no branch depends on the value; a poll thread would mispredict such a branch
+//! about half of the time. For values that are mostly close to the previous one, the previous bin is tried first
+//! ([`Histogram::add_alike`]), which costs even less.
 
 use std::ops::RangeInclusive;
 
-/// How many bins there are. The last one takes what is beyond the last wall.
+/// Number of bins. The last one counts values beyond the last wall.
 pub const BINS: usize = 32;
 const WALLS: usize = BINS - 1;
-/// Places of the table: amounts below 32 one by one, then sixteen for each power of two.
+/// Table entries: one for each value below 32, then sixteen for each power of two.
 const PLACES: usize = 32 + 27 * 16;
 
-/// See the module.
+/// A histogram; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// The last two are no walls: nothing is above them.
+    /// The last two entries are not walls but larger than any value.
     walls: [u32; BINS + 1],
     bins: [u64; BINS],
-    /// By place, the bin of its least amount.
+    /// For each table entry, the bin of its smallest value.
     first: [u8; PLACES],
-    /// The bin of the last amount of those that are alike.
+    /// The bin of the last value that [`Histogram::add_alike`] counted.
     last: usize,
 }
 
 impl Histogram {
-    /// Walls at equal distances.
+    /// Creates a histogram with walls at equal distances.
     pub fn linear(least: u32, most: u32) -> Histogram {
         let wall = |i: usize| least + (i as u32 * (most - least)) / (BINS as u32 - 2);
         Histogram::new(std::array::from_fn(wall))
     }
 
-    /// Walls at equal ratios, rounded down, each above the one before. `least` may be 0, which then has a bin of its own.
+    /// Creates a histogram with walls at equal ratios, rounded down, each above the one before. `least` may be 0,
+    /// which then has a bin of its own.
     pub fn logarithmic(least: u32, most: u32) -> Histogram {
         let zero = usize::from(least == 0);
         let (low, high) = (f64::from(least.max(1)).ln(), f64::from(most).ln());
@@ -58,19 +60,19 @@ impl Histogram {
         Histogram { walls, bins: [0; BINS], first, last: 0 }
     }
 
-    /// Counts an amount that was seen so often.
+    /// Counts a value `times` times.
     #[inline]
     pub fn add_times(&mut self, amount: u64, times: u64) {
         self.bins[self.bin(amount) % BINS] += times;
     }
 
-    /// Counts amounts.
+    /// Counts values.
     #[inline]
     pub fn add_each(&mut self, amounts: impl Iterator<Item = u64>) {
         amounts.for_each(|amount| self.add_times(amount, 1));
     }
 
-    /// Counts amounts, most of which are near the one before.
+    /// Counts values that are mostly close to the previous one.
     #[inline]
     pub fn add_alike(&mut self, amounts: impl Iterator<Item = u64>) {
         let (mut within, mut times) = (self.range(self.last), 0);
@@ -85,7 +87,7 @@ impl Histogram {
         self.bins[self.last % BINS] += times;
     }
 
-    /// The amounts of a bin.
+    /// The values of a bin.
     #[inline]
     fn range(&self, bin: usize) -> RangeInclusive<u64> {
         let least = if bin == 0 { 0 } else { u64::from(self.walls[bin - 1]) + 1 };
@@ -99,25 +101,25 @@ impl Histogram {
         first + usize::from(self.walls[first] < amount) + usize::from(self.walls[first + 1] < amount)
     }
 
-    /// The largest amount of each bin but the last.
+    /// The largest value of each bin but the last.
     pub fn walls(&self) -> &[u32] {
         &self.walls[..WALLS]
     }
 
-    /// How often.
+    /// The count of each bin.
     pub fn bins(&self) -> &[u64; BINS] {
         &self.bins
     }
 }
 
-/// Where the table has an amount.
+/// The table entry of a value.
 #[inline]
 fn place(amount: u32) -> usize {
     let shift = 27u32.saturating_sub(amount.leading_zeros());
     (16 * shift + (amount >> shift)) as usize
 }
 
-/// The least amount of a place.
+/// The smallest value of a table entry.
 fn least(place: usize) -> u32 {
     let shift = (place / 16).saturating_sub(1);
     ((place - 16 * shift) << shift) as u32

@@ -1,63 +1,63 @@
-//! What the turns of one poll thread were like.
+//! Records the iterations of one poll thread.
 //!
-//! A thread's counters say what a turn cost only when the next one has begun. So a turn is noted with what it found, and
-//! entered later: some hundred turns together ([`Block`]), which takes less time than one by one. The last blocks are the
-//! history of turns, too. Whoever wants to see what was recorded has the rest entered first ([`Recorder::settle`]); while turns are watched
-//! each is entered at once.
+//! The cycles of an iteration are known only when the next one has begun. So an iteration is recorded in a [`Block`]
+//! first and added to the histograms later, about a hundred at once, which costs less than one by one. The last
+//! blocks are also the history of iterations. A reader first has the remaining iterations added
+//! ([`Recorder::settle`]). While iterations are watched, each one is added at once.
 
-use super::block::{BLOCKS, Block, TOGETHER};
+use super::block::{BLOCK_LEN, BLOCKS, Block};
 use super::histogram::Histogram;
 use super::watch::{Suspect, Suspicion, Watch};
 use std::ops::Range;
 use units::Millis;
 
-/// How many turns and how many milliseconds are remembered.
+/// Number of iterations and of milliseconds in the history.
 pub const REMEMBERED: usize = 1000;
 
-/// The counters of a thread, as they stand after a turn.
+/// The counters of a thread after an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Turns.
+    /// Iterations.
     pub turns: u64,
-    /// Cycles of all turns before this one, without sleep.
+    /// Cycles of all iterations before this one, without sleep.
     pub cycles: u64,
     /// Packets received.
     pub packets: u64,
     /// Upcalls.
     pub upcalls: u64,
-    /// Cycles that they took.
+    /// Cycles of the upcalls.
     pub upcall_cycles: u64,
 }
 
-/// What one queue brought in a turn.
+/// What an iteration received from one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// Packets: at least one.
+    /// Packets; at least one.
     pub packets: u64,
-    /// A guest's queue: how many more were waiting.
+    /// For a guest's queue: packets that were left in it.
     pub waiting: Option<u64>,
 }
 
-/// A turn, or all turns of a millisecond.
+/// Sums of one iteration, or of all iterations of a millisecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Number of the turn, or the millisecond.
+    /// Number of the iteration, or the millisecond.
     pub stamp: u64,
-    /// Turns.
+    /// Iterations.
     pub turns: u64,
-    /// Cycles of all.
+    /// Cycles of all iterations.
     pub cycles: u64,
-    /// Cycles of those that found packets.
+    /// Cycles of the iterations that found packets.
     pub busy_cycles: u64,
     /// Packets received.
     pub packets: u64,
-    /// Bursts in which they came.
+    /// Bursts.
     pub batches: u64,
-    /// Most packets in a guest's queue, summed over turns.
+    /// Largest number of packets in a guest's queue, summed over iterations.
     pub queued: u64,
     /// Upcalls.
     pub upcalls: u64,
-    /// Cycles that they took.
+    /// Cycles of the upcalls.
     pub upcall_cycles: u64,
 }
 
@@ -74,7 +74,7 @@ impl Sample {
     }
 }
 
-/// The last milliseconds, in a ring. What has not been yet is all zero.
+/// The last milliseconds, in a ring. Entries that were not written yet are all zero.
 #[derive(Clone, Debug)]
 struct Ring {
     samples: Vec<Sample>,
@@ -91,28 +91,28 @@ impl Ring {
         self.next = (self.next + 1) % REMEMBERED;
     }
 
-    /// The newest first.
+    /// The last `n` samples, newest first.
     fn newest(&self, n: usize) -> Vec<Sample> {
         (1..=n.min(REMEMBERED)).map(|i| self.samples[(self.next + REMEMBERED - i) % REMEMBERED]).collect()
     }
 }
 
-/// The distributions, in the order of the table.
+/// The histograms, in the order of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histograms {
-    /// Cycles of a turn.
+    /// Cycles of an iteration.
     pub cycles: Histogram,
-    /// Packets of a turn.
+    /// Packets of an iteration.
     pub packets: Histogram,
     /// Cycles of a packet.
     pub cycles_per_packet: Histogram,
     /// Packets of a burst.
     pub packets_per_batch: Histogram,
-    /// Most packets in a guest's queue in a turn.
+    /// Largest number of packets in a guest's queue in an iteration.
     pub queued: Histogram,
-    /// Upcalls of a turn.
+    /// Upcalls of an iteration.
     pub upcalls: Histogram,
-    /// Cycles of an upcall: the mean of its turn's.
+    /// Cycles of an upcall: the mean within the iteration.
     pub cycles_per_upcall: Histogram,
 }
 
@@ -129,7 +129,7 @@ impl Histograms {
         }
     }
 
-    /// Enters turns of a block.
+    /// Adds iterations of a block.
     fn enter(&mut self, block: &Block, turns: Range<usize>) {
         self.cycles.add_each(block.cycles(&turns));
         self.packets.add_alike(block.packets(&turns));
@@ -148,17 +148,18 @@ impl Histograms {
     }
 }
 
-/// See the module.
+/// The recorder of one thread; see the module.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     histograms: Histograms,
-    /// In a ring: the present one, behind it the oldest, before it the one before.
+    /// A ring of blocks: `present_block` is being written, the next one is the oldest, the one before it the newest
+    /// full one.
     blocks: Vec<Block>,
     present_block: usize,
-    /// The last turn of the present block that was entered.
+    /// The last iteration of the present block that was added to the histograms.
     entered: usize,
     millis: Ring,
-    /// The millisecond that is not over.
+    /// The millisecond that has not ended yet.
     present: Sample,
     totals: Sample,
     watch: Watch,
@@ -166,7 +167,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records from now on.
+    /// Starts recording.
     pub fn new(now: Millis, watch: Watch) -> Recorder {
         Recorder {
             histograms: Histograms::new(),
@@ -181,18 +182,18 @@ impl Recorder {
         }
     }
 
-    /// Forgets everything.
+    /// Clears everything.
     pub fn clear(&mut self, now: Millis) {
         *self = Recorder::new(now, self.watch);
     }
 
-    /// Tells other turns than before.
+    /// Changes which iterations are logged.
     pub fn set_watch(&mut self, watch: Watch) {
         self.settle();
         self.watch = watch;
     }
 
-    /// A turn is over. What there may be to tell is of an earlier one.
+    /// Records an iteration. A returned suspicion is about an earlier iteration.
     #[inline]
     pub fn turn(
         &mut self,
@@ -229,8 +230,8 @@ impl Recorder {
         (self.present_block, self.entered) = (next, 0);
     }
 
-    /// Enters all turns whose cycles are known: not the last one's. What there may be to tell is of the last of them: more than one
-    /// are entered only where nobody watched.
+    /// Adds all iterations whose cycles are known, which excludes the last one. A returned suspicion is about the
+    /// newest of them: more than one are added at once only if iterations are not watched.
     pub fn settle(&mut self) -> Option<Suspicion> {
         let block = &self.blocks[self.present_block];
         let turns = self.entered + 1..block.len.saturating_sub(1);
@@ -247,7 +248,8 @@ impl Recorder {
         self.look(&last)
     }
 
-    /// Enters turns of the present block into the milliseconds in which they ended: when the next one was noted.
+    /// Adds iterations of the present block to the milliseconds in which they ended, which is when the next one was
+    /// recorded.
     fn enter_millis(&mut self, turns: Range<usize>) {
         let (block, mut first) = (&self.blocks[self.present_block], turns.start);
         for (i, now) in turns.clone().zip(&block.at[turns.start + 1..]) {
@@ -264,7 +266,7 @@ impl Recorder {
         }
     }
 
-    /// Whether there is something to tell after this turn.
+    /// Returns the suspicion to log after this iteration, if any.
     fn look(&mut self, turn: &Sample) -> Option<Suspicion> {
         let told = self.watch.look(&mut self.suspect, turn);
         if told.is_some() {
@@ -276,26 +278,26 @@ impl Recorder {
         Some(done.tell(around))
     }
 
-    /// The distributions.
+    /// The histograms.
     pub fn histograms(&self) -> &Histograms {
         &self.histograms
     }
 
-    /// The sum of all milliseconds that are over.
+    /// The sum of all milliseconds that have ended.
     pub fn totals(&self) -> &Sample {
         &self.totals
     }
 
-    /// The last turns that were entered, the newest first. What has not been yet is all zero.
+    /// The last iterations that were added, newest first. Missing ones are all zero.
     pub fn last_turns(&self, n: usize) -> Vec<Sample> {
         let blocks = (0..BLOCKS).map(|back| &self.blocks[(self.present_block + BLOCKS - back) % BLOCKS]);
-        let ends = std::iter::once(self.entered).chain(std::iter::repeat(TOGETHER));
+        let ends = std::iter::once(self.entered).chain(std::iter::repeat(BLOCK_LEN));
         let turns = blocks.take_while(|b| b.len != 0).zip(ends);
         let samples = turns.flat_map(|(block, end)| (1..=end).rev().map(|i| block.sum(i..i + 1)));
         samples.chain(std::iter::repeat(Sample::default())).take(n.min(REMEMBERED)).collect()
     }
 
-    /// The last milliseconds that are over, the newest first.
+    /// The last milliseconds that have ended, newest first.
     pub fn last_millis(&self, n: usize) -> Vec<Sample> {
         self.millis.newest(n)
     }
@@ -305,7 +307,7 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    /// Turns of 1000 cycles and two packets each, four in a millisecond.
+    /// Records iterations of 1000 cycles and two packets each, four in a millisecond.
     fn recorded(turns: u64, watch: Watch, slow: u64) -> (Recorder, Vec<Suspicion>) {
         let mut recorder = Recorder::new(Millis(100), watch);
         let (mut told, mut cycles) = (Vec::new(), 0);
@@ -323,7 +325,7 @@ mod tests {
     #[test]
     fn turns_and_milliseconds_are_remembered() {
         let (recorder, _) = recorded(42, Watch::default(), 0);
-        // The first turn says where counting begins, the last one is not over.
+        // The first iteration only gives the start of counting, and the last one has not ended.
         let histograms = recorder.histograms();
         assert_eq!(histograms.cycles.bins().iter().sum::<u64>(), 40);
         assert_eq!(histograms.packets.bins()[2], 40);
@@ -333,16 +335,16 @@ mod tests {
         let ms = recorder.last_millis(3);
         assert_eq!((ms[0].stamp, ms[0].turns, ms[0].cycles, ms[0].busy_cycles), (109, 4, 4000, 4000));
         assert_eq!((recorder.totals().packets, recorder.totals().batches), (76, 38));
-        // What has not been yet is empty.
+        // Missing entries are all zero.
         assert_eq!(
             (recorder.last_turns(5000).len(), recorder.last_turns(500)[499]),
             (1000, Sample::default())
         );
     }
 
-    /// As many turns as end in the middle of a block, at its end, and just after it.
+    /// Checks numbers of iterations that end in the middle of a block, at its end, and just after it.
     #[test]
-    fn blocks_do_not_show() {
+    fn results_do_not_depend_on_block_limits() {
         let watch = Watch { on: true, cycles: u64::MAX, ..Watch::default() };
         for turns in [2, 127, 128, 129, 130, 131, 132, 1024, 1300, 2999] {
             let (together, _) = recorded(turns, Watch::default(), 7);
@@ -361,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_turn_is_told_with_those_around_it() {
+    fn a_slow_iteration_is_logged_with_those_around_it() {
         let watch = Watch { on: true, cycles: 100_000, ..Watch::default() };
         let (_, told) = recorded(100, watch, 50);
         assert_eq!(told.len(), 1);
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cleared_is_gone() {
+    fn clear_removes_everything() {
         let (mut recorder, _) = recorded(42, Watch::default(), 0);
         recorder.clear(Millis(500));
         assert_eq!((recorder.totals().packets, recorder.last_turns(1)[0]), (0, Sample::default()));

@@ -1,11 +1,11 @@
-//! The tables of `pmd-perf-show`, column by column as scripts cut them up.
+//! The tables of `pmd-perf-show`. The columns are fixed, because scripts cut them.
 
 use super::histogram::BINS;
 use super::recorder::{Histograms, Recorder, Sample};
 
 const DASHES: usize = 154;
 
-/// The distributions, and the means.
+/// The histograms and the means.
 pub fn histograms(recorder: &Recorder) -> String {
     let Histograms {
         cycles,
@@ -53,7 +53,7 @@ fn line(cells: [String; 7]) -> String {
     format!("   {}\n", cells.join("  "))
 }
 
-/// Turns, one a line.
+/// The iterations, one a line.
 pub fn turns(samples: &[Sample]) -> String {
     let mut text = format!(
         "   {:<17}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",
@@ -76,7 +76,7 @@ pub fn turns(samples: &[Sample]) -> String {
     text
 }
 
-/// Milliseconds, one a line.
+/// The milliseconds, one a line.
 pub fn millis(samples: &[Sample]) -> String {
     let mut text = format!(
         "   {:<12}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}   {:<10}\n",

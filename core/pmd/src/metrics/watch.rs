@@ -1,29 +1,29 @@
-//! Which turns are told to the log, and when: only after the last of those around it, so that telling disturbs nothing
-//! that is told.
+//! Decides which iterations are logged, and when: only after the last of the iterations to be logged with it, so that
+//! logging does not disturb the iterations that are logged.
 
 use super::recorder::{REMEMBERED, Sample};
 
-/// Turns that are told before and after one that is suspicious.
+/// Iterations that are logged before and after a suspicious one.
 const AROUND: usize = 5;
-/// A guest's queue that holds so many packets is full.
+/// A guest's queue with this many packets is full.
 const QUEUE_FULL: u64 = 128;
-/// After so many turns were told at once, as many as usual are.
-const MANY: usize = 100;
+/// After this many iterations were logged at once, the numbers before and after return to the default.
+const MANY_LOGGED: usize = 100;
 
-/// What is suspicious, and how much is told of it (`pmd-perf-log-set`).
+/// What makes an iteration suspicious, and how much is logged (`pmd-perf-log-set`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// Anything is told.
+    /// Logging is on.
     pub on: bool,
-    /// A turn that took more cycles is suspicious.
+    /// An iteration with more cycles is suspicious.
     pub cycles: u64,
-    /// So is one that found so many packets in a guest's queue.
+    /// An iteration that found this many packets in a guest's queue is suspicious.
     pub queued: u64,
-    /// So many turns before it are told, too.
+    /// Iterations to log before the suspicious one.
     pub before: usize,
-    /// And so many after it.
+    /// Iterations to log after the suspicious one.
     pub after: usize,
-    /// Another one among those after it makes the story longer.
+    /// A suspicious iteration among those after another one extends the range that is logged.
     pub extend: bool,
 }
 
@@ -40,20 +40,20 @@ impl Default for Watch {
     }
 }
 
-/// Something to tell.
+/// A suspicious iteration to log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspicion {
-    /// What was wrong.
+    /// Why it is suspicious.
     pub reason: &'static str,
-    /// Number of the turn.
+    /// Number of the iteration.
     pub turn: u64,
-    /// Cycles that it took.
+    /// Cycles of the iteration.
     pub cycles: u64,
-    /// The turns around it, the newest first; empty where the story goes on.
+    /// The iterations around it, newest first; empty if another suspicious iteration extended the range.
     pub around: Vec<Sample>,
 }
 
-/// A suspicious turn that is to be told.
+/// A suspicious iteration whose range is not complete yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspect {
     reason: &'static str,
@@ -67,7 +67,7 @@ impl Suspect {
         turn.stamp >= self.last
     }
 
-    /// How many of the last turns belong to it.
+    /// How many of the last iterations belong to the range.
     pub(super) fn range(&self, turn: &Sample) -> usize {
         ((turn.stamp + 1).saturating_sub(self.first) as usize).min(REMEMBERED - 1)
     }
@@ -78,7 +78,8 @@ impl Suspect {
 }
 
 impl Watch {
-    /// Looks at a turn: it may become a suspect, or make the story of the present one longer, which is told then.
+    /// Checks an iteration: it may become the suspect, or extend the range of the present suspect, which is then
+    /// logged.
     pub(super) fn look(&self, suspect: &mut Option<Suspect>, turn: &Sample) -> Option<Suspicion> {
         let reason = if turn.cycles > self.cycles {
             "Excessive total cycles"
@@ -104,9 +105,9 @@ impl Watch {
         }
     }
 
-    /// So many turns were told at once.
+    /// Called after `told` iterations were logged at once.
     pub(super) fn after(&mut self, told: usize) {
-        if told > MANY {
+        if told > MANY_LOGGED {
             *self = Watch { before: AROUND, after: AROUND, extend: false, ..*self };
         }
     }
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_can_grow() {
+    fn another_suspicious_iteration_extends_the_range() {
         let watch = Watch { on: true, extend: true, ..Watch::default() };
         let mut suspect = None;
         assert_eq!(watch.look(&mut suspect, &turn(10, 127)), None);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_are_told_once() {
+    fn a_range_of_many_iterations_resets_the_limits() {
         let mut watch = Watch { before: 90, after: 90, extend: true, ..Watch::default() };
         watch.after(100);
         assert_eq!(watch.before, 90);

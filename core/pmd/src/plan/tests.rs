@@ -1,22 +1,22 @@
-//! Plans for few cores, where the best is known.
+//! Plans for few cores, for which the best plan is known.
 
 use super::*;
 
 const LIMITS: Limits = Limits { full: 0.97, enough: 1.02, moves: 6, gain: 0.005, early: 0.02, swap: 2.0 };
 
-fn seat(id: u32, numa: u32) -> Seat {
-    Seat { core: Core { id: CoreId(id), numa: NumaId(numa) }, sibling: None, isolated: false }
+fn core(id: u32, numa: u32) -> PollingCore {
+    PollingCore { core: Core { id: CoreId(id), numa: NumaId(numa) }, sibling: None, isolated: false }
 }
 
 fn queue(owner: u32, load: f64) -> Queue {
     Queue { owner: CoreId(owner), pinned: false, load, doubt: 0.0 }
 }
 
-/// Cores with more than this are relieved.
+/// Cores with a higher load are relieved.
 const HOT: f64 = 0.82;
 
-fn plan(seats: &[Seat], queues: &[Queue], limits: &Limits) -> Plan {
-    super::plan(seats, queues, limits, |s| s.load > HOT)
+fn plan(cores: &[PollingCore], queues: &[Queue], limits: &Limits) -> Plan {
+    super::plan(cores, queues, limits, |s| s.load > HOT)
 }
 
 fn moves(plan: &Plan) -> Vec<(usize, u32, u32)> {
@@ -24,41 +24,41 @@ fn moves(plan: &Plan) -> Vec<(usize, u32, u32)> {
 }
 
 #[test]
-fn one_move_parts_two_busy_queues() {
-    let seats = [seat(0, 0), seat(1, 0)];
+fn one_move_separates_two_busy_queues() {
+    let cores = [core(0, 0), core(1, 0)];
     let queues = [queue(0, 0.5), queue(0, 0.5), queue(1, 0.0), queue(1, 0.0)];
-    let plan = plan(&seats, &queues, &LIMITS);
+    let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan), [(0, 0, 1)]);
     let node = plan.nodes[0];
     assert_eq!((node.before, node.after, node.bound, node.moves), (1.0, 0.5, 0.5, 1));
 }
 
 #[test]
-fn what_is_not_hot_stays() {
-    let seats = [seat(0, 0), seat(1, 0)];
+fn queues_of_cores_below_the_limit_stay() {
+    let cores = [core(0, 0), core(1, 0)];
     let queues = [queue(0, 0.4), queue(0, 0.4), queue(1, 0.0)];
-    assert!(plan(&seats, &queues, &LIMITS).moves.is_empty());
-    // The same for one that would act earlier.
-    assert_eq!(super::plan(&seats, &queues, &LIMITS, |s| s.load > 0.7).moves.len(), 1);
+    assert!(plan(&cores, &queues, &LIMITS).moves.is_empty());
+    // The same load is relieved with a lower limit.
+    assert_eq!(super::plan(&cores, &queues, &LIMITS, |s| s.load > 0.7).moves.len(), 1);
 }
 
 #[test]
-fn two_queues_change_places_where_no_move_helps() {
-    let seats = [seat(0, 0), seat(1, 0)];
+fn two_queues_are_swapped_if_no_move_helps() {
+    let cores = [core(0, 0), core(1, 0)];
     let queues = [queue(0, 0.5), queue(0, 0.4), queue(1, 0.4), queue(1, 0.3)];
-    let plan = plan(&seats, &queues, &LIMITS);
+    let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan).len(), 2);
     assert!((plan.nodes[0].after - 0.8).abs() < 1e-9, "{plan:?}");
 }
 
 #[test]
-fn an_elephant_is_left_alone_and_others_are_not() {
-    let seats = [seat(0, 0), seat(1, 0), seat(2, 0)];
+fn an_elephant_stays_and_other_queues_leave_its_core() {
+    let cores = [core(0, 0), core(1, 0), core(2, 0)];
     let queues = [queue(0, 1.2), queue(1, 0.4), queue(1, 0.4), queue(2, 0.1)];
-    assert_eq!(moves(&plan(&seats, &queues, &LIMITS)), []);
-    // What shares its core goes, however little it is.
+    assert_eq!(moves(&plan(&cores, &queues, &LIMITS)), []);
+    // The other queues leave the elephant's core, however small they are.
     let queues = [queue(0, 1.2), queue(0, 0.1), queue(1, 0.4), queue(1, 0.4), queue(2, 0.1)];
-    let plan = plan(&seats, &queues, &LIMITS);
+    let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan), [(1, 0, 2)]);
     assert_eq!(plan.nodes[0].after, 1.2);
 }
@@ -66,40 +66,40 @@ fn an_elephant_is_left_alone_and_others_are_not() {
 #[test]
 fn nodes_isolated_cores_and_pinned_queues_are_respected() {
     let both = [queue(0, 0.5), queue(0, 0.5)];
-    let isolated = Seat { isolated: true, ..seat(1, 0) };
-    for seats in [[seat(0, 0), seat(1, 1)], [seat(0, 0), isolated]] {
-        assert!(plan(&seats, &both, &LIMITS).moves.is_empty(), "{seats:?}");
+    let isolated = PollingCore { isolated: true, ..core(1, 0) };
+    for cores in [[core(0, 0), core(1, 1)], [core(0, 0), isolated]] {
+        assert!(plan(&cores, &both, &LIMITS).moves.is_empty(), "{cores:?}");
     }
-    let seats = [seat(0, 0), seat(1, 0)];
+    let cores = [core(0, 0), core(1, 0)];
     let pinned = [Queue { pinned: true, ..both[0] }, both[1]];
-    assert_eq!(moves(&plan(&seats, &pinned, &LIMITS)), [(1, 0, 1)]);
+    assert_eq!(moves(&plan(&cores, &pinned, &LIMITS)), [(1, 0, 1)]);
 }
 
 #[test]
 fn a_free_processor_core_is_better_than_a_sibling() {
-    let pair = |id, sibling| Seat { sibling: Some(CoreId(sibling)), ..seat(id, 0) };
-    let seats = [pair(0, 1), pair(1, 0), pair(2, 3), pair(3, 2)];
+    let pair = |id, sibling| PollingCore { sibling: Some(CoreId(sibling)), ..core(id, 0) };
+    let cores = [pair(0, 1), pair(1, 0), pair(2, 3), pair(3, 2)];
     let queues = [queue(0, 0.5), queue(0, 0.45), queue(1, 0.0)];
-    let plan = plan(&seats, &queues, &LIMITS);
+    let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(moves(&plan).len(), 1);
     assert!(plan.moves[0].to.0 >= 2, "{plan:?}");
 }
 
 #[test]
-fn a_budget_is_kept() {
-    let seats: Vec<Seat> = (0..8).map(|i| seat(i, 0)).collect();
+fn the_number_of_moves_is_limited() {
+    let cores: Vec<PollingCore> = (0..8).map(|i| core(i, 0)).collect();
     let queues: Vec<Queue> = (0..64).map(|_| queue(0, 0.09)).collect();
-    let plan = plan(&seats, &queues, &LIMITS);
+    let plan = plan(&cores, &queues, &LIMITS);
     assert_eq!(plan.moves.len(), LIMITS.moves);
     assert!(plan.nodes[0].after < plan.nodes[0].before);
 }
 
 #[test]
-fn doubts_of_many_queues_are_less_than_their_sum() {
+fn the_combined_error_of_queues_is_less_than_the_sum() {
     let doubtful = |n: usize| vec![Queue { doubt: 0.2, ..queue(0, 0.8 / n as f64) }; n];
     let load = |n: usize| {
         let mut seen = 0.0;
-        super::plan(&[seat(0, 0)], &doubtful(n), &LIMITS, |s| {
+        super::plan(&[core(0, 0)], &doubtful(n), &LIMITS, |s| {
             seen = s.load;
             false
         });

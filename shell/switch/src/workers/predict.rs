@@ -6,7 +6,7 @@
 use super::{LOG, MAIN, Mode, Workers, worker_of};
 use crate::cycles;
 use datapath::{Datapath, Event};
-use pmd::plan::{Plan, Queue, Seat};
+use pmd::plan::{Plan, PollingCore, Queue};
 use pmd::predictive::{Policy, Predictor, preview};
 use runtime::log::RateLimit;
 use std::collections::BTreeMap;
@@ -92,14 +92,14 @@ impl Workers {
 
     /// What would be moved if loads were to be made even this very moment.
     pub fn preview(&self) -> (Plan, Vec<Planned>) {
-        let plan = preview(&self.plan_seats(), &self.plan_queues());
+        let plan = preview(&self.polling_cores(), &self.plan_queues());
         let moves = self.named(&plan);
         (plan, moves)
     }
 
     /// Who would poll what if the queues were given out by `pmd-rxq-assign` this very moment: those that would change.
     pub fn rebalanced(&self) -> Vec<Planned> {
-        let cores: Vec<pmd::Core> = self.plan_seats().iter().map(|s| s.core).collect();
+        let cores: Vec<pmd::Core> = self.polling_cores().iter().map(|s| s.core).collect();
         let rxqs = self.ports.polled();
         let how = &self.polling;
         let given = pmd::assign::assign(&cores, &rxqs, how.algorithm, how.isolate).cores;
@@ -123,7 +123,7 @@ impl Workers {
             // Queues are about to be given out anyway, or by the other policy.
             return;
         }
-        let (seats, queues) = (self.plan_seats(), self.plan_queues());
+        let (seats, queues) = (self.polling_cores(), self.plan_queues());
         self.tell_elephants();
         let plan = self.predict.predictor.second(&seats, &queues, self.balancer.settings().hot);
         for node in plan.nodes.iter().filter(|n| n.moves != 0) {
@@ -169,10 +169,10 @@ impl Workers {
         self.ports.second(elapsed, |id| saturated.get(&id).copied().unwrap_or(false));
     }
 
-    fn plan_seats(&self) -> Vec<Seat> {
+    fn polling_cores(&self) -> Vec<PollingCore> {
         let seats = self.seats.values().filter(|s| s.place.id != MAIN);
         seats
-            .map(|s| Seat {
+            .map(|s| PollingCore {
                 core: pmd::Core { id: s.place.core, numa: NumaId(s.place.numa) },
                 sibling: self.topology.sibling(s.place.core),
                 isolated: s.place.isolated,

@@ -1,5 +1,5 @@
-//! What flow mods have in common: most that come after one another have one of a few masks, and many the same actions. Equal
-//! masks and equal lists are kept once, in the requests of a bundle that waits as well as in rules.
+//! Interns masks and action lists of flow mods: most consecutive flow mods use one of a few masks, and many have the
+//! same actions. Equal masks and equal lists are stored once, in rules as well as in the requests of an open bundle.
 
 use classifier::of::{SparseMask, SparseMatch};
 use flow::Match;
@@ -7,20 +7,21 @@ use openflow::action::Action;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Masks that are remembered, the one used last first.
+/// Number of masks kept, most recently used first.
 const MASKS: usize = 8;
-/// Lists that are remembered: one for each value of a hash. A table has few lists, or nearly as many as rules.
+/// Number of action lists kept: one for each value of a hash. A table has either few different lists or nearly as
+/// many as rules.
 const LISTS: usize = 1024;
 
-/// See the module.
+/// The interner; see the module.
 #[derive(Debug, Default)]
-pub(crate) struct Alike {
+pub(crate) struct Interner {
     masks: Vec<Arc<SparseMask>>,
     lists: Vec<Option<Arc<[Action]>>>,
 }
 
-impl Alike {
-    /// A match, sparse.
+impl Interner {
+    /// Converts a match to sparse form with a shared mask.
     pub(crate) fn matching(&mut self, m: &Match) -> SparseMatch {
         match self.masks.iter().position(|mask| mask.is_of(&m.mask)) {
             Some(at) => self.masks[..=at].rotate_right(1),
@@ -32,7 +33,7 @@ impl Alike {
         SparseMatch::with_mask(&m.flow, Arc::clone(&self.masks[0]))
     }
 
-    /// A list of actions.
+    /// Returns a shared copy of an action list.
     pub(crate) fn actions(&mut self, list: &[Action]) -> Arc<[Action]> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
@@ -53,17 +54,17 @@ mod tests {
 
     #[test]
     fn equal_lists_are_one() {
-        let mut alike = Alike::default();
+        let mut interner = Interner::default();
         let list = |port| [Action::output(OfPort(port))];
-        let first = alike.actions(&list(1));
-        assert!(Arc::ptr_eq(&first, &alike.actions(&list(1))));
-        assert_eq!(*alike.actions(&list(2)), list(2));
-        (0..5000).for_each(|port| assert_eq!(*alike.actions(&list(port)), list(port)));
+        let first = interner.actions(&list(1));
+        assert!(Arc::ptr_eq(&first, &interner.actions(&list(1))));
+        assert_eq!(*interner.actions(&list(2)), list(2));
+        (0..5000).for_each(|port| assert_eq!(*interner.actions(&list(port)), list(port)));
     }
 
     #[test]
     fn equal_masks_are_one_among_a_few() {
-        let mut alike = Alike::default();
+        let mut interner = Interner::default();
         let matching = |fields: &[FieldId], value: u128| {
             let mut m = Match::CATCHALL;
             fields.iter().for_each(|f| m.set(*f, value));
@@ -78,14 +79,14 @@ mod tests {
             .collect();
         for _ in 0..2 {
             for m in &masks {
-                let sparse = alike.matching(m);
+                let sparse = interner.matching(m);
                 assert_eq!(sparse, SparseMatch::new(&m.flow, &m.mask));
             }
         }
-        let of = |alike: &mut Alike, at: usize| Arc::clone(alike.matching(&masks[at]).mask());
-        let first: Vec<_> = (0..MASKS).map(|at| of(&mut alike, at)).collect();
+        let of = |interner: &mut Interner, at: usize| Arc::clone(interner.matching(&masks[at]).mask());
+        let first: Vec<_> = (0..MASKS).map(|at| of(&mut interner, at)).collect();
         for at in (0..MASKS).rev() {
-            assert!(Arc::ptr_eq(&first[at], &of(&mut alike, at)), "{at}");
+            assert!(Arc::ptr_eq(&first[at], &of(&mut interner, at)), "{at}");
         }
     }
 }

@@ -1,20 +1,21 @@
-//! Every cache against a naive twin: the same rules, written with maps and lists, must give the same answers.
+//! Tests every cache against a reference implementation: the same rules, written with maps and lists, must give the
+//! same results.
 
 use crate::bucket::{Bucket, SIGNATURE};
-use crate::dice::Dice;
 use crate::governor::Governor;
+use crate::random::Random;
 use crate::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use units::Millis;
 
-/// What a twin can do. `right`: the entries that resolve.
-trait Twin {
+/// The operations of a reference implementation. `right`: whether an entry resolves.
+trait Reference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry>;
     fn insert(&mut self, learned: Learned);
 }
 
-/// A way: signature, value, used since the hand passed.
+/// A way: signature, value, and whether it was used since the hand passed.
 type Way = Option<(u16, u32, bool)>;
 
 fn signature_of(hash: u32) -> u16 {
@@ -28,17 +29,17 @@ fn other_of(bucket: u32, signature: u16, buckets: u32) -> u32 {
     (bucket ^ ((u64::from(signature) * 0x5bd1_e995) >> 7) as u32) % buckets
 }
 
-struct UnifiedTwin {
+struct UnifiedReference {
     buckets: Vec<Vec<Way>>,
     largest: u32,
     hand: usize,
     governor: Governor,
 }
 
-impl UnifiedTwin {
-    fn new<B: Bucket>(buckets: usize) -> UnifiedTwin {
+impl UnifiedReference {
+    fn new<B: Bucket>(buckets: usize) -> UnifiedReference {
         let buckets = vec![vec![None; B::WAYS]; buckets];
-        UnifiedTwin { buckets, largest: B::LARGEST, hand: 0, governor: Governor::default() }
+        UnifiedReference { buckets, largest: B::LARGEST, hand: 0, governor: Governor::default() }
     }
 
     fn places(&self, hash: u32) -> [usize; 2] {
@@ -46,7 +47,8 @@ impl UnifiedTwin {
         [hash % n, other_of(hash % n, signature_of(hash), n)].map(|b| b as usize)
     }
 
-    /// The last of the entries asked about is right; it changes places with the first if that is in the first bucket.
+    /// The last of the candidate entries is the right one; it is swapped with the first if that is in the first
+    /// bucket.
     fn move_to_front(&mut self, hash: u32, asked: &[(usize, usize, u32)]) -> Entry {
         let [first, .., last] = *asked else { return Entry::Megaflow(asked[0].2) };
         if first.0 == self.places(hash)[0] {
@@ -57,7 +59,7 @@ impl UnifiedTwin {
     }
 }
 
-impl Twin for UnifiedTwin {
+impl Reference for UnifiedReference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
         let mut alike = Vec::new();
         for bucket in self.places(hash) {
@@ -127,19 +129,19 @@ impl Twin for UnifiedTwin {
     }
 }
 
-struct CdTwin {
+struct CdReference {
     buckets: Vec<Vec<Way>>,
-    dice: Dice,
+    random: Random,
 }
 
-impl CdTwin {
+impl CdReference {
     fn places(&self, hash: u32) -> [usize; 2] {
         let n = self.buckets.len() as u32;
         [hash % n, other_of(hash % n, signature_of(hash), n)].map(|b| b as usize)
     }
 }
 
-impl Twin for CdTwin {
+impl Reference for CdReference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
         let entries = self.places(hash).into_iter().flat_map(|b| self.buckets[b].iter().flatten());
         entries.filter(|e| e.0 == signature_of(hash)).map(|e| Entry::Subtable(e.1 as u16)).find(|&e| right(e))
@@ -152,20 +154,20 @@ impl Twin for CdTwin {
         }
         let free = places.iter().find_map(|&b| Some((b, self.buckets[b].iter().position(Option::is_none)?)));
         let (bucket, way) = free.unwrap_or_else(|| {
-            let roll = self.dice.roll() as usize;
-            (places[roll / 16 % 2], roll % 16)
+            let r = self.random.next() as usize;
+            (places[r / 16 % 2], r % 16)
         });
         self.buckets[bucket][way] = Some((wanted.0, wanted.1, false));
     }
 }
 
-struct SmcTwin {
+struct SmcReference {
     buckets: HashMap<u32, Vec<(u16, u16)>>,
     n: u32,
-    dice: Dice,
+    random: Random,
 }
 
-impl Twin for SmcTwin {
+impl Reference for SmcReference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
         let bucket = self.buckets.get(&(hash % self.n))?;
         let first = bucket.iter().find(|e| u32::from(e.0) == hash >> 16)?;
@@ -181,14 +183,14 @@ impl Twin for SmcTwin {
         match bucket.iter().position(|e| e.0 == entry.0) {
             Some(at) => bucket[at] = entry,
             None if bucket.len() < 4 => bucket.push(entry),
-            None => bucket[self.dice.roll() as usize % 4] = entry,
+            None => bucket[self.random.next() as usize % 4] = entry,
         }
     }
 }
 
-struct DfcTwin(HashMap<u32, u32>, u32);
+struct DfcReference(HashMap<u32, u32>, u32);
 
-impl Twin for DfcTwin {
+impl Reference for DfcReference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
         self.0.get(&(hash % self.1)).map(|&i| Entry::Megaflow(i)).filter(|&e| right(e))
     }
@@ -198,20 +200,20 @@ impl Twin for DfcTwin {
     }
 }
 
-/// Hash and index by place.
-struct EmcTwin {
+/// Hash and index by position.
+struct EmcReference {
     places: HashMap<u32, (u32, u32)>,
     bits: u32,
     ways: u32,
 }
 
-impl EmcTwin {
+impl EmcReference {
     fn at(&self, hash: u32) -> Vec<u32> {
         (0..self.ways).map(|way| (hash >> (way * self.bits)) % (1 << self.bits)).collect()
     }
 }
 
-impl Twin for EmcTwin {
+impl Reference for EmcReference {
     fn lookup(&mut self, hash: u32, right: &dyn Fn(Entry) -> bool) -> Option<Entry> {
         let there = self.at(hash).into_iter().filter_map(|at| self.places.get(&at));
         there.filter(|e| e.0 == hash).map(|e| Entry::Megaflow(e.1)).find(|&e| right(e))
@@ -222,7 +224,7 @@ impl Twin for EmcTwin {
         let hash_at = |at: &u32| self.places.get(at).map(|e| e.0);
         let same = places.iter().find(|at| hash_at(at) == Some(new.hash));
         let free = places.iter().find(|at| hash_at(at).is_none());
-        // Among equals the first.
+        // Of equal hashes, the first entry.
         let lowest = places.iter().min_by_key(|at| hash_at(at));
         if let Some(&at) = same.or(free).or(lowest) {
             self.places.insert(at, (new.hash, new.megaflow));
@@ -234,7 +236,7 @@ impl Twin for EmcTwin {
 struct Op {
     flow: u32,
     look_up: bool,
-    /// The flow has another megaflow from now on.
+    /// The flow belongs to another megaflow from now on.
     moves: bool,
 }
 
@@ -243,12 +245,16 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op.prop_map(|(flow, look_up, moves)| Op { flow, look_up, moves }), 0..1500)
 }
 
-/// Few buckets, few signatures, and megaflows of all sizes.
+/// Gives few buckets, few signatures, and megaflow indices of all sizes.
 fn hash_of(flow: u32) -> u32 {
     (flow.wrapping_mul(0x9e37_79b9) & 0x000f_f00f) | (flow % 7) << 29
 }
 
-fn agree(mut cache: impl FlowCache, mut twin: impl Twin, ops: Vec<Op>) -> Result<(), TestCaseError> {
+fn agree(
+    mut cache: impl FlowCache,
+    mut reference: impl Reference,
+    ops: Vec<Op>,
+) -> Result<(), TestCaseError> {
     let mut megaflows: Vec<u32> = (0..300).map(|f| if f % 50 == 0 { 100_000 + f } else { f * 3 }).collect();
     for op in ops {
         let hash = hash_of(op.flow);
@@ -260,11 +266,11 @@ fn agree(mut cache: impl FlowCache, mut twin: impl Twin, ops: Vec<Op>) -> Result
         if op.look_up {
             let right = |e| e == Entry::Megaflow(megaflow) || e == Entry::Subtable(subtable);
             let found = cache.lookup(hash, |e| right(e).then_some(megaflow));
-            prop_assert_eq!(found, twin.lookup(hash, &right).map(|_| megaflow));
+            prop_assert_eq!(found, reference.lookup(hash, &right).map(|_| megaflow));
         } else {
             let learned = Learned { hash, megaflow, subtable, port: op.flow % 3 };
             cache.insert(learned);
-            twin.insert(learned);
+            reference.insert(learned);
         }
     }
     Ok(())
@@ -276,38 +282,38 @@ proptest! {
     #[test]
     fn unified_of_narrow_buckets(ops in ops(), bits in 0u32..3) {
         let n = 1 << bits;
-        agree(Unified::<Narrow>::new(n, n, None), UnifiedTwin::new::<Narrow>(n), ops)?;
+        agree(Unified::<Narrow>::new(n, n, None), UnifiedReference::new::<Narrow>(n), ops)?;
     }
 
     #[test]
     fn unified_of_wide_buckets(ops in ops(), bits in 0u32..3) {
         let n = 1 << bits;
-        agree(Unified::<Wide>::new(n, n, None), UnifiedTwin::new::<Wide>(n), ops)?;
+        agree(Unified::<Wide>::new(n, n, None), UnifiedReference::new::<Wide>(n), ops)?;
     }
 
     #[test]
     fn cd(ops in ops(), bits in 0u32..3) {
         let n = 1 << bits;
-        let twin = CdTwin { buckets: vec![vec![None; 16]; n], dice: Dice::new(0x5eed) };
-        agree(Cd::new(n, None), twin, ops)?;
+        let reference = CdReference { buckets: vec![vec![None; 16]; n], random: Random::new(0x5eed) };
+        agree(Cd::new(n, None), reference, ops)?;
     }
 
     #[test]
     fn smc(ops in ops(), bits in 0u32..5) {
         let n = 1 << bits;
-        let twin = SmcTwin { buckets: HashMap::new(), n: n as u32, dice: Dice::new(0x5eed) };
-        agree(Smc::new(n, None), twin, ops)?;
+        let reference = SmcReference { buckets: HashMap::new(), n: n as u32, random: Random::new(0x5eed) };
+        agree(Smc::new(n, None), reference, ops)?;
     }
 
     #[test]
     fn dfc(ops in ops(), bits in 0u32..9) {
-        agree(Dfc::new(1 << bits, None), DfcTwin(HashMap::new(), 1 << bits), ops)?;
+        agree(Dfc::new(1 << bits, None), DfcReference(HashMap::new(), 1 << bits), ops)?;
     }
 
     #[test]
     fn emc(ops in ops(), bits in 1u32..9, ways in 1u32..3) {
-        let twin = EmcTwin { places: HashMap::new(), bits, ways };
-        agree(Emc::new(bits, ways as usize, 1, None), twin, ops)?;
+        let reference = EmcReference { places: HashMap::new(), bits, ways };
+        agree(Emc::new(bits, ways as usize, 1, None), reference, ops)?;
     }
 }
 
@@ -322,7 +328,7 @@ fn finds(cache: &mut Cache, i: u32) -> bool {
 }
 
 #[test]
-fn every_kind_remembers_and_forgets() {
+fn every_kind_inserts_and_clears() {
     for (name, kind) in Kind::ALL {
         assert_eq!((Kind::parse(name), kind.name()), (Some(kind), name));
         let mut cache = Cache::new(&Choice { kind, emc_insert_inv_prob: 1, ..Choice::default() }, None);
@@ -349,7 +355,7 @@ fn an_idle_cache_is_small() {
 }
 
 #[test]
-fn more_megaflows_than_sixteen_bits_tell_apart() {
+fn more_megaflows_than_16_bit_indices() {
     let mut cache = Cache::default();
     let large = 65_536..66_000;
     for turn in 0..2 {
@@ -363,7 +369,7 @@ fn more_megaflows_than_sixteen_bits_tell_apart() {
 }
 
 #[test]
-fn one_hash_may_lead_to_several_megaflows_and_old_ones_make_room() {
+fn one_hash_holds_several_megaflows_and_evicts_old_ones() {
     let mut cache = Unified::<Narrow>::new(16, 16, None);
     let hash = learned(1).hash;
     let seen = |cache: &mut Unified<Narrow>| {
@@ -382,7 +388,7 @@ fn one_hash_may_lead_to_several_megaflows_and_old_ones_make_room() {
 }
 
 #[test]
-fn a_working_set_of_its_size_mostly_stays() {
+fn a_working_set_of_the_cache_size_mostly_stays() {
     let mut cache = Unified::<Narrow>::new(256, 256, None);
     let n = cache.capacity() as u32 * 9 / 10;
     (0..n).for_each(|i| cache.insert(learned(i)));
@@ -409,7 +415,7 @@ fn grows_when_crowded_and_shrinks_when_idle() {
 }
 
 #[test]
-fn packets_that_come_once_do_not_push_out_those_that_come_again() {
+fn single_packet_flows_do_not_evict_others() {
     let mut cache = Unified::<Narrow>::new(64, 64, None);
     let (victims, port) = (700u32, 2);
     let mut missed = 0;
@@ -421,7 +427,7 @@ fn packets_that_come_once_do_not_push_out_those_that_come_again() {
                 cache.insert(Learned { port, ..learned(i) });
                 missed += u32::from(turn >= 20);
             }
-            // As many packets of a scan, each of a flow of its own.
+            // As many packets of a scan, each of a different flow.
             let scan = Learned { megaflow: 60_000, port: 3, ..learned(10_000 + turn * victims + i) };
             cache.account(3, 1, 0);
             cache.insert(scan);
