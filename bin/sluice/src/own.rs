@@ -1,6 +1,6 @@
 //! What all tools have in common: the options that only inform, JSON under either of its two names, and complaints.
 
-use crate::getopt::{Opt, Parsed, Takes, opt};
+use crate::getopt::{self, Opt, Order, Parsed, Takes, opt};
 use crate::page::Page;
 use crate::{Call, suggest};
 use std::process::ExitCode;
@@ -57,6 +57,19 @@ pub fn informed(call: &Call, parsed: &Parsed, page: fn() -> Page) -> Option<Exit
     Some(ExitCode::SUCCESS)
 }
 
+/// Reads the arguments of a tool without a counterpart, and whether it has to answer in JSON. An exit code: the arguments are
+/// wrong, or `--help` or `--version` has been carried out.
+pub fn arguments(call: &Call, options: &[Opt], page: fn() -> Page) -> Result<(Parsed, bool), ExitCode> {
+    let parsed = getopt::parse(options, Order::Anywhere, &call.args);
+    let (parsed, json) = parsed
+        .and_then(|parsed| wants_json(&parsed).map(|json| (parsed, json)))
+        .map_err(|text| refuse(call, &text))?;
+    match informed(call, &parsed, page) {
+        Some(code) => Err(code),
+        None => Ok((parsed, json)),
+    }
+}
+
 /// Ends the tool with a complaint.
 pub fn refuse(call: &Call, text: &str) -> ExitCode {
     eprintln!("{}: {text}", call.name);
@@ -82,7 +95,7 @@ pub fn hint_about(why: &str, otherwise: &'static str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::getopt::{Order, parse};
+    use crate::getopt::parse;
 
     #[test]
     fn json_by_either_name() {

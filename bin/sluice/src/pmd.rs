@@ -1,7 +1,7 @@
 //! `sluice pmd plan`: what a rebalance would do, without doing it.
 
 use crate::appctl::{Asking, complain};
-use crate::getopt::{self, Opt, Order, Takes, opt};
+use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Line, Names, Page};
 use crate::{Call, own, suggest};
 use std::process::ExitCode;
@@ -37,14 +37,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
-    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+    let (parsed, json) = match own::arguments(call, &options(), page) {
         Ok(known) => known,
-        Err(text) => return own::refuse(call, &text),
+        Err(code) => return code,
     };
-    if let Some(code) = own::informed(call, &parsed, page) {
-        return code;
-    }
     let words: Vec<&str> = parsed.rest.iter().map(String::as_str).collect();
     let (command, json) = match words[..] {
         ["plan"] => ("dpif-netdev/pmd-plan", json),

@@ -1,6 +1,6 @@
 //! `sluice settings [PATTERN]`: what can be set in the database, and what becomes of it.
 
-use crate::getopt::{self, Opt, Order, Takes, opt};
+use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, own};
 use config::settings::{self, Setting, text};
@@ -38,14 +38,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
-    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+    let (parsed, json) = match own::arguments(call, &options(), page) {
         Ok(known) => known,
-        Err(text) => return own::refuse(call, &text),
+        Err(code) => return code,
     };
-    if let Some(code) = own::informed(call, &parsed, page) {
-        return code;
-    }
     for (option, page) in
         [("markdown", text::markdown as fn() -> String), ("not-built", config::not_built::markdown)]
     {

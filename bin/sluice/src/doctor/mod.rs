@@ -8,7 +8,7 @@ mod database;
 mod devices;
 mod host;
 
-use crate::getopt::{self, Opt, Order, Takes, opt};
+use crate::getopt::{Opt, Takes, opt};
 use crate::page::{Names, Page};
 use crate::{Call, color, own};
 use doctor::facts::Configuration;
@@ -48,14 +48,10 @@ pub fn page() -> Page {
 
 /// Runs the tool.
 pub fn main(call: &Call) -> ExitCode {
-    let parsed = getopt::parse(&options(), Order::Anywhere, &call.args);
-    let (parsed, json) = match parsed.and_then(|p| own::wants_json(&p).map(|json| (p, json))) {
+    let (parsed, json) = match own::arguments(call, &options(), page) {
         Ok(known) => known,
-        Err(text) => return own::refuse(call, &text),
+        Err(code) => return code,
     };
-    if let Some(code) = own::informed(call, &parsed, page) {
-        return code;
-    }
     if let Some(word) = parsed.rest.first() {
         return own::no_such_argument(call, word);
     }
