@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BIN := target/release
 
-.PHONY: run stop check test test-unit test-system fuzz compat build clean install uninstall
+.PHONY: run stop check test test-unit test-system sanitize fuzz compat build clean install uninstall
 
 # How long `make fuzz` stays with each target.
 FUZZ_SECONDS ?= 300
@@ -34,9 +34,10 @@ compat: build
 	@for name in ovs-vswitchd ovsdb-server; do ln -sf ../release/sluiced target/compat/$$name; done
 	@for name in ovs-vsctl ovs-ofctl ovs-appctl ovs-dpctl ovsdb-client ovsdb-tool; do ln -sf ../release/sluice target/compat/$$name; done
 
-# Format, lints, documentation, licences.
+# Format, lints, models, bindings, documentation, licences.
 check:
 	@scripts/setup build
+	@scripts/setup check
 	@scripts/check
 
 test: test-unit test-system
@@ -48,6 +49,11 @@ test-unit:
 test-system: compat
 	@scripts/setup test
 	tests/run
+
+# The tests of crates with unsafe code under AddressSanitizer; see docs/sanitizer.md.
+sanitize:
+	@scripts/setup build
+	tests/asan unit
 
 # Every reader of outside bytes, led by coverage; see docs/fuzzing.md.
 fuzz:

@@ -24,6 +24,7 @@ appctl dpctl/dump-dps
 ~ appctl dpctl/show
 ~ appctl dpctl/show -s
 appctl dpctl/show nope
+appctl revalidator/pause
 appctl dpctl/add-flow in_port(1),eth(),eth_type(0x800),ipv4(frag=no) 2
 appctl dpctl/add-flow in_port(1),eth(),eth_type(0x800),ipv4(frag=no) 2
 sorted appctl dpctl/dump-flows
@@ -37,6 +38,7 @@ appctl dpctl/get-flow nonsense
 appctl dpctl/del-flow in_port(1),eth(),eth_type(0x800),ipv4(frag=no)
 appctl dpctl/del-flow nonsense
 appctl dpctl/del-flows
+appctl revalidator/resume
 appctl dpctl/add-flow nonsense 1
 appctl dpctl/parse-actions 1,2
 appctl dpctl/dump-conntrack

@@ -168,50 +168,119 @@ REWRITES = [
 
 
 class Difference:
-    """A call whose answers differ: the lines of a diff (`-` stock, `+` ours), and those that no known reason covers."""
+    """A call whose answers differ: the lines of a diff (`-` stock, `+` ours), and those that no expectation covers."""
 
-    def __init__(self, call, lines, known):
-        self.call, self.lines = call, lines
-        self.reasons, self.unexplained = [], []
-        for line in lines:
-            if line[0] not in "+-":
-                continue
-            entry = next((k for k in known if k.covers(call.text, line)), None)
-            if entry is None:
-                self.unexplained.append(line)
-            elif entry.reason not in self.reasons:
+    def __init__(self, call, stock, ours, expected):
+        self.call = call
+        self.lines = [line for line in difflib.unified_diff(stock, ours, n=1, lineterm="")
+                      if not line.startswith(("---", "+++", "@@"))]
+        changed = [line for line in self.lines if line[0] in "+-"]
+        self.reasons, self.unexplained = [], changed
+        for entry in expected:
+            if entry.uncovered(call.text, stock, ours, changed) != changed:
+                entry.used = True
                 self.reasons.append(entry.reason)
+                self.unexplained = entry.uncovered(call.text, stock, ours, self.unexplained)
 
     def __str__(self):
         return "\n".join([self.call.text] + ["    " + line for line in self.lines]
                          + ["    because: " + r for r in self.reasons])
 
 
-class Known:
-    """A difference that is meant: calls and lines of the diff (with their sign) by regular expression, and why."""
-
-    def __init__(self, calls, lines, reason):
-        self.calls, self.lines, self.reason = re.compile(calls), re.compile(lines), reason
-
-    def covers(self, call, line):
-        return bool(self.calls.search(call) and self.lines.search(line))
+LONG = bool(os.environ.get("TEST_LONG"))
+STATUS = re.compile(r"^[-+]exit status \d+$")
+# Lines that say nothing: a pattern that finds one of them would cover any difference.
+ANYTHING = [sign + start + "\uffff" for sign in "-+" for start in ("", " ", "stderr: ", "exit status ")]
 
 
-def compare(stock, ours, calls, known):
+class Expected:
+    """A difference that is meant: of which calls, in which lines of the diff (with their sign), and why.
+
+    Both are regular expressions, and no line pattern may match just anything. An exit status is never covered by a pattern:
+    where it differs, `statuses` says exactly what the two are. An entry that covers nothing in a run that makes such calls
+    fails the run (`long`: fails a long run, which alone has the calls that differ).
+    """
+
+    def __init__(self, calls, lines, reason, statuses=None, long=False):
+        self.calls, self.pattern, self.reason = re.compile(calls), re.compile(lines), reason
+        self.statuses, self.long = statuses, long
+        self.called = self.used = False
+        assert not any(self.pattern.search(line) for line in ANYTHING), "%r matches any line" % lines
+        assert not any(self.calls.search(call) for call in ("\uffff", "ovs-\uffff")), "%r matches any call" % calls
+
+    def uncovered(self, call, stock, ours, lines):
+        """Those of the lines of a call's diff that are not expected."""
+        if not self.calls.search(call):
+            return lines
+        statuses_as_said = self.statuses == (status(stock), status(ours))
+        return [line for line in lines if not (statuses_as_said if STATUS.match(line) else self.pattern.search(line))]
+
+    def is_stale(self):
+        """Whether such calls were made, and none of them differed in this way."""
+        return self.called and not self.used and (LONG or not self.long)
+
+
+# The pattern of an entry that is not about lines.
+NO_LINE = r"(?!)"
+
+
+class Refused(Expected):
+    """A command that we do not have yet: our whole answer is that it is none, whatever the stock one is."""
+
+    ANSWER = re.compile(r'exit status 2\nstderr: "\S+" is not a valid command.*\nstderr: ovs-appctl: \S+: server returned an error')
+
+    def __init__(self, calls, reason):
+        super().__init__(calls, NO_LINE, reason)
+
+    def uncovered(self, call, stock, ours, lines):
+        if self.calls.search(call) and self.ANSWER.fullmatch("\n".join(ours)):
+            return []
+        return lines
+
+
+def status(answer):
+    """The exit status in an answer."""
+    return int(answer[0].rpartition(" ")[2])
+
+
+def begin(expected):
+    """Forgets what earlier runs found of these entries."""
+    for entry in expected:
+        entry.called = entry.used = False
+
+
+def stale(expected):
+    """A line for each entry whose calls were made since `begin`, and whose difference was not there."""
+    return ["no longer different: %s (%s)" % (e.calls.pattern, e.reason) for e in expected if e.is_stale()]
+
+
+def compare(stock, ours, calls, expected):
     """Runs every call against both switches, in step; returns the differences."""
     differences = []
     for call in calls:
-        expected, got = call.answer(stock), call.answer(ours)
+        wanted, got = call.answer(stock), call.answer(ours)
         deadline = time.time() + SETTLE
-        while "~" in call.options and expected != got and time.time() < deadline:
+        while "~" in call.options and wanted != got and time.time() < deadline:
             time.sleep(0.1)
-            expected, got = call.answer(stock), call.answer(ours)
+            wanted, got = call.answer(stock), call.answer(ours)
         alive(call.text, stock, ours)
-        if expected != got:
-            lines = [line for line in difflib.unified_diff(expected, got, n=1, lineterm="")
-                     if not line.startswith(("---", "+++", "@@"))]
-            differences.append(Difference(call, lines, known))
+        for entry in expected:
+            entry.called |= bool(entry.calls.search(call.text))
+        if wanted != got:
+            differences.append(Difference(call, wanted, got, expected))
     return differences
+
+
+def run(switches, calls, expected):
+    """Compares every call on a pair of switches; fails when a difference is not expected, or an expected difference is not there."""
+    begin(expected)
+    differences = compare(*switches, calls, expected)
+    bad = [d for d in differences if d.unexplained]
+    print("compared %d calls: %d alike, %d differ as expected, %d otherwise" % (
+        len(calls), len(calls) - len(differences), len(differences) - len(bad), len(bad)))
+    if bad or stale(expected):
+        raise AssertionError("\n".join(["%d of %d calls differ (- stock, + ours):" % (len(bad), len(calls)), *map(str, bad),
+                                        *stale(expected)]))
 
 
 def alive(after, *switches):

@@ -71,6 +71,7 @@ DEVICES = [
     ("port: no such device, type left out", *port("nosuchdev1", "ofport_request=9", "error ofport")),
     ("port: name of 20 bytes", *port("a234567890123456789b", "type=system", "error ofport")),
     ("port: name of 16 bytes", *port("b23456789012345b", "type=system", "error ofport")),
+    ("port: the loopback device", *port("lo", "type=system", "error ofport")),
 ]
 
 FLOWS = [row("ofctl: " + text, "ofctl -O OpenFlow13 " + text) for text in [
@@ -180,9 +181,9 @@ DATABASE = [
     ("a UUID that is none", transact(where_all("update", "Open_vSwitch", row={"bridges": ["uuid", "xyz"]}))),
     ("a named UUID that is not there", transact(insert("Port", name="b", interfaces=["named-uuid", "nobody"]))),
     ("the same index twice", transact(
-        dict(insert("Bridge", name="br0"), **{"uuid-name": "twin"}),
-        where_all("mutate", "Open_vSwitch", mutations=[["bridges", "insert", ["named-uuid", "twin"]]]))),
-    ("a named UUID twice", transact(*[dict(insert("Queue"), **{"uuid-name": "twin"})] * 2)),
+        dict(insert("Bridge", name="br0"), **{"uuid-name": "twice"}),
+        where_all("mutate", "Open_vSwitch", mutations=[["bridges", "insert", ["named-uuid", "twice"]]]))),
+    ("a named UUID twice", transact(*[dict(insert("Queue"), **{"uuid-name": "twice"})] * 2)),
     ("a named UUID that is no identifier", transact(dict(insert("Queue"), **{"uuid-name": "a b"}))),
     ("condition on an unknown column", transact({"op": "select", "table": "Bridge", "where": [["x", "==", 1]]})),
     ("condition with an unknown function", transact({"op": "select", "table": "Bridge", "where": [["name", "=~", "x"]]})),

@@ -1,4 +1,4 @@
-"""What the tests of DPDK share: a switch with DPDK, its ports' books, and dpdk-testpmd as a guest on virtio_user.
+"""What the tests of DPDK share: a switch with DPDK, its ports' counters, and dpdk-testpmd as a guest on virtio_user.
 
 No huge pages are needed: the switch runs with `--no-huge --legacy-mem` (the latter keeps it from adding `--in-memory`,
 which DPDK refuses next to `--no-huge`), and a guest with `--no-huge --single-file-segments` keeps its memory in one
@@ -131,7 +131,7 @@ class Switch(lab.Switch):
         text = self.ofctl("-OOpenFlow13", "dump-flows", bridge, match)
         return sum(map(int, re.findall(r"n_packets=(\d+)", text)))
 
-    def books(self, bridge, name):
+    def counters(self, bridge, name):
         """Counters of a port: rx, tx, tx_drop, and the reasons that are counted one by one."""
         text = self.ofctl("-OOpenFlow14", "dump-ports", bridge, name)
         counted = {}
@@ -142,19 +142,19 @@ class Switch(lab.Switch):
         return counted
 
     def moved(self, bridge, name, since):
-        now = self.books(bridge, name)
+        now = self.counters(bridge, name)
         return {k: now[k] - since.get(k, 0) for k in now}
 
     def settle(self):
-        """Waits until the datapath's books are balanced: every packet went out or is counted as dropped."""
+        """Waits until the packet accounting balances: every packet went out or is counted as dropped."""
         if not self.ours:
             return
 
         def balanced():
-            self.text = self.appctl("dpif/show-books")
+            self.text = self.appctl("dpif/show-accounting")
             return re.search(r"parked: 0\n", self.text) and re.search(r"on their way: 0\n", self.text)
         try:
-            lab.wait_until(balanced, "the books balance")
+            lab.wait_until(balanced, "packet accounting balances")
         except AssertionError as e:
             raise AssertionError("%s\n%s" % (e, self.text)) from None
 
@@ -167,9 +167,9 @@ class Switch(lab.Switch):
         assert self.daemon.poll() is None, "the daemon died (%s):\n%s" % (self.daemon.poll(), self.log()[-3000:])
 
 
-def reasons(books):
+def reasons(counters):
     """The sum of what is counted by reason among the packets not sent."""
-    return sum(v for k, v in books.items() if k.startswith("ovs_tx_"))
+    return sum(v for k, v in counters.items() if k.startswith("ovs_tx_"))
 
 
 class Testpmd:
@@ -219,11 +219,18 @@ class Testpmd:
             self.wait_prompt(start, command)
         return self.text[start:]
 
-    def burst(self, mode, seconds, first=""):
-        """Forwards in that mode for a while, then stops."""
+    def burst(self, mode, packets, first="", seconds=1):
+        """Forwards in that mode until so many packets came or went, at most for `seconds`; then stops."""
+        wanted = self.count() + packets
         self.do("set fwd " + mode, ("start " + first).strip())
-        time.sleep(seconds)
+        deadline = time.time() + seconds * lab.PATIENCE
+        while self.count() < wanted and time.time() < deadline:
+            pass
         self.do("stop")
+
+    def count(self):
+        """Packets received and sent by all ports since the start."""
+        return sum(port["rx"] + port["tx"] for port in self.stats())
 
     def stats(self):
         """Per port what the guest received and sent since it started, in packets."""
@@ -233,14 +240,13 @@ class Testpmd:
 
     def drain(self):
         """Takes what still lies in the receive rings; returns the statistics when nothing moves any more."""
-        before = None
         for _ in range(40):
-            self.burst("rxonly", 0.1)
-            now = self.stats()
-            if now == before:
-                return now
-            before = now
-        raise AssertionError("packets go on arriving: %s" % now)
+            before = self.count()
+            # Ends early when packets come: then others may follow.
+            self.burst("rxonly", 1, seconds=0.1)
+            if self.count() == before:
+                return self.stats()
+        raise AssertionError("packets go on arriving: %s" % self.stats())
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -2,7 +2,7 @@
 import os
 import sys
 
-from lib import lab
+from lib import lab, own_network
 
 VERSION = "1.10.10"
 
@@ -15,8 +15,8 @@ def faucet():
         if not os.access(program, os.X_OK):
             lab.sh(sys.executable, "-m", "venv", venv)
             # It is built with what setuptools has given up since.
-            lab.sh(*pip, "setuptools<70", "wheel", "pbr", timeout=300)
-            lab.sh(*pip, "--no-build-isolation", "faucet==" + VERSION, timeout=600)
+            lab.sh(*own_network.of_host(*pip), "setuptools<70", "wheel", "pbr", timeout=300)
+            lab.sh(*own_network.of_host(*pip), "--no-build-isolation", "faucet==" + VERSION, timeout=600)
         lab.sh(program, "--version")
     except Exception as e:
         raise lab.Skip("faucet cannot be installed from PyPI: %s" % str(e)[-300:])

@@ -73,8 +73,16 @@ def wait_until(condition, what, seconds=10):
     raise AssertionError("not within %d s: %s" % (seconds, what))
 
 
+def iperf3_server(network, *args):
+    """Starts `iperf3 -s` in a network, and waits until it listens."""
+    need("iperf3")
+    server = network.spawn("iperf3", "-s", *args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: ":5201" in network.run("ss", "-ltn"), "iperf3 listens")
+    return server
+
+
 def listens(path):
-    """Whether somebody accepts connections on that Unix socket."""
+    """Whether a server accepts connections on that Unix socket."""
     with socket.socket(socket.AF_UNIX) as s:
         return s.connect_ex(path) == 0
 
@@ -132,6 +140,10 @@ class Network:
 
     def spawn(self, *argv, **kw):
         return spawn(["ip", "netns", "exec", self.name, *argv], **kw)
+
+    def received(self, device="eth0"):
+        """How many packets came by a device."""
+        return int(self.run("cat", "/sys/class/net/%s/statistics/rx_packets" % device))
 
 
 class Namespace(Network):
@@ -259,6 +271,15 @@ class Switch:
                 return f.read()
         except FileNotFoundError:
             return ""
+
+    def written_log(self):
+        """The log with every line that was logged before this call: a thread of its own writes it, in order."""
+        name = "%s/%s.log" % (self.dir, self.name)
+        os.rename(name, name + ".old")
+        self.appctl("vlog/reopen")
+        wait_until(lambda: "opened log file" in self.log(), "the log is written")
+        with open(name + ".old", errors="replace") as f:
+            return f.read()
 
     # Stock clients by default: that they work unmodified is the point.
     def vsctl(self, *args, **kw):

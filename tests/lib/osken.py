@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from lib import lab
+from lib import lab, own_network
 
 PORT = 6653
 VERDICT = re.compile(r"^ {4}(\S.*?) +(OK|ERROR)$")
@@ -19,7 +19,7 @@ def os_ken():
         if not os.access(python, os.X_OK):
             lab.sh(sys.executable, "-m", "venv", venv)
         if subprocess.run([python, "-c", "import os_ken, eventlet"], stderr=subprocess.DEVNULL).returncode:
-            lab.sh(python, "-m", "pip", "install", "-q", "os-ken", "eventlet", "setuptools", timeout=300)
+            lab.sh(*own_network.of_host(python, "-m", "pip", "install", "-q", "os-ken", "eventlet", "setuptools"), timeout=300)
     except (AssertionError, subprocess.TimeoutExpired) as e:
         raise lab.Skip("os-ken cannot be installed from PyPI: %s" % str(e)[:200])
     return python

@@ -15,7 +15,7 @@ import re
 import subprocess
 import threading
 
-from lib import lab
+from lib import lab, own_network
 
 FOLDER = os.path.join(lab.ROOT, "target", "guest")
 MODULES = ("virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev",
@@ -40,7 +40,7 @@ def kernel():
         try:
             depends = lab.sh("apt-cache", "depends", "linux-image-cloud-amd64")
             package = re.search(r"Depends: (linux-image-\S+)", depends)[1]
-            subprocess.run(["apt-get", "download", "-qq", package], cwd=FOLDER, check=True, capture_output=True, timeout=120)
+            subprocess.run(own_network.of_host("apt-get", "download", "-qq", package), cwd=FOLDER, check=True, capture_output=True, timeout=120)
             lab.sh("dpkg", "-x", glob.glob(FOLDER + "/linux-image-*.deb")[0], FOLDER + "/kernel")
         except (AssertionError, TypeError, IndexError, subprocess.SubprocessError) as e:
             raise lab.Skip("needs Debian's package linux-image-cloud-amd64 to take a kernel from: %s" % e) from None

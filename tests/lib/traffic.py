@@ -22,11 +22,16 @@ class Traffic:
         """The flood, at first or again."""
         self.ping = self.a.spawn("ping", "-i", "0.01", "10.1.1.2", stdout=subprocess.PIPE, text=True)
 
+    def wait_for(self, replies):
+        """Waits until that many more replies came."""
+        wanted = self.a.received() + replies
+        lab.wait_until(lambda: self.a.received() >= wanted, "%d replies" % replies)
+
     def lost(self):
-        """Ends the flood."""
+        """Ends the flood; how many replies are missing."""
         self.ping.send_signal(signal.SIGINT)
         out = self.ping.communicate(timeout=10)[0]
         sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", out).groups())
         assert sent > 10, out
-        # The one in flight at the interrupt is nobody's loss.
+        # The last request may be in flight at the interrupt.
         return max(0, sent - received - 1)

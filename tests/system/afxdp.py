@@ -2,7 +2,6 @@
 import json
 import signal
 import subprocess
-import time
 
 from lib import lab
 from lib.traffic import Traffic
@@ -44,11 +43,9 @@ def answers(ns, address="10.1.1.2"):
 
 def tcp(t):
     """Megabits a second of TCP in both directions."""
-    lab.need("iperf3")
     rates = []
     for reverse in ([], ["-R"]):
-        t.b.spawn("iperf3", "-s", "-1", stdout=subprocess.DEVNULL)
-        lab.wait_until(lambda: ":5201" in t.b.run("ss", "-ltn"), "iperf3 listens")
+        lab.iperf3_server(t.b, "-1")
         out = json.loads(t.a.run("iperf3", "-c", "10.1.1.2", "-t", "1", "-J", *reverse))
         rates.append(out["end"]["sum_received"]["bits_per_second"] / 1e6)
     return min(rates)
@@ -60,7 +57,7 @@ def test_tcp_without_settings_of_the_devices():
         s = started()
         t = traffic(s, "type=" + kind)
         # Apart from TCP, which fills every ring there is.
-        time.sleep(0.5)
+        t.wait_for(50)
         assert t.lost() == 0
         assert tcp(t) > 1
         assert s.vsctl("get", "Interface", t.a.port, "status:xdp-mode").strip() == "native"

@@ -30,6 +30,12 @@ def test_detach_and_terminate():
     assert left == [".conf.db.~lock~", "conf.db"], left
 
 
+def parent(pid):
+    """The process that started another."""
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"PPid:\s+(\d+)", f.read()).group(1))
+
+
 def test_a_watched_daemon_is_started_again():
     """`--monitor`: after a crash a new daemon serves what the old one had stored; after SIGTERM none does."""
     s = Detached()
@@ -40,9 +46,11 @@ def test_a_watched_daemon_is_started_again():
         os.kill(first, signal.SIGSEGV)
         lab.wait_until(lambda: s.pid() not in (None, first) and lab.listens(s.dir + "/db.sock"), "the next daemon")
         assert "kept" in s.vsctl("get", "open_vswitch", ".", "external_ids")
+        monitor = parent(s.pid())
     finally:
         s.end()
-    time.sleep(0.3)
+    # Only the monitor starts daemons.
+    lab.wait_until(lambda: not os.path.exists("/proc/%d" % monitor), "the monitor ends")
     assert not os.path.exists(s.pidfile), "the monitor started a daemon that was told to end"
 
 
@@ -170,8 +178,8 @@ def test_a_killed_daemon_is_replaced_at_once():
 def test_a_socket_of_another_server_is_left_alone():
     """Where another server has `db.sock`, the daemon with a database of its own does not start, and does not follow that one."""
     s = Detached()
-    other = lab.spawn(["python3", "-c", "import socket, sys, time\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n"
-                       "s.listen()\ntime.sleep(1000)", s.dir + "/db.sock"])
+    other = lab.spawn(["python3", "-c", "import signal, socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.bind(sys.argv[1])\n"
+                       "s.listen()\nsignal.pause()", s.dir + "/db.sock"])
     lab.wait_until(lambda: lab.listens(s.dir + "/db.sock"), "the other server")
     status, text = s.launch()
     assert status == 1 and "cannot listen on %s/db.sock: Address already in use" % s.dir in text, text

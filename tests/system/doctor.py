@@ -1,6 +1,7 @@
 """`sluice doctor`: which switch it speaks of, what it says of values, and that silence is not taken for health."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -80,3 +81,18 @@ def test_values_that_the_switch_does_not_take():
     assert any("pmd-rxq-affinity=all" in f["text"] for f in found.values()), found
     if os.path.exists("/usr/sbin/update-grub"):
         assert "grubby" not in str(found), found
+
+
+def test_a_user_who_may_not_ask():
+    """Another user is told that access is denied, not that the switch is stuck."""
+    lab.need_root()
+    s = lab.Switch().start()
+    s.add_bridge(lab.unique("slb"))
+    os.chmod(s.dir, 0o755)
+    # The checkout may be closed to other users, the program's copy is not.
+    program = os.path.join(s.dir, "sluice")
+    shutil.copy(SLUICE, program)
+    r = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, "doctor"],
+                       env=s.env, capture_output=True, text=True, timeout=60)
+    assert r.returncode == 1 and "[no-access]" in r.stdout and "sudo sluice doctor" in r.stdout, r
+    assert "kill" not in r.stdout, r.stdout

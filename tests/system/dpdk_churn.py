@@ -42,7 +42,7 @@ def come_and_go(switch):
             "priority=2,in_port=2,actions=output:1,output:10,output:13,output:14,output:16", "priority=1,actions=output:3")
     guest = dpdk.Testpmd(*["path=%s,server=1" % s.socket(p) for p in ("v0", "v1")])
     s.wait_for_guests("br0", "v0", "v1")
-    before = {p: s.books("br0", p) for p in ("v0", "v1")}
+    before = {p: s.counters("br0", p) for p in ("v0", "v1")}
     guest.do("set fwd io", "start tx_first")
     cycles, used, seen = 1000 if dpdk.LONG else 60, None, 0
     for turn in range(-(-cycles // len(KINDS))):
@@ -99,7 +99,8 @@ def test_removals_while_upcalls_wait():
               ("out", 3, "dpdk", {"dpdk-devargs": "net_null%d,no-rx=1" % (turn + 1)}))
         s.appctl("revalidator/purge")
         if s.ours:
-            parked = max(parked, int(s.appctl("dpif/show-books").split("parked: ")[1].split()[0]))
+            parked = max(parked, int(s.appctl("dpif/show-accounting").split("parked: ")[1].split()[0]))
+        # Removals at several phases of the storm: this pause is the test's input.
         time.sleep(turn % 5 / 50)
         # By turns: where they come from, where they go to, and both at once.
         names = (["storm"], ["out"], ["out", "storm"])[turn % 3]

@@ -70,7 +70,7 @@ def test_a_device_that_is_down_brings_and_takes_nothing():
     s = started(dpdk.Switch(), null("in", 1), null("out", 2))
 
     def counted(port, what):
-        return s.books("br0", port)[what]
+        return s.counters("br0", port)[what]
 
     def moves(port, what):
         before = counted(port, what)

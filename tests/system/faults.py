@@ -65,7 +65,7 @@ def test_controller_that_sends_garbage():
     server = socket.socket()
     server.bind(("127.0.0.1", 0))
     server.listen(5)
-    stop = threading.Event()
+    stop, answered = threading.Event(), []
 
     def hostile():
         server.settimeout(0.2)
@@ -74,6 +74,7 @@ def test_controller_that_sends_garbage():
                 peer, _ = server.accept()
                 peer.sendall(bytes(seed.randrange(256) for _ in range(2000)))
                 peer.close()
+                answered.append(peer)
             except OSError:
                 pass
 
@@ -82,7 +83,8 @@ def test_controller_that_sends_garbage():
     try:
         s.vsctl("set-controller", "br1", "tcp:127.0.0.1:%d" % server.getsockname()[1], "--",
                 "set-fail-mode", "br1", "standalone")
-        time.sleep(3)
+        # The switch comes back after noise: its back-off begins with a second.
+        lab.wait_until(lambda: len(answered) >= 3, "three connections got noise", seconds=20)
         s.ofctl("dump-flows", "br0")
         s.ofctl("dump-flows", "br1")
     finally:

@@ -6,6 +6,9 @@ import time
 
 from lib import lab
 
+# The least part of a plain veth pair's TCP rate that goes through the switch. Measured: 0.5 to 0.65; a tenth of that fails.
+SHARE_OF_A_VETH = 0.15
+
 
 def two_namespaces(switch, bridge="br0"):
     """A bridge with two namespaces on it: 10.1.1.1 and 10.1.1.2."""
@@ -33,14 +36,24 @@ def test_ping_between_namespaces():
     assert len(table.strip().splitlines()) >= 3, table
 
 
+def tcp_rate(a, b, address):
+    """Gbit/s from one namespace to another's address, over one TCP connection in a second."""
+    lab.iperf3_server(b, "-1")
+    result = json.loads(a.run("iperf3", "-c", address, "-t", "1", "-J"))
+    return result["end"]["sum_received"]["bits_per_second"] / 1e9
+
+
 def test_tcp_with_offloads_on():
-    """TCP passes between veths whose checksum and segmentation offloads nobody turned off."""
+    """TCP between veths with their offloads on: not far below a veth pair without a switch, in the same minute."""
     s = lab.Switch().start()
     a, b = two_namespaces(s)
-    b.spawn("iperf3", "-s", "-1", stdout=-3)
-    time.sleep(0.5)
-    result = json.loads(a.run("iperf3", "-c", "10.1.1.2", "-t", "1", "-J"))
-    assert result["end"]["sum_received"]["bytes"] > 1_000_000, result["end"]
+    a.run("ip", "link", "add", "direct", "type", "veth", "peer", "name", "direct", "netns", b.name)
+    for ns, address in (a, "10.2.2.1/24"), (b, "10.2.2.2/24"):
+        ns.run("ip", "address", "add", address, "dev", "direct")
+        ns.run("ip", "link", "set", "direct", "up")
+    tries = [(tcp_rate(a, b, "10.1.1.2"), tcp_rate(a, b, "10.2.2.2")) for _ in range(3)]
+    print("    Gbit/s by the switch and directly: " + ", ".join("%.1f and %.1f" % pair for pair in tries))
+    assert max(switch / direct for switch, direct in tries) > SHARE_OF_A_VETH, tries
 
 
 def test_flows_decide():

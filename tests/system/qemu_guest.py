@@ -2,8 +2,6 @@
 import os
 import re
 import signal
-import subprocess
-import time
 
 from lib import dpdk, lab, qemu
 
@@ -37,8 +35,7 @@ def test_a_linux_guest():
     s.add("br0", s.client("v0", 7))
     guest = qemu.Guest(s.socket("v0"), s.dir, "10.9.0.2/24")
     pings(guest)
-    host.spawn("iperf3", "-s", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(0.5)
+    lab.iperf3_server(host)
     rates = [gigabits(guest.do("iperf3 -c 10.9.0.1 -t 2" + way, 40)) for way in ("", " -R")]
     print("    from the guest %.2f Gbit/s, to the guest %.2f Gbit/s" % tuple(rates))
     assert min(rates) > 0.001, rates

@@ -166,7 +166,7 @@ def change(s, r):
 
 
 def test_random_changes_leave_no_megaflow_behind():
-    """The naive twin of revalidation: after each of many random changes all megaflows are translated again and compared."""
+    """The reference of revalidation: after each of many random changes all megaflows are translated again and compared."""
     s = Dummy()
     need_ours(s)
     s.start()

@@ -68,7 +68,7 @@ def shadow(s):
 
 
 def received(s):
-    return int(re.search(r"received: (\d+)", s.appctl("dpif/show-books"))[1])
+    return int(re.search(r"received: (\d+)", s.appctl("dpif/show-accounting"))[1])
 
 
 def test_megaflows_do_what_the_tables_say():

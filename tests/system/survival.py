@@ -218,7 +218,8 @@ def test_signals_are_obeyed_while_tables_loop():
     # Each packet is a flow of its own, as every bit of it may have had a say.
     s.appctl("upcall/disable-megaflows")
     flood = a.spawn("ping", "-f", "-b", "10.1.1.255", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    dropped = lambda: int(s.appctl("coverage/read-counter", "drop_action_too_many_resubmit"))
+    lab.wait_until(lambda: dropped() >= 1, "handlers are in the loop")
     s.vsctl("show")
     began = time.time()
     s.kill_daemon(signal.SIGTERM)

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 
 from lib import lab
 
@@ -174,10 +173,13 @@ def in_the_background(s, program):
 
     s.vsctl("--no-wait", "add-br", "one")
     start("monitor", "--format=csv", "--no-heading", "monitor-cond", server, "Open_vSwitch", '[["name","!=","two"]]', "Bridge", "name")
+    start("witness", "--format=csv", "--no-heading", "monitor", server, "Open_vSwitch", "Bridge", "name")
     seen("monitor", "one")
+    seen("witness", "one")
     answers = [tell("monitor", "ovsdb-client/block"), tell("monitor", "ovsdb-client/block")]
     s.vsctl("--no-wait", "add-br", "two", "--", "add-br", "three")
-    time.sleep(0.3)
+    # A monitor that was not blocked has it by now.
+    seen("witness", "three")
     assert "three" not in open(file("monitor")).read()
     answers += [tell("monitor", "ovsdb-client/unblock"), tell("monitor", "ovsdb-client/unblock")]
     seen("monitor", "three")
@@ -314,8 +316,8 @@ def test_json():
     assert ask("vsctl", "--json", "list-ports", "br0") == []
     assert s.client(os.path.join(lab.COMPAT, "ovs-vsctl"), "-f", "json", "list-br") == "br0\n"
     # Every command of our own answers with JSON, and numbers are numbers.
-    books = ask("appctl", "--json", *ctl, "dpif/show-books")["netdev@ovs-netdev"]
-    assert all(isinstance(books[key], int) for key in ("received", "sent", "dropped", "on-their-way")), books
+    counters = ask("appctl", "--json", *ctl, "dpif/show-accounting")["netdev@ovs-netdev"]
+    assert all(isinstance(counters[key], int) for key in ("received", "sent", "dropped", "on-their-way")), counters
     caches = ask("appctl", "--json", *ctl, "dpif/show-caches")["netdev@ovs-netdev"]
     assert caches["flow-cache"] == "unified" and caches["threads"][0]["entries"] > 0, caches
     for command in ("dpif/show-shadow", "dpif-netdev/pmd-plan", "dpif-netdev/pmd-state"):

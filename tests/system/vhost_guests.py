@@ -4,6 +4,9 @@ import time
 
 from lib import dpdk, lab
 
+# Packets that a guest moves at least before the counters are compared: more than all rings hold.
+BURST = 4096
+
 
 def listening(path, ring, mergeable, queues):
     return "path=%s,server=1,queues=%d,packed_vq=%d,mrg_rxbuf=%d,queue_size=%d" % (
@@ -29,7 +32,7 @@ def balance(switch, guest, before, what):
             lab.wait_until(lambda: left(switch, before, out, back) == 0, "%s: what came by %s left by %s or was dropped" % (what, out, back))
         except AssertionError as e:
             moved = [switch.moved("br0", p, before[p]) for p in (out, back)]
-            raise AssertionError("%s\n%s\n%s" % (e, moved, switch.ours and switch.appctl("dpif/show-books"))) from None
+            raise AssertionError("%s\n%s\n%s" % (e, moved, switch.ours and switch.appctl("dpif/show-accounting"))) from None
     sent, pairs = guest.drain(), []
     for i, (out, back) in enumerate((("v0", "v1"), ("v1", "v0"))):
         a, b = switch.moved("br0", out, before[out]), switch.moved("br0", back, before[back])
@@ -50,9 +53,9 @@ def left(switch, before, out, back):
 
 
 def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 0, 0))):
-    """Forwards until both ports have got more than before, on a busy machine more than once; the books as of then."""
+    """Forwards until both ports have got more than before, on a busy machine more than once; the counters as of then."""
     for _ in range(int(4 * lab.PATIENCE)):
-        guest.burst(mode, 0.15, first)
+        guest.burst(mode, BURST, first)
         moved = balance(switch, guest, before, what)
         if all(now[1] > then[1] + 32 for now, then in zip(moved, since)):
             return moved
@@ -60,7 +63,7 @@ def until_moved(switch, guest, before, what, mode, first, since=((0, 0, 0), (0, 
 
 
 def test_every_packet_is_accounted_for():
-    """Rings split and packed, queues, mergeable buffers or not, 64 to 9000 B: guest's and switch's books agree."""
+    """Rings split and packed, queues, mergeable buffers or not, 64 to 9000 B: the counters of guest and switch agree."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
@@ -77,7 +80,7 @@ def test_every_packet_is_accounted_for():
         except AssertionError as e:
             raise AssertionError("%s\nthe switch:\n%s" % (e, s.log()[-4000:])) from None
         s.wait_for_guests("br0", "v0", "v1")
-        before = {p: s.books("br0", p) for p in ("v0", "v1")}
+        before = {p: s.counters("br0", p) for p in ("v0", "v1")}
         for size in (64, 594, 1518, 4000, 9014) if dpdk.LONG else (64, 9014):
             what = "%s rings, %d queues, mergeable %s, %d B" % (ring, queues, mergeable, size)
             guest.do("set txpkts " + segments(size))
@@ -99,9 +102,9 @@ def test_frames_too_long_are_counted():
     guest = dpdk.Testpmd(*[listening(s.socket(p), "split", True, 1) for p in ("v0", "v1")],
                          args=["--tx-offloads=0x8000", "--enable-scatter", "--max-pkt-len=9018"])
     s.wait_for_guests("br0", "v0", "v1")
-    before = {p: s.books("br0", p) for p in ("v0", "v1")}
+    before = {p: s.counters("br0", p) for p in ("v0", "v1")}
     guest.do("set txpkts 1500,500")
-    guest.burst("txonly", 0.1)
+    guest.burst("txonly", BURST)
     sent = guest.drain()
     lab.wait_until(lambda: s.moved("br0", "v0", before["v0"])["rx"] == sent[0]["tx"], "the switch received all")
     one = s.moved("br0", "v1", before["v1"])
@@ -110,7 +113,7 @@ def test_frames_too_long_are_counted():
 
 
 def test_kills_under_load():
-    """Guests killed in the middle of traffic, both ways of connecting: another guest's frames go on, and books balance."""
+    """Guests killed in the middle of traffic, both ways of connecting: another guest's frames go on, and packet accounting balances."""
     dpdk.need()
     s = dpdk.Switch().start()
     s.secure_bridge("br0")
@@ -121,7 +124,7 @@ def test_kills_under_load():
             "in_port=3,actions=output:5,output:4", "in_port=4,actions=output:5,output:3")
     lives = dpdk.Testpmd(*[listening(s.socket(p), "split", True, 1) for p in ("v0", "v1")])
     s.wait_for_guests("br0", "v0", "v1")
-    before = {p: s.books("br0", p) for p in ("v0", "v1")}
+    before = {p: s.counters("br0", p) for p in ("v0", "v1")}
     lives.do("set fwd io", "start tx_first 4")
     seed, seen = random.Random(3), 0
     for turn in range(100 if dpdk.LONG else 6):
@@ -141,7 +144,7 @@ def test_kills_under_load():
     s.settle()
     # What came from the dead: every packet of theirs went to the sink, which swallows all.
     dead = s.flow_packets("br0", "in_port=3") + s.flow_packets("br0", "in_port=4")
-    sink = s.books("br0", "sink")
+    sink = s.counters("br0", "sink")
     assert dead == sink["tx"] + sink["tx_drop"] and dead > 0, (dead, sink)
 
 
@@ -157,7 +160,7 @@ def test_guests_that_come_back():
         queues, ring, mergeable = seed.randrange(1, 5), seed.choice(["split", "packed"]), seed.random() < 0.5
         guest = dpdk.Testpmd(*[listening(s.socket(p), ring, mergeable, queues) for p in ("v0", "v1")], queues=queues)
         s.wait_for_guests("br0", "v0", "v1")
-        before = {p: s.books("br0", p) for p in ("v0", "v1")}
+        before = {p: s.counters("br0", p) for p in ("v0", "v1")}
         assert guest.stats() == [{"rx": 0, "tx": 0}] * 2
         until_moved(s, guest, before, "turn %d, %d queues, %s" % (turn, queues, ring), "io", "tx_first")
         # Every third one has no time to say good-bye.

@@ -5,6 +5,7 @@
 use crate::getopt::{self, LOGGING, Opt, Order, Takes, opt};
 use crate::page::{Line, Names, Page};
 use crate::{Call, own, suggest};
+use ctl::By;
 use ovsdb::Json;
 use ovsdb::json::{quoted, sorted_string};
 use runtime::{Clock, Dirs};
@@ -340,48 +341,18 @@ fn by_name(name: &str, dirs: &Dirs) -> Result<(String, PathBuf), String> {
     Ok((name.into(), dirs.in_run(&format!("{name}.{pid}.ctl"))))
 }
 
-/// What some commands do; `list-commands` has them all.
-const SENTENCES: &[(&str, &str)] = &[
-    ("bfd/show", "prints sessions of BFD"),
-    ("bond/list", "lists the bonds"),
-    ("bond/show", "prints a bond: its mode, its members, who is active"),
-    ("bridge/dump-flows", "prints all flows of a bridge, hidden ones too"),
-    ("coverage/show", "prints how often events of the program have happened"),
-    ("dpctl/dump-conntrack", "prints tracked connections"),
-    ("dpctl/dump-flows", "prints the flows of the datapath"),
-    ("dpctl/show", "prints datapaths, their ports and counters"),
-    ("dpif-netdev/pmd-perf-show", "prints how packet threads spend their time"),
-    ("dpif-netdev/pmd-rxq-show", "prints which thread polls which queue"),
-    ("dpif-netdev/pmd-stats-show", "prints the counters of packet threads"),
-    ("dpif/show", "prints bridges and ports of the datapath"),
-    ("fdb/flush", "forgets learned MAC addresses"),
-    ("fdb/show", "prints learned MAC addresses"),
-    ("list-commands", "lists the commands of the daemon"),
-    ("memory/show", "prints what takes memory"),
-    ("ofproto/list", "lists the bridges"),
-    ("ofproto/detrace", "prints the OpenFlow flows and groups behind a flow of the datapath"),
-    ("ofproto/trace", "follows a packet through the flow tables, and explains"),
-    ("upcall/show", "prints the state of flow revalidation"),
-    ("version", "prints the daemon's version"),
-    ("vlog/list", "prints the log levels"),
-    ("vlog/reopen", "opens the log file again, after it was moved"),
-    ("vlog/set", "sets log levels: MODULE:DESTINATION:LEVEL, each optional"),
-];
-
 /// What it is called.
 pub const NAMES: Names = Names { tool: "appctl", peers: &["ovs-appctl"] };
 
 /// All that there is to say about the tool.
 pub fn page() -> Page {
-    let line = |(name, text): &(&'static str, &'static str)| {
-        let usage = ctl::find(name).map_or("", |c| c.usage);
-        Line { name: (*name).into(), usage: usage.into(), text }
-    };
+    let commands = ctl::all().iter().filter(|c| c.common && c.by.intersects(By::ANY_SWITCH));
+    let line = |c: &ctl::Command| Line { name: c.name.into(), usage: c.usage.into(), text: c.help };
     Page {
         names: NAMES,
         title: "asks a running daemon, or tells it what to do",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: SENTENCES.iter().filter(|(name, _)| ctl::offered::by_switch(name)).map(line).collect(),
+        commands: commands.map(line).collect(),
         options: OPTIONS.into_iter().chain([own::JSON]).chain(LOGGING).collect(),
         notes: vec![
             (
@@ -403,7 +374,7 @@ pub fn page() -> Page {
                  --list prints a line for each of them, the newest first; --filter FLOW takes those that a match means \
                  (as for dump-flows: --filter tcp,tp_dst=80; a packet that was to be sent has no in_port), and \
                  --reason TEXT those that were counted as something with TEXT in its name (--reason mtu). \
-                 dpif/show-books counts all drops by reason."
+                 dpif/show-accounting counts all drops by reason."
                     .into(),
             ),
         ],

@@ -27,52 +27,6 @@ const OWN: [Opt; 11] = [
     opt("version", Some('V'), Takes::Nothing).says("", "prints the version"),
 ];
 
-/// What each of the daemon's commands does.
-const SENTENCES: &[(&str, &str)] = &[
-    ("add-dp", "creates a datapath, with ports"),
-    ("add-flow", "adds a flow"),
-    ("add-flows", "adds the flows in a file"),
-    ("add-if", "adds ports to a datapath"),
-    ("cache-get-size", "prints the sizes of a datapath's caches"),
-    ("cache-set-size", "sets the size of a cache"),
-    ("ct-bkts", "prints connections per bucket of the tracker"),
-    ("ct-del-limits", "removes limits of connections per zone"),
-    ("ct-disable-tcp-seq-chk", "takes TCP segments whatever their sequence numbers"),
-    ("ct-enable-tcp-seq-chk", "checks the sequence numbers of TCP segments"),
-    ("ct-get-limits", "prints limits of connections per zone"),
-    ("ct-get-maxconns", "prints how many connections are tracked at most"),
-    ("ct-get-nconns", "prints how many connections are tracked"),
-    ("ct-get-sweep-interval", "prints how often expired connections are looked for"),
-    ("ct-get-tcp-seq-chk", "says whether sequence numbers of TCP are checked"),
-    ("ct-set-limits", "sets limits of connections per zone"),
-    ("ct-set-maxconns", "sets how many connections are tracked at most"),
-    ("ct-set-sweep-interval", "sets how often expired connections are looked for"),
-    ("ct-stats-show", "counts tracked connections by protocol"),
-    ("del-dp", "deletes a datapath"),
-    ("del-flow", "deletes a flow"),
-    ("del-flows", "deletes all flows, or those in a file"),
-    ("del-if", "deletes ports from a datapath"),
-    ("dump-conntrack", "prints tracked connections"),
-    ("dump-conntrack-exp", "prints expected connections"),
-    ("dump-dps", "lists the datapaths"),
-    ("dump-flows", "prints the flows of a datapath"),
-    ("flush-conntrack", "forgets tracked connections"),
-    ("get-flow", "prints the flow of an identifier"),
-    ("ipf-get-status", "prints the state of reassembly of fragments"),
-    ("ipf-set-disabled", "ends reassembly of fragments"),
-    ("ipf-set-enabled", "begins reassembly of fragments"),
-    ("ipf-set-max-nfrags", "sets how many fragments are kept at most"),
-    ("ipf-set-min-frag", "sets the smallest fragment that is taken"),
-    ("list-commands", "lists the commands"),
-    ("mod-flow", "changes a flow's actions"),
-    ("mod-flows", "changes the flows in a file"),
-    ("normalize-actions", "prints actions in an order that does not depend on how they were written"),
-    ("offload-stats-show", "counts flows that hardware has taken over"),
-    ("parse-actions", "checks the syntax of actions"),
-    ("set-if", "changes ports of a datapath"),
-    ("show", "prints datapaths, their ports and counters"),
-];
-
 /// Commands that leave everything as it is.
 fn only_reads(command: &str) -> bool {
     ["dump-", "show", "get-", "cache-get", "ct-get", "ct-stats", "ct-bkts", "ipf-get", "offload-", "parse-"]
@@ -142,7 +96,7 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
         parsed.rest.split_first().ok_or_else(|| fatal("missing command name; use --help for help".into()))?;
     let known = ctl::find(&format!("dpctl/{command}"));
     let known = known.ok_or_else(|| {
-        let hint = suggest::hint(command, names());
+        let hint = suggest::hint(command, commands().map(|(name, _)| name));
         fatal(format!("unknown command '{command}'{hint}; use --help for help"))
     })?;
     if read_only && !only_reads(command) {
@@ -157,12 +111,10 @@ fn run(parsed: getopt::Parsed, call: &Call, dirs: &Dirs) -> Result<String, Failu
     appctl::ask(call, dirs, (target.as_deref(), timeout), format, (known.name, &args))
 }
 
-/// The commands that the daemon has, without their prefix.
-fn names() -> impl Iterator<Item = &'static str> {
-    ctl::all()
-        .iter()
-        .filter(|c| ctl::offered::by_switch(c.name))
-        .filter_map(|c| c.name.strip_prefix("dpctl/"))
+/// The commands that the daemon has, with their names without the prefix.
+fn commands() -> impl Iterator<Item = (&'static str, &'static ctl::Command)> {
+    let of_switch = ctl::all().iter().filter(|c| c.by.intersects(ctl::By::ANY_SWITCH));
+    of_switch.filter_map(|c| Some((c.name.strip_prefix("dpctl/")?, c)))
 }
 
 /// What it is called.
@@ -170,16 +122,16 @@ pub const NAMES: Names = Names { tool: "dpctl", peers: &["ovs-dpctl"] };
 
 /// All that there is to say about the tool.
 pub fn page() -> Page {
-    let commands = names().map(|name| {
-        let text = SENTENCES.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| *text);
-        let usage = ctl::find(&format!("dpctl/{name}")).map_or("", |c| c.usage);
-        Line { name: name.into(), usage: usage.into(), text }
-    });
+    let line = |(name, c): (&'static str, &ctl::Command)| Line {
+        name: name.into(),
+        usage: c.usage.into(),
+        text: c.help,
+    };
     Page {
         names: NAMES,
         title: "looks at datapaths, their ports and flows, and changes them",
         synopsis: "[OPTION...] COMMAND [ARG...]",
-        commands: commands.collect(),
+        commands: commands().map(line).collect(),
         options: OWN.into_iter().chain(own::FORMAT).chain(LOGGING).collect(),
         notes: vec![(
             "Datapaths",

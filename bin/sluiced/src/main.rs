@@ -5,12 +5,13 @@ mod embedded;
 mod man;
 mod options;
 
+use control_commands::Commands;
+use ctl::By;
 use options::Arguments;
 use runtime::daemon::{Alias, DaemonArgs, remove_stale};
 use runtime::program::{self, Program, Texts};
 use runtime::{Dirs, Module, WaitSet};
 use std::process::ExitCode;
-use switch::commands::{all_offered, take_exits};
 use switch::{Options, Switch};
 use unixctl::{Reply, Server};
 
@@ -68,7 +69,10 @@ fn run(argv: &[String], dirs: &Dirs) -> Result<ExitCode, String> {
 
 /// `--unixctl`, or the place where `ovs-appctl` looks.
 fn control_socket(args: &DaemonArgs, dirs: &Dirs, options: &Options) -> Result<Server, String> {
-    let names = all_offered(options.dummy_mode(), options.panics);
+    let mut by = By::SWITCH;
+    by.set(By::SWITCH_WITH_DUMMIES, options.dummy_mode());
+    by.set(By::SWITCH_WITH_PANIC, options.panics);
+    let names: Vec<&str> = ctl::offered_by(by).collect();
     let version = options::version(dirs);
     let path = match args.unixctl.as_deref() {
         Some("none") => return Ok(Server::none(&version, &names)),
@@ -99,15 +103,20 @@ fn take_peer_name(dirs: &Dirs, program: &Program<Arguments>, control: &Server) -
 
 fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Arguments>) -> ExitCode {
     let mut announced = false;
+    let mut commands = Commands::default();
     loop {
-        switch.run(&mut control);
+        if switch.run() {
+            control.offer(ctl::offered_by(By::SWITCH_WITH_DPDK));
+        }
+        commands.run(&mut switch, &mut control);
+        switch.end_turn();
         if !announced && switch.is_up() {
             announced = true;
             program.daemon.ready();
         }
-        if let Some(cleanup) = switch.exiting {
+        if let Some(cleanup) = commands.exiting() {
             switch.close(cleanup);
-            for id in take_exits(&mut switch) {
+            for id in commands.take_exits() {
                 control.reply(id, Ok(Reply::Text(String::new())));
             }
             return ExitCode::SUCCESS;
@@ -119,6 +128,7 @@ fn serve(mut switch: Switch, mut control: Server, program: &mut Program<Argument
         }
         let mut set = WaitSet::new();
         switch.wait(&mut set);
+        commands.wait(&mut set);
         control.wait(&mut set);
         program.signals.wait(&mut set);
         program.poll.block(set);

@@ -45,8 +45,7 @@ impl Arguments {
             match (name, value) {
                 ("--enable-dummy", value) => options.dummy = dummy_level(value)?,
                 ("--disable-system", None) => options.disable_system = true,
-                // There is no routing table of the system to read yet, so there is nothing to disable.
-                ("--disable-system-route", None) => {}
+                ("--disable-system-route", None) => options.disable_system_route = true,
                 ("--hw-rawio-access", None) => keeps |= Capabilities::SYS_RAWIO,
                 ("--dummy-handlers", None) => options.dummy_handlers = true,
                 ("--enable-panic", None) => options.panics = true,
@@ -122,7 +121,7 @@ pub fn usage(dirs: &Dirs) -> String {
         "{name}: userspace virtual switch\n{database}      (default: \"unix:{}\").\n{}\nOther options:\n  \
          --enable-dummy[=override|system]  dummy devices and virtual time, for tests\n  \
          --disable-system        no devices of the kernel\n  \
-         --disable-system-route  ignored: the system's routes are not read yet\n  \
+         --disable-system-route  tunnels do not use the system's routes\n  \
          --hw-rawio-access       with --user: keeps the right to raw access to devices (CAP_SYS_RAWIO)\n  \
          --dummy-numa=LIST       NUMA nodes of the dummy's cores\n  \
          --dummy-handlers        dummies' misses are translated by threads, too\n  \

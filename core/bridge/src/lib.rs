@@ -5,14 +5,12 @@
 //! the traces. The control half owns them; the packet path never accesses them.
 
 pub mod bfd;
+mod bundle;
 pub mod mac;
 pub mod tunnel;
 pub mod vlan;
 
+pub use bundle::BundleId;
 pub use mac::{LearnNeed, MacEntry, MacRead, MacStats, MacTable};
 pub use tunnel::TunnelConfig;
 pub use vlan::{PriorityTags, Refusal, VlanConfig, VlanMode, VlanSet, VlanTags};
-
-/// A port of a bridge in terms of the database: one interface, or a bond of several (a bundle in Open vSwitch).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BundleId(pub u32);

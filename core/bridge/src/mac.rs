@@ -88,6 +88,8 @@ pub trait MacRead {
     fn may_learn(&self, vlan: u16, mac: Mac) -> bool;
     /// Whether a static entry for the station exists.
     fn is_static(&self, vlan: u16, mac: Mac) -> bool;
+    /// Whether the station has announced itself by another port than a bond in the last 5 s.
+    fn was_announced(&self, vlan: u16, mac: Mac) -> bool;
 }
 
 /// The MAC learning table of one bridge; see the module.
@@ -104,6 +106,8 @@ pub struct MacTable {
     stats: MacStats,
     statics: usize,
     generation: u64,
+    /// The latest time that it has been told.
+    now: Millis,
 }
 
 fn secs(t: Millis) -> u64 {
@@ -131,6 +135,7 @@ impl MacTable {
             stats: MacStats::default(),
             statics: 0,
             generation: 0,
+            now: Millis(0),
         }
     }
 
@@ -247,6 +252,7 @@ impl MacTable {
         if !self.needs_update(l, now) {
             return false;
         }
+        self.now = now;
         let known = self.entries.get(&(l.vlan, l.mac)).copied();
         let locked = known.is_some_and(|e| e.is_grat_arp_locked(now));
         let reflected = l.grat_arp && l.bond && locked;
@@ -325,6 +331,7 @@ impl MacTable {
 
     /// Removes expired entries and those beyond the maximum number. Returns those stations.
     pub fn run(&mut self, now: Millis) -> Vec<(u16, Mac)> {
+        self.now = now;
         let mut gone = Vec::new();
         while let Some(e) = self.oldest_learned() {
             let due = e.expires.is_some_and(|t| secs(now) >= t);
@@ -410,6 +417,10 @@ impl MacRead for MacTable {
 
     fn is_static(&self, vlan: u16, mac: Mac) -> bool {
         self.get(vlan, mac).is_some_and(MacEntry::is_static)
+    }
+
+    fn was_announced(&self, vlan: u16, mac: Mac) -> bool {
+        self.get(vlan, mac).is_some_and(|e| e.is_grat_arp_locked(self.now))
     }
 }
 

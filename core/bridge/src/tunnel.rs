@@ -5,10 +5,13 @@
 //! those of ovs-vswitchd.conf.db(5), "Tunnel Options". Addresses are 16 bytes; IPv4 addresses are mapped (RFC 4291
 //! §2.5.5.2).
 
+mod options;
+
 use flow::Tunnel;
-use flow::text::address::{ipv6_addr, parse_ipv4_masked, parse_ipv6_masked};
+use flow::text::address::ipv6_addr;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use tunnel::FlowLabel;
 
 /// An IPv4 (mapped) or IPv6 address.
 pub type Address = [u8; 16];
@@ -103,15 +106,20 @@ pub struct TunnelConfig {
     pub egress_mark: Option<u32>,
     /// ERSPAN fields.
     pub erspan: Erspan,
+    /// SRv6: the path; empty: the remote end alone.
+    pub segments: Vec<Ipv6Addr>,
+    /// SRv6: what the outer flow label is made of.
+    pub flow_label: FlowLabel,
 }
 
-/// The kinds of tunnels that carry Ethernet frames.
-pub const KINDS: &[&str] = &["vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan"];
+/// The kinds of tunnels.
+pub const KINDS: &[&str] = &["vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "srv6"];
 
 /// Default TTL of outer headers.
 pub const DEFAULT_TTL: u8 = 64;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
+const GTPU_PORT: u16 = 2152;
 
 /// The errors in the options, one a line, if they prevent the port from being created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +129,7 @@ fn default_port(kind: &str) -> u16 {
     match kind {
         "vxlan" => VXLAN_PORT,
         "geneve" => GENEVE_PORT,
+        "gtpu" => GTPU_PORT,
         _ => 0,
     }
 }
@@ -129,36 +138,18 @@ fn is_gre(kind: &str) -> bool {
     matches!(kind, "gre" | "ip6gre")
 }
 
+/// The kind carries packets without an Ethernet header only.
+fn is_layer_3(kind: &str) -> bool {
+    matches!(kind, "gtpu" | "srv6")
+}
+
+/// It has a checksum that can be asked for.
+fn has_checksum_option(kind: &str) -> bool {
+    is_gre(kind) || matches!(kind, "vxlan" | "geneve")
+}
+
 fn is_erspan(kind: &str) -> bool {
     matches!(kind, "erspan" | "ip6erspan")
-}
-
-/// Parses a number as C does: decimal, or hexadecimal after `0x`; 0 if there is none.
-fn number(text: &str) -> u64 {
-    let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
-    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-    u64::from_str_radix(&digits[..end], radix).unwrap_or(0)
-}
-
-fn hex_number(text: &str) -> u64 {
-    number(&format!("0x{}", text.trim_start_matches("0x")))
-}
-
-fn address(text: &str) -> Option<Choice<Address>> {
-    if text == "flow" {
-        return Some(Choice::Flow);
-    }
-    if text.contains('/') {
-        return None;
-    }
-    if text.contains(':') {
-        return parse_ipv6_masked(text).ok().map(|(a, _)| Choice::Fixed(a.to_be_bytes()));
-    }
-    parse_ipv4_masked(text).ok().map(|(a, _)| Choice::Fixed(mapped(a)))
-}
-
-fn is_multicast(a: Address) -> bool {
-    as_ipv4(a).map_or(a[0] == 0xff, |v4| v4 >> 28 == 0xe)
 }
 
 /// Maps an IPv4 address to 16 bytes; 0.0.0.0 becomes the unset address.
@@ -175,202 +166,12 @@ fn text_of(a: Address) -> String {
     as_ipv4(a).map_or_else(|| ipv6_addr(u128::from_be_bytes(a)), |v4| Ipv4Addr::from(v4).to_string())
 }
 
-/// Parses the options of one port, one after another.
-struct Reader<'a> {
-    name: &'a str,
-    config: TunnelConfig,
-    complaints: Vec<String>,
-}
-
-impl Reader<'_> {
-    fn complain(&mut self, text: &str) {
-        self.complaints.push(format!("{}: {text}", self.name));
-    }
-
-    /// Adds an error and returns all messages as the reason why the port cannot be created.
-    fn fatal(&mut self, text: &str) -> BadOptions {
-        self.complain(text);
-        BadOptions(self.complaints.join("\n"))
-    }
-
-    fn one(&mut self, key: &str, value: &str) -> Result<(), BadOptions> {
-        let kind = self.config.kind.clone();
-        let is_true = value == "true";
-        match key {
-            "remote_ip" => match address(value) {
-                None => self.complain(&format!("bad {kind} 'remote_ip'")),
-                Some(Choice::Fixed(a)) if is_multicast(a) => {
-                    return Err(self.fatal(&format!("multicast remote_ip={value} not allowed")));
-                }
-                Some(to) => self.config.remote = to,
-            },
-            "local_ip" => match address(value) {
-                None => self.complain(&format!("bad {kind} 'local_ip'")),
-                Some(from) => self.config.local = from,
-            },
-            "tos" if value == "inherit" => self.config.tos = Inherit::Inner,
-            "tos" => match number(value) {
-                tos if tos & !0xfc == 0 => self.config.tos = Inherit::Fixed(tos as u8),
-                _ => self.complain(&format!("invalid TOS {value}")),
-            },
-            "ttl" if value == "inherit" => self.config.ttl = Inherit::Inner,
-            "ttl" => match number(value) as u8 {
-                0 => {}
-                ttl => self.config.ttl = Inherit::Fixed(ttl),
-            },
-            "dst_port" if default_port(&kind) != 0 => self.config.dst_port = number(value) as u16,
-            "csum" if !matches!(kind.as_str(), "erspan" | "ip6erspan") => {
-                self.config.csum = matches!(value, "true" | "false").then_some(is_true).or(self.config.csum);
-            }
-            "seq" if is_gre(&kind) => self.config.seq = is_true,
-            "df_default" => self.config.dont_fragment = value != "false",
-            "key" | "in_key" | "out_key" | "packet_type" => {}
-            "exts" if kind == "vxlan" => {
-                for ext in value.split(',') {
-                    match ext {
-                        "gbp" => self.config.gbp = true,
-                        "gpe" => self.config.gpe = true,
-                        _ => self.complain(&format!("unknown extension '{ext}'")),
-                    }
-                }
-            }
-            "egress_pkt_mark" => self.config.egress_mark = Some(number(value) as u32),
-            "erspan_idx" | "erspan_ver" | "erspan_dir" | "erspan_hwid" => self.erspan(key, value)?,
-            "remote_cert" | "remote_name" | "psk" => {}
-            _ if key.starts_with("ipsec_") => {}
-            _ => self.complain(&format!("unknown {kind} argument '{key}'")),
-        }
-        Ok(())
-    }
-
-    fn erspan(&mut self, key: &str, value: &str) -> Result<(), BadOptions> {
-        let e = &mut self.config.erspan;
-        if value == "flow" {
-            match key {
-                "erspan_idx" => e.index = Choice::Flow,
-                "erspan_dir" => e.direction = Choice::Flow,
-                "erspan_hwid" => e.hardware = Choice::Flow,
-                _ => {
-                    *e = Erspan {
-                        version: Choice::Flow,
-                        index: Choice::Flow,
-                        direction: Choice::Flow,
-                        hardware: Choice::Flow,
-                    };
-                }
-            }
-            return Ok(());
-        }
-        match key {
-            "erspan_idx" => match hex_number(value) {
-                v if v >> 20 == 0 => e.index = Choice::Fixed(v as u32),
-                _ => return Err(self.fatal(&format!("invalid erspan index: {value}"))),
-            },
-            "erspan_ver" => match number(value) {
-                v @ 1..=2 => e.version = Choice::Fixed(v as u8),
-                _ => return Err(self.fatal(&format!("invalid erspan version: {value}"))),
-            },
-            "erspan_dir" => match number(value) {
-                v @ 0..=1 => e.direction = Choice::Fixed(v as u8),
-                _ => return Err(self.fatal(&format!("invalid erspan direction: {value}"))),
-            },
-            _ => match hex_number(value) {
-                v if v >> 6 == 0 => e.hardware = Choice::Fixed(v as u8),
-                _ => return Err(self.fatal(&format!("invalid erspan hardware ID: {value}"))),
-            },
-        }
-        Ok(())
-    }
-
-    /// Parses `packet_type`. Called after the other options, because the kind and its extensions restrict it.
-    fn packet_type(&mut self, value: Option<&str>) -> Result<(), BadOptions> {
-        let config = &mut self.config;
-        let carries_layer_3 = config.kind == "gre" || config.gpe;
-        match value {
-            None | Some("legacy_l2") => {}
-            Some("ptap") => config.packet_types = PacketTypes::Aware,
-            Some("legacy_l3") if carries_layer_3 => config.packet_types = PacketTypes::Layer3,
-            Some("legacy_l3") => {
-                let kind = match config.kind.as_str() {
-                    "vxlan" => "VXLAN (without GPE)",
-                    kind => kind,
-                };
-                let text = format!("legacy_l3 configured on {kind} tunnel that cannot carry L3 traffic");
-                return Err(self.fatal(&text));
-            }
-            Some(other) => {
-                let text = format!("unknown packet_type '{other}'");
-                return Err(self.fatal(&text));
-            }
-        }
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<(), BadOptions> {
-        let kind = self.config.kind.clone();
-        let (local, remote) = (self.config.local, self.config.remote);
-        if remote == Choice::Unset {
-            return Err(self.fatal(&format!("{kind} type requires valid 'remote_ip' argument")));
-        }
-        if local == Choice::Flow && remote != Choice::Flow {
-            return Err(self.fatal(&format!("{kind} type requires 'remote_ip=flow' with 'local_ip=flow'")));
-        }
-        if let (Choice::Fixed(a), Choice::Fixed(b)) = (local, remote)
-            && as_ipv4(a).is_some() != as_ipv4(b).is_some()
-        {
-            return Err(self.fatal("'remote_ip' and 'local_ip' has to be of the same address family"));
-        }
-        Ok(())
-    }
-}
-
-fn key(options: &BTreeMap<String, String>, name: &str) -> Choice<u64> {
-    match options.get(name).or_else(|| options.get("key")).map(String::as_str) {
-        None => Choice::Unset,
-        Some("flow") => Choice::Flow,
-        Some(text) => Choice::Fixed(number(text)),
-    }
-}
-
 impl TunnelConfig {
-    /// Parses the options of port `name`. Returns the configuration, and messages about options that were ignored.
-    pub fn parse(
-        kind: &str,
-        name: &str,
-        options: &BTreeMap<String, String>,
-    ) -> Result<(TunnelConfig, Vec<String>), BadOptions> {
-        let config = TunnelConfig {
-            kind: kind.to_owned(),
-            remote: Choice::Unset,
-            local: Choice::Unset,
-            in_key: key(options, "in_key"),
-            out_key: key(options, "out_key"),
-            tos: Inherit::Fixed(0),
-            ttl: Inherit::Fixed(DEFAULT_TTL),
-            dst_port: default_port(kind),
-            csum: None,
-            seq: false,
-            dont_fragment: true,
-            gbp: false,
-            gpe: false,
-            packet_types: PacketTypes::default(),
-            egress_mark: None,
-            erspan: Erspan::default(),
-        };
-        let mut reader = Reader { name, config, complaints: Vec::new() };
-        for (key, value) in options {
-            reader.one(key, value)?;
-        }
-        reader.check()?;
-        reader.packet_type(options.get("packet_type").map(String::as_str))?;
-        Ok((reader.config, reader.complaints))
-    }
-
     /// The name of the datapath port that this port shares with others of its kind.
     pub fn datapath_name(&self) -> String {
         match self.kind.as_str() {
-            "vxlan" | "geneve" => {
-                format!("{}_sys_{}", if self.kind == "geneve" { "genev" } else { "vxlan" }, self.dst_port)
+            kind @ ("vxlan" | "geneve" | "gtpu") => {
+                format!("{}_sys_{}", if kind == "geneve" { "genev" } else { kind }, self.dst_port)
             }
             kind => format!("{kind}_sys"),
         }
@@ -401,6 +202,7 @@ impl TunnelConfig {
         put("seq", self.seq.then(|| "true".to_owned()));
         let named = match self.packet_types {
             PacketTypes::Ethernet => None,
+            PacketTypes::Layer3 if is_layer_3(&self.kind) => None,
             PacketTypes::Layer3 => Some("legacy_l3"),
             PacketTypes::Aware => Some("ptap"),
         };
@@ -422,7 +224,7 @@ impl TunnelConfig {
     /// Whether outer packets have a checksum. Without a setting, only UDP over IPv6 has one, because IPv6 requires
     /// it.
     pub fn has_checksum(&self, ipv4: bool) -> bool {
-        self.csum.unwrap_or(!ipv4 && !is_gre(&self.kind) && !is_erspan(&self.kind))
+        self.csum.unwrap_or(!ipv4 && default_port(&self.kind) != 0)
     }
 
     /// How well a packet of this type with this outer header matches the port; lower is better. `None`: the packet

@@ -1,19 +1,19 @@
-//! `Buffer`: memory with one owner, that came from somewhere and goes back there.
+//! `Buffer`: memory with one owner, which returns to its source when it is dropped.
 //!
-//! Most of it is the switch's own (the heap). A device that fills memory of its own (a DPDK pool) gives it a [`Source`],
-//! which says how such memory is freed and how more of it is had. Whoever holds a buffer reads and writes it like a
-//! slice, and does not ask; only who receives, frees or transmits looks at the source.
+//! Most buffers are on the heap. A device that fills memory of its own (a DPDK pool) attaches a [`Source`], which frees such memory
+//! and allocates more of it. Code that reads and edits packets uses a buffer like a slice; only receiving, freeing and
+//! transmitting depend on the source.
 //!
-//! This is a crate of its own since it may be unsafe, and `packet`, which is built on it, need not be.
+//! This crate may contain unsafe code, so that `packet`, which is built on it, need not.
 //!
 //! # Invariants
 //!
-//! * A `Buffer` is the only way to its bytes: nobody else (not a device, not a guest) writes them while it lives.
-//! * Its handle is freed once: by `Drop`, with others ([`Returns`]), or by who took it with [`Buffer::into_handle`].
+//! * A `Buffer` is the only access to its bytes: no device, guest or other code writes them while it lives.
+//! * Its handle is freed once: by `Drop`, together with others ([`Returns`]), or by the caller of [`Buffer::into_handle`].
 
 use std::ptr::NonNull;
 
-/// What a source knows a buffer by: its pointer to it, opaque to everybody else.
+/// The pointer by which a source knows a buffer; opaque to all other code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Handle(pub NonNull<()>);
@@ -25,7 +25,7 @@ unsafe impl Send for Handle {}
 /// A buffer's memory as its source gives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// What the source knows it by.
+    /// The handle of the source.
     pub handle: Handle,
     /// Its first byte.
     pub base: NonNull<u8>,
@@ -33,7 +33,7 @@ pub struct Memory {
     pub size: u32,
 }
 
-/// Where buffers that are not the switch's own come from.
+/// Where buffers that are not on the heap come from.
 ///
 /// Its functions may be called by any thread.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub struct Source {
     pub name: &'static str,
     /// Frees the buffers of these handles. The caller owns them, and each is of this source.
     pub free: unsafe fn(&[Handle]),
-    /// Another buffer from where this one came from, its content initialised but not specified. The caller owns the
-    /// handle that is given, and it is of this source. `None`: there is no more.
+    /// Allocates another buffer of this source; its content is initialised but not specified. The caller owns the returned
+    /// handle. `None`: the source has no more.
     pub another: unsafe fn(Handle) -> Option<Memory>,
 }
 
@@ -52,7 +52,7 @@ pub struct Source {
 pub struct Buffer {
     base: NonNull<u8>,
     size: u32,
-    /// Dangling where there is no source.
+    /// Dangling if there is no source.
     handle: Handle,
     source: Option<&'static Source>,
 }
@@ -62,7 +62,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Memory of the switch's own, cleared.
+    /// Zeroed memory on the heap.
     pub fn own(size: u32) -> Buffer {
         let memory = Box::leak(vec![0u8; size as usize].into_boxed_slice());
         Buffer { base: NonNull::from(memory).cast(), size, handle: Handle(NonNull::dangling()), source: None }
@@ -73,20 +73,20 @@ impl Buffer {
     /// # Safety
     ///
     /// `memory` is of `source`, is initialised, is valid for reads and writes of its whole size until its handle is
-    /// freed, and belongs to nobody else from now on.
+    /// freed, and is used by no other code from now on.
     #[inline]
     pub unsafe fn of(source: &'static Source, memory: Memory) -> Buffer {
         Buffer { base: memory.base, size: memory.size, handle: memory.handle, source: Some(source) }
     }
 
-    /// Another buffer from where this one came from; `None` where there is no more.
+    /// Allocates another buffer of the same source; `None` if it has no more.
     pub fn another(&self) -> Option<Buffer> {
         let Some(source) = self.source else { return Some(Buffer::own(self.size)) };
         // SAFETY: the handle is of this source and is ours; what the source gives is as `of` asks.
         unsafe { (source.another)(self.handle).map(|memory| Buffer::of(source, memory)) }
     }
 
-    /// Where it came from; `None`: it is the switch's own.
+    /// Its source; `None`: the heap.
     #[inline]
     pub fn source(&self) -> Option<&'static Source> {
         self.source
@@ -105,15 +105,15 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.size as usize) }
     }
 
-    /// All its bytes, to be changed.
+    /// All its bytes, for writing.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; `&mut self` is the only way to them.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.size as usize) }
     }
 
-    /// Gives the buffer to its source's owner: what is called with the handle later must be what frees it. `Err`
-    /// returns a buffer that has no source, or another one.
+    /// Releases the buffer to the owner of `source`, which must free the handle later. `Err` returns a buffer that has no source or
+    /// another one.
     #[inline]
     pub fn into_handle(self, source: &'static Source) -> Result<Handle, Buffer> {
         if !self.source.is_some_and(|s| std::ptr::eq(s, source)) {
@@ -139,14 +139,14 @@ impl Drop for Buffer {
     }
 }
 
-/// Buffers of one source on their way back to it: many are freed by one call.
+/// Collects buffers of one source, to free many of them by one call.
 #[derive(Debug, Default)]
 pub struct Returns {
     source: Option<&'static Source>,
     handles: Vec<Handle>,
 }
 
-/// So many together are freed at once: what the other port of a pair receives next finds buffers that are still hot.
+/// Buffers that are freed by one call: few enough that they are still in the cache when the next receive uses them.
 const RETURNS: usize = 32;
 
 impl Returns {
@@ -166,7 +166,7 @@ impl Returns {
         Ok(())
     }
 
-    /// Frees what waits.
+    /// Frees the collected buffers.
     #[inline(never)]
     pub fn flush(&mut self) {
         if let Some(source) = self.source

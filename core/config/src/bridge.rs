@@ -1,8 +1,10 @@
 //! The configuration of one `Bridge` row and the rows it refers to.
 
 use crate::controller::ControllerConfig;
+use crate::interface::InterfaceConfig;
 use crate::mirror::MirrorConfig;
 use crate::port::PortConfig;
+use crate::port_configs::PortConfigs;
 use crate::row::Row;
 use crate::settings::bridge::{DATAPATH_ID, FORWARD_BPDU, HWADDR, MAC_AGING_TIME, MAC_TABLE_SIZE};
 use ovsdb::Uuid;
@@ -53,7 +55,7 @@ pub struct BridgeConfig {
     /// The controllers.
     pub controllers: Vec<ControllerConfig>,
     /// Ports by name.
-    pub ports: BTreeMap<String, PortConfig>,
+    pub ports: PortConfigs,
     /// VLANs in which packets are flooded and addresses not learned.
     pub flood_vlans: Vec<u16>,
     /// Ageing time of learned MAC addresses in seconds.
@@ -94,13 +96,14 @@ pub fn parse_datapath_id(text: &str) -> Option<u64> {
 impl BridgeConfig {
     /// Reads a row and the rows it refers to.
     pub fn read(row: &Row<'_>) -> BridgeConfig {
+        let ports = row.references("ports", "Port");
+        let ports = ports.iter().map(PortConfig::read).map(|p| (p.name.clone(), p)).collect();
+        BridgeConfig { ports, ..BridgeConfig::read_without_ports(row) }
+    }
+
+    /// The same without the ports.
+    pub(crate) fn read_without_ports(row: &Row<'_>) -> BridgeConfig {
         let other_config = row.map("other_config");
-        let ports = row
-            .references("ports", "Port")
-            .iter()
-            .map(PortConfig::read)
-            .map(|p| (p.name.clone(), p))
-            .collect();
         let flow_tables = row
             .int_references("flow_tables", "Flow_Table")
             .into_iter()
@@ -122,7 +125,7 @@ impl BridgeConfig {
                 .iter()
                 .map(ControllerConfig::read)
                 .collect(),
-            ports,
+            ports: PortConfigs::default(),
             flood_vlans: row.ints("flood_vlans").into_iter().filter_map(|v| u16::try_from(v).ok()).collect(),
             mac_aging_secs: MAC_AGING_TIME.number(&other_config) as u32,
             mac_table_size: MAC_TABLE_SIZE.number(&other_config) as u32,
@@ -131,5 +134,19 @@ impl BridgeConfig {
             mirrors: row.references("mirrors", "Mirror").iter().map(MirrorConfig::read).collect(),
             other_config,
         }
+    }
+
+    /// Everything is the same but, maybe, the ports.
+    pub(crate) fn is_same_but_for_ports(&self, other: &BridgeConfig) -> bool {
+        let bare = |config: &BridgeConfig| BridgeConfig { ports: PortConfigs::default(), ..config.clone() };
+        bare(self) == bare(other)
+    }
+
+    /// The interface of a name, with the port that it belongs to, which mostly has the same name.
+    pub fn interface(&self, name: &str) -> Option<(&PortConfig, &InterfaceConfig)> {
+        let of = |port: &'_ PortConfig| port.interfaces.iter().position(|i| i.name == name);
+        let port = self.ports.get(name).filter(|port| of(port).is_some());
+        let port = port.or_else(|| self.ports.values().find(|port| of(port).is_some()))?;
+        Some((port, port.interfaces.get(of(port)?)?))
     }
 }

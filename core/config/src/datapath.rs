@@ -13,19 +13,47 @@ pub struct DatapathConfig {
     pub default_limit: Option<u32>,
     /// Maximum number of connections in single zones.
     pub zone_limits: BTreeMap<u16, u32>,
+    /// Timeouts of the connections of single zones.
+    pub zone_timeouts: BTreeMap<u16, Timeouts>,
 }
+
+/// Seconds after which a connection expires, for each of [`TIMEOUTS`]; `None`: as without a policy.
+pub type Timeouts = [Option<u32>; TIMEOUTS.len()];
+
+/// The states of connections that have a timeout, as `CT_Timeout_Policy` names them, in the order in which the datapath has
+/// them.
+const TIMEOUTS: [&str; 11] = [
+    "tcp_syn_sent",
+    "tcp_syn_recv",
+    "tcp_established",
+    "tcp_fin_wait",
+    "tcp_time_wait",
+    "tcp_close",
+    "udp_first",
+    "udp_single",
+    "udp_multiple",
+    "icmp_first",
+    "icmp_reply",
+];
 
 impl DatapathConfig {
     pub(crate) fn read(row: &Row<'_>) -> DatapathConfig {
         let limit = |n: i64| u32::try_from(n).ok();
         let zones = row.int_references("ct_zones", "CT_Zone");
-        let limit_of = |(zone, row): (i64, Row<'_>)| {
-            Some((u16::try_from(zone).ok()?, row.opt_int("limit").and_then(limit)?))
+        let limit_of = |(zone, row): &(i64, Row<'_>)| {
+            Some((u16::try_from(*zone).ok()?, row.opt_int("limit").and_then(limit)?))
+        };
+        let timeouts_of = |(zone, row): &(i64, Row<'_>)| {
+            let policy = row.references("timeout_policy", "CT_Timeout_Policy").into_iter().next()?;
+            let seconds = policy.int_map("timeouts");
+            let timeouts = TIMEOUTS.map(|name| seconds.get(name).and_then(|n| u32::try_from(*n).ok()));
+            Some((u16::try_from(*zone).ok()?, timeouts))
         };
         DatapathConfig {
             uuid: row.uuid,
             default_limit: row.opt_int("ct_zone_default_limit").and_then(limit),
-            zone_limits: zones.into_iter().filter_map(limit_of).collect(),
+            zone_limits: zones.iter().filter_map(limit_of).collect(),
+            zone_timeouts: zones.iter().filter_map(timeouts_of).collect(),
         }
     }
 

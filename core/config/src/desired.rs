@@ -3,7 +3,9 @@
 use crate::bridge::BridgeConfig;
 use crate::datapath::DatapathConfig;
 use crate::row::Row;
+use crate::shared_map::SharedMap;
 use crate::ssl::SslConfig;
+use ovsdb::replica::RowRef;
 use ovsdb::{Replica, Uuid};
 use std::collections::BTreeMap;
 use units::OfPort;
@@ -20,45 +22,47 @@ pub struct Desired {
     /// The row of table SSL, if any.
     pub ssl: Option<SslConfig>,
     /// Bridges by name.
-    pub bridges: BTreeMap<String, BridgeConfig>,
+    pub bridges: SharedMap<String, BridgeConfig>,
     /// Datapaths by type.
     pub datapaths: BTreeMap<String, DatapathConfig>,
     /// The last OpenFlow port numbers of `Interface` rows (column `ofport`). A new port takes its number from here,
     /// so that numbers survive a restart. The switch itself writes this column, so it is not part of
     /// `InterfaceConfig`: a change of it must not cause a step.
-    pub ofports: BTreeMap<Uuid, OfPort>,
+    pub ofports: SharedMap<Uuid, OfPort>,
 }
 
 impl Desired {
     /// Reads the desired state from the database.
     pub fn read(db: &Replica) -> Desired {
         let Some(root) = Row::only(db, "Open_vSwitch") else { return Desired::default() };
-        let bridges = root
-            .references("bridges", "Bridge")
-            .iter()
-            .map(BridgeConfig::read)
-            .map(|b| (b.name.clone(), b))
-            .collect();
+        let bridges = root.references("bridges", "Bridge");
+        let number = |row: RowRef<'_>| Some((row.uuid(), ofport(&row)?));
+        Desired {
+            bridges: bridges.iter().map(BridgeConfig::read).map(|b| (b.name.clone(), b)).collect(),
+            ofports: db.rows("Interface").filter_map(number).collect(),
+            ..Desired::of_root(&root)
+        }
+    }
+
+    /// What the row of the switch says itself; without bridges and numbers of ports.
+    pub(crate) fn of_root(root: &Row<'_>) -> Desired {
         Desired {
             root: Some(root.uuid),
             next_cfg: root.opt_int("next_cfg").unwrap_or(0),
             other_config: root.map("other_config"),
             ssl: root.references("ssl", "SSL").first().map(SslConfig::read),
-            bridges,
             datapaths: root
                 .str_references("datapaths", "Datapath")
                 .iter()
                 .map(|(kind, row)| ((*kind).to_owned(), DatapathConfig::read(row)))
                 .collect(),
-            ofports: ofports(db),
+            ..Desired::default()
         }
     }
 }
 
-fn ofports(db: &Replica) -> BTreeMap<Uuid, OfPort> {
-    let number = |row: &ovsdb::replica::RowRef<'_>| {
-        let value = row.datum("ofport")?.first()?.as_integer()?;
-        u16::try_from(value).ok().map(OfPort).filter(|port| port.is_ordinary())
-    };
-    db.rows("Interface").filter_map(|row| Some((row.uuid(), number(&row)?))).collect()
+/// The OpenFlow port number that a row of `Interface` says that it had.
+pub(crate) fn ofport(row: &RowRef<'_>) -> Option<OfPort> {
+    let value = row.datum("ofport")?.first()?.as_integer()?;
+    u16::try_from(value).ok().map(OfPort).filter(|port| port.is_ordinary())
 }

@@ -1,7 +1,9 @@
 //! The configuration of one `Interface` row.
 
+use crate::qos::Policing;
 use crate::row::Row;
 use crate::settings::interface::OFPORT_REQUEST;
+use crate::uplink::LacpLink;
 use ovsdb::Uuid;
 use std::collections::BTreeMap;
 
@@ -26,6 +28,10 @@ pub struct InterfaceConfig {
     pub mtu_request: Option<u32>,
     /// `mac` as text.
     pub mac: Option<String>,
+    /// The link in LACP.
+    pub lacp: LacpLink,
+    /// What it may bring.
+    pub policing: Policing,
 }
 
 impl InterfaceConfig {
@@ -35,12 +41,15 @@ impl InterfaceConfig {
             "" => "system",
             other => other,
         };
+        let other_config = row.map("other_config");
         InterfaceConfig {
+            lacp: LacpLink::read(&other_config),
+            policing: Policing::read(row),
             uuid: row.uuid,
             name: row.str("name").to_owned(),
             kind: kind.to_owned(),
             options: row.map("options"),
-            other_config: row.map("other_config"),
+            other_config,
             bfd: row.map("bfd"),
             ofport_request: OFPORT_REQUEST.hold(row.opt_int("ofport_request")).map(|v| v as u16),
             mtu_request: row.opt_int("mtu_request").and_then(|v| u32::try_from(v).ok()),

@@ -1,28 +1,38 @@
 //! The typed desired state that database rows describe, and the plan to reach it.
 //!
-//! `desired` reads the rows once and converts them to plain data. `plan` compares two such states and returns the
-//! steps in a safe order. Nothing here touches a device: `switch` executes the steps.
+//! `desired` reads the rows and converts them to plain data; `follow` keeps that current by the rows that change. `plan`
+//! compares two such states where they may differ and returns the steps in a safe order. Nothing here touches a device:
+//! `switch` executes the steps.
 
 pub mod bridge;
 pub mod controller;
 pub mod datapath;
 pub mod desired;
+pub mod follow;
 pub mod interface;
 pub mod mirror;
 pub mod not_built;
 pub mod plan;
 pub mod port;
+mod port_configs;
+pub mod qos;
 pub mod row;
 pub mod settings;
+pub mod shared_map;
 pub mod ssl;
+pub mod uplink;
 
 pub use bridge::{BridgeConfig, FailMode};
 pub use controller::ControllerConfig;
 pub use datapath::DatapathConfig;
 pub use desired::Desired;
+pub use follow::{Follower, Touched};
 pub use interface::InterfaceConfig;
 pub use mirror::MirrorConfig;
 pub use plan::{Step, plan};
 pub use port::PortConfig;
+pub use port_configs::PortConfigs;
 pub use row::Row;
+pub use shared_map::SharedMap;
 pub use ssl::SslConfig;
+pub use uplink::{LacpConfig, LacpLink};

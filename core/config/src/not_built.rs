@@ -38,29 +38,10 @@ macro_rules! parts {
 
 parts! {
     TUNNELS = Part {
-        kinds: &["geneve", "vxlan", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "bareudp", "srv6", "lisp", "stt"],
-        ..part("tunnels", "the port is not made; flows that use tunnels are translated and traced only")
+        kinds: &["bareudp", "lisp", "stt"],
+        ..part("bareudp, LISP and STT tunnels", "the port is not made")
     };
-    BONDS = part("bonding", "the port sends by its first device that is up, and receives by all of them");
-    LACP = part("LACP", "nothing is negotiated, and LACP frames are taken for ordinary ones");
-    NAT = Part {
-        actions: &["ct(nat(src=...))", "ct(nat(dst=...))"],
-        ..part(
-            "network address translation",
-            "the packet is dropped and counted (datapath_drop_ct_nat_unsupported); a bare ct(nat) translates nothing",
-        )
-    };
-    CT_HELPERS = Part {
-        actions: &["ct(alg=ftp)", "ct(alg=tftp)"],
-        ..part(
-            "protocol helpers of connection tracking",
-            "the packet is dropped and counted (datapath_drop_ct_helper_unsupported)",
-        )
-    };
-    CT_FRAGMENTS = part("reassembly of fragments in connection tracking", "fragments are invalid (ct_state=+inv)");
-    CT_TIMEOUTS = part("connection timeouts by zone", "connections of all zones have the same timeouts");
-    POLICING = part("ingress policing", "packets are received at any rate; a meter limits them");
-    QOS = part("quality of service", "packets leave in the order in which they come, at any rate");
+    IPSEC = part("encryption of tunnels by IPsec", "packets leave as they are, not encrypted");
     SFLOW = part("sFlow", "nothing is sampled or reported");
     NETFLOW = part("NetFlow", "nothing is reported");
     IPFIX = Part {
@@ -93,7 +74,7 @@ impl Part {
     /// The settings that need the part.
     pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
         let part = *self;
-        settings::all().filter(move |s| [Effect::NotBuilt(part), Effect::Several(part)].contains(&s.effect))
+        settings::all().filter(move |s| s.effect == Effect::NotBuilt(part))
     }
 }
 
@@ -111,10 +92,7 @@ pub fn markdown() -> String {
         | part | asked for by | what happens instead |\n|---|---|---|\n"
         .to_owned();
     for part in ALL {
-        let settings = part.settings().map(|s| match s.effect {
-            Effect::Several(_) => format!("more than one of `{}`", s.place()),
-            _ => format!("`{}`", s.place()),
-        });
+        let settings = part.settings().map(|s| format!("`{}`", s.place()));
         let kinds = part.kinds.iter().map(|kind| format!("`type={kind}`"));
         let actions = part.actions.iter().map(|action| format!("`{action}`"));
         let asked: Vec<String> = settings.chain(kinds).chain(actions).collect();
@@ -141,13 +119,13 @@ mod tests {
     fn each_part_is_listed_once_and_needed_by_something() {
         for part in ALL {
             let asked = part.settings().count() + part.kinds.len() + part.actions.len();
-            // No setting asks for fragments; they occur in traffic.
-            assert!(asked > 0 || *part == CT_FRAGMENTS, "{}: nothing asks for it", part.name);
+            assert!(asked > 0, "{}: nothing asks for it", part.name);
             assert_eq!(ALL.iter().filter(|p| p.name == part.name).count(), 1, "{}", part.name);
         }
-        assert_eq!(TUNNELS.missing(), "tunnels are not built yet");
-        assert_eq!(QOS.missing(), "quality of service is not built yet");
-        assert_eq!(of_kind("gre"), Some(TUNNELS));
+        assert_eq!(TUNNELS.missing(), "bareudp, LISP and STT tunnels are not built yet");
+        assert_eq!(CFM.missing(), "CFM is not built yet");
+        assert_eq!(of_kind("bareudp"), Some(TUNNELS));
+        assert_eq!(of_kind("gre"), None);
         assert_eq!(of_kind("internal"), None);
     }
 

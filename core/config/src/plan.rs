@@ -6,7 +6,10 @@
 
 use crate::bridge::BridgeConfig;
 use crate::desired::Desired;
+use crate::follow::Touched;
 use crate::interface::InterfaceConfig;
+use crate::port::PortConfig;
+use std::collections::{BTreeSet, HashMap};
 
 /// One change of the running switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,15 +49,31 @@ pub enum Step {
     ConfigureBridge {
         /// The bridge.
         bridge: String,
+        /// Ports whose rows differ, or came or went, by name.
+        ports: Vec<String>,
     },
 }
 
-fn interfaces(bridge: &BridgeConfig) -> impl Iterator<Item = &InterfaceConfig> {
-    bridge.ports.values().flat_map(|p| &p.interfaces)
+/// Interfaces of a bridge, with the names of the ports that they belong to.
+type Interfaces<'a> = Vec<(&'a str, &'a InterfaceConfig)>;
+
+/// The interfaces of some ports of a bridge, or of all.
+fn interfaces<'a>(bridge: Option<&'a BridgeConfig>, some: Option<&BTreeSet<String>>) -> Interfaces<'a> {
+    let of = |port: &'a PortConfig| port.interfaces.iter().map(|i| (port.name.as_str(), i));
+    let ports = bridge.into_iter().map(|bridge| &bridge.ports);
+    match some {
+        Some(names) => ports.flat_map(|p| names.iter().filter_map(|name| p.get(name))).flat_map(of).collect(),
+        None => ports.flat_map(|p| p.values()).flat_map(of).collect(),
+    }
 }
 
-fn find<'a>(bridge: Option<&'a BridgeConfig>, name: &str) -> Option<&'a InterfaceConfig> {
-    interfaces(bridge?).find(|i| i.name == name)
+/// Interfaces by name; of several with one name the first.
+fn by_name<'a>(interfaces: &Interfaces<'a>) -> HashMap<&'a str, (&'a str, &'a InterfaceConfig)> {
+    let mut found = HashMap::new();
+    for (port, interface) in interfaces {
+        found.entry(interface.name.as_str()).or_insert((*port, *interface));
+    }
+    found
 }
 
 /// Whether the device has to be recreated. A new row of the same name and type (`del-port` and `add-port` in one
@@ -69,49 +88,78 @@ fn is_other_bridge(old: &BridgeConfig, new: &BridgeConfig) -> bool {
     old.datapath_type != new.datapath_type
 }
 
-/// Returns the steps from `current` to `desired`.
-pub fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
+/// Returns the steps from `current` to `desired`, which differ at most in what is `touched`.
+pub fn plan(current: &Desired, desired: &Desired, touched: &Touched) -> Vec<Step> {
     let mut removals = Vec::new();
     let mut rest = Vec::new();
-    for (name, old) in &current.bridges {
-        let new = desired.bridges.get(name).filter(|new| !is_other_bridge(old, new));
-        for interface in interfaces(old) {
-            let keep = find(new, &interface.name).is_some_and(|n| !is_other_device(interface, n));
+    for (name, ports) in &touched.bridges {
+        let old = current.bridges.get(name);
+        let new = desired.bridges.get(name);
+        // A bridge that is recreated leaves with all ports, and comes with all.
+        let is_kept = matches!((old, new), (Some(old), Some(new)) if !is_other_bridge(old, new));
+        let some = is_kept.then_some(ports);
+        let (before, after) = (interfaces(old, some), interfaces(new, some));
+        let (known, kept) = match is_kept {
+            true => (by_name(&before), by_name(&after)),
+            false => Default::default(),
+        };
+        for (_, interface) in &before {
+            let keep = kept.get(interface.name.as_str()).is_some_and(|(_, n)| !is_other_device(interface, n));
             if !keep {
                 removals.push(Step::RemoveInterface { bridge: name.clone(), name: interface.name.clone() });
             }
         }
-        if new.is_none() {
+        if old.is_some() && !is_kept {
             removals.push(Step::RemoveBridge { bridge: name.clone() });
         }
-    }
-    for (name, new) in &desired.bridges {
-        let old = current.bridges.get(name).filter(|old| !is_other_bridge(old, new));
-        if old.is_none() {
+        let Some(new) = new else { continue };
+        if !is_kept {
             rest.push(Step::AddBridge { bridge: name.clone() });
         }
-        // The bridge's own device comes first, because other devices may take their address or limits from it. Then
-        // devices that request a port number, then those that had one before a restart, and last those that take any
-        // free number.
-        let mut devices: Vec<&InterfaceConfig> = interfaces(new).collect();
-        let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
-        devices.sort_by_key(|i| (i.name != *name, i.ofport_request.is_none(), !had_number(i)));
-        for interface in devices {
-            let (bridge, device) = (name.clone(), interface.name.clone());
-            match find(old, &interface.name) {
-                Some(o) if o == interface => {}
-                Some(o) if !is_other_device(o, interface) => {
-                    rest.push(Step::ChangeInterface { bridge, name: device });
-                }
-                _ => rest.push(Step::AddInterface { bridge, name: device }),
-            }
-        }
-        if old != Some(new) {
-            rest.push(Step::ConfigureBridge { bridge: name.clone() });
+        rest.extend(devices(desired, name, after, &known));
+        let old = old.filter(|_| is_kept);
+        let ports = changed_ports(old, new, some);
+        if !ports.is_empty() || old.is_none_or(|old| !old.is_same_but_for_ports(new)) {
+            rest.push(Step::ConfigureBridge { bridge: name.clone(), ports });
         }
     }
     removals.extend(rest);
     removals
+}
+
+/// The steps for the interfaces that a bridge is to have, where those of the same names in `known` are there.
+fn devices<'a>(
+    desired: &Desired,
+    bridge: &str,
+    mut wanted: Interfaces<'a>,
+    known: &HashMap<&'a str, (&'a str, &'a InterfaceConfig)>,
+) -> Vec<Step> {
+    // The bridge's own device comes first, because other devices may take their address or limits from it. Then devices that
+    // request a port number, then those that had one before a restart, and last those that take any free number.
+    let had_number = |i: &InterfaceConfig| desired.ofports.contains_key(&i.uuid);
+    wanted.sort_by_key(|(_, i)| (i.name != bridge, i.ofport_request.is_none(), !had_number(i)));
+    let step = |(port, interface): (&str, &InterfaceConfig)| {
+        let (bridge, name) = (bridge.to_owned(), interface.name.clone());
+        match known.get(interface.name.as_str()).copied() {
+            Some(same) if same == (port, interface) => None,
+            Some((_, o)) if !is_other_device(o, interface) => Some(Step::ChangeInterface { bridge, name }),
+            _ => Some(Step::AddInterface { bridge, name }),
+        }
+    };
+    wanted.into_iter().filter_map(step).collect()
+}
+
+/// The ports that differ, of some or of all.
+fn changed_ports(
+    old: Option<&BridgeConfig>,
+    new: &BridgeConfig,
+    some: Option<&BTreeSet<String>>,
+) -> Vec<String> {
+    let differs = |name: &&String| old.and_then(|old| old.ports.get(*name)) != new.ports.get(*name);
+    match some {
+        Some(names) => names.iter().filter(differs).cloned().collect(),
+        None => new.ports.keys().cloned().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +182,8 @@ mod tests {
             ofport_request: None,
             mtu_request: None,
             mac: None,
+            lacp: crate::LacpLink { number: None, priority: 1, key: 0 },
+            policing: crate::qos::Policing::default(),
         }
     }
 
@@ -145,6 +195,9 @@ mod tests {
             vlan: VlanConfig::trunk(),
             mac: None,
             protected: false,
+            bond: bond::Settings::default(),
+            lacp: None,
+            qos: None,
         };
         BridgeConfig {
             uuid: Uuid::from_u128(name.len() as u128),
@@ -188,9 +241,20 @@ mod tests {
     /// Running devices with their configuration, by bridge and name.
     type Running = BTreeMap<String, BTreeMap<String, InterfaceConfig>>;
 
+    /// The whole plan: nothing is known of where the two differ.
+    fn plan(current: &Desired, desired: &Desired) -> Vec<Step> {
+        super::plan(current, desired, &Touched::all(current, desired))
+    }
+
     fn running(state: &Desired) -> Running {
-        let of = |b: &BridgeConfig| interfaces(b).map(|i| (i.name.clone(), i.clone())).collect();
+        let of = |b: &BridgeConfig| {
+            interfaces(Some(b), None).into_iter().map(|(_, i)| (i.name.clone(), i.clone())).collect()
+        };
         state.bridges.iter().map(|(name, b)| (name.clone(), of(b))).collect()
+    }
+
+    fn device(state: &Desired, bridge: &str, name: &str) -> InterfaceConfig {
+        state.bridges[bridge].interface(name).unwrap().1.clone()
     }
 
     proptest! {
@@ -212,16 +276,16 @@ mod tests {
                         prop_assert!(now.insert(bridge, BTreeMap::new()).is_none());
                     }
                     Step::AddInterface { bridge, name } => {
-                        let device = find(wanted.bridges.get(&bridge), &name).cloned();
+                        let device = device(&wanted, &bridge, &name);
                         let there = now.get_mut(&bridge);
-                        prop_assert!(there.is_some_and(|b| b.insert(name, device.unwrap()).is_none()));
+                        prop_assert!(there.is_some_and(|b| b.insert(name, device).is_none()));
                     }
                     Step::ChangeInterface { bridge, name } => {
-                        let device = find(wanted.bridges.get(&bridge), &name).cloned();
+                        let device = device(&wanted, &bridge, &name);
                         let there = now.get_mut(&bridge);
-                        prop_assert!(there.is_some_and(|b| b.insert(name, device.unwrap()).is_some()));
+                        prop_assert!(there.is_some_and(|b| b.insert(name, device).is_some()));
                     }
-                    Step::ConfigureBridge { bridge } => {
+                    Step::ConfigureBridge { bridge, .. } => {
                         configured.insert(bridge);
                     }
                 }
@@ -244,7 +308,7 @@ mod tests {
         asks.ofport_request = Some(7);
         let (any, held) = (interface("p1", "system", 0), interface("p2", "system", 0));
         let mut wanted = desired(vec![bridge_config("br0", "netdev", vec![any, held.clone(), asks])]);
-        wanted.ofports.insert(held.uuid, units::OfPort(1));
+        wanted.ofports.insert_mut(held.uuid, units::OfPort(1));
         let added: Vec<String> = plan(&Desired::default(), &wanted)
             .into_iter()
             .filter_map(|step| match step {
@@ -258,13 +322,15 @@ mod tests {
     #[test]
     fn another_row_of_the_same_name_and_type_keeps_the_device() {
         let before = desired(vec![bridge_config("br0", "netdev", vec![interface("p0", "system", 0)])]);
-        let mut after = before.clone();
-        let bridge = after.bridges.get_mut("br0").unwrap();
-        bridge.uuid = Uuid::from_u128(99);
-        bridge.ports.get_mut("p0").unwrap().interfaces[0].uuid = Uuid::from_u128(100);
+        let mut other = interface("p0", "system", 0);
+        other.uuid = Uuid::from_u128(100);
+        let config =
+            BridgeConfig { uuid: Uuid::from_u128(99), ..bridge_config("br0", "netdev", vec![other]) };
+        let after = desired(vec![config]);
         let (bridge, name) = ("br0".to_owned(), "p0".to_owned());
+        let ports = vec![name.clone()];
         let steps =
-            [Step::ChangeInterface { bridge: bridge.clone(), name }, Step::ConfigureBridge { bridge }];
+            [Step::ChangeInterface { bridge: bridge.clone(), name }, Step::ConfigureBridge { bridge, ports }];
         assert_eq!(plan(&before, &after), steps);
     }
 

@@ -1,8 +1,10 @@
 //! The configuration of one `Port` row with its interfaces.
 
 use crate::interface::InterfaceConfig;
+use crate::qos::QosConfig;
 use crate::row::Row;
 use crate::settings::port::{MAC, PRIORITY_TAGS, QINQ_ETHTYPE};
+use crate::uplink::{self, LacpConfig};
 use bridge::{PriorityTags, VlanConfig, VlanMode, VlanSet};
 use ovsdb::Uuid;
 
@@ -21,9 +23,20 @@ pub struct PortConfig {
     pub mac: Option<String>,
     /// A protected port does not exchange packets with other protected ports.
     pub protected: bool,
+    /// How two or more devices share traffic.
+    pub bond: bond::Settings,
+    /// LACP.
+    pub lacp: Option<LacpConfig>,
+    /// How packets that leave are queued.
+    pub qos: Option<QosConfig>,
 }
 
 impl PortConfig {
+    /// It is a bond, or speaks LACP.
+    pub fn is_uplink(&self) -> bool {
+        self.interfaces.len() > 1 || self.lacp.is_some()
+    }
+
     /// Reads a row and the interfaces it refers to.
     pub fn read(row: &Row<'_>) -> PortConfig {
         let mut interfaces: Vec<InterfaceConfig> =
@@ -36,6 +49,9 @@ impl PortConfig {
             vlan: vlan(row),
             mac: row.opt_str(MAC.column).map(str::to_owned),
             protected: row.bool("protected"),
+            bond: uplink::bond(row),
+            lacp: uplink::lacp(row),
+            qos: QosConfig::read(row),
         }
     }
 }

@@ -31,6 +31,13 @@ impl<'a> Row<'a> {
         self.row.uuids(column).filter_map(|uuid| Row::find(self.db, table, uuid)).collect()
     }
 
+    /// The UUIDs in a column.
+    pub fn uuids(&self, column: &str) -> Vec<Uuid> {
+        let mut rows = Vec::with_capacity(self.datum(column).map_or(0, Datum::len));
+        rows.extend(self.row.uuids(column));
+        rows
+    }
+
     fn datum(&self, column: &str) -> Option<&'a Datum> {
         self.row.datum(column)
     }
@@ -82,6 +89,13 @@ impl<'a> Row<'a> {
             .zip(datum.values())
             .filter_map(|(k, v)| Some((k.as_str()?.to_owned(), v.as_str()?.to_owned())))
             .collect()
+    }
+
+    /// A map of strings to integers.
+    pub fn int_map(&self, column: &str) -> BTreeMap<String, i64> {
+        let Some(datum) = self.datum(column) else { return BTreeMap::new() };
+        let pairs = datum.keys().zip(datum.values());
+        pairs.filter_map(|(k, v)| Some((k.as_str()?.to_owned(), v.as_integer()?))).collect()
     }
 
     /// A map of strings to rows of another table.

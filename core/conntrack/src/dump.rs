@@ -1,8 +1,10 @@
 //! Connections for those who look at them, and which of them are to be forgotten.
 
-use crate::connection::Connection;
+use crate::helper::{self, Helper};
 use crate::key::{Key, is_icmp};
 use crate::protocol::Protocol;
+use crate::record::Record;
+use crate::table::{Handle, Table};
 use crate::tcp::{Peer, Scale, TcpState};
 use std::net::IpAddr;
 use units::Millis;
@@ -22,6 +24,8 @@ pub struct Entry {
     pub left: Millis,
     /// Of TCP: both ends, who began first.
     pub(crate) tcp: Option<[Peer; 2]>,
+    /// It is a control connection of this protocol.
+    pub helper: Option<Helper>,
 }
 
 /// Of both directions of a connection, what counts of one; `None`: anything will do.
@@ -56,13 +60,17 @@ pub(crate) fn whole([high, low]: [u64; 2]) -> u128 {
 }
 
 impl Entry {
-    pub(crate) fn new(c: &Connection, now: Millis) -> Entry {
-        let tcp = match c.protocol {
+    /// The connection of a handle, if it is still there.
+    pub(crate) fn new(table: &Table, handle: Handle, now: Millis) -> Option<Entry> {
+        let [original, reply] = table.keys(handle)?;
+        let record = table.get(handle)?;
+        let tcp = match Protocol::of_words(original.proto, record.words(handle.generation)?) {
             Protocol::Tcp(peers) => Some(peers),
             _ => None,
         };
-        let (original, reply) = (c.key, c.key.reverse());
-        Entry { original, reply, mark: c.mark, label: whole(c.label), left: c.expires.since(now), tcp }
+        let (mark, label) = (record.mark(), whole(record.label()));
+        let helper = helper::helper_of(record.special());
+        Some(Entry { original, reply, mark, label, left: record.expires().since(now), tcp, helper })
     }
 
     /// Of TCP: the state that says more, of the two ends'. `FinWait2` counts as `TimeWait`.
@@ -91,12 +99,13 @@ impl TupleFilter {
 }
 
 impl Filter {
-    pub(crate) fn matches(&self, c: &Connection) -> bool {
-        self.proto.is_none_or(|proto| proto == c.key.proto)
-            && (c.mark ^ self.mark.0) & self.mark.1 == 0
-            && (whole(c.label) ^ self.label.0) & self.label.1 == 0
-            && self.original.matches(&c.key)
-            && self.reply.matches(&c.key.reverse())
+    pub(crate) fn matches(&self, table: &Table, handle: Handle, record: &Record) -> bool {
+        let by_record = self.proto.is_none_or(|proto| proto == record.meta().proto())
+            && (record.mark() ^ self.mark.0) & self.mark.1 == 0
+            && (whole(record.label()) ^ self.label.0) & self.label.1 == 0;
+        let by_keys =
+            || table.keys(handle).is_some_and(|[a, b]| self.original.matches(&a) && self.reply.matches(&b));
+        by_record && by_keys()
     }
 }
 

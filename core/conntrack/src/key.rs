@@ -25,7 +25,7 @@ pub struct Key {
 
 /// A key with its ends in an order that does not depend on the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ordered(Key);
+struct Ordered(Key);
 
 /// What is matched of the first packet of a connection. The default says that nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,13 +53,45 @@ pub(crate) fn icmp_port(id: u16, kind: u8, code: u8) -> u32 {
     u32::from(id) << 16 | u32::from(kind) << 8 | u32::from(code)
 }
 
+/// The type of the answer to an ICMP message, or of what it answers; the type itself of any other.
+pub(crate) fn icmp_counterpart(v6: bool, kind: u8) -> u8 {
+    match (v6, kind) {
+        (false, 0) => 8,
+        (false, 8) => 0,
+        // Timestamp (RFC 792) and information request.
+        (false, 13 | 15) => kind + 1,
+        (false, 14 | 16) => kind - 1,
+        (true, 128) => 129,
+        (true, 129) => 128,
+        _ => kind,
+    }
+}
+
 impl Key {
     /// The other direction.
     pub(crate) fn reverse(self) -> Key {
         Key { src: self.dst, dst: self.src, ..self }
     }
 
-    pub(crate) fn ordered(self) -> Ordered {
+    /// The addresses of IPv4: source, destination.
+    #[inline(always)]
+    pub(crate) fn address_word(&self) -> u64 {
+        self.src.address[1] << 32 | self.dst.address[1]
+    }
+
+    /// The ports: source, destination.
+    #[inline(always)]
+    pub(crate) fn port_word(&self) -> u64 {
+        u64::from(self.src.port) << 32 | u64::from(self.dst.port)
+    }
+
+    /// The same number for both directions.
+    #[inline(always)]
+    pub(crate) fn hash(self, secret: [u64; 2]) -> u64 {
+        self.ordered().hash(secret)
+    }
+
+    fn ordered(self) -> Ordered {
         Ordered(if self.src <= self.dst { self } else { self.reverse() })
     }
 
@@ -102,6 +134,21 @@ impl Key {
         }
     }
 
+    /// The key of the first packet, as a packet has it that is of the same connection; of ICMP the identifier is that of
+    /// the other packet.
+    pub(crate) fn of_tuple(tuple: &Tuple, packet: &Key) -> Key {
+        let Tuple { proto, v6, src, dst, tp_src, tp_dst } = *tuple;
+        let (a, b) = match is_icmp(proto) {
+            true => {
+                let (id, kind) = (packet.icmp().0, tp_src as u8);
+                (icmp_port(id, kind, 0), icmp_port(id, icmp_counterpart(v6, kind), 0))
+            }
+            false => (tp_src.into(), tp_dst.into()),
+        };
+        let end = |address, port| End { address, port };
+        Key { zone: packet.zone, v6, proto, src: end(src, a), dst: end(dst, b) }
+    }
+
     /// As packets match it.
     pub(crate) fn tuple(&self) -> Tuple {
         let (tp_src, tp_dst) = match is_icmp(self.proto) {
@@ -113,8 +160,8 @@ impl Key {
 }
 
 impl Ordered {
-    /// The same number for both directions.
-    pub(crate) fn hash(&self, secret: [u64; 2]) -> u64 {
+    #[inline(always)]
+    fn hash(&self, secret: [u64; 2]) -> u64 {
         let Key { zone, v6, proto, src, dst } = self.0;
         let what = u64::from(zone) << 16 | u64::from(v6) << 8 | u64::from(proto);
         let ports = u64::from(src.port) << 32 | u64::from(dst.port);

@@ -1,42 +1,61 @@
 //! Connections and what state they are in, for the `ct` action.
 //!
 //! ```text
-//! subject.rs     what a packet says: whose connection it is of, and what it means to it
-//! key.rs         a connection's two ends in a zone; the same in both directions once it is `Ordered`
-//! protocol.rs    how far a connection has got; tcp.rs: for TCP, where sequence numbers count
-//! timeout.rs     how long it stays without a packet
-//! connection.rs  a connection: key, mark, label, protocol's state
-//! shard.rs       a hash table of some of the connections; siphash.rs: which, and where in it
-//! limits.rs      how many there may be, of all zones and of each
-//! tracker.rs     `Conntrack`: a packet is tracked; what is too old goes
-//! dump.rs        connections for those who look at them, and which of them are to be forgotten; text.rs: as text
+//! subject.rs   what a packet says: whose connection it is of, and what it means to it
+//! key.rs       a connection's two ends in a zone; both directions have the same hash
+//! protocol.rs  how far a connection has got; tcp.rs: for TCP, where sequence numbers count
+//! timeout.rs   how long it stays without a packet
+//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are
+//! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
+//! limits.rs    how many there may be, of all zones and of each
+//! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
+//! hear.rs      packets of control connections are heard
+//! nat.rs       which addresses and ports a connection gets, and what is written into its packets
+//! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
+//! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
+//! dump.rs      connections for those who look at them, and which of them are to be forgotten; text.rs: as text
 //! ```
 //!
 //! # Invariants
 //!
-//! * **A packet takes one lock**, that of the shard which holds its connection, whichever direction it goes in. Who does
-//!   not track takes none.
-//! * A connection is in one shard once. It counts towards the total limit, and its zone's, until it is removed.
+//! * **A packet of a known connection takes no lock**, whichever direction it goes in. What begins or ends a connection
+//!   holds the lock of one shard at a time.
+//! * A connection has one record, and an entry in the index for each hash that its keys have: one, or two if addresses are
+//!   translated. No two connections have the same key of replies, if one of them is translated.
+//! * A connection counts towards the total limit, and its zone's, until it is removed.
 //! * A connection whose time is over is not there for anybody, though it still counts until it is swept.
 //! * Where connections lie in memory is secret to whoever sends packets: the hash has a random key.
 
-mod connection;
+mod begin;
+mod control;
 mod dump;
+mod hear;
+mod helper;
+mod index;
 mod key;
 mod limits;
+mod nat;
 mod protocol;
-mod shard;
+mod record;
+mod slab;
 mod subject;
+mod sweep;
+mod table;
 mod tcp;
 mod text;
 mod timeout;
 mod tracker;
 
 pub use dump::{Entry, Filter, TupleFilter};
+pub use helper::{Control, Edit, Expected, Heard, Helper};
+pub use index::SHARDS;
 pub use key::{Key, Tuple};
 pub use limits::ZoneLimit;
+pub use nat::{Nat, Quoted, Translation, Transport};
+pub use record::Side;
 pub use tcp::TcpState;
-pub use tracker::{Action, Conntrack, Metadata, Packet, SHARDS};
+pub use timeout::TimeoutPolicy;
+pub use tracker::{Action, Conntrack, Known, Metadata, Packet, Read};
 
 #[cfg(test)]
 mod tests;

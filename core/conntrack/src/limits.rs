@@ -4,8 +4,9 @@
 //! share; a flag spares them even that where no zone has one.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// As many connections as Open vSwitch has places for.
 const TOTAL: u32 = 3_000_000;
@@ -24,7 +25,7 @@ pub struct ZoneLimit {
 #[derive(Debug)]
 pub(crate) struct Limits {
     total: AtomicU32,
-    count: Arc<AtomicU32>,
+    count: AtomicU32,
     zones_limited: AtomicBool,
     zones: RwLock<Zones>,
 }
@@ -34,29 +35,28 @@ struct Zones {
     /// 0: none.
     default: u32,
     zones: BTreeMap<u16, Zone>,
+    /// The number of the count that was begun last.
+    last: u32,
 }
 
 #[derive(Debug)]
 struct Zone {
     /// `None`: the default.
     limit: Option<u32>,
-    count: Arc<AtomicU32>,
+    count: AtomicU32,
+    /// Tells this count from those that the zone had before: a connection is in one of them.
+    number: u32,
 }
 
-/// A connection's place in the counts, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    total: Arc<AtomicU32>,
-    zone: Option<Arc<AtomicU32>>,
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        self.total.fetch_sub(1, Ordering::Relaxed);
-        if let Some(zone) = &self.zone {
-            zone.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
+/// What a new connection counts towards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The total, and this count of its zone; 0: none.
+    Counted(u32),
+    /// There is no place in its zone.
+    ZoneFull,
+    /// There is no place at all.
+    Full,
 }
 
 /// Counts one more, unless there are `most`.
@@ -68,7 +68,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             total: AtomicU32::new(TOTAL),
-            count: Arc::default(),
+            count: AtomicU32::new(0),
             zones_limited: AtomicBool::new(false),
             zones: RwLock::default(),
         }
@@ -77,37 +77,53 @@ impl Default for Limits {
 
 impl Limits {
     /// A place for one more connection of a zone, if there is one.
-    pub(crate) fn admit(&self, zone: u16) -> Option<Admission> {
-        let zone = match self.zones_limited.load(Ordering::Relaxed) {
-            true => self.admit_to_zone(zone)?,
-            false => None,
+    pub(crate) fn admit(&self, zone: u16) -> Admission {
+        let number = match self.zones_limited.load(Ordering::Relaxed) {
+            true => match self.admit_to_zone(zone) {
+                Some(number) => number,
+                None => return Admission::ZoneFull,
+            },
+            false => 0,
         };
         if take(&self.count, self.total()) {
-            return Some(Admission { total: Arc::clone(&self.count), zone });
+            return Admission::Counted(number);
         }
-        if let Some(count) = zone {
-            count.fetch_sub(1, Ordering::Relaxed);
-        }
-        None
+        self.leave_zone(zone, number);
+        Admission::Full
     }
 
-    /// The outer `None`: the zone is full; the inner one: it has no limit.
-    fn admit_to_zone(&self, zone: u16) -> Option<Option<Arc<AtomicU32>>> {
+    /// The place of a connection is free again.
+    pub(crate) fn leave(&self, zone: u16, number: u32) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.leave_zone(zone, number);
+    }
+
+    fn leave_zone(&self, zone: u16, number: u32) {
+        if number == 0 {
+            return;
+        }
+        if let Some(z) = self.read().zones.get(&zone).filter(|z| z.number == number) {
+            z.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The zone's count; 0: it has no limit. `None`: it is full.
+    fn admit_to_zone(&self, zone: u16) -> Option<u32> {
         let known = |zones: &Zones| {
             let found = zones.zones.get(&zone)?;
             let most = found.limit.unwrap_or(zones.default);
-            Some(take(&found.count, most).then(|| Some(Arc::clone(&found.count))))
+            Some(take(&found.count, most).then_some(found.number))
         };
         let zones = self.read();
         match known(&zones) {
             Some(place) => return place,
-            None if zones.default == 0 => return Some(None),
+            None if zones.default == 0 => return Some(0),
             None => drop(zones),
         }
         // It is counted from now on.
         let mut zones = self.write();
-        zones.zones.entry(zone).or_insert(Zone { limit: None, count: Arc::default() });
-        known(&zones).unwrap_or(Some(None))
+        zones.count(zone, None);
+        known(&zones).unwrap_or(Some(0))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Zones> {
@@ -141,9 +157,8 @@ impl Limits {
                 true
             }
             Some(zone) => {
-                let new = Zone { limit: Some(limit), count: Arc::default() };
                 let there = zones.zones.get_mut(&zone).map(|z| z.limit = Some(limit)).is_some();
-                zones.zones.entry(zone).or_insert(new);
+                zones.count(zone, Some(limit));
                 there
             }
         };
@@ -194,6 +209,15 @@ impl Limits {
 }
 
 impl Zones {
+    /// Begins to count a zone's connections, if they are not counted.
+    fn count(&mut self, zone: u16, limit: Option<u32>) {
+        let number = self.last.wrapping_add(1).max(1);
+        if let Entry::Vacant(vacant) = self.zones.entry(zone) {
+            vacant.insert(Zone { limit, count: AtomicU32::new(0), number });
+            self.last = number;
+        }
+    }
+
     fn set_default(&mut self, limit: u32) {
         self.default = limit;
         if limit == 0 {

@@ -1,8 +1,11 @@
 //! How far a connection has got, by its protocol.
 
+use crate::key::is_icmp;
+use crate::record::Words;
 use crate::subject::Content;
 use crate::tcp::{self, Peer};
 use crate::timeout::Timeout;
+use packet::ipproto;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +40,39 @@ pub(crate) enum Update {
 }
 
 impl Protocol {
+    /// As a record keeps it.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> Words {
+        match self {
+            Protocol::Tcp(peers) => tcp::pack(peers),
+            Protocol::Icmp { answered } => [u64::from(*answered), 0, 0],
+            Protocol::Other(talk) => [*talk as u64, 0, 0],
+        }
+    }
+
+    /// What a record keeps of a connection of this IP protocol.
+    #[inline(always)]
+    pub(crate) fn of_words(proto: u8, words: Words) -> Protocol {
+        match proto {
+            ipproto::TCP => Protocol::Tcp(tcp::unpack(words)),
+            proto if is_icmp(proto) => Protocol::Icmp { answered: words[0] != 0 },
+            _ => Protocol::Other(match words[0] {
+                0 => Talk::Once,
+                1 => Talk::OneSided,
+                _ => Talk::BothSided,
+            }),
+        }
+    }
+
+    /// It has no answer yet, or it closes: where there is no room for more connections, it goes first.
+    pub(crate) fn is_dispensable(&self) -> bool {
+        match self {
+            Protocol::Tcp(peers) => tcp::is_dispensable(peers),
+            Protocol::Icmp { answered } => !answered,
+            Protocol::Other(talk) => *talk != Talk::BothSided,
+        }
+    }
+
     /// Of the connection that a packet begins, and how long to wait for the next; `None`: it begins none.
     pub(crate) fn begin(content: &Content) -> Option<(Protocol, Timeout)> {
         match content {

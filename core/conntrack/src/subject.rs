@@ -3,7 +3,7 @@
 //! A packet of which that cannot be said is *invalid*: it is cut off, a fragment, its checksums are wrong, its ports
 //! are zero, or it is of a kind that belongs to no connection.
 
-use crate::key::{End, Key, icmp_port, is_icmp};
+use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
 use crate::tcp::Segment;
 use packet::checksum::{add, checksum, finish, pseudo_v4, pseudo_v6};
 use packet::ether::ethertype;
@@ -192,18 +192,9 @@ fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
 
 /// The key of an ICMP message that asks or answers: each end has the type that it sends.
 fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
-    let answer = match (key.v6, kind) {
-        (false, 0) => 8,
-        (false, 8) => 0,
-        // Timestamp (RFC 792) and information request.
-        (false, 13 | 15) => kind + 1,
-        (false, 14 | 16) => kind - 1,
-        (true, 128) => 129,
-        (true, 129) => 128,
-        _ => return None,
-    };
+    let answer = icmp_counterpart(key.v6, kind);
     let end = |end: End, kind| End { port: icmp_port(id, kind, 0), ..end };
-    (code == 0).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
+    (code == 0 && answer != kind).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
 }
 
 /// The checksum of an SCTP packet, which stands after the ports and the tag, is right (RFC 9260 §6.8).

@@ -5,6 +5,7 @@
 //! back (sent again) and no further ahead. A connection whose beginning was not seen is picked up.
 
 use crate::protocol::Update;
+use crate::record::Words;
 use crate::timeout::Timeout;
 use packet::Tcp;
 
@@ -38,6 +39,14 @@ pub enum TcpState {
     TimeWait,
 }
 
+impl TcpState {
+    /// The state of this number in the order of [`TcpState::ALL`].
+    #[inline(always)]
+    fn of(number: u64) -> TcpState {
+        TcpState::ALL.get(number as usize).copied().unwrap_or_default()
+    }
+}
+
 /// What an end said of window scaling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scale {
@@ -58,6 +67,10 @@ impl Scale {
         }
     }
 }
+
+/// [`Scale::None`] and [`Scale::Unknown`] in five bits, where a shift is at most 14.
+const NO_SCALE: u64 = 30;
+const UNKNOWN_SCALE: u64 = 31;
 
 /// What counts of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +142,44 @@ pub(crate) struct Peer {
     limit: u32,
     /// The greatest window it has offered, before scaling.
     window: u16,
+}
+
+impl Peer {
+    /// State, scale and window in 25 bits.
+    fn packed(&self) -> u64 {
+        let scale = match self.scale {
+            Scale::By(bits) => u64::from(bits.min(MAX_SCALE)),
+            Scale::None => NO_SCALE,
+            Scale::Unknown => UNKNOWN_SCALE,
+        };
+        self.state as u64 | scale << 4 | u64::from(self.window) << 9
+    }
+
+    #[inline(always)]
+    fn unpacked(bits: u64, sent: u32, limit: u32) -> Peer {
+        let scale = match bits >> 4 & 31 {
+            NO_SCALE => Scale::None,
+            UNKNOWN_SCALE => Scale::Unknown,
+            by => Scale::By(by as u8),
+        };
+        Peer { state: TcpState::of(bits & 15), scale, sent, limit, window: (bits >> 9) as u16 }
+    }
+}
+
+/// As a record keeps it. What packets of one direction write of windows is in one word.
+pub(crate) fn pack([first, second]: &[Peer; 2]) -> Words {
+    let pair = |sent: u32, limit: u32| u64::from(sent) << 32 | u64::from(limit);
+    let states = first.packed() | second.packed() << 25;
+    [states, pair(first.sent, second.limit), pair(second.sent, first.limit)]
+}
+
+/// The opposite of [`pack`].
+#[inline(always)]
+pub(crate) fn unpack([states, forward, back]: Words) -> [Peer; 2] {
+    let half = |word: u64| ((word >> 32) as u32, word as u32);
+    let ((first_sent, second_limit), (second_sent, first_limit)) = (half(forward), half(back));
+    let second = Peer::unpacked(states >> 25 & 0x1ff_ffff, second_sent, second_limit);
+    [Peer::unpacked(states & 0x1ff_ffff, first_sent, first_limit), second]
 }
 
 /// The connection that a segment begins: who sent it, and the other end.
@@ -308,6 +359,11 @@ impl<'a> Seen<'a> {
     }
 }
 
+/// It has not opened yet, or it closes: no data is lost with it, or hardly any.
+pub(crate) fn is_dispensable([a, b]: &[Peer; 2]) -> bool {
+    timeout(a.state, b.state) != Timeout::TcpEstablished
+}
+
 fn timeout(a: TcpState, b: TcpState) -> Timeout {
     let (least, most) = (a.min(b), a.max(b));
     if least >= TcpState::FinWait2 {
@@ -320,5 +376,25 @@ fn timeout(a: TcpState, b: TcpState) -> Timeout {
         Timeout::TcpClosing
     } else {
         Timeout::TcpEstablished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_record_keeps_is_what_it_was_given() {
+        let scales = [Scale::None, Scale::Unknown, Scale::By(0), Scale::By(MAX_SCALE)];
+        for (n, state) in TcpState::ALL.into_iter().enumerate() {
+            for scale in scales {
+                let a = Peer { state, scale, sent: 1 << 31 | n as u32, limit: u32::MAX - 7, window: 0x8001 };
+                let b = Peer { state: TcpState::TimeWait, sent: 5, window: u16::MAX, ..Peer::default() };
+                for peers in [[a, b], [b, a]] {
+                    assert_eq!(unpack(pack(&peers)), peers);
+                    assert!(pack(&peers)[0] >> crate::record::STATE_BITS == 0);
+                }
+            }
+        }
     }
 }

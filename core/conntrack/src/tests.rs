@@ -1,4 +1,4 @@
-//! The tracker against a naive twin, TCP by example, and packets of any bytes.
+//! The tracker against a reference implementation, TCP by example, and packets of any bytes.
 
 use crate::*;
 use flow::compose::compose;
@@ -50,7 +50,16 @@ fn fresh(ct: &Conntrack, l3: &[u8], action: &Action, now: u64) -> u8 {
     track(ct, l3, &mut Metadata::default(), action, now)
 }
 
-const LOOK: Action = Action { zone: 0, commit: false, force: false, mark: None, label: None };
+const LOOK: Action = Action {
+    zone: 0,
+    commit: false,
+    force: false,
+    mark: None,
+    label: None,
+    nat: None,
+    timeout: 0,
+    helper: None,
+};
 const COMMIT: Action = Action { commit: true, ..LOOK };
 
 /// One end of a TCP connection, as its segments are made.
@@ -279,14 +288,72 @@ fn zones_are_held_to_their_limits() {
     assert_eq!(ct.limits().len(), 2);
     assert!(ct.remove_limit(Some(1)) && !ct.remove_limit(Some(9)));
     assert_eq!(ct.limit(Some(1)), ZoneLimit { zone: Some(1), limit: 2, count: 1 });
-    ct.set_max(4);
     assert_eq!(ct.count(), 4);
     ct.set_limit(None, 0);
-    begin(3, 1);
-    assert_eq!((ct.count(), ct.limit(Some(2)).limit), (4, 0));
-    assert_eq!(ct.flush(Some(2), &Filter::default()), 2);
-    begin(3, 1);
-    assert_eq!((ct.count(), ct.max()), (3, 4));
+    begin(2, 9);
+    assert_eq!((ct.count(), ct.limit(Some(2)).limit), (5, 0));
+    assert_eq!(ct.flush(Some(2), &Filter::default()), 3);
+    assert_eq!(ct.count(), 2);
+}
+
+#[test]
+fn where_there_is_no_room_what_has_no_answer_goes_and_what_has_one_stays() {
+    let ct = Conntrack::new(1);
+    ct.set_max(100);
+    let packet = |host: u8, port: u16, reply: bool| {
+        let (client, server) = ((host, port), (200, 53));
+        let [src, dst] = if reply { [server, client] } else { [client, server] };
+        bytes_of(&flow_of(false, 17, src, dst), &[])
+    };
+    for port in 1..61 {
+        fresh(&ct, &packet(1, port, false), &COMMIT, 0);
+        fresh(&ct, &packet(1, port, true), &LOOK, 0);
+    }
+    // A flood of which nothing is ever answered, and between its packets clients that are answered soon.
+    for n in 1..5000u16 {
+        fresh(&ct, &packet(2 + (n % 100) as u8, n, false), &COMMIT, 1);
+        assert!(ct.count() <= 100);
+        if n % 500 == 0 {
+            assert_eq!(fresh(&ct, &packet(150, n, false), &COMMIT, 1), NEW | TRK);
+            fresh(&ct, &packet(2, n + 1, false), &COMMIT, 1);
+            assert_eq!(fresh(&ct, &packet(150, n, true), &LOOK, 1), EST | RPL | TRK);
+        }
+    }
+    for port in 1..61 {
+        assert_eq!(fresh(&ct, &packet(1, port, false), &LOOK, 2), EST | TRK);
+    }
+    // Where all have been answered the new one is not kept.
+    ct.set_max(50);
+    ct.flush(
+        None,
+        &Filter { original: TupleFilter { src_port: Some(60), ..Default::default() }, ..Default::default() },
+    );
+    for port in 61..111 {
+        fresh(&ct, &packet(3, port, false), &COMMIT, 2);
+        fresh(&ct, &packet(3, port, true), &LOOK, 2);
+    }
+    assert_eq!(fresh(&ct, &packet(1, 59, true), &LOOK, 2), EST | RPL | TRK);
+}
+
+#[test]
+fn timeouts_are_those_of_the_policy() {
+    let ct = Conntrack::new(1);
+    let mut seconds = [None; 11];
+    (seconds[6], seconds[8]) = (Some(5), Some(7));
+    ct.set_timeout_policy(3, Some(TimeoutPolicy::new(seconds)));
+    let packet = |reply: bool| {
+        let [a, b] = [(1, 1000), (2, 53)];
+        let [src, dst] = if reply { [b, a] } else { [a, b] };
+        bytes_of(&flow_of(false, 17, src, dst), &[])
+    };
+    let left = || ct.dump(None, Millis(0)).first().map(|e| e.left.0);
+    fresh(&ct, &packet(false), &Action { timeout: 3, ..COMMIT }, 0);
+    assert_eq!(left(), Some(5000));
+    fresh(&ct, &packet(true), &LOOK, 0);
+    assert_eq!(left(), Some(7000));
+    ct.set_timeout_policy(3, None);
+    fresh(&ct, &packet(true), &LOOK, 0);
+    assert_eq!(left(), Some(30_000));
 }
 
 #[test]
@@ -306,7 +373,7 @@ fn what_is_over_is_swept_in_time_and_memory_comes_back() {
     assert_eq!(ct.count(), 0);
 }
 
-/// What the naive twin knows of a connection.
+/// What the reference implementation knows of a connection.
 #[derive(Clone, Debug)]
 struct Known {
     zone: u16,
@@ -317,41 +384,42 @@ struct Known {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Step {
     Packet { v6: bool, proto: u8, ends: [(u8, u16); 2], action: Action },
     Pass(u64),
     Flush(Option<u16>),
 }
 
-fn deeds() -> impl Strategy<Value = Deed> {
+fn steps() -> impl Strategy<Value = Step> {
     let end = || (1..4u8, 1..3u16);
     let action =
         (0..2u16, any::<bool>(), prop::bool::weighted(0.1), prop::option::of((any::<u32>(), any::<u32>())))
             .prop_map(|(zone, commit, force, mark)| {
                 let mark = mark.map(|(value, mask)| (value & mask, mask));
-                Action { zone, commit: commit || force, force, mark, label: None }
+                Action { zone, commit: commit || force, force, mark, ..LOOK }
             });
     let packet = (any::<bool>(), prop::sample::select(vec![17u8, 1, 47]), [end(), end()], action).prop_map(
         |(v6, proto, ends, action)| {
             let proto = if v6 && proto == 1 { 58 } else { proto };
-            Deed::Packet { v6, proto, ends, action }
+            Step::Packet { v6, proto, ends, action }
         },
     );
     prop_oneof![
         20 => packet,
-        3 => (0..40_000u64).prop_map(Deed::Pass),
-        1 => prop::option::of(0..2u16).prop_map(Deed::Flush),
+        3 => (0..40_000u64).prop_map(Step::Pass),
+        1 => prop::option::of(0..2u16).prop_map(Step::Flush),
     ]
 }
 
-/// The naive twin: a list that is searched from end to end.
+/// The reference implementation: a list that is searched from end to end.
 #[derive(Default)]
-struct Twin {
+struct Reference {
     known: Vec<Known>,
+    /// Of each zone.
     max: usize,
 }
 
-impl Twin {
+impl Reference {
     /// State and mark of a packet. ICMP is echo: the type of a request from hosts with an odd port, else of an answer.
     fn track(&mut self, v6: bool, proto: u8, ends: [(u8, u16); 2], action: &Action, now: u64) -> (u8, u32) {
         self.known.retain(|k| k.expires > now);
@@ -380,7 +448,8 @@ impl Twin {
             None if !asks => state |= INV,
             None => {
                 state |= NEW;
-                if action.commit && self.known.len() < self.max {
+                let zone = self.known.iter().filter(|k| k.zone == action.zone).count();
+                if action.commit && zone < self.max {
                     let expires = now + 60_000;
                     let k = Known { zone: action.zone, packet: forward, answered: false, expires, mark: 0 };
                     self.known.push(k);
@@ -398,15 +467,15 @@ impl Twin {
 
 proptest! {
     #[test]
-    fn it_tracks_as_its_naive_twin(seed: u64, deeds in prop::collection::vec(deeds(), 0..150)) {
+    fn it_tracks_as_the_reference(seed: u64, steps in prop::collection::vec(steps(), 0..150)) {
         let ct = Conntrack::new(seed);
         ct.set_sweep_interval(1);
-        ct.set_max(12);
-        let mut twin = Twin { max: 12, ..Twin::default() };
+        ct.set_limit(None, 6);
+        let mut reference = Reference { max: 6, ..Reference::default() };
         let mut now = 0;
-        for deed in deeds {
-            match deed {
-                Deed::Packet { v6, proto, mut ends, action } => {
+        for step in steps {
+            match step {
+                Step::Packet { v6, proto, mut ends, action } => {
                     // Ends of ICMP have the types of a request and of its answer; other protocols have no ports.
                     match proto {
                         1 | 58 => ends[1].1 = 3 - ends[0].1,
@@ -418,24 +487,24 @@ proptest! {
                     let l3 = bytes_of(&flow_of(v6, proto, (ends[0].0, a), (ends[1].0, b)), &[]);
                     let mut meta = Metadata::default();
                     let state = track(&ct, &l3, &mut meta, &action, now);
-                    prop_assert_eq!((state, meta.mark), twin.track(v6, proto, ends, &action, now));
+                    prop_assert_eq!((state, meta.mark), reference.track(v6, proto, ends, &action, now));
                 }
-                Deed::Pass(millis) => {
-                    // A connection whose time is over has its place until it is swept: not so the twin's.
+                Step::Pass(millis) => {
+                    // A connection whose time is over has its place until it is swept: not so of the reference.
                     ct.sweep(Millis(now));
                     now += millis + 1;
                     ct.sweep(Millis(now));
                 }
-                Deed::Flush(zone) => {
+                Step::Flush(zone) => {
                     ct.flush(zone, &Filter::default());
-                    twin.known.retain(|k| zone.is_some_and(|z| z != k.zone));
+                    reference.known.retain(|k| zone.is_some_and(|z| z != k.zone));
                 }
             }
-            twin.known.retain(|k| k.expires > now);
+            reference.known.retain(|k| k.expires > now);
             let dumped = ct.dump(None, Millis(now));
-            prop_assert_eq!(dumped.len(), twin.known.len());
+            prop_assert_eq!(dumped.len(), reference.known.len());
             let mut ours: Vec<_> = dumped.iter().map(|e| (e.original.zone(), e.mark, now + e.left.0)).collect();
-            let mut theirs: Vec<_> = twin.known.iter().map(|k| (k.zone, k.mark, k.expires)).collect();
+            let mut theirs: Vec<_> = reference.known.iter().map(|k| (k.zone, k.mark, k.expires)).collect();
             ours.sort_unstable();
             theirs.sort_unstable();
             prop_assert_eq!(ours, theirs);

@@ -1,6 +1,7 @@
 //! Connections as `dpctl/dump-conntrack` prints them.
 
 use crate::dump::Entry;
+use crate::helper::Expected;
 use crate::key::{Key, is_icmp};
 use crate::tcp::{Peer, Scale, TcpState};
 use packet::ipproto;
@@ -94,7 +95,27 @@ impl Entry {
                 _ => put(true, format_args!(",protoinfo=(state={})", state.name())),
             }
         }
+        if let Some(helper) = self.helper {
+            let _ = write!(text, ",helper={}", helper.name());
+        }
         text
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Expected { key, parent, mark, label } = self;
+        write!(f, "{},orig=({key})", Protocol(key.proto()))?;
+        if key.zone() != 0 {
+            write!(f, ",zone={}", key.zone())?;
+        }
+        if *mark != 0 {
+            write!(f, ",mark={mark}")?;
+        }
+        if *label != [0; 2] {
+            write!(f, ",labels={:#x}", crate::dump::whole(*label))?;
+        }
+        write!(f, ",parent=({parent})")
     }
 }
 

@@ -1,5 +1,8 @@
-//! How long a connection stays without a packet, by how far it has got. The times are those of Open vSwitch's datapath.
+//! How long a connection stays without a packet, by how far it has got. The times are those of Open vSwitch's datapath,
+//! unless the connection has a timeout policy.
 
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 use units::Millis;
 
 /// What a connection waits for.
@@ -29,9 +32,40 @@ pub(crate) enum Timeout {
     IcmpReply,
 }
 
+/// How many [`Timeout`]s there are.
+const TIMEOUTS: usize = 11;
+
+/// Timeouts of the connections that are committed with it; what it does not set is as without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeoutPolicy([u32; TIMEOUTS]);
+
+impl Default for TimeoutPolicy {
+    fn default() -> TimeoutPolicy {
+        TimeoutPolicy([30, 30, 24 * 60 * 60, 15 * 60, 45, 30, 60, 60, 30, 60, 30])
+    }
+}
+
+impl TimeoutPolicy {
+    /// With timeouts in seconds: of TCP after the first packet, opening, established, closing, with both ends closing, and
+    /// closed; of UDP and the like after the first packet, with packets one way, and both ways; of ICMP after a request, and
+    /// after a reply. `None`: as without a policy.
+    pub fn new(seconds: [Option<u32>; TIMEOUTS]) -> TimeoutPolicy {
+        let mut policy = TimeoutPolicy::default();
+        for (own, wanted) in policy.0.iter_mut().zip(seconds) {
+            *own = wanted.unwrap_or(*own);
+        }
+        policy
+    }
+
+    fn after(&self, timeout: Timeout, now: Millis) -> Millis {
+        now + Millis::from_secs(self.0[timeout as usize].into())
+    }
+}
+
 impl Timeout {
-    /// When it is over, if nothing comes after `now`.
-    pub(crate) fn after(self, now: Millis) -> Millis {
+    /// When it is over without a policy, if nothing comes after `now`.
+    #[inline(always)]
+    fn after(self, now: Millis) -> Millis {
         let seconds = match self {
             Timeout::TcpFirst | Timeout::TcpOpening | Timeout::TcpClosed => 30,
             Timeout::TcpEstablished => 24 * 60 * 60,
@@ -41,5 +75,72 @@ impl Timeout {
             Timeout::OtherMultiple | Timeout::IcmpReply => 30,
         };
         now + Millis::from_secs(seconds)
+    }
+}
+
+/// The policies that there are, by their numbers.
+///
+/// **Threads**: workers read it, for connections that have a policy.
+#[derive(Debug, Default)]
+pub(crate) struct Policies(RwLock<BTreeMap<u16, TimeoutPolicy>>);
+
+impl Policies {
+    /// When a connection of a policy is over, if nothing comes after `now`. 0, and a number that no policy has, mean
+    /// none.
+    #[inline(always)]
+    pub(crate) fn after(&self, policy: u16, timeout: Timeout, now: Millis) -> Millis {
+        if policy == 0 { timeout.after(now) } else { self.after_of(policy, timeout, now) }
+    }
+
+    #[cold]
+    fn after_of(&self, policy: u16, timeout: Timeout, now: Millis) -> Millis {
+        let policies = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        policies.get(&policy).map_or_else(|| timeout.after(now), |p| p.after(timeout, now))
+    }
+
+    /// Sets or (`None`) removes a policy. Connections that have it change with their next packet.
+    pub(crate) fn set(&self, number: u16, policy: Option<TimeoutPolicy>) {
+        let mut policies = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match policy {
+            Some(policy) => policies.insert(number, policy),
+            None => policies.remove(&number),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_sets_nothing_is_as_none() {
+        let all = [
+            Timeout::TcpFirst,
+            Timeout::TcpOpening,
+            Timeout::TcpEstablished,
+            Timeout::TcpClosing,
+            Timeout::TcpFinWait,
+            Timeout::TcpClosed,
+            Timeout::OtherFirst,
+            Timeout::OtherSingle,
+            Timeout::OtherMultiple,
+            Timeout::IcmpFirst,
+            Timeout::IcmpReply,
+        ];
+        let policies = Policies::default();
+        policies.set(3, Some(TimeoutPolicy::default()));
+        for timeout in all {
+            let without = policies.after(0, timeout, Millis(5));
+            assert_eq!(
+                [policies.after(3, timeout, Millis(5)), policies.after(9, timeout, Millis(5))],
+                [without; 2]
+            );
+        }
+        let mut seconds = [None; TIMEOUTS];
+        seconds[Timeout::OtherMultiple as usize] = Some(7);
+        policies.set(3, Some(TimeoutPolicy::new(seconds)));
+        assert_eq!(policies.after(3, Timeout::OtherMultiple, Millis(0)), Millis(7000));
+        policies.set(3, None);
+        assert_eq!(policies.after(3, Timeout::OtherMultiple, Millis(0)), Millis(30_000));
     }
 }

@@ -1,23 +1,22 @@
 //! `Conntrack`: packets are tracked, connections that are too old go.
 //!
-//! **Threads**: any; a packet takes the lock of one of [`SHARDS`] shards, for as long as a look-up and a change of state
-//! take. Shards are made when the first packet is tracked: who never does has none.
+//! **Threads**: any. A packet of a known connection takes no lock; one that begins a connection, or ends one, takes the
+//! lock of one of [`SHARDS`](crate::SHARDS) shards at a time. The table is made when the first packet is tracked: who
+//! never does has none.
 
-use crate::connection::{Connection, masked_label, masked_mark};
-use crate::dump::{Entry, Filter};
+use crate::helper::{self, Control, Helper, Helpers};
 use crate::key::{Key, Tuple};
-use crate::limits::{Limits, ZoneLimit};
+use crate::limits::Limits;
+use crate::nat::{Nat, Translation};
 use crate::protocol::{Protocol, Update};
-use crate::shard::Shard;
+use crate::record::{Record, Side};
 use crate::subject::{self, Subject};
-use flow::flow::ct_state::{ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, TRACKED};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::table::{Found, Handle, Table};
+use crate::timeout::Policies;
+use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, RELATED, REPLY_DIR, SRC_NAT, TRACKED};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use units::Millis;
-
-/// How many shards there are: enough that 16 workers that all begin connections seldom meet.
-pub const SHARDS: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = 10;
 
 /// What `ct` is asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +31,12 @@ pub struct Action {
     pub mark: Option<(u32, u32)>,
     /// Label to write: value, mask; most significant half first.
     pub label: Option<([u64; 2], [u64; 2])>,
+    /// Addresses and ports are translated.
+    pub nat: Option<Nat>,
+    /// Timeout policy of the connection, if this keeps it; 0: none.
+    pub timeout: u16,
+    /// It is a control connection of this protocol, if this keeps it.
+    pub helper: Option<Helper>,
 }
 
 /// A packet to be tracked.
@@ -58,267 +63,414 @@ pub struct Metadata {
     pub label: [u64; 2],
     /// The first packet of the connection.
     pub tuple: Tuple,
-    /// Its connection, in that zone, has counted this packet already.
-    pub counted: bool,
+    /// Its connection, which has counted this packet already.
+    pub known: Known,
+    /// It is a packet of a control connection: to be passed to [`Conntrack::hear`].
+    pub control: Option<Control>,
 }
 
-/// On lines of its own, as other workers take its neighbours' locks.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-struct Apart(Mutex<Shard>);
+/// The connection that a packet was found to be of: in the same zone it is not looked up again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known(Option<Seen>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    handle: Handle,
+    reply: bool,
+    related: bool,
+}
+
+impl Known {
+    /// There is one.
+    pub fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// What a packet says, before its connection is looked up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Read(What);
+
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::large_enum_variant, reason = "a batch of them lies on the stack")]
+enum What {
+    /// Of no connection that there could be.
+    #[default]
+    Invalid,
+    /// One that need not be looked up.
+    Known,
+    /// One to be looked up.
+    Subject(Subject, Place),
+}
+
+/// Where the connection of a packet may be found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) hash: u64,
+    /// The record that the hash most likely means, if it was prefetched.
+    guess: Option<u32>,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub struct Conntrack {
-    secret: [u64; 2],
-    shards: OnceLock<Box<[Apart]>>,
-    limits: Limits,
-    strict: AtomicBool,
-    /// Milliseconds in which every shard is swept once.
-    sweep_interval: AtomicU32,
-    sweep: Mutex<Sweep>,
+    pub(crate) secret: [u64; 2],
+    pub(crate) table: OnceLock<Table>,
+    pub(crate) limits: Limits,
+    pub(crate) policies: Policies,
+    pub(crate) strict: AtomicBool,
+    /// Milliseconds in which every record is looked at once.
+    pub(crate) sweep_interval: AtomicU32,
+    pub(crate) sweep: Mutex<Sweep>,
+    /// Where the search for a connection that can be spared goes on.
+    pub(crate) spare_from: AtomicU32,
+    pub(crate) draws: AtomicU64,
+    pub(crate) exhausted: AtomicU64,
+    pub(crate) helpers: Helpers,
 }
 
-/// How far the present round has got.
+/// How far the present round of the sweep has got.
 #[derive(Debug, Default)]
-struct Sweep {
-    at: usize,
-    last: Option<Millis>,
+pub(crate) struct Sweep {
+    pub(crate) at: u32,
+    pub(crate) last: Option<Millis>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Writes the bits of a mask.
+fn masked_mark(old: u32, (value, mask): (u32, u32)) -> u32 {
+    value | old & !mask
+}
+
+/// The same for a label.
+fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] {
+    [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
+}
+
+/// The bits of a state that say that the packet was translated in this zone.
+const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
 impl Conntrack {
     /// Without connections. `seed` is random and secret.
     pub fn new(seed: u64) -> Conntrack {
         Conntrack {
-            secret: [seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15],
-            shards: OnceLock::new(),
+            secret: cpu::siphash_key(seed),
+            table: OnceLock::new(),
             limits: Limits::default(),
+            policies: Policies::default(),
             strict: AtomicBool::new(true),
             sweep_interval: AtomicU32::new(20_000),
             sweep: Mutex::default(),
+            spare_from: AtomicU32::new(0),
+            draws: AtomicU64::new(0),
+            exhausted: AtomicU64::new(0),
+            helpers: Helpers::default(),
         }
     }
 
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        let shards = self.shards.get_or_init(|| (0..SHARDS).map(|_| Apart::default()).collect());
-        lock(&shards[(hash >> (64 - SHARD_BITS)) as usize].0)
-    }
-
-    /// The shards that there are, one after another.
-    fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
-        self.shards.get().into_iter().flatten().map(|apart| lock(&apart.0))
+    pub(crate) fn table(&self) -> &Table {
+        self.table.get_or_init(Table::default)
     }
 
     /// Finds the connection of a packet, which it moves on, or begins one; `meta` says what is known of it afterwards.
-    pub fn track(&self, packet: &Packet<'_>, meta: &mut Metadata, action: &Action, now: Millis) {
+    /// The caller writes into the packet what is returned.
+    pub fn track(
+        &self,
+        packet: &Packet<'_>,
+        meta: &mut Metadata,
+        action: &Action,
+        now: Millis,
+    ) -> Option<Translation> {
+        let read = self.read(packet, meta, action);
+        self.track_read(&read, meta, action, now)
+    }
+
+    /// The first step of [`Conntrack::track`]: reads a packet, and has what its hash means fetched. Of the packets of a
+    /// batch each step is done for all before the next one, so their memory accesses overlap.
+    #[inline]
+    pub fn read(&self, packet: &Packet<'_>, meta: &Metadata, action: &Action) -> Read {
+        if self.known(meta, action).is_some() {
+            return Read(What::Known);
+        }
+        let subject = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
+        let Some(subject) = subject else { return Read(What::Invalid) };
+        let hash = subject.key.hash(self.secret);
+        self.table().prefetch(hash);
+        Read(What::Subject(subject, Place { hash, guess: None }))
+    }
+
+    /// The second step: has the record fetched of the connection that the packet most likely is of.
+    #[inline]
+    pub fn prefetch(&self, read: &mut Read) {
+        if let What::Subject(_, place) = &mut read.0 {
+            place.guess = self.table().prefetch_record(place.hash);
+        }
+    }
+
+    /// The third step: the rest. Metadata and action are those that the packet was read with.
+    pub fn track_read(
+        &self,
+        read: &Read,
+        meta: &mut Metadata,
+        action: &Action,
+        now: Millis,
+    ) -> Option<Translation> {
+        let known = if matches!(read.0, What::Known) { self.known(meta, action) } else { None };
+        if let Some((found, seen)) = known {
+            return self.write_known(&found, seen, meta, action);
+        }
         // What another zone says of a packet is nothing to this one.
         if meta.zone != action.zone {
-            (meta.state, meta.counted) = (0, false);
+            meta.state = 0;
         }
+        meta.known = Known::default();
         meta.zone = action.zone;
-        let found = subject::read(packet.ethertype, packet.l3, action.zone, packet.verify);
-        let Some(subject) = found else {
-            *meta = Metadata { state: INVALID | TRACKED, zone: action.zone, ..Metadata::default() };
-            return;
-        };
-        let hash = subject.key.ordered().hash(self.secret);
-        let mut shard = self.shard(hash);
-        let place = self.place(&mut shard, hash, &subject, meta, action, now);
-        meta.state |= TRACKED;
-        match place.and_then(|index| shard.get_mut(index)) {
-            Some(connection) => {
-                (meta.mark, meta.label) = (connection.mark, connection.label);
-                (meta.tuple, meta.counted) = (connection.key.tuple(), true);
-                if let Some(mark) = action.mark {
-                    meta.mark = masked_mark(meta.mark, mark);
-                    connection.mark = meta.mark;
+        match &read.0 {
+            What::Subject(subject, place) => self.pass(&Visit { subject, place: *place, action, now }, meta),
+            // Another thread has removed it since the packet was read.
+            What::Known => {
+                (meta.mark, meta.label) = (0, [0; 2]);
+                None
+            }
+            What::Invalid => {
+                *meta = Metadata { state: INVALID | TRACKED, zone: action.zone, ..Metadata::default() };
+                None
+            }
+        }
+    }
+
+    /// The connection of a packet that passed it in this zone before.
+    #[inline(always)]
+    fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
+        let seen = meta.known.0.filter(|_| meta.zone == action.zone && !action.force)?;
+        let record = self.table.get()?.get(seen.handle)?;
+        Some((Connection { handle: seen.handle, record }, seen))
+    }
+
+    fn write_known(
+        &self,
+        connection: &Connection<'_>,
+        seen: Seen,
+        meta: &mut Metadata,
+        action: &Action,
+    ) -> Option<Translation> {
+        let mut written = None;
+        if action.nat.is_some() {
+            written = self.translation(connection, meta, seen.reply, seen.related);
+            meta.known = Known::default();
+        }
+        connection.write(meta, action);
+        meta.control = None;
+        if written.is_some() {
+            meta.control = Control::of(connection, seen.reply, true);
+        }
+        written
+    }
+
+    /// A packet that says of which connection it is.
+    fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translation> {
+        let &Visit { subject, action, .. } = visit;
+        let Looked { connection, key, reply } = self.look_up(visit, meta);
+        let (mut written, mut parent) = (None, None);
+        let connection = match connection {
+            Some(c) if self.advance(&c, visit, reply, meta) => {
+                if action.nat.is_some() {
+                    written = self.translation(&c, meta, reply, subject.related);
                 }
-                if let Some(label) = action.label {
-                    meta.label = masked_label(meta.label, label);
-                    connection.label = meta.label;
+                Some(c)
+            }
+            None if subject.related => {
+                meta.state = INVALID;
+                None
+            }
+            old => {
+                old.map(|c| self.remove(c.handle));
+                parent = self.expected(&key);
+                let begun = self.begin(visit, &key, parent.as_ref(), meta);
+                written = begun.as_ref().and_then(|c| self.translation(c, meta, false, false));
+                begun
+            }
+        };
+        meta.state |= TRACKED;
+        meta.control = None;
+        match connection {
+            Some(c) => {
+                c.write(meta, action);
+                let special = c.record.special();
+                meta.tuple = self.original(&c, &key, reply).tuple();
+                if special != 0 {
+                    self.write_special(&c, reply, written.is_some(), meta);
+                }
+                if action.nat.is_none() {
+                    meta.known = Known(Some(Seen { handle: c.handle, reply, related: subject.related }));
                 }
             }
             None => {
                 (meta.mark, meta.label) = (0, [0; 2]);
-                (meta.tuple, meta.counted) = (subject.key.tuple(), false);
+                meta.tuple = key.tuple();
+                if let Some(parent) = parent.filter(|_| meta.state & RELATED != 0) {
+                    (meta.mark, meta.label) = (parent.mark, parent.label);
+                    meta.tuple = helper::tuple_of(&parent.ends);
+                }
             }
+        }
+        written
+    }
+
+    /// The key of a connection's first packet, where a packet of one direction has this key.
+    #[inline(always)]
+    fn original(&self, c: &Connection<'_>, key: &Key, reply: bool) -> Key {
+        match c.record.meta().side() {
+            None if reply => key.reverse(),
+            None => *key,
+            Some(_) => self.table().keys(c.handle).map_or(*key, |[original, _]| original),
         }
     }
 
-    /// The slot of the packet's connection, if it has one afterwards; its state is changed, and the packet's.
-    fn place(
-        &self,
-        shard: &mut Shard,
-        hash: u64,
-        subject: &Subject,
-        meta: &mut Metadata,
-        action: &Action,
-        now: Millis,
-    ) -> Option<u32> {
-        if let Some(index) = shard.find(hash, subject.key.ordered())
-            && let Some(connection) = shard.get_mut(index)
-        {
-            let reply = connection.key != subject.key;
-            if connection.is_over(now) || action.force && reply {
-                shard.remove(index);
-            } else if meta.counted && !action.force || self.advance(connection, subject, reply, meta, now) {
-                return Some(index);
-            } else {
-                shard.remove(index);
-            }
-        }
-        if subject.related {
-            meta.state = INVALID;
-            return None;
-        }
-        let Some((protocol, timeout)) = Protocol::begin(&subject.content) else {
-            meta.state = INVALID;
-            return None;
+    /// The connection of a packet. One that has been translated in this zone has the reverse of the key of the other
+    /// direction, or its first packet's tuple says which it is of.
+    #[inline(always)]
+    fn look_up(&self, visit: &Visit<'_>, meta: &Metadata) -> Looked<'_> {
+        let &Visit { subject, place, action, now } = visit;
+        let translated = meta.state & TRANSLATED != 0;
+        let wanted = if translated { subject.key.reverse() } else { subject.key };
+        let guessed = place.guess.and_then(|record| self.table().verify(record, &wanted, now));
+        let found = guessed.or_else(|| self.table().find(place.hash, &wanted, now));
+        let Some(found) = found.filter(|found| self.is_to_be_used(found, action, translated, now)) else {
+            let by_tuple = translated && action.nat.is_none() && meta.tuple.proto != 0;
+            let connection = by_tuple.then(|| self.look_up_tuple(&subject.key, &meta.tuple, now)).flatten();
+            return Looked { connection, key: subject.key, reply: false };
         };
-        meta.state = NEW;
-        let admission = action.commit.then(|| self.limits.admit(subject.key.zone))??;
-        let expires = timeout.after(now);
-        let (mark, label) = (0, [0; 2]);
-        let connection =
-            Connection { key: subject.key, expires, protocol, mark, label, _admission: admission };
-        Some(shard.insert(hash, connection))
+        let reply = found.reply != translated;
+        let connection = Connection { handle: found.handle, record: found.record };
+        let keys = translated.then(|| self.table().keys(found.handle)).flatten();
+        let key = keys.map_or(subject.key, |keys| keys[usize::from(reply)]);
+        Looked { connection: Some(connection), key, reply }
+    }
+
+    /// The connection of a packet that was translated, and has since been changed by something else.
+    #[cold]
+    fn look_up_tuple(&self, key: &Key, tuple: &Tuple, now: Millis) -> Option<Connection<'_>> {
+        let original = Key::of_tuple(tuple, key);
+        let found = self.table().find(original.hash(self.secret), &original, now)?;
+        (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
+    }
+
+    /// Removes a connection whose time is over, or that goes the other way where that is not wanted.
+    #[inline(always)]
+    fn is_to_be_used(&self, found: &Found<'_>, action: &Action, translated: bool, now: Millis) -> bool {
+        let stays = found.record.expires() > now && !(action.force && found.reply != translated);
+        if !stays {
+            self.remove(found.handle);
+        }
+        stays
     }
 
     /// A packet of a connection, or one that is related to it. `false`: it is the first of another one.
-    fn advance(
-        &self,
-        connection: &mut Connection,
-        subject: &Subject,
-        reply: bool,
-        meta: &mut Metadata,
-        now: Millis,
-    ) -> bool {
+    #[inline(always)]
+    fn advance(&self, c: &Connection<'_>, visit: &Visit<'_>, reply: bool, meta: &mut Metadata) -> bool {
+        let &Visit { subject, now, .. } = visit;
         let direction = if reply { REPLY_DIR } else { 0 };
         if subject.related {
             meta.state |= RELATED | direction;
             return true;
         }
+        meta.state |= helper::state_of(c.record.special());
         let strict = self.strict.load(Ordering::Relaxed);
-        match connection.protocol.update(&subject.content, reply, strict) {
+        let (record, generation) = (c.record, c.handle.generation);
+        let update = loop {
+            // Another thread removes it at this moment: it is as if the packet had come before.
+            let Some(words) = record.words(generation) else { break Update::Valid(None) };
+            let mut protocol = Protocol::of_words(subject.key.proto, words);
+            let update = protocol.update(&subject.content, reply, strict);
+            if record.exchange(generation, words, protocol.words()) {
+                break update;
+            }
+        };
+        let expires = |timeout| record.set_expires(self.policies.after(record.policy(), timeout, now));
+        match update {
             Update::Again => return false,
             Update::Invalid => meta.state = INVALID,
             Update::New(timeout) => {
                 meta.state |= NEW;
-                connection.expires = timeout.after(now);
+                expires(timeout);
             }
             Update::Valid(timeout) => {
                 meta.state = meta.state & !NEW | ESTABLISHED | direction;
                 if let Some(timeout) = timeout {
-                    connection.expires = timeout.after(now);
+                    expires(timeout);
                 }
             }
         }
         true
     }
 
-    /// Removes some of the connections whose time is over: every shard has its turn once in the sweep interval.
-    pub fn sweep(&self, now: Millis) {
-        let mut sweep = lock(&self.sweep);
-        let since = now.since(sweep.last.unwrap_or(now));
-        let interval = u64::from(self.sweep_interval().max(1));
-        let due = (SHARDS as u64).min(since.0 * SHARDS as u64 / interval) as usize;
-        if due == 0 && sweep.last.is_some() {
-            return;
+    /// What is to be written into a packet of a connection: nothing if it was written in this zone before.
+    fn translation(
+        &self,
+        c: &Connection<'_>,
+        meta: &mut Metadata,
+        reply: bool,
+        related: bool,
+    ) -> Option<Translation> {
+        let side = c.record.meta().side()?;
+        if meta.state & TRANSLATED != 0 {
+            return None;
         }
-        sweep.last = Some(now);
-        let Some(shards) = self.shards.get() else { return };
-        for _ in 0..due {
-            lock(&shards[sweep.at].0).remove_if(|c| c.is_over(now));
-            sweep.at = (sweep.at + 1) % SHARDS;
+        let keys = self.table().keys(c.handle)?;
+        let source = (side == Side::Source) != reply;
+        meta.state |= if source { SRC_NAT } else { DST_NAT };
+        Some(Translation::new(&keys, side, reply, related))
+    }
+
+    /// Forgets a connection.
+    pub(crate) fn remove(&self, handle: Handle) -> bool {
+        self.forget_control(handle);
+        let gone = self.table.get().and_then(|table| table.remove(handle));
+        if let Some((zone, counted)) = gone {
+            self.limits.leave(zone, counted);
         }
+        gone.is_some()
     }
+}
 
-    /// The connections that there are, by zone.
-    pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        for shard in self.shards() {
-            let there = shard.iter().filter(|c| !c.is_over(now) && zone.is_none_or(|z| c.key.zone == z));
-            entries.extend(there.map(|c| Entry::new(c, now)));
+/// A packet that passes.
+pub(crate) struct Visit<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) place: Place,
+    pub(crate) action: &'a Action,
+    pub(crate) now: Millis,
+}
+
+/// A connection that a packet is of.
+pub(crate) struct Connection<'a> {
+    pub(crate) handle: Handle,
+    pub(crate) record: &'a Record,
+}
+
+/// What a look-up says.
+struct Looked<'a> {
+    connection: Option<Connection<'a>>,
+    /// As the packet had it before it was translated.
+    key: Key,
+    reply: bool,
+}
+
+impl Connection<'_> {
+    /// Mark and label, for the packet and with what is to be written into them.
+    #[inline(always)]
+    fn write(&self, meta: &mut Metadata, action: &Action) {
+        (meta.mark, meta.label) = (self.record.mark(), self.record.label());
+        if let Some(mark) = action.mark {
+            meta.mark = masked_mark(meta.mark, mark);
+            self.record.set_mark(meta.mark);
         }
-        let order = |key: &Key| (key.zone, key.v6, key.proto, key.src, key.dst);
-        entries.sort_by_key(|e| order(&e.original));
-        entries
-    }
-
-    /// How many connections each shard has.
-    pub fn shard_lens(&self) -> Vec<usize> {
-        let lens: Vec<usize> = self.shards().map(|shard| shard.len()).collect();
-        if lens.is_empty() { vec![0; SHARDS] } else { lens }
-    }
-
-    /// Forgets the connections of a zone (`None`: of all) that the filter says; how many.
-    pub fn flush(&self, zone: Option<u16>, filter: &Filter) -> usize {
-        let mut gone = 0;
-        for mut shard in self.shards() {
-            let before = shard.len();
-            shard.remove_if(|c| zone.is_none_or(|z| c.key.zone == z) && filter.matches(c));
-            gone += before - shard.len();
+        if let Some(label) = action.label {
+            meta.label = masked_label(meta.label, label);
+            self.record.set_label(meta.label);
         }
-        gone
-    }
-
-    /// How many connections there are, those that are to be swept included.
-    pub fn count(&self) -> u32 {
-        self.limits.count()
-    }
-
-    /// How many there may be.
-    pub fn max(&self) -> u32 {
-        self.limits.total()
-    }
-
-    /// No connection is begun where there are so many.
-    pub fn set_max(&self, max: u32) {
-        self.limits.set_total(max);
-    }
-
-    /// TCP sequence numbers count, or not.
-    pub fn is_strict(&self) -> bool {
-        self.strict.load(Ordering::Relaxed)
-    }
-
-    /// From now on they do, or not.
-    pub fn set_strict(&self, strict: bool) {
-        self.strict.store(strict, Ordering::Relaxed);
-    }
-
-    /// In how many milliseconds a connection whose time is over is removed, at most.
-    pub fn sweep_interval(&self) -> u32 {
-        self.sweep_interval.load(Ordering::Relaxed)
-    }
-
-    /// See [`Conntrack::sweep_interval`].
-    pub fn set_sweep_interval(&self, millis: u32) {
-        self.sweep_interval.store(millis, Ordering::Relaxed);
-    }
-
-    /// Limits a zone, or (`None`) each zone that has no limit of its own; there 0 is no limit. Whether it counted
-    /// its connections before.
-    pub fn set_limit(&self, zone: Option<u16>, limit: u32) -> bool {
-        self.limits.set(zone, limit)
-    }
-
-    /// Removes a limit; whether there was one.
-    pub fn remove_limit(&self, zone: Option<u16>) -> bool {
-        self.limits.remove(zone)
-    }
-
-    /// The limit that a zone is held to, and how many connections count towards it.
-    pub fn limit(&self, zone: Option<u16>) -> ZoneLimit {
-        self.limits.get(zone)
-    }
-
-    /// The default limit, then those of zones that have their own.
-    pub fn limits(&self) -> Vec<ZoneLimit> {
-        self.limits.all()
     }
 }

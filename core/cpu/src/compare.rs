@@ -67,12 +67,61 @@ fn matching_avx2(lines: &[Line], want: &Line, mask: &Line) -> u64 {
     bits
 }
 
+/// Which of the first 64 words of `column` agree with `want` in every bit of `mask`: bit i for word i.
+#[inline]
+pub fn matching_words(column: &[u64], want: u64, mask: u64) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { matching_words_avx2(column, want, mask) };
+        }
+    }
+    matching_words_scalar(column, want, mask)
+}
+
+/// The meaning of [`matching_words`].
+pub fn matching_words_scalar(column: &[u64], want: u64, mask: u64) -> u64 {
+    let words = column.iter().take(64).enumerate();
+    words.fold(0, |bits, (i, word)| bits | u64::from((word ^ want) & mask == 0) << i)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn matching_words_avx2(column: &[u64], want: u64, mask: u64) -> u64 {
+    use std::arch::x86_64::{
+        _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+        _mm256_set1_epi64x,
+    };
+    let (wanted, kept) = (_mm256_set1_epi64x((want & mask) as i64), _mm256_set1_epi64x(mask as i64));
+    let (fours, rest) = column[..column.len().min(64)].as_chunks::<4>();
+    let mut bits = 0;
+    for (i, words) in fours.iter().enumerate() {
+        // SAFETY: `words` has 32 bytes, read without a demand on alignment.
+        let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+        let equal = _mm256_cmpeq_epi64(_mm256_and_si256(words, kept), wanted);
+        bits |= (_mm256_movemask_pd(_mm256_castsi256_pd(equal)) as u64) << (4 * i);
+    }
+    if rest.is_empty() { bits } else { bits | matching_words_scalar(rest, want, mask) << (4 * fours.len()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn twins_agree() {
+    fn words_that_agree_are_found() {
+        let column: Vec<u64> = (0..70).map(|i| ((i % 5) << 8) | i).collect();
+        for n in 0..column.len() {
+            let (column, want) = (&column[..n], 2 << 8 | 1);
+            let found = matching_words(column, want, 0xff00);
+            assert_eq!(found, matching_words_scalar(column, want, 0xff00));
+            assert_eq!(found.count_ones() as usize, (0..n.min(64)).filter(|i| i % 5 == 2).count());
+        }
+    }
+
+    #[test]
+    fn the_fast_way_agrees_with_the_reference() {
         let mut x = 7u64;
         let mut next = || {
             x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -123,10 +123,49 @@ pub fn hash_lines_scalar(lines: &[Line], mask: &Line, secret: &Secret, out: &mut
     }
 }
 
+/// Adds the term of one more word of each key: of `column`, which holds the word of all keys, the bits that `mask` keeps.
+/// Changes as many sums as both slices have.
+#[inline]
+pub fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { avx2::add_column(column, mask, (secret, place), sums) };
+        }
+    }
+    add_column_scalar(column, mask, (secret, place), sums);
+}
+
+/// The meaning of [`add_column`].
+pub fn add_column_scalar(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+    for (sum, word) in sums.iter_mut().zip(column) {
+        *sum = sum.wrapping_add(secret.term(place, word & mask));
+    }
+}
+
+/// [`Secret::reduce`] of a batch. Writes as many hashes as both slices have room for.
+#[inline]
+pub fn reduce_sums(sums: &[u64], secret: &Secret, out: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, as was just found.
+            return unsafe { avx2::reduce_sums(sums, secret, out) };
+        }
+    }
+    reduce_sums_scalar(sums, secret, out);
+}
+
+/// The meaning of [`reduce_sums`].
+pub fn reduce_sums_scalar(sums: &[u64], secret: &Secret, out: &mut [u32]) {
+    sums.iter().zip(out).for_each(|(sum, out)| *out = secret.reduce(*sum));
+}
+
 /// Four lines at once: a line costs less than a CRC of four of its words, however many words the mask has.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Line, Secret};
+    use super::{Line, Secret, WORDS, add_column_scalar, reduce_sums_scalar};
     use std::arch::x86_64::{
         __m128i, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_storeu_si128, _mm_unpackhi_epi64,
         _mm256_add_epi32, _mm256_add_epi64, _mm256_and_si256, _mm256_castsi256_si128,
@@ -225,6 +264,39 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2")]
+    pub(super) fn add_column(column: &[u64], mask: u64, (secret, place): (&Secret, usize), sums: &mut [u64]) {
+        let n = column.len().min(sums.len());
+        let word = _mm256_set1_epi64x(secret.words[place % WORDS] as i64);
+        let kept = _mm256_set1_epi64x(mask as i64);
+        let (fours, rest) = column[..n].as_chunks::<4>();
+        let (sum_fours, sum_rest) = sums[..n].as_chunks_mut::<4>();
+        for (words, sums) in fours.iter().zip(sum_fours) {
+            // SAFETY: `words` and `sums` have 32 bytes each, read and written without a demand on alignment.
+            unsafe {
+                let words = _mm256_and_si256(_mm256_loadu_si256(words.as_ptr().cast()), kept);
+                let sum = _mm256_add_epi64(_mm256_loadu_si256(sums.as_ptr().cast()), terms(words, word));
+                _mm256_storeu_si256(sums.as_mut_ptr().cast(), sum);
+            }
+        }
+        add_column_scalar(rest, mask, (secret, place), sum_rest);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn reduce_sums(sums: &[u64], secret: &Secret, out: &mut [u32]) {
+        let n = sums.len().min(out.len());
+        let (fours, rest) = sums[..n].as_chunks::<4>();
+        let (out_fours, out_rest) = out[..n].as_chunks_mut::<4>();
+        for (sums, out) in fours.iter().zip(out_fours) {
+            // SAFETY: `sums` has 32 bytes and `out` 16, read and written without a demand on alignment.
+            unsafe {
+                let hashes = reduce(_mm256_loadu_si256(sums.as_ptr().cast()), secret);
+                _mm_storeu_si128(out.as_mut_ptr().cast(), hashes);
+            }
+        }
+        reduce_sums_scalar(rest, secret, out_rest);
+    }
+
+    #[target_feature(enable = "avx2")]
     pub(super) fn hash_lines(lines: &[Line], mask: &Line, secret: &Secret, out: &mut [u32]) {
         let f = fixed(mask, secret);
         let n = lines.len().min(out.len());
@@ -276,7 +348,7 @@ impl Chain {
     }
 }
 
-/// A fixed mixture of two words, without a secret: for `dp_hash` alone, whose values shall be the same after a restart.
+/// A fixed mixture of two words, without a secret: for fingerprints of what nobody else chooses.
 #[inline(always)]
 pub fn mix32(a: u32, b: u32) -> u32 {
     let mut x = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

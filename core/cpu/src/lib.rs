@@ -1,6 +1,6 @@
 //! What the processor does faster when asked by name: prefetch, keyed hashing, compares of many values at once.
 //!
-//! Every function has a scalar twin, which is the meaning; the other is only faster, and tests hold them together.
+//! Every function has a scalar reference implementation, which defines the result; tests compare the fast one with it.
 //! What every processor of the architecture has (SSE2 on x86-64) is used without asking, and inlines into its caller.
 //! What must be asked for (AVX2) is dispatched once per *batch stage*, so that the test costs nothing per packet.
 
@@ -11,19 +11,19 @@ pub mod compare;
 pub mod counting;
 pub mod crc;
 pub mod hash;
-pub mod known;
 pub mod pause;
 pub mod prefetch;
+pub mod prehashed;
 pub mod signature;
 pub mod siphash;
 pub mod stage;
 pub mod table;
 
-pub use compare::{Line, masked_eq, matching, matching_scalar};
+pub use compare::{Line, masked_eq, matching, matching_scalar, matching_words};
 pub use crc::{crc32c, crc32c_of};
-pub use hash::{Chain, Secret, hash_line, hash_lines, mix32, sum_line, sum_lines};
+pub use hash::{Chain, Secret, add_column, hash_line, hash_lines, mix32, reduce_sums, sum_line, sum_lines};
 pub use prefetch::{prefetch_at, prefetch_lines, prefetch_read};
 pub use signature::{match_any, match_any_scalar};
-pub use siphash::{derive, siphash};
+pub use siphash::{derive, siphash, siphash_key};
 pub use stage::{Stage, stage};
 pub use table::{Advise, Table};

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twins_agree() {
+    fn the_fast_way_agrees_with_the_reference() {
         let mut x = 0x1234_5678_9abc_def1u64;
         for _ in 0..5000 {
             let mut sigs = [0u16; 16];

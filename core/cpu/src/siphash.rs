@@ -2,7 +2,13 @@
 //!
 //! It is the hash of what need not be fast (connections, 64 bits that identify), and it makes keys for the hashes that must be.
 
+/// A key of [`siphash`] made of a random number of 64 bits, which must stay secret as the key must.
+pub fn siphash_key(seed: u64) -> [u64; 2] {
+    [seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15]
+}
+
 /// Hash of `words`. The number of words is not hashed unambiguously: inputs of one use must have the same number or say it.
+#[inline]
 pub fn siphash(key: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
         key[0] ^ 0x736f_6d65_7073_6575,
@@ -29,6 +35,7 @@ pub fn derive(seed: u64, purpose: &[u8; 8]) -> u64 {
     siphash([seed, !seed], &[u64::from_le_bytes(*purpose)])
 }
 
+#[inline(always)]
 fn round(v: &mut [u64; 4]) {
     v[0] = v[0].wrapping_add(v[1]);
     v[2] = v[2].wrapping_add(v[3]);

@@ -1,5 +1,8 @@
 //! A whole stage of a batch, compiled a second time for what newer processors have.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
 /// Work on a batch. (A closure would not do: only a function can be told to be inlined.)
 pub trait Stage {
     /// What it gives.
@@ -23,12 +26,34 @@ pub fn stage<S: Stage>(stage: S) -> S::Out {
     stage.run()
 }
 
-/// What was found at the first call is remembered by the standard library: this is a load.
+/// What the processor has, as it was found first: stages of small batches are short, and to ask for each feature again
+/// would take thirty instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn has_v3() -> bool {
+    match HAS_V3.load(Ordering::Relaxed) {
+        UNKNOWN => find_v3(),
+        found => found == YES,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+static HAS_V3: AtomicU8 = AtomicU8::new(UNKNOWN);
+#[cfg(target_arch = "x86_64")]
+const UNKNOWN: u8 = 0;
+#[cfg(target_arch = "x86_64")]
+const YES: u8 = 1;
+#[cfg(target_arch = "x86_64")]
+const NO: u8 = 2;
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn find_v3() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has!("avx2") && has!("bmi1") && has!("bmi2") && has!("movbe") && has!("lzcnt") && has!("popcnt")
+    let found =
+        has!("avx2") && has!("bmi1") && has!("bmi2") && has!("movbe") && has!("lzcnt") && has!("popcnt");
+    HAS_V3.store(if found { YES } else { NO }, Ordering::Relaxed);
+    found
 }
 
 #[cfg(target_arch = "x86_64")]

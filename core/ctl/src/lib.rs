@@ -1,30 +1,23 @@
-//! The table of all control commands: name, usage and number of arguments. Also makes the replies that need only this
-//! table (`list-commands`, errors for unknown names and wrong argument counts).
+//! The table of all control commands: name, usage, number of arguments, which programs offer it, help. Also makes the
+//! replies that need only this table (`list-commands`, errors for unknown names and wrong argument counts).
 //!
 //! Names, usage and error texts are those of Open vSwitch 3.7, because scripts parse them.
 
-pub mod offered;
+mod command;
 mod table;
 
-/// One command of the control socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// The name, such as `fdb/show`.
-    pub name: &'static str,
-    /// The arguments, as `list-commands` shows them.
-    pub usage: &'static str,
-    /// Fewest arguments.
-    pub min_args: usize,
-    /// Most arguments.
-    pub max_args: usize,
-    /// Whether `list-commands` shows the command.
-    pub listed: bool,
-}
+pub use command::{By, Command};
+pub use table::names;
 
 /// Finds a command of the table.
 pub fn find(name: &str) -> Option<&'static Command> {
     let at = table::COMMANDS.binary_search_by(|c| c.name.cmp(name)).ok()?;
     table::COMMANDS.get(at)
+}
+
+/// The names of the commands that any of these offers.
+pub fn offered_by(by: By) -> impl Iterator<Item = &'static str> {
+    table::COMMANDS.iter().filter(move |c| c.by.intersects(by)).map(|c| c.name)
 }
 
 /// All commands, sorted by name.
@@ -83,5 +76,16 @@ mod tests {
         assert!(check("version", 0, |_| false).is_err());
         assert!(list_text(any).contains("  bond/list               \n"));
         assert!(check("revalidator/pause", 0, any).is_ok() && !list_text(any).contains("revalidator/pause"));
+    }
+
+    #[test]
+    fn commands_for_tests_need_an_option() {
+        let has = |by, name| offered_by(by).any(|n| n == name);
+        assert!(has(By::SWITCH, names::DPIF_SHOW) && has(By::SWITCH | By::DATABASE, names::VLOG_SET));
+        assert!(!has(By::SWITCH, names::TIME_WARP) && has(By::SWITCH_WITH_DUMMIES, names::TIME_WARP));
+        assert!(!has(By::ANY_SWITCH, names::PANIC) && has(By::SWITCH_WITH_PANIC, names::PANIC));
+        assert!(!has(By::SWITCH, names::DPDK_LCORE_LIST) && has(By::ANY_SWITCH, names::DPDK_LCORE_LIST));
+        assert!(!has(By::ANY_SWITCH, names::OVSDB_SERVER_COMPACT));
+        assert!(!has(By::all(), names::LIST_COMMANDS), "it is the socket's own");
     }
 }

@@ -1,226 +1,259 @@
-//! The commands of Open vSwitch 3.7's `list-commands`, in its order.
+//! The commands of Open vSwitch 3.7's `list-commands`, in its order, and some of our own: names, arguments, which programs
+//! offer them, and what they do. Nothing else lists commands; handlers name them by the constants of [`names`].
 
-use crate::Command;
+use crate::command::{By, Command};
 
 const MANY: usize = usize::MAX;
+const SWITCH: By = By::SWITCH;
+const WITH_DPDK: By = By::SWITCH_WITH_DPDK;
+const WITH_DUMMIES: By = By::SWITCH_WITH_DUMMIES;
+const WITH_PANIC: By = By::SWITCH_WITH_PANIC;
+const DATABASE: By = By::DATABASE;
+const BOTH: By = SWITCH.union(DATABASE);
 
 const fn c(name: &'static str, usage: &'static str, min: usize, max: usize) -> Command {
-    Command { name, usage, min_args: min, max_args: max, listed: true }
+    Command {
+        name,
+        usage,
+        min_args: min,
+        max_args: max,
+        listed: true,
+        by: By::empty(),
+        help: "",
+        common: false,
+    }
 }
 
 /// A command of our own or for tests, which `list-commands` does not show.
 const fn hidden(name: &'static str, args: usize) -> Command {
-    Command { name, usage: "", min_args: args, max_args: args, listed: false }
+    Command { listed: false, ..c(name, "", args, args) }
 }
 
-/// Sorted by name.
-pub(crate) const COMMANDS: &[Command] = &[
-    c("autoattach/show-isid", "[bridge]", 0, 1),
-    c("autoattach/statistics", "[bridge]", 0, 1),
-    c("autoattach/status", "[bridge]", 0, 1),
-    c("bfd/set-forwarding", "[interface] normal|false|true", 1, 2),
-    c("bfd/show", "[interface]", 0, 1),
-    c("bond/disable-member", "port member", 2, 2),
-    c("bond/enable-member", "port member", 2, 2),
-    c("bond/hash", "mac [vlan] [basis]", 1, 3),
-    c("bond/list", "", 0, 0),
-    c("bond/migrate", "port hash member", 3, 3),
-    c("bond/set-active-member", "port member", 2, 2),
-    c("bond/show", "[port]", 0, 1),
-    c("bridge/dump-flows", "[--offload-stats] bridge", 1, 2),
-    c("bridge/reconnect", "[bridge]", 0, 1),
-    c("cfm/set-fault", "[interface] normal|false|true", 1, 2),
-    c("cfm/show", "[interface]", 0, 1),
-    c("coverage/read-counter", "COUNTER", 1, 1),
-    c("coverage/show", "", 0, 0),
-    c("dpctl/add-dp", "dp [iface...]", 1, MANY),
-    c("dpctl/add-flow", "[dp] flow actions", 2, 3),
-    c("dpctl/add-flows", "[dp] file", 1, 2),
-    c("dpctl/add-if", "dp iface...", 2, MANY),
-    c("dpctl/cache-get-size", "[dp]", 0, 1),
-    c("dpctl/cache-set-size", "dp cache <size>", 3, 3),
-    c("dpctl/ct-bkts", "[dp] [gt=N]", 0, 2),
-    c("dpctl/ct-del-limits", "[dp] [default] [zone=N1[,N2]...]", 1, 3),
-    c("dpctl/ct-disable-tcp-seq-chk", "[dp]", 0, 1),
-    c("dpctl/ct-enable-tcp-seq-chk", "[dp]", 0, 1),
-    c("dpctl/ct-get-limits", "[dp] [zone=N1[,N2]...]", 0, 2),
-    c("dpctl/ct-get-maxconns", "[dp]", 0, 1),
-    c("dpctl/ct-get-nconns", "[dp]", 0, 1),
-    c("dpctl/ct-get-sweep-interval", "[dp]", 0, 1),
-    c("dpctl/ct-get-tcp-seq-chk", "[dp]", 0, 1),
-    c("dpctl/ct-set-limits", "[dp] [default=L] [zone=N,limit=L]...", 1, MANY),
-    c("dpctl/ct-set-maxconns", "[dp] maxconns", 1, 2),
-    c("dpctl/ct-set-sweep-interval", "[dp] ms", 1, 2),
-    c("dpctl/ct-stats-show", "[dp] [zone=N]", 0, 3),
-    c("dpctl/del-dp", "dp", 1, 1),
-    c("dpctl/del-flow", "[dp] flow", 1, 2),
-    c("dpctl/del-flows", "[dp] [file]", 0, 2),
-    c("dpctl/del-if", "dp iface...", 2, MANY),
-    c("dpctl/dump-conntrack", "[-m] [-s] [dp] [zone=N]", 0, 4),
-    c("dpctl/dump-conntrack-exp", "[dp] [zone=N]", 0, 2),
-    c("dpctl/dump-dps", "", 0, 0),
-    c("dpctl/dump-flows", "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", 0, 6),
-    c(
-        "dpctl/flush-conntrack",
-        "[dp] [zone=N] [mark=X[/M]] [labels=Y[/N]] [ct-orig-tuple [ct-reply-tuple]]",
-        0,
-        6,
-    ),
-    c("dpctl/get-flow", "[dp] ufid", 1, 2),
-    c("dpctl/ipf-get-status", "[dp]", 0, 1),
-    c("dpctl/ipf-set-disabled", "[dp] v4|v6", 1, 2),
-    c("dpctl/ipf-set-enabled", "[dp] v4|v6", 1, 2),
-    c("dpctl/ipf-set-max-nfrags", "[dp] maxfrags", 1, 2),
-    c("dpctl/ipf-set-min-frag", "[dp] v4|v6 minfragment", 2, 3),
-    c("dpctl/list-commands", "", 0, MANY),
-    c("dpctl/mod-flow", "[dp] flow actions", 2, 3),
-    c("dpctl/mod-flows", "[dp] file", 1, 2),
-    c("dpctl/normalize-actions", "actions", 2, MANY),
-    c("dpctl/offload-stats-show", "[dp]", 0, 1),
-    c("dpctl/parse-actions", "actions", 1, MANY),
-    c("dpctl/set-if", "dp iface...", 2, MANY),
-    c("dpctl/show", "[-s] [dp...]", 0, MANY),
-    c("dpdk/get-malloc-stats", "", 0, 0),
-    c("dpdk/get-memzone-stats", "", 0, 0),
-    c("dpdk/lcore-list", "", 0, 0),
-    c("dpdk/log-list", "", 0, 0),
-    c("dpdk/log-set", "{level | pattern:level}", 0, MANY),
-    c("dpif-dummy/change-port-number", "dp port new-number", 3, 3),
-    c("dpif-netdev/bond-show", "[dp]", 0, 1),
-    c("dpif-netdev/dpif-impl-get", "", 0, 0),
-    c("dpif-netdev/dpif-impl-set", "dpif_implementation_name", 1, 1),
-    c("dpif-netdev/miniflow-parser-get", "", 0, 0),
-    c("dpif-netdev/miniflow-parser-set", "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", 1, 5),
-    c("dpif-netdev/pmd-perf-log-set", "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", 0, 10),
-    c(
-        "dpif-netdev/pmd-perf-show",
-        "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]",
-        0,
-        8,
-    ),
-    hidden("dpif-netdev/pmd-plan", 0),
-    c("dpif-netdev/pmd-rxq-rebalance", "[dp]", 0, 1),
-    c("dpif-netdev/pmd-rxq-show", "[-pmd core] [-secs secs] [dp]", 0, 5),
-    c("dpif-netdev/pmd-sleep-show", "[dp]", 0, 1),
-    hidden("dpif-netdev/pmd-state", 0),
-    c("dpif-netdev/pmd-stats-clear", "[-pmd core] [dp]", 0, 3),
-    c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3),
-    c("dpif-netdev/pmd-txq-show", "[dp]", 0, 1),
-    c("dpif-netdev/subtable-lookup-info-get", "", 0, 0),
-    c("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2),
-    c("dpif-netlink/dispatch-mode", "", 0, 0),
-    c("dpif/dump-dps", "", 0, 0),
-    c("dpif/dump-flows", "[-m] [--names | --no-names] bridge", 1, MANY),
-    c("dpif/offload/show", "", 0, 0),
-    c("dpif/set-dp-features", "[--force] bridge [feature [value]]", 1, 4),
-    c("dpif/show", "", 0, 0),
-    hidden("dpif/show-books", 0),
-    hidden("dpif/show-caches", 0),
-    c("dpif/show-dp-features", "bridge", 1, 1),
-    hidden("dpif/show-shadow", 0),
-    c("exit", "[--cleanup]", 0, 1),
-    c("fdb/add", "bridge port vlan mac", 4, 4),
-    c("fdb/del", "bridge vlan mac", 3, 3),
-    c("fdb/flush", "[bridge]", 0, 1),
-    c("fdb/show", "bridge", 1, 1),
-    c("fdb/stats-clear", "[bridge]", 0, 1),
-    c("fdb/stats-show", "bridge", 1, 1),
-    c("lacp/show", "[port]", 0, 1),
-    c("lacp/show-stats", "[port]", 0, 1),
-    c("list-commands", "", 0, 0),
-    c("lock", "LOCK", 1, 1),
-    c("mdb/flush", "[bridge]", 0, 1),
-    c("mdb/show", "bridge", 1, 1),
-    c("memory/show", "", 0, 0),
-    c("netdev-dpdk/detach", "pci address of device", 1, 1),
-    c("netdev-dpdk/get-mempool-info", "[netdev]", 0, 1),
-    c("netdev-dpdk/set-admin-state", "[netdev] up|down", 1, 2),
-    c("netdev-dummy/conn-state", "[netdev]", 0, 1),
-    c("netdev-dummy/ip4addr", "[netdev] ipaddr/mask-prefix-len", 2, 2),
-    c("netdev-dummy/ip6addr", "[netdev] ip6addr", 2, 2),
-    c("netdev-dummy/receive", "name [--qid queue_id] packet|flow [--len packet_len]", 2, MANY),
-    c("netdev-dummy/set-admin-state", "[netdev] up|down", 1, 2),
-    c("odp-execute/action-impl-set", "name", 1, 1),
-    c("odp-execute/action-impl-show", "", 0, 0),
-    c("ofproto/detrace", "UFID [pmd=PMD-ID]", 1, 2),
-    c("ofproto/list", "", 0, 0),
-    c("ofproto/trace", "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", 1, MANY),
-    c(
-        "ofproto/trace-packet-out",
-        "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions",
-        2,
-        MANY,
-    ),
-    c("ovs/route/add", "ip/plen dev [gw] [pkt_mark=mark] [src=src_ip] [table=id]", 2, 6),
-    c("ovs/route/del", "ip/plen [pkt_mark=mark] [table=id]", 1, 3),
-    c("ovs/route/lookup", "ip_addr [pkt_mark=mark] [src=src_ip]", 1, 3),
-    c("ovs/route/rule/add", "[-6] [not] from=all|ip/plen [prio=num] table=local|main|default|id", 2, 5),
-    c("ovs/route/rule/del", "[-6] [not] from=all|ip/plen [prio=num] table=local|main|default|id", 2, 5),
-    c("ovs/route/rule/show", "[-6]", 0, 1),
-    c("ovs/route/show", "[table=all|id]", 0, 1),
-    c("ovsdb-client/block", "", 0, 0),
-    c("ovsdb-client/cond_change", "TABLE COND", 2, 2),
-    c("ovsdb-client/unblock", "", 0, 0),
-    c("ovsdb-server/add-db", "DB", 1, 1),
-    c("ovsdb-server/add-remote", "REMOTE", 1, 1),
-    c("ovsdb-server/compact", "", 0, 1),
-    c("ovsdb-server/connect-active-ovsdb-server", "", 0, 0),
-    c("ovsdb-server/disconnect-active-ovsdb-server", "", 0, 0),
-    c("ovsdb-server/get-active-ovsdb-server", "", 0, 0),
-    c("ovsdb-server/get-sync-exclude-tables", "", 0, 0),
-    c("ovsdb-server/list-dbs", "", 0, 0),
-    c("ovsdb-server/list-remotes", "", 0, 0),
-    c("ovsdb-server/memory-trim-on-compaction", "on|off", 1, 1),
-    c("ovsdb-server/perf-counters-clear", "", 0, 0),
-    c("ovsdb-server/perf-counters-show", "", 0, 0),
-    c("ovsdb-server/reconnect", "", 0, 0),
-    c("ovsdb-server/reload", "", 0, 0),
-    c("ovsdb-server/remove-db", "DB", 1, 1),
-    c("ovsdb-server/remove-remote", "REMOTE", 1, 1),
-    c("ovsdb-server/set-active-ovsdb-server", "", 1, 1),
-    c("ovsdb-server/set-active-ovsdb-server-probe-interval", "", 1, 1),
-    c("ovsdb-server/set-relay-source-probe-interval", "", 1, 1),
-    c("ovsdb-server/set-sync-exclude-tables", "", 0, 1),
-    c("ovsdb-server/sync-status", "", 0, 0),
-    hidden("panic", 1),
-    c("qos/show", "interface", 1, 1),
-    c("qos/show-types", "interface", 1, 1),
-    hidden("revalidator/pause", 0),
-    c("revalidator/purge", "", 0, 0),
-    hidden("revalidator/resume", 0),
-    hidden("revalidator/verify", 0),
-    c("revalidator/wait", "", 0, 0),
-    c("rstp/show", "[bridge]", 0, 1),
-    c("rstp/tcn", "[bridge]", 0, 1),
-    c("set-options", "[--format text|json]", 1, 2),
-    c("steal", "LOCK", 1, 1),
-    c("stp/show", "[bridge]", 0, 1),
-    c("stp/tcn", "[bridge]", 0, 1),
-    c("time/stop", "", 0, 0),
-    c("time/warp", "[large_msecs] msecs", 1, 2),
-    c("tnl/arp/aging", "[SECS]", 0, 1),
-    c("tnl/arp/flush", "", 0, 0),
-    c("tnl/arp/set", "BRIDGE IP MAC", 3, 3),
-    c("tnl/arp/show", "", 0, 0),
-    c("tnl/egress_port_range", "min max", 0, 2),
-    c("tnl/neigh/aging", "[SECS]", 0, 1),
-    c("tnl/neigh/flush", "", 0, 0),
-    c("tnl/neigh/set", "BRIDGE IP MAC", 3, 3),
-    c("tnl/neigh/show", "", 0, 0),
-    c("tnl/ports/show", "-v", 0, 1),
-    c("unlock", "LOCK", 1, 1),
-    c("upcall/disable-megaflows", "", 0, 0),
-    c("upcall/disable-ufid", "", 0, 0),
-    c("upcall/enable-megaflows", "", 0, 0),
-    c("upcall/enable-ufid", "", 0, 0),
-    c("upcall/set-flow-limit", "flow-limit-number", 1, 1),
-    c("upcall/show", "", 0, 0),
-    c("version", "", 0, 0),
-    c("vlog/close", "", 0, 0),
-    c("vlog/disable-rate-limit", "[module]...", 0, MANY),
-    c("vlog/enable-rate-limit", "[module]...", 0, MANY),
-    c("vlog/list", "", 0, 0),
-    c("vlog/list-pattern", "", 0, 0),
-    c("vlog/reopen", "", 0, 0),
-    c("vlog/set", "{spec | PATTERN:destination:pattern}", 0, MANY),
-];
+impl Command {
+    const fn by(self, by: By) -> Command {
+        Command { by, ..self }
+    }
+
+    const fn help(self, help: &'static str) -> Command {
+        Command { help, ..self }
+    }
+
+    /// The page of `sluice appctl` has it.
+    const fn common(self) -> Command {
+        Command { common: true, ..self }
+    }
+}
+
+macro_rules! commands {
+    ($($id:ident: $command:expr;)*) => {
+        /// Sorted by name.
+        pub(crate) const COMMANDS: &[Command] = &[$($command),*];
+
+        /// The name of each command, for the code that handles it.
+        pub mod names {
+            use super::{BOTH, DATABASE, MANY, SWITCH, WITH_DPDK, WITH_DUMMIES, WITH_PANIC, c, hidden};
+
+            $(
+                #[doc = concat!("The name of the command ", stringify!($id), ".")]
+                pub const $id: &str = $command.name;
+            )*
+        }
+    };
+}
+
+commands! {
+    AUTOATTACH_SHOW_ISID: c("autoattach/show-isid", "[bridge]", 0, 1);
+    AUTOATTACH_STATISTICS: c("autoattach/statistics", "[bridge]", 0, 1);
+    AUTOATTACH_STATUS: c("autoattach/status", "[bridge]", 0, 1);
+    BFD_SET_FORWARDING: c("bfd/set-forwarding", "[interface] normal|false|true", 1, 2).by(SWITCH);
+    BFD_SHOW: c("bfd/show", "[interface]", 0, 1).by(SWITCH).help("prints sessions of BFD").common();
+    BOND_DISABLE_MEMBER: c("bond/disable-member", "port member", 2, 2).by(SWITCH);
+    BOND_ENABLE_MEMBER: c("bond/enable-member", "port member", 2, 2).by(SWITCH);
+    BOND_HASH: c("bond/hash", "mac [vlan] [basis]", 1, 3).by(SWITCH);
+    BOND_LIST: c("bond/list", "", 0, 0).by(SWITCH).help("lists the bonds").common();
+    BOND_MIGRATE: c("bond/migrate", "port hash member", 3, 3).by(SWITCH);
+    BOND_SET_ACTIVE_MEMBER: c("bond/set-active-member", "port member", 2, 2).by(SWITCH);
+    BOND_SHOW: c("bond/show", "[port]", 0, 1).by(SWITCH).help("prints a bond: its mode, its members, who is active").common();
+    BRIDGE_DUMP_FLOWS: c("bridge/dump-flows", "[--offload-stats] bridge", 1, 2).by(SWITCH).help("prints all flows of a bridge, hidden ones too").common();
+    BRIDGE_RECONNECT: c("bridge/reconnect", "[bridge]", 0, 1).by(SWITCH);
+    CFM_SET_FAULT: c("cfm/set-fault", "[interface] normal|false|true", 1, 2);
+    CFM_SHOW: c("cfm/show", "[interface]", 0, 1);
+    COVERAGE_READ_COUNTER: c("coverage/read-counter", "COUNTER", 1, 1).by(BOTH);
+    COVERAGE_SHOW: c("coverage/show", "", 0, 0).by(BOTH).help("prints how often events of the program have happened").common();
+    DPCTL_ADD_DP: c("dpctl/add-dp", "dp [iface...]", 1, MANY).by(SWITCH).help("creates a datapath, with ports");
+    DPCTL_ADD_FLOW: c("dpctl/add-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("adds a flow");
+    DPCTL_ADD_FLOWS: c("dpctl/add-flows", "[dp] file", 1, 2).by(SWITCH).help("adds the flows in a file");
+    DPCTL_ADD_IF: c("dpctl/add-if", "dp iface...", 2, MANY).by(SWITCH).help("adds ports to a datapath");
+    DPCTL_CACHE_GET_SIZE: c("dpctl/cache-get-size", "[dp]", 0, 1).help("prints the sizes of a datapath's caches");
+    DPCTL_CACHE_SET_SIZE: c("dpctl/cache-set-size", "dp cache <size>", 3, 3).help("sets the size of a cache");
+    DPCTL_CT_BKTS: c("dpctl/ct-bkts", "[dp] [gt=N]", 0, 2).by(SWITCH).help("prints connections per bucket of the tracker");
+    DPCTL_CT_DEL_LIMITS: c("dpctl/ct-del-limits", "[dp] [default] [zone=N1[,N2]...]", 1, 3).by(SWITCH).help("removes limits of connections per zone");
+    DPCTL_CT_DISABLE_TCP_SEQ_CHK: c("dpctl/ct-disable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("takes TCP segments whatever their sequence numbers");
+    DPCTL_CT_ENABLE_TCP_SEQ_CHK: c("dpctl/ct-enable-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("checks the sequence numbers of TCP segments");
+    DPCTL_CT_GET_LIMITS: c("dpctl/ct-get-limits", "[dp] [zone=N1[,N2]...]", 0, 2).by(SWITCH).help("prints limits of connections per zone");
+    DPCTL_CT_GET_MAXCONNS: c("dpctl/ct-get-maxconns", "[dp]", 0, 1).by(SWITCH).help("prints how many connections are tracked at most");
+    DPCTL_CT_GET_NCONNS: c("dpctl/ct-get-nconns", "[dp]", 0, 1).by(SWITCH).help("prints how many connections are tracked");
+    DPCTL_CT_GET_SWEEP_INTERVAL: c("dpctl/ct-get-sweep-interval", "[dp]", 0, 1).by(SWITCH).help("prints how often expired connections are looked for");
+    DPCTL_CT_GET_TCP_SEQ_CHK: c("dpctl/ct-get-tcp-seq-chk", "[dp]", 0, 1).by(SWITCH).help("says whether sequence numbers of TCP are checked");
+    DPCTL_CT_SET_LIMITS: c("dpctl/ct-set-limits", "[dp] [default=L] [zone=N,limit=L]...", 1, MANY).by(SWITCH).help("sets limits of connections per zone");
+    DPCTL_CT_SET_MAXCONNS: c("dpctl/ct-set-maxconns", "[dp] maxconns", 1, 2).by(SWITCH).help("sets how many connections are tracked at most");
+    DPCTL_CT_SET_SWEEP_INTERVAL: c("dpctl/ct-set-sweep-interval", "[dp] ms", 1, 2).by(SWITCH).help("sets how often expired connections are looked for");
+    DPCTL_CT_STATS_SHOW: c("dpctl/ct-stats-show", "[dp] [zone=N]", 0, 3).by(SWITCH).help("counts tracked connections by protocol");
+    DPCTL_DEL_DP: c("dpctl/del-dp", "dp", 1, 1).by(SWITCH).help("deletes a datapath");
+    DPCTL_DEL_FLOW: c("dpctl/del-flow", "[dp] flow", 1, 2).by(SWITCH).help("deletes a flow");
+    DPCTL_DEL_FLOWS: c("dpctl/del-flows", "[dp] [file]", 0, 2).by(SWITCH).help("deletes all flows, or those in a file");
+    DPCTL_DEL_IF: c("dpctl/del-if", "dp iface...", 2, MANY).by(SWITCH).help("deletes ports from a datapath");
+    DPCTL_DUMP_CONNTRACK: c("dpctl/dump-conntrack", "[-m] [-s] [dp] [zone=N]", 0, 4).by(SWITCH).help("prints tracked connections").common();
+    DPCTL_DUMP_CONNTRACK_EXP: c("dpctl/dump-conntrack-exp", "[dp] [zone=N]", 0, 2).by(SWITCH).help("prints expected connections");
+    DPCTL_DUMP_DPS: c("dpctl/dump-dps", "", 0, 0).by(SWITCH).help("lists the datapaths");
+    DPCTL_DUMP_FLOWS: c("dpctl/dump-flows", "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", 0, 6).by(SWITCH).help("prints the flows of a datapath").common();
+    DPCTL_FLUSH_CONNTRACK: c("dpctl/flush-conntrack", "[dp] [zone=N] [mark=X[/M]] [labels=Y[/N]] [ct-orig-tuple [ct-reply-tuple]]", 0, 6).by(SWITCH).help("forgets tracked connections");
+    DPCTL_GET_FLOW: c("dpctl/get-flow", "[dp] ufid", 1, 2).by(SWITCH).help("prints the flow of an identifier");
+    DPCTL_IPF_GET_STATUS: c("dpctl/ipf-get-status", "[dp]", 0, 1).by(SWITCH).help("prints the state of reassembly of fragments");
+    DPCTL_IPF_SET_DISABLED: c("dpctl/ipf-set-disabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("ends reassembly of fragments");
+    DPCTL_IPF_SET_ENABLED: c("dpctl/ipf-set-enabled", "[dp] v4|v6", 1, 2).by(SWITCH).help("begins reassembly of fragments");
+    DPCTL_IPF_SET_MAX_NFRAGS: c("dpctl/ipf-set-max-nfrags", "[dp] maxfrags", 1, 2).by(SWITCH).help("sets how many fragments are kept at most");
+    DPCTL_IPF_SET_MIN_FRAG: c("dpctl/ipf-set-min-frag", "[dp] v4|v6 minfragment", 2, 3).by(SWITCH).help("sets the smallest fragment that is taken");
+    DPCTL_LIST_COMMANDS: c("dpctl/list-commands", "", 0, MANY).help("lists the commands");
+    DPCTL_MOD_FLOW: c("dpctl/mod-flow", "[dp] flow actions", 2, 3).by(SWITCH).help("changes a flow's actions");
+    DPCTL_MOD_FLOWS: c("dpctl/mod-flows", "[dp] file", 1, 2).by(SWITCH).help("changes the flows in a file");
+    DPCTL_NORMALIZE_ACTIONS: c("dpctl/normalize-actions", "actions", 2, MANY).help("prints actions in an order that does not depend on how they were written");
+    DPCTL_OFFLOAD_STATS_SHOW: c("dpctl/offload-stats-show", "[dp]", 0, 1).help("counts flows that hardware has taken over");
+    DPCTL_PARSE_ACTIONS: c("dpctl/parse-actions", "actions", 1, MANY).by(SWITCH).help("checks the syntax of actions");
+    DPCTL_SET_IF: c("dpctl/set-if", "dp iface...", 2, MANY).by(SWITCH).help("changes ports of a datapath");
+    DPCTL_SHOW: c("dpctl/show", "[-s] [dp...]", 0, MANY).by(SWITCH).help("prints datapaths, their ports and counters").common();
+    DPDK_GET_MALLOC_STATS: c("dpdk/get-malloc-stats", "", 0, 0).by(WITH_DPDK);
+    DPDK_GET_MEMZONE_STATS: c("dpdk/get-memzone-stats", "", 0, 0).by(WITH_DPDK);
+    DPDK_LCORE_LIST: c("dpdk/lcore-list", "", 0, 0).by(WITH_DPDK);
+    DPDK_LOG_LIST: c("dpdk/log-list", "", 0, 0).by(WITH_DPDK);
+    DPDK_LOG_SET: c("dpdk/log-set", "{level | pattern:level}", 0, MANY).by(WITH_DPDK);
+    DPIF_DUMMY_CHANGE_PORT_NUMBER: c("dpif-dummy/change-port-number", "dp port new-number", 3, 3);
+    DPIF_NETDEV_BOND_SHOW: c("dpif-netdev/bond-show", "[dp]", 0, 1);
+    DPIF_NETDEV_DPIF_IMPL_GET: c("dpif-netdev/dpif-impl-get", "", 0, 0).by(SWITCH);
+    DPIF_NETDEV_DPIF_IMPL_SET: c("dpif-netdev/dpif-impl-set", "dpif_implementation_name", 1, 1).by(SWITCH);
+    DPIF_NETDEV_MINIFLOW_PARSER_GET: c("dpif-netdev/miniflow-parser-get", "", 0, 0).by(SWITCH);
+    DPIF_NETDEV_MINIFLOW_PARSER_SET: c("dpif-netdev/miniflow-parser-set", "[-pmd core] miniflow_implementation_name [study_pkt_cnt]", 1, 5).by(SWITCH);
+    DPIF_NETDEV_PMD_PERF_LOG_SET: c("dpif-netdev/pmd-perf-log-set", "on|off [-b before] [-a after] [-e|-ne] [-us usec] [-q qlen]", 0, 10).by(SWITCH);
+    DPIF_NETDEV_PMD_PERF_SHOW: c("dpif-netdev/pmd-perf-show", "[-nh] [-it iter-history-len] [-ms ms-history-len] [-pmd core] [dp]", 0, 8).by(SWITCH).help("prints how packet threads spend their time").common();
+    DPIF_NETDEV_PMD_PLAN: hidden("dpif-netdev/pmd-plan", 0).by(SWITCH);
+    DPIF_NETDEV_PMD_RXQ_REBALANCE: c("dpif-netdev/pmd-rxq-rebalance", "[dp]", 0, 1).by(SWITCH);
+    DPIF_NETDEV_PMD_RXQ_SHOW: c("dpif-netdev/pmd-rxq-show", "[-pmd core] [-secs secs] [dp]", 0, 5).by(SWITCH).help("prints which thread polls which queue").common();
+    DPIF_NETDEV_PMD_SLEEP_SHOW: c("dpif-netdev/pmd-sleep-show", "[dp]", 0, 1).by(SWITCH);
+    DPIF_NETDEV_PMD_STATE: hidden("dpif-netdev/pmd-state", 0).by(SWITCH);
+    DPIF_NETDEV_PMD_STATS_CLEAR: c("dpif-netdev/pmd-stats-clear", "[-pmd core] [dp]", 0, 3).by(SWITCH);
+    DPIF_NETDEV_PMD_STATS_SHOW: c("dpif-netdev/pmd-stats-show", "[-pmd core] [dp]", 0, 3).by(SWITCH).help("prints the counters of packet threads").common();
+    DPIF_NETDEV_PMD_TXQ_SHOW: c("dpif-netdev/pmd-txq-show", "[dp]", 0, 1).by(SWITCH);
+    DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET: c("dpif-netdev/subtable-lookup-info-get", "", 0, 0).by(SWITCH);
+    DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET: c("dpif-netdev/subtable-lookup-prio-set", "[lookup_func] [prio]", 2, 2).by(SWITCH);
+    DPIF_NETLINK_DISPATCH_MODE: c("dpif-netlink/dispatch-mode", "", 0, 0);
+    DPIF_DUMP_DPS: c("dpif/dump-dps", "", 0, 0).by(SWITCH);
+    DPIF_DUMP_FLOWS: c("dpif/dump-flows", "[-m] [--names | --no-names] bridge", 1, MANY).by(SWITCH);
+    DPIF_OFFLOAD_SHOW: c("dpif/offload/show", "", 0, 0);
+    DPIF_SET_DP_FEATURES: c("dpif/set-dp-features", "[--force] bridge [feature [value]]", 1, 4).by(SWITCH);
+    DPIF_SHOW: c("dpif/show", "", 0, 0).by(SWITCH).help("prints bridges and ports of the datapath").common();
+    DPIF_SHOW_ACCOUNTING: hidden("dpif/show-accounting", 0).by(SWITCH);
+    DPIF_SHOW_CACHES: hidden("dpif/show-caches", 0).by(SWITCH);
+    DPIF_SHOW_DP_FEATURES: c("dpif/show-dp-features", "bridge", 1, 1).by(SWITCH);
+    DPIF_SHOW_SHADOW: hidden("dpif/show-shadow", 0).by(SWITCH);
+    EXIT: c("exit", "[--cleanup]", 0, 1).by(BOTH);
+    FDB_ADD: c("fdb/add", "bridge port vlan mac", 4, 4).by(SWITCH);
+    FDB_DEL: c("fdb/del", "bridge vlan mac", 3, 3).by(SWITCH);
+    FDB_FLUSH: c("fdb/flush", "[bridge]", 0, 1).by(SWITCH).help("forgets learned MAC addresses").common();
+    FDB_SHOW: c("fdb/show", "bridge", 1, 1).by(SWITCH).help("prints learned MAC addresses").common();
+    FDB_STATS_CLEAR: c("fdb/stats-clear", "[bridge]", 0, 1).by(SWITCH);
+    FDB_STATS_SHOW: c("fdb/stats-show", "bridge", 1, 1).by(SWITCH);
+    LACP_SHOW: c("lacp/show", "[port]", 0, 1).by(SWITCH);
+    LACP_SHOW_STATS: c("lacp/show-stats", "[port]", 0, 1).by(SWITCH);
+    LIST_COMMANDS: c("list-commands", "", 0, 0).help("lists the commands of the daemon").common();
+    LOCK: c("lock", "LOCK", 1, 1);
+    MDB_FLUSH: c("mdb/flush", "[bridge]", 0, 1);
+    MDB_SHOW: c("mdb/show", "bridge", 1, 1);
+    MEMORY_SHOW: c("memory/show", "", 0, 0).by(BOTH).help("prints what takes memory").common();
+    NETDEV_DPDK_DETACH: c("netdev-dpdk/detach", "pci address of device", 1, 1).by(WITH_DPDK);
+    NETDEV_DPDK_GET_MEMPOOL_INFO: c("netdev-dpdk/get-mempool-info", "[netdev]", 0, 1).by(WITH_DPDK);
+    NETDEV_DPDK_SET_ADMIN_STATE: c("netdev-dpdk/set-admin-state", "[netdev] up|down", 1, 2).by(WITH_DPDK);
+    NETDEV_DUMMY_CONN_STATE: c("netdev-dummy/conn-state", "[netdev]", 0, 1).by(WITH_DUMMIES);
+    NETDEV_DUMMY_IP4ADDR: c("netdev-dummy/ip4addr", "[netdev] ipaddr/mask-prefix-len", 2, 2).by(WITH_DUMMIES);
+    NETDEV_DUMMY_IP6ADDR: c("netdev-dummy/ip6addr", "[netdev] ip6addr", 2, 2).by(WITH_DUMMIES);
+    NETDEV_DUMMY_RECEIVE: c("netdev-dummy/receive", "name [--qid queue_id] packet|flow [--len packet_len]", 2, MANY).by(WITH_DUMMIES);
+    NETDEV_DUMMY_SET_ADMIN_STATE: c("netdev-dummy/set-admin-state", "[netdev] up|down", 1, 2).by(WITH_DUMMIES);
+    ODP_EXECUTE_ACTION_IMPL_SET: c("odp-execute/action-impl-set", "name", 1, 1);
+    ODP_EXECUTE_ACTION_IMPL_SHOW: c("odp-execute/action-impl-show", "", 0, 0);
+    OFPROTO_DETRACE: c("ofproto/detrace", "UFID [pmd=PMD-ID]", 1, 2).by(SWITCH).help("prints the OpenFlow flows and groups behind a flow of the datapath").common();
+    OFPROTO_LIST: c("ofproto/list", "", 0, 0).by(SWITCH).help("lists the bridges").common();
+    OFPROTO_LIST_TUNNELS: c("ofproto/list-tunnels", "", 0, 0).by(SWITCH).help("lists the tunnel ports of the datapath").common();
+    OFPROTO_TRACE: c("ofproto/trace", "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", 1, MANY).by(SWITCH).help("follows a packet through the flow tables, and explains").common();
+    OFPROTO_TRACE_PACKET_OUT: c("ofproto/trace-packet-out", "[-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions", 2, MANY).by(SWITCH);
+    OVS_ROUTE_ADD: c("ovs/route/add", "ip/plen dev [gw] [pkt_mark=mark] [src=src_ip] [table=id]", 2, 6).by(SWITCH);
+    OVS_ROUTE_DEL: c("ovs/route/del", "ip/plen [pkt_mark=mark] [table=id]", 1, 3).by(SWITCH);
+    OVS_ROUTE_LOOKUP: c("ovs/route/lookup", "ip_addr [pkt_mark=mark] [src=src_ip]", 1, 3).by(SWITCH);
+    OVS_ROUTE_RULE_ADD: c("ovs/route/rule/add", "[-6] [not] from=all|ip/plen [prio=num] table=local|main|default|id", 2, 5).by(SWITCH);
+    OVS_ROUTE_RULE_DEL: c("ovs/route/rule/del", "[-6] [not] from=all|ip/plen [prio=num] table=local|main|default|id", 2, 5).by(SWITCH);
+    OVS_ROUTE_RULE_SHOW: c("ovs/route/rule/show", "[-6]", 0, 1).by(SWITCH);
+    OVS_ROUTE_SHOW: c("ovs/route/show", "[table=all|id]", 0, 1).by(SWITCH);
+    OVSDB_CLIENT_BLOCK: c("ovsdb-client/block", "", 0, 0);
+    OVSDB_CLIENT_COND_CHANGE: c("ovsdb-client/cond_change", "TABLE COND", 2, 2);
+    OVSDB_CLIENT_UNBLOCK: c("ovsdb-client/unblock", "", 0, 0);
+    OVSDB_SERVER_ADD_DB: c("ovsdb-server/add-db", "DB", 1, 1).by(DATABASE);
+    OVSDB_SERVER_ADD_REMOTE: c("ovsdb-server/add-remote", "REMOTE", 1, 1).by(DATABASE);
+    OVSDB_SERVER_COMPACT: c("ovsdb-server/compact", "", 0, 1).by(DATABASE);
+    OVSDB_SERVER_CONNECT_ACTIVE_OVSDB_SERVER: c("ovsdb-server/connect-active-ovsdb-server", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_DISCONNECT_ACTIVE_OVSDB_SERVER: c("ovsdb-server/disconnect-active-ovsdb-server", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_GET_ACTIVE_OVSDB_SERVER: c("ovsdb-server/get-active-ovsdb-server", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_GET_SYNC_EXCLUDE_TABLES: c("ovsdb-server/get-sync-exclude-tables", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_LIST_DBS: c("ovsdb-server/list-dbs", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_LIST_REMOTES: c("ovsdb-server/list-remotes", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_MEMORY_TRIM_ON_COMPACTION: c("ovsdb-server/memory-trim-on-compaction", "on|off", 1, 1).by(DATABASE);
+    OVSDB_SERVER_PERF_COUNTERS_CLEAR: c("ovsdb-server/perf-counters-clear", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_PERF_COUNTERS_SHOW: c("ovsdb-server/perf-counters-show", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_RECONNECT: c("ovsdb-server/reconnect", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_RELOAD: c("ovsdb-server/reload", "", 0, 0).by(DATABASE);
+    OVSDB_SERVER_REMOVE_DB: c("ovsdb-server/remove-db", "DB", 1, 1).by(DATABASE);
+    OVSDB_SERVER_REMOVE_REMOTE: c("ovsdb-server/remove-remote", "REMOTE", 1, 1).by(DATABASE);
+    OVSDB_SERVER_SET_ACTIVE_OVSDB_SERVER: c("ovsdb-server/set-active-ovsdb-server", "", 1, 1).by(DATABASE);
+    OVSDB_SERVER_SET_ACTIVE_OVSDB_SERVER_PROBE_INTERVAL: c("ovsdb-server/set-active-ovsdb-server-probe-interval", "", 1, 1).by(DATABASE);
+    OVSDB_SERVER_SET_RELAY_SOURCE_PROBE_INTERVAL: c("ovsdb-server/set-relay-source-probe-interval", "", 1, 1);
+    OVSDB_SERVER_SET_SYNC_EXCLUDE_TABLES: c("ovsdb-server/set-sync-exclude-tables", "", 0, 1).by(DATABASE);
+    OVSDB_SERVER_SYNC_STATUS: c("ovsdb-server/sync-status", "", 0, 0).by(DATABASE);
+    PANIC: hidden("panic", 1).by(WITH_PANIC);
+    QOS_SHOW: c("qos/show", "interface", 1, 1).by(SWITCH).help("prints how a port's packets are queued, with its queues' counters");
+    QOS_SHOW_TYPES: c("qos/show-types", "interface", 1, 1).by(SWITCH).help("prints how a port's packets can be queued");
+    REVALIDATOR_PAUSE: hidden("revalidator/pause", 0).by(SWITCH);
+    REVALIDATOR_PURGE: c("revalidator/purge", "", 0, 0).by(SWITCH);
+    REVALIDATOR_RESUME: hidden("revalidator/resume", 0).by(SWITCH);
+    REVALIDATOR_VERIFY: hidden("revalidator/verify", 0).by(SWITCH);
+    REVALIDATOR_WAIT: c("revalidator/wait", "", 0, 0).by(SWITCH);
+    RSTP_SHOW: c("rstp/show", "[bridge]", 0, 1);
+    RSTP_TCN: c("rstp/tcn", "[bridge]", 0, 1);
+    SET_OPTIONS: c("set-options", "[--format text|json]", 1, 2);
+    STEAL: c("steal", "LOCK", 1, 1);
+    STP_SHOW: c("stp/show", "[bridge]", 0, 1);
+    STP_TCN: c("stp/tcn", "[bridge]", 0, 1);
+    TIME_STOP: c("time/stop", "", 0, 0).by(WITH_DUMMIES);
+    TIME_WARP: c("time/warp", "[large_msecs] msecs", 1, 2).by(WITH_DUMMIES);
+    TNL_ARP_AGING: c("tnl/arp/aging", "[SECS]", 0, 1).by(SWITCH);
+    TNL_ARP_FLUSH: c("tnl/arp/flush", "", 0, 0).by(SWITCH);
+    TNL_ARP_SET: c("tnl/arp/set", "BRIDGE IP MAC", 3, 3).by(SWITCH);
+    TNL_ARP_SHOW: c("tnl/arp/show", "", 0, 0).by(SWITCH);
+    TNL_EGRESS_PORT_RANGE: c("tnl/egress_port_range", "min max", 0, 2).by(SWITCH);
+    TNL_NEIGH_AGING: c("tnl/neigh/aging", "[SECS]", 0, 1).by(SWITCH);
+    TNL_NEIGH_FLUSH: c("tnl/neigh/flush", "", 0, 0).by(SWITCH);
+    TNL_NEIGH_SET: c("tnl/neigh/set", "BRIDGE IP MAC", 3, 3).by(SWITCH);
+    TNL_NEIGH_SHOW: c("tnl/neigh/show", "", 0, 0).by(SWITCH);
+    TNL_PORTS_SHOW: c("tnl/ports/show", "-v", 0, 1).by(SWITCH);
+    UNLOCK: c("unlock", "LOCK", 1, 1);
+    UPCALL_DISABLE_MEGAFLOWS: c("upcall/disable-megaflows", "", 0, 0).by(SWITCH);
+    UPCALL_DISABLE_UFID: c("upcall/disable-ufid", "", 0, 0).by(SWITCH);
+    UPCALL_ENABLE_MEGAFLOWS: c("upcall/enable-megaflows", "", 0, 0).by(SWITCH);
+    UPCALL_ENABLE_UFID: c("upcall/enable-ufid", "", 0, 0).by(SWITCH);
+    UPCALL_SET_FLOW_LIMIT: c("upcall/set-flow-limit", "flow-limit-number", 1, 1).by(SWITCH);
+    UPCALL_SHOW: c("upcall/show", "", 0, 0).by(SWITCH).help("prints the state of flow revalidation").common();
+    VERSION: c("version", "", 0, 0).help("prints the daemon's version").common();
+    VLOG_CLOSE: c("vlog/close", "", 0, 0).by(BOTH);
+    VLOG_DISABLE_RATE_LIMIT: c("vlog/disable-rate-limit", "[module]...", 0, MANY).by(BOTH);
+    VLOG_ENABLE_RATE_LIMIT: c("vlog/enable-rate-limit", "[module]...", 0, MANY).by(BOTH);
+    VLOG_LIST: c("vlog/list", "", 0, 0).by(BOTH).help("prints the log levels").common();
+    VLOG_LIST_PATTERN: c("vlog/list-pattern", "", 0, 0).by(BOTH);
+    VLOG_REOPEN: c("vlog/reopen", "", 0, 0).by(BOTH).help("opens the log file again, after it was moved").common();
+    VLOG_SET: c("vlog/set", "{spec | PATTERN:destination:pattern}", 0, MANY).by(BOTH).help("sets log levels: MODULE:DESTINATION:LEVEL, each optional").common();
+}

@@ -10,20 +10,27 @@ use datapath::{Config, Datapath, Event, Worker};
 use dpif::meter::Band;
 use dpif::*;
 use flow::compose::compose;
+use flow::flow::ct_state::TRACKED;
 use flow::{Flow, Mac};
 use std::sync::Arc;
 use std::time::Instant;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Gives the same packets for ever, in order.
+/// Gives the same packets for ever, in order, at most so many at once.
 struct Source {
     packets: Vec<Vec<u8>>,
     next: usize,
+    burst: usize,
+}
+
+/// Packets of a burst: what follows `by` in the case's name, or a whole batch.
+fn burst(case: &str) -> usize {
+    case.split_once("by").and_then(|(_, n)| n.parse().ok()).unwrap_or(BATCH)
 }
 
 impl RxQueue for Source {
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
-        for _ in 0..max {
+        for _ in 0..max.min(self.burst) {
             out.extend(pool.frame_of(&self.packets[self.next]));
             self.next = (self.next + 1) % self.packets.len();
         }
@@ -32,7 +39,11 @@ impl RxQueue for Source {
 }
 
 fn output() -> Vec<DpAction> {
-    vec![DpAction::Output(PortNo(2))]
+    output_to(2)
+}
+
+fn output_to(port: u32) -> Vec<DpAction> {
+    vec![DpAction::Output(PortNo(port))]
 }
 
 /// A case: name, number of packets that differ, masks of its megaflows, actions.
@@ -49,6 +60,9 @@ fn cases() -> Vec<Case> {
         Flow { nw_src: u32::MAX, nw_dst: u32::MAX, nw_proto: 255, tp_src: 0xffff, tp_dst: 0xffff, ..ip };
     let two = vec![Flow { nw_ttl: 255, ..five }, five];
     let track = DpAction::Ct(Box::new(Ct { commit: true, ..Ct::default() }));
+    let address = std::net::IpAddr::from([30, 0, 0, 1]);
+    let nat = CtNat { snat: Some(true), addresses: Some((address, address)), ..CtNat::default() };
+    let translate = DpAction::Ct(Box::new(Ct { commit: true, nat: Some(nat), ..Ct::default() }));
     let push = DpAction::PushVlan { tpid: 0x8100, tci: 0x1005 };
     let eth = EthKey { src: Mac([1; 6]), dst: Mac([2; 6]) };
     let set = DpAction::Set(SetField::Eth(Masked::new(eth, EthKey { src: mac, dst: mac })));
@@ -87,9 +101,15 @@ fn cases() -> Vec<Case> {
         ("pop10000", 10_000, vec![normal], [vec![DpAction::PopVlan], output()].concat()),
         ("group10000", 10_000, networks(&ip), vec![hash, DpAction::Recirc(1)]),
         ("recirc", 1, vec![src], vec![DpAction::Recirc(1)]),
-        ("ct1000", 1000, vec![src], [vec![track], output()].concat()),
+        ("ct1000", 1000, vec![src], [vec![track.clone()], output()].concat()),
+        ("est1000", 1000, vec![src], vec![track.clone(), DpAction::Recirc(1)]),
+        ("est100000", 100_000, vec![src], vec![track, DpAction::Recirc(1)]),
+        ("snat1000", 1000, vec![src], vec![translate, DpAction::Recirc(1)]),
         ("single10000", 10_000, vec![src], output()),
         ("table10000", 10_000, networks(&ip), output()),
+        ("ports10000", 10_000, networks(&ip), output()),
+        ("table10000by4", 10_000, networks(&ip), output()),
+        ("table10000by1", 10_000, networks(&ip), output()),
         ("six10000", 10_000, networks6(), output()),
         ("tag10000", 10_000, vec![Flow { dl_type: u16::MAX, nw_frag: 3, ..tagged }], output()),
         ("tagtable10000", 10_000, tagged_networks(&tagged), output()),
@@ -120,11 +140,21 @@ fn packet(case: &str, n: u32) -> Flow {
         let ipv6_src = (0x2001_u128 << 112 | u128::from(n % 20) << 104 | u128::from(n)).to_be_bytes();
         let ipv6_dst = (0x2002_u128 << 112 | u128::from(n)).to_be_bytes();
         Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ipv6_src, ipv6_dst, ..udp(0) }
-    } else if case.ends_with("10000") {
+    } else if case.contains("10000") && !case.contains("100000") {
         let tag = flow::Vlan { tpid: 0x8100, tci: 0x1001 + (n % 64) as u16 };
         let is_tagged = case.starts_with("pop") || case.starts_with("tag");
         let vlans = if is_tagged { [tag, Default::default()] } else { Default::default() };
         Flow { nw_src: (10 + n % 20) << 24 | 1, nw_dst: 0x1400_0000 + n, vlans, ..udp(0) }
+    } else if case.starts_with("est") || case.starts_with("snat") {
+        let there = udp(n / 2);
+        let (nw_src, nw_dst, tp_src) = (there.nw_dst, there.nw_src, there.tp_dst);
+        // Replies come to the address that the server sees; of all clients each has a port of its own.
+        let host = if case.starts_with("snat") { 0x1e00_0001 } else { nw_dst };
+        let port = 1024 + (n / 2 % 60_000) as u16;
+        match n % 2 {
+            0 => Flow { tp_src: port, ..there },
+            _ => Flow { nw_src, nw_dst: host, tp_src, tp_dst: port, ..there },
+        }
     } else {
         udp(n)
     }
@@ -151,17 +181,23 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     let datapath = Datapath::new(&Config { max_flows: 65_535, max_masks: 64, seed: 42, advise: None });
     let mut worker = datapath.worker(WorkerId(0), 0);
     datapath.add_port(PortNo(1), vec![Box::new(Sink)]).unwrap();
-    datapath.add_port(PortNo(2), vec![Box::new(Sink)]).unwrap();
+    (2..6).for_each(|port| datapath.add_port(PortNo(port), vec![Box::new(Sink)]).unwrap());
     let meter =
         MeterSpec { packets: true, bands: vec![Band { rate: u32::MAX, burst: u32::MAX, remark: None }] };
     datapath.set(0, &meter, Millis(0));
     for i in 0..*n {
         let key = Flow { in_port: 1, ..packet(name, i) };
         let mask = &masks[i as usize % masks.len()];
-        let _ = datapath.flow_put(&key, mask, actions.clone().into(), Arc::new(NoOwner));
+        let actions = if name.starts_with("ports") { output_to(2 + i % 4) } else { actions.clone() };
+        let _ = datapath.flow_put(&key, mask, actions.into(), Arc::new(NoOwner));
         let again = Flow { recirc_id: 1, ..key };
-        if *actions == [DpAction::Recirc(1)] {
+        if name == &"recirc" {
             datapath.flow_put(&again, mask, output().into(), Arc::new(NoOwner)).unwrap();
+        }
+        if name.starts_with("est") || name.starts_with("snat") {
+            let again = Flow { ct_state: TRACKED, ..again };
+            let mask = Flow { dl_type: u16::MAX, nw_frag: 3, ct_state: TRACKED, ..Flow::ZERO };
+            let _ = datapath.flow_put(&again, &mask, output().into(), Arc::new(NoOwner));
         }
     }
     if name.starts_with("group") {
@@ -172,7 +208,7 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
         }
     }
     let packets = (0..*n).map(|i| compose(&packet(name, i), &[0; 18])).collect();
-    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0 }));
+    worker.add_rxq(PortNo(1), QueueId(0), Box::new(Source { packets, next: 0, burst: burst(name) }));
     (datapath, worker)
 }
 
@@ -202,7 +238,7 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
     if wanted("rx") {
-        let mut source = Source { packets: vec![compose(&udp(0), &[0; 18])], next: 0 };
+        let mut source = Source { packets: vec![compose(&udp(0), &[0; 18])], next: 0, burst: BATCH };
         let (mut pool, mut out) = (FramePool::new(100), Vec::new());
         let poll = |_| {
             source.rx(&mut pool, &mut out, 32);
@@ -212,9 +248,10 @@ fn main() {
     }
     for case in cases().iter().filter(|c| wanted(c.0)) {
         let (datapath, mut worker) = bed(case);
+        let packets = burst(case.0) as u64;
         let poll = |turn| {
             worker.poll(Millis(turn / TURNS_PER_MS), Cycles(turn));
-            BATCH as u64
+            packets
         };
         let ns = measure(poll, fixed);
         let tally = datapath.tally();

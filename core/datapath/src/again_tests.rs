@@ -8,6 +8,7 @@ use dpif::meter::Band;
 use dpif::*;
 use flow::compose::compose;
 use flow::{Flow, Mac, VLAN_CFI, Vlan};
+use proptest::prelude::*;
 use std::sync::Arc;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
@@ -77,6 +78,121 @@ fn a_second_pass_sees_what_the_first_has_made() {
         assert_eq!([1, 2, 3, 4].map(|port| bed.tx[port - 1].take().len()), expected);
     }
     assert_eq!((bed.datapath.lookup_differences(), bed.balance()), (0, 0));
+}
+
+/// Programs of first passes, by the last byte of the source address.
+fn kinds() -> Vec<Vec<DpAction>> {
+    let symmetric = DpAction::Hash { alg: HashAlg::SymL4, basis: 3 };
+    vec![
+        vec![HASH, AGAIN],
+        vec![symmetric, DpAction::Recirc(2)],
+        vec![DpAction::Recirc(2)],
+        vec![out(4)],
+        vec![HASH, DpAction::Recirc(3)],
+        vec![out(4), HASH, AGAIN],
+    ]
+}
+
+/// By `dp_hash`, or once more through the path; one way rewrites.
+fn rules_by_kind() -> Vec<Rule> {
+    let first = |kind: u8, dl_type, actions| {
+        let mask = Flow { recirc_id: u32::MAX, dl_src: Mac([255; 6]), dl_type: 0xffff, ..Flow::ZERO };
+        (Flow { dl_src: Mac([2, 0, 0, 0, 0, kind]), dl_type, ..Flow::ZERO }, mask, actions)
+    };
+    let again = |recirc_id, dp_hash, actions| {
+        let (key, mask) = (
+            Flow { recirc_id, dp_hash, ..Flow::ZERO },
+            Flow { recirc_id: u32::MAX, dp_hash: 1, ..Flow::ZERO },
+        );
+        (key, mask, actions)
+    };
+    let second = [
+        again(1, 0, vec![out(1)]),
+        again(1, 1, vec![out(2)]),
+        again(2, 0, vec![out(2)]),
+        again(2, 1, vec![set_dst(), out(3)]),
+        again(3, 0, vec![AGAIN]),
+        again(3, 1, vec![AGAIN]),
+    ];
+    let mut rules = Vec::new();
+    for (kind, actions) in kinds().into_iter().enumerate() {
+        rules.push(first(kind as u8, 0x0800, actions.clone()));
+        rules.push(first(kind as u8, 0x86dd, actions));
+    }
+    rules.extend(second);
+    rules
+}
+
+/// What each port sends of these packets, by number of the packet.
+fn expected(packets: &[(usize, Vec<u8>)]) -> [Vec<Vec<u8>>; 4] {
+    let mut ports: [Vec<Vec<u8>>; 4] = Default::default();
+    for (kind, bytes) in packets {
+        let odd = |symmetric, basis| hash(bytes, &Meta::received(1), None, symmetric, basis) & 1 == 1;
+        let one_way = if odd(false, 7) { 2 } else { 1 };
+        let mut sent = bytes.clone();
+        let port = match kind {
+            0 | 4 => one_way,
+            1 if odd(true, 3) => {
+                sent[..6].copy_from_slice(&NEW.0);
+                3
+            }
+            1 | 2 => 2,
+            3 => 4,
+            _ => {
+                ports[3].push(bytes.clone());
+                one_way
+            }
+        };
+        ports[port - 1].push(sent);
+    }
+    ports
+}
+
+/// The packets of one kind and type in their order.
+fn of_kind(sent: &[Vec<u8>], kind: u8, dl_type: u8) -> Vec<&Vec<u8>> {
+    sent.iter().filter(|bytes| (bytes[11], bytes[12]) == (kind, dl_type)).collect()
+}
+
+fn packet_of_kind(kind: usize, six: bool, number: usize) -> Vec<u8> {
+    let dl_src = Mac([2, 0, 0, 0, 0, kind as u8]);
+    let four = Flow { dl_src, ..tcp(number as u32, number as u16) };
+    let ipv6_src = (number as u128).to_be_bytes();
+    let flow = if six { Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ipv6_src, ..four } } else { four };
+    compose(&flow, &number.to_be_bytes())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Batches of one kind, of some, of all; with both types or one.
+    #[test]
+    fn passes_follow_each_other_in_order(
+        batches in prop::collection::vec((prop::collection::vec(0..6usize, 1..4), 0..3u8, 1..130usize), 1..6),
+        seed in any::<u32>(),
+    ) {
+        let mut bed = Bed::new(rules_by_kind());
+        bed.datapath.set_validate(true);
+        let mut random = seed | 1;
+        for (kinds, types, n) in batches {
+            let mut packets = Vec::new();
+            for number in 0..n {
+                random = random.wrapping_mul(0x9e37_79b1).rotate_left(13).wrapping_add(1);
+                let kind = kinds[random as usize % kinds.len()];
+                let six = types == 1 || types == 2 && random >> 20 & 1 == 1;
+                packets.push((kind, packet_of_kind(kind, six, number)));
+                bed.rx[0].put(&packets[number].1);
+            }
+            bed.run();
+            for (port, expected) in expected(&packets).iter().enumerate() {
+                let sent = bed.tx[port].take();
+                prop_assert_eq!(sent.len(), expected.len());
+                for (kind, dl_type) in (0..6).flat_map(|kind| [(kind, 0x08), (kind, 0x86)]) {
+                    let of_kind = |packets| of_kind(packets, kind, dl_type);
+                    prop_assert_eq!(of_kind(&sent), of_kind(expected), "kind {} by {}", kind, port);
+                }
+            }
+        }
+        prop_assert_eq!((bed.datapath.lookup_differences(), bed.balance()), (0, 0));
+    }
 }
 
 struct Rate {

@@ -5,11 +5,17 @@
 //! an action or the control half needs one.
 
 use crate::packet::{Meta, Packet};
+use crate::popped::{Arrived, Outers};
 use crate::port::{Frame, FrameBatch};
-use classifier::megaflow::{Depth, EXT_WORDS, Ext, Options, Rests, Words, bits};
+use classifier::megaflow::convert::tlv_of_options;
+use classifier::megaflow::{Column, Depth, EXT_WORDS, Options, Rest, Rests, Words, bits};
 use cpu::Line;
+use flow::{Flow, Tlv};
 
 pub use classifier::megaflow::{BATCH, NONE};
+
+/// How often a packet may be recirculated.
+pub const MAX_PASSES: u8 = 8;
 
 /// A packet that is to go through the path again.
 pub(crate) struct Again {
@@ -52,8 +58,8 @@ pub struct Batch {
     pub own: Vec<Meta>,
     /// Their keys; only the first where they are `alike`.
     pub lines: Box<[Line; BATCH]>,
-    /// The rest of their keys; filled only at depth `Wide`, and then no more than `words`.
-    pub exts: Vec<Ext>,
+    /// The rest of their keys, a column for each word; filled only at depth `Wide`, and then no more than `words`.
+    pub exts: Vec<Column>,
     /// Which words of `exts` are filled, and whether options are.
     pub words: Words,
     /// Their tunnel options, at depth `Wide`; none where no packet has any.
@@ -69,8 +75,12 @@ pub struct Batch {
     /// All have the same key, as far as the megaflows of the port look: at nothing but the port, or at nothing in which
     /// these packets differ.
     pub alike: bool,
+    /// Recirculation ids and hashes of the packets are in their lines alone, not in `common`.
+    pub(crate) in_lines: bool,
     /// The keys of all packets are known, as deep as this, without a look at their bytes.
     pub(crate) known: Option<Depth>,
+    /// Outer headers of packets that came out of a tunnel: none, or one for each frame.
+    pub(crate) outers: Outers,
     /// The packets that the control half is to be asked about.
     pub missed: Vec<Miss>,
 }
@@ -91,7 +101,9 @@ impl Default for Batch {
             found: [NONE; BATCH],
             depth: Depth::Port,
             alike: false,
+            in_lines: false,
             known: None,
+            outers: Outers::default(),
             missed: Vec::new(),
         }
     }
@@ -132,13 +144,94 @@ impl Batch {
         Some(Known { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
     }
 
-    /// The line of packet `number`, if it was read as deep as the ports.
-    pub(crate) fn line_to_ports(&self, number: Option<u8>) -> Option<&Line> {
+    /// The key of packet `number`, if it was read as deep as the ports.
+    #[inline]
+    pub(crate) fn key_to_ports(&self, number: Option<u8>) -> Option<(&Line, Rest<'_>)> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
-        self.lines.get(i)
+        let rest = if self.depth == Depth::Wide { self.rests().of(i) } else { Rest::NONE };
+        Some((self.lines.get(i)?, rest))
     }
 
-    /// Metadata of packet `i`.
+    /// Packet `i` is to go through the path again, with its key.
+    #[inline]
+    pub(crate) fn again(&mut self, i: usize, id: u32, dp_hash: Option<u32>) {
+        step_line(&mut self.lines[i % BATCH], id, dp_hash);
+    }
+
+    /// Packets whose key changes so may go on as a batch, now.
+    #[inline]
+    pub(crate) fn may_go_again(&self, hashed: bool) -> bool {
+        let reads_all = !hashed || (self.depth >= Depth::L4 && !self.alike);
+        reads_all && self.own.is_empty() && self.common.cut == 0 && self.common.passes < MAX_PASSES
+    }
+
+    /// Takes the key of packet `from` to place `to`.
+    pub(crate) fn move_key(&mut self, from: usize, to: usize) {
+        let (from, to) = (from % BATCH, to % BATCH);
+        (self.lines[to], self.tcp_flags[to]) = (self.lines[from], self.tcp_flags[from]);
+        self.outers.move_to(from, to);
+        if !self.options.is_empty() {
+            self.options.resize_with(BATCH, || None);
+            self.options.swap(from, to);
+        }
+        if self.depth == Depth::Wide {
+            for word in bits(self.words).take_while(|word| *word < EXT_WORDS) {
+                self.exts[word][to] = self.exts[word][from];
+            }
+        }
+    }
+
+    /// Takes packets that came out of a tunnel, in the place of no packets; what has no packets is left.
+    pub(crate) fn exchange(&mut self, arrived: &mut Arrived) {
+        let Arrived { arrival, frames, outers, options } = arrived;
+        self.common = arrival.meta();
+        self.bytes = frames.iter().map(|frame| frame.len() as u64).sum();
+        std::mem::swap(&mut self.frames, frames);
+        std::mem::swap(&mut self.outers, outers);
+        std::mem::swap(&mut self.options, options);
+        options.clear();
+    }
+
+    /// No packets came out of a tunnel any more.
+    pub(crate) fn forget_outers(&mut self) {
+        if !self.outers.is_empty() {
+            self.outers.clear();
+            self.options.clear();
+        }
+    }
+
+    /// Fills the fields of the outer header of packet `i`.
+    pub(crate) fn outer(&self, i: usize, flow: &mut Flow) {
+        if let Some(tunnel) = self.outers.get(i) {
+            flow.tunnel = *tunnel;
+            flow.tlv = self.options.get(i).and_then(|o| o.as_deref()).map_or(Tlv::NONE, tlv_of_options);
+        }
+    }
+
+    /// Gives each packet its own metadata, if they differ.
+    pub(crate) fn spread(&mut self) {
+        if self.in_lines || !self.outers.is_empty() {
+            self.own = (0..self.len()).map(|i| self.gathered(i)).collect();
+            self.in_lines = false;
+            self.outers.clear();
+        }
+    }
+
+    /// The metadata of a packet that has a part of them in its line, or beside it.
+    #[inline]
+    fn gathered(&self, i: usize) -> Meta {
+        let mut meta = self.common.clone();
+        if self.in_lines {
+            let line = &self.lines[if self.alike { 0 } else { i % BATCH }];
+            (meta.recirc_id, meta.dp_hash) = ((line[0] >> 32) as u32, line[6] as u32);
+        }
+        if !self.outers.is_empty() {
+            meta.rare = self.outers.rare(i, &self.options);
+        }
+        meta
+    }
+
+    /// Metadata of packet `i`, if they are [spread](Self::spread).
     #[inline]
     pub(crate) fn meta(&self, i: usize) -> &Meta {
         self.own.get(i).unwrap_or(&self.common)
@@ -148,20 +241,33 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
         let own = self.own.get_mut(i).map(std::mem::take);
-        Packet::new(frame, own.unwrap_or_else(|| self.common.clone()))
+        Packet::new(frame, own.unwrap_or_else(|| self.gathered(i)))
     }
 
-    /// All packets are Ethernet, and none is to be cut.
+    /// All packets are Ethernet, none is to be cut, and none names a QoS queue.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type == 0;
+        let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type | meta.skb_priority == 0;
         if self.own.is_empty() { plain(&self.common) } else { self.own.iter().all(plain) }
     }
 
     /// Room for wide keys, once per worker.
     pub(crate) fn widen(&mut self) {
-        if self.exts.len() < BATCH {
-            self.exts.resize(BATCH, [0; EXT_WORDS]);
+        if self.exts.len() < EXT_WORDS {
+            self.exts.resize(EXT_WORDS, [0; BATCH]);
+        }
+    }
+
+    /// Sets these words of all keys to zero. They are those that will be filled.
+    pub(crate) fn clear(&mut self, words: Words) {
+        self.widen();
+        if self.outers.is_empty() {
+            self.options.clear();
+        }
+        self.words = words;
+        let n = self.len().min(BATCH);
+        for word in bits(words).take_while(|word| *word < EXT_WORDS) {
+            self.exts[word][..n].fill(0);
         }
     }
 
@@ -184,6 +290,15 @@ impl Batch {
             0 => 0,
             n => u64::MAX >> (BATCH - n.min(BATCH)),
         }
+    }
+}
+
+/// Changes a key for its next pass.
+#[inline(always)]
+pub(crate) fn step_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
+    line[0] = line[0] & 0xffff_ffff | u64::from(id) << 32;
+    if let Some(dp_hash) = dp_hash {
+        line[6] = line[6] & !0xffff_ffff | u64::from(dp_hash);
     }
 }
 

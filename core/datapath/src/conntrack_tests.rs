@@ -1,7 +1,7 @@
 //! Connections: what comes back of `ct` is matched, whichever way a packet takes through the datapath.
 
 use crate::tests::{Bed, tcp};
-use dpif::{Ct, DpAction, DropReason};
+use dpif::{Ct, CtNat, DpAction, DropReason};
 use flow::Flow;
 use flow::compose::compose;
 use flow::flow::ct_state::{ESTABLISHED, NEW, TRACKED};
@@ -81,4 +81,34 @@ fn packets_of_the_control_half_are_tracked_too() {
     bed.datapath.execute(&answer, &Flow { in_port: 2, ..Flow::ZERO }, &cleared, Millis(bed.now));
     assert_eq!((bed.tx[0].take().len(), bed.datapath.tally().dropped(DropReason::NoOutput)), (0, 1));
     assert_eq!(bed.balance(), 0);
+}
+
+/// A gateway: what comes by port 1 leaves by port 2 from one address, and answers find their way back.
+#[test]
+fn addresses_are_translated_and_answers_find_their_way_back() {
+    let by = |port, id| Flow { in_port: port, recirc_id: id, ..Flow::ZERO };
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, ..Flow::ZERO };
+    let nat = |snat: Option<bool>, commit| {
+        let address = std::net::IpAddr::from([0, 0, 0, 9]);
+        let addresses = snat.map(|_| (address, address));
+        let nat = Some(CtNat { snat, addresses, ..CtNat::default() });
+        DpAction::Ct(Box::new(Ct { zone: 7, commit, nat, ..Ct::default() }))
+    };
+    let client = Flow { ct_state: TRACKED | ESTABLISHED, nw_dst: 1, ..by(2, 1) };
+    let client_mask = Flow { ct_state: TRACKED | ESTABLISHED, nw_dst: u32::MAX, ..mask };
+    let mut bed = Bed::new(vec![
+        (by(1, 0), mask, vec![nat(Some(true), true), out(2)]),
+        (by(2, 0), mask, vec![nat(None, false), DpAction::Recirc(1)]),
+        (client, client_mask, vec![out(1)]),
+        (by(2, 1), client_mask, vec![]),
+    ]);
+    let (request, sent) = (udp(1, 2, (1000, 53)), udp(9, 2, (1000, 53)));
+    bed.send(1, &compose(&request, b"x"));
+    assert_eq!(bed.tx[1].take(), [compose(&sent, b"x")]);
+    for _ in 0..2 {
+        bed.send(2, &compose(&udp(2, 9, (53, 1000)), b"y"));
+        assert_eq!(bed.tx[0].take(), [compose(&udp(2, 1, (53, 1000)), b"y")]);
+    }
+    bed.send(2, &compose(&udp(3, 9, (53, 1000)), b"y"));
+    assert_eq!((bed.tx[0].take().len(), bed.balance()), (0, 0));
 }

@@ -2,7 +2,7 @@
 //!
 //! Any thread may call it; no call waits for a worker.
 
-use crate::flows::{Concerns, Credits, Deed, Flows, NewFlow, Room, SPARE, credit};
+use crate::flows::{Concerns, Credits, FlowContent, FlowLimits, Flows, NewFlow, SPARE, credit};
 use crate::last_drop::LastDrop;
 use crate::meter::Bank;
 use crate::port::TxQueue;
@@ -22,6 +22,7 @@ use dpif::{
 };
 use flow::Flow;
 use flowcache::Choice;
+use reassembly::Reassembly;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -40,7 +41,7 @@ const TYPICAL_BYTES: usize = 800;
 /// What a datapath is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The most megaflows that can have a number; what bounds them is `set_room`.
+    /// The most megaflows that can have a number; what bounds them is `set_flow_limits`.
     pub max_flows: usize,
     /// The most masks of one ingress port.
     pub max_masks: usize,
@@ -69,7 +70,7 @@ pub enum PutError {
 
 /// See the module.
 pub struct Datapath {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Workers without rx queues, for `execute`.
     spare: Mutex<Vec<Worker>>,
     /// What the random numbers of workers begin with.
@@ -92,6 +93,7 @@ impl Datapath {
             vlan_limit: AtomicU8::new(0),
             meters: Bank::default(),
             conntrack: Arc::new(Conntrack::new(secret(b"sessions"))),
+            reassembly: Arc::new(Reassembly::new(secret(b"fragment"))),
             shadow_check: AtomicU32::new(0),
             validate: AtomicBool::new(false),
             lookup_differences: AtomicU64::new(0),
@@ -162,7 +164,7 @@ impl Datapath {
         if ports.get(no.0).is_some() {
             return Err(PutError::Exists);
         }
-        ports.set(no.0, Some(Arc::new(Port::new(no, txqs))));
+        ports.all.insert(no, Port::new(no, txqs));
         self.shared.ports.store(Arc::new(ports));
         self.shared.changed();
         Ok(())
@@ -171,22 +173,31 @@ impl Datapath {
     /// Removes a port. Its rx queues must have been taken from their workers before. Its tx queues are dropped when
     /// the last worker has taken another turn, or rests.
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
+        let egress = self.shared.ports.load().get(no.0).and_then(|port| port.egress.clone());
         self.replace_port(no, |_| None)?;
+        self.forget_fragments(no);
+        egress.iter().for_each(|egress| self.drop_held(egress.close()));
         lock(&self.shared.tallies).there.iter().for_each(|(_, t)| t.last_drops.forget(no.0));
         Ok(())
     }
 
     /// Gives a port other tx queues; its counters stay. The old ones are dropped as by `del_port`.
     pub fn set_tx_queues(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
-        self.replace_port(no, |port| Some(Arc::new(port.with_queues(txqs))))
+        self.replace_port(no, |port| Some(port.with_queues(txqs)))
     }
 
-    fn replace_port(&self, no: PortNo, new: impl FnOnce(&Port) -> Option<Arc<Port>>) -> Result<(), PutError> {
+    pub(crate) fn replace_port(
+        &self,
+        no: PortNo,
+        new: impl FnOnce(&Port) -> Option<Port>,
+    ) -> Result<(), PutError> {
         let _one_at_a_time = self.shared.flows();
         let mut ports = Ports::clone(&self.shared.ports.load());
         let old = ports.get(no.0).ok_or(PutError::NotFound)?;
-        let new = new(old);
-        ports.set(no.0, new);
+        match new(old) {
+            Some(port) => ports.all.insert(no, port),
+            None => ports.all.remove(&no),
+        }
         self.shared.ports.store(Arc::new(ports));
         self.shared.changed();
         Ok(())
@@ -195,10 +206,10 @@ impl Datapath {
     /// So many workers send: a port that has fewer tx queues shares them out among those that do.
     pub fn set_senders(&self, senders: usize) {
         let _one_at_a_time = self.shared.flows();
-        let mut ports = Ports::clone(&self.shared.ports.load());
+        let mut ports = self.shared.ports.load_full();
         if ports.senders != senders {
-            ports.senders = senders;
-            self.shared.ports.store(Arc::new(ports));
+            Arc::make_mut(&mut ports).senders = senders;
+            self.shared.ports.store(ports);
             self.shared.changed();
         }
     }
@@ -207,7 +218,15 @@ impl Datapath {
     pub fn set_tx_hash(&self, no: PortNo, by_hash: bool) -> bool {
         let same = |p: &Arc<Port>| p.is_by_hash() == by_hash;
         let known = self.shared.ports.load().get(no.0).is_none_or(same);
-        !known && self.replace_port(no, |port| Some(Arc::new(port.steered(by_hash)))).is_ok()
+        !known && self.replace_port(no, |port| Some(port.steered(by_hash))).is_ok()
+    }
+
+    /// Calls `f` with a worker that has no rx queues.
+    pub(crate) fn outside(&self, f: impl FnOnce(&mut Worker)) {
+        let spare = lock(&self.spare).pop();
+        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, 0));
+        f(&mut worker);
+        lock(&self.spare).push(worker);
     }
 
     /// Who sends by which tx queue of a port.
@@ -241,9 +260,9 @@ impl Datapath {
         actions: Arc<[DpAction]>,
         owner: Arc<dyn FlowOwner>,
     ) -> Result<Ufid, PutError> {
-        let deed = Deed { mask, actions: &actions, owner: &owner, trail: 0 };
+        let content = FlowContent { mask, actions: &actions, owner: &owner, dependency_set: 0 };
         let wide = Key::from_flow(key);
-        let new = NewFlow::new(key, &wide, deed, None);
+        let new = NewFlow::new(key, &wide, content, None);
         let mut flows = self.shared.flows();
         let before = flows.len();
         let index = flows.insert(new).ok_or(PutError::NoRoom)?;
@@ -301,9 +320,9 @@ impl Datapath {
         })
     }
 
-    /// The number of what was consulted for a flow (`Translation::trail`).
-    pub fn flow_trail(&self, ufid: Ufid) -> Option<u32> {
-        self.shared.flows().trail(ufid)
+    /// The number of what was consulted for a flow (`Translation::dependency_set`).
+    pub fn flow_dependency_set(&self, ufid: Ufid) -> Option<u32> {
+        self.shared.flows().dependency_set(ufid)
     }
 
     /// All flows, their statistics up to date.
@@ -350,9 +369,9 @@ impl Datapath {
         flows.concerned(concerns, range.start..range.end.min(flows.end()))
     }
 
-    /// The trails that flows have (`Translation::trail`).
-    pub fn trails(&self) -> HashSet<u32> {
-        self.in_steps(|flows, _, range| flows.trails(range).collect::<HashSet<u32>>())
+    /// The sets of dependencies that flows have (`Translation::dependency_set`).
+    pub fn dependency_sets(&self) -> HashSet<u32> {
+        self.in_steps(|flows, _, range| flows.dependency_sets(range).collect::<HashSet<u32>>())
             .into_iter()
             .flatten()
             .collect()
@@ -370,18 +389,18 @@ impl Datapath {
         })
     }
 
-    /// At most this many flows, of so many bytes, from now on; those that are there stay. Where there is no room for a new
-    /// one, one that was not used for long goes.
-    pub fn set_room(&self, flows: usize, bytes: usize) {
-        self.shared.flows().set_room(Room { flows, bytes });
+    /// Limits the number of megaflows and their bytes from now on. Existing megaflows stay. When a limit is reached, a new
+    /// megaflow evicts one that was not used for long.
+    pub fn set_flow_limits(&self, flows: usize, bytes: usize) {
+        self.shared.flows().set_flow_limits(FlowLimits { flows, bytes });
     }
 
-    /// As many flows as there is room for, if they are like those that are there.
-    pub fn flow_room(&self) -> usize {
+    /// How many megaflows the limits allow, if new ones are as large as the present ones.
+    pub fn flow_capacity(&self) -> usize {
         let flows = self.shared.flows();
-        let (room, n) = (flows.room(), flows.len());
+        let (limits, n) = (flows.limits(), flows.len());
         let each = flows.bytes().checked_div(n).unwrap_or(TYPICAL_BYTES);
-        room.flows.min(room.bytes / each.max(1))
+        limits.flows.min(limits.bytes / each.max(1))
     }
 
     /// Bytes of memory that flows take, as near as can be told.
@@ -488,10 +507,7 @@ impl Datapath {
     /// Runs actions on a packet of the control half: a packet-out, or what the slow path made. `flow` gives its
     /// metadata. Recirculation and its upcalls happen before it returns, and so do the transmissions.
     pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
-        let spare = lock(&self.spare).pop();
-        let mut worker = spare.unwrap_or_else(|| self.worker(OUTSIDE, 0));
-        worker.execute(packet, flow, &Program::compile(actions), now);
-        lock(&self.spare).push(worker);
+        self.outside(|worker| worker.execute(packet, flow, &Program::compile(actions), now));
     }
 
     /// Totals since the counters were as in `zero`.

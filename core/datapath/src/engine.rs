@@ -3,22 +3,25 @@
 use crate::batch::{Again, Batch};
 use crate::last_drop::DropLog;
 use crate::meter::{FineClock, Meters};
-use crate::packet::Packet;
+use crate::packet::{Meta, Packet, Rare};
 use crate::path::frames::Group;
 use crate::path::group::Groups;
 use crate::path::meter::Scratch;
 use crate::path::park::Parking;
 use crate::path::recent::{Recent, RecentByPort};
 use crate::path::shadow::Shadow;
-use crate::path::transmit::{self, Hold, TX_BURST};
+use crate::path::transmit::{self, Hold, Queued, TX_BURST};
+use crate::popped::PoppedBatches;
 use crate::port::{Frame, FrameBatch, FramePool};
 use crate::ports::Ports;
+use crate::stages::{PathStage, StageClock};
 use crate::steering::Taken;
-use crate::tally::{SharedTally, Tally};
+use crate::tally::{Event, SharedTally, Tally};
 use conntrack::Conntrack;
 use dpif::{DropReason, UpcallHandler};
 use flowcache::{Cache, Choice};
-use std::collections::VecDeque;
+use reassembly::Reassembly;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use sync::Lane;
 use units::{Cycles, Millis, WorkerId};
@@ -28,6 +31,8 @@ pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
 
 /// How many free buffers a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
+/// How many boxes of rare metadata it keeps: those of the packets that are recirculated at the same time.
+const KEEP_RARE: usize = 256;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -47,10 +52,16 @@ pub(crate) struct Engine {
     pub(crate) drops: DropLog,
     /// Packets to go through the path again.
     pub(crate) recirculated: VecDeque<Again>,
+    /// Packets that came out of tunnels.
+    pub(crate) popped: PoppedBatches,
     /// Frames to be sent, by port number.
     pub(crate) outputs: Vec<FrameBatch>,
-    /// The ports that have some.
+    /// The ports that have some; also those with frames that name QoS queues, or a shaper that holds some.
     pub(crate) waiting: Vec<u32>,
+    /// Ports whose shapers hold frames that this worker left there: they wait for the next turn.
+    pub(crate) held: Vec<u32>,
+    /// Frames to be sent that name QoS queues, by port number.
+    pub(crate) queued: BTreeMap<u32, Queued>,
     pub(crate) hold: Hold,
     /// Which tx queue this worker uses.
     pub(crate) tx_queue: usize,
@@ -65,6 +76,7 @@ pub(crate) struct Engine {
     pub(crate) handler: Handler,
     pub(crate) meters: Arc<Meters>,
     pub(crate) conntrack: Arc<Conntrack>,
+    pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) metering: Scratch,
     /// What meters go by.
     pub(crate) fine: FineClock,
@@ -77,10 +89,15 @@ pub(crate) struct Engine {
     pub(crate) lists: Vec<Vec<Packet>>,
     /// Empty groups, likewise.
     pub(crate) groups_free: Vec<Group>,
+    /// Memory for metadata that few packets have, used before.
+    #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
+    pub(crate) rare_free: Vec<Box<Rare>>,
     /// For misses that leave the worker; `None`: it translates all of them.
     pub(crate) parking: Option<Box<Parking>>,
     /// Reads the cycle counter; it stands still where nobody said how.
     pub(crate) counter: fn() -> Cycles,
+    /// For who asks where the time goes.
+    pub(crate) stages: Option<Box<StageClock>>,
     random: u64,
 }
 
@@ -89,7 +106,7 @@ impl Engine {
         id: WorkerId,
         lane: Lane,
         published: Arc<SharedTally>,
-        conntrack: Arc<Conntrack>,
+        (conntrack, reassembly): (Arc<Conntrack>, Arc<Reassembly<Packet>>),
         tx_queue: usize,
         seed: u64,
     ) -> Engine {
@@ -105,8 +122,11 @@ impl Engine {
             tally: Tally::default(),
             drops: DropLog::new(id, Arc::clone(&published.last_drops)),
             recirculated: VecDeque::new(),
+            popped: PoppedBatches::default(),
             outputs: Vec::new(),
             waiting: Vec::new(),
+            held: Vec::new(),
+            queued: BTreeMap::new(),
             hold: Hold::default(),
             tx_queue,
             taken: Taken::default(),
@@ -116,6 +136,7 @@ impl Engine {
             handler: Arc::new(None),
             meters: Arc::new(Meters::new_sync()),
             conntrack,
+            reassembly,
             metering: Scratch::default(),
             fine: FineClock::default(),
             vlan_limit: 0,
@@ -125,7 +146,17 @@ impl Engine {
             counter: || Cycles(0),
             lists: Vec::new(),
             groups_free: Vec::new(),
+            stages: None,
+            rare_free: Vec::new(),
             random: seed | 1,
+        }
+    }
+
+    /// A stage is over.
+    #[inline]
+    pub(crate) fn end_stage(&mut self, stage: PathStage) {
+        if let Some(clock) = &mut self.stages {
+            clock.end(stage);
         }
     }
 
@@ -138,6 +169,15 @@ impl Engine {
     pub(crate) fn give_back(&mut self, list: Vec<Packet>) {
         debug_assert!(list.is_empty());
         self.lists.push(list);
+    }
+
+    /// Takes the packets that came out of a tunnel first as the batch, which has none; the tunnel port.
+    pub(crate) fn next_popped(&mut self) -> Option<u32> {
+        let mut arrived = self.popped.next()?;
+        let port = arrived.arrival.port;
+        self.batch.exchange(&mut arrived);
+        self.popped.give_back(arrived);
+        Some(port)
     }
 
     /// The packet ends here, for a reason that is counted and remembered.
@@ -154,9 +194,39 @@ impl Engine {
         self.drops.packet(packet, reason, self.now);
     }
 
-    /// There is no buffer for a copy that was to be sent by a port.
+    /// Puts a copy of a frame in the port's burst.
+    #[inline]
+    pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.add(Event::Created, 1);
+        match self.pool.copy_of(frame) {
+            Some(copy) => self.send(port, copy),
+            None => self.no_copy(frame, port),
+        }
+    }
+
+    /// Puts a copy of each frame in the port's burst. The frames are of one batch.
+    pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
+        if self.output(port).is_none() {
+            return frames.iter().for_each(|frame| self.send_copy(frame, port));
+        }
+        self.tally.add(Event::Created, frames.len() as u64);
+        let (mut failed, at) = (0, port as usize);
+        for frame in frames {
+            match self.pool.copy_of(frame) {
+                Some(copy) => self.outputs[at].push(copy),
+                None => failed += 1,
+            }
+        }
+        if failed != 0 {
+            frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
+        }
+        if self.outputs[at].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
     #[cold]
-    pub(crate) fn no_copy(&mut self, frame: &Frame, port: u32) {
+    fn no_copy(&mut self, frame: &Frame, port: u32) {
         self.tally.drop(DropReason::NoBuffer, 1);
         self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
     }
@@ -180,8 +250,17 @@ impl Engine {
     }
 
     /// Puts a frame in the port's burst.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, port: u32, frame: Frame) {
+        match self.outputs.get_mut(port as usize) {
+            Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
+            _ => self.send_at_end(port, frame),
+        }
+    }
+
+    /// [`send`](Self::send) of a frame that begins a burst, or ends one.
+    #[inline(never)]
+    fn send_at_end(&mut self, port: u32, frame: Frame) {
         let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
         output.push(frame);
         if output.len() >= TX_BURST {
@@ -216,15 +295,23 @@ impl Engine {
     /// The burst of a port, which gets something now; `None` if there is no such port.
     #[inline]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
-        self.ports.get(port)?;
         let at = port as usize;
-        if self.outputs.len() <= at {
-            self.outputs.resize_with(at + 1, Vec::new);
-        }
-        if self.outputs[at].is_empty() && !self.waiting.contains(&port) {
-            self.waiting.push(port);
+        if self.outputs.get(at).is_none_or(Vec::is_empty) {
+            self.begin_burst(port)?;
         }
         self.outputs.get_mut(at)
+    }
+
+    /// A port's burst is to get its first frame.
+    fn begin_burst(&mut self, port: u32) -> Option<()> {
+        self.ports.get(port)?;
+        if self.outputs.len() <= port as usize {
+            self.outputs.resize_with(port as usize + 1, Vec::new);
+        }
+        if !self.waiting.contains(&port) {
+            self.waiting.push(port);
+        }
+        Some(())
     }
 
     /// A number for `sample` (xorshift64*, Vigna 2016): even, not secret.
@@ -233,5 +320,28 @@ impl Engine {
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
         (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+
+    /// Drops the metadata of packets that are gone; what is costly to make is kept.
+    pub(crate) fn drop_metas(&mut self, metas: &mut Vec<Meta>) {
+        metas.drain(..).for_each(|meta| self.keep_rare(meta.rare));
+    }
+
+    /// Keeps rare metadata that no packet needs any more, for the next one.
+    #[inline]
+    pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
+        if let Some(rare) = rare
+            && self.rare_free.len() < KEEP_RARE
+        {
+            self.rare_free.push(rare);
+        }
+    }
+
+    /// Rare metadata that say nothing.
+    #[inline]
+    pub(crate) fn new_rare(&mut self) -> Box<Rare> {
+        let Some(mut rare) = self.rare_free.pop() else { return Box::default() };
+        *rare = Rare::default();
+        rare
     }
 }

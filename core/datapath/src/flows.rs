@@ -6,10 +6,11 @@
 //!
 //! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
 
+use crate::action::hash;
 use crate::program::Program;
 use crate::rewrite::Shared;
 use classifier::megaflow::{Found, Key, KeyMask, Megaflow, MegaflowPublisher};
-use cpu::known::ByHash;
+use cpu::prehashed::ByHash;
 use dpif::{DpAction, DpFlow, FlowOwner, FlowStats, Translation, Ufids};
 use flow::{Flow, PackedFlow};
 use std::collections::HashMap;
@@ -21,14 +22,14 @@ use units::{Millis, Ufid, WorkerId};
 mod concern;
 mod entries;
 mod entry;
+mod eviction;
 mod fold;
-mod room;
 
 pub use concern::Concerns;
 use entries::Entries;
 use entry::Entry;
+pub(crate) use eviction::{FlowLimits, SPARE};
 use fold::LaneSlot;
-pub(crate) use room::{Room, SPARE};
 
 /// What owners are to be told.
 pub(crate) type Credits = Vec<(Arc<dyn FlowOwner>, FlowStats)>;
@@ -62,17 +63,22 @@ pub(crate) struct NewFlow<'a> {
     program: Program,
     actions: &'a Arc<[DpAction]>,
     owner: &'a Arc<dyn FlowOwner>,
-    trail: u32,
+    dependency_set: u32,
     birth: Option<Birth>,
 }
 
 impl<'a> NewFlow<'a> {
     /// `birth`: whose miss it was; `None`: nobody's.
-    pub(crate) fn new(flow: &Flow, key: &'a Key, deed: Deed<'a>, birth: Option<Birth>) -> NewFlow<'a> {
-        let Deed { mask, actions, owner, trail } = deed;
+    pub(crate) fn new(
+        flow: &Flow,
+        key: &'a Key,
+        content: FlowContent<'a>,
+        birth: Option<Birth>,
+    ) -> NewFlow<'a> {
+        let FlowContent { mask, actions, owner, dependency_set } = content;
         let (mask, program) = (KeyMask::from_flow(mask), Program::compile_for(actions, flow, mask));
         let packed = PackedFlow::from(flow);
-        NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, trail, birth }
+        NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, dependency_set, birth }
     }
 
     /// What was made of a miss.
@@ -82,8 +88,13 @@ impl<'a> NewFlow<'a> {
         translation: &'a Translation,
         birth: Birth,
     ) -> NewFlow<'a> {
-        let Translation { mask, actions, owner, trail, .. } = translation;
-        NewFlow::new(flow, key, Deed { mask, actions, owner, trail: *trail }, Some(birth))
+        let Translation { mask, actions, owner, dependency_set, .. } = translation;
+        NewFlow::new(
+            flow,
+            key,
+            FlowContent { mask, actions, owner, dependency_set: *dependency_set },
+            Some(birth),
+        )
     }
 
     /// When the packet came that made it.
@@ -101,11 +112,11 @@ pub(crate) enum Published {
 }
 
 /// What a flow does, for whom, and what was consulted for it.
-pub(crate) struct Deed<'a> {
+pub(crate) struct FlowContent<'a> {
     pub(crate) mask: &'a Flow,
     pub(crate) actions: &'a Arc<[DpAction]>,
     pub(crate) owner: &'a Arc<dyn FlowOwner>,
-    pub(crate) trail: u32,
+    pub(crate) dependency_set: u32,
 }
 
 /// See the module.
@@ -120,7 +131,7 @@ pub(crate) struct Flows {
     /// By slot; `None` once the worker is gone.
     lanes: Vec<Option<LaneSlot>>,
     capacity: usize,
-    room: Room,
+    limits: FlowLimits,
     /// What all of them are taken to cost.
     bytes: usize,
     ufids: Ufids,
@@ -139,7 +150,7 @@ impl Flows {
             dying: HashMap::new(),
             lanes: Vec::new(),
             capacity,
-            room: Room { flows: capacity, bytes: usize::MAX },
+            limits: FlowLimits { flows: capacity, bytes: usize::MAX },
             bytes: 0,
             ufids,
             serial: 0,
@@ -148,12 +159,12 @@ impl Flows {
     }
 
     /// At most this many megaflows from now on, and of so many bytes.
-    pub(crate) fn set_room(&mut self, room: Room) {
-        self.room = Room { flows: room.flows.min(self.capacity), bytes: room.bytes };
+    pub(crate) fn set_flow_limits(&mut self, limits: FlowLimits) {
+        self.limits = FlowLimits { flows: limits.flows.min(self.capacity), bytes: limits.bytes };
     }
 
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    pub(crate) fn limits(&self) -> FlowLimits {
+        self.limits
     }
 
     /// A lane for a new worker, and its slot.
@@ -233,14 +244,19 @@ impl Flows {
             return None;
         }
         let at = new.at();
-        let NewFlow { in_port, key, packed, mask, mut program, actions, owner, trail, birth } = new;
+        let NewFlow { in_port, key, packed, mask, mut program, actions, owner, dependency_set, birth } = new;
         program.share(&mut self.rewrites);
         let mask = self.publisher.bounded_mask(in_port, mask);
         let ufid = self.ufid(key, &mask);
         if self.by_ufid.get(&half(ufid)).is_some_and(|other| self.ufid_at(*other) != Some(ufid)) {
             return None;
         }
-        match self.publisher.insert(in_port, key, &mask, program) {
+        let hashes = program.hashes();
+        let found = self.publisher.insert(in_port, key, &mask, program);
+        if hashes {
+            self.publisher.read_to(in_port, hash::depth_of(key.line[1] as u16));
+        }
+        match found {
             Found::Full => None,
             Found::Same(index) => Some(index),
             Found::New(index) => {
@@ -259,7 +275,7 @@ impl Flows {
                 entry.bytes = entry.footprint() as u32;
                 self.bytes += entry.bytes as usize;
                 self.by_ufid.insert(half(ufid), index);
-                self.enter(index, entry, at, trail);
+                self.enter(index, entry, at, dependency_set);
                 Some(index)
             }
         }
@@ -279,31 +295,34 @@ impl Flows {
         let Some(key) = self.entries.get(old).map(|entry| entry.key.unpack()) else { return false };
         let mut program = Program::compile_for(&actions, &key, &self.mask(old));
         program.share(&mut self.rewrites);
+        if program.hashes() {
+            self.publisher.read_to(key.in_port, hash::depth_of(key.dl_type));
+        }
         let Some(new) = self.publisher.replace(old, program) else { return false };
-        let (used, mut trail) = (self.entries.used(old), self.entries.trail(old));
+        let (used, mut dependency_set) = (self.entries.used(old), self.entries.dependency_set(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
         // Packets counted under the old index until its readers are gone are credited to the old owner.
         self.dying.insert(old, Arc::clone(&entry.owner));
         entry.actions = actions;
         if let Some((owner, consulted)) = owner {
-            (entry.owner, trail) = (owner, consulted);
+            (entry.owner, dependency_set) = (owner, consulted);
         }
-        self.enter(new, entry, used, trail);
+        self.enter(new, entry, used, dependency_set);
         self.by_ufid.insert(half(ufid), new);
         true
     }
 
     /// Keeps what belongs to a megaflow that was published.
-    fn enter(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32) {
+    fn enter(&mut self, index: u32, entry: Box<Entry>, used: Millis, dependency_set: u32) {
         let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
-        self.entries.insert(index, entry, used, trail, brief);
+        self.entries.insert(index, entry, used, dependency_set, brief);
     }
 
     /// Gives a flow another owner; what it has counted until now is the old one's. Readers do not notice.
     pub(crate) fn set_owner(
         &mut self,
         ufid: Ufid,
-        (owner, trail): (Arc<dyn FlowOwner>, u32),
+        (owner, dependency_set): (Arc<dyn FlowOwner>, u32),
         now: Millis,
         credits: &mut Credits,
     ) -> bool {
@@ -311,7 +330,7 @@ impl Flows {
         self.fold_index(index, now, credits);
         let Some(entry) = self.entries.get_mut(index) else { return false };
         entry.owner = owner;
-        self.entries.set_trail(index, trail);
+        self.entries.set_dependency_set(index, dependency_set);
         true
     }
 
@@ -394,13 +413,13 @@ impl Flows {
     }
 
     /// What was consulted for a flow.
-    pub(crate) fn trail(&self, ufid: Ufid) -> Option<u32> {
-        self.index_of(ufid).map(|index| self.entries.trail(index))
+    pub(crate) fn dependency_set(&self, ufid: Ufid) -> Option<u32> {
+        self.index_of(ufid).map(|index| self.entries.dependency_set(index))
     }
 
-    /// The trails that flows have.
-    pub(crate) fn trails(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
-        self.entries.there(range).map(|index| self.entries.trail(index))
+    /// The sets of dependencies that flows have.
+    pub(crate) fn dependency_sets(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
+        self.entries.there(range).map(|index| self.entries.dependency_set(index))
     }
 
     fn show(&self, index: u32) -> Option<DpFlow> {

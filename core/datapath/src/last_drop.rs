@@ -1,19 +1,16 @@
-//! Packets that were dropped a moment ago, so that somebody can ask why (`ofproto/trace --last-drop`).
+//! Recently dropped packets, for `ofproto/trace --last-drop`.
 //!
 //! A worker holds the packet that it dropped last until its turn ends, or until it drops one of another port or for another
-//! reason; only then are the bytes copied. So a packet that is not dropped pays nothing, and of a stream that is dropped one
-//! packet of a turn is copied. Packets that a device does not take have left their metadata behind: what is known of them is
-//! their bytes, and the port that should have sent them.
+//! reason; only then are the bytes copied. So forwarded packets pay nothing, and of a dropped stream one packet in a turn is copied. A packet
+//! that a device did not accept has no metadata any more: only its bytes and its output port are recorded.
 //!
-//! A worker remembers flows: the newest packet of each that was dropped at one port for one reason takes the place of the one
-//! before. When there are too many, the oldest goes of the port and reason that has the most: a flood of one kind leaves the
-//! others.
+//! One packet of each flow, port and reason is kept: a newer one replaces it. When there are too many, the oldest packet of the
+//! port and reason with the most packets is removed, so a flood of one kind leaves the others.
 //!
 //! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one turn. Of turns that drop more
-//! than [`FEW`] packets only [`FLOODS_PER_MS`] in a millisecond are remembered: a flood must not become dearer because it is
-//! dropped.
+//! than [`FEW`] packets only [`FLOODS_PER_MS`] in a millisecond are recorded, so that a flood costs little more than its drops.
 //!
-//! **Threads**: the worker writes, anybody reads. A worker that finds somebody reading does not wait, and forgets.
+//! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait and discards its copies.
 
 use crate::packet::{Meta, Packet};
 use crate::port::Frame;
@@ -23,24 +20,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use units::{Millis, WorkerId};
 
-/// Packets that one worker remembers.
+/// Packets that one worker keeps.
 pub const SLOTS: usize = 128;
-/// Bytes of each: more than headers, and a whole frame of the common MTU.
+/// Bytes of each packet that are kept: a whole frame of the common MTU.
 pub const KEPT: usize = 2048;
-/// Packets that are copied in one turn at most: some microseconds, where ports and reasons change with each packet.
+/// Packets that are copied in one turn at most, when port or reason changes with each packet: a few microseconds.
 const PER_TURN: u8 = 8;
-/// A turn that drops at most this many packets is always remembered.
+/// A turn that drops at most this many packets is always recorded.
 const FEW: u64 = 8;
-/// Turns of a flood that are remembered in a millisecond. At 20 Mpps it has some 600, and each costs about 1,000 instructions
-/// where every packet is another flow.
+/// Turns of a flood that are recorded in a millisecond. At 20 Mpps there are about 600, and each costs about 1,000 instructions if
+/// every packet is of another flow.
 const FLOODS_PER_MS: u32 = 16;
 
-/// At which port a packet was dropped, by the number in the datapath.
+/// The port at which a packet was dropped, by its datapath port number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// It came in by this port.
+    /// The packet was received by this port.
     In(u32),
-    /// It was to be sent by this port.
+    /// The packet was to be sent by this port.
     Out(u32),
 }
 
@@ -53,18 +50,18 @@ impl Place {
     }
 }
 
-/// A packet as it was when it was dropped: what was done to it before shows.
+/// A packet as it was when it was dropped, with all edits made before.
 #[derive(Clone, Debug)]
 pub struct LastDrop {
-    /// When.
+    /// Time of the drop.
     pub at: Millis,
-    /// By whom.
+    /// The worker that dropped it.
     pub worker: WorkerId,
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
-    /// Where.
+    /// The port.
     pub place: Place,
-    /// How long it was; 0: the device had it, and did not deliver it.
+    /// Its length; 0: the device accepted it and did not deliver it.
     pub len: usize,
     /// The first of its bytes.
     pub bytes: Vec<u8>,

@@ -6,19 +6,25 @@
 //! Datapath (datapath.rs)  what the control half and commands call; shared.rs: what it has in common with workers
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
 //!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
+//!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
 //!   ├ rxq.rs              an rx queue as workers pass it on
-//!   ├ upcalls.rs, fair.rs upcalls on their way to who serves them, in which ports take turns; and answers
+//!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
 //!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
-//!             park.rs, tuple.rs, budget.rs  what waits for answers, by flow, and what to do when there is no room
+//!             park.rs, tuple.rs  packets that wait for answers, by flow
+//!             upcall_budget.rs, rxq_backoff.rs  what is done with misses when no more can be parked
 //!             path/conntrack.rs  `ct`: metadata to the crate `conntrack`, and back
-//!             meter.rs    token buckets, and the bank that numbers them
+//!             action/helper.rs   text and sequence numbers of FTP control connections that are translated
+//!             path/fragments.rs  fragments wait in the crate `reassembly` until `ct` sees their whole datagram
+//!             tunnels.rs, path/tunnel.rs  tunnel ports, and their headers put on and taken off
+//!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
-//!             tally.rs    events and drops by reason; the books
+//!             tally.rs    events and drops by reason; packet accounting
+//!             stages.rs   where the time of a turn goes, on demand
 //! ```
 //!
 //! # Use
@@ -35,45 +41,56 @@
 //!   found nowhere is parsed whole and looked up again before the control half is asked.
 //! * **A megaflow is published under the publisher's lock, if its translation is still current** then. So who changes
 //!   the control half first raises its version, then sweeps the flows: what the sweep does not see was never published.
-//! * **The books balance**: received + created = sent + delivered + dropped by reason + parked, between turns
-//!   (`Tally::balance`).
-//! * Nothing of a packet is in a worker between turns but what is parked, so a queue may be moved between any two of them
-//!   once it is settled (`Worker::settle`).
+//! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + fragments that wait,
+//!   between turns (`Tally::balance`).
+//! * Nothing of a packet is in a worker between turns but what is parked (fragments that wait are in no worker), so a queue
+//!   may be moved between any two of them once it is settled (`Worker::settle`).
 //! * **Packets of a flow keep their order**, also when the first of them waits for an answer (`path/park.rs`).
 //! * Owners and the upcall handler are called without any lock of the datapath (but `is_current`), and may call it.
 
 pub mod action;
 pub mod batch;
-mod brake;
-mod budget;
+mod bucket;
 pub mod datapath;
+mod egress;
 mod engine;
-mod fair;
+mod fair_queue;
 mod flows;
+mod fragments;
 pub mod last_drop;
 pub mod layout;
 mod meter;
 pub mod packet;
 pub mod park;
 pub mod path;
+mod policer;
+mod popped;
 pub mod port;
+mod port_qos;
 pub mod ports;
 pub mod program;
 mod rewrite;
 pub mod rxq;
+mod rxq_backoff;
 mod server;
 mod shared;
+pub mod stages;
 pub mod steering;
 pub mod tally;
+mod tunnels;
 mod tuple;
+mod upcall_budget;
 mod upcalls;
 pub mod worker;
 
 pub use crate::datapath::{Config, Datapath, OUTSIDE, PutError};
+pub use crate::egress::{Egress, EgressClock, EgressSpec};
 pub use crate::flows::Concerns;
+pub use crate::policer::PolicerSpec;
 pub use crate::rxq::{Rxq, RxqLoad};
 pub use crate::server::UpcallServer;
 pub use crate::tally::{CacheView, Event, Tally};
+pub use crate::tunnels::TUNNEL_SOURCE_PORTS;
 pub use crate::upcalls::Wake;
 pub use crate::worker::Worker;
 
@@ -82,15 +99,23 @@ mod again_tests;
 #[cfg(test)]
 mod conntrack_tests;
 #[cfg(test)]
+mod eviction_tests;
+#[cfg(test)]
+mod fragment_tests;
+#[cfg(test)]
+mod helper_tests;
+#[cfg(test)]
 mod kind_tests;
 #[cfg(test)]
 mod park_tests;
 #[cfg(test)]
-mod room_tests;
+mod qos_tests;
 #[cfg(test)]
 mod steering_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tunnel_tests;
 #[cfg(test)]
 mod undone_tests;
 #[cfg(test)]

@@ -1,59 +1,33 @@
 //! Meters: token buckets, and the bank that numbers them.
 //!
-//! A bucket holds millionths of a packet, or thousandths of a bit: so much of them flows in per microsecond as the rate
-//! is packets, or kilobits, per second. Nothing is rounded, whatever the sizes of packets.
-//!
 //! **Any worker may run any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by one exchange
 //! if there are enough. Who moves a meter's clock forward pours in what has flowed since.
 //! Sources: OpenFlow 1.3.5 §5.7; which band fires is as in Open vSwitch: of those exceeded the one with the highest rate.
 
+use crate::bucket::{BYTE, Bucket, PACKET, PouringClock};
 use dpif::Counter;
 use dpif::meter::{Band, MAX_METERS, MeterCounts, MeterSpec};
 use rpds::HashTrieMapSync;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use sync::Snapshot;
 use units::{Cycles, Micros, Millis};
 
 /// No band.
 pub(crate) const NO_BAND: u8 = u8::MAX;
-/// Tokens of a packet, and of a byte.
-const PACKET: u64 = 1_000_000;
-const BYTE: u64 = 8_000;
-/// Tokens of one unit of a burst: a packet, or a kilobit.
-const BURST: u64 = 1_000_000;
 
 /// A band and its tokens.
 #[derive(Debug)]
-struct Bucket {
+struct MeterBand {
     band: Band,
-    tokens: AtomicU64,
+    bucket: Bucket,
     met: Counter,
 }
 
-impl Bucket {
-    fn new(band: Band) -> Bucket {
-        let full = u64::from(band.burst) * BURST;
-        Bucket { band, tokens: AtomicU64::new(full), met: Counter::default() }
-    }
-
-    fn pour(&self, passed: Micros) {
-        let full = u64::from(self.band.burst) * BURST;
-        // More than fills it is not worth multiplying.
-        let enough = full / u64::from(self.band.rate.max(1)) + 1;
-        let more = passed.0.min(enough) * u64::from(self.band.rate);
-        let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some((t + more).min(full)));
-    }
-
-    /// Gives back what was taken.
-    fn give(&self, cost: u64) {
-        let full = u64::from(self.band.burst) * BURST;
-        let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some((t + cost).min(full)));
-    }
-
-    fn take(&self, cost: u64) -> bool {
-        self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
+impl MeterBand {
+    fn new(band: Band) -> MeterBand {
+        let bucket = Bucket::new(band.rate.into(), band.burst.into());
+        MeterBand { band, bucket, met: Counter::default() }
     }
 }
 
@@ -61,18 +35,18 @@ impl Bucket {
 #[derive(Debug)]
 pub(crate) struct Meter {
     packets: bool,
-    clock: AtomicU64,
+    clock: PouringClock,
     total: Counter,
-    buckets: Box<[Bucket]>,
+    bands: Box<[MeterBand]>,
 }
 
 impl Meter {
     fn new(spec: &MeterSpec, now: Micros) -> Meter {
         Meter {
             packets: spec.packets,
-            clock: AtomicU64::new(now.0),
+            clock: PouringClock::new(now),
             total: Counter::default(),
-            buckets: spec.bands.iter().copied().map(Bucket::new).collect(),
+            bands: spec.bands.iter().copied().map(MeterBand::new).collect(),
         }
     }
 
@@ -87,20 +61,20 @@ impl Meter {
         self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
         let cost = lens.iter().map(|l| self.cost(*l)).sum();
         verdicts.clear();
-        for (i, bucket) in self.buckets.iter().enumerate() {
+        for (i, MeterBand { band, bucket, .. }) in self.bands.iter().enumerate() {
             if bucket.take(cost) {
                 continue;
             }
             verdicts.resize(lens.len(), NO_BAND);
             for (len, verdict) in lens.iter().zip(verdicts.iter_mut()) {
-                if !bucket.take(self.cost(*len)) && bucket.band.rate > self.rate_of(*verdict) {
+                if !bucket.take(self.cost(*len)) && band.rate > self.rate_of(*verdict) {
                     *verdict = i as u8;
                 }
             }
         }
         for (len, verdict) in lens.iter().zip(verdicts.iter()) {
-            if let Some(bucket) = self.buckets.get(usize::from(*verdict)) {
-                bucket.met.add(1, u64::from(*len));
+            if let Some(band) = self.bands.get(usize::from(*verdict)) {
+                band.met.add(1, u64::from(*len));
             }
         }
         verdicts.iter().any(|v| *v != NO_BAND)
@@ -110,16 +84,16 @@ impl Meter {
     pub(crate) fn take_all(&self, (packets, bytes): (u64, u64), now: Micros) -> bool {
         self.advance(now);
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
-        let short = self.buckets.iter().position(|bucket| !bucket.take(cost));
-        let taken = short.map_or(&[][..], |short| &self.buckets[..short]);
-        taken.iter().for_each(|bucket| bucket.give(cost));
+        let short = self.bands.iter().position(|band| !band.bucket.take(cost));
+        let taken = short.map_or(&[][..], |short| &self.bands[..short]);
+        taken.iter().for_each(|band| band.bucket.give(cost));
         short.is_none()
     }
 
     /// Gives back tokens that were taken.
     pub(crate) fn give_all(&self, (packets, bytes): (u64, u64)) {
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
-        self.buckets.iter().for_each(|bucket| bucket.give(cost));
+        self.bands.iter().for_each(|band| band.bucket.give(cost));
     }
 
     /// Packets and bytes have passed whose tokens were taken.
@@ -129,26 +103,22 @@ impl Meter {
 
     /// Pours in what has flowed since the meter's clock was moved last.
     fn advance(&self, now: Micros) {
-        if self.clock.load(Relaxed) >= now.0 {
-            return;
-        }
-        let before = self.clock.fetch_max(now.0, Relaxed);
-        if before < now.0 {
-            self.buckets.iter().for_each(|b| b.pour(Micros(now.0 - before)));
+        if let Some(passed) = self.clock.advance(now) {
+            self.bands.iter().for_each(|band| band.bucket.pour(passed));
         }
     }
 
     /// What a band does with the packets that exceed it: see [`Band::remark`].
     pub(crate) fn remark(&self, band: u8) -> Option<u8> {
-        self.buckets.get(usize::from(band))?.band.remark
+        self.bands.get(usize::from(band))?.band.remark
     }
 
     fn rate_of(&self, band: u8) -> u32 {
-        self.buckets.get(usize::from(band)).map_or(0, |b| b.band.rate)
+        self.bands.get(usize::from(band)).map_or(0, |b| b.band.rate)
     }
 
     fn counts(&self) -> MeterCounts {
-        MeterCounts { total: self.total.get(), bands: self.buckets.iter().map(|b| b.met.get()).collect() }
+        MeterCounts { total: self.total.get(), bands: self.bands.iter().map(|b| b.met.get()).collect() }
     }
 }
 

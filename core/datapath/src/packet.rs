@@ -2,11 +2,15 @@
 
 use crate::layout::Layout;
 use crate::port::Frame;
-use conntrack::Tuple;
+use classifier::megaflow::{EXT_WORDS, TUNNEL_WORDS, Words};
+use conntrack::{Known, Tuple};
 use cpu::Line;
 use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
 use packet::ethertype;
+
+/// Words of a key behind its line that metadata fill.
+const METADATA_WORDS: Words = 1 << 10 | 0xf_f800 | TUNNEL_WORDS | 1 << EXT_WORDS;
 
 /// What belongs to a packet beside its bytes.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +33,8 @@ pub struct Meta {
     pub ct_zone: u16,
     /// Connection tracking state.
     pub ct_state: u8,
-    /// Its connection, in that zone, has counted this packet.
-    pub ct_counted: bool,
+    /// Its connection in that zone, if that has counted this packet.
+    pub ct_known: Known,
     /// How often it was recirculated.
     pub passes: u8,
     /// How many VLAN tags are taken off before the packet's type; 0: as many as a flow has room for.
@@ -92,12 +96,17 @@ impl Meta {
             ct_mark: f.ct_mark,
             ct_zone: f.ct_zone,
             ct_state: f.ct_state,
-            ct_counted: false,
+            ct_known: Known::default(),
             passes: 0,
             vlan_limit: 0,
             cut: 0,
             rare: any.then(|| Box::new(rare)),
         }
+    }
+
+    /// Some of these words of a key may come from here: QoS priority, connection, tunnel and its options.
+    pub(crate) fn has_words(&self, words: Words) -> bool {
+        words & METADATA_WORDS != 0 && (self.rare.is_some() || self.skb_priority != 0)
     }
 
     /// How many VLAN tags are looked at.

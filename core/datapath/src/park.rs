@@ -1,4 +1,4 @@
-//! Which packets a worker has put aside until the control half has answered, and in which order they go on.
+//! Parked packets: those that wait in a worker for the answer to an upcall, and the order in which they continue.
 //!
 //! A *flow* here is a number that the packets of one 5-tuple of one ingress port share (`tuple`). The first packet of a
 //! flow that misses opens an entry, and its upcall carries the entry's ticket. While the entry is there, every later
@@ -7,20 +7,20 @@
 //!
 //! **Bounds.** A worker parks at most `worker` packets, a flow at most `flow` of them. A port may have as many as are
 //! still free (a dynamic threshold, Choudhury and Hahne 1998): a port alone gets half of all, n storming ports leave
-//! the next one 1/(n+1), and nobody has to know how many ports there are.
+//! the next one 1/(n+1), without a count of the ports.
 //!
-//! Pure: what is parked is a type parameter. One worker's own.
+//! Pure: the parked item is a type parameter. Each worker has its own instance.
 
-use cpu::known::ByHash;
+use cpu::prehashed::ByHash;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much may be parked.
+/// Limits of parked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Packets of a worker.
+    /// Packets of the worker.
     pub worker: usize,
-    /// Packets of a flow.
+    /// Packets of one flow.
     pub flow: usize,
 }
 
@@ -42,11 +42,11 @@ pub struct Park<T> {
     /// Parked packets of each port that has some.
     ports: BTreeMap<u32, usize>,
     parked: usize,
-    /// Upcalls that were not answered yet, those whose flow was taken meanwhile included.
+    /// Unanswered upcalls, also those whose flow was taken out meanwhile.
     unanswered: usize,
     next: u64,
     limits: Limits,
-    /// Empty lists, whose memory was used before.
+    /// Empty lists, kept for their memory.
     spare: Vec<VecDeque<T>>,
 }
 
@@ -101,8 +101,8 @@ impl<T> Park<T> {
         self.unanswered < self.limits.worker && self.room(port)
     }
 
-    /// Parks the first packet of a flow; the ticket that its answer must show. To be asked for by `may_open`; a flow
-    /// that is open already takes the packet as one more and keeps its ticket.
+    /// Parks the first packet of a flow, after `may_open`; returns the ticket that its answer must carry. If the flow is open
+    /// already, the packet is parked behind the others, and the ticket stays.
     pub fn open(&mut self, port: u32, flow: u64, item: T) -> u64 {
         self.count(port);
         let entry = match self.flows.entry(flow) {
@@ -136,7 +136,7 @@ impl<T> Park<T> {
         *self.ports.entry(port).or_default() += 1;
     }
 
-    /// An upcall was answered: what waits for this answer, oldest first; `None` if nothing does any more.
+    /// Takes the packets that wait for the answer with this ticket, oldest first; `None` if none wait any more.
     pub fn answered(&mut self, flow: u64, ticket: u64) -> Option<VecDeque<T>> {
         self.unanswered = self.unanswered.saturating_sub(1);
         self.flows.get(&flow).filter(|w| w.ticket == ticket)?;

@@ -1,5 +1,5 @@
-//! Misses that leave the worker, against a twin that translates inline: the same packets in the same order per flow,
-//! whatever the order of the answers; balanced books, whatever goes away meanwhile.
+//! Misses that leave the worker, against a reference that translates inline: the same packets in the same order per flow,
+//! whatever the order of the answers; balanced packet accounting, whatever goes away meanwhile.
 
 use crate::park::Limits;
 use crate::tests::{Bed, Control, Rule, Wire, all, out, tcp};

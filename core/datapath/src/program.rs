@@ -5,10 +5,11 @@
 //! reason; nesting is bounded.
 
 use crate::rewrite::{Expected, Rewrite, Shared, with_rewrites};
-use conntrack::Action as Track;
-use dpif::{Ct, DpAction, DropReason, HashAlg, SetField, Userspace};
+use conntrack::{Action as Track, Helper, Nat, Side};
+use dpif::{Ct, CtNat, DpAction, DropReason, HashAlg, SetField, Userspace};
 use flow::{Flow, Mac};
 use std::sync::Arc;
+use tunnel::Template;
 
 /// How deep lists may be nested in lists.
 const MAX_NESTING: usize = 16;
@@ -20,18 +21,42 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// What it amounts to: kept with the megaflow, so that most packets are sent without a look at the operations.
     pub sum: Sum,
-    /// The first operation, if that is a rewrite.
+    /// The first operation behind its meters, if that is a rewrite.
     rewrite: Option<Arc<Rewrite>>,
+    /// Programs of one number have equal operations; 0: not known.
+    number: u64,
 }
+
+/// It begins with meters.
+pub const METERS: u8 = 1;
+/// It begins with a rewrite, or has one behind its meters.
+pub const REWRITES: u8 = 2;
+/// It sends copies, or rewrites more than once.
+pub const COPIES: u8 = 4;
 
 /// What a program amounts to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Sum {
-    /// Sends by this port.
-    Send(u32),
-    /// Its first operation is a rewrite, and for packets that it fits the program does nothing else but to send them by
-    /// this port.
-    RewriteAndSend(u32),
+    /// Passes meters, then rewrites packets and sends copies in any order, and last sends by a port.
+    Send {
+        /// The port.
+        port: u32,
+        /// What else it does: some of [`METERS`], [`REWRITES`], [`COPIES`].
+        does: u8,
+    },
+    /// Puts a tunnel's header on, then sends by this port.
+    PushAndSend(u32),
+    /// Recirculates with this id.
+    Again(u32),
+    /// Hashes as the operation says, then recirculates.
+    HashAndAgain {
+        /// See [`Op::Hash`].
+        symmetric: bool,
+        /// See [`Op::Hash`].
+        basis: u32,
+        /// See [`Op::Recirc`].
+        id: u32,
+    },
     /// Drops.
     Drop(DropReason),
     /// Anything else.
@@ -92,9 +117,22 @@ pub enum Op {
     /// What it does outside of the packet counts, too.
     Ct(Box<Track>),
     CtClear,
+    /// Puts a tunnel's header on.
+    TunnelPush(Box<Push>),
+    /// As `Output`: takes a tunnel's header off, and has the packet come in by this port.
+    TunnelPop(u32),
     /// Some packets may end here. Last, it is followed by a drop of the others.
     Meter(u32),
     Trunc(u32),
+}
+
+/// A tunnel's header to be put on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Push {
+    /// The header.
+    pub template: Template,
+    /// The tunnel port.
+    pub port: u32,
 }
 
 impl Op {
@@ -125,6 +163,7 @@ impl Op {
                 | Op::Clone(_)
                 | Op::Sample(..)
                 | Op::CheckLen(..)
+                | Op::TunnelPop(_)
                 | Op::Drop(_)
         )
     }
@@ -134,29 +173,35 @@ impl Program {
     /// Of operations of which the last one consumes.
     fn new(ops: Vec<Op>) -> Program {
         let sum = match ops[..] {
-            [Op::Output(port)] => Sum::Send(port),
             [Op::Drop(reason)] => Sum::Drop(reason),
-            [Op::Rewrite(ref rewrite), ref rest @ .., Op::Output(port)]
-                if rest.len() == usize::from(rewrite.ops) =>
-            {
-                Sum::RewriteAndSend(port)
-            }
-            _ => Sum::Long,
+            [Op::TunnelPush(_), Op::Output(port)] => Sum::PushAndSend(port),
+            [Op::Recirc(id)] => Sum::Again(id),
+            [Op::Hash { symmetric, basis }, Op::Recirc(id)] => Sum::HashAndAgain { symmetric, basis, id },
+            _ => sends(&ops).unwrap_or(Sum::Long),
         };
-        let rewrite = match ops.first() {
+        let rewrite = match ops.get(meters(&ops).count()) {
             Some(Op::Rewrite(rewrite)) => Some(Arc::clone(rewrite)),
             _ => None,
         };
-        Program { ops, sum, rewrite }
+        Program { ops, sum, rewrite, number: 0 }
     }
 
-    /// Uses one rewrite with other programs whose first is equal.
+    /// Uses one rewrite with other programs whose first is equal, and one number with programs that are equal.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
-        let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.first_mut()) else {
-            return;
-        };
-        shared.share(rewrite);
-        *first = Arc::clone(rewrite);
+        let at = meters(&self.ops).count();
+        if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
+            shared.share(rewrite);
+            *first = Arc::clone(rewrite);
+        }
+        if matches!(self.sum, Sum::Send { does: 1.., .. }) {
+            self.number = shared.number(&self.ops);
+        }
+    }
+
+    /// See the field.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Compiles a list for packets of any layout.
@@ -173,10 +218,41 @@ impl Program {
         }
     }
 
-    /// What it begins with, if that is a rewrite.
+    /// It hashes packets, so their keys had better be read as deep as that needs.
+    pub(crate) fn hashes(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::Hash { .. }))
+    }
+
+    /// The meters that its packets pass before anything else.
+    #[inline]
+    pub(crate) fn meters(&self) -> impl Iterator<Item = u32> {
+        meters(&self.ops)
+    }
+
+    /// The operations behind its meters.
+    pub(crate) fn after_meters(&self) -> &[Op] {
+        &self.ops[meters(&self.ops).count()..]
+    }
+
+    /// The rewrite that comes first, or behind its meters.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
         self.rewrite.as_deref()
+    }
+
+    /// Both come to the same [rewrite](Self::rewrite), or both to none.
+    #[inline(always)]
+    pub(crate) fn has_rewrite_of(&self, other: &Program) -> bool {
+        self.rewrite.as_ref().map(Arc::as_ptr) == other.rewrite.as_ref().map(Arc::as_ptr)
+    }
+
+    /// The header that it puts on and does no more than that and send.
+    #[inline(always)]
+    pub(crate) fn push(&self) -> Option<(&Push, u32)> {
+        match (self.sum, self.ops.first()) {
+            (Sum::PushAndSend(port), Some(Op::TunnelPush(push))) => Some((push, port)),
+            _ => None,
+        }
     }
 
     /// The same program with rewrites for packets that are as expected.
@@ -191,6 +267,35 @@ impl Program {
     pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
         memory.clear();
         compile_nested(memory, actions, 0)
+    }
+}
+
+/// The meters that a list begins with.
+fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
+    ops.iter().map_while(|op| match op {
+        &Op::Meter(id) => Some(id),
+        _ => None,
+    })
+}
+
+/// What a list amounts to that does no more than [sending](Sum::Send).
+fn sends(ops: &[Op]) -> Option<Sum> {
+    let (mut rest, mut does) = (&ops[meters(ops).count()..], 0);
+    if rest.len() != ops.len() {
+        does |= METERS;
+    }
+    if let [Op::Rewrite(rewrite), after @ ..] = rest {
+        rest = after.get(usize::from(rewrite.ops)..)?;
+        does |= REWRITES;
+    }
+    loop {
+        rest = match rest {
+            &[Op::Output(port)] => return Some(Sum::Send { port, does }),
+            [Op::Output(_), after @ ..] => after,
+            [Op::Rewrite(rewrite), after @ ..] => after.get(usize::from(rewrite.ops)..)?,
+            _ => return None,
+        };
+        does |= COPIES;
     }
 }
 
@@ -214,6 +319,12 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
     ops.truncate(ops.iter().rposition(matters).map_or(0, |last| last + 1));
     if !ops.last().is_some_and(Op::consumes) {
         ops.push(Op::Drop(DropReason::NoOutput));
+    }
+    // Nothing follows a clone that is last, so it need not be one.
+    while let Some(Op::Clone(_)) = ops.last() {
+        if let Some(Op::Clone(inner)) = ops.pop() {
+            ops.extend(inner.ops);
+        }
     }
     Program::new(ops)
 }
@@ -248,23 +359,28 @@ fn simple(action: &DpAction, nesting: usize) -> Op {
         &DpAction::Drop(reason) => Op::Drop(reason),
         DpAction::Ct(ct) => track(ct),
         &DpAction::Meter(id) => Op::Meter(id),
-        DpAction::TunnelPush(_) | DpAction::TunnelPop(_) => Op::Drop(DropReason::TunnelUnsupported),
+        DpAction::TunnelPush(push) => match Template::new(&push.header.0, push.tunnel_type) {
+            Some(template) => Op::TunnelPush(Box::new(Push { template, port: push.tunnel_port.0 })),
+            None => Op::Drop(DropReason::TunnelPushError),
+        },
+        DpAction::TunnelPop(port) => Op::TunnelPop(port.0),
         DpAction::LbOutput(_) => Op::Drop(DropReason::InvalidBond),
         // The caller compiles branches, which need what follows them.
     }
 }
 
-/// A bare `nat` does what connections say, of which none says anything. No addresses are translated otherwise, and no
-/// protocol is read for the connections that it announces.
 fn track(ct: &Ct) -> Op {
-    if ct.nat.as_ref().is_some_and(|nat| nat.snat.is_some()) {
-        return Op::Drop(DropReason::CtNatUnsupported);
-    }
-    if ct.helper.is_some() {
-        return Op::Drop(DropReason::CtHelperUnsupported);
-    }
     let &Ct { zone, commit, force, mark, label, .. } = ct;
-    Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label }))
+    let timeout = ct.timeout.as_ref().and_then(|t| u16::try_from(t.id).ok()).unwrap_or(0);
+    let nat = ct.nat.as_ref().map(translation);
+    let helper = ct.helper.as_deref().and_then(Helper::of_name);
+    Op::Ct(Box::new(Track { zone, commit: commit || force, force, mark, label, nat, timeout, helper }))
+}
+
+fn translation(nat: &CtNat) -> Nat {
+    let side = nat.snat.map(|source| if source { Side::Source } else { Side::Destination });
+    let &CtNat { addresses, ports, persistent, random, .. } = nat;
+    Nat { side, addresses, ports, persistent, random }
 }
 
 #[cfg(test)]
@@ -278,7 +394,7 @@ mod tests {
     #[test]
     fn the_last_operation_consumes() {
         let program = Program::compile(&[OUT, DpAction::PopVlan]);
-        assert_eq!((&program.ops[..], program.sum), (&[Op::Output(1)][..], Sum::Send(1)));
+        assert_eq!((&program.ops[..], program.sum), (&[Op::Output(1)][..], Sum::Send { port: 1, does: 0 }));
         assert_eq!(Program::compile(&[]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan]).ops, [Op::Drop(DropReason::NoOutput)]);
         assert_eq!(Program::compile(&[DpAction::PopVlan, OUT]).ops, [Op::PopVlan, Op::Output(1)]);
@@ -299,18 +415,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_a_counted_drop() {
-        let nat = |snat| Some(dpif::CtNat { snat, ..Default::default() });
-        let ct = |nat, helper| DpAction::Ct(Box::new(Ct { nat, helper, ..Ct::default() }));
-        for (unsupported, reason) in [
-            (ct(nat(Some(true)), None), DropReason::CtNatUnsupported),
-            (ct(None, Some("ftp".to_owned())), DropReason::CtHelperUnsupported),
-        ] {
-            let program = Program::compile(&[unsupported, OUT]);
-            assert_eq!(program.ops, [Op::Drop(reason)]);
-        }
-        let program = Program::compile(&[ct(nat(None), None), OUT]);
-        assert_eq!(program.ops, [Op::Ct(Box::default()), Op::Output(1)]);
+    fn nesting_is_bounded_and_helpers_have_names() {
+        let ct =
+            |helper: &str| DpAction::Ct(Box::new(Ct { helper: Some(helper.to_owned()), ..Ct::default() }));
+        let program = Program::compile(&[ct("ftp"), ct("sip"), OUT]);
+        let ftp = Track { helper: Some(Helper::Ftp), ..Track::default() };
+        assert_eq!(program.ops, [Op::Ct(Box::new(ftp)), Op::Ct(Box::default()), Op::Output(1)]);
         let mut list = vec![OUT];
         for _ in 0..100 {
             list = vec![DpAction::Clone(list)];

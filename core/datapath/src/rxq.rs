@@ -1,8 +1,8 @@
 //! An rx queue as workers pass it on: the device's object, and what was counted of it, which goes along.
 
-use crate::brake::Brake;
-use crate::budget::Mix;
 use crate::port::{RX_BURST, RxQueue};
+use crate::rxq_backoff::RxqBackoff;
+use crate::upcall_budget::Mix;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Cycles, PortNo, QueueId};
@@ -66,7 +66,7 @@ pub struct Rxq {
     /// Packets that it brought in the present turn.
     pub(crate) in_turn: u64,
     /// Whether it waits for others.
-    pub(crate) brake: Brake,
+    pub(crate) backoff: RxqBackoff,
     /// How much of it has no megaflow, where misses may leave the worker.
     pub(crate) mix: Mix,
 }
@@ -80,7 +80,7 @@ impl Rxq {
             queue,
             load: Arc::default(),
             in_turn: 0,
-            brake: Brake::default(),
+            backoff: RxqBackoff::default(),
             mix: Mix::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::flows::{Flows, NewFlow, Published, credit};
 use crate::meter::Bank;
+use crate::packet::Packet;
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::tally::{SharedTally, Tally};
@@ -11,6 +12,7 @@ use conntrack::Conntrack;
 use cpu::Chain;
 use dpif::UpcallHandler;
 use flowcache::Choice;
+use reassembly::Reassembly;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use sync::Snapshot;
@@ -35,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
     pub(crate) conntrack: Arc<Conntrack>,
+    pub(crate) reassembly: Arc<Reassembly<Packet>>,
     /// Which flow cache workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
@@ -108,7 +111,7 @@ impl Shared {
         let Some(mut flows) = flows else { return births.for_each(|_| told(None)) };
         for (version, new) in births {
             if handler.is_current(version) {
-                flows.make_room(new.at(), &mut credits);
+                flows.evict_for_new(new.at(), &mut credits);
                 told(flows.publish(new, handler.hears_of_flows()));
             } else {
                 told(None);

@@ -3,9 +3,9 @@
 //! The worker counts in plain memory and adds to shared atomics once per poll, so that others read consistent, slightly
 //! old numbers and no packet pays for an atomic.
 //!
-//! **The books**: received + created = sent + delivered + dropped + parked + waiting, where "created" counts copies and
+//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting, where "created" counts copies and
 //! packets that the control half sent, "delivered" those a `userspace` action consumed, "parked" those whose upcall was
-//! not answered yet, and "waiting" what is in the recirculation queue and in output batches (nothing between polls).
+//! not answered yet, "fragments" those that wait for others of their datagram, and "waiting" what is in the recirculation queue and in output batches (nothing between polls).
 
 use crate::last_drop::LastDrops;
 use dpif::DropReason;
@@ -43,6 +43,10 @@ pub enum Event {
     Parked,
     /// Those of them that went on.
     Unparked,
+    /// Fragments that waited for others of their datagram.
+    FragmentsHeld,
+    /// Those of them that went on or were removed, be it by another worker.
+    FragmentsReleased,
     /// Cycles that the worker itself spent on upcalls.
     UpcallCycles,
     /// Calls of a device's transmit.
@@ -97,6 +101,11 @@ impl Tally {
         self.get(Event::Parked).wrapping_sub(self.get(Event::Unparked))
     }
 
+    /// Fragments that wait for others of their datagram.
+    pub fn fragments(&self) -> u64 {
+        self.get(Event::FragmentsHeld).wrapping_sub(self.get(Event::FragmentsReleased))
+    }
+
     /// Counts `n` drops.
     #[inline]
     pub fn drop(&mut self, reason: DropReason, n: u64) {
@@ -136,7 +145,7 @@ impl Tally {
         out
     }
 
-    /// Received and created less sent, delivered, dropped and parked: the packets that are on their way.
+    /// Received and created less sent, delivered, dropped, parked and fragments that wait: the packets that are on their way.
     pub fn balance(&self) -> i128 {
         let n = |e| i128::from(self.get(e));
         n(Event::Received) + n(Event::Created)
@@ -144,6 +153,7 @@ impl Tally {
             - n(Event::Delivered)
             - i128::from(self.dropped_total())
             - i128::from(self.parked())
+            - i128::from(self.fragments())
     }
 }
 

@@ -1,7 +1,8 @@
-//! The whole path against a naive twin: a list of rules scanned for every packet.
+//! The whole path against a reference implementation: a list of rules scanned for every packet.
 
+use crate::batch::Batch;
 use crate::packet::{Meta, Packet};
-use crate::path::extract::{line, wide};
+use crate::path::extract::{line, read, wide};
 use crate::port::*;
 use crate::{Config, Datapath, Event, Worker};
 use classifier::megaflow::Depth;
@@ -101,7 +102,7 @@ impl UpcallHandler for Control {
             install: true,
             version: self.version.load(Ordering::Relaxed),
             owner: self.credited.clone(),
-            trail: 0,
+            dependency_set: 0,
             error: None,
         }
     }
@@ -336,7 +337,7 @@ fn a_translation_that_is_no_longer_current_is_not_published() {
                 install: true,
                 version: 1,
                 owner,
-                trail: 0,
+                dependency_set: 0,
                 error: None,
             }
         }
@@ -427,7 +428,7 @@ fn recirculation_looks_up_again_and_ends() {
 }
 
 #[test]
-fn the_books_balance_whatever_happens() {
+fn packet_accounting_balances_whatever_happens() {
     let user = DpAction::Userspace(Box::new(Userspace::slow_path(SlowReason::LACP)));
     let half = Sample { probability: u32::MAX / 2, actions: vec![out(2), out(3)] };
     let check = CheckPktLen { pkt_len: 100, greater: vec![out(2)], less_equal: vec![out(3), user.clone()] };
@@ -481,7 +482,7 @@ fn flows_put_by_hand() {
     assert_eq!(put(3), Err(crate::PutError::Exists));
     assert_eq!(bed.datapath.ufid(&key, &mask), ufid);
     assert_eq!(*bed.datapath.flow_get(ufid, Millis(0)).unwrap().actions, [out(2)]);
-    bed.datapath.set_room(1, usize::MAX);
+    bed.datapath.set_flow_limits(1, usize::MAX);
     let other = Flow { nw_src: 7, ..key };
     let result = bed.datapath.flow_put(&other, &mask, Arc::new([]), Arc::new(NoOwner));
     assert_eq!(result, Err(crate::PutError::NoRoom));
@@ -680,14 +681,36 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     let naive = line_of(&flow);
     let (key, flags) = wide(bytes, &meta);
     prop_assert_eq!(key.line, naive);
-    let (full, fast_flags) = line(bytes, &meta, Depth::L4);
-    prop_assert_eq!(full, naive);
-    prop_assert_eq!(flags, fast_flags);
     // A shallower key has the fields of its depth, and zeroes for the others.
     let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
-    prop_assert_eq!(line(bytes, &meta, Depth::L3).0, line_of(&l4));
     let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
-    prop_assert_eq!(line(bytes, &meta, Depth::L2).0, line_of(&l3));
-    prop_assert_eq!(line(bytes, &meta, Depth::Port).0, line_of(&meta.to_flow()));
+    let depths = [
+        (Depth::L4, naive),
+        (Depth::L3, line_of(&l4)),
+        (Depth::L2, line_of(&l3)),
+        (Depth::Port, line_of(&meta.to_flow())),
+    ];
+    for (depth, expected) in depths {
+        prop_assert_eq!(line(bytes, &meta, depth).0, expected);
+        let flags = if depth >= Depth::L3 { flags } else { 0 };
+        for keys in [in_batch(bytes, &meta, depth, false), in_batch(bytes, &meta, depth, true)] {
+            prop_assert_eq!(keys, [(expected, flags), (expected, flags)], "{:?}", depth);
+        }
+    }
     Ok(())
+}
+
+/// The keys of a packet that is in a batch twice, among others: `own`, as one that comes again.
+fn in_batch(bytes: &[u8], meta: &Meta, depth: Depth, own: bool) -> [(cpu::Line, u16); 2] {
+    let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1, 2) };
+    let six = Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ..tcp(1, 2) };
+    let mut batch = Batch { common: meta.clone(), ..Batch::default() };
+    let mut pool = FramePool::new(8);
+    for bytes in [bytes, &compose(&tagged, b""), bytes, &compose(&six, b"")] {
+        batch.frames.extend(pool.frame_of(bytes));
+        batch.own.extend(own.then(|| meta.clone()));
+    }
+    read(&mut batch, depth, 0);
+    let key = |i: usize| (batch.lines[if batch.alike { 0 } else { i }], batch.tcp_flags[i]);
+    [key(0), key(2)]
 }

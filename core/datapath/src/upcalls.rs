@@ -1,28 +1,29 @@
-//! Upcalls on their way from workers to the threads that translate, and answers on their way back.
+//! The queue of upcalls from workers to handler threads, and the way of answers back.
 //!
-//! A worker asks by a [`Request`], which holds a copy of the packet; the packet itself stays parked with the worker. A
-//! request is answered exactly once, whatever happens to it: one that is dropped (nobody serves any more, or who served
-//! it has failed) answers that the worker has to translate by itself.
+//! A [`Request`] holds a copy of the packet; the packet itself stays parked with the worker. Each request is answered exactly
+//! once. A request that is dropped (no handler is left, or the handler failed) answers that the worker must translate inline.
 //!
-//! **Nobody who forwards waits for a lock here.** A worker that finds the queue or its inbox locked tries again at its
-//! next turn. Locks are held for moving a few words. Nor does it wait for the allocator: memory goes back to who took it,
-//! copies of packets with the answers, programs with the next requests ([`Spent`]). A thread that frees what another
-//! allocated takes the lock of that one's memory.
+//! **A worker never waits for a lock here.** If the queue or its inbox is locked, it tries again in its next turn. Locks are held
+//! while a few words are moved. Nor does a worker wait for the allocator, whose lock a thread takes when it frees what another one
+//! allocated: copies of packets return to the worker with the answers, and programs return to a handler with the next requests
+//! ([`Spent`]).
 //!
-//! Waking is the business of the shell: it gives a call that wakes a sleeping server, and one for each worker.
+//! The shell provides the calls that wake a sleeping handler, and each worker.
 
-use crate::fair::FairQueue;
+use crate::fair_queue::FairQueue;
 use crate::packet::Meta;
 use crate::program::Program;
 use dpif::{DropReason, FlowOwner};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use sync::Mailbox;
 use units::{Millis, WorkerId};
 
-/// Wakes a thread that sleeps since there was nothing to do; cheap if it does not sleep.
+/// Wakes a thread that sleeps for lack of work; costs little if it does not sleep.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// A packet that a worker has no megaflow for.
+/// An upcall: a packet of a worker that matched no megaflow.
 pub(crate) struct Request {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
@@ -34,35 +35,35 @@ pub(crate) struct Request {
     pub(crate) inbox: Option<Arc<Inbox>>,
 }
 
-/// What a worker is told.
+/// The answer to a worker.
 pub(crate) struct Answer {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
     pub(crate) outcome: Outcome,
-    /// The request's, to be used again.
+    /// The buffer of the request, for its next use.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a server made for a worker, which is done with it: to be freed by a server.
+/// Memory that a handler allocated and a worker has finished with; a handler frees it.
 pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
 
-/// What is to be done with the packet that was asked about. Those behind it are looked up again in any case.
+/// What the worker does with the packet of the request. Packets parked behind it are looked up again in any case.
 pub(crate) enum Outcome {
-    /// It was translated: run this on it, and credit it. `tcp_flags` are its own.
+    /// It was translated: execute this program and credit the owner. `tcp_flags` are those of the packet.
     Run { program: Program, owner: Arc<dyn FlowOwner>, tcp_flags: u16 },
-    /// There is a megaflow for it by now: look it up again, too.
+    /// A megaflow for it exists now: look it up again, too.
     Again,
     /// It could not be translated.
     Failed(DropReason),
-    /// Nobody has looked at it.
+    /// No handler has translated it.
     Unserved,
 }
 
-/// An answer with the place where it goes.
+/// An answer with its destination.
 pub(crate) type Addressed = (Arc<Inbox>, Answer);
 
 impl Request {
-    /// What is to be sent by [`answer_all`].
+    /// The answer for [`answer_all`].
     pub(crate) fn answered(mut self, outcome: Outcome) -> Option<Addressed> {
         self.take_answer(outcome)
     }
@@ -82,7 +83,7 @@ impl Drop for Request {
     }
 }
 
-/// Sends answers; those that follow each other to one worker go together.
+/// Sends answers; consecutive answers to one worker are sent together.
 pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
     let mut answers = answers.drain(..).peekable();
     while let Some((inbox, first)) = answers.next() {
@@ -91,39 +92,27 @@ pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
     }
 }
 
-/// Answers for one worker. As long as what it asked, which is bounded.
+/// Answers for one worker. There are at most as many as its unanswered requests, which are bounded.
 pub(crate) struct Inbox {
-    answers: Mutex<Vec<Answer>>,
-    any: AtomicBool,
+    answers: Mailbox<Answer>,
     wake: Wake,
 }
 
 impl Inbox {
     pub(crate) fn new(wake: Wake) -> Inbox {
-        Inbox { answers: Mutex::default(), any: AtomicBool::new(false), wake }
+        Inbox { answers: Mailbox::default(), wake }
     }
 
     fn put(&self, more: impl Iterator<Item = Answer>) {
-        let mut answers = lock(&self.answers);
-        answers.extend(more);
-        let first = !self.any.swap(true, Ordering::AcqRel);
-        drop(answers);
-        if first {
+        if self.answers.post_all(more) {
             (self.wake)();
         }
     }
 
-    /// Moves what there is to `out`, which is empty. True: there was something, or may be.
+    /// Moves all answers to `out`, which is empty. Returns true if there were any, or there may be some behind a lock.
     #[inline]
-    pub(crate) fn take(&self, out: &mut Vec<Answer>) -> bool {
-        if !self.any.load(Ordering::Acquire) {
-            return false;
-        }
-        if let Some(mut answers) = try_lock(&self.answers) {
-            std::mem::swap(&mut *answers, out);
-            self.any.store(false, Ordering::Release);
-        }
-        true
+    pub(crate) fn take(&self, out: &mut VecDeque<Answer>) -> bool {
+        self.answers.try_take_all(out)
     }
 }
 
@@ -135,40 +124,40 @@ struct State {
     inboxes: Vec<Weak<Inbox>>,
 }
 
-/// The queue between workers and servers.
+/// The queue between workers and handler threads.
 #[derive(Default)]
 pub(crate) struct Upcalls {
     state: Mutex<State>,
-    /// How many serve. Changed under the lock.
+    /// Number of handler threads. Changed under the lock.
     servers: AtomicUsize,
 }
 
 impl Upcalls {
-    /// Somebody serves.
+    /// There is a handler thread.
     #[inline]
     pub(crate) fn is_served(&self) -> bool {
         self.servers.load(Ordering::Acquire) != 0
     }
 
-    /// What wakes a server.
+    /// Wakes a handler thread.
     pub(crate) fn set_wake(&self, wake: Wake) {
         lock(&self.state).wake = Some(wake);
     }
 
-    /// A worker that asks and hears.
+    /// The end of a worker: it sends requests and receives answers.
     pub(crate) fn add_inbox(&self, inbox: &Arc<Inbox>) {
         let mut state = lock(&self.state);
         state.inboxes.retain(|i| i.strong_count() != 0);
         state.inboxes.push(Arc::downgrade(inbox));
     }
 
-    /// Somebody serves from now on.
+    /// Adds a handler thread.
     pub(crate) fn enter(&self) {
         let _state = lock(&self.state);
         self.servers.fetch_add(1, Ordering::Release);
     }
 
-    /// One serves no longer. After the last, what waits goes back to its workers, which hear of it if they sleep.
+    /// Removes a handler thread. After the last one, all requests return to their workers, which are woken.
     pub(crate) fn leave(&self) {
         let mut state = lock(&self.state);
         if self.servers.fetch_sub(1, Ordering::Release) != 1 {
@@ -181,7 +170,7 @@ impl Upcalls {
         inboxes.iter().for_each(|inbox| (inbox.wake)());
     }
 
-    /// Queues what a worker asks, and takes what it is done with; false, and all is still there: not now.
+    /// Queues the requests of a worker and takes its spent memory. Returns false and changes nothing if the queue is locked.
     pub(crate) fn submit(&self, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) -> bool {
         let Some(mut state) = try_lock(&self.state) else { return false };
         if !self.is_served() {
@@ -206,26 +195,26 @@ impl Upcalls {
         true
     }
 
-    /// The next ones to serve, at most so many. What workers are done with goes to `spent`, which is empty.
+    /// Takes up to `most` requests. The spent memory of workers goes to `spent`, which is empty.
     pub(crate) fn next(&self, most: usize, requests: &mut Vec<Request>, spent: &mut Vec<Spent>) {
         let mut state = lock(&self.state);
         std::mem::swap(&mut state.spent, spent);
         requests.extend(std::iter::from_fn(|| state.queue.pop()).take(most));
     }
 
-    /// Frees what workers are done with and no server has come for.
+    /// Frees spent memory that no handler has taken.
     pub(crate) fn tidy(&self) {
         let spent = std::mem::take(&mut lock(&self.state).spent);
         drop(spent);
     }
 
-    /// How many wait.
+    /// Requests in the queue.
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.state).queue.len()
     }
 }
 
-/// A panic of another holder leaves every list here usable: each operation on them is complete in itself.
+/// Locks, also after a panic of another thread: each operation on these lists is complete in itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

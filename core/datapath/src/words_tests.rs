@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::packet::{Meta, Rare};
-use crate::path::extract::{Extract, wide};
+use crate::path::extract::{read, wide};
 use crate::port::FramePool;
 use classifier::megaflow::{ALL_WORDS, Depth, EXT_WORDS};
 use flow::compose::compose;
@@ -48,19 +48,26 @@ fn frame(which: usize, tags: &[u16], noise: &[(usize, u8)], cut: usize) -> Vec<u
     bytes
 }
 
-/// Fills the words that are asked for, over what another packet has left; they must be those of the whole key.
-fn check(bytes: &[u8], meta: &Meta, words: u64) -> Result<(), TestCaseError> {
+/// Fills the words that are asked for, over what another packet has left; they must be those of the whole key. `own`: of a
+/// packet that comes again.
+fn check(bytes: &[u8], meta: &Meta, words: u64, own: bool) -> Result<(), TestCaseError> {
     let mut batch = Batch { common: meta.clone(), ..Batch::default() };
     batch.widen();
     batch.exts.iter_mut().flatten().for_each(|word| *word = 0x1234_5678_9abc_def1);
-    batch.frames.extend(FramePool::new(1).frame_of(bytes));
-    cpu::stage(Extract { batch: &mut batch, depth: Depth::Wide, words, by_kind: false });
+    let mut pool = FramePool::new(8);
+    for bytes in [bytes, &frame(6, &[], &[], 0), &frame(4, &[5], &[], 0), bytes] {
+        batch.frames.extend(pool.frame_of(bytes));
+        batch.own.extend(own.then(|| meta.clone()));
+    }
+    read(&mut batch, Depth::Wide, words);
     let (key, tcp_flags) = wide(bytes, meta);
-    prop_assert_eq!((batch.lines[0], batch.tcp_flags[0]), (key.line, tcp_flags));
-    let (rest, whole) = (batch.rests().of(0), key.rest());
-    prop_assert_eq!(rest.known, words);
-    for at in (0..65u8).filter(|at| words >> usize::from(*at).min(EXT_WORDS) & 1 == 1) {
-        prop_assert_eq!(rest.word(at), whole.word(at), "word {} of {:02x?}", at, bytes);
+    for i in [0, 3] {
+        prop_assert_eq!((batch.lines[i], batch.tcp_flags[i]), (key.line, tcp_flags));
+        let (rest, whole) = (batch.rests().of(i), key.rest());
+        prop_assert_eq!(rest.known, words);
+        for at in (0..65u8).filter(|at| words >> usize::from(*at).min(EXT_WORDS) & 1 == 1) {
+            prop_assert_eq!(rest.word(at), whole.word(at), "word {} of {:02x?}", at, bytes);
+        }
     }
     Ok(())
 }
@@ -74,12 +81,12 @@ proptest! {
         noise in prop::collection::vec((12..90usize, any::<u8>()), 0..3),
         cut in prop_oneof![Just(0usize), 0..60usize],
         words in prop_oneof![Just(ALL_WORDS), Just(0b110), any::<u64>().prop_map(|w| w & ALL_WORDS)],
-        (limit, rare, skb_priority) in (0..3u8, any::<bool>(), 0..2u32),
+        (limit, rare, skb_priority, own) in (0..3u8, any::<bool>(), 0..2u32, any::<bool>()),
     ) {
         let tunnel = Tunnel { tun_id: 77, ..Tunnel::default() };
         let rare = rare.then(|| Box::new(Rare { tunnel, ct_label: [1, 2], ..Rare::default() }));
         let meta = Meta { vlan_limit: limit, rare, skb_priority, ct_state: 1, ..Meta::received(1) };
-        check(&frame(which, &tags, &noise, cut), &meta, words)?;
+        check(&frame(which, &tags, &noise, cut), &meta, words, own)?;
     }
 }
 
@@ -94,10 +101,11 @@ fn a_batch_after_another_keeps_none_of_its_words() {
     for flows in [[six, tagged], [four, six], [tagged, four]] {
         batch.frames.clear();
         flows.iter().for_each(|f| batch.frames.extend(pool.frame_of(&compose(f, b"data"))));
-        cpu::stage(Extract { batch: &mut batch, depth: Depth::Wide, words: 0b11110, by_kind: false });
+        read(&mut batch, Depth::Wide, 0b11110);
         for (i, flow) in flows.iter().enumerate() {
             let (key, _) = wide(&compose(flow, b"data"), &batch.common);
-            assert_eq!((batch.lines[i], &batch.exts[i][1..5]), (key.line, &key.ext[1..5]));
+            let words = [1, 2, 3, 4].map(|word| batch.exts[word][i]);
+            assert_eq!((batch.lines[i], &words[..]), (key.line, &key.ext[1..5]));
         }
     }
 }

@@ -8,24 +8,26 @@
 //! load tells). A worker that will not take its next turn soon is to `rest`, so that a removed port's queues are dropped.
 
 use crate::batch::BATCH;
-use crate::brake::Others;
 use crate::engine::{Engine, Handler};
 use crate::last_drop::Place;
 use crate::packet::{Meta, Packet};
 use crate::park::Limits;
 use crate::path::park::{self, Parking};
 use crate::path::{execute, meter, receive, run, transmit};
-use crate::port::{RX_BURST, RxQueue};
+use crate::port::{FrameBatch, RX_BURST, RxQueue};
 use crate::ports::Ports;
 use crate::program::Program;
 use crate::rxq::Rxq;
+use crate::rxq_backoff::Others;
 use crate::shared::Shared;
+use crate::stages::{PathStage, StageClock, StageTimes};
 use crate::tally::{CacheView, Event, SharedTally, Tally};
 use crate::upcalls::Wake;
 use classifier::megaflow::{Contexts, Megaflow};
 use dpif::DropReason;
 use flow::Flow;
 use flowcache::Cache;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sync::Reader;
@@ -50,6 +52,8 @@ pub struct Worker {
     contexts: Contexts,
     engine: Engine,
     rxqs: Vec<Rxq>,
+    /// Those that are not polled for now.
+    aside: BTreeMap<(PortNo, QueueId), Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Turn>,
@@ -73,11 +77,12 @@ impl Worker {
                 id,
                 lane,
                 Arc::clone(&published),
-                Arc::clone(&shared.conntrack),
+                (Arc::clone(&shared.conntrack), Arc::clone(&shared.reassembly)),
                 tx_queue,
                 seed,
             ),
             rxqs: Vec::new(),
+            aside: BTreeMap::new(),
             published,
             lane_slot,
             last: None,
@@ -110,11 +115,13 @@ impl Worker {
     /// Stops polling a queue and gives it back. With its port's last queue go the packets that are parked, dropped,
     /// unless they were settled before. Between turns nothing else of it is inside the worker.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
+        self.fetch(port, id);
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
         // What another worker sends of it must not overtake what is held here.
         self.send_held();
         let rxq = self.rxqs.remove(at);
-        if self.rxqs.iter().all(|q| q.port != port) {
+        let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
+        if self.rxqs.iter().all(|q| q.port != port) && self.aside.range(others).next().is_none() {
             park::abandon(&mut self.engine, Some(port.0));
             self.published.store(&self.engine.tally);
         }
@@ -157,7 +164,18 @@ impl Worker {
 
     /// The queues it polls.
     pub fn rxqs(&self) -> impl Iterator<Item = (PortNo, QueueId)> {
-        self.rxqs.iter().map(|q| (q.port, q.id))
+        self.rxqs.iter().map(|q| (q.port, q.id)).chain(self.aside.keys().copied())
+    }
+
+    /// Does not poll these queues until they are fetched: whoever runs the worker knows when they have something.
+    pub fn set_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
+        let meant = self.rxqs.extract_if(.., |q| is_meant(q.port, q.id));
+        self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
+    }
+
+    /// Polls a queue again that was set aside.
+    pub fn fetch(&mut self, port: PortNo, id: QueueId) {
+        self.rxqs.extend(self.aside.remove(&(port, id)));
     }
 
     /// What it counted, up to its last turn.
@@ -194,21 +212,23 @@ impl Worker {
         }
         let (before, mut served, mut held) = (self.served, Others::Nothing, false);
         for q in &mut self.rxqs {
-            if q.brake.holds(before) {
+            if q.backoff.skips(before) {
                 (q.in_turn, held) = (0, true);
                 continue;
             }
+            self.engine.end_stage(PathStage::Turn);
             q.in_turn = receive::stage(&mut *q.queue, q.port.0, &mut self.engine) as u64;
+            self.engine.end_stage(PathStage::Receive);
             if q.in_turn != 0 {
                 packets += q.in_turn;
                 let guard = self.reader.enter();
-                run(&self.shared, &guard, self.contexts.of(q.port.0), &mut self.engine, now);
+                run(&self.shared, &guard, &mut self.contexts, q.port.0, &mut self.engine, now);
                 drop(guard);
                 if let Some(parking) = &mut self.engine.parking {
                     let brought = Others::of(q.in_turn);
                     parking.budget.received(q.in_turn, brought == Others::More, &mut q.mix);
                     let overflow = std::mem::take(&mut parking.overflow);
-                    q.brake.polled(q.in_turn, overflow);
+                    q.backoff.polled(q.in_turn, overflow);
                     served = if overflow == 0 { served.max(brought) } else { served };
                 }
                 let end = counter();
@@ -226,16 +246,32 @@ impl Worker {
             self.engine.cache.maintain(now);
             self.show_cache();
         }
-        let busy = packets != 0 || answered || held;
+        let busy = packets != 0 || answered || held || self.holds_frames();
         self.engine.tally.add(Event::BusyIterations, u64::from(busy));
         self.last = Some(Turn { start, received: at, packets, busy });
         self.published.store(&self.engine.tally);
         busy
     }
 
-    /// The most packets that a queue brought in the last turn. One that was passed over has more than it should.
+    /// From now on each turn is timed by this clock, stage by stage. Reading it takes time, too.
+    pub fn time_stages(&mut self, clock: fn() -> u64) {
+        self.engine.stages = Some(Box::new(StageClock::new(clock)));
+    }
+
+    /// What the stages took since [`time_stages`](Self::time_stages).
+    pub fn stage_times(&self) -> StageTimes {
+        self.engine.stages.as_ref().map_or_else(Default::default, |clock| clock.times)
+    }
+
+    /// A shaper holds frames that this worker has to come back for.
+    pub fn holds_frames(&self) -> bool {
+        transmit::holds(&self.engine)
+    }
+
+    /// The most packets that a queue brought in the last turn. One that was passed over has more than it should, and what a shaper
+    /// holds may not wait for a sleep to end.
     pub fn most_in_turn(&self) -> u64 {
-        let held = if self.held { RX_BURST as u64 } else { 0 };
+        let held = if self.held || self.holds_frames() { RX_BURST as u64 } else { 0 };
         self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0).max(held)
     }
 
@@ -315,6 +351,13 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
+    /// Drops frames that are not in a batch.
+    pub(crate) fn drop_all(&mut self, mut frames: FrameBatch, reason: DropReason) {
+        self.engine.tally.drop(reason, frames.len() as u64);
+        self.engine.pool.free_all(&mut frames);
+        self.published.store(&self.engine.tally);
+    }
+
     /// Runs a program on one received packet that its sender left something undone of.
     #[cfg(test)]
     pub(crate) fn execute_undone(
@@ -380,9 +423,15 @@ impl Worker {
         self.engine.handler = Arc::clone(&self.nothing.1);
     }
 
+    /// The port of packets that are to go through the path again: recirculated ones, or else those out of a tunnel.
+    fn again(&self) -> Option<u32> {
+        let recirculated = self.engine.recirculated.front().map(|a| a.packet.meta.in_port);
+        recirculated.or_else(|| self.engine.popped.first_port())
+    }
+
     /// Recirculated packets, then transmission, of what may not wait for more at this instant.
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
-        while let Some(in_port) = self.engine.recirculated.front().map(|a| a.packet.meta.in_port) {
+        while let Some(in_port) = self.again() {
             while self.engine.batch.len() < BATCH
                 && let Some(again) =
                     self.engine.recirculated.pop_front_if(|a| a.packet.meta.in_port == in_port)
@@ -390,12 +439,14 @@ impl Worker {
                 self.engine.batch.push(again);
             }
             let guard = self.reader.enter();
-            run(&self.shared, &guard, self.contexts.of(in_port), &mut self.engine, now);
+            run(&self.shared, &guard, &mut self.contexts, in_port, &mut self.engine, now);
         }
+        self.engine.end_stage(PathStage::Turn);
         meter::settle(&mut self.engine);
         transmit::end_turn(&mut self.engine, at);
         self.engine.end_drops();
         self.engine.pool.flush();
+        self.engine.end_stage(PathStage::Transmit);
     }
 }
 

@@ -45,7 +45,15 @@ impl UpcallHandler for Control {
         // Three masks, so that the cache is used.
         let mask = Flow { nw_src: [0xff, 0x1ff, 0x3ff][upcall.flow.nw_src as usize % 3], ..Flow::ZERO };
         let (actions, mask): (Arc<[DpAction]>, _) = (Arc::new([DpAction::Output(PortNo(3))]), Box::new(mask));
-        Translation { actions, mask, install: true, version: 0, owner: self.0.clone(), trail: 0, error: None }
+        Translation {
+            actions,
+            mask,
+            install: true,
+            version: 0,
+            owner: self.0.clone(),
+            dependency_set: 0,
+            error: None,
+        }
     }
 
     fn userspace(&self, _: &[u8], _: &Flow, _: &Userspace) {}

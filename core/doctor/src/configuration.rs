@@ -40,6 +40,9 @@ fn is_explained(facts: &Facts, interface: &Interface) -> bool {
     no_device || interface.missing_folder.is_some() || interface.is_dpdk() && !facts.wants_dpdk()
 }
 
+/// For files and sockets that only root, or their group, may use.
+const AS_ROOT: &str = "sudo sluice doctor";
+
 /// Reports missing directories for vhost-user sockets, each once with its ports.
 fn folders(facts: &Facts, found: &mut Vec<Finding>) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -69,6 +72,12 @@ fn source(facts: &Facts, found: &mut Vec<Finding>) {
             format!("no configuration can be read, so that only the host was looked at: {why}"),
             "export OVS_RUNDIR=DIRECTORY   # where the database's socket is; OVS_DBDIR for conf.db",
         )),
+        Configuration::Denied(why) => found.push(Finding::new(
+            Level::Problem,
+            "no-access",
+            format!("this user may not read the configuration, so that only the host was looked at: {why}"),
+            AS_ROOT,
+        )),
         Configuration::Empty => found.push(Finding::new(
             Level::Warning,
             "no-bridge",
@@ -91,6 +100,11 @@ fn daemon(facts: &Facts, found: &mut Vec<Finding>) {
             "no-answer",
             format!("the switch (process {pid}) does not answer: {why}"),
             format!("kill -ABRT {pid}   # ends it; whatever watches it starts it again"),
+        ),
+        Daemon::Denied(pid, why) => (
+            "no-access",
+            format!("this user may not ask the switch (process {pid}): {why}"),
+            AS_ROOT.to_owned(),
         ),
         Daemon::OpenVswitch(pid) => (
             "ovs-vswitchd",

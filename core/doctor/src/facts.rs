@@ -22,6 +22,8 @@ pub struct Facts {
     pub configuration: Configuration,
     /// The switch of this run directory. Switches of other run directories are not considered.
     pub daemon: Daemon,
+    /// Event counters of that switch, by name ([`crate::counters::names`]).
+    pub counters: BTreeMap<&'static str, u64>,
     /// How to add arguments to the kernel's command line.
     pub boot: Boot,
 }
@@ -34,6 +36,8 @@ pub enum Configuration {
     Unknown,
     /// No configuration could be read; the reason.
     None(String),
+    /// This user may not read the configuration; the reason.
+    Denied(String),
     /// The database has no bridge.
     Empty,
     /// There are bridges.
@@ -52,6 +56,8 @@ pub enum Daemon {
     Answers(u32),
     /// This process holds the pid file but does not answer; the reason.
     Silent(u32, String),
+    /// This process holds the pid file, and this user may not use its control socket; the reason.
+    Denied(u32, String),
     /// This process is the daemon of Open vSwitch.
     OpenVswitch(u32),
 }
@@ -77,6 +83,16 @@ pub struct Interface {
     pub kind: String,
     /// `error`
     pub error: Option<String>,
+    /// The bridge that it is on.
+    pub bridge: String,
+    /// `mtu`
+    pub mtu: Option<u32>,
+    /// `options:remote_ip`
+    pub remote: String,
+    /// `status:tunnel_egress_iface`
+    pub egress: Option<String>,
+    /// The kernel's own stack answers ARP requests that come by the device, whichever address of the host is asked for.
+    pub answers_arp: bool,
     /// The PCI device that `options:dpdk-devargs` names.
     pub pci: Option<Pci>,
     /// The NUMA node of the device.
@@ -184,7 +200,7 @@ impl Facts {
     /// The process id of our daemon.
     pub fn pid(&self) -> Option<u32> {
         match self.daemon {
-            Daemon::Answers(pid) | Daemon::Silent(pid, _) => Some(pid),
+            Daemon::Answers(pid) | Daemon::Silent(pid, _) | Daemon::Denied(pid, _) => Some(pid),
             Daemon::Unknown | Daemon::None(_) | Daemon::OpenVswitch(_) => None,
         }
     }

@@ -7,10 +7,12 @@
 
 mod configuration;
 mod cores;
+pub mod counters;
 mod devices;
 pub mod facts;
 mod level;
 mod memory;
+mod overlay;
 mod tuning;
 
 pub use facts::Facts;
@@ -41,8 +43,10 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     configuration::check(facts, &mut found);
     devices::check(facts, &mut found);
+    overlay::check(facts, &mut found);
     memory::check(facts, &mut found);
     cores::check(facts, &mut found);
+    counters::check(facts, &mut found);
     let mut seen = BTreeSet::new();
     found.retain(|f| seen.insert((f.subject, f.text.clone())));
     found.sort_by_key(|f| f.level);

@@ -51,6 +51,53 @@ fn a_healthy_host_has_no_findings() {
     assert_eq!(diagnose(&Facts { drivers: healthy().drivers, ..Facts::default() }), []);
 }
 
+/// An overlay whose packets fit: a bridge with a tunnel, and the bridge that it leaves by, with a device of the kernel.
+fn overlay(facts: &mut Facts) {
+    let on = |name: &str, kind: &str, bridge: &str, mtu| Interface {
+        bridge: bridge.to_owned(),
+        mtu: Some(mtu),
+        ..port(name, kind)
+    };
+    let egress = Some("br-phy".to_owned());
+    let tunnel =
+        Interface { egress, remote: "10.0.0.2".to_owned(), mtu: None, ..on("tun0", "vxlan", "br-int", 0) };
+    facts.interfaces.extend([
+        tunnel,
+        on("br-int", "internal", "br-int", 1450),
+        on("br-phy", "internal", "br-phy", 1500),
+        on("eth0", "", "br-phy", 1500),
+    ]);
+}
+
+#[test]
+fn overlays_whose_packets_do_not_fit() {
+    assert_eq!(found(overlay), []);
+    let long = only(|f| {
+        overlay(f);
+        f.interfaces.iter_mut().filter(|i| i.name == "br-int").for_each(|i| i.mtu = Some(1451));
+    });
+    assert_eq!(long.subject, "overlay-mtu");
+    assert!(long.mend.contains("br-int mtu_request=1450"), "{long:?}");
+    // Over IPv6 a header is longer by 20 bytes.
+    let six = only(|f| {
+        overlay(f);
+        f.interfaces.iter_mut().filter(|i| i.name == "tun0").for_each(|i| i.remote = "fd00::2".to_owned());
+    });
+    assert!(six.mend.contains("mtu_request=1430"), "{six:?}");
+}
+
+#[test]
+fn the_kernel_answers_in_the_place_of_a_bridge() {
+    let answers = |f: &mut Facts, name: &str| {
+        overlay(f);
+        f.interfaces.iter_mut().filter(|i| i.name == name).for_each(|i| i.answers_arp = true);
+    };
+    let arp = only(|f| answers(f, "eth0"));
+    assert_eq!(arp.subject, "kernel-arp");
+    assert!(arp.mend.starts_with("ip link set eth0 arp off"), "{arp:?}");
+    assert_eq!(found(|f| answers(f, "br-int")), []);
+}
+
 #[test]
 fn huge_pages() {
     let none = only(|f| f.memory.huge.clear());
@@ -216,4 +263,21 @@ fn the_boot_loader_of_the_host_is_named() {
     let debian = mend(Boot::UpdateGrub);
     assert!(debian.contains("update-grub") && !debian.contains("grubby"), "{debian}");
     assert!(mend(Boot::Unknown).contains("isolcpus="));
+}
+
+#[test]
+fn counters_of_the_running_switch() {
+    let repaired = only(|f| f.counters.extend([("revalidate_repaired", 3)]));
+    assert_eq!((repaired.level, repaired.subject), (Level::Problem, "counter"));
+    assert!(repaired.text.starts_with("since its start: 3 megaflows"), "{repaired:?}");
+    assert_eq!(found(|f| f.counters.extend(counters::names().map(|name| (name, 0)))), []);
+}
+
+#[test]
+fn a_user_who_may_not_ask() {
+    let switch = only(|f| f.daemon = Daemon::Denied(7, "Permission denied".to_owned()));
+    let database = only(|f| f.configuration = Configuration::Denied("Permission denied".to_owned()));
+    for finding in [switch, database] {
+        assert_eq!((finding.subject, finding.mend.as_str()), ("no-access", "sudo sluice doctor"));
+    }
 }

@@ -37,8 +37,8 @@ impl Capabilities {
         explicit_drop: true,
         add_mpls: true,
         ct: true,
-        ct_nat: false,
-        tunnels: false,
+        ct_nat: true,
+        tunnels: true,
         lb_output: false,
         max_hash_alg: 1,
     };

@@ -44,6 +44,8 @@ reasons! {
     InvalidTunnelPort = "datapath_drop_invalid_tnl_port",
     /// A received frame that is no packet.
     RxInvalidPacket = "datapath_drop_rx_invalid_packet",
+    /// The ingress policer of its port.
+    RxPoliced = "datapath_drop_rx_qos",
     /// A meter's band dropped it.
     Meter = "datapath_drop_meter",
     /// `sample` without a copy to make.
@@ -68,6 +70,14 @@ reasons! {
     ActionTooManyMplsLabels = "drop_action_too_many_mpls_labels",
     /// Tunnel metadata that no tunnel can carry.
     ActionInvalidTunnelMetadata = "drop_action_invalid_tunnel_metadata",
+    /// No route leads to the remote end of a tunnel by a port of a bridge.
+    ActionTunnelRoutingFailed = "drop_action_tunnel_routing_failed",
+    /// The port that a tunnel's packets leave by has no Ethernet address.
+    ActionTunnelOutputNoEthernet = "drop_action_tunnel_output_no_ethernet",
+    /// The next hop of a tunnel is not known yet.
+    ActionTunnelNeighCacheMiss = "drop_action_tunnel_neigh_cache_miss",
+    /// The tunnel's header cannot say what it would have to.
+    ActionTunnelHeaderBuildFailed = "drop_action_tunnel_header_build_failed",
     /// A packet type that is not supported.
     ActionUnsupportedPacketType = "drop_action_unsupported_packet_type",
     /// ECN says congestion, the inner packet cannot.
@@ -80,18 +90,22 @@ reasons! {
     TxFailed = "datapath_drop_tx_failed",
     /// Longer than the MTU of the port that should send it.
     TxTooLong = "datapath_drop_tx_mtu_exceeded",
+    /// The policer of the port that should send it, or a full queue of that port's shaper.
+    TxQos = "datapath_drop_tx_qos",
     /// No buffer left for a copy.
     NoBuffer = "datapath_drop_no_buffer",
     /// No room in front of the packet for what an action pushes.
     NoHeadroom = "datapath_drop_no_headroom",
     /// An action does not fit the packet: a header that is not there, or is too short.
     MalformedForAction = "datapath_drop_action_not_applicable",
-    /// `ct` with address translation, which is not built.
-    CtNatUnsupported = "datapath_drop_ct_nat_unsupported",
-    /// `ct` with a protocol helper, which is not built.
-    CtHelperUnsupported = "datapath_drop_ct_helper_unsupported",
-    /// Tunnels are not built in.
-    TunnelUnsupported = "datapath_drop_tunnel_unsupported",
+    /// A fragment whose datagram was not complete in time.
+    FragmentExpired = "ipf_stuck_frag_list_expired",
+    /// The same, and no fragment came afterwards that would have removed it.
+    FragmentPurged = "ipf_stuck_frag_list_purged",
+    /// A fragment that waited for its datagram, whose place another one needed.
+    FragmentEvicted = "datapath_drop_fragment_evicted",
+    /// A fragment of a datagram that is longer than can be handled.
+    DatagramTooLong = "datapath_drop_datagram_too_long",
     /// The queue that received it, or its port, went away.
     PortRemoved = "datapath_drop_port_removed",
 }

@@ -126,4 +126,8 @@ pub struct PortStats {
     pub tx_bytes: u64,
     /// Packets the device did not take.
     pub tx_dropped: u64,
+    /// Packets that the ingress policer dropped.
+    pub rx_policed: u64,
+    /// Packets that an egress policer or a shaper dropped.
+    pub tx_qos_dropped: u64,
 }

@@ -31,8 +31,8 @@ pub struct Translation {
     pub version: u64,
     /// Who is credited for the packets.
     pub owner: Arc<dyn FlowOwner>,
-    /// A number for what was consulted, by which the control half finds the megaflows that a change concerns; 0: not known.
-    pub trail: u32,
+    /// The number of its dependencies, by which the control half finds the megaflows that a change concerns; 0: every change does.
+    pub dependency_set: u32,
     /// The packet could not be translated: it is dropped for this reason, and counted as lost.
     pub error: Option<DropReason>,
 }
@@ -46,7 +46,7 @@ impl Translation {
             install: false,
             version: 0,
             owner: Arc::new(NoOwner),
-            trail: 0,
+            dependency_set: 0,
             error: Some(reason),
         }
     }

@@ -4,29 +4,18 @@
 //! Where one number means two errors in a version, the first in the list is what it decodes to.
 //! Sources: the error sections of the OpenFlow specifications 1.0 to 1.5, Open vSwitch's `ofp-errors.h` for its vendor codes.
 
+mod code;
 mod table;
 
 use crate::version::Version;
+use code::Code;
+pub use code::{NX_VENDOR, ONF_VENDOR};
 use std::fmt;
 pub use table::OfError;
-
-/// Nicira's vendor (experimenter) number.
-pub const NX_VENDOR: u32 = 0x0000_2320;
-/// The Open Networking Foundation's experimenter number.
-pub const ONF_VENDOR: u32 = 0x4f4e_4600;
 
 /// The type that marks an error of a vendor: OpenFlow 1.0 and 1.1 (Nicira), 1.2 and later.
 const NX_TYPE_OLD: u16 = 0xb0c2;
 const EXPERIMENTER_TYPE: u16 = 0xffff;
-
-/// How one version numbers an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code {
-    /// 0 for the standard itself.
-    pub vendor: u32,
-    pub kind: u16,
-    pub code: u16,
-}
 
 impl OfError {
     /// The error's name, as every tool prints it: `OFPBAC_BAD_OUT_PORT`.

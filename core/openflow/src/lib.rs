@@ -16,6 +16,7 @@ pub mod text;
 pub mod tlv;
 pub mod version;
 pub mod wire;
+mod xid;
 
 pub use action::Action;
 pub use error::OfError;

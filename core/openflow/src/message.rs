@@ -16,11 +16,8 @@ use crate::stats::{
 };
 use crate::table::{TableConfig, TableFeatures, TableStats, TableStatus};
 use crate::version::{Version, VersionSet};
+pub use crate::xid::Xid;
 use units::OfPort;
-
-/// A transaction: a reply has its request's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Xid(pub u32);
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]

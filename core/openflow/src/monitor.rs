@@ -73,7 +73,7 @@ impl Default for FlowMonitorRequest {
 #[allow(missing_docs)]
 pub enum FlowUpdate {
     /// The controller's own change, of this transaction.
-    Abbreviated(crate::message::Xid),
+    Abbreviated(crate::xid::Xid),
     Initial(Box<FlowEvent>),
     Added(Box<FlowEvent>),
     Deleted(Box<FlowEvent>, RemovedReason),

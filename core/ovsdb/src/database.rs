@@ -15,8 +15,10 @@ use std::sync::Arc;
 
 /// Most transactions kept so that clients may resume.
 const HISTORY_TRANSACTIONS: usize = 100;
-/// Most row changes kept for the same end.
+/// Most row changes kept for the same end. A change of a long value counts for more: see [`Change::weight`].
 const HISTORY_CHANGES: usize = 20_000;
+/// So many elements of values that a change made anew weigh as much as a change of a row: about 3 kB.
+const ELEMENTS_OF_A_CHANGE: usize = 64;
 
 /// One row: a value per column of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +74,11 @@ impl Row {
         self.fields[FIRST_COLUMN..] == other.fields[FIRST_COLUMN..]
     }
 
+    /// How many elements its long values have, in units of [`ELEMENTS_OF_A_CHANGE`].
+    pub(crate) fn long_values(&self) -> usize {
+        self.fields.iter().map(|field| field.len() / ELEMENTS_OF_A_CHANGE).sum()
+    }
+
     pub(crate) fn content(&self) -> &[Arc<Datum>] {
         &self.fields[FIRST_COLUMN..]
     }
@@ -100,17 +107,24 @@ pub struct Table {
     /// How many strong references point at a row; a row without any is absent.
     pub(crate) references: ByUuid<u64>,
     pub(crate) indexes: Vec<Index>,
+    /// The sum of [`Row::long_values`].
+    pub(crate) long_values: usize,
 }
 
 impl Table {
     fn new(schema: &TableSchema) -> Table {
         let indexes = vec![Index::default(); schema.indexes.len()];
-        Table { rows: by_uuid(), references: by_uuid(), indexes }
+        Table { rows: by_uuid(), references: by_uuid(), indexes, long_values: 0 }
     }
 
     /// The rows.
     pub fn rows(&self) -> &Rows {
         &self.rows
+    }
+
+    /// How many elements the long values of its rows have, in units of 64.
+    pub fn long_values(&self) -> usize {
+        self.long_values
     }
 }
 
@@ -127,6 +141,25 @@ pub struct Change {
     pub new: Option<Arc<Row>>,
 }
 
+impl Change {
+    /// How much is kept or told because of the change, in changes of a row with short values.
+    pub fn weight(&self) -> usize {
+        fn fields(row: &Option<Arc<Row>>) -> &[Arc<Datum>] {
+            row.as_ref().map_or(&[], |row| &row.fields)
+        }
+        let (old, new) = (fields(&self.old), fields(&self.new));
+        let elements: usize = match old.len() == new.len() {
+            // Values that did not change are shared.
+            true => {
+                let changed = old.iter().zip(new).filter(|(a, b)| !Arc::ptr_eq(a, b));
+                changed.map(|(a, b)| a.len() + b.len()).sum()
+            }
+            false => old.iter().chain(new).map(|field| field.len()).sum(),
+        };
+        1 + elements / ELEMENTS_OF_A_CHANGE
+    }
+}
+
 /// All row changes of a transaction.
 pub type Changes = Vec<Change>;
 
@@ -135,6 +168,10 @@ pub struct Commit {
     pub(crate) tables: Vec<Table>,
     /// What it changes; empty if nothing.
     pub changes: Arc<Changes>,
+}
+
+fn weight(changes: &Changes) -> usize {
+    changes.iter().map(Change::weight).sum()
 }
 
 /// A database in memory.
@@ -181,11 +218,11 @@ impl Database {
         }
         self.tables = commit.tables;
         self.last_transaction = id;
-        self.history_changes += commit.changes.len();
+        self.history_changes += weight(&commit.changes);
         self.history.push_back((id, commit.changes));
         while self.history.len() > HISTORY_TRANSACTIONS || self.history_changes > HISTORY_CHANGES {
             let Some((_, dropped)) = self.history.pop_front() else { break };
-            self.history_changes -= dropped.len();
+            self.history_changes -= weight(&dropped);
         }
     }
 
@@ -205,7 +242,7 @@ impl Database {
         let since = self.history.iter().rev().take_while(|(id, _)| *id != mark.last_transaction).count();
         for _ in 0..since {
             let Some((_, dropped)) = self.history.pop_back() else { break };
-            self.history_changes -= dropped.len();
+            self.history_changes -= weight(&dropped);
         }
         (self.schema, self.tables, self.last_transaction) = (mark.schema, mark.tables, mark.last_transaction);
     }

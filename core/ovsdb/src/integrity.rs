@@ -25,7 +25,7 @@ pub(crate) struct Draft<'a> {
     pub schema: &'a Schema,
     pub tables: Vec<Table>,
     pub touched: Touched,
-    /// Calls of [`Draft::put`].
+    /// Calls of [`Draft::put`] and [`Draft::change`].
     puts: usize,
 }
 
@@ -51,6 +51,19 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Changes a row in place, keeping note of the original. The row and its values are copied once per transaction, not
+    /// once per operation, as long as the caller holds no copy of the row. After an error the draft is of no use.
+    pub fn change(
+        &mut self,
+        (table, uuid): RowId,
+        change: impl FnOnce(&mut Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.puts += 1;
+        let Some(row) = self.tables[table].rows.get_mut(&uuid) else { return Ok(()) };
+        self.touched.entry((table, uuid)).or_insert_with(|| Some(row.clone()));
+        change(Arc::make_mut(row))
+    }
+
     /// Checks and completes the draft.
     pub fn finish(mut self, new_uuid: &mut dyn FnMut() -> Uuid) -> Result<Commit, Error> {
         self.forget_unchanged();
@@ -69,6 +82,7 @@ impl<'a> Draft<'a> {
                 Arc::make_mut(row).set_version(new_uuid());
             }
         }
+        self.count_long_values();
         let tables = &self.tables;
         let change = |((table, uuid), old)| {
             let new = tables.get::<usize>(table).and_then(|t: &Table| t.rows.get(&uuid)).cloned();
@@ -76,6 +90,15 @@ impl<'a> Draft<'a> {
         };
         let changes = self.touched.into_iter().map(change).collect();
         Ok(Commit { changes: Arc::new(changes), tables: self.tables })
+    }
+
+    fn count_long_values(&mut self) {
+        for (&(table, uuid), old) in &self.touched {
+            let table = &mut self.tables[table];
+            let count = |row: Option<&Arc<Row>>| row.map_or(0, |row| row.long_values());
+            table.long_values += count(table.rows.get(&uuid));
+            table.long_values -= count(old.as_ref());
+        }
     }
 
     fn forget_unchanged(&mut self) {

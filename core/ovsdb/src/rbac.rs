@@ -137,7 +137,7 @@ mod tests {
     }
 
     fn run(mut db: Database, client: Client<'_>, params: Json) -> (Database, Json) {
-        let context = Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false, client };
+        let context = Context { owns_lock: &|_| true, client, ..Context::default() };
         match execute(&db, &crate::Parameters::Tree(params), &context, &mut Uuid::new_v4) {
             Outcome::Ready(prepared) => {
                 let results = Json::Array(prepared.results);

@@ -8,7 +8,7 @@
 //! it has. Older servers get `monitor_cond`, then `monitor`.
 //!
 //! Rows seen by the user change only inside `receive`. [`Replica::seqno`] counts changes;
-//! [`Replica::take_changes`] lists them.
+//! [`Replica::take_changes`] lists the rows that are other ones than when it was asked last.
 
 use crate::database::{Change, Row};
 use crate::json::parse_uuid;
@@ -114,7 +114,8 @@ pub struct Replica {
     ever_synced: bool,
     has_lock: bool,
     seqno: u64,
-    changes: Vec<Change>,
+    /// By table and row: what the rows that changed were when their changes were last taken.
+    before: BTreeMap<(usize, Uuid), Option<Arc<Row>>>,
     results: VecDeque<(TransactionId, TransactionResult)>,
 }
 
@@ -134,7 +135,7 @@ impl Replica {
             ever_synced: false,
             has_lock: false,
             seqno: 0,
-            changes: Vec::new(),
+            before: BTreeMap::new(),
             results: VecDeque::new(),
         }
     }
@@ -251,7 +252,8 @@ impl Replica {
     fn got_schema(&mut self, json: &Json) -> Result<(), ProtocolError> {
         let schema = Schema::from_json(json).map_err(|e| ProtocolError(format!("schema: {e}")))?;
         if self.schema.as_deref() != Some(&schema) {
-            self.forget_rows();
+            self.before.clear();
+            self.seqno += 1;
             self.tables = vec![BTreeMap::new(); schema.tables.len()];
             self.last_transaction = None;
             self.schema = Some(Arc::new(schema));
@@ -370,9 +372,14 @@ impl Replica {
         self.seqno
     }
 
-    /// The row changes since the last call, in order.
+    /// The rows that changed since the last call, by table and UUID: each once, as it was then and as it is now. What was
+    /// known by another schema is not listed: whoever finds [`Replica::schema`] replaced reads all anew.
     pub fn take_changes(&mut self) -> Vec<Change> {
-        std::mem::take(&mut self.changes)
+        let change = |((table, uuid), old): ((usize, Uuid), Option<Arc<Row>>)| {
+            let new = self.tables.get(table).and_then(|rows| rows.get(&uuid)).cloned();
+            (old != new).then_some(Change { table, uuid, old, new })
+        };
+        std::mem::take(&mut self.before).into_iter().filter_map(change).collect()
     }
 
     /// The server's schema.

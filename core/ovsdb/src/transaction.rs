@@ -29,6 +29,30 @@ pub struct Context<'a> {
     pub read_only: bool,
     /// Who asks, for the rules of the database's own.
     pub client: Client<'a>,
+    /// Whether the work is to be dropped: its client has gone.
+    pub is_abandoned: &'a dyn Fn() -> bool,
+}
+
+impl Default for Context<'_> {
+    /// A client that may do all, has just asked, and stays.
+    fn default() -> Self {
+        Context {
+            elapsed_ms: 0,
+            owns_lock: &|_| false,
+            read_only: false,
+            client: Client::default(),
+            is_abandoned: &|| false,
+        }
+    }
+}
+
+impl Context<'_> {
+    fn go_on(&self) -> Result<(), Error> {
+        match (self.is_abandoned)() {
+            true => Err(Error::new("canceled", "the client has gone")),
+            false => Ok(()),
+        }
+    }
 }
 
 /// How an execution ended.
@@ -101,7 +125,7 @@ pub fn execute(
     let mut results = Vec::with_capacity(params.len());
     for at in 0..params.len() {
         let name = || format!("ovsdb operation {} of {}", at + 1, params.len());
-        let operation = params.operation(at).map_err(Halt::from);
+        let operation = context.go_on().and_then(|()| params.operation(at)).map_err(Halt::from);
         match operation.and_then(|operation| run.operation(Members::new(&operation, name()))) {
             Ok(result) => results.push(Json::Object(result)),
             Err(Halt::Blocked) => return Outcome::Blocked { timeout_ms: run.timeout_ms },
@@ -113,7 +137,9 @@ pub fn execute(
         }
     }
     let Execution { draft, mut symbols, comments, durable, .. } = run;
-    match draft.finish(&mut || symbols.fresh()) {
+    let finished = draft.finish(&mut || symbols.fresh());
+    // The checks may have taken long, too.
+    match finished.and_then(|commit| context.go_on().map(|()| commit)) {
         Ok(commit) => {
             Outcome::Ready(Box::new(Prepared { results, commit, comment: comments.join("\n"), durable }))
         }
@@ -130,8 +156,7 @@ pub fn apply_own(
     operations: &[ClientOperation],
     new_uuid: &mut dyn FnMut() -> Uuid,
 ) -> Result<Commit, Error> {
-    let context =
-        Context { elapsed_ms: 0, owns_lock: &|_| false, read_only: false, client: Client::default() };
+    let context = Context::default();
     let mut run = Execution::new(db, &context, new_uuid);
     run.trusted = true;
     for operation in operations {
@@ -374,12 +399,14 @@ impl<'a> Execution<'a> {
         if !rows.iter().all(|row| rule.modifies(schema, row, columns.iter().copied())) {
             return Err(refusal(self.context.client, "modification of", schema).into());
         }
-        for row in &rows {
-            let mut new = (**row).clone();
-            columns.iter().for_each(|&c| new.set(c, values.shared(c).clone()));
-            self.draft.put((table, row.uuid()), Some(Arc::new(new)));
+        let uuids = into_uuids(rows);
+        for uuid in &uuids {
+            self.draft.change((table, *uuid), |row| {
+                columns.iter().for_each(|&c| row.set(c, values.shared(c).clone()));
+                Ok(())
+            })?;
         }
-        Ok(one("count", rows.len().into()))
+        Ok(one("count", uuids.len().into()))
     }
 
     fn mutate(&mut self, members: Operation) -> OperationResult {
@@ -396,12 +423,17 @@ impl<'a> Execution<'a> {
         if !rows.iter().all(|row| rule.modifies(schema, row, mutations.iter().map(Mutation::column))) {
             return Err(refusal(self.context.client, "mutate operation on", schema).into());
         }
-        for row in rows.iter().filter(|_| !mutations.is_empty()) {
-            let mut new = (**row).clone();
-            mutations.iter().try_for_each(|mutation| mutation.apply(schema, &mut new))?;
-            self.draft.put((table, row.uuid()), Some(Arc::new(new)));
+        let uuids = into_uuids(rows);
+        let context = self.context;
+        for uuid in uuids.iter().filter(|_| !mutations.is_empty()) {
+            self.draft.change((table, *uuid), |row| {
+                mutations.iter().try_for_each(|mutation| {
+                    context.go_on()?;
+                    mutation.apply(schema, row)
+                })
+            })?;
         }
-        Ok(one("count", rows.len().into()))
+        Ok(one("count", uuids.len().into()))
     }
 
     fn delete(&mut self, members: Operation) -> OperationResult {
@@ -480,6 +512,11 @@ impl<'a> Execution<'a> {
 /// The values of some columns. `_version` is random and tells nothing apart.
 fn project(row: &Row, columns: &[usize]) -> Vec<Arc<Datum>> {
     columns.iter().filter(|&&c| c != VERSION_COLUMN).map(|&c| row.shared(c).clone()).collect()
+}
+
+/// The rows' UUIDs; the rows are let go, so that they can be changed in place.
+fn into_uuids(rows: Vec<Arc<Row>>) -> Vec<Uuid> {
+    rows.iter().map(|row| row.uuid()).collect()
 }
 
 fn one(name: &str, value: Json) -> Map<String, Json> {

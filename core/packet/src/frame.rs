@@ -131,6 +131,20 @@ impl Frame {
         self.buffer.size() - (self.start + self.len) as usize
     }
 
+    /// Bytes of memory that its buffer takes.
+    pub fn memory(&self) -> usize {
+        self.buffer.size()
+    }
+
+    /// A copy in a buffer of the switch's own that is no larger than it has to be, for a frame that is kept for long. What its
+    /// sender left undone is not copied.
+    #[must_use]
+    pub fn detached(&self) -> Frame {
+        let mut buffer = Buffer::own((HEADROOM + self.len()) as u32);
+        buffer.bytes_mut()[HEADROOM..].copy_from_slice(self.bytes());
+        Frame::within(buffer, HEADROOM, self.len())
+    }
+
     /// The bytes of the buffer from `front` bytes before the packet on, whether or not the packet is that long; `None` if
     /// the buffer does not have them.
     #[inline(always)]
@@ -172,6 +186,7 @@ impl Frame {
     }
 
     /// Cuts `n` bytes off the front; `None` (and nothing done) if it is shorter.
+    #[inline]
     pub fn pull_front(&mut self, n: usize) -> Option<()> {
         self.len = (self.len as usize).checked_sub(n)? as u32;
         self.start += n as u32;
@@ -352,6 +367,15 @@ mod tests {
         assert!(pool.free.is_empty());
         assert_eq!(pool.alloc(FRAME_MAX).unwrap().bytes()[8999], 7);
         assert!(pool.alloc(FRAME_MAX + 1).is_none());
+    }
+
+    #[test]
+    fn a_frame_that_is_kept_takes_little_memory() {
+        let mut frame = FramePool::new(1).alloc(9000).unwrap();
+        frame.bytes_mut().fill(7);
+        let kept = frame.detached();
+        assert_eq!((kept.bytes(), kept.memory()), (frame.bytes(), HEADROOM + 9000));
+        assert!(frame.memory() > FRAME_MAX && kept.source().is_none());
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub mod frame;
 pub mod hex;
 pub mod ip;
 pub mod l4;
+pub mod merge;
+pub mod murmur;
 pub mod nd;
 pub mod nsh;
 pub mod offload;

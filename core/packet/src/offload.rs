@@ -10,17 +10,7 @@
 //! to be cut has such a checksum.
 
 use crate::segment;
-
-/// The kind of a frame that is to be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GsoKind {
-    /// TCP over IPv4.
-    Tcp4,
-    /// TCP over IPv6.
-    Tcp6,
-    /// UDP, each segment a datagram.
-    Udp,
-}
+pub use crate::segment::GsoKind;
 
 /// So many segments come of one frame at most: 64 KB in pieces smaller than any TCP makes. Who asks for more wants to keep
 /// the switch busy with thousands of packets for each of his own.
@@ -141,6 +131,18 @@ impl Offload {
         match (self.gso, self.headers(frame)) {
             (Some(gso), Some(headers)) => frame.len().min(headers + usize::from(gso.size)),
             _ => frame.len(),
+        }
+    }
+
+    /// The bytes of all packets that come of `frame`: what a rate is about. Each has the headers.
+    pub fn total(&self, frame: &[u8]) -> u64 {
+        let len = frame.len() as u64;
+        match (self.gso, self.headers(frame)) {
+            (Some(gso), Some(headers)) if gso.size > 0 && frame.len() > headers => {
+                let pieces = (frame.len() - headers).div_ceil(usize::from(gso.size));
+                len + (pieces as u64 - 1) * headers as u64
+            }
+            _ => len,
         }
     }
 

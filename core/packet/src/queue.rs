@@ -32,7 +32,8 @@ pub trait RxQueue: Send {
     }
 }
 
-/// What became of the frames of a send: `sent + dropped + too_long` is the number given.
+/// What became of the frames of a send: `sent + dropped + too_long` is the number given, but of a
+/// policer or a shaper (`TxQueue::take_qos`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxResult {
     /// Frames the device took.
@@ -45,11 +46,51 @@ pub struct TxResult {
     pub too_long: u32,
 }
 
+/// What a policer or a shaper did with the frames of a send, and with those that a shaper held before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QosResult {
+    /// Frames the device took.
+    pub sent: u32,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Frames it did not take since its ring was full or the link refused.
+    pub dropped: u32,
+    /// Frames it did not take since they were longer than its MTU.
+    pub too_long: u32,
+    /// Frames that exceed a rate, or whose queue was full: the last ones of those that are left in the batch.
+    pub refused: u32,
+    /// Frames are held: the sender has to come back, with or without more.
+    pub holds: bool,
+}
+
+impl QosResult {
+    /// Adds what the device did with frames.
+    pub fn add(&mut self, sent: &TxResult) {
+        self.sent += sent.sent;
+        self.sent_bytes += sent.sent_bytes;
+        self.dropped += sent.dropped;
+        self.too_long += sent.too_long;
+    }
+}
+
 /// One transmit queue of a device.
 pub trait TxQueue: Send {
     /// Sends the frames in their order. What the device keeps, it removes from `frames`; the caller frees the rest,
     /// sent or not.
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult;
+    /// The receiver takes TCP frames of up to 64 KB that are to be cut: it is worth while to merge what comes in segments.
+    fn takes_large(&self) -> bool {
+        false
+    }
+    /// The same of frames that name QoS queues (`set_queue`), one each; a device without such queues does not care.
+    fn tx_queued(&mut self, frames: &mut FrameBatch, _queues: &[u32]) -> TxResult {
+        self.tx(frames)
+    }
+    /// What a policer or a shaper did in the last `tx` or `tx_queued`, whose result was all zeros; asked only then. `None`: it is
+    /// neither.
+    fn take_qos(&mut self) -> Option<QosResult> {
+        None
+    }
     /// The bytes of a frame that the last `tx` dropped, or the first of them; asked only if it dropped one. `None`: it dropped
     /// the last of those that it left in `frames`, as a device does that takes frames up to the first that it cannot take.
     fn refused(&self) -> Option<&[u8]> {

@@ -5,8 +5,6 @@
 //! with `None`, and the caller drops and counts it. Sources: RFC 1071, RFC 9293 3.1, RFC 768; the
 //! meaning of the metadata is that of [`crate::offload`].
 
-use crate::offload::GsoKind;
-
 const ETHERNET: usize = 12;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
@@ -59,6 +57,17 @@ pub fn complete(frame: &mut [u8], start: u16, offset: u16) -> Option<()> {
     }
     frame.get_mut(at..at + 2)?.copy_from_slice(&checksum.to_be_bytes());
     Some(())
+}
+
+/// The kind of a frame that is to be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GsoKind {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP, each segment a datagram.
+    Udp,
 }
 
 /// Where the headers of a TCP or UDP packet are.
@@ -158,6 +167,17 @@ pub fn make_partial(frame: &mut [u8]) -> Option<(u16, u16)> {
     Some((u16::try_from(l.l4).ok()?, offset))
 }
 
+/// The checksum of the IP header is right; that of IPv6 has none.
+pub(crate) fn ip_checksum_holds(frame: &[u8], l: &Layout) -> bool {
+    l.v6 || frame.get(l.l3..l.l4).is_some_and(|header| fold(sum(header, 0)) == 0xffff)
+}
+
+/// The transport checksum of a packet that ends with its frame is right.
+pub(crate) fn checksum_holds(frame: &[u8], l: &Layout) -> bool {
+    let segment = frame.get(l.l4..).unwrap_or_default();
+    pseudo_header(frame, l, segment.len()).is_some_and(|pseudo| fold(sum(segment, pseudo)) == 0xffff)
+}
+
 /// Finds out that the sender left the checksum to a device that could not say so: the field holds the pseudo header's
 /// sum. Gives start and offset. Of packets with a finished checksum one in 65,536 looks the same; finishing it again
 /// gives the same number, so that mistake changes nothing.
@@ -212,12 +232,19 @@ fn put16(frame: &mut [u8], at: usize, value: u16) -> Option<()> {
 }
 
 fn fix_ip(out: &mut [u8], l: &Layout, i: usize) -> Option<()> {
+    if !l.v6 {
+        let id = be16(out, l.l3 + 4)?;
+        put16(out, l.l3 + 4, id.wrapping_add(i as u16))?;
+    }
+    set_ip_length(out, l)
+}
+
+/// The IP header says how long the frame is; that of IPv4 has its checksum.
+pub(crate) fn set_ip_length(out: &mut [u8], l: &Layout) -> Option<()> {
     if l.v6 {
         return put16(out, l.l3 + 4, u16::try_from(out.len() - l.l3 - 40).ok()?);
     }
     put16(out, l.l3 + 2, u16::try_from(out.len() - l.l3).ok()?)?;
-    let id = be16(out, l.l3 + 4)?;
-    put16(out, l.l3 + 4, id.wrapping_add(i as u16))?;
     put16(out, l.l3 + 10, 0)?;
     let checksum = !fold(sum(out.get(l.l3..l.l4)?, 0));
     put16(out, l.l3 + 10, checksum)

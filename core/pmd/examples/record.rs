@@ -3,7 +3,7 @@
 //! `cargo run --release -p pmd --example record`: prints the best of many passes over iterations with 64 packets and
 //! varying cycles.
 
-use pmd::metrics::recorder::Counted;
+use pmd::metrics::sample::Counted;
 use pmd::metrics::{Burst, Recorder, Watch};
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! `pmd-perf-metrics`: statistics of every iteration of a poll thread, while enabled.
 //!
 //! * [`histogram`] has distributions.
+//! * [`sample`]: what is known of one of them.
 //! * [`recorder`] keeps the histograms, the last 1000 iterations and the last 1000 milliseconds of one thread.
 //! * [`watch`] logs iterations that took too long or found a guest's queue full, with the iterations around them.
 //! * [`text`] makes the tables, as Open vSwitch 3.7 prints them.
@@ -10,9 +11,11 @@
 mod block;
 pub mod histogram;
 pub mod recorder;
+pub mod sample;
 pub mod text;
 pub mod watch;
 
 pub use histogram::Histogram;
-pub use recorder::{Burst, Counted, Recorder, Sample};
+pub use recorder::{Burst, Recorder};
+pub use sample::{Counted, Sample};
 pub use watch::{Suspicion, Watch};

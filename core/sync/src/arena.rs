@@ -6,13 +6,11 @@
 //!
 //! One publisher: the methods that change take `&mut Publisher`, of which there is one per arena.
 
+use crate::atomic::{Arc, AtomicU32, Ordering, zeros};
 use crate::epoch::{Epochs, Slot};
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use zerocopy::FromZeros;
 
 const FREE: u32 = 0;
 const LIVE: u32 = 1;
@@ -45,6 +43,24 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 impl<T> Shared<T> {
     #[inline(always)]
     fn record(&self, index: u32) -> Option<Record<'_, T>> {
+        self.places().record(index)
+    }
+
+    #[inline(always)]
+    fn places(&self) -> Places<'_, T> {
+        Places { states: &self.states, values: &self.values }
+    }
+}
+
+/// Both slices of an arena.
+struct Places<'a, T> {
+    states: &'a [AtomicU32],
+    values: &'a [Value<T>],
+}
+
+impl<'a, T> Places<'a, T> {
+    #[inline(always)]
+    fn record(&self, index: u32) -> Option<Record<'a, T>> {
         let at = index as usize;
         let state = self.states.get(at)?;
         // SAFETY: there are as many values as states (`Arena::new`), and neither slice ever changes.
@@ -54,8 +70,8 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        for (state, value) in self.states.iter_mut().zip(&mut self.values) {
-            if *state.get_mut() != FREE {
+        for (state, value) in self.states.iter().zip(&mut self.values) {
+            if state.load(Ordering::Relaxed) != FREE {
                 // SAFETY: a record that is not FREE holds a value, and `&mut self` says that nobody else has it.
                 unsafe { value.get_mut().assume_init_drop() };
             }
@@ -98,8 +114,8 @@ impl<T> Arena<T> {
     pub fn new(capacity: usize) -> (Arena<T>, Publisher<T>) {
         let values = room(capacity);
         // FREE is zero.
-        let Ok(states) = <[AtomicU32]>::new_box_zeroed_with_elems(values.len()) else { return Arena::new(0) };
-        let shared = Arc::new(Shared { states, values, epochs: Epochs::default() });
+        let Some(states) = zeros(values.len()) else { return Arena::new(0) };
+        let shared = Arc::new(Shared { states, values, epochs: Epochs::new() });
         let publisher =
             Publisher { shared: Arc::clone(&shared), free: Vec::new(), next: 0, limbo: VecDeque::new() };
         (Arena { shared }, publisher)
@@ -138,13 +154,30 @@ impl<T> Guard<'_, T> {
     /// The live record of this index, if there is one. It may be another than the index was remembered for.
     #[inline(always)]
     pub fn get(&self, index: u32) -> Option<&T> {
-        let record = self.shared.record(index)?;
+        self.records().get(index)
+    }
+
+    /// The same for who gets many records: where the arena's memory is stays in registers.
+    #[inline(always)]
+    pub fn records(&self) -> Records<'_, T> {
+        Records(self.shared.places())
+    }
+}
+
+/// What a guard reads. It cannot outlive the guard.
+pub struct Records<'g, T>(Places<'g, T>);
+
+impl<'g, T> Records<'g, T> {
+    /// See [`Guard::get`].
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> Option<&'g T> {
+        let record = self.0.record(index)?;
         if record.state.load(Ordering::Acquire) != LIVE {
             return None;
         }
         // SAFETY: LIVE was stored with Release after the value was written, so it is initialised and visible. The
-        // publisher drops it only after the epochs say that no reader that entered before its removal is inside; this
-        // guard is inside, and the reference cannot outlive it.
+        // publisher drops it only after the epochs say that no reader that entered before its removal is inside; the
+        // guard, which is borrowed for `'g`, is inside, and the reference cannot outlive it.
         Some(unsafe { (*record.value.get()).assume_init_ref() })
     }
 }
@@ -236,7 +269,7 @@ impl<T: Send + Sync> Publisher<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;

@@ -1,4 +1,4 @@
-//! Who may still be reading: epochs announced by readers.
+//! Which readers may still be inside: epochs announced by readers.
 //!
 //! The rule: a reader stores the global epoch in its slot *before* it loads any pointer or state, with a sequentially
 //! consistent fence between. The publisher unlinks, fences, then advances the epoch; what it unlinked at epoch `e` may
@@ -6,14 +6,14 @@
 //! the publisher's fence in the single order of fences, and the publisher sees it; or after, and the reader sees the
 //! unlinking.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::atomic::{Arc, AtomicU64, Mutex, Ordering, fence};
+use std::sync::PoisonError;
 
 /// Value of a slot whose reader is outside.
 const IDLE: u64 = u64::MAX;
 
 /// All readers of one arena.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Epochs {
     global: AtomicU64,
     slots: Mutex<Vec<Arc<Slot>>>,
@@ -25,6 +25,10 @@ pub(crate) struct Epochs {
 pub(crate) struct Slot(AtomicU64);
 
 impl Epochs {
+    pub(crate) fn new() -> Epochs {
+        Epochs { global: AtomicU64::new(0), slots: Mutex::new(Vec::new()) }
+    }
+
     /// A slot for a new reader.
     pub(crate) fn register(&self) -> Arc<Slot> {
         let slot = Arc::new(Slot(AtomicU64::new(IDLE)));
@@ -35,7 +39,8 @@ impl Epochs {
     /// The reader starts to read.
     #[inline]
     pub(crate) fn enter(&self, slot: &Slot) {
-        slot.0.store(self.global.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Release: a publisher that sees this epoch, and not the IDLE before it, sees that earlier reads have ended.
+        slot.0.store(self.global.load(Ordering::Relaxed), Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
@@ -54,6 +59,7 @@ impl Epochs {
     /// Everything retired at an epoch below this one may be freed.
     pub(crate) fn safe_before(&self) -> u64 {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // Dropping the last `Arc` of a slot orders what its reader did before what follows here.
         slots.retain(|s| Arc::strong_count(s) > 1);
         fence(Ordering::SeqCst);
         let now = self.global.load(Ordering::SeqCst);

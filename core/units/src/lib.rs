@@ -6,7 +6,7 @@ mod ofport;
 mod time;
 
 pub use ofport::OfPort;
-pub use time::{Cycles, Micros, Millis};
+pub use time::{Cycles, Micros, Millis, Nanos};
 
 use std::fmt;
 

@@ -90,15 +90,18 @@ fn snapshot(flows: &[String]) -> Snapshot {
         let (number, id, name) = (OfPort(n), BundleId(n.into()), format!("p{n}"));
         ports.insert(number, Port::new(number, &name, id, Attachment::Datapath(PortNo(n.into()))));
         let vlan = VlanConfig::trunk();
-        bundles.push(Bundle { id, name, ports: vec![number], vlan, floodable: true, protected: false });
+        bundles.push((
+            id,
+            Bundle { id, name, ports: vec![number], vlan, floodable: true, protected: false, bond: None },
+        ));
     }
     let bridge = Bridge {
         id: BRIDGE,
         name: "br0".into(),
         tables: ofproto.publish(),
         macs: Arc::new(MacTable::new()),
-        ports,
-        bundles,
+        ports: ports.into_iter().collect(),
+        bundles: bundles.into_iter().collect(),
         mirrors: Vec::new(),
         forward_bpdu: false,
         fragments: Fragments::Normal,

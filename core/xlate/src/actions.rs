@@ -418,7 +418,7 @@ impl Walk<'_> {
     }
 
     pub(crate) fn too_many_labels(&mut self, about: Flow, text: std::fmt::Arguments<'_>) {
-        if self.input.packet.is_some() {
+        if self.packet.is_some() {
             self.error_about(about, text);
         }
         self.out.error = Some(Failure::TooManyMplsLabels);
@@ -499,7 +499,7 @@ impl Walk<'_> {
         }
         let Some(rule) = self.rule else { return };
         let end = FinTimeout { rule: Arc::clone(rule), idle, hard };
-        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.input.side_effects {
+        if self.flow.tcp_flags & FIN_OR_RST != 0 && self.side_effects {
             self.out.effects.push(Effect::FinTimeout(end.clone()));
         }
         self.out.credits.push(Credit::FinTimeout(end));

@@ -8,7 +8,7 @@ use crate::fields::look_at;
 use crate::outcome::Fork;
 use crate::say::report;
 use crate::walk::Walk;
-use dpif::{CtNat, DpAction};
+use dpif::{CtNat, CtTimeout, DpAction};
 use openflow::action::{Action, Ct, Nat, NatRange, NumberOrField};
 use std::net::IpAddr;
 
@@ -38,6 +38,7 @@ impl Walk<'_> {
         });
         let [high, low] = self.flow.ct_label;
         let helper = self.helper(ct.alg);
+        let timeout = if ct.commit { self.timeout(zone) } else { None };
         self.out.actions.push(DpAction::Ct(Box::new(dpif::Ct {
             commit: ct.commit,
             force: ct.force,
@@ -45,7 +46,7 @@ impl Walk<'_> {
             mark: (mark != 0).then_some((self.flow.ct_mark & mark, mark)),
             label: (label != [0; 2]).then_some(([high & label[0], low & label[1]], label)),
             helper,
-            timeout: None,
+            timeout,
             nat: nat.as_ref().map(datapath_nat),
         })));
         if let Some(table) = ct.recirc_table {
@@ -54,6 +55,15 @@ impl Walk<'_> {
         }
         self.clear_conntrack();
         report!(self, Detail, "Sets the packet to an untracked state, and clears all the conntrack fields.");
+    }
+
+    /// The timeout policy of a zone, for the protocols that policies are for.
+    fn timeout(&mut self, zone: u16) -> Option<CtTimeout> {
+        let number = *self.snapshot.timeouts.get(&zone)?;
+        self.mask.nw_proto = u8::MAX;
+        // TCP, UDP, ICMP and ICMPv6.
+        let covered = matches!(self.flow.nw_proto, 6 | 17 | 1 | 58);
+        covered.then(|| CtTimeout { name: number.to_string(), id: number.into() })
     }
 
     fn helper(&mut self, alg: u16) -> Option<String> {

@@ -10,6 +10,7 @@
 //! second one could not be translated again once the first one is gone.
 
 use crate::BridgeId;
+use bridge::BundleId;
 use flow::tlv::Layout;
 use flow::{Flow, Tlv, Tunnel};
 use openflow::action::Action;
@@ -71,6 +72,8 @@ pub enum Step {
         /// Cookie.
         cookie: u64,
     },
+    /// Send by the link of a bond that owns the bucket of the packet's hash.
+    Bond(BundleId),
 }
 
 /// All that a translation needs to go on.
@@ -94,6 +97,24 @@ pub struct Frozen {
     pub action_set: Vec<Action>,
     /// For a packet-in.
     pub userdata: Vec<u8>,
+}
+
+impl Frozen {
+    /// Of a packet that comes back with the hash by which a bond shares: it only has to be sent. The same for all packets.
+    pub fn of_bond(bridge: BridgeId, bond: BundleId) -> Frozen {
+        Frozen {
+            bridge,
+            table_id: 0,
+            metadata: FrozenMetadata::of(&Flow { in_port: u32::from(OfPort::NONE.0), ..Flow::ZERO }),
+            stack: Vec::new(),
+            conntracked: false,
+            // Mirrors have their copies.
+            mirrored: u32::MAX,
+            steps: vec![Step::Bond(bond)],
+            action_set: Vec::new(),
+            userdata: Vec::new(),
+        }
+    }
 }
 
 /// Keeps frozen states. The switch lends its locked table, a test a plain one.

@@ -14,6 +14,7 @@ use ofproto::Group;
 use openflow::action::HashFields;
 use openflow::flow_mod::GROUP_ANY;
 use openflow::group::{Bucket, GroupType};
+use packet::murmur::{of_bytes, of_long};
 use std::sync::Arc;
 use units::OfPort;
 
@@ -172,17 +173,15 @@ impl Walk<'_> {
 
     fn hash_chosen_fields(&mut self, group: &Group) -> u32 {
         let param = group.selection.param;
-        let mut basis = hash::of_long(param);
+        let mut basis = of_long(param, 0);
         for &(field, bits) in &group.selection.fields {
             if !fields::prereqs_ok(field, &self.flow, &mut self.mask) {
                 continue;
             }
             let value = field.get(&self.flow) & bits;
             let bytes = value.to_be_bytes();
-            basis = hash::of_bytes(
-                &bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..],
-                basis,
-            );
+            basis =
+                of_bytes(&bytes[bytes.len() - usize::from(field.info().n_bytes).min(bytes.len())..], basis);
             let all = field.mask_of(&self.mask) | bits;
             field.set_mask(&mut self.mask, all);
         }

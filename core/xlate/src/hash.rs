@@ -2,46 +2,17 @@
 //!
 //! The choice of fields is that of `enum nx_hash_fields`; "symmetric" hashes are equal for both directions of a
 //! connection. Which link a flow takes is seen from outside, and a controller may reckon with it: the hashes are those of
-//! Open vSwitch, Jenkins' lookup3 and MurmurHash3 (both public domain) over the same bytes.
+//! Open vSwitch, Jenkins' lookup3 and MurmurHash3 (both public domain) over the same bytes; the latter is
+//! `packet::murmur`.
 
 use crate::encap::ETHERNET;
 use flow::{Flow, Mac, VLAN_CFI};
 use openflow::action::HashFields;
-
-/// Mixes a word in: MurmurHash3.
-fn add(hash: u32, data: u32) -> u32 {
-    let data = data.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    (hash ^ data).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
-}
-
-/// Spreads the bits; `length` is in bytes where there is one.
-fn finish(hash: u32, length: u32) -> u32 {
-    let mut hash = hash ^ length;
-    hash ^= hash >> 16;
-    hash = hash.wrapping_mul(0x85eb_ca6b);
-    hash ^= hash >> 13;
-    hash = hash.wrapping_mul(0xc2b2_ae35);
-    hash ^ hash >> 16
-}
+use packet::murmur::{add, finish, words};
 
 /// Of two words.
 pub fn of_two(a: u32, b: u32) -> u32 {
     finish(add(add(a, 0), b), 8)
-}
-
-/// Of bytes.
-pub fn of_bytes(bytes: &[u8], basis: u32) -> u32 {
-    finish(words(bytes).fold(basis, add), bytes.len() as u32)
-}
-
-/// The words of bytes, as a little-endian processor reads them; zeros fill up the last.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    bytes.chunks(4).map(|c| c.iter().rev().fold(0, |word, b| word << 8 | u32::from(*b)))
-}
-
-/// Of a number of 64 bits.
-pub fn of_long(v: u64) -> u32 {
-    finish(add(add(0, v as u32), (v >> 32) as u32), 8)
 }
 
 /// Bob Jenkins' lookup3 of bytes; where they are whole parts of 12, the last is mixed in as the others are.
@@ -226,9 +197,6 @@ mod tests {
         // From the comments of lookup3.c (driver5).
         assert_eq!(jenkins(b"Four score and seven years ago", 0), 0x1777_0551);
         assert_eq!(jenkins(b"Four score and seven years ago", 1), 0xcd62_8161);
-        assert_eq!(of_bytes(b"", 0), 0);
-        // MurmurHash3_x86_32 of the same four bytes.
-        assert_eq!(of_bytes(b"test", 0), 0xba6b_d213);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Walk<'_> {
             report!(self, Detail, "Limit exceeded, learn failed");
             return;
         }
-        if self.input.side_effects {
+        if self.side_effects {
             self.out.effects.push(Effect::Learn(Arc::clone(&learned)));
         }
         self.out.credits.push(Credit::Learn(learned));
@@ -59,7 +59,7 @@ impl Walk<'_> {
         let room = tables.may_learn(flow_mod, *limit);
         // Without a packet nothing is learned: what depends on a flow that has gone, and that the next packet would teach
         // again, is not to be kept. Where the limit keeps it from being learned that is the result, until the table changes.
-        self.out.avoid_caching |= room && !self.input.side_effects && !tables.has_learned(flow_mod);
+        self.out.avoid_caching |= room && !self.side_effects && !tables.has_learned(flow_mod);
         room
     }
 

@@ -10,11 +10,13 @@
 
 mod action_set;
 mod actions;
+mod bonds;
 mod changed;
 mod commit;
 mod commit_outer;
 mod conntrack;
 mod controller;
+mod dependencies;
 mod encap;
 mod fields;
 mod frozen;
@@ -25,6 +27,8 @@ mod learn;
 mod limits;
 mod lookup;
 mod mirror;
+mod native;
+mod next_hop;
 mod normal;
 mod outcome;
 mod packet_len;
@@ -34,20 +38,24 @@ mod say;
 mod snapshot;
 mod special;
 mod trace;
-mod trail;
 mod tunnel;
+mod tunnel_ports;
+mod underlay;
 mod walk;
 
+pub use dependencies::{Change, Dependencies, DependencySets};
 pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
 pub use groups::select_slots;
 pub use mirror::{MIRRORS_MAX, Mirror, MirrorTally, MirrorTo};
 pub use normal::is_reserved;
-pub use outcome::{Credit, Effect, Failure, FinTimeout, Fork, LearnedFlow, Level, LogLine, Output};
+pub use outcome::{
+    Credit, Effect, Failure, FinTimeout, Fork, Held, LearnedFlow, Level, LogLine, Output, Solicitation,
+};
 pub use report::trace_report;
 pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub use trace::{Kind, Trace};
-pub use trail::{Change, Trail, Trails};
-pub use tunnel::TunnelPort;
+pub use tunnel_ports::{TunnelPort, TunnelPorts};
+pub use underlay::{HostPort, Listener, Neighbours, Room, Termini, Underlay};
 pub use walk::{Input, Start, Text, translate};
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ impl<'a> Walk<'a> {
             MirrorTo::Vlan(vid) if tags.vid() != vid && !is_reserved(self.flow.dl_dst) => {
                 let mut tags = *tags;
                 tags.0[0].vid = vid;
-                for bundle in &bridge.bundles {
+                for bundle in bridge.bundles.values() {
                     if bundle.vlan.includes(&tags) && !self.is_mirror_port(bundle.id) {
                         self.normal_output(bundle, &tags);
                     }

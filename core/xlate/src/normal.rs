@@ -4,7 +4,7 @@
 
 use crate::outcome::{Credit, Effect};
 use crate::say::report;
-use crate::snapshot::{Attachment, Bundle};
+use crate::snapshot::Bundle;
 use crate::walk::Walk;
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, LearnNeed, PriorityTags, Refusal, VlanConfig, VlanTags};
@@ -12,15 +12,15 @@ use flow::{Flow, Mac, VLAN_CFI};
 use units::OfPort;
 
 /// Where a packet came in, as NORMAL sees it.
-struct Ingress<'a> {
+pub(crate) struct Ingress<'a> {
     /// `None` for packets that a controller sends without a port.
-    bundle: Option<&'a Bundle>,
+    pub(crate) bundle: Option<&'a Bundle>,
     /// The port, where there is one.
     has_port: bool,
 }
 
 impl Ingress<'_> {
-    fn id(&self) -> Option<BundleId> {
+    pub(crate) fn id(&self) -> Option<BundleId> {
         self.bundle.map(|b| b.id)
     }
 
@@ -47,7 +47,7 @@ pub fn is_reserved(mac: Mac) -> bool {
 }
 
 /// A station announces itself. Looks at no more of the packet than it must.
-fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
+pub(crate) fn is_gratuitous_arp(flow: &Flow, mask: &mut Flow) -> bool {
     if flow.dl_type != 0x0806 {
         return false;
     }
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
             return;
         };
         if matches!(self.flow.dl_type, 0x8100 | 0x88a8) && self.flow.vlans[0].tci & VLAN_CFI == 0 {
-            if self.input.packet.is_some() {
+            if self.packet.is_some() {
                 let name = ingress.name();
                 self.error(format_args!("dropping packet with partial VLAN tag received on port {name}"));
             }
@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if let Some(bundle) = ingress.bundle.filter(|b| self.is_mirror_port(b.id)) {
-            if self.input.packet.is_some() {
+            if self.packet.is_some() {
                 self.error(format_args!(
                     "dropping packet received on port {}, which is reserved exclusively for mirroring",
                     bundle.name
@@ -118,6 +118,9 @@ impl<'a> Walk<'a> {
             return;
         }
         self.asks_stations();
+        if !self.bond_admits(&ingress, tags.vid()) {
+            return;
+        }
         self.learn_source(&ingress, tags.vid());
         self.forward(&ingress, &tags);
     }
@@ -152,7 +155,7 @@ impl<'a> Walk<'a> {
         if self.flow.packet_type != 0 || !knows_addresses {
             return;
         }
-        if self.input.side_effects {
+        if self.side_effects {
             let macs = &self.bridge.macs;
             let moves = macs.may_learn(vlan, mac) && !macs.is_static(vlan, mac);
             if moves && self.station(vlan, mac) != Some(bundle.id) {
@@ -164,7 +167,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Where a station is, counting what this packet has taught already.
-    fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
+    pub(crate) fn station(&self, vlan: u16, mac: Mac) -> Option<BundleId> {
         let macs = &self.bridge.macs;
         let taught = self.out.effects.iter().rev().find_map(|e| match e {
             Effect::MacLearn { bridge, need }
@@ -201,7 +204,7 @@ impl<'a> Walk<'a> {
     }
 
     fn normal_flood(&mut self, ingress: &Ingress<'_>, tags: &VlanTags) {
-        for bundle in &self.bridge.bundles {
+        for bundle in self.bridge.bundles.values() {
             let wanted = ingress.id() != Some(bundle.id) && bundle.floodable && bundle.vlan.includes(tags);
             if wanted && !self.is_mirror_port(bundle.id) {
                 self.normal_output(bundle, tags);
@@ -219,20 +222,16 @@ impl<'a> Walk<'a> {
         if vlan.priority_tags != PriorityTags::Never {
             tags.0[0].pcp = self.flow.vlans[0].tci & 0xe000;
         }
-        let Some(port) = self.member(bundle) else { return };
+        let by = match &bundle.bond {
+            Some(view) => self.link_of(bundle, view, tags.vid()),
+            None => bundle.ports.first().map(|port| (*port, None)),
+        };
+        let Some((port, shared)) = by else { return };
         let kept = self.flow.vlans;
         tags.put(&mut self.flow, vlan.priority_tags);
+        self.by_connection = shared;
         self.output_port(port, true, false, false);
+        self.by_connection = None;
         self.flow.vlans = kept;
-    }
-
-    /// The interface of a bundle that sends: of several, the first one that is up.
-    fn member(&self, bundle: &Bundle) -> Option<OfPort> {
-        match bundle.ports.as_slice() {
-            [only] => Some(*only),
-            several => several.iter().copied().find(|p| {
-                self.bridge.port(*p).is_some_and(|p| p.may_enable && p.attachment != Attachment::None)
-            }),
-        }
     }
 }

@@ -5,20 +5,21 @@
 
 use crate::BridgeId;
 use crate::controller::metered;
+use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
 use crate::trace::Trace;
-use crate::trail::Trail;
 use bridge::LearnNeed;
 use dpif::{DpAction, DropReason, SlowReason, Userspace};
 use flow::flow::frag;
-use flow::{Flow, Tlv, VLAN_CFI, Vlan};
+use flow::{Flow, Mac, Tlv, VLAN_CFI, Vlan};
 use ofproto::{Group, Rule};
 use openflow::FlowMod;
 use openflow::action::Nat;
+use std::net::IpAddr;
 use std::sync::Arc;
 use thiserror::Error;
-use units::OfPort;
+use units::{OfPort, PortNo};
 
 /// Why a packet could not be translated; it is dropped. The texts are those of `ofproto/trace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -95,6 +96,54 @@ pub enum Effect {
         /// Its time to live when it got there.
         ttl: u8,
     },
+    /// Hand the packet, which is a message of LACP, to the port's bond.
+    Lacp {
+        /// It came by this port.
+        at: (BridgeId, OfPort),
+    },
+    /// Note where a next hop of tunnels is.
+    Neighbour {
+        /// In the network of this bridge.
+        bridge: String,
+        /// Its address.
+        ip: IpAddr,
+        /// Its Ethernet address.
+        mac: Mac,
+    },
+    /// Ask for a next hop of tunnels.
+    Solicit(Arc<Solicitation>),
+    /// Keep the packet until the next hop of a tunnel is known.
+    Hold(Box<Held>),
+}
+
+/// A packet that is to leave by a tunnel whose next hop is not known yet.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// In the network of this bridge.
+    pub next_bridge: String,
+    /// The next hop.
+    pub next: IpAddr,
+    /// The tunnel port.
+    pub at: (BridgeId, OfPort),
+    /// The packet as it came, with its OpenFlow port.
+    pub initial: Flow,
+    /// As it is to be sent, with what was set of the outer header.
+    pub flow: Flow,
+}
+
+/// A question who has an address, by ARP or ND.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solicitation {
+    /// As if received by this port.
+    pub at: (BridgeId, OfPort),
+    /// The number of that port in the datapath.
+    pub number: PortNo,
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// Its address in the network of the next hop.
+    pub source: IpAddr,
+    /// Who is asked for.
+    pub target: IpAddr,
 }
 
 /// Shorten the timeouts of a rule.
@@ -159,8 +208,38 @@ pub enum Credit {
         /// Into it.
         out: bool,
     },
+    /// From here on packets are longer by this much, as they have another outer header.
+    Header {
+        /// Bytes of each packet.
+        longer_by: i64,
+    },
+    /// A next hop of tunnels is in use.
+    Neighbour {
+        /// In the network of this bridge.
+        bridge: String,
+        /// Its address.
+        ip: IpAddr,
+    },
+    /// A next hop of tunnels told where it is.
+    Heard {
+        /// In the network of this bridge.
+        bridge: String,
+        /// Its address.
+        ip: IpAddr,
+        /// Its Ethernet address.
+        mac: Mac,
+    },
+    /// It was lost because a next hop is not known.
+    Solicit(Arc<Solicitation>),
     /// A mirror copied it.
     Mirror(Arc<MirrorTally>),
+    /// A bond sent it.
+    Bond {
+        /// Where its bytes are counted.
+        tally: Arc<bond::Tally>,
+        /// By the bucket that it belongs to.
+        bucket: u8,
+    },
     /// A station is alive.
     Mac {
         /// In the learning table of this bridge.
@@ -238,7 +317,7 @@ pub struct Output {
     /// For the log.
     pub log: Vec<LogLine>,
     /// What was consulted.
-    pub trail: Trail,
+    pub dependencies: Dependencies,
     /// How it went, if asked for.
     pub trace: Option<Trace>,
 }
@@ -341,7 +420,7 @@ impl Output {
             avoid_caching: false,
             error: None,
             log: Vec::new(),
-            trail: Trail::default(),
+            dependencies: Dependencies::default(),
             trace,
         })
     }

@@ -12,7 +12,7 @@ impl Walk<'_> {
     /// Does `check_pkt_larger` and what follows it. False: what follows is still to be done.
     pub(crate) fn check_pkt_larger(&mut self, len: u16, dst: Subfield, rest: &[Action]) -> bool {
         if !self.snapshot.capabilities.check_pkt_len {
-            let larger = self.input.packet.is_some_and(|p| p.len() > usize::from(len));
+            let larger = self.packet.is_some_and(|p| p.len() > usize::from(len));
             dst.set(&mut self.flow, u128::from(larger));
             self.doubt_all_words();
             self.out.slow |= SlowReason::ACTION;

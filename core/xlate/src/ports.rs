@@ -183,10 +183,14 @@ impl<'a> Walk<'a> {
                 let tos = self.flow.nw_tos;
                 self.mark_dscp(port);
                 if let Some(config) = &port.tunnel {
-                    self.output_tunnel(port, no, config);
+                    self.output_tunnel(port, no, config, last);
                 } else {
                     self.commit();
-                    self.push_output(no);
+                    if let Some(shared) = self.by_connection.take() {
+                        self.push_shared(shared);
+                    } else if !self.pop_tunnel(port) {
+                        self.push_output(no);
+                    }
                 }
                 self.mirror_departure(port);
                 self.flow.nw_tos = tos;
@@ -218,8 +222,17 @@ impl<'a> Walk<'a> {
 
     /// Through a patch port: the next bridge sees a new packet, and leaves no trace in this one but its actions.
     fn cross(&mut self, from: &Port, to: BridgeId, peer: OfPort, last: bool) {
-        let Some(bridge) = self.snapshot.bridge(to) else { return };
-        let Some(port) = bridge.port(peer) else { return };
+        let home = self.bridge.id;
+        if self.enter((to, peer), last) {
+            let rx = (to, peer);
+            self.out.credits.push(Credit::Patch { tx: (home, from.ofport), rx });
+        }
+    }
+
+    /// Goes on in another bridge, as if the packet had been received by this port of it. False: there is no such port.
+    pub(crate) fn enter(&mut self, (to, peer): (BridgeId, OfPort), last: bool) -> bool {
+        let Some(bridge) = self.snapshot.bridge(to) else { return false };
+        let Some(port) = bridge.port(peer) else { return false };
         let home = self.bridge;
         let saved = Box::new((self.flow, self.mask.tunnel, self.mask.tlv));
         let (stack, action_set) = (std::mem::take(&mut self.stack), std::mem::take(&mut self.action_set));
@@ -265,8 +278,7 @@ impl<'a> Walk<'a> {
         // Neither an exit nor an error of the next bridge is one of this one.
         self.exit = false;
         self.out.error = None;
-        let rx = (to, peer);
-        self.out.credits.push(Credit::Patch { tx: (home.id, from.ofport), rx });
+        true
     }
 
     /// Actions whose changes nobody else sees: of the next bridge, or of `clone`.

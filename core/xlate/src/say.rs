@@ -64,7 +64,7 @@ impl Walk<'_> {
     fn say_about(&mut self, flow: Flow, kind: Kind, level: Level, text: Arguments<'_>) {
         if let Some(trace) = &mut self.out.trace {
             trace.report(kind, text.to_string());
-        } else if self.input.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
+        } else if self.packet.is_some() && self.out.log.len() <= LOG_LINES_MAX {
             let name = &self.bridge.name;
             let text = match level {
                 Level::Debug => format!("bridge {name}: {text}"),

@@ -1,16 +1,18 @@
 //! What a translation sees of the switch: bridges, their ports and tables, as one unchanging whole.
 //!
-//! The switch builds a new one for each change and publishes it; a translation holds one from its beginning to its
-//! end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
+//! The switch publishes a new one for each change, which shares with the one before it what did not change; a translation
+//! holds one from its beginning to its end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
 
 use crate::mirror::Mirror;
-use crate::tunnel::TunnelPort;
+use crate::tunnel_ports::TunnelPorts;
+use crate::underlay::Underlay;
 use bitflags::bitflags;
 use bridge::tunnel::PacketTypes;
 use bridge::{BundleId, MacRead, TunnelConfig, VlanConfig, bfd};
 use cpu::Chain;
 use dpif::Capabilities;
 use flow::Flow;
+use numbered::Numbered;
 use ofproto::Tables;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -71,6 +73,8 @@ pub struct Port {
     pub tunnel: Option<Arc<TunnelConfig>>,
     /// It has a BFD session, which takes these packets.
     pub bfd: Option<bfd::Filter>,
+    /// LACP is spoken on it.
+    pub lacp: bool,
     /// DSCP to mark packets of a queue with: queue priority, DSCP in its place in the TOS byte.
     pub queue_dscp: Vec<(u32, u8)>,
 }
@@ -96,6 +100,7 @@ impl Port {
             may_enable: true,
             tunnel: None,
             bfd: None,
+            lacp: false,
             queue_dscp: Vec::new(),
         }
     }
@@ -116,6 +121,8 @@ pub struct Bundle {
     pub floodable: bool,
     /// Nothing goes from one protected port to another.
     pub protected: bool,
+    /// Its interfaces share traffic.
+    pub bond: Option<Arc<bond::View>>,
 }
 
 /// What look-ups do with IP fragments (OpenFlow 1.0 §5.3.2, `OFPC_FRAG_*`).
@@ -142,9 +149,9 @@ pub struct Bridge {
     /// Its learning table.
     pub macs: Arc<dyn MacRead + Send + Sync>,
     /// Its OpenFlow ports.
-    pub ports: BTreeMap<OfPort, Port>,
+    pub ports: Numbered<OfPort, Port>,
     /// Its ports, in the order in which NORMAL floods.
-    pub bundles: Vec<Bundle>,
+    pub bundles: Numbered<BundleId, Bundle>,
     /// Its mirrors.
     pub mirrors: Vec<Mirror>,
     /// Frames to reserved multicast addresses are forwarded.
@@ -165,7 +172,7 @@ impl Bridge {
 
     /// A bundle by identity.
     pub fn bundle(&self, id: BundleId) -> Option<&Bundle> {
-        self.bundles.iter().find(|b| b.id == id)
+        self.bundles.get(&id)
     }
 
     /// The datapath's number of a port.
@@ -183,11 +190,15 @@ pub struct Snapshot {
     /// All bridges.
     pub bridges: HashMap<BridgeId, Arc<Bridge>>,
     /// Whose port a datapath port is.
-    pub ingress: HashMap<PortNo, (BridgeId, OfPort)>,
+    pub ingress: Numbered<PortNo, (BridgeId, OfPort)>,
     /// Tunnel ports.
-    pub tunnels: Vec<TunnelPort>,
+    pub tunnels: TunnelPorts,
+    /// The network under tunnels.
+    pub underlay: Underlay,
     /// What the datapath can do.
     pub capabilities: Capabilities,
+    /// The timeout policies that zones have, by number.
+    pub timeouts: Arc<BTreeMap<u16, u16>>,
     /// Hashes what walks ask, with secrets of the process. The default's are known: for tests.
     pub chain: Chain,
 }
@@ -196,9 +207,11 @@ impl Default for Snapshot {
     fn default() -> Snapshot {
         Snapshot {
             bridges: HashMap::new(),
-            ingress: HashMap::new(),
-            tunnels: Vec::new(),
+            ingress: Numbered::default(),
+            tunnels: TunnelPorts::default(),
+            underlay: Underlay::default(),
             capabilities: Capabilities::USERSPACE,
+            timeouts: Arc::default(),
             chain: Chain::new(0),
         }
     }

@@ -20,12 +20,23 @@ impl Walk<'_> {
         let is_bfd = port.bfd.as_ref().is_some_and(|filter| self.is_bfd(filter));
         if is_bfd {
             self.out.slow |= SlowReason::BFD;
-            if self.input.side_effects {
+            if self.side_effects {
                 let at = (self.bridge.id, port.ofport);
                 self.out.effects.push(Effect::Bfd { at, ttl: self.flow.nw_ttl });
             }
         }
-        is_bfd
+        is_bfd || self.is_lacp(port)
+    }
+
+    fn is_lacp(&mut self, port: &Port) -> bool {
+        let is_lacp = port.lacp && self.flow.dl_type == bond::lacp::ETHERTYPE;
+        if is_lacp {
+            self.out.slow |= SlowReason::LACP;
+            if self.side_effects {
+                self.out.effects.push(Effect::Lacp { at: (self.bridge.id, port.ofport) });
+            }
+        }
+        is_lacp
     }
 
     fn is_bfd(&mut self, filter: &Filter) -> bool {

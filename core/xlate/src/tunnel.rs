@@ -12,7 +12,6 @@ use bridge::tunnel::{self, Choice, Inherit, TunnelConfig};
 use dpif::{DpAction, SetField, TunnelSet};
 use flow::tlv::{Layout, OPTIONS_MAX};
 use flow::{Flow, Tlv, Tunnel};
-use std::sync::Arc;
 use units::{OfPort, PortNo};
 
 /// Bits of [`Tunnel::flags`].
@@ -26,24 +25,10 @@ const ECN: u8 = 3;
 const ECN_CE: u8 = 3;
 const ECN_ECT_0: u8 = 2;
 
-/// A tunnel port, as look-ups of what came out of one need it.
-#[derive(Clone, Debug)]
-pub struct TunnelPort {
-    /// The datapath's port.
-    pub number: PortNo,
-    /// Whose packet it is.
-    pub at: (BridgeId, OfPort),
-    /// What fits it.
-    pub config: Arc<TunnelConfig>,
-}
-
 impl Snapshot {
     /// The tunnel port of a packet that came out of a tunnel.
     pub(crate) fn tunnel_port(&self, datapath_flow: &Flow) -> Option<(BridgeId, OfPort)> {
-        let here = |t: &&TunnelPort| t.number.0 == datapath_flow.in_port;
-        let fit =
-            |t: &TunnelPort| Some((t.config.fits(&datapath_flow.tunnel, datapath_flow.packet_type)?, t.at));
-        self.tunnels.iter().filter(here).filter_map(fit).min_by_key(|(rank, _)| *rank).map(|(_, at)| at)
+        self.tunnels.find(datapath_flow)
     }
 }
 
@@ -107,7 +92,8 @@ impl Walk<'_> {
     }
 
     /// Sends into a tunnel.
-    pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig) {
+    pub(crate) fn output_tunnel(&mut self, port: &Port, number: PortNo, config: &TunnelConfig, last: bool) {
+        let unwrapped = Box::new(self.flow);
         let kept = self.flow.tunnel;
         let options = self.options_for(config);
         self.wrap(config);
@@ -119,6 +105,12 @@ impl Walk<'_> {
         }
         let at = (self.bridge.id, port.ofport);
         self.out.credits.push(Credit::Tunnel { at, out: true });
+        if self.snapshot.capabilities.tunnels {
+            report!(self, Detail, "output to native tunnel");
+            self.push_tunnel((port, number), config, &options, (&unwrapped, last));
+            self.flow.tunnel = kept;
+            return;
+        }
         report!(self, Detail, "output to kernel tunnel");
         let outer = self.flow.tunnel;
         let changed = outer != self.base.tunnel || options != self.base.tlv.options();

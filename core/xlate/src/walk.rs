@@ -7,12 +7,13 @@
 //! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
 
 use crate::BridgeId;
+use crate::bonds::ByConnection;
 use crate::changed::Changed;
 use crate::commit::commit;
 use crate::encap::Pending;
 use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
 use crate::limits::FREEZE_WORK;
-use crate::outcome::{Failure, Output};
+use crate::outcome::{Failure, Held, Output};
 use crate::say::{open_trace, report};
 use crate::snapshot::{Bridge, Snapshot};
 use crate::trace::{Kind, Trace};
@@ -48,6 +49,8 @@ pub enum Start<'a> {
     Tables,
     /// Do these actions: a packet-out.
     Actions(&'a [Action]),
+    /// Send a packet that was held by the tunnel that it was for.
+    Held(&'a Held),
 }
 
 /// A packet to be translated.
@@ -118,6 +121,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) pause: Option<Box<Controller>>,
     /// Recirculate with a hash.
     pub(crate) recirc_hash: Option<(HashAlg, u32)>,
+    /// The next output is shared by a bond, in this way.
+    pub(crate) by_connection: Option<ByConnection>,
     /// What the next commit has to do about the outermost header.
     pub(crate) pending: Pending,
     /// How often headers were put around the packet, or taken off.
@@ -126,6 +131,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) conntracked: bool,
     /// The mirrors that have the packet as it is.
     pub(crate) mirrored: u32,
+    /// Effects are wanted of this part of the walk.
+    pub(crate) side_effects: bool,
+    /// The packet that this part of the walk is about, if there is one.
+    pub(crate) packet: Option<&'a [u8]>,
     /// A mirror's copy is being sent, cut to so much; 0: whole, or no copy.
     pub(crate) snaplen: u16,
 }
@@ -205,11 +214,14 @@ impl<'a> Walk<'a> {
             frozen_steps: Vec::new(),
             pause: None,
             recirc_hash: None,
+            by_connection: None,
             pending: Pending::Nothing,
             rewrapped: 0,
             was_mpls: false,
             conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
             mirrored: 0,
+            side_effects: input.side_effects,
+            packet: input.packet,
             snaplen: 0,
             out,
         }
@@ -242,6 +254,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Start::Tables => self.first_table(),
+            Start::Held(held) => self.send_held(held),
         }
     }
 
@@ -321,6 +334,7 @@ impl<'a> Walk<'a> {
         let one = |step: &Step| match step {
             Step::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
             Step::Unroll { table, cookie } => unroll_text(*table, *cookie),
+            Step::Bond(_) => "bond".to_owned(),
         };
         let list: Vec<String> = steps.iter().map(one).collect();
         trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
@@ -344,12 +358,16 @@ impl<'a> Walk<'a> {
                     }
                     rest = &rest[1..];
                 }
+                Step::Bond(bundle) => {
+                    self.output_bucket(*bundle);
+                    rest = &rest[1..];
+                }
                 Step::Do(_) => {
                     let run: Vec<Action> = rest
                         .iter()
                         .map_while(|s| match s {
                             Step::Do(a) => Some(a.clone()),
-                            Step::Unroll { .. } => None,
+                            Step::Unroll { .. } | Step::Bond(_) => None,
                         })
                         .collect();
                     rest = &rest[run.len()..];

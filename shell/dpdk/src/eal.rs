@@ -6,8 +6,8 @@
 
 use crate::args::{self, Arguments, Machine};
 use crate::log::{self, Level, Note, Sink, Speaker};
+use crate::memory_headroom;
 use crate::rehearsal;
-use crate::room;
 use crate::settings::{self, Settings};
 use dpdk_sys as sys;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub fn init(options: &EalOptions) -> Result<(), EalError> {
     }
     rehearse(&words, options.sink).map_err(EalError)?;
     let (settings, notes) = Settings::read(&options.config, &options.rundir);
-    room::note(&words);
+    memory_headroom::note(&words);
     start(words, options.sink).map_err(EalError)?;
     tell(Speaker::Ports, notes);
     settings::put_in_force(settings);

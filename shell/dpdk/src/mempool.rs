@@ -2,7 +2,7 @@
 //!
 //! As Open vSwitch has it: ports whose MTU asks for the same size of buffer on the same NUMA node share a pool, or each
 //! has its own, sized for its queues, when `per-port-memory` says so. A pool is made as large as it is wished, or half,
-//! or half of that, down to [`MIN_MBUFS`]; only the last try may take what [`room`] leaves to others.
+//! or half of that, down to [`MIN_MBUFS`]; only the last try may take what [`memory_headroom::RESERVE`] leaves to others.
 //!
 //! # Invariants
 //!
@@ -14,7 +14,7 @@
 //! Source: Open vSwitch's `Documentation/topics/dpdk/memory.rst`.
 
 use crate::settings::{Settings, settings};
-use crate::{eal, log, memstream, room};
+use crate::{eal, log, memory_headroom, memstream};
 use dpdk_sys as sys;
 use std::ffi::CString;
 use std::fmt;
@@ -282,8 +282,8 @@ fn n_mbufs(wish: &MempoolWish, size: u32, settings: &Settings) -> u32 {
 
 /// Makes one, smaller than wished where there is no memory for more.
 fn create(key: &Key, wish: &MempoolWish) -> Result<NonNull<sys::rte_mempool>, MempoolError> {
-    let (mut n, left) = (key.n, room::left(key.numa));
-    while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + room::RESERVE {
+    let (mut n, left) = (key.n, memory_headroom::left(key.numa));
+    while n / 2 >= MIN_MBUFS && left < bytes(n, key.size) + memory_headroom::RESERVE {
         n /= 2;
     }
     loop {

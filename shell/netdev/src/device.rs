@@ -74,6 +74,18 @@ impl TxWork {
     }
 }
 
+/// Where a port's packets are queued and policed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QosPlace {
+    /// Nowhere.
+    #[default]
+    None,
+    /// In the kernel: its device has a queueing discipline.
+    Kernel,
+    /// In the datapath, before the device gets them.
+    Datapath,
+}
+
 /// The present state of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -143,6 +155,10 @@ pub trait Netdev: Send {
     fn tx_queue(&self) -> Box<dyn TxQueue>;
     /// Reads its state. Asks the kernel: call it when something changed, not for each packet.
     fn facts(&mut self) -> Result<Facts, NetdevError>;
+    /// A number that changes with `stats`, of a device that knows one without counting up everything.
+    fn activity(&self) -> Option<u64> {
+        None
+    }
     /// Its counters.
     fn stats(&mut self) -> Result<Stats, NetdevError>;
     /// Sets the MTU.
@@ -158,6 +174,11 @@ pub trait Netdev: Send {
     fn options(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+    /// `look`, `change_seq` and `needs_restart` are to be called now and then. Of other devices the kernel tells, or
+    /// [`crate::open::Netdevs::take_changed`].
+    fn is_watched(&self) -> bool {
+        false
+    }
     /// A number that changes whenever `facts` may have changed, for devices that no kernel event covers.
     fn change_seq(&self) -> u64 {
         0
@@ -169,6 +190,10 @@ pub trait Netdev: Send {
     /// device that is not DPDK's.
     fn mempool_info(&self) -> Option<String> {
         None
+    }
+    /// Where its packets are queued.
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::None
     }
     /// The controls that only a dummy has.
     fn dummy(&self) -> Option<&DummyHandle> {

@@ -16,6 +16,7 @@ pub struct KernelDevice {
     name: String,
     ifindex: u32,
     carrier_changes_at_open: u32,
+    loopback: bool,
 }
 
 impl KernelDevice {
@@ -31,6 +32,7 @@ impl KernelDevice {
         }
         let link = rtnl::link_by_name(name)?;
         Ok(KernelDevice {
+            loopback: link.loopback,
             name: link.name,
             ifindex: link.ifindex,
             carrier_changes_at_open: link.carrier_changes,
@@ -40,6 +42,16 @@ impl KernelDevice {
     /// Its name when it was opened.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Refuses a loopback device, in the words of Open vSwitch: what is sent to it comes back to the switch, and what the
+    /// host sends to itself would be switched.
+    pub fn refuse_loopback(&self) -> Result<(), NetdevError> {
+        if !self.loopback {
+            return Ok(());
+        }
+        let what = format!("could not add network device {} to ofproto", self.name);
+        Err(NetdevError::other(&what, NetdevError::INVALID))
     }
 
     /// Its number.

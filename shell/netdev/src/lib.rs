@@ -19,6 +19,8 @@ mod kernel;
 mod linux;
 pub mod open;
 mod posted;
+pub mod qdisc;
+pub mod routes;
 pub mod rtnl;
 mod shared;
 pub mod stats;

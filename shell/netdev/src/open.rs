@@ -3,13 +3,15 @@
 use crate::afxdp::Afxdp;
 use crate::device::Netdev;
 use crate::dpdk::Dpdk;
-use crate::dummy::{Dummy, DummyHandle};
+use crate::dummy::{Dummy, DummyHandle, Notes};
 use crate::error::NetdevError;
 use crate::system::System;
 use crate::tap::Tap;
 use crate::vhost::Vhost;
 use dpdk::vhost::Notify;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use units::Millis;
 
 /// Which dummies there are (`--enable-dummy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,13 +56,17 @@ pub struct Netdevs {
     dummy: DummyLevel,
     dummies_made: u32,
     dummies: Vec<DummyHandle>,
+    /// Closed dummies are forgotten when there are so many of all.
+    forget_at: usize,
+    notes: Arc<Notes>,
     notify: Notify,
 }
 
 impl Netdevs {
     /// With the dummies of this level.
     pub fn new(dummy: DummyLevel) -> Netdevs {
-        Netdevs { dummy, ..Netdevs::default() }
+        // The first is the datapath's own port.
+        Netdevs { dummy, dummies_made: 1, ..Netdevs::default() }
     }
 
     /// Devices opened from now on call this, from threads of theirs, when [`Netdev::change_seq`] or
@@ -118,15 +124,28 @@ impl Netdevs {
             // Without its options there is no device.
             Some(Class::Dpdk) => return Ok((Box::new(Dpdk::open(name, kind, options)?), None)),
             Some(Class::Dummy) => {
-                let dummy = Dummy::new(name, kind, self.dummies_made)?;
+                let dummy = Dummy::new(name, kind, self.dummies_made, &self.notes)?;
                 self.dummies_made += 1;
-                self.dummies.retain(DummyHandle::is_open);
+                if self.dummies.len() >= self.forget_at {
+                    self.dummies.retain(DummyHandle::is_open);
+                    self.forget_at = 2 * self.dummies.len() + 16;
+                }
                 self.dummies.extend(dummy.dummy().cloned());
                 Box::new(dummy)
             }
         };
         let refused = device.set_options(options).err();
         Ok((device, refused))
+    }
+
+    /// The names of devices that are not [watched](Netdev::is_watched) and may have changed since the last call.
+    pub fn take_changed(&self) -> BTreeSet<Arc<str>> {
+        self.notes.take_changed()
+    }
+
+    /// Serves connections that devices have; to be called each turn of the main loop.
+    pub fn run(&self, now: Millis) {
+        self.notes.run(now);
     }
 
     /// The open dummies, oldest first.
@@ -189,8 +208,8 @@ mod tests {
         let none = BTreeMap::new();
         let (mut a, _) = netdevs.open("a", "dummy", &none).unwrap();
         let (mut b, _) = netdevs.open("b", "dummy", &none).unwrap();
-        assert_eq!(a.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 0]);
-        assert_eq!(b.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 1]);
+        assert_eq!(a.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 1]);
+        assert_eq!(b.facts().unwrap().mac, [0xaa, 0x55, 0xaa, 0x55, 0, 2]);
         drop(a);
         assert!(netdevs.dummy("a").is_none() && netdevs.dummy("b").is_some());
     }

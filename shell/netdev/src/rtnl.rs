@@ -28,6 +28,7 @@ const HEADER: usize = 16;
 const IFINFO: usize = 16;
 const RECEIVE_BYTES: usize = 32 << 10;
 const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
 
 /// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Link {
     pub name: String,
     /// Set up by the administrator.
     pub up: bool,
+    /// It brings back what it is sent.
+    pub loopback: bool,
     /// The link is there.
     pub carrier: bool,
     /// How often it came or went.
@@ -143,7 +146,7 @@ fn parse_events(bytes: &[u8], events: &mut Vec<LinkEvent>) {
     }
 }
 
-fn open(groups: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open(groups: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
@@ -151,7 +154,7 @@ fn open(groups: u32) -> io::Result<OwnedFd> {
 }
 
 /// Sends one request, gives the first datagram of the answer, or the error that it reports.
-fn transact(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn transact(socket: &OwnedFd, request: &[u8]) -> io::Result<Vec<u8>> {
     rustix::net::send(socket, request, SendFlags::empty())?;
     let mut buffer = vec![0; RECEIVE_BYTES];
     let (_, n) = rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
@@ -183,20 +186,25 @@ fn request(kind: u16, flags: u16, ifindex: u32, attributes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn put_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+/// A request for all of a kind, of every family.
+pub(crate) fn request_dump(kind: u16, flags: u16) -> Vec<u8> {
+    request(kind, flags, 0, &[])
+}
+
+pub(crate) fn put_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.extend(((value.len() + 4) as u16).to_ne_bytes());
     to.extend(kind.to_ne_bytes());
     to.extend(value);
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-struct Message<'a> {
-    kind: u16,
-    body: &'a [u8],
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u16,
+    pub(crate) body: &'a [u8],
 }
 
 /// The messages of a datagram; ends at the first that does not fit.
-struct Messages<'a>(&'a [u8]);
+pub(crate) struct Messages<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Messages<'a> {
     type Item = Message<'a>;
@@ -211,7 +219,7 @@ impl<'a> Iterator for Messages<'a> {
 }
 
 /// The attributes of a message; ends at the first that does not fit.
-struct Attributes<'a>(&'a [u8]);
+pub(crate) struct Attributes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
@@ -230,6 +238,7 @@ fn parse_link(body: &[u8]) -> Option<Link> {
     let mut link = Link {
         ifindex: u32_of(body.get(4..8)?)?,
         up: u32_of(body.get(8..12)?)? & IFF_UP != 0,
+        loopback: u32_of(body.get(8..12)?)? & IFF_LOOPBACK != 0,
         ..Link::default()
     };
     for (kind, value) in Attributes(body.get(IFINFO..)?) {
@@ -276,7 +285,7 @@ fn u16_of(bytes: &[u8]) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-fn u32_of(bytes: &[u8]) -> Option<u32> {
+pub(crate) fn u32_of(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 

@@ -20,9 +20,9 @@ pub fn keep(place: &mut Vec<u8>, frame: &[u8]) {
     place.extend_from_slice(frame);
 }
 
-/// The books of a port. The counters are statistics: no order among them is promised.
+/// The counters of a port. They are statistics, updated without ordering among them.
 #[derive(Default)]
-pub struct Books {
+pub struct PortCounters {
     ended: AtomicBool,
     rx_packets: AtomicU64,
     rx_bytes: AtomicU64,
@@ -32,25 +32,29 @@ pub struct Books {
     tx_dropped: AtomicU64,
 }
 
-/// One descriptor and its books, of a device of the kernel.
+/// One descriptor and its counters, of a device of the kernel.
 pub struct Shared {
     fd: Arc<OwnedFd>,
-    books: Books,
+    counters: PortCounters,
     mtu: AtomicU32,
 }
 
 impl Deref for Shared {
-    type Target = Books;
+    type Target = PortCounters;
 
-    fn deref(&self) -> &Books {
-        &self.books
+    fn deref(&self) -> &PortCounters {
+        &self.counters
     }
 }
 
 impl Shared {
     /// Takes the descriptor.
     pub fn new(fd: OwnedFd) -> Arc<Shared> {
-        Arc::new(Shared { fd: Arc::new(fd), books: Books::default(), mtu: AtomicU32::new(u32::MAX) })
+        Arc::new(Shared {
+            fd: Arc::new(fd),
+            counters: PortCounters::default(),
+            mtu: AtomicU32::new(u32::MAX),
+        })
     }
 
     /// What the device's MTU was found to be.
@@ -81,7 +85,7 @@ pub fn longest(frame: &[u8], mtu: usize) -> usize {
     mtu.saturating_add(ETHERNET_HEADER + tag)
 }
 
-impl Books {
+impl PortCounters {
     /// The port is no more; its queues are to fall silent.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);

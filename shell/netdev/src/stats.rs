@@ -1,7 +1,7 @@
 //! The counters of a port, with the keys under which the database shows them.
 
 /// What a port has counted. `None`: this kind of port does not count it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Stats {
     pub rx_packets: Option<u64>,
@@ -47,6 +47,21 @@ impl Stats {
         .collect()
     }
 
+    /// Adds what policers and shapers in front of the device dropped.
+    pub fn add_qos(&mut self, received: u64, sent: u64) {
+        let keys = [("ovs_rx_qos_drops", received), ("ovs_tx_qos_drops", sent)];
+        for (key, dropped) in keys {
+            if let Some((_, n)) = self.custom.iter_mut().find(|(known, _)| known == key) {
+                *n += dropped;
+            }
+        }
+        for (total, dropped) in [(&mut self.rx_dropped, received), (&mut self.tx_dropped, sent)] {
+            if dropped != 0 {
+                *total = Some(total.unwrap_or(0) + dropped);
+            }
+        }
+    }
+
     /// The counters of a device whose other end we are: what it transmits we receive.
     ///
     /// What only a device's own receiver can see (CRC and its like) is 0: there is no wire.
@@ -82,6 +97,9 @@ mod tests {
         let pairs = stats.clone().pairs();
         assert_eq!(pairs[0], ("rx_packets".to_owned(), 3));
         assert_eq!(pairs[2], ("rx_crc_err".to_owned(), 1));
+        let mut policed = Stats { custom: vec![("ovs_rx_qos_drops".to_owned(), 0)], ..stats.clone() };
+        policed.add_qos(4, 0);
+        assert_eq!((policed.rx_dropped, policed.tx_dropped, policed.custom[0].1), (Some(4), None, 4));
         let swapped = stats.seen_from_the_switch();
         assert_eq!((swapped.rx_packets, swapped.tx_packets), (Some(5), Some(3)));
     }

@@ -4,12 +4,13 @@
 //! of 64 KB and nothing here touches their payload. The rx and the tx queues share the socket; it is
 //! closed, and the device no longer promiscuous because of us, when the last of them is gone.
 
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::{BATCH, Mmsg, Received};
 use crate::linux::packet_socket;
 use crate::posted::Posted;
+use crate::qdisc;
 use crate::shared::{Shared, keep};
 use crate::stats::Stats;
 use packet::frame::{Frame, FrameBatch, FramePool};
@@ -37,6 +38,7 @@ impl System {
     pub fn open(name: &str, kind: &str) -> Result<System, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         let device = KernelDevice::find(name).map_err(error)?;
+        device.refuse_loopback()?;
         let socket = packet_socket::open(device.ifindex()).map_err(error)?;
         Ok(System { device, kind: kind.to_owned(), shared: Shared::new(socket), rx_given: false })
     }
@@ -55,6 +57,9 @@ impl Netdev for System {
     fn kind(&self) -> &str {
         &self.kind
     }
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::Kernel
+    }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_given, true) {
             return Vec::new();
@@ -64,7 +69,13 @@ impl Netdev for System {
         vec![RxHandle { queue: Box::new(queue), poll_fd: Some(self.shared.fd()) }]
     }
     fn tx_queue(&self) -> Box<dyn TxQueue> {
-        Box::new(SystemTx { shared: Arc::clone(&self.shared), mmsg: Mmsg::new(), refused: Vec::new() })
+        Box::new(SystemTx {
+            shared: Arc::clone(&self.shared),
+            mmsg: Mmsg::new(),
+            refused: Vec::new(),
+            ifindex: self.device.ifindex(),
+            classed: None,
+        })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
         let facts = self.device.named_facts()?;
@@ -151,6 +162,9 @@ struct SystemTx {
     mmsg: Box<Mmsg>,
     /// A frame that the device did not take.
     refused: Vec<u8>,
+    ifindex: u32,
+    /// The socket of frames that name a queue, and the queue that it is set to.
+    classed: Option<(Arc<OwnedFd>, u32)>,
 }
 
 impl TxQueue for SystemTx {
@@ -164,12 +178,48 @@ impl TxQueue for SystemTx {
         result
     }
 
+    fn takes_large(&self) -> bool {
+        true
+    }
+
+    /// The kernel chooses the class by the priority of the socket, which is set for each run of frames of a queue.
+    fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {
+        let mut result = TxResult::default();
+        let mut rest = &frames[..];
+        for run in queues.chunk_by(|a, b| a == b) {
+            let (same, others) = rest.split_at(run.len().min(rest.len()));
+            rest = others;
+            // Without such a socket they go to the default queue.
+            let fd = self.classed(run[0]).unwrap_or_else(|| self.shared.fd());
+            same.chunks(BATCH).for_each(|chunk| self.send(&fd, chunk, &mut result));
+        }
+        let fd = self.shared.fd();
+        rest.chunks(BATCH).for_each(|chunk| self.send(&fd, chunk, &mut result));
+        self.shared.count_tx(&result);
+        result
+    }
+
     fn refused(&self) -> Option<&[u8]> {
         Some(&self.refused)
     }
 }
 
 impl SystemTx {
+    /// The socket whose packets go to a queue.
+    fn classed(&mut self, queue: u32) -> Option<Arc<OwnedFd>> {
+        if self.classed.is_none() {
+            let fd = packet_socket::open_sender(self.ifindex).ok()?;
+            packet_socket::set_priority(&fd, qdisc::priority(queue)).ok()?;
+            self.classed = Some((Arc::new(fd), queue));
+        }
+        let (fd, known) = self.classed.as_mut()?;
+        if *known != queue {
+            packet_socket::set_priority(fd, qdisc::priority(queue)).ok()?;
+            *known = queue;
+        }
+        Some(Arc::clone(fd))
+    }
+
     fn send(&mut self, fd: &OwnedFd, frames: &[Frame], result: &mut TxResult) {
         let mut slots = [([0; vnet::LEN], &[][..]); BATCH];
         let mut given = 0;

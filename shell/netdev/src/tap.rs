@@ -7,7 +7,7 @@
 //! The host may move the device to another network namespace, where rtnetlink does not reach it. The
 //! port works on: its facts are then those last seen, its counters our own.
 
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::{KernelDevice, refuse_options};
 use crate::linux::mmsg::BATCH;
@@ -66,6 +66,9 @@ impl Netdev for Tap {
     }
     fn kind(&self) -> &str {
         &self.kind
+    }
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::Kernel
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.rx_given, true) {
@@ -188,6 +191,10 @@ impl TxQueue for TapTx {
         }
         self.shared.count_tx(&result);
         result
+    }
+
+    fn takes_large(&self) -> bool {
+        true
     }
 
     fn refused(&self) -> Option<&[u8]> {

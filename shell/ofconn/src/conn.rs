@@ -1,8 +1,8 @@
 //! One connection with its socket: connecting, reading, writing, being snooped on.
 
-use crate::manager::{ConnKind, ControllerTarget};
 use crate::packet_limit::{PacketKind, PacketLimit};
 use crate::session::{Session, SessionState};
+use crate::target::{ConnKind, ControllerTarget};
 use crate::trace::VCONN;
 use crate::unsent::{self, Unsent};
 use openflow::{Message, VersionSet};
@@ -25,7 +25,7 @@ static DROPS: RateLimit = RateLimit::new(5, 5);
 static LIMIT: RateLimit = RateLimit::new(60, 600);
 
 /// A peer that does not take so many bytes of replies is not read from.
-const OUTPUT_MAX: usize = 4 << 20;
+const OUTPUT_MAX: usize = 512 << 10;
 /// So many unread bytes are fetched ahead.
 const INPUT_MAX: usize = 256 << 10;
 /// Messages of one connection in one turn: enough that what a turn costs in itself is little for each.

@@ -13,6 +13,7 @@ mod packet_limit;
 mod role;
 mod session;
 mod status;
+mod target;
 mod trace;
 mod unsent;
 

@@ -1,6 +1,6 @@
 //! Passive sockets of a bridge: management, snooping, and controllers that connect to us.
 
-use crate::manager::ControllerTarget;
+use crate::target::ControllerTarget;
 use openflow::VersionSet;
 use runtime::poll_loop::Interest;
 use runtime::{Module, RateLimit, WaitSet};

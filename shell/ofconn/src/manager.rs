@@ -10,6 +10,7 @@
 use crate::conn::{Conn, parse};
 use crate::listener::{Passive, Purpose};
 use crate::session::{BUNDLE_IDLE, Session};
+pub use crate::target::{ConnKind, ControllerTarget};
 use openflow::session::Role;
 use openflow::{Message, VersionSet};
 use runtime::coverage::Counter;
@@ -33,50 +34,6 @@ const SNOOPERS_MAX: usize = 32;
 /// A connection, from its first byte to its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
-
-/// What kind of peer a connection has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnKind {
-    /// A tool that connected to the management socket.
-    Service,
-    /// A controller of the configuration.
-    Controller,
-}
-
-/// What is wanted of the connection to a controller.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControllerTarget {
-    /// `tcp:…`, `unix:…`, `ptcp:…`, `punix:…`
-    pub target: String,
-    /// Longest wait between attempts.
-    pub max_backoff: Millis,
-    /// An idle connection is probed after this long; `None`: never.
-    pub inactivity_probe: Option<Millis>,
-    /// It gets asynchronous messages until it asks otherwise.
-    pub async_messages: bool,
-    /// Packet-ins that wait for it at most.
-    pub queue_size: usize,
-    /// Packet-ins per second, of misses and of actions each; `None`: as many as come.
-    pub rate_limit: Option<u32>,
-    /// Packet-ins that the rate lets through at once, and that wait for it; `None`: a quarter of it.
-    pub burst_limit: Option<u32>,
-}
-
-impl ControllerTarget {
-    /// What tools get that connect to the management socket.
-    fn service(queue_size: usize) -> ControllerTarget {
-        let probe = Some(Millis::from_secs(60));
-        ControllerTarget {
-            target: String::new(),
-            max_backoff: Millis::from_secs(8),
-            inactivity_probe: probe,
-            async_messages: true,
-            queue_size,
-            rate_limit: None,
-            burst_limit: None,
-        }
-    }
-}
 
 /// What is wanted of a bridge's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +75,8 @@ pub struct ConnManager {
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     /// Whose turn it is next.
     next_turn: ConnId,
+    /// The caller has ended the turn before it had all requests.
+    postponed: bool,
     next_id: u64,
     pub(crate) generation_id: Option<u64>,
 }
@@ -247,6 +206,7 @@ impl ConnManager {
     /// Begins a turn: accepts, connects, reads, does what is due.
     pub fn run(&mut self, now: Millis) {
         self.accept(now);
+        self.postponed = false;
         let mut renew = Vec::new();
         for (id, conn) in &mut self.conns {
             let was_open = conn.is_open();
@@ -338,6 +298,11 @@ impl ConnManager {
         next(self.conns.range_mut(from..)).or_else(|| next(self.conns.range_mut(..from)))
     }
 
+    /// There may be more requests in this turn, but they wait for the next one, which begins at once.
+    pub fn postpone(&mut self) {
+        self.postponed = true;
+    }
+
     /// Ends a turn: writes answers, forgets those who are gone.
     pub fn flush(&mut self, now: Millis) {
         let mut renew = Vec::new();
@@ -357,6 +322,9 @@ impl ConnManager {
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>, now: Millis) {
         self.passive.iter().for_each(|p| p.wait(set));
         self.conns.values().for_each(|c| c.wait(set, now));
+        if self.postponed {
+            set.wake_now();
+        }
     }
 
     /// Bundles that are not used for so long are forgotten; `None`: as long as is usual.

@@ -5,7 +5,7 @@
 //! queue of its in port, and the ports are served in turn, so that one port that floods the controller does not shut the
 //! others out. Where as many wait as the burst allows, the oldest of the longest queue is dropped.
 
-use crate::manager::ControllerTarget;
+use crate::target::ControllerTarget;
 use openflow::packet_io::PacketInReason;
 use openflow::{Body, Message};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,8 +1,8 @@
 //! One OpenFlow connection without its socket: bytes in, messages out; messages in, bytes out.
 //!
-//! It says hello, agrees on a version, answers echoes and answers messages that cannot be read with the error they
-//! deserve. What is left goes to the caller. **Bounds**: a message has at most 64 KiB by its own length field; the
-//! output queue is limited by the caller, who stops reading from a peer that does not take its replies.
+//! It sends the hello, negotiates the version, answers echo requests, and answers malformed messages with an error. All other
+//! messages go to the caller. **Bounds**: a message has at most 64 KiB by its own length field; the caller limits the output queue: it
+//! stops reading from a peer that does not read its replies.
 
 use crate::asynchronous::{AsyncKind, AsyncMasks};
 use crate::trace::{self, FlowModCounts};
@@ -18,27 +18,27 @@ use std::io::{self, Write};
 use transport::Outbox;
 use units::Millis;
 
-/// How far a connection has got.
+/// The state of the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// No hello of the peer yet.
+    /// Waits for the hello of the peer.
     Hello,
     /// A version is agreed on.
     Open,
-    /// To be closed once the output is written.
+    /// Is closed once the output is written.
     Closing,
 }
 
-/// A bundle that a controller is filling (OpenFlow 1.4.1 §6.9). What the messages do is the switch's business.
+/// A bundle that a controller is filling (OpenFlow 1.4.1 §6.9). The switch executes its messages.
 #[derive(Debug)]
 pub struct OpenBundle {
     /// `openflow::session::bundle_flags`
     pub flags: u16,
-    /// No more messages.
+    /// Closed: it takes no more messages.
     pub closed: bool,
     /// Its messages, in the switch's own form.
     pub messages: Box<dyn Any + Send>,
-    /// About how many bytes its messages take.
+    /// An estimate of the bytes that its messages take.
     pub memory: usize,
     /// When it was last used.
     pub used: Millis,
@@ -49,15 +49,15 @@ pub struct OpenBundle {
 /// State of one connection.
 #[derive(Debug)]
 pub struct Session {
-    /// Shown in the log.
+    /// Its name in the log.
     pub name: String,
-    /// Made by somebody who connected to us (management socket), not by the configuration.
+    /// A client connected to the management socket; otherwise the configuration names the controller.
     pub service: bool,
     /// Its role.
     pub role: Role,
-    /// What it wants to hear.
+    /// The asynchronous messages it asked for.
     pub masks: AsyncMasks,
-    /// How it wants packet-ins.
+    /// The format of its packet-ins.
     pub packet_in_format: PacketInFormat,
     /// Packet-ins go to the controller whose id the action names.
     pub controller_id: u16,
@@ -65,13 +65,13 @@ pub struct Session {
     pub config: SwitchConfig,
     /// What it agreed on besides its version.
     pub dialect: Dialect,
-    /// Gets asynchronous messages without asking.
+    /// It gets asynchronous messages without asking for them.
     pub async_by_default: bool,
-    /// A bundle that is not used for so long is forgotten.
+    /// Bundles are discarded after this time without use.
     pub bundle_idle: Millis,
     /// Bundles by number.
     pub bundles: BTreeMap<u32, OpenBundle>,
-    /// Its next request waits: something that came before takes long. Probes are answered all the same.
+    /// Its next request waits for a long job of an earlier one. Probes are still answered.
     pub busy: bool,
     /// The first parts of a request to set table features.
     pub table_features: Vec<TableFeatures>,
@@ -88,12 +88,12 @@ pub struct Session {
     input: Vec<u8>,
     /// The request that waits.
     held: Option<(Message, Vec<u8>)>,
-    /// So much of the input is dealt with.
+    /// Bytes of the input that have been processed.
     consumed: usize,
     output: Outbox,
-    /// Where the packet-ins end that are not all written, as counts of all bytes that were ever queued.
+    /// The ends of packet-ins that are not completely written, as offsets in the stream of all queued bytes.
     packet_ins: VecDeque<u64>,
-    /// Copies of all messages, while somebody snoops.
+    /// Copies of all messages for `ovs-ofctl snoop`, while one is connected.
     tap: Option<Vec<u8>>,
     next_xid: u32,
     failure: Option<String>,
@@ -103,11 +103,11 @@ pub struct Session {
 const MISS_SEND_LEN_DEFAULT: u16 = 128;
 /// `other_config:bundle-idle-timeout` of the switch, where it is not set.
 pub const BUNDLE_IDLE: Millis = Millis::from_secs(10);
-/// An error carries the message that it answers; so much of it fits along with the error's own fields.
+/// Bytes of the refused message that an error carries: as many as fit beside its own fields.
 const ERROR_DATA_MAX: usize = 0xffff - 24;
 
 impl Session {
-    /// A new connection, whose hello is already in the output.
+    /// A new connection. Its hello is already in the output.
     pub fn new(name: &str, service: bool, offered: VersionSet) -> Session {
         let newest = offered.newest().unwrap_or(Version::V10);
         let miss_send_len = if service { 0 } else { MISS_SEND_LEN_DEFAULT };
@@ -147,7 +147,7 @@ impl Session {
         session
     }
 
-    /// How far it has got.
+    /// The state of the negotiation.
     pub fn state(&self) -> SessionState {
         self.state
     }
@@ -157,7 +157,7 @@ impl Session {
         self.version
     }
 
-    /// Why it is to be closed, for the log.
+    /// Why it is closed, for the log.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -169,29 +169,29 @@ impl Session {
         xid
     }
 
-    /// Takes what the socket brought.
+    /// Takes bytes from the socket.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.input.drain(..self.consumed);
         self.consumed = 0;
         self.input.extend_from_slice(bytes);
     }
 
-    /// Bytes received and not dealt with.
+    /// Bytes received and not processed.
     pub fn backlog(&self) -> usize {
         self.input.len() - self.consumed
     }
 
-    /// Bytes that are to be written.
+    /// The number of bytes to write.
     pub fn output_len(&self) -> usize {
         self.output.len()
     }
 
-    /// What is to be written.
+    /// The bytes to write.
     pub(crate) fn output(&self) -> &Outbox {
         &self.output
     }
 
-    /// Packet-ins that are not written yet.
+    /// Packet-ins that are not completely written.
     pub(crate) fn waiting_packet_ins(&mut self) -> usize {
         let written = self.output.written();
         while self.packet_ins.front().is_some_and(|end| *end <= written) {
@@ -211,7 +211,7 @@ impl Session {
         self.output.flush(stream)
     }
 
-    /// Starts or stops to keep copies of all messages.
+    /// Starts or stops copying all messages.
     pub fn set_tap(&mut self, on: bool) {
         self.tap = on.then(Vec::new);
     }
@@ -221,12 +221,12 @@ impl Session {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Queues bytes that are messages already.
+    /// Queues encoded messages.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.output.push(bytes);
     }
 
-    /// Queues a message. One that the version has no form for is not sent; flows that are too large for it are left out.
+    /// Queues a message. A message that the version cannot express is not sent; flows that are too large for it are left out.
     pub fn send(&mut self, message: &Message) {
         let encoded = openflow::encode(message, self.dialect)
             .or_else(|e| trace::without_oversized(message, self.dialect).ok_or(e));
@@ -240,13 +240,13 @@ impl Session {
         }
     }
 
-    /// Queues a message of our own accord: our version, a transaction of our own where `xid` is none.
+    /// Queues an unsolicited message in the negotiated version, with a new transaction id if `xid` is none.
     pub fn send_own(&mut self, body: Body) {
         let message = Message::new(self.version, Xid(0), body);
         self.send(&message);
     }
 
-    /// Takes note of a flow mod that it has made.
+    /// Records a flow mod of this connection.
     pub fn count_flow_mod(&mut self, command: FlowCommand, now: Millis) {
         self.flow_mods.count(command, now);
     }
@@ -256,17 +256,16 @@ impl Session {
         self.send_own(Body::EchoRequest(Vec::new()));
     }
 
-    /// The connection gets messages of this kind for this reason (OpenFlow 1.3.5 §6.3).
+    /// Whether the connection gets messages of this kind for this reason (OpenFlow 1.3.5 §6.3).
     ///
-    /// Whoever connected to us gets none until it has asked for packets, which is how tools that only ask questions
-    /// are kept quiet.
+    /// A client of the management socket gets none until it asks for packets, so that tools which only query are not disturbed.
     pub fn wants(&self, kind: AsyncKind, reason: u8) -> bool {
         self.state == SessionState::Open
             && (!self.service || self.config.miss_send_len != 0)
             && self.masks.wants(self.role, kind, reason)
     }
 
-    /// The next message that is the caller's to answer, with its bytes.
+    /// The next message that the caller must answer, with its bytes.
     pub fn next_message(&mut self) -> Option<(Message, Vec<u8>)> {
         if self.held.is_none() {
             self.held = self.read_message();
@@ -309,7 +308,7 @@ impl Session {
         None
     }
 
-    /// The first message has to be a hello (OpenFlow 1.3.5 §6.3.1).
+    /// The first message must be a hello (OpenFlow 1.3.5 §6.3.1).
     fn on_first(&mut self, frame: &[u8]) {
         let hello = match openflow::decode(frame, self.dialect) {
             Ok(Message { body: Body::Hello(hello), .. }) => hello,
@@ -348,7 +347,7 @@ impl Session {
             }
             // A peer may use another version in a message only before the versions are agreed on.
             _ if message.version != self.version && !matches!(message.body, Body::Error(_)) => {
-                // It is answered in its own version.
+                // Answer in the version of the message.
                 self.send(&message.reply(error_body(OfError::BrcBadVersion, frame)));
                 None
             }
@@ -356,7 +355,7 @@ impl Session {
         }
     }
 
-    /// Forgets bundles that nobody has used for a while, and says so.
+    /// Discards idle bundles and sends an error for each.
     pub fn expire_bundles(&mut self, now: Millis) {
         let is_old = |b: &OpenBundle| now.since(b.used) >= self.bundle_idle;
         let old: Vec<u32> = self.bundles.iter().filter(|(_, b)| is_old(b)).map(|(id, _)| *id).collect();
@@ -367,7 +366,7 @@ impl Session {
         }
     }
 
-    /// When the next bundle is old.
+    /// When the next bundle expires.
     pub fn next_bundle_deadline(&self) -> Option<Millis> {
         self.bundles.values().map(|b| b.used + self.bundle_idle).min()
     }

@@ -308,8 +308,8 @@ fn a_peer_that_leaves_replies_unread_is_cut_off_by_their_age() {
     for second in 0..100 {
         rig.now = Millis(1000 + second * 1000);
         match second {
-            0..20 => deaf.send(&echo),
-            20..60 => deaf.send(&Message::new(Version::V10, Xid(3), Body::EchoRequest(Vec::new()))),
+            0..8 => deaf.send(&echo),
+            8..60 => deaf.send(&Message::new(Version::V10, Xid(3), Body::EchoRequest(Vec::new()))),
             _ => {}
         }
         good.send(&echo);

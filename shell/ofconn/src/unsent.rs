@@ -7,8 +7,8 @@ use units::Millis;
 /// A peer that leaves bytes unread for so long is cut off, unless it is probed less often than this. It is the interval at
 /// which tools on the management socket are probed; controllers are probed every 5 s where nothing else is configured.
 const AGE_MAX: Millis = Millis::from_secs(60);
-/// With more than this waiting, a peer has only [`BUSY_AGE_MAX`]. It is the size at which requests of the peer are left
-/// unread, so that only messages that nobody asked for (port status, flow removed) lead here.
+/// With more than this waiting, a peer has only [`BUSY_AGE_MAX`]. Requests of a peer are left unread at a sixteenth of it, so
+/// that only messages without a request (port status, flow removed) lead here.
 const BUSY_LEN: usize = 8 << 20;
 /// See [`BUSY_LEN`]: a peer that reads at all takes 8 MiB in a fraction of this.
 const BUSY_AGE_MAX: Millis = Millis::from_secs(5);

@@ -3,6 +3,7 @@
 
 use crate::remotes::{End, RemoteNames, RemoteOptions};
 use crate::server::Server;
+use crate::tls_names::TlsNames;
 use ovsdb::database::Table;
 use ovsdb::schema::TableSchema;
 use ovsdb::types::AtomicType;
@@ -10,16 +11,13 @@ use ovsdb::{Atom, Database, Datum, Operation, Row, Schema};
 use runtime::Module;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use transport::tls::{self, Files, Names};
+use transport::tls::{self, Files};
 use units::Millis;
 
 static LOG: Module = Module::new("ovsdb_server");
 
 /// Between two writings of the remotes' status.
 const STATUS_INTERVAL_MS: u64 = 2_500;
-
-/// File names and choices, or the columns that hold them.
-pub type TlsNames = Names<String>;
 
 /// A column of a database.
 pub(crate) struct Place<'a> {

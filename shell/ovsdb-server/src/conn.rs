@@ -10,6 +10,8 @@ use ovsdb::{Json, Long, Message, Splitter};
 use runtime::{Module, RateLimit};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use transport::{Action, Loss, Outbox, Reconnect, Stream};
 use units::Millis;
 
@@ -72,6 +74,8 @@ pub struct Conn {
     /// Why nothing more comes from the client; what it has asked for before is still done.
     last: Option<Loss>,
     loss: Option<Loss>,
+    /// Whether the client has gone, for the session, which a job may have.
+    pub hung_up: Arc<AtomicBool>,
 }
 
 impl Conn {
@@ -92,6 +96,14 @@ impl Conn {
             closed: false,
             last: None,
             loss: None,
+            hung_up: Arc::default(),
+        }
+    }
+
+    /// Notices that a client has closed its connection that had ended its side of it, or did both at once.
+    pub fn notice_hangup(&self) {
+        if self.last.is_some() && self.stream.has_hung_up() {
+            self.hung_up.store(true, Ordering::Relaxed);
         }
     }
 
@@ -225,9 +237,10 @@ impl Conn {
         }
     }
 
-    /// Ends the connection when nothing more comes and all that was asked for has been done.
+    /// Ends the connection when nothing more comes and all that was asked for has been done and answered.
     pub fn end_if_done(&mut self) {
         if self.queue.is_empty()
+            && !self.has_output()
             && matches!(self.parsing, Parsing::Nothing)
             && let Some(loss) = self.last.take()
         {
@@ -275,6 +288,7 @@ impl Conn {
 
     /// The connection's state machine, told of the end.
     pub fn into_link(mut self, now: Millis) -> Reconnect {
+        self.hung_up.store(true, Ordering::Relaxed);
         if let Some(loss) = self.loss.take() {
             self.link.disconnected(now, loss);
         }

@@ -4,6 +4,7 @@
 //! resolved and the difference to what is there is made. A socket that cannot be had is tried again, and complained about
 //! once.
 
+pub use crate::remote_options::RemoteOptions;
 use crate::session::SessionId;
 use runtime::poll_loop::{Interest, Token, WaitSet};
 use runtime::{Module, RateLimit};
@@ -19,35 +20,6 @@ static LIMIT: RateLimit = RateLimit::new(1, 5);
 
 /// Between attempts to listen.
 const LISTEN_AGAIN_MS: u64 = 1_000;
-const DEFAULT_PROBE_MS: u64 = 5_000;
-const DEFAULT_MAX_BACKOFF_MS: u64 = 8_000;
-
-/// How a remote treats its clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteOptions {
-    /// Longest wait before it is called again.
-    pub max_backoff_ms: u64,
-    /// Silence after which a client is probed; 0 is never.
-    pub probe_interval_ms: u64,
-    /// Whether changes are refused.
-    pub read_only: bool,
-    /// The role that the database's own rules speak of; empty is none.
-    pub role: String,
-}
-
-impl RemoteOptions {
-    /// What holds for a target where nothing is said. Who sits on the same host is not probed.
-    pub fn default_for(target: &str) -> RemoteOptions {
-        let local = target.starts_with("unix:") || target.starts_with("punix:");
-        RemoteOptions {
-            max_backoff_ms: DEFAULT_MAX_BACKOFF_MS,
-            probe_interval_ms: if local { 0 } else { DEFAULT_PROBE_MS },
-            read_only: false,
-            role: String::new(),
-        }
-    }
-}
-
 /// Targets or `db:` names, and their options.
 pub type RemoteNames = BTreeMap<String, RemoteOptions>;
 

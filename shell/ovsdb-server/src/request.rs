@@ -2,7 +2,7 @@
 
 use crate::batch::Pending;
 use crate::core::Core;
-use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, SessionId, Told};
+use crate::session::{Blocked, MAX_BLOCKED, MAX_MONITORS, Session, SessionId, Told};
 use ovsdb::json::is_id;
 use ovsdb::lock::LockError;
 use ovsdb::monitor::Version;
@@ -12,6 +12,10 @@ use ovsdb::{Error, Json, Long, Message, Monitor, Parameters};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use transport::Loss;
+
+/// How long a transaction of a client that has gone may take: it is dropped when it takes longer. So a client may send a
+/// request and go, but not keep the databases busy afterwards.
+const UNHEARD: Duration = Duration::from_millis(100);
 
 /// A refusal: the `error` member of the reply.
 type Answer = Result<Json, Json>;
@@ -123,7 +127,10 @@ impl Core {
         let client =
             asker.map(|s| Client { role: &s.options.role, id: s.peer_id.as_deref() }).unwrap_or_default();
         let read_only = asker.is_some_and(|s| s.options.read_only);
-        let context = Context { elapsed_ms, owns_lock: &owns_lock, read_only, client };
+        let began = Instant::now();
+        let is_abandoned = || asker.is_none_or(Session::has_hung_up) && began.elapsed() > UNHEARD;
+        let context =
+            Context { elapsed_ms, owns_lock: &owns_lock, read_only, client, is_abandoned: &is_abandoned };
         match transaction::execute(&served.db, &params, &context, &mut crate::identity::fresh) {
             Outcome::Ready(prepared) => served.add(session, id, *prepared),
             Outcome::Failed(results) => served.add_failed(session, id, results),

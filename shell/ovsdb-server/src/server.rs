@@ -17,6 +17,7 @@ use runtime::poll_loop::{Interest, Ready, Token, WaitSet};
 use runtime::{Module, RateLimit};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transport::Loss;
 use units::Millis;
@@ -55,7 +56,7 @@ pub struct Server {
     /// The session that had the last turn.
     served: SessionId,
     pub(crate) remotes: Remotes,
-    pub(crate) tls: crate::columns::TlsNames,
+    pub(crate) tls: crate::tls_names::TlsNames,
     pub(crate) status_due: Option<Millis>,
     /// What of the configuration could not be had, as last said.
     pub(crate) complaints: Vec<String>,
@@ -111,7 +112,7 @@ impl Server {
             gone: Vec::new(),
             served: 0,
             remotes: Remotes::default(),
-            tls: crate::columns::TlsNames::default(),
+            tls: crate::tls_names::TlsNames::default(),
             status_due: None,
             complaints: Vec::new(),
             resolved_at: None,
@@ -168,6 +169,7 @@ impl Server {
         }
         self.conns.values_mut().for_each(|conn| conn.probe(now));
         if self.is_busy() {
+            self.conns.values().for_each(Conn::notice_hangup);
             self.conns.values_mut().for_each(Conn::answer_probes);
         }
         self.conns.values_mut().for_each(Conn::flush);
@@ -415,7 +417,7 @@ impl Server {
             self.core.end_session(id);
         }
         for (id, conn) in &self.conns {
-            let fresh = || Session::new(conn.stream.name(), conn.options.clone());
+            let fresh = || Session::new(conn.stream.name(), conn.options.clone(), Arc::clone(&conn.hung_up));
             let session = self.core.sessions.entry(*id).or_insert_with(fresh);
             if session.peer_id.is_none() {
                 session.peer_id = conn.stream.peer_id().map(str::to_owned);

@@ -3,10 +3,12 @@
 //! A client that reads slowly is not sent every update: while bytes wait for it, changes are merged row by row, and it gets
 //! one update for all of them when it has read on. So what it can make the server keep is bounded by the database.
 
-use crate::remotes::RemoteOptions;
+use crate::remote_options::RemoteOptions;
 use ovsdb::{Change, Changes, Json, Message, Monitor, Parameters, Schema, Uuid};
 use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use transport::Loss;
 
@@ -63,11 +65,13 @@ pub struct Session {
     pub backlog: usize,
     /// Why the connection is to end.
     pub loss: Option<Loss>,
+    /// Set by the thread of the sockets when the client has gone, also while a job has the session.
+    hung_up: Arc<AtomicBool>,
 }
 
 impl Session {
     /// A session of a connection that is up.
-    pub fn new(name: &str, options: RemoteOptions) -> Session {
+    pub fn new(name: &str, options: RemoteOptions, hung_up: Arc<AtomicBool>) -> Session {
         Session {
             name: name.to_owned(),
             peer_id: None,
@@ -79,7 +83,13 @@ impl Session {
             output: Vec::new(),
             backlog: 0,
             loss: None,
+            hung_up,
         }
+    }
+
+    /// Whether the client has gone: it closed its connection, rather than only its sending side, or lost it.
+    pub fn has_hung_up(&self) -> bool {
+        self.hung_up.load(Ordering::Relaxed)
     }
 
     fn has_output(&self) -> bool {
@@ -141,9 +151,9 @@ impl Session {
         updates.into_iter().for_each(|update| self.send_text(update));
     }
 
-    /// How many changes were held back.
+    /// How many changes were held back, where a change of a long value counts for more.
     pub fn held_changes(&self) -> usize {
-        self.held.values().map(|held| held.changes.len()).sum()
+        self.held.values().flat_map(|held| held.changes.values()).map(Change::weight).sum()
     }
 
     /// Whether changes were held back that can be told now.

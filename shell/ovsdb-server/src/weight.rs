@@ -7,6 +7,7 @@ use crate::batch::Served;
 use crate::conn::Waiting;
 use crate::core::Core;
 use crate::session::Session;
+use ovsdb::database::Table;
 use ovsdb::monitor::Version;
 use ovsdb::schema::TableSchema;
 use ovsdb::{Database, Json, Long, Message, Parameters};
@@ -15,6 +16,8 @@ use ovsdb::{Database, Json, Long, Message, Parameters};
 const ROWS: usize = 5_000;
 /// So many operations of a transaction do.
 const OPERATIONS: usize = 500;
+/// Reading or copying so many elements of long values, in units of 64, takes about 4 ms.
+const LONG_VALUES: usize = 300;
 /// In a larger database even a small change may take long: a row that is deleted may take any number with it, and weak
 /// references to it are looked for in whole tables.
 const ROWS_OF_SMALL_CHANGES: usize = 50_000;
@@ -31,10 +34,10 @@ impl Core {
         match method.as_str() {
             "transact" => database.is_some_and(|served| is_heavy_transaction(&served.db, params)),
             // The parameters do not name the database.
-            "monitor_cond_change" => self.databases.values().any(|served| rows(&served.db) > ROWS),
+            "monitor_cond_change" => self.databases.values().any(|served| is_large(&served.db)),
             "convert" => true,
             method if Version::from_method(method).is_some() => {
-                database.is_some_and(|served| rows(&served.db) > ROWS)
+                database.is_some_and(|served| is_large(&served.db))
             }
             _ => false,
         }
@@ -63,6 +66,18 @@ fn rows(db: &Database) -> usize {
     db.tables().iter().map(|table| table.rows().size()).sum()
 }
 
+/// Whether to read all of it takes long.
+fn is_large(db: &Database) -> bool {
+    let long_values: usize = db.tables().iter().map(Table::long_values).sum();
+    rows(db) > ROWS || long_values > LONG_VALUES
+}
+
+/// How many elements of long values the operations may read or copy altogether.
+fn long_values(db: &Database, operations: &[Json]) -> usize {
+    let table = |operation: &Json| db.schema().table_index(operation.get("table")?.as_str()?);
+    operations.iter().filter_map(table).map(|table| db.tables()[table].long_values()).sum()
+}
+
 fn is_heavy_transaction(db: &Database, params: &Json) -> bool {
     let operations = params.as_array().map(Vec::as_slice).unwrap_or_default();
     let all = rows(db);
@@ -73,7 +88,9 @@ fn is_heavy_transaction(db: &Database, params: &Json) -> bool {
         removes && all > ROWS_OF_SMALL_CHANGES
             || all > ROWS && scans(db, text("table"), operation.get("where"))
     };
-    operations.len() > OPERATIONS || operations.iter().any(is_heavy)
+    operations.len() > OPERATIONS
+        || long_values(db, operations) > LONG_VALUES
+        || operations.iter().any(is_heavy)
 }
 
 /// Whether an operation looks at every row of a table of many.

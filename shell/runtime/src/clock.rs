@@ -4,7 +4,7 @@
 //! served by the vDSO. Stopping freezes the reading; warping adds to it whether or not it is
 //! stopped. Wall-clock time is never warped, as in Open vSwitch: log lines keep real dates.
 
-use crate::poll_loop::Waker;
+use crate::waker::Waker;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};

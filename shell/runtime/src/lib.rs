@@ -4,8 +4,10 @@
 //!
 //! The policy lives elsewhere; this crate decides nothing about switching.
 
+pub mod background;
 pub mod clock;
 pub mod coverage;
+pub mod cpu_time;
 pub mod daemon;
 pub mod dirs;
 pub mod log;
@@ -14,6 +16,7 @@ pub mod ordered_panic;
 pub mod poll_loop;
 pub mod program;
 pub mod signals;
+mod waker;
 
 pub use clock::{Clock, Warp};
 pub use dirs::Dirs;

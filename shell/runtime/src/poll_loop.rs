@@ -6,23 +6,12 @@
 //! wakes the loop when it is warped.
 
 use crate::clock::Clock;
+pub use crate::waker::Waker;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Millis;
-
-/// Wakes the event loop of another thread; cheap to clone and never blocks.
-#[derive(Clone, Debug)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// Makes the loop's present or next `block` return.
-    pub fn wake(&self) {
-        // The only failure is a counter at its limit, when a wake-up is pending anyway.
-        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
-    }
-}
 
 /// What to wait for on a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Adding one device to a bridge, and changing one that is there.
 
 use crate::backer::{AddError, Backer};
-use crate::bridge::Failed;
-use crate::port::{Backing, BridgePort};
-use crate::reconfigure::LOG;
+use crate::log::LOG;
+use crate::qos::police;
+use crate::reserved_name::is_reserved;
 use crate::switch::Switch;
 use crate::tunnels;
 use config::settings::interface::{PMD_RXQ_AFFINITY, TX_STEERING};
@@ -13,6 +13,7 @@ use flow::text::address::parse_mac;
 use netdev::device::{Facts, Netdev};
 use netdev::error::NetdevError;
 use openflow::port::PortReason;
+use openflow_service::{Backing, Bridge, BridgePort, Failed};
 use runtime::Module;
 use units::{OfPort, PortNo};
 
@@ -26,17 +27,20 @@ fn wanted<'a>(
     name: &str,
 ) -> Option<(&'a BridgeConfig, &'a str, &'a InterfaceConfig)> {
     let config = desired.bridges.get(bridge)?;
-    let of = |p: &'a config::PortConfig| {
-        p.interfaces.iter().find(|i| i.name == name).map(|i| (p.name.as_str(), i))
-    };
-    let (row, interface) = config.ports.values().find_map(of)?;
-    Some((config, row, interface))
+    let (row, interface) = config.interface(name)?;
+    Some((config, row.name.as_str(), interface))
 }
 
 /// Adds a device. A failure is told in the log and in the row.
 pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &str) {
     let Some((_, row, interface)) = wanted(desired, bridge, name) else { return };
     let (row, interface) = (row.to_owned(), interface.clone());
+    let there = switch.bridges.get(bridge).and_then(|running| running.port_named(name));
+    if let Some(there) = there {
+        // The row of an interface stands in several rows of ports. Opened twice, each would take the other's packets.
+        runtime::warn!(LOG, "bridge {bridge}: interface {name} is in port {} already", there.port_row);
+        return;
+    }
     let numbers = numbers(switch, desired, bridge, &interface);
     let result = open(switch, bridge, &row, &interface, &numbers);
     let known = is_known(switch, &interface.kind);
@@ -46,11 +50,12 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
         Ok(mut port) => {
             runtime::info!(LOG, "bridge {bridge}: added interface {name} on port {}", port.ofport.0);
             running.failed.remove(name);
-            let mut message = crate::openflow::port_message(&port);
+            let mut message = openflow_service::port_message(&port);
             message.state.live = false;
             port.told = Some(message.clone());
             running.ports.insert(port.ofport, port);
-            running.port_news = true;
+            running.port_news.insert(message.number);
+            note_number(running, &interface);
             running.conns.send_port_status(PortReason::Add, &message, None, None);
             crate::bfd::configure(switch, bridge, &interface);
         }
@@ -61,7 +66,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
                 runtime::warn!(NETDEV, "could not create netdev {name} of unknown type {}", interface.kind);
             }
             runtime::warn!(LOG, "{text}");
-            if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.dpdk) {
+            if let Some(why) = crate::dpdk_start::why_not(&interface.kind, switch.machine.dpdk) {
                 runtime::warn!(LOG, "{name}: {why}");
             }
             let ofport = numbers.last().copied();
@@ -70,7 +75,7 @@ pub(crate) fn add(switch: &mut Switch, desired: &Desired, bridge: &str, name: &s
                 .filter(|p| !running.ports.contains_key(p))
                 .iter()
                 .for_each(|p| running.retire_ofport(*p, now));
-            running.failed.insert(name.to_owned(), Failed { why: text, ofport });
+            running.fail(name, Failed { why: text, ofport });
         }
     }
 }
@@ -81,6 +86,14 @@ fn numbers(switch: &Switch, desired: &Desired, bridge: &str, interface: &Interfa
     let failed = switch.bridges.get(bridge).and_then(|b| b.failed.get(&interface.name));
     let held = failed.and_then(|f| f.ofport).or_else(|| desired.ofports.get(&interface.uuid).copied());
     interface.ofport_request.map(OfPort).into_iter().chain(held).collect()
+}
+
+/// A port that asks for another number than it has gets it when it becomes free.
+fn note_number(bridge: &mut Bridge, interface: &InterfaceConfig) {
+    let has = bridge.port_named(&interface.name).map(|port| port.ofport);
+    if interface.ofport_request.is_some_and(|wanted| has != Some(OfPort(wanted))) {
+        bridge.common.misnumbered.insert(interface.name.clone());
+    }
 }
 
 /// Opens the device and makes it a port of the datapath; the text is the row's error.
@@ -109,14 +122,15 @@ fn open(
             return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
         }
         let Opened { mut netdev, facts, warning } = device(switch, &kind, device_kind, interface, is_local)?;
-        let backer = switch.backers.get_mut(&kind).ok_or("no datapath")?;
+        let backer = switch.datapaths.of_mut(&kind).ok_or("no datapath")?;
         let number = backer.free_number(name);
         join(backer, number, &mut *netdev, interface)?;
+        police(backer, number, interface, now);
         (Backing::Device { netdev, number }, Some(facts), warning)
     };
     let running = switch.bridges.get_mut(bridge).ok_or("no bridge")?;
     let Some(ofport) = running.allocate_ofport(name, numbers, now) else {
-        if let Some(backer) = switch.backers.get_mut(&kind) {
+        if let Some(backer) = switch.datapaths.of_mut(&kind) {
             match &backing {
                 Backing::Device { number, .. } => backer.remove_port(*number),
                 Backing::Tunnel { number, .. } => backer.leave_tunnel(*number),
@@ -138,26 +152,12 @@ fn open(
         facts,
         created: now,
         bfd: None,
+        lacp: None,
+        qos: Default::default(),
         counted: false,
+        shown: None,
         warning,
     })
-}
-
-/// A name that a datapath of Open vSwitch, or its end of tunnels, has.
-pub(crate) fn is_reserved(name: &str) -> bool {
-    const TUNNELS: [&str; 9] = [
-        "genev_sys",
-        "gre_sys",
-        "vxlan_sys",
-        "erspan_sys",
-        "ip6erspan_sys",
-        "ip6gre_sys",
-        "gtpu_sys",
-        "udp_sys",
-        "srv6_sys",
-    ];
-    TUNNELS.iter().any(|t| name.starts_with(t))
-        || name.strip_prefix("ovs-").is_some_and(|kind| ["netdev", "dummy", "system"].contains(&kind))
 }
 
 /// A device that is open and no port yet.
@@ -175,8 +175,8 @@ fn device(
     interface: &InterfaceConfig,
     is_local: bool,
 ) -> Result<Opened, String> {
-    let open_kind = switch.backers.get(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
-    let opened = switch.netdevs.open(&interface.name, &open_kind, &interface.options);
+    let open_kind = switch.datapaths.of(kind).ok_or("no datapath")?.open_kind(device_kind).to_owned();
+    let opened = switch.devices.netdevs.open(&interface.name, &open_kind, &interface.options);
     let (mut netdev, refused) =
         opened.map_err(|e| match e.is_unknown_type() && switch.options.own_versions {
             // The system's words alone do not tell an operator what is wrong with the row.
@@ -219,12 +219,15 @@ fn told(error: &NetdevError) -> String {
 
 /// Whether there are ports of this type, or will be. Those of DPDK are there when DPDK is.
 fn is_known(switch: &Switch, kind: &str) -> bool {
-    kind == "patch" || config::not_built::of_kind(kind).is_some() || switch.netdevs.types().contains(&kind)
+    kind == "patch"
+        || tunnels::is_kind(kind)
+        || config::not_built::of_kind(kind).is_some()
+        || switch.devices.netdevs.types().contains(&kind)
 }
 
 /// Why there are no ports of this type.
 fn not_there(switch: &Switch, kind: &str) -> String {
-    let dpdk = crate::dpdk_start::why_not(kind, switch.dpdk).map(str::to_owned);
+    let dpdk = crate::dpdk_start::why_not(kind, switch.machine.dpdk).map(str::to_owned);
     dpdk.unwrap_or_else(|| format!("unknown type \"{kind}\""))
 }
 
@@ -308,7 +311,10 @@ fn adopt(switch: &mut Switch, bridge: &str, row: &str, interface: &InterfaceConf
     if port.uuid != interface.uuid {
         port.uuid = interface.uuid;
         port.counted = false;
+        port.shown = None;
     }
+    running.ports.touch_row(row);
+    note_number(running, interface);
 }
 
 /// Takes an interface out of its bridge, to be tried again later. It gets the same OpenFlow number then.
@@ -317,7 +323,7 @@ fn give_up(switch: &mut Switch, bridge: &str, name: &str, why: String) {
     let ofport = switch.bridges.get(bridge).and_then(|b| b.port_named(name)).map(|p| p.ofport);
     switch.remove_interface(bridge, name);
     if let Some(running) = switch.bridges.get_mut(bridge) {
-        running.failed.insert(name.to_owned(), Failed { why, ofport });
+        running.fail(name, Failed { why, ofport });
     }
 }
 
@@ -332,8 +338,9 @@ pub(crate) fn vanished(switch: &mut Switch, bridge: &str, name: &str) {
 }
 
 fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Result<(), String> {
+    let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return Ok(()) };
-    let mut backer = switch.backers.get_mut(&running.config.datapath_type);
+    let mut backer = switch.datapaths.of_bridge_mut(running);
     let Some(port) = running.port_named_mut(&interface.name) else { return Ok(()) };
     match &mut port.backing {
         Backing::Patch { peer: known } => *known = peer(interface)?,
@@ -353,6 +360,7 @@ fn apply(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) -> Resu
             if let Some(backer) = backer {
                 pin(backer, *number, interface);
                 steer(backer, *number, interface);
+                police(backer, *number, interface, now);
                 backer.workers.set_numa(*number, netdev.numa_id());
             }
             request_mtu(&mut **netdev, interface);

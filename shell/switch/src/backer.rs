@@ -1,22 +1,22 @@
 //! One datapath with what all bridges of its type share: ports by number, workers, the published snapshot.
 
-use crate::changes::Changes;
-use crate::control::Control;
-use crate::handler::Handler;
-use crate::handlers::Handlers;
-use crate::patch::PatchCounters;
-use crate::revalidate::Revalidator;
-use crate::timers::Timers;
-use crate::workers::{PolledPort, Silent, Workers};
+use crate::next_snapshot::NextSnapshot;
+use crate::timeouts::TimeoutPolicies;
+use crate::uplinks::Uplinks;
+use bridge::TunnelConfig;
 use config::DatapathConfig;
 use cpu::Chain;
 use datapath::Datapath;
 use netdev::device::Netdev;
 use netdev::error::NetdevError;
 use pmd::Topology;
+use poll_threads::{PolledPort, Silent, Workers};
 use runtime::{Clock, Waker};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use translation::{
+    Changes, Handler, Handlers, PatchCounters, Revalidator, SharedNeighbours, SharedState, Timers,
+};
 use units::{Millis, PortNo};
 
 /// A port of the datapath, for tables.
@@ -39,7 +39,7 @@ pub struct Backer {
     /// The datapath.
     pub datapath: Arc<Datapath>,
     /// Shared with the workers.
-    pub control: Arc<Control>,
+    pub shared: Arc<SharedState>,
     /// Answers the workers.
     pub handler: Arc<Handler>,
     /// Counters of patch ports.
@@ -66,6 +66,14 @@ pub struct Backer {
     pub flows_max: u64,
     /// What the database wants of it.
     pub config: DatapathConfig,
+    /// Timeouts of connections, by zone.
+    pub(crate) timeouts: TimeoutPolicies,
+    /// What is published next.
+    pub(crate) next: NextSnapshot,
+    /// No lower number of a port is free.
+    first_free: u32,
+    /// Its bonds, and the ports that speak LACP.
+    pub uplinks: Uplinks,
 }
 
 /// Whether workers are threads.
@@ -88,15 +96,16 @@ impl Backer {
         clock: &Clock,
         waker: Waker,
         seed: u64,
+        neighbours: &Arc<SharedNeighbours>,
     ) -> std::io::Result<Backer> {
         let datapath = Datapath::new(&datapath::Config {
             seed,
             advise: Some(netdev::advise_huge),
             ..datapath::Config::default()
         });
-        let control = Arc::new(Control::new(waker));
+        let shared = Arc::new(SharedState::new(waker, Arc::clone(neighbours)));
         let patches = Arc::new(PatchCounters::default());
-        let handler = Arc::new(Handler::new(kind, Arc::clone(&control), Arc::clone(&patches), seed));
+        let handler = Arc::new(Handler::new(kind, Arc::clone(&shared), Arc::clone(&patches), seed));
         datapath.set_handler(Arc::clone(&handler) as Arc<dyn dpif::UpcallHandler>);
         let workers = match threads {
             Threads::None => Workers::inline(&datapath, topology, false),
@@ -107,8 +116,8 @@ impl Backer {
         let dp_name = format!("ovs-{kind}");
         let name = format!("{kind}@{dp_name}");
         let revalidator = match threads {
-            Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &control, &handler),
-            Threads::Real => Revalidator::threaded(&name, &datapath, &control, &handler, clock)?,
+            Threads::None | Threads::Handlers => Revalidator::inline(&name, &datapath, &shared, &handler),
+            Threads::Real => Revalidator::threaded(&name, &datapath, &shared, &handler, clock)?,
         };
         let timers = Timers::new(&datapath, &handler, (threads == Threads::Real).then_some(clock));
         let mut changes = Changes::default();
@@ -117,7 +126,7 @@ impl Backer {
         Ok(Backer {
             dp_name,
             datapath,
-            control,
+            shared,
             handler,
             patches,
             timers,
@@ -132,6 +141,10 @@ impl Backer {
             retry: BTreeMap::new(),
             flows_max: 0,
             config: DatapathConfig::default(),
+            timeouts: TimeoutPolicies::default(),
+            next: NextSnapshot::default(),
+            first_free: 1,
+            uplinks: Uplinks::default(),
             kind,
         })
     }
@@ -143,7 +156,7 @@ impl Backer {
 
     /// Takes on what has changed in learning tables.
     pub fn take_live_changes(&mut self) {
-        if let Some((changes, noted)) = self.control.take_live() {
+        if let Some((changes, noted)) = self.shared.live.take() {
             self.changes.append(changes);
             self.noted = noted;
         }
@@ -151,7 +164,7 @@ impl Backer {
 
     /// Some megaflows may not be what the tables and the learning tables say, because a change has not got to them yet.
     pub fn is_unsettled(&self) -> bool {
-        !self.changes.is_empty() || self.revalidator.is_behind() || self.control.has_live_changes()
+        !self.changes.is_empty() || self.revalidator.is_behind() || self.shared.live.is_ahead()
     }
 
     /// `netdev@ovs-netdev`
@@ -182,7 +195,24 @@ impl Backer {
                 }
             }
         }
-        (1..).map(PortNo).find(|n| !self.ports.contains_key(n)).unwrap_or(PortNo::NONE)
+        (self.first_free..).map(PortNo).find(|n| !self.ports.contains_key(n)).unwrap_or(PortNo::NONE)
+    }
+
+    /// Notes a port under its number.
+    fn take_number(&mut self, number: PortNo, info: PortInfo) {
+        self.ports.insert(number, info);
+        while self.ports.contains_key(&PortNo(self.first_free)) {
+            self.first_free += 1;
+        }
+    }
+
+    /// No port has that number any more.
+    fn free(&mut self, number: PortNo) {
+        self.ports.remove(&number);
+        self.next.snapshot.ingress.remove(&number);
+        if number.0 > 0 {
+            self.first_free = self.first_free.min(number.0);
+        }
     }
 
     /// Makes an open device a port.
@@ -193,7 +223,7 @@ impl Backer {
         }
         self.datapath.add_port(number, tx_queues(netdev)).map_err(|_| AddError::NoRoom)?;
         let info = PortInfo { name: netdev.name().to_owned(), kind: netdev.kind().to_owned(), tunnels: 0 };
-        self.ports.insert(number, info);
+        self.take_number(number, info);
         self.give_queues(number, netdev);
         self.changed();
         Ok(())
@@ -205,17 +235,27 @@ impl Backer {
         self.workers.add(number, port, netdev.take_rx_queues());
     }
 
-    /// A share in the datapath's port of a kind of tunnel, which is made for the first that wants one. Nothing is behind
-    /// it yet that puts outer headers on: what is sent there is dropped and counted.
-    pub fn share_tunnel(&mut self, name: &str, kind: &str) -> PortNo {
+    /// A share in the datapath's port of this tunnel's kind, which is made for the first that wants one.
+    pub fn share_tunnel(&mut self, config: &TunnelConfig) -> PortNo {
         self.changed();
-        if let Some((number, info)) = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name) {
-            info.tunnels += 1;
-            return *number;
+        self.next.tunnels_changed = true;
+        let name = config.datapath_name();
+        let there = self.ports.iter_mut().find(|(_, p)| p.tunnels > 0 && p.name == name);
+        let number = match there {
+            Some((number, info)) => {
+                info.tunnels += 1;
+                *number
+            }
+            None => {
+                let number = self.free_number(&name);
+                self.take_number(number, PortInfo { name, kind: config.kind.clone(), tunnels: 1 });
+                number
+            }
+        };
+        if let Some(kind) = tunnel::Kind::of_name(&config.kind, config.gbp) {
+            // The number is in range: it is a free one.
+            let _ = self.datapath.set_tunnel(number, kind);
         }
-        let number = self.free_number(name);
-        let info = PortInfo { name: name.to_owned(), kind: kind.to_owned(), tunnels: 1 };
-        self.ports.insert(number, info);
         number
     }
 
@@ -223,8 +263,10 @@ impl Backer {
     pub fn leave_tunnel(&mut self, number: PortNo) {
         let Some(info) = self.ports.get_mut(&number).filter(|p| p.tunnels > 0) else { return };
         info.tunnels -= 1;
+        self.next.tunnels_changed = true;
         if info.tunnels == 0 {
-            self.ports.remove(&number);
+            self.free(number);
+            self.datapath.del_tunnel(number);
         }
         self.changed();
     }
@@ -236,7 +278,7 @@ impl Backer {
         // The port exists: it is in our list. Nobody else removes any.
         let _ = self.datapath.del_port(number);
         let _ = self.workers.settle();
-        self.ports.remove(&number);
+        self.free(number);
         self.retry.remove(&number);
         self.changed();
     }

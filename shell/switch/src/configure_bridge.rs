@@ -1,10 +1,8 @@
 //! Everything of a bridge but its devices: addresses, datapath id, connections, learning, table settings.
 
-use crate::bridge::Bridge;
 use crate::controller_paths;
+use crate::log::LOG;
 use crate::options::Options;
-use crate::port::BridgePort;
-use crate::reconfigure::LOG;
 use bridge::VlanSet;
 use classifier::of::PrefixField;
 use config::bridge::FlowTableConfig;
@@ -15,9 +13,10 @@ use ofconn::{ConnManager, ControllerTarget, ManagerConfig};
 use ofproto::TableSettings;
 use openflow::action::Action;
 use openflow::{FlowMod, Version, VersionSet};
+use openflow_service::Bridge;
+use openflow_service::Touched;
 use runtime::RateLimit;
 use runtime::log::Level;
-use std::collections::HashMap;
 use units::{Millis, OfPort};
 
 static PATH_LIMIT: RateLimit = RateLimit::new(1, 5);
@@ -28,10 +27,10 @@ pub(crate) fn connections(name: &str, _options: &Options) -> ConnManager {
     ConnManager::new(name)
 }
 
-/// Applies the configuration of a bridge.
+/// Applies the configuration of a bridge, in which these ports' rows are new, gone or changed.
 pub(crate) fn configure(
     bridge: &mut Bridge,
-    config: &BridgeConfig,
+    (config, ports): (&BridgeConfig, &[String]),
     options: &Options,
     restoring: bool,
     now: Millis,
@@ -39,7 +38,8 @@ pub(crate) fn configure(
     let datapath_type = bridge.config.datapath_type.clone();
     let old = std::mem::replace(&mut bridge.config, BridgeConfig { datapath_type, ..config.clone() });
     learning(bridge);
-    vlans(bridge, &old);
+    vlans(bridge, &old, ports);
+    ports.iter().for_each(|row| bridge.ports.touch_row(row));
     connect(bridge, options, restoring, now);
     crate::mirrors::configure(bridge, &old);
     tables(bridge, &old, now);
@@ -107,16 +107,13 @@ fn learning(bridge: &mut Bridge) {
 }
 
 /// Stations behind a port whose VLANs changed were learned for the wrong VLAN.
-fn vlans(bridge: &mut Bridge, old: &BridgeConfig) {
-    let changed: Vec<String> = bridge
-        .config
-        .ports
-        .values()
-        .filter(|new| old.ports.get(&new.name).is_some_and(|o| o.vlan != new.vlan))
-        .map(|p| p.name.clone())
-        .collect();
-    for name in changed {
-        let id = bridge.bundle_id(&name);
+fn vlans(bridge: &mut Bridge, old: &BridgeConfig, ports: &[String]) {
+    for name in ports {
+        let (Some(old), Some(new)) = (old.ports.get(name), bridge.config.ports.get(name)) else { continue };
+        if old.vlan == new.vlan {
+            continue;
+        }
+        let id = bridge.bundle_id(name);
         bridge.macs.lock().flush_port(id);
     }
 }
@@ -131,7 +128,7 @@ fn tables(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
         }
         let settings = settings(bridge, id, &new);
         let effects = bridge.ofproto.configure_table(id, &settings, now);
-        crate::deeds::announce(bridge, &effects, None, now);
+        openflow_service::announce(bridge, &effects, None, now);
     }
 }
 
@@ -191,7 +188,7 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
         return;
     }
     let effects = bridge.ofproto.flush(now);
-    crate::deeds::announce(bridge, &effects, None, now);
+    openflow_service::announce(bridge, &effects, None, now);
     if !has && bridge.config.fail_mode == FailMode::Standalone {
         let fm = FlowMod {
             table: 0,
@@ -205,18 +202,27 @@ fn default_flow(bridge: &mut Bridge, old: &BridgeConfig, now: Millis) {
     }
 }
 
+/// Address and MTU of a bridge follow its ports.
+pub(crate) fn follow_ports(bridge: &mut Bridge) {
+    let touched = bridge.ports.take_for_bridge();
+    note_addresses(bridge, &touched);
+    pick_addresses(bridge);
+    crate::mtu::follow(bridge, &touched);
+}
+
 /// Chooses the bridge's Ethernet address and datapath id.
 ///
 /// The address is `other_config:hwaddr`, or the lowest of its ports' that somebody assigned, or the one that the bridge's
 /// first row gives: addresses that were made up come and go with their devices, and controllers know a bridge by its datapath
 /// id, which is `other_config:datapath-id`, or that address.
-pub(crate) fn pick_addresses(bridge: &mut Bridge) {
+fn pick_addresses(bridge: &mut Bridge) {
     let asked = bridge.config.hwaddr.as_deref().and_then(flow::text::address::parse_mac);
-    let usable = |m: &Mac| !m.is_multicast() && *m != Mac::default();
     if let (None, Some(text)) = (asked, &bridge.config.hwaddr) {
         runtime::err!(LOG, "bridge {}: invalid MAC address {text} for hwaddr", bridge.name);
     }
-    let of_ports = addresses_of_ports(bridge).into_iter().filter(|m| usable(m) && !m.is_local()).min();
+    let mirrors = &bridge.config.mirrors;
+    let is_output = |row: &String| mirrors.iter().any(|m| m.output_port.as_ref() == Some(row));
+    let of_ports = bridge.common.addresses.iter().find(|(row, _)| !is_output(row)).map(|(_, mac)| *mac);
     let mac = asked.filter(usable).or(of_ports).unwrap_or(bridge.default_mac);
     set_address(bridge, mac);
     let id = bridge.config.datapath_id.unwrap_or_else(|| mac.to_u64());
@@ -227,31 +233,26 @@ pub(crate) fn pick_addresses(bridge: &mut Bridge) {
     }
 }
 
-/// The addresses that stand for the ports of a bridge, as Open vSwitch chooses them: that of the Port row, else that of
-/// the row's first device by name. The bridge's own port and the outputs of mirrors do not count.
-fn addresses_of_ports(bridge: &Bridge) -> Vec<Mac> {
-    let config = &bridge.config;
-    let is_output = |port: &str| config.mirrors.iter().any(|m| m.output_port.as_deref() == Some(port));
-    let devices: HashMap<&str, &BridgePort> =
-        bridge.ports.values().map(|port| (port.name.as_str(), port)).collect();
+/// It can be the address of a device.
+fn usable(mac: &Mac) -> bool {
+    !mac.is_multicast() && *mac != Mac::default()
+}
+
+/// Notes the addresses that stand for ports, as Open vSwitch chooses them: that of the Port row, else that of the row's first
+/// device by name. The bridge's own port does not count, nor do addresses that were made up.
+fn note_addresses(bridge: &mut Bridge, touched: &Touched) {
     let of_device = |p: &config::PortConfig| {
-        let device = p.interfaces.iter().find_map(|i| devices.get(i.name.as_str()));
+        let device = p.interfaces.iter().find_map(|i| bridge.ports.named(&i.name));
         device.filter(|d| d.ofport != OfPort::LOCAL).map(|d| d.mac())
     };
     let of_row = |p: &config::PortConfig| p.mac.as_deref().and_then(flow::text::address::parse_mac);
-    let ports = config.ports.values().filter(|p| !is_output(&p.name));
-    ports.filter_map(|p| of_row(p).or_else(|| of_device(p))).filter(|m| !xlate::is_reserved(*m)).collect()
-}
-
-/// The address of a bridge that has no better one: it stays over restarts, and is the one that Open vSwitch makes of the
-/// row, which takes the UUID as words of the machine, and its bytes as they lie in memory.
-pub(crate) fn address_of_row(row: ovsdb::Uuid) -> Mac {
-    let bytes = row.as_bytes();
-    let [a, b, c, d, e, f, g, h, ..] = *bytes;
-    let words =
-        [u32::from_be_bytes([a, b, c, d]).to_ne_bytes(), u32::from_be_bytes([e, f, g, h]).to_ne_bytes()];
-    let [[a, b, c, d], [e, f, ..]] = words;
-    Mac([a & !1 | 2, b, c, d, e, f])
+    let stands = |m: &Mac| usable(m) && !m.is_local() && !xlate::is_reserved(*m);
+    let now = touched.ports.iter().filter_map(|port| bridge.ports.get(port)).map(|port| &port.port_row);
+    for row in touched.rows.iter().chain(now) {
+        let port = bridge.config.ports.get(row);
+        let mac = port.and_then(|p| of_row(p).or_else(|| of_device(p))).filter(stands);
+        bridge.common.addresses.set(row, mac);
+    }
 }
 
 fn set_address(bridge: &mut Bridge, mac: Mac) {
@@ -265,21 +266,5 @@ fn set_address(bridge: &mut Bridge, mac: Mac) {
     }
     if let Ok(facts) = netdev.facts() {
         port.facts = Some(facts);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_of_a_row_is_a_local_one_and_keeps_to_its_words() {
-        let mac = address_of_row(ovsdb::Uuid::from_u128(0x1122_3344_5566_7788_99aa_bbcc_ddee_ff00));
-        assert!(mac.is_local() && !mac.is_multicast());
-        if cfg!(target_endian = "little") {
-            assert_eq!(mac, Mac([0x46, 0x33, 0x22, 0x11, 0x88, 0x77]));
-        }
-        assert!(!Mac([0x00, 0x23, 0x20, 0x7f, 0, 0]).is_local());
-        assert!(Mac([0x00, 0x23, 0x20, 0x80, 0, 0]).is_local());
     }
 }

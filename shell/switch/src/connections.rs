@@ -7,11 +7,14 @@ use config::DatapathConfig;
 use conntrack::{Conntrack, Filter, TupleFilter};
 use openflow::session::{CtFlush, CtTuple};
 use openflow::text::ct_flush_text;
-use runtime::Module;
+use runtime::{Module, RateLimit};
 use std::collections::BTreeMap;
+use units::Millis;
 
 static LOG: Module = Module::new("ct_dpif");
 static TABLE_LOG: Module = Module::new("conntrack");
+
+static EXHAUSTED: RateLimit = RateLimit::new(5, 5);
 
 /// The one connection that was meant is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +37,8 @@ pub fn flush(backer: &Backer, wanted: &CtFlush) -> Result<(), NotFound> {
     Ok(())
 }
 
-/// Holds zones to the limits that the database has. Those that it had before and has no more are removed.
+/// Holds zones to the limits that the database has, and gives them its timeouts. Limits that it had before and has no more
+/// are removed.
 pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     if backer.config == *wanted {
         return;
@@ -50,7 +54,23 @@ pub fn configure(backer: &mut Backer, wanted: &DatapathConfig) {
     for (zone, limit) in after.iter().filter(|(zone, limit)| before.get(zone) != Some(limit)) {
         set_limit(backer, *zone, *limit);
     }
+    if backer.timeouts.configure(backer.datapath.conntrack(), &wanted.zone_timeouts) {
+        backer.changes.all();
+    }
     backer.config = wanted.clone();
+}
+
+/// Removes connections whose time is over, and tells of those that found no address or port.
+pub fn expire(backer: &Backer, now: Millis) {
+    let table = backer.datapath.conntrack();
+    table.sweep(now);
+    if table.take_exhausted() > 0 {
+        runtime::warn_rl!(
+            TABLE_LOG,
+            EXHAUSTED,
+            "Unable to NAT due to tuple space exhaustion - if DoS attack, use firewalling and/or zone partitioning."
+        );
+    }
 }
 
 /// Limits a zone, or all that have no limit of their own.

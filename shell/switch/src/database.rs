@@ -3,6 +3,8 @@
 //! One transaction is in flight at a time. Its operations are made anew from the state of the switch whenever the last
 //! one has been answered, so nothing needs to be remembered when the server goes away in the middle.
 
+use config::{Desired, Follower, Touched};
+use ovsdb::Change;
 use ovsdb::operation::Operation;
 use ovsdb::replica::{Config, TransactionId, TransactionResult};
 use ovsdb::stream::Limits;
@@ -18,7 +20,7 @@ static BRIDGE: Module = Module::new("bridge");
 static LIMIT: RateLimit = RateLimit::new(5, 10);
 
 /// The tables that the switch reads and writes.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     "Open_vSwitch",
     "Bridge",
     "Port",
@@ -36,6 +38,7 @@ const TABLES: [&str; 18] = [
     "SSL",
     "Datapath",
     "CT_Zone",
+    "CT_Timeout_Policy",
     "Flow_Sample_Collector_Set",
 ];
 
@@ -52,6 +55,8 @@ const READ_MAX: usize = 1 << 20;
 pub struct DbClient {
     /// The copy.
     pub replica: Replica,
+    /// What it describes.
+    follower: Follower,
     /// Where the database is: one server, or those of a cluster.
     places: Vec<(String, Target)>,
     /// The next of them to try.
@@ -62,6 +67,8 @@ pub struct DbClient {
     /// The last transaction failed; its operations are not repeated before something changes.
     refused: Option<Vec<String>>,
     warned_lock: bool,
+    /// Something that was sent may not be in the database.
+    unsure: bool,
 }
 
 struct Connection {
@@ -92,6 +99,7 @@ impl DbClient {
         }
         Ok(DbClient {
             replica: Replica::new(config),
+            follower: Follower::default(),
             places,
             next: 0,
             reconnect,
@@ -99,6 +107,7 @@ impl DbClient {
             in_flight: None,
             refused: None,
             warned_lock: false,
+            unsure: true,
         })
     }
 
@@ -119,6 +128,13 @@ impl DbClient {
         self.reconnect.log_to(&LOG);
         self.watch_lock();
         self.replica.seqno() != before
+    }
+
+    /// What the copy describes now, where that may be something else than at the last call, and the rows that changed since.
+    pub fn follow(&mut self) -> (Desired, Touched, Vec<Change>) {
+        let changes = self.replica.take_changes();
+        let touched = self.follower.follow(&self.replica, &changes);
+        (self.follower.state().clone(), touched, changes)
     }
 
     fn connect(&mut self, now: Millis) {
@@ -189,12 +205,13 @@ impl DbClient {
         c.out.flush(&mut c.stream).map_err(|e| Loss::from(&e))
     }
 
-    fn take_results(&mut self) {
+    pub(crate) fn take_results(&mut self) {
         while let Some((id, result)) = self.replica.poll_result() {
             if self.in_flight != Some(id) {
                 continue;
             }
             self.in_flight = None;
+            self.unsure |= !matches!(result, TransactionResult::Success(_));
             match result {
                 TransactionResult::Failed(error) => {
                     runtime::err!(BRIDGE, "the database refuses a status update: {error}");
@@ -229,10 +246,19 @@ impl DbClient {
         self.in_flight.is_none() && self.replica.is_synced() && self.replica.has_lock()
     }
 
+    /// Whether something that was sent since the last call may not be in the database: all is to be compared with it.
+    pub fn take_unsure(&mut self) -> bool {
+        std::mem::take(&mut self.unsure)
+    }
+
     /// Sends a transaction, unless it is the one that was refused last.
     pub fn transact(&mut self, operations: &[Operation]) {
         let text: Vec<String> = operations.iter().map(|o| o.to_json().to_string()).collect();
-        if operations.is_empty() || self.refused.as_ref() == Some(&text) {
+        if operations.is_empty() {
+            return;
+        }
+        if self.refused.as_ref() == Some(&text) {
+            self.unsure = true;
             return;
         }
         self.in_flight = self.replica.transact(operations);

@@ -4,7 +4,8 @@
 //! as it is, with `true` as with `try`: ports that need DPDK are refused, and the log says why. This blocks the main
 //! loop, as long as memory is cleared and devices are looked for.
 
-use crate::reconfigure::LOG as BRIDGE;
+use crate::log::LOG as BRIDGE;
+use crate::machine::DpdkStart;
 use crate::switch::Switch;
 use config::Desired;
 use config::settings::root::{self, DPDK_INIT};
@@ -19,33 +20,21 @@ static LOG: Module = Module::new("dpdk");
 static PORTS: Module = Module::new("netdev_dpdk");
 static LIMIT: RateLimit = RateLimit::new(600, 600);
 
-/// What became of DPDK.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DpdkStart {
-    /// Nothing was read yet.
-    #[default]
-    Unknown,
-    /// It is not asked for, and the log says so.
-    Off,
-    /// It was tried; `eal::initialized` says how it went.
-    Tried,
-}
-
 impl Switch {
     /// Starts DPDK if the database asks for it and it was not tried before. `true`: it has come up just now.
     pub(crate) fn start_dpdk(&mut self, desired: &Desired) -> bool {
-        if self.dpdk == DpdkStart::Tried {
+        if self.machine.dpdk == DpdkStart::Tried {
             self.tell_late_changes(desired);
             return false;
         }
         if !asked_for(desired) {
-            if self.dpdk == DpdkStart::Unknown {
+            if self.machine.dpdk == DpdkStart::Unknown {
                 runtime::info!(LOG, "DPDK Disabled - Use other_config:dpdk-init to enable");
             }
-            self.dpdk = DpdkStart::Off;
+            self.machine.dpdk = DpdkStart::Off;
             return false;
         }
-        self.dpdk = DpdkStart::Tried;
+        self.machine.dpdk = DpdkStart::Tried;
         runtime::info!(LOG, "Using {}", eal::version());
         runtime::info!(LOG, "DPDK Enabled - initializing...");
         let options = EalOptions {

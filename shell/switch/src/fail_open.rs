@@ -3,12 +3,12 @@
 //! While it lasts a hidden flow of a priority above all that controllers can use sends everything to NORMAL; the
 //! controllers' own flows stay and count again as soon as one is back.
 
-use crate::bridge::Bridge;
-use crate::reconfigure::LOG;
+use crate::log::LOG;
 use config::FailMode;
 use flow::Match;
 use openflow::FlowMod;
 use openflow::action::Action;
+use openflow_service::Bridge;
 use units::{Millis, OfPort};
 
 /// Above every priority of OpenFlow.
@@ -21,13 +21,13 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
     let lost = bridge.config.fail_mode == FailMode::Standalone
         && bridge.conns.has_controllers()
         && !bridge.conns.any_connected();
-    let since = bridge.alone_since.filter(|_| lost).unwrap_or(now);
-    bridge.alone_since = lost.then_some(since);
+    let since = bridge.controllers.alone_since.filter(|_| lost).unwrap_or(now);
+    bridge.controllers.alone_since = lost.then_some(since);
     let wanted = lost && now.since(since) >= PATIENCE;
-    if wanted == bridge.fallback {
+    if wanted == bridge.controllers.fallback {
         return false;
     }
-    bridge.fallback = wanted;
+    bridge.controllers.fallback = wanted;
     if wanted {
         runtime::warn!(
             LOG,
@@ -51,5 +51,5 @@ pub(crate) fn run(bridge: &mut Bridge, now: Millis) -> bool {
 
 /// When `run` has something to do next.
 pub(crate) fn deadline(bridge: &Bridge) -> Option<Millis> {
-    bridge.alone_since.filter(|_| !bridge.fallback).map(|since| since + PATIENCE)
+    bridge.controllers.alone_since.filter(|_| !bridge.controllers.fallback).map(|since| since + PATIENCE)
 }

@@ -1,60 +1,75 @@
-//! Assembly: owns everything else and applies plans.
+//! Assembly: the database, the plan that it makes, its application to the running switch, and the status that goes back.
 //!
-//! A turn of the main loop (`run`) reads the database (`database`), brings the switch to what it wants (`reconfigure`,
-//! `add_interface`, `configure_bridge`), serves OpenFlow (`openflow`) and the control socket (`commands`), publishes
-//! what changed for those who translate (`publish`, `control`) and mends megaflows (`revalidate`), and writes back what
-//! the database shows of it (`status`). Packets are the workers' matter (`workers`), misses are answered in `handler`,
-//! by threads of their own (`handlers`). Protocols that the switch speaks itself (`bfd`) have a thread for their clocks
-//! (`timers`).
+//! | where | what |
+//! |---|---|
+//! | `run.rs` | a turn of the main loop: everything below, in its order |
+//! | `database.rs` | the database as it is now, and transactions to it |
+//! | `reconfigure.rs`, `steps.rs` | the sequence from a change of the database to the running switch; the steps of its plan |
+//! | `add_interface.rs`, `tunnels.rs`, `mtu.rs`, `bfd/` | an interface: opened, changed, given up |
+//! | `configure_bridge.rs`, `mirrors.rs`, `controller_paths.rs`, `fail_open.rs` | a bridge but for its ports |
+//! | `datapaths.rs`, `backer.rs`, `unbridged.rs` | datapaths: ports by number, threads, the published snapshot |
+//! | `configure_limits.rs`, `polling.rs`, `handler_threads.rs`, `connections.rs` | settings of datapaths and their threads |
+//! | `qos/` | policers, shapers and queueing disciplines of ports |
+//! | `publish.rs` | the snapshot that translations see, built from bridges |
+//! | `serve.rs`, `side_effects.rs` | requests of controllers (crate `openflow-service`); what packets cause |
+//! | `status.rs`, `wanted_row.rs`, `settings.rs`, `findings.rs` | what goes back to the database; what settings do in vain |
+//! | `dpdk_start.rs`, `machine.rs`, `options.rs`, `switch.rs` | DPDK, the machine, the command line; who owns what |
+//!
+//! Packets are forwarded by the threads of the crate `poll-threads`, misses are answered and megaflows kept right by the crate
+//! `translation`, and the control socket is served by `control-commands`. **Thread**: the main loop.
 
 mod add_interface;
-pub mod backer;
-mod background;
+mod backer;
 mod bfd;
-pub mod bridge;
-pub mod changes;
-pub mod commands;
+pub mod capabilities;
 mod configure_bridge;
-mod connections;
-pub mod control;
+mod configure_limits;
+pub mod connections;
 mod controller_paths;
-mod cpus;
-mod cycles;
 pub mod database;
-mod deeds;
+mod datapaths;
 pub mod dpdk_start;
+mod drop_counters;
 mod fail_open;
-mod flow_log;
-mod group_log;
-mod hand_made;
-pub mod handler;
-mod handlers;
+mod findings;
+mod fragments;
+mod handler_threads;
 mod identity;
-mod inject;
 mod limits;
+mod log;
 mod lookups;
-pub mod macs;
+mod machine;
 mod mirrors;
 mod mtu;
-pub mod openflow;
+mod next_snapshot;
 pub mod options;
-mod owner;
-mod packet_in;
-pub mod patch;
 mod polling;
-pub mod port;
 mod publish;
+pub mod qos;
 mod reconfigure;
-pub mod revalidate;
+mod reserved_name;
 mod run;
 mod serve;
 mod settings;
-mod shadow;
+mod side_effects;
 mod status;
+mod steps;
 pub mod switch;
-mod timers;
+mod timeouts;
 mod tunnels;
-pub mod workers;
+mod unbridged;
+pub mod underlay;
+pub mod uplinks;
+mod wanted_row;
 
+pub use backer::{AddError, Backer, PortInfo, Threads};
+pub use datapaths::Datapaths;
+pub use drop_counters::publish_drops;
 pub use options::Options;
+pub use publish::publish;
+pub use run::expire;
 pub use switch::Switch;
+pub use unbridged::UnbridgedDatapath;
+
+#[cfg(test)]
+mod tests;

@@ -1,78 +1,46 @@
-//! `Open_vSwitch.other_config` as far as it concerns megaflows.
+//! The limits of megaflows.
 
 use crate::backer::Backer;
-use crate::revalidate::Limits;
-use crate::switch::Switch;
-use config::Desired;
-use config::settings::root::{
-    BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
-    SHADOW_CHECK, SMC_ENABLE, TX_FLUSH_INTERVAL, VLAN_LIMIT,
-};
-use flowcache::{Choice, Kind};
-use std::collections::BTreeMap;
+use flowcache::Choice;
 use units::Millis;
 
-/// `other_config:bundle-idle-timeout`, in seconds.
-pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
-    let secs = BUNDLE_IDLE_TIMEOUT.opt_number(&config.other_config)?;
-    Some(Millis::from_secs(secs as u64))
+/// What is known of the limits of megaflows (`upcall/show`).
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A megaflow unused for this long goes.
+    pub idle: Millis,
+    /// There may be this many megaflows; `None`: as many as there is memory for.
+    pub flows: Option<usize>,
+    /// Megaflows may take so many bytes.
+    pub bytes: usize,
+    /// This many VLAN tags of a packet are looked at.
+    pub vlans: u8,
+    /// The cache that workers use.
+    pub cache: Choice,
+    /// Of so many packets one is translated again and compared; 0: none.
+    pub shadow_check: u32,
+    /// Microseconds that packets to send wait for more.
+    pub tx_hold: u32,
 }
 
-/// `flow-cache`, and those knobs of the peer's caches that it heeds: others may change without a new cache.
-fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
-    let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
-    match kind {
-        Kind::Unified => Choice::default(),
-        _ => Choice {
-            kind,
-            emc_insert_inv_prob: EMC_INSERT_INV_PROB.number(config) as u32,
-            smc: kind == Kind::Ovs && SMC_ENABLE.flag_of(config),
-        },
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            idle: Millis(10_000),
+            flows: None,
+            bytes: 1 << 30,
+            vlans: 1,
+            cache: Choice::default(),
+            shadow_check: 0,
+            tx_hold: 0,
+        }
     }
 }
 
 impl Limits {
     /// Puts in force how many megaflows there may be, and for how long.
-    pub(crate) fn give_room(&self, backer: &Backer) {
-        backer.datapath.set_room(self.flows.unwrap_or(usize::MAX), self.bytes);
+    pub fn give_room(&self, backer: &Backer) {
+        backer.datapath.set_flow_limits(self.flows.unwrap_or(usize::MAX), self.bytes);
         backer.revalidator.set_idle(self.idle);
-    }
-}
-
-impl Switch {
-    /// Applies what changed in `other_config`.
-    pub(crate) fn configure_limits(&mut self, desired: &Desired) {
-        let config = &desired.other_config;
-        self.limits.idle = Millis(MAX_IDLE.number(config) as u64);
-        self.limits.flows = FLOW_LIMIT.opt_number(config).map(|n| n as usize);
-        self.limits.bytes = (MEGAFLOW_MEMORY.number(config) as usize) << 20;
-        self.limits.cache = flow_cache(config);
-        self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
-        self.limits.tx_hold = TX_FLUSH_INTERVAL.number(config) as u32;
-        self.configure_vlans(config);
-        self.configure_polling(config);
-        for backer in self.backers.values() {
-            self.limits.give_room(backer);
-            backer.datapath.set_flow_cache(self.limits.cache);
-            backer.datapath.set_shadow_check(self.limits.shadow_check);
-            backer.datapath.set_tx_hold(self.limits.tx_hold);
-        }
-    }
-
-    /// `vlan-limit`: how many tags a packet's type is looked for behind. Megaflows know only one such number.
-    fn configure_vlans(&mut self, config: &BTreeMap<String, String>) {
-        let all = flow::flow::VLANS_MAX as u8;
-        let vlans = match VLAN_LIMIT.number(config) {
-            asked @ 1.. => u8::try_from(asked).map_or(all, |n| n.min(all)),
-            _ => all,
-        };
-        if vlans != self.limits.vlans {
-            self.limits.vlans = vlans;
-            let now = self.clock.now();
-            for backer in self.backers.values() {
-                backer.datapath.set_vlan_limit(vlans);
-                backer.datapath.flow_flush(now);
-            }
-        }
     }
 }

@@ -3,31 +3,22 @@
 //! A mirror keeps its counters as long as its row lives. **Threads**: the main loop; the counters are credited by who
 //! folds statistics.
 
-use crate::bridge::{Bridge, Names};
-use crate::reconfigure::LOG;
-use crate::status::Wanted;
+use crate::log::LOG;
+use crate::wanted_row::Wanted;
 use bridge::VlanSet;
 use config::{BridgeConfig, MirrorConfig};
 use flow::Flow;
-use ovsdb::{Datum, Uuid};
+use openflow_service::{Bridge, BridgeMirror, Names};
+use ovsdb::Datum;
 use std::sync::Arc;
-use xlate::{Mirror, MirrorTally, MirrorTo};
-
-/// A mirror at run time.
-pub struct BridgeMirror {
-    row: Uuid,
-    filter: Option<Arc<(Flow, Flow)>>,
-    tally: Arc<MirrorTally>,
-    /// Its configuration can be followed.
-    usable: bool,
-}
+use xlate::{Mirror, MirrorTo};
 
 /// Follows the mirrors of a bridge's row.
 pub(crate) fn configure(bridge: &mut Bridge, old: &BridgeConfig) {
     // A port may come or go: whether a mirror is usable is asked again then.
     if bridge.configured
         && old.mirrors == bridge.config.mirrors
-        && old.ports.keys().eq(bridge.config.ports.keys())
+        && (old.mirrors.is_empty() || old.ports.keys().eq(bridge.config.ports.keys()))
     {
         return;
     }
@@ -93,6 +84,9 @@ fn filter(bridge: &Bridge, config: &MirrorConfig) -> Result<Option<Arc<(Flow, Fl
 
 /// The mirrors as translations see them.
 pub(crate) fn view(bridge: &mut Bridge) -> Vec<Mirror> {
+    if bridge.config.mirrors.is_empty() {
+        return Vec::new();
+    }
     let all: Vec<String> = bridge.config.ports.keys().cloned().collect();
     let configs = bridge.config.mirrors.clone();
     let mut out = Vec::new();

@@ -3,9 +3,8 @@
 //! An internal port whose row asks for an MTU keeps that. What the administrator sets by other means stays until the
 //! smallest MTU changes or is less.
 
-use crate::bridge::Bridge;
+use openflow_service::{Bridge, BridgePort, Touched};
 use runtime::Module;
-use std::collections::BTreeSet;
 use units::OfPort;
 
 static LOG: Module = Module::new("ofproto");
@@ -13,24 +12,13 @@ static LOG: Module = Module::new("ofproto");
 /// The MTU of an Ethernet without ports.
 const ETHERNET: u32 = 1500;
 
-/// Brings the internal ports of a bridge to its MTU, after any change of its ports.
-pub(crate) fn follow(bridge: &mut Bridge) {
-    let asked: BTreeSet<&str> = bridge
-        .config
-        .ports
-        .values()
-        .flat_map(|p| &p.interfaces)
-        .filter(|i| i.mtu_request.is_some())
-        .map(|i| i.name.as_str())
-        .collect();
-    let follows = |p: &crate::port::BridgePort| {
-        (p.kind == "internal" || p.ofport == OfPort::LOCAL) && !asked.contains(p.name.as_str())
-    };
-    let own = bridge.ports.values().filter(|p| !follows(p));
-    let least = own.filter_map(|p| p.facts.as_ref()).map(|f| f.mtu).filter(|mtu| *mtu != 0).min();
-    let least = least.unwrap_or(ETHERNET);
-    let changed = bridge.mtu.replace(least).is_some_and(|old| old != least);
-    let followers: Vec<OfPort> = bridge.ports.values().filter(|p| follows(p)).map(|p| p.ofport).collect();
+/// Brings the internal ports of a bridge to its MTU, after some of its ports changed.
+pub(crate) fn follow(bridge: &mut Bridge, touched: &Touched) {
+    touched.ports.iter().for_each(|port| note(bridge, *port));
+    let least = bridge.common.mtus.iter().next().map_or(ETHERNET, |(_, mtu)| *mtu);
+    let changed = bridge.common.mtu.replace(least).is_some_and(|old| old != least);
+    let is_meant = |port: &&OfPort| changed || touched.ports.contains(port);
+    let followers: Vec<OfPort> = bridge.common.followers.iter().filter(is_meant).copied().collect();
     for port in followers {
         let Some(port) = bridge.ports.get_mut(&port) else { continue };
         let now = port.facts.as_ref().map_or(0, |f| f.mtu);
@@ -45,5 +33,21 @@ pub(crate) fn follow(bridge: &mut Bridge) {
         if let Ok(facts) = netdev.facts() {
             port.facts = Some(facts);
         }
+    }
+}
+
+/// Notes what a port has to do with its bridge's MTU.
+fn note(bridge: &mut Bridge, ofport: OfPort) {
+    let port = bridge.ports.get(&ofport);
+    let asks = |p: &BridgePort| {
+        bridge.config.interface(&p.name).is_some_and(|(_, interface)| interface.mtu_request.is_some())
+    };
+    let follows = port.is_some_and(|p| (p.kind == "internal" || ofport == OfPort::LOCAL) && !asks(p));
+    let own = port.filter(|_| !follows).and_then(|p| p.facts.as_ref()).map(|f| f.mtu);
+    bridge.common.mtus.set(&ofport, own.filter(|mtu| *mtu != 0));
+    if follows {
+        bridge.common.followers.insert(ofport);
+    } else {
+        bridge.common.followers.remove(&ofport);
     }
 }

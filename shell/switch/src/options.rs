@@ -19,6 +19,8 @@ pub struct Options {
     pub dummy: DummyLevel,
     /// `--disable-system`: there is no datapath of type `system`; devices of the kernel are there all the same.
     pub disable_system: bool,
+    /// `--disable-system-route`: the kernel's routes, rules and addresses are not followed.
+    pub disable_system_route: bool,
     /// `ovs_version` and the like are ours to write: nobody else does, since no `ovs-ctl` starts us.
     pub own_versions: bool,
     /// `--dummy-handlers`: misses leave the workers in dummy mode, too, so that tests of all kinds see what follows.

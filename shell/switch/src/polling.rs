@@ -4,23 +4,24 @@
 //! and around every command.
 
 use crate::backer::Backer;
-use crate::port::Backing;
-use crate::reconfigure::LOG;
+use crate::log::LOG;
 use crate::switch::Switch;
-use crate::workers::Polling;
 use config::settings::root::{
     PMD_AUTO_LB, PMD_AUTO_LB_IMPROVEMENT_THRESHOLD, PMD_AUTO_LB_LOAD_THRESHOLD, PMD_AUTO_LB_POLICY,
     PMD_AUTO_LB_REBAL_INTERVAL, PMD_CPU_MASK, PMD_LATENCY_TARGET, PMD_MAXSLEEP, PMD_PERF_METRICS,
     PMD_RXQ_ASSIGN, PMD_RXQ_ISOLATE, PMD_SLEEP_MAX,
 };
 use netdev::device::Netdev;
+use openflow_service::Backing;
 use pmd::balance::Settings;
+use pmd::metrics::Watch;
 use pmd::predictive::HOT;
 use pmd::{Algorithm, LatencyTarget, Policy, SleepMax};
+use poll_threads::Polling;
 use runtime::Module;
 use runtime::log::Level;
 use std::collections::BTreeMap;
-use units::{Millis, PortNo};
+use units::{Millis, PortNo, QueueId};
 
 static DPIF: Module = Module::new("dpif_netdev");
 
@@ -91,23 +92,23 @@ impl Switch {
     /// `other_config` as far as it concerns poll threads.
     pub(crate) fn configure_polling(&mut self, config: &BTreeMap<String, String>) {
         let polling = read(config);
-        tell(&self.polling, &polling);
-        for backer in self.backers.values_mut() {
+        tell(&self.poll.polling, &polling);
+        for backer in self.datapaths.of_bridges_mut() {
             backer.workers.configure(&polling);
         }
-        self.polling = polling;
+        self.poll.polling = polling;
         let mut faults = Vec::new();
         let sleep = read_sleep(config, &mut faults);
-        if sleep != self.sleep {
-            self.backers.values_mut().for_each(|b| b.workers.set_sleep(&sleep));
-            self.sleep = sleep;
+        if sleep != self.poll.sleep {
+            self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_sleep(&sleep));
+            self.poll.sleep = sleep;
         }
         let text = PMD_LATENCY_TARGET.get(config).unwrap_or_default();
         let note = |why| faults.push(format!("{}: {why}", PMD_LATENCY_TARGET.key));
         let target = LatencyTarget::parse_and_tell(text, note);
-        if target != self.latency {
-            self.backers.values_mut().for_each(|b| b.workers.set_latency(&target));
-            self.latency = target;
+        if target != self.poll.latency {
+            self.datapaths.of_bridges_mut().for_each(|b| b.workers.set_latency(&target));
+            self.poll.latency = target;
         }
         self.tell_sleep_faults(faults);
     }
@@ -116,36 +117,57 @@ impl Switch {
     fn tell_sleep_faults(&mut self, faults: Vec<String>) {
         // Scripts that test Open vSwitch look for warnings that it does not give.
         let level = if self.options.dummy_mode() { Level::Info } else { Level::Warn };
-        for fault in faults.iter().filter(|f| !self.sleep_faults.contains(f)) {
+        for fault in faults.iter().filter(|f| !self.poll.faults.contains(f)) {
             DPIF.log(level, format_args!("{fault}"));
         }
-        self.sleep_faults = faults;
+        self.poll.faults = faults;
+    }
+
+    /// Lets every recorder of poll threads know which turns are told to the log.
+    pub fn watch_turns(&mut self, watch: Watch) {
+        self.poll.watch = watch;
+        self.datapaths.all_mut().for_each(|b| b.workers.watch(watch));
+    }
+
+    /// Whether the queue brings packets: a guest may have fewer in use than the device has.
+    pub fn is_rxq_enabled(&self, backer: &Backer, no: PortNo, queue: QueueId) -> bool {
+        let made = self.datapaths.made(&backer.name()).and_then(|m| m.devices.get(&no));
+        let of_bridges = || {
+            let bridges = self.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
+            bridges.flat_map(|b| b.ports.values()).find_map(|p| match &p.backing {
+                Backing::Device { netdev, number } if *number == no => Some(netdev),
+                _ => None,
+            })
+        };
+        made.or_else(of_bridges).is_none_or(|netdev| netdev.rxq_enabled(queue))
     }
 
     /// Carries out what was noted: restarts devices that ask for it, makes and ends poll threads, moves queues.
     pub(crate) fn run_workers(&mut self) {
         let now = self.clock.now();
         for bridge in self.bridges.values_mut() {
-            let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
-            for port in bridge.ports.values_mut() {
+            let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
+            for ofport in bridge.ports.watched() {
+                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
                 let Backing::Device { netdev, number } = &mut port.backing else { continue };
                 if netdev.is_pmd() && backer.workers.forecast_due(now) {
                     let missed = netdev.stats().ok().and_then(|s| s.rx_missed_errors);
                     missed.into_iter().for_each(|missed| backer.workers.missed(*number, missed));
                 }
                 if let Some(result) = restart(backer, *number, &mut **netdev, now) {
-                    port.warning = result.err();
-                    self.status_due = true;
+                    self.status.due = true;
+                    if let Some(port) = bridge.ports.get_mut(&ofport) {
+                        port.warning = result.err();
+                    }
                 }
             }
         }
-        for made in self.hand_made.values_mut() {
+        for made in self.datapaths.unbridged_mut() {
             for (number, netdev) in &mut made.devices {
                 restart(&mut made.backer, *number, &mut **netdev, now);
             }
         }
-        let made = self.hand_made.values_mut().map(|m| &mut m.backer);
-        for backer in self.backers.values_mut().chain(made) {
+        for backer in self.datapaths.all_mut() {
             backer.workers.tick(&backer.datapath, now);
             backer.workers.reconfigure(&backer.datapath);
         }

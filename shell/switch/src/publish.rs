@@ -1,113 +1,140 @@
-//! Building the snapshot that translations see from the bridges of the main loop.
+//! Publishing what translations see of the bridges of the main loop.
+//!
+//! The snapshot is brought up to date where ports, rows and peers were touched since the last one. Made from nothing, with all
+//! touched, it is the same (`tests::what_is_published_is_what_is_there`).
 
 use crate::backer::Backer;
-use crate::bridge::Bridge;
-use crate::port::{Backing, BridgePort};
+use crate::next_snapshot::{NextSnapshot, Peers};
+use crate::underlay::Underlay;
+use crate::uplinks::Uplinks;
 use config::{FailMode, PortConfig};
+use numbered::Numbered;
 use openflow::session::FragMode;
-use std::collections::{BTreeMap, HashMap};
+use openflow_service::Bridge;
+use openflow_service::{Backing, BridgePort, Touched};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use units::OfPort;
-use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, TunnelPort};
+use xlate::{Attachment, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot, TunnelPort, TunnelPorts};
 
 /// Publishes the state of a datapath's bridges.
-pub fn publish(backer: &Backer, bridges: &mut BTreeMap<String, Bridge>) {
-    let kind = backer.kind.as_str();
-    let peers = peers(bridges);
-    let capabilities = backer.handler.knobs.capabilities();
-    let mut snapshot = Snapshot { capabilities, chain: backer.chain, ..Snapshot::default() };
+pub fn publish(backer: &mut Backer, bridges: &mut BTreeMap<String, Bridge>, underlay: &Underlay) {
+    let next = &mut backer.next;
+    let mut of_kind: Vec<&mut Bridge> =
+        bridges.values_mut().filter(|b| b.config.datapath_type == backer.kind).collect();
+    follow_peers(&mut next.peers, &mut of_kind);
+    let NextSnapshot { snapshot, peers, tunnels_changed } = next;
+    snapshot.capabilities = backer.handler.knobs.capabilities();
+    snapshot.chain = backer.chain;
+    snapshot.timeouts = Arc::clone(backer.timeouts.zones());
     let mut macs = HashMap::new();
-    for bridge in bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
+    for bridge in &mut of_kind {
         macs.insert(bridge.id, Arc::clone(&bridge.macs));
-        for port in bridge.ports.values() {
-            let at = (bridge.id, port.ofport);
-            match (port.number(), port.tunnel()) {
-                (Some(number), Some(config)) => {
-                    snapshot.tunnels.push(TunnelPort { number, at, config: Arc::clone(config) });
-                }
-                (Some(number), None) => drop(snapshot.ingress.insert(number, at)),
-                (None, _) => {}
-            }
-        }
-        let view = view(bridge, &peers);
-        snapshot.bridges.insert(bridge.id, Arc::new(view));
+        *tunnels_changed |= follow(bridge, snapshot, peers, &backer.uplinks);
     }
-    backer.control.publish(snapshot, macs);
+    snapshot.bridges.retain(|id, _| macs.contains_key(id));
+    if std::mem::take(tunnels_changed) {
+        snapshot.tunnels = tunnels(&of_kind);
+    }
+    if !snapshot.tunnels.is_empty() {
+        snapshot.underlay = crate::underlay::view::view(underlay, &backer.kind, bridges);
+    }
+    backer.shared.publish(snapshot.clone(), macs);
 }
 
-/// Patch ports and their peers.
-pub(crate) type Peers = HashMap<(BridgeId, OfPort), (BridgeId, OfPort)>;
+/// Brings a bridge up to date in a snapshot. Whether some tunnel was touched.
+fn follow(bridge: &mut Bridge, snapshot: &mut Snapshot, peers: &Peers, uplinks: &Uplinks) -> bool {
+    let touched = bridge.ports.take_for_view();
+    let mut tunnels = false;
+    for port in touched.ports.iter().filter_map(|port| bridge.ports.get(port)) {
+        match (port.number(), port.tunnel()) {
+            (Some(_), Some(_)) => tunnels = true,
+            (Some(number), None) => snapshot.ingress.insert(number, (bridge.id, port.ofport)),
+            (None, _) => {}
+        }
+    }
+    let before = snapshot.bridges.get(&bridge.id);
+    let mut shown = before.map(|b| Shown { ports: b.ports.clone(), bundles: b.bundles.clone() });
+    let view = view(bridge, shown.take().unwrap_or_default(), touched, (peers, uplinks));
+    snapshot.bridges.insert(bridge.id, Arc::new(view));
+    tunnels
+}
 
-/// Patch ports with their peers: two that name each other, in bridges of one datapath.
-pub(crate) fn peers(bridges: &BTreeMap<String, Bridge>) -> Peers {
-    type Name<'a> = (&'a str, &'a str);
-    type Patch<'a> = (&'a str, (BridgeId, OfPort));
-    let mut by_name: HashMap<Name, Patch> = HashMap::new();
-    for bridge in bridges.values() {
-        let kind = bridge.config.datapath_type.as_str();
-        for port in bridge.ports.values() {
-            if let Some(peer) = port.peer() {
-                by_name.insert((kind, port.name.as_str()), (peer, (bridge.id, port.ofport)));
+fn tunnels(bridges: &[&mut Bridge]) -> TunnelPorts {
+    let mut tunnels = TunnelPorts::default();
+    for bridge in bridges {
+        for port in bridge.ports.tunnels() {
+            if let (Some(number), Some(config)) = (port.number(), port.tunnel()) {
+                let at = (bridge.id, port.ofport);
+                tunnels.push(TunnelPort { number, at, config: Arc::clone(config) });
             }
         }
     }
-    let of = |((kind, name), (peer, at)): (&Name, &Patch)| {
-        let (back, other) = by_name.get(&(*kind, *peer))?;
+    tunnels
+}
+
+/// Patch ports with their peers: two that name each other, in bridges of one datapath. Ports whose peer is another than before
+/// are touched.
+fn follow_peers(known: &mut Peers, bridges: &mut [&mut Bridge]) {
+    let now = peers(bridges);
+    let differs = |at: &(BridgeId, OfPort)| known.get(at) != now.get(at);
+    let differ: BTreeSet<(BridgeId, OfPort)> =
+        known.keys().chain(now.keys()).filter(|at| differs(at)).copied().collect();
+    for bridge in bridges.iter_mut() {
+        let range = (bridge.id, OfPort(0))..=(bridge.id, OfPort(u16::MAX));
+        differ.range(range).for_each(|(_, port)| bridge.ports.touch(*port));
+    }
+    *known = now;
+}
+
+fn peers(bridges: &[&mut Bridge]) -> Peers {
+    let mut by_name: HashMap<&str, (&str, (BridgeId, OfPort))> = HashMap::new();
+    for bridge in bridges {
+        for port in bridge.ports.patches() {
+            if let Some(peer) = port.peer() {
+                by_name.insert(port.name.as_str(), (peer, (bridge.id, port.ofport)));
+            }
+        }
+    }
+    let of = |(name, (peer, at)): (&&str, &(&str, (BridgeId, OfPort)))| {
+        let (back, other) = by_name.get(peer)?;
         (back == name).then_some((*at, *other))
     };
     by_name.iter().filter_map(of).collect()
 }
 
-fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
+/// What a snapshot has of a bridge's ports.
+#[derive(Default)]
+struct Shown {
+    ports: Numbered<OfPort, Port>,
+    bundles: Numbered<bridge::BundleId, Bundle>,
+}
+
+fn view(
+    bridge: &mut Bridge,
+    mut shown: Shown,
+    touched: Touched,
+    (peers, uplinks): (&Peers, &Uplinks),
+) -> xlate::Bridge {
     let tables = bridge.ofproto.publish();
-    let rows: Vec<(String, PortConfig)> =
-        bridge.config.ports.iter().map(|(name, row)| (name.clone(), row.clone())).collect();
-    number_bundles(bridge);
-    let mut ports = BTreeMap::new();
-    let mut bundles = Vec::new();
-    for (name, row) in rows {
-        let id = bridge.bundle_id(&name);
-        let members: Vec<OfPort> =
-            bridge.ports.values().filter(|p| p.port_row == name).map(|p| p.ofport).collect();
-        if members.is_empty() {
-            continue;
-        }
-        for ofport in &members {
-            if let Some(port) = bridge.ports.get(ofport) {
-                let attachment = attachment(bridge.id, port, peers);
-                let mut view = Port::new(*ofport, &port.name, id, attachment);
-                view.flags = flags(port);
-                view.may_enable = port.may_enable();
-                view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
-                view.tunnel = port.tunnel().cloned();
-                ports.insert(*ofport, view);
-            }
-        }
-        let floodable =
-            members.iter().any(|p| ports.get(p).is_some_and(|p| !p.flags.contains(PortFlags::NO_FLOOD)));
-        bundles.push(Bundle {
-            id,
-            name,
-            ports: members,
-            vlan: row.vlan.clone(),
-            floodable,
-            protected: row.protected,
-        });
-    }
+    let mut rows = touched.rows;
+    let there = touched.ports.iter().filter_map(|port| bridge.ports.get(port));
+    let numbered: Vec<(OfPort, String)> = there.map(|p| (p.ofport, p.port_row.clone())).collect();
+    rows.extend(numbered.iter().map(|(_, row)| row.clone()));
+    number_bundles(bridge, numbered, &rows);
     let mirrors = crate::mirrors::view(bridge);
-    // Floods go out in the order in which the ports came.
-    bundles.sort_by_key(|b| b.id);
+    rows.iter().for_each(|row| show(bridge, row, &mut shown, (peers, uplinks)));
     xlate::Bridge {
         id: bridge.id,
         name: bridge.name.clone(),
         tables,
         macs: Arc::clone(&bridge.macs) as Arc<dyn bridge::MacRead + Send + Sync>,
-        ports,
-        bundles,
+        ports: shown.ports,
+        bundles: shown.bundles,
         mirrors,
         forward_bpdu: bridge.config.forward_bpdu,
-        packet_in_on_miss: bridge.packet_in_on_miss,
-        alive: bridge.alive || bridge.config.fail_mode == FailMode::Standalone,
+        packet_in_on_miss: bridge.controllers.packet_in_on_miss,
+        alive: bridge.controllers.alive || bridge.config.fail_mode == FailMode::Standalone,
         fragments: match bridge.frags {
             FragMode::Drop => Fragments::Drop,
             FragMode::NxMatch => Fragments::Match,
@@ -116,15 +143,61 @@ fn view(bridge: &mut Bridge, peers: &Peers) -> xlate::Bridge {
     }
 }
 
-/// Bundles are numbered as they come; of those that come together the bridge's own is first, then by port number.
-fn number_bundles(bridge: &mut Bridge) {
-    let mut ports: Vec<(u16, String)> = bridge
-        .ports
-        .values()
-        .map(|p| (p.ofport.0.wrapping_sub(OfPort::LOCAL.0), p.port_row.clone()))
-        .collect();
-    ports.sort();
-    for (_, row) in ports {
+/// Brings a row of table Port up to date, with its interfaces. Floods go out in the order in which the rows came.
+fn show(bridge: &Bridge, name: &str, shown: &mut Shown, (peers, uplinks): (&Peers, &Uplinks)) {
+    let Some(id) = bridge.known_bundle(name) else { return };
+    let had = shown.bundles.get(&id).map(|bundle| bundle.ports.clone());
+    for port in had.unwrap_or_default() {
+        if shown.ports.get(&port).is_some_and(|port| port.bundle == Some(id)) {
+            shown.ports.remove(&port);
+        }
+    }
+    shown.bundles.remove(&id);
+    let Some(row) = bridge.config.ports.get(name) else { return };
+    let named = row.interfaces.iter().filter_map(|i| bridge.ports.named(&i.name));
+    let mut members: Vec<&BridgePort> = named.filter(|port| port.port_row == name).collect();
+    members.sort_by_key(|port| port.ofport);
+    if members.is_empty() {
+        return;
+    }
+    let mut floodable = false;
+    for port in &members {
+        let mut view = Port::new(port.ofport, &port.name, id, attachment(bridge.id, port, peers));
+        view.flags = flags(port);
+        view.may_enable = port.may_enable();
+        view.lacp = port.lacp.is_some();
+        view.bfd = port.bfd.as_ref().map(|bfd| bfd.filter);
+        view.tunnel = port.tunnel().cloned();
+        view.queue_dscp = queue_dscp(row);
+        floodable |= !view.flags.contains(PortFlags::NO_FLOOD);
+        shown.ports.insert(port.ofport, view);
+    }
+    let bundle = Bundle {
+        id,
+        name: name.to_owned(),
+        ports: members.iter().map(|port| port.ofport).collect(),
+        vlan: row.vlan.clone(),
+        floodable,
+        protected: row.protected,
+        bond: uplinks.view(&(bridge.id, name.to_owned())),
+    };
+    shown.bundles.insert(id, bundle);
+}
+
+/// The DSCP of packets of queues, in its place in the TOS byte.
+fn queue_dscp(row: &PortConfig) -> Vec<(u32, u8)> {
+    let queues = row.qos.iter().flat_map(|qos| &qos.queues);
+    queues.filter_map(|(number, queue)| Some((*number, queue.dscp? << 2))).collect()
+}
+
+/// Bundles are numbered as they come; of those that come together the bridge's own is first, then by port number. Rows
+/// without a port come after them.
+fn number_bundles(bridge: &mut Bridge, mut ports: Vec<(OfPort, String)>, rows: &BTreeSet<String>) {
+    ports.retain(|(_, row)| bridge.known_bundle(row).is_none());
+    ports.sort_by_key(|(port, _)| port.0.wrapping_sub(OfPort::LOCAL.0));
+    let empty = rows.iter().filter(|row| bridge.config.ports.contains_key(*row)).cloned();
+    let all: Vec<String> = ports.into_iter().map(|(_, row)| row).chain(empty).collect();
+    for row in all {
         bridge.bundle_id(&row);
     }
 }

@@ -1,20 +1,22 @@
 //! One turn of the main loop, and what it waits for afterwards.
 
-use crate::commands::{self, Answer, Pending};
+use crate::backer::Backer;
+use crate::connections;
+use crate::drop_counters::publish_drops;
 use crate::fail_open;
-use crate::openflow::Barrier;
-use crate::port::BridgePort;
+use crate::fragments;
 use crate::publish::publish;
-use crate::revalidate;
 use crate::switch::Switch;
+use netdev::device::Facts;
 use netdev::rtnl::LinkEvent;
 use ofconn::AsyncKind;
 use openflow::Version;
 use openflow::port::PortReason;
+use openflow_service::{Barrier, Bridge, BridgePort};
 use runtime::poll_loop::Interest;
 use runtime::{Module, WaitSet};
-use units::Millis;
-use unixctl::Server;
+use std::time::{Duration, Instant};
+use units::{Millis, OfPort};
 
 static LOG: Module = Module::new("bridge");
 
@@ -22,6 +24,9 @@ static LOG: Module = Module::new("bridge");
 const EXPIRY_INTERVAL: Millis = Millis(1000);
 /// Megaflows are looked at for idleness this often.
 const IDLE_INTERVAL: Millis = Millis(500);
+/// In one turn requests to a bridge are taken for so long. What they cost is the peer's choice (a dump of all groups, a
+/// bundle), and control commands, the database and other bridges wait for the end of the turn.
+const REQUESTS_TIME: Duration = Duration::from_millis(5);
 /// Devices that do not tell of their links are looked at this often.
 const LOOK_INTERVAL: Millis = Millis(1000);
 /// States that nothing announces (how long a controller has been connected) are written this often.
@@ -31,68 +36,63 @@ const STATUS_INTERVAL: Millis = Millis(1000);
 const INLINE_POLLS: usize = 1000;
 
 impl Switch {
-    /// One turn.
-    pub fn run(&mut self, control: &mut Server) {
+    /// One turn, but for the commands of the control socket, which come after it. True: DPDK has come up.
+    pub fn run(&mut self) -> bool {
         let now = self.clock.now();
         runtime::ordered_panic::obey();
         if runtime::coverage::is_due(now) {
-            commands::publish_drops(self);
+            publish_drops(self);
             runtime::coverage::run(now);
         }
+        let mut dpdk_came_up = false;
         let changed = self.db.run(now);
         if changed && self.db.is_ready() {
-            if self.reconfigure() {
-                control.offer(commands::DPDK_COMMANDS);
-            }
+            dpdk_came_up = self.reconfigure();
             self.run_port_news();
-            self.status_due = true;
+            self.status.due = true;
         }
         self.run_links();
+        self.run_routes();
         self.run_devices(now);
         self.run_packets();
         self.run_openflow(now);
         self.run_expiry(now);
         self.run_packets();
         self.publish_changes();
-        if self.status_due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
+        if self.status.due || now.since(self.last.status) >= STATUS_INTERVAL || self.options.dummy_mode() {
             self.write_status(now);
         }
-        for request in control.run() {
-            self.run_packets();
-            match commands::execute(self, &request.method, &request.args, request.format) {
-                Answer::Now(result) => control.reply(request.id, result),
-                Answer::Later(wait) => self.pending.push(Pending { id: request.id, wait }),
-            }
-        }
-        self.run_packets();
-        for (id, result) in commands::poll_pending(self) {
-            control.reply(id, result);
-        }
-        crate::background::tidy();
+        dpdk_came_up
+    }
+
+    /// The end of a turn, after commands have been served: gives back memory that was freed.
+    pub fn end_turn(&self) {
+        openflow_service::reclaim::tidy();
     }
 
     /// In dummy mode: lets packets through until nothing is left to do, so that all that was caused has happened when
     /// this returns. Otherwise packets have a thread of their own, and changes are published once a turn.
-    pub(crate) fn run_packets(&mut self) {
+    pub fn run_packets(&mut self) {
         self.run_workers();
         self.run_handlers();
         if !self.options.dummy_mode() {
-            self.do_deeds();
+            self.run_side_effects();
             self.run_bfd();
+            self.run_uplinks();
             return;
         }
         let mut polls = 0;
         while polls < INLINE_POLLS {
             self.publish_changes();
             let (mut busy, mut waiting) = (false, false);
-            let made = self.hand_made.values_mut().map(|m| &mut m.backer);
-            for backer in self.backers.values_mut().chain(made) {
+            for backer in self.datapaths.all_mut() {
                 busy |= backer.workers.poll_inline(&self.clock);
                 waiting |= backer.workers.await_answers();
             }
-            busy |= self.do_deeds();
+            busy |= self.run_side_effects();
             busy |= self.run_bfd();
-            if busy || self.backers.values().any(|b| !b.changes.is_empty()) {
+            busy |= self.run_uplinks();
+            if busy || self.datapaths.of_bridges().any(|b| !b.changes.is_empty()) {
                 polls += 1;
             } else if waiting {
                 std::thread::yield_now();
@@ -105,16 +105,16 @@ impl Switch {
     }
 
     /// Publishes what changed, and hands it to who keeps megaflows right; in dummy mode that is done at once.
-    pub(crate) fn publish_changes(&mut self) {
+    pub fn publish_changes(&mut self) {
         let now = self.clock.now();
-        for backer in self.backers.values_mut() {
+        for backer in self.datapaths.of_bridges_mut() {
             backer.take_live_changes();
             let changes = std::mem::take(&mut backer.changes);
             if !changes.is_empty() {
-                publish(backer, &mut self.bridges);
+                publish(backer, &mut self.bridges, &self.underlay);
                 backer.handler.bfd.published(now);
-                backer.revalidator.take(changes, backer.control.version());
-                backer.control.hand_over(backer.noted);
+                backer.revalidator.take(changes, backer.shared.version());
+                backer.shared.live.hand_over(backer.noted);
             }
             backer.revalidator.run(now);
         }
@@ -123,19 +123,25 @@ impl Switch {
     /// Kernel devices that came, went or changed.
     fn run_links(&mut self) {
         let mut events = Vec::new();
-        if let Some(links) = &mut self.links {
+        if let Some(links) = &mut self.devices.links {
             links.take(1000, &mut events);
         }
         let mut appeared = false;
         for event in events {
             match event {
                 LinkEvent::Changed(link) => {
+                    self.underlay.device_changed(link.ifindex, Some((&link.name, link.up)));
                     appeared |= self.bridges.values().any(|b| b.failed.contains_key(&link.name));
                     // A device that was renamed is known by its number.
-                    self.refresh_devices(|port| port.name == link.name || port.has_ifindex(link.ifindex));
+                    let is_meant =
+                        |port: &BridgePort| port.name == link.name || port.has_ifindex(link.ifindex);
+                    self.refresh_devices(&self.ports_where(is_meant));
                 }
-                LinkEvent::Removed { ifindex, .. } => self.refresh_devices(|port| port.has_ifindex(ifindex)),
-                LinkEvent::Lost => self.refresh_devices(|_| true),
+                LinkEvent::Removed { ifindex, .. } => {
+                    self.underlay.device_changed(ifindex, None);
+                    self.refresh_devices(&self.ports_where(|port| port.has_ifindex(ifindex)));
+                }
+                LinkEvent::Lost => self.refresh_devices(&self.ports_where(|_| true)),
             }
         }
         if appeared {
@@ -145,78 +151,89 @@ impl Switch {
 
     /// Dummies have streams to serve; guests and cards change without the kernel's knowledge.
     fn run_devices(&mut self, now: Millis) {
-        for dummy in self.netdevs.dummies() {
-            dummy.run(now);
-        }
-        if now.since(self.last.looks) >= LOOK_INTERVAL {
+        self.devices.netdevs.run(now);
+        let look = now.since(self.last.looks) >= LOOK_INTERVAL;
+        if look {
             self.last.looks = now;
-            let ports = self.bridges.values_mut().flat_map(|b| b.ports.values_mut());
-            for port in ports {
-                if let crate::port::Backing::Device { netdev, .. } = &mut port.backing {
+        }
+        let mut changed = Vec::new();
+        for name in self.devices.netdevs.take_changed() {
+            changed.extend(self.ports_named(&name));
+        }
+        for bridge in self.bridges.values_mut() {
+            for ofport in bridge.ports.watched() {
+                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
+                let openflow_service::Backing::Device { netdev, .. } = &mut port.backing else { continue };
+                if look {
                     netdev.look();
+                }
+                if netdev.change_seq() != port.change_seq {
+                    changed.push((bridge.name.clone(), ofport));
                 }
             }
         }
-        let changed = |p: &BridgePort| match &p.backing {
-            crate::port::Backing::Device { netdev, .. } => netdev.change_seq() != p.change_seq,
-            crate::port::Backing::Patch { .. } | crate::port::Backing::Tunnel { .. } => false,
+        self.refresh_devices(&changed);
+    }
+
+    /// Ports of a name, each with its bridge.
+    fn ports_named(&self, name: &str) -> Vec<(String, OfPort)> {
+        let there = |b: &Bridge| Some((b.name.clone(), b.ports.named(name)?.ofport));
+        self.bridges.values().filter_map(there).collect()
+    }
+
+    /// Ports of some kind, each with its bridge.
+    pub(crate) fn ports_where(&self, which: impl Fn(&BridgePort) -> bool) -> Vec<(String, OfPort)> {
+        let of = |b: &Bridge| {
+            let ports = b.ports.values().filter(|port| which(port));
+            ports.map(|port| (b.name.clone(), port.ofport)).collect::<Vec<_>>()
         };
-        let names: Vec<String> = self
-            .bridges
-            .values()
-            .flat_map(|b| b.ports.values())
-            .filter(|p| changed(p))
-            .map(|p| p.name.clone())
-            .collect();
-        for name in names {
-            self.refresh_devices(|port| port.name == name);
-        }
+        self.bridges.values().flat_map(of).collect()
     }
 
     /// Tells controllers the rest of what they have heard of ports.
     fn run_port_news(&mut self) {
-        for bridge in self.bridges.values_mut().filter(|b| b.port_news) {
-            bridge.port_news = false;
-            for port in bridge.ports.values_mut() {
+        for bridge in self.bridges.values_mut() {
+            for ofport in std::mem::take(&mut bridge.port_news) {
+                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
                 let Some(old) = port.told.take() else { continue };
-                let new = crate::openflow::port_message(port);
+                let new = openflow_service::port_message(port);
                 bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
             }
         }
     }
 
     /// Reads some devices again and tells controllers what changed. Ports whose device is gone go out of service.
-    pub(crate) fn refresh_devices(&mut self, which: impl Fn(&BridgePort) -> bool) {
+    pub(crate) fn refresh_devices(&mut self, ports: &[(String, OfPort)]) {
+        if ports.is_empty() {
+            return;
+        }
         let mut vanished = Vec::new();
-        for bridge in self.bridges.values_mut() {
-            let mut changed = Vec::new();
-            for port in bridge.ports.values_mut().filter(|p| which(p)) {
-                let old = crate::openflow::port_message(port);
-                let crate::port::Backing::Device { netdev, .. } = &mut port.backing else { continue };
-                port.change_seq = netdev.change_seq();
-                match netdev.facts() {
-                    Ok(facts) if port.facts.as_ref() != Some(&facts) => port.facts = Some(facts),
-                    Ok(_) => continue,
-                    Err(e) if e.is_gone() => {
-                        vanished.push((bridge.name.clone(), port.name.clone()));
-                        continue;
-                    }
-                    // A device that does not tell its state has no link.
-                    Err(_) => {
-                        let Some(f) = port.facts.as_mut().filter(|f| f.link_up || f.admin_up) else {
-                            continue;
-                        };
-                        (f.link_up, f.admin_up) = (false, false);
-                    }
+        for (name, ofport) in ports {
+            let Some(bridge) = self.bridges.get_mut(name) else { continue };
+            let Some(port) = bridge.ports.to_ask(ofport) else { continue };
+            let openflow_service::Backing::Device { netdev, .. } = &mut port.backing else { continue };
+            port.change_seq = netdev.change_seq();
+            let facts = match netdev.facts() {
+                Ok(facts) if port.facts.as_ref() != Some(&facts) => facts,
+                Ok(_) => continue,
+                Err(e) if e.is_gone() => {
+                    vanished.push((bridge.name.clone(), port.name.clone()));
+                    continue;
                 }
-                changed.push((old, crate::openflow::port_message(port)));
-            }
-            for (old, new) in changed {
-                bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
-                self.status_due = true;
-                if let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
-                    backer.changed();
+                // A device that does not tell its state has no link.
+                Err(_) => {
+                    let Some(f) = port.facts.clone().filter(|f| f.link_up || f.admin_up) else { continue };
+                    Facts { link_up: false, admin_up: false, ..f }
                 }
+            };
+            let Some(port) = bridge.ports.get_mut(ofport) else { continue };
+            let old = openflow_service::port_message(port);
+            port.facts = Some(facts);
+            let new = openflow_service::port_message(port);
+            bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+            self.status.due = true;
+            if let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
+                backer.changed();
             }
         }
         for (bridge, name) in &vanished {
@@ -234,27 +251,28 @@ impl Switch {
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
             bridge.conns.run(now);
             self.go_on(&name, false);
-            while self.serve(&name, now) {
+            let until = Instant::now() + REQUESTS_TIME;
+            while self.serve(&name, now, until) {
                 self.run_port_news();
                 self.run_packets();
             }
             let Some(bridge) = self.bridges.get_mut(&name) else { continue };
             bridge.conns.flush(now);
-            if crate::openflow::run_monitors(bridge) {
+            if openflow_service::run_monitors(bridge) {
                 bridge.conns.flush(now);
             }
             let on_miss = bridge.conns.sessions().any(|(_, s)| {
                 s.version() < Version::V13 && s.controller_id == 0 && s.wants(AsyncKind::PacketIn, 0)
             });
             let alive = bridge.conns.any_connected();
-            if bridge.commit.is_some() {
+            if bridge.unfinished.commit.is_some() {
                 continue;
             }
-            let changed =
-                fail_open::run(bridge, now) | ((on_miss, alive) != (bridge.packet_in_on_miss, bridge.alive));
-            (bridge.packet_in_on_miss, bridge.alive) = (on_miss, alive);
-            self.status_due |= changed;
-            if changed && let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) {
+            let changed = fail_open::run(bridge, now)
+                | ((on_miss, alive) != (bridge.controllers.packet_in_on_miss, bridge.controllers.alive));
+            (bridge.controllers.packet_in_on_miss, bridge.controllers.alive) = (on_miss, alive);
+            self.status.due |= changed;
+            if changed && let Some(backer) = self.datapaths.of_bridge_mut(bridge) {
                 backer.changed();
             }
         }
@@ -264,28 +282,33 @@ impl Switch {
     fn run_expiry(&mut self, now: Millis) {
         if now.since(self.last.idle) >= IDLE_INTERVAL && !self.paused {
             self.last.idle = now;
-            for backer in self.backers.values_mut() {
-                revalidate::expire(backer, now);
+            for backer in self.datapaths.of_bridges_mut() {
+                expire(backer, now);
             }
         }
         if now.since(self.last.expiry) < EXPIRY_INTERVAL {
             return;
         }
         self.last.expiry = now;
-        let all = self.backers.values().chain(self.hand_made.values().map(|m| &m.backer));
-        all.for_each(|backer| backer.datapath.conntrack().sweep(now));
-        self.hand_made.values().for_each(|m| m.backer.datapath.maintain(now));
-        self.backers.values().for_each(|b| b.control.expire_frozen());
-        for bridge in self.bridges.values_mut().filter(|b| b.commit.is_none()) {
-            let Some(backer) = self.backers.get_mut(&bridge.config.datapath_type) else { continue };
+        self.expire_neighbours(now);
+        let all = self.datapaths.all();
+        for backer in all {
+            connections::expire(backer, now);
+            backer.datapath.purge_fragments(now);
+            fragments::report(&backer.datapath);
+        }
+        self.datapaths.unbridged().for_each(|m| m.backer.datapath.maintain(now));
+        self.datapaths.of_bridges().for_each(|b| b.shared.expire_frozen());
+        for bridge in self.bridges.values_mut().filter(|b| b.unfinished.commit.is_none()) {
+            let Some(backer) = self.datapaths.of_bridge_mut(bridge) else { continue };
             if bridge.ofproto.next_deadline() <= now {
                 // Whether a flow is idle depends on what has been credited, which takes long where megaflows are many.
                 backer.datapath.maintain(now);
             }
             let id = bridge.id;
-            bridge.macs.expire(&backer.control, id, now);
+            bridge.macs.expire(&backer.shared.live, id, now);
             let effects = bridge.ofproto.expire(now);
-            crate::deeds::announce(bridge, &effects, None, now);
+            openflow_service::announce(bridge, &effects, None, now);
             backer.changes.push_effects(id, &effects);
         }
     }
@@ -306,38 +329,43 @@ impl Switch {
 
     /// What follows from the ports of bridges, after some came or went without a change of the database.
     fn ports_changed(&mut self) {
-        self.bridges.values_mut().for_each(crate::configure_bridge::pick_addresses);
-        self.bridges.values_mut().for_each(crate::mtu::follow);
+        self.bridges.values_mut().for_each(crate::configure_bridge::follow_ports);
+        self.configure_uplinks();
         self.mark_all_dirty();
         self.run_port_news();
-        self.status_due = true;
+        self.status.due = true;
     }
 
     /// What ends the next sleep.
     pub fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
         let now = self.clock.now();
         self.db.wait(set, now);
-        if let Some(links) = &self.links {
+        if self.status.round.is_some() && self.db.is_idle() {
+            set.wake_now();
+        }
+        if let Some(links) = &self.devices.links {
             set.fd(links, Interest::Read);
         }
-        self.backers.values().for_each(|b| b.workers.wait(set));
-        self.hand_made.values().for_each(|m| m.backer.workers.wait(set));
+        if let Some(kernel) = &self.underlay.kernel {
+            kernel.wait(set);
+        }
+        self.datapaths.of_bridges().for_each(|b| b.workers.wait(set));
+        self.datapaths.unbridged().for_each(|m| m.backer.workers.wait(set));
         for bridge in self.bridges.values() {
             if bridge.can_go_on() {
                 set.wake_now();
             }
             bridge.conns.wait(set, now);
-            let barriers = bridge.barriers.values().map(Barrier::deadline);
+            let barriers = bridge.unfinished.barriers.values().map(Barrier::deadline);
             barriers.chain(fail_open::deadline(bridge)).for_each(|deadline| set.deadline(deadline));
         }
         if !self.bridges.is_empty() {
             set.deadline(self.last.expiry + EXPIRY_INTERVAL);
             set.deadline(self.last.idle + IDLE_INTERVAL);
         }
-        self.bfd_deadlines().for_each(|deadline| set.deadline(deadline));
-        if !self.pending.is_empty() {
-            set.wake_now();
-        }
+        let timers = self.datapaths.of_bridges().filter_map(|b| b.timers.deadline());
+        let protocols = timers.chain(self.bfd_deadlines()).chain(self.uplink_deadlines());
+        protocols.for_each(|deadline| set.deadline(deadline));
     }
 
     /// The first configuration is in force.
@@ -351,7 +379,7 @@ impl Switch {
         runtime::debug!(LOG, "closing {} bridges", self.bridges.len());
         if !cleanup {
             // The workers first: a device that goes waits for the queues that they have.
-            self.backers.clear();
+            self.datapaths.close();
             return;
         }
         let names: Vec<(String, String)> = self
@@ -363,6 +391,13 @@ impl Switch {
             self.remove_interface(&bridge, &port);
         }
         self.bridges.clear();
-        self.backers.clear();
+        self.datapaths.close();
     }
+}
+
+/// What is done about idle megaflows by the main loop: the log hears of them all; in dummy mode they go.
+pub fn expire(backer: &mut Backer, now: Millis) {
+    translation::log_dump(&backer.name(), &backer.datapath, now);
+    backer.flows_max = backer.flows_max.max(backer.datapath.flow_count() as u64);
+    backer.revalidator.expire(now);
 }

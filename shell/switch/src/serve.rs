@@ -3,10 +3,7 @@
 //! The bridge is taken out of the switch while its request is served. Packet-outs wait until it is back, since they go
 //! through the published state of all bridges; their effects still come before the next request of any connection.
 
-use crate::bridge::Bridge;
 use crate::connections;
-use crate::openflow::{self as service, Host, Resumed};
-use crate::port::{Backing, BridgePort};
 use crate::switch::Switch;
 use flow::Flow;
 use flow::extract::extract;
@@ -16,9 +13,13 @@ use openflow::flow_mod::Duration;
 use openflow::packet_io::PacketOut;
 use openflow::session::CtFlush;
 use openflow::stats::PortStats;
+use openflow_service::Bridge;
+use openflow_service::{self as service, Host, QueueCounts, Resumed};
+use openflow_service::{Backing, BridgePort};
 use runtime::Waker;
 use runtime::log::Level;
 use std::sync::Arc;
+use std::time::Instant;
 use units::{Millis, PortNo};
 use xlate::{BridgeId, Input, Recirc, Snapshot, Start};
 
@@ -31,15 +32,22 @@ struct Rest<'a> {
 
 impl Switch {
     /// Serves requests of a bridge's connections, up to one that caused something outside of the bridge; in dummy mode
-    /// one. False: there are no more in this turn.
-    pub(crate) fn serve(&mut self, name: &str, now: Millis) -> bool {
+    /// one. False: there are no more in this turn, which ends at `until`.
+    pub(crate) fn serve(&mut self, name: &str, now: Millis, until: Instant) -> bool {
         let one_by_one = self.options.dummy_mode();
         let more = self.with_service(name, |bridge, rest| {
             while let Some(request) = bridge.conns.next_request(now) {
                 service::handle(bridge, rest, &request);
-                if one_by_one || bridge.port_news || !rest.packet_outs.is_empty() || !rest.resumes.is_empty()
+                if one_by_one
+                    || !bridge.port_news.is_empty()
+                    || !rest.packet_outs.is_empty()
+                    || !rest.resumes.is_empty()
                 {
                     return true;
+                }
+                if Instant::now() >= until {
+                    bridge.conns.postpone();
+                    break;
                 }
             }
             false
@@ -91,13 +99,13 @@ impl Switch {
 
     /// Goes on with a packet that a controller has had.
     fn resume(&mut self, kind: &str, resumed: Resumed) {
-        let Some(backer) = self.backers.get(kind) else { return };
+        let Some(backer) = self.datapaths.of(kind) else { return };
         let Resumed { packet, metadata, state, port: number } = resumed;
         let bridge = state.bridge;
         let mut flow = Flow::ZERO;
         flow.copy_conntrack(&metadata);
         state.metadata.restore(&mut flow);
-        let control = Arc::clone(&backer.control);
+        let control = Arc::clone(&backer.shared);
         // The state is thawed like that of any packet that comes back.
         let Some(id) = control.freeze(state) else { return };
         flow.recirc_id = id;
@@ -110,9 +118,9 @@ impl Switch {
     fn inject(&mut self, from: Origin<'_>, mut flow: Flow, packet: &[u8]) {
         self.publish_changes();
         let now = self.clock.now();
-        let Some(backer) = self.backers.get(from.kind) else { return };
+        let Some(backer) = self.datapaths.of(from.kind) else { return };
         extract(packet, usize::from(self.limits.vlans), &mut flow);
-        let published = backer.control.published();
+        let published = backer.shared.published();
         let input = Input {
             bridge: from.bridge,
             flow: &flow,
@@ -121,7 +129,7 @@ impl Switch {
             packet_out: from.packet_out,
             side_effects: true,
             pretend: false,
-            recirc: &*backer.control,
+            recirc: &*backer.shared,
             trace: None,
         };
         let other = from.tables.map(|tables| with_tables(&published.snapshot, from.bridge, tables));
@@ -159,7 +167,7 @@ impl Host for Rest<'_> {
     }
 
     fn fold_statistics(&mut self) {
-        if let Some(backer) = self.switch.backers.get(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of(&self.kind) {
             backer.datapath.maintain(self.switch.clock.now());
         }
     }
@@ -170,11 +178,14 @@ impl Host for Rest<'_> {
         let duration = Duration { sec: (age / 1000) as u32, nsec: (age % 1000) as u32 * 1_000_000 };
         let known = PortStats { port: port.ofport, duration, ..PortStats::default() };
         match &mut port.backing {
-            Backing::Device { netdev, .. } => match netdev.stats() {
-                Ok(s) => device_stats(known, &s),
-                Err(_) => known,
-            },
-            Backing::Patch { .. } | Backing::Tunnel { .. } => match self.switch.backers.get(&self.kind) {
+            Backing::Device { netdev, number } => {
+                let datapath = self.switch.datapaths.of(&self.kind).map(|backer| &*backer.datapath);
+                match crate::qos::statistics(datapath, *number, &mut **netdev) {
+                    Ok(s) => device_stats(known, &s),
+                    Err(_) => known,
+                }
+            }
+            Backing::Patch { .. } | Backing::Tunnel { .. } => match self.switch.datapaths.of(&self.kind) {
                 Some(backer) => {
                     let s = backer.patches.get(bridge, port.ofport);
                     PortStats {
@@ -190,6 +201,12 @@ impl Host for Rest<'_> {
         }
     }
 
+    fn queue_counts(&mut self, port: &BridgePort, queue: u32) -> Option<QueueCounts> {
+        let datapath = self.switch.datapaths.of(&self.kind).map(|backer| &*backer.datapath);
+        let found = crate::qos::queue_counts(datapath, port, queue).ok()?;
+        Some(QueueCounts { packets: found.packets, bytes: found.bytes, dropped: found.dropped })
+    }
+
     fn set_port_admin(&mut self, port: &mut BridgePort, up: bool) -> bool {
         let Some(netdev) = port.netdev() else { return true };
         if netdev.set_admin(up).is_err() {
@@ -203,31 +220,31 @@ impl Host for Rest<'_> {
     }
 
     fn next_version(&self) -> u64 {
-        let backer = self.switch.backers.get(&self.kind);
-        backer.map_or(0, |b| b.control.version() + u64::from(!b.changes.is_empty()))
+        let backer = self.switch.datapaths.of(&self.kind);
+        backer.map_or(0, |b| b.shared.version() + u64::from(!b.changes.is_empty()))
     }
 
     fn is_done(&self, version: u64) -> bool {
         // In dummy mode it will be before anything else happens, and while it is told to pause nothing is done.
-        let backer = self.switch.backers.get(&self.kind);
+        let backer = self.switch.datapaths.of(&self.kind);
         let waits = !self.switch.options.dummy_mode() && !self.switch.paused;
         !waits || backer.is_none_or(|b| b.revalidator.is_done(version))
     }
 
     fn changed(&mut self) {
-        if let Some(backer) = self.switch.backers.get_mut(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of_mut(&self.kind) {
             backer.changed();
         }
     }
 
     fn changed_by(&mut self, bridge: BridgeId, effects: &Effects) {
-        if let Some(backer) = self.switch.backers.get_mut(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of_mut(&self.kind) {
             backer.changes.push_effects(bridge, effects);
         }
     }
 
     fn flush_connections(&mut self, wanted: &CtFlush) {
-        if let Some(backer) = self.switch.backers.get(&self.kind) {
+        if let Some(backer) = self.switch.datapaths.of(&self.kind) {
             // That the one connection which was meant is not there is in the log, and no error to a controller.
             let _ = connections::flush(backer, wanted);
         }
@@ -238,8 +255,8 @@ impl Host for Rest<'_> {
     }
 
     fn resume(&mut self, packet: Resumed) -> Result<(), OfError> {
-        let backer = self.switch.backers.get(&self.kind).ok_or(OfError::NxrStale)?;
-        backer.control.published().snapshot.bridge(packet.state.bridge).ok_or(OfError::NxrStale)?;
+        let backer = self.switch.datapaths.of(&self.kind).ok_or(OfError::NxrStale)?;
+        backer.shared.published().snapshot.bridge(packet.state.bridge).ok_or(OfError::NxrStale)?;
         self.resumes.push(packet);
         Ok(())
     }

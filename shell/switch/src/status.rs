@@ -1,58 +1,31 @@
 //! What the switch writes into the database: numbers, addresses, states, errors, counters.
 //!
-//! The wanted values are computed from the running switch and compared with the replica; what differs goes into one
-//! transaction. A column that the server's schema does not have is left out.
+//! The wanted values are computed from the running switch, of interfaces where something of them changed here or there, and
+//! compared with the replica; what differs goes into one transaction. After a transaction that may not have come about all
+//! rows are compared. A column that the server's schema does not have is left out.
 
-use crate::add_interface::is_reserved;
-use crate::bridge::Bridge;
-use crate::port::{Backing, BridgePort};
-use crate::publish::{Peers, peers};
-use crate::settings::InVain;
-use crate::switch::Switch;
+use crate::backer::Backer;
+use crate::findings::InVain;
+use crate::next_snapshot::Peers;
+use crate::reserved_name::is_reserved;
+use crate::switch::{Round, Switch};
+use crate::wanted_row::Wanted;
 use config::settings::root::STATS_UPDATE_INTERVAL;
+use flow::Mac;
+use netdev::stats::Stats;
+use openflow_service::{Backing, Bridge, BridgePort, Touched};
 use ovsdb::operation::Operation;
-use ovsdb::replica::RowRef;
-use ovsdb::{Datum, Replica, Uuid};
+use ovsdb::{Change, Datum};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use units::{Millis, OfPort};
-
-/// A row and the columns that are to have these values.
-pub(crate) struct Wanted {
-    table: &'static str,
-    row: Uuid,
-    columns: Vec<(&'static str, Datum)>,
-}
-
-impl Wanted {
-    pub(crate) fn new(table: &'static str, row: Uuid) -> Wanted {
-        Wanted { table, row, columns: Vec::new() }
-    }
-
-    pub(crate) fn set(&mut self, column: &'static str, value: Datum) {
-        self.columns.push((column, value));
-    }
-
-    fn strings(&mut self, column: &'static str, pairs: &BTreeMap<String, String>) {
-        self.set(column, Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()))));
-    }
-
-    /// An update of those columns that differ.
-    fn operation(self, replica: &Replica) -> Option<Operation> {
-        let row: RowRef<'_> = replica.row(self.table, self.row)?;
-        let mut update = None;
-        for (column, value) in self.columns {
-            if row.datum(column).is_some_and(|now| *now != value) {
-                let operation = update.take().unwrap_or_else(|| Operation::update(self.table, self.row));
-                update = Some(operation.set(column, value));
-            }
-        }
-        update
-    }
-}
 
 fn optional<T: Into<ovsdb::Atom>>(value: Option<T>) -> Datum {
     Datum::set(value)
 }
+
+/// The counters of so many ports are looked at in one turn of the main loop, at most.
+const ROUND_MAX: usize = 256;
 
 impl Switch {
     /// Writes what differs, if the last transaction has been answered.
@@ -60,7 +33,7 @@ impl Switch {
         if !self.db.is_idle() {
             return;
         }
-        self.status_due = false;
+        self.status.due = false;
         self.last.status = now;
         if self.applied.root.is_none() {
             // Where nobody else prepares the database (`ovs-vsctl init`), its one row is ours to make.
@@ -69,33 +42,93 @@ impl Switch {
             }
             return;
         }
-        let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
-        let with_statistics = now.since(self.last.statistics) >= interval || self.statistics_due;
-        let mut wanted = Vec::new();
-        self.root_row(&mut wanted);
-        self.datapath_rows(&mut wanted);
-        let peers = peers(&self.bridges);
-        for bridge in self.bridges.values_mut() {
-            bridge_row(bridge, &self.in_vain, &mut wanted);
-            controller_rows(bridge, now, &self.in_vain, &mut wanted);
-            interface_rows(bridge, &peers, &self.in_vain, &mut wanted);
+        if self.db.take_unsure() || std::mem::take(&mut self.status.all) {
+            for bridge in self.bridges.values_mut() {
+                bridge.ports.touch_all_status();
+                bridge.failed.keys().for_each(|name| bridge.ports.touch_status(name));
+            }
         }
-        if with_statistics {
-            self.last.statistics = now;
-            self.statistics_due = false;
-        }
-        self.statistics_rows(with_statistics, &mut wanted);
+        let wanted = self.wanted_rows(now);
         let operations: Vec<Operation> =
             wanted.into_iter().filter_map(|w| w.operation(&self.db.replica)).collect();
         self.db.transact(&operations);
     }
 
+    /// The rows that may be other ones than they should be.
+    pub(crate) fn wanted_rows(&mut self, now: Millis) -> Vec<Wanted> {
+        let mut wanted = Vec::new();
+        self.root_row(&mut wanted);
+        self.datapath_rows(&mut wanted);
+        for (row, status) in self.tunnel_status() {
+            let mut row = Wanted::new("Interface", row);
+            row.strings("status", &status);
+            wanted.push(row);
+        }
+        for bridge in self.bridges.values_mut() {
+            bridge_row(bridge, &self.findings.in_vain, &mut wanted);
+            controller_rows(bridge, now, &self.findings.in_vain, &mut wanted);
+            let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
+            let touched = with_rows(bridge);
+            for ofport in &touched.ports {
+                let Some(port) = bridge.ports.get(ofport) else { continue };
+                wanted.push(interface_row(bridge, port, &backer.next.peers, &self.findings.in_vain));
+                if !port.counted {
+                    wanted.extend(statistics_row(bridge, *ofport, backer));
+                }
+            }
+            wanted.extend(touched.without_port.iter().filter_map(|name| failed_row(bridge, name)));
+        }
+        self.bond_rows(&mut wanted);
+        self.statistics_rows(now, &mut wanted);
+        wanted
+    }
+
+    /// Rows of interfaces and ports changed: what they should have is compared with what they have.
+    pub(crate) fn note_rows(&mut self, changes: &[Change]) {
+        let Some(schema) = self.db.replica.schema() else { return };
+        for change in changes {
+            let table = schema.tables.get(change.table).map_or("", |table| table.name.as_str());
+            let Some(row) = self.db.replica.row(table, change.uuid) else { continue };
+            let name = row.str("name");
+            for bridge in self.bridges.values_mut() {
+                match table {
+                    "Interface" => {
+                        if let Some(ofport) = bridge.port_named(name).map(|port| port.ofport)
+                            && let Some(port) = bridge.ports.to_ask(&ofport)
+                        {
+                            port.shown = None;
+                        }
+                        bridge.ports.touch_status(name);
+                    }
+                    "Port" if bridge.config.ports.contains_key(name) => bridge.ports.touch_row(name),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Which link of a bond is active: the same one is after a restart.
+    fn bond_rows(&self, wanted: &mut Vec<Wanted>) {
+        let bonds = self.datapaths.of_bridges().flat_map(|b| &b.uplinks.bonds);
+        for (key, bond) in bonds {
+            let mac = bond.bond.active_mac();
+            if mac == Mac::default() {
+                continue;
+            }
+            let bridge = self.bridges.values().find(|b| b.id == key.0);
+            let Some(port) = bridge.and_then(|b| b.config.ports.get(&key.1)) else { continue };
+            let mut row = Wanted::new("Port", port.uuid);
+            row.set("bond_active_slave", Datum::scalar(mac.to_string().as_str()));
+            wanted.push(row);
+        }
+    }
+
     /// What a datapath can do is known as long as a bridge has it.
     fn datapath_rows(&self, wanted: &mut Vec<Wanted>) {
-        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| self.backers.contains_key(*kind))
+        for (_, config) in self.applied.datapaths.iter().filter(|(kind, _)| self.datapaths.of(kind).is_some())
         {
             let mut row = Wanted::new("Datapath", config.uuid);
-            row.set("capabilities", Datum::map(crate::commands::features::row()));
+            row.set("capabilities", Datum::map(crate::capabilities::row()));
             wanted.push(row);
         }
     }
@@ -105,7 +138,8 @@ impl Switch {
         let mut row = Wanted::new("Open_vSwitch", root);
         row.set("cur_cfg", Datum::scalar(self.applied.next_cfg));
         row.set("datapath_types", Datum::set(self.options.datapath_types()));
-        let types = self.netdevs.types().into_iter().chain(["patch"]);
+        let tunnels = bridge::tunnel::KINDS.iter().copied();
+        let types = self.devices.netdevs.types().into_iter().chain(["patch"]).chain(tunnels);
         row.set("iface_types", Datum::set(types));
         row.set("dpdk_initialized", Datum::scalar(dpdk::eal::initialized()));
         row.set("dpdk_version", Datum::scalar(dpdk::eal::version()));
@@ -114,45 +148,96 @@ impl Switch {
             if let Some(schema) = self.db.replica.schema() {
                 row.set("db_version", Datum::scalar(schema.version.as_str()));
             }
-            let (system, version) = &self.system;
+            let (system, version) = &self.machine.system;
             row.set("system_type", Datum::scalar(system.as_str()));
             row.set("system_version", Datum::scalar(version.as_str()));
         }
         wanted.push(row);
     }
 
-    /// The counters of all ports, or only of those that have not shown any yet.
-    fn statistics_rows(&mut self, all: bool, wanted: &mut Vec<Wanted>) {
-        for backer in self.backers.values().filter(|_| all) {
-            backer.datapath.maintain(self.clock.now());
+    /// The counters of ports, a part of all at a time.
+    fn statistics_rows(&mut self, now: Millis, wanted: &mut Vec<Wanted>) {
+        let interval = Millis(STATS_UPDATE_INTERVAL.number(&self.applied.other_config) as u64);
+        if self.status.round.is_none() && now.since(self.last.statistics) >= interval {
+            self.last.statistics = now;
+            self.status.round = Some(Round::default());
+            self.datapaths.of_bridges().for_each(|backer| backer.datapath.maintain(now));
+            self.bridges.values().for_each(|bridge| crate::mirrors::rows(bridge, wanted));
         }
-        for bridge in self.bridges.values().filter(|_| all) {
-            crate::mirrors::rows(bridge, wanted);
-        }
-        for bridge in self.bridges.values_mut() {
-            let patches = self.backers.get(&bridge.config.datapath_type).map(|b| b.patches.clone());
-            let id = bridge.id;
-            for port in bridge.ports.values_mut().filter(|p| all || !p.counted) {
-                port.counted = true;
-                let pairs = match &mut port.backing {
-                    Backing::Device { netdev, .. } => netdev.stats().map(|s| s.pairs()).unwrap_or_default(),
-                    Backing::Patch { .. } | Backing::Tunnel { .. } => {
-                        let s = patches.as_ref().map(|p| p.get(id, port.ofport)).unwrap_or_default();
-                        let named = [
-                            ("rx_packets", s.rx_packets),
-                            ("rx_bytes", s.rx_bytes),
-                            ("tx_packets", s.tx_packets),
-                            ("tx_bytes", s.tx_bytes),
-                        ];
-                        named.map(|(k, v)| (k.to_owned(), v)).to_vec()
-                    }
-                };
-                let mut row = Wanted::new("Interface", port.uuid);
-                row.set("statistics", Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), *v as i64))));
-                wanted.push(row);
+        let Some(Round { bridge: mut name, mut after }) = self.status.round.take() else { return };
+        let mut left = ROUND_MAX;
+        while left > 0 {
+            let Some((at, bridge)) = self.bridges.range_mut(name.clone()..).next() else { return };
+            if *at != name {
+                (name, after) = (at.clone(), None);
             }
+            let ports: Vec<OfPort> = bridge.ports.after(after).take(left).collect();
+            if let Some(backer) = self.datapaths.of_bridge(bridge) {
+                wanted.extend(ports.iter().filter_map(|port| statistics_row(bridge, *port, backer)));
+            }
+            match ports.last() {
+                Some(last) if ports.len() == left => after = Some(*last),
+                // No name lies between a name and the same with a zero behind it.
+                _ => (name, after) = (format!("{name}\0"), None),
+            }
+            left -= ports.len();
         }
+        self.status.round = Some(Round { bridge: name, after });
+        self.status.due = true;
     }
+}
+
+/// What the database has not been told yet, with the ports of rows among it.
+fn with_rows(bridge: &mut Bridge) -> Touched {
+    let mut touched = bridge.ports.take_for_status();
+    let rows = touched.rows.iter().filter_map(|row| bridge.config.ports.get(row));
+    let named = rows.flat_map(|row| &row.interfaces).filter_map(|i| bridge.ports.named(&i.name));
+    touched.ports.extend(named.map(|port| port.ofport));
+    touched
+}
+
+/// The counters of a port, unless its row shows them.
+fn statistics_row(bridge: &mut Bridge, ofport: OfPort, backer: &Backer) -> Option<Wanted> {
+    let id = bridge.id;
+    let port = bridge.ports.to_ask(&ofport)?;
+    let activity = match &port.backing {
+        Backing::Device { netdev, number } => netdev.activity().map(|activity| {
+            let counted = backer.datapath.port_stats(*number).unwrap_or_default();
+            activity.wrapping_add(counted.rx_policed).wrapping_add(counted.tx_qos_dropped)
+        }),
+        Backing::Patch { .. } | Backing::Tunnel { .. } => None,
+    };
+    port.counted = true;
+    if activity.is_some() && port.shown == activity {
+        return None;
+    }
+    let stats = match &mut port.backing {
+        Backing::Device { netdev, number } => {
+            crate::qos::statistics(Some(&backer.datapath), *number, &mut **netdev).ok()
+        }
+        Backing::Patch { .. } | Backing::Tunnel { .. } => {
+            let s = backer.patches.get(id, ofport);
+            Some(Stats {
+                rx_packets: Some(s.rx_packets),
+                rx_bytes: Some(s.rx_bytes),
+                tx_packets: Some(s.tx_packets),
+                tx_bytes: Some(s.tx_bytes),
+                ..Stats::default()
+            })
+        }
+    };
+    let now = activity.unwrap_or_else(|| {
+        let mut hasher = DefaultHasher::new();
+        stats.hash(&mut hasher);
+        hasher.finish()
+    });
+    if port.shown.replace(now) == Some(now) {
+        return None;
+    }
+    let pairs = stats.map(|stats| stats.pairs()).unwrap_or_default();
+    let mut row = Wanted::new("Interface", port.uuid);
+    row.set("statistics", Datum::map(pairs.iter().map(|(k, v)| (k.as_str(), *v as i64))));
+    Some(row)
 }
 
 /// The key of a `status` column that tells what the row asks for in vain.
@@ -181,49 +266,50 @@ fn controller_rows(bridge: &mut Bridge, now: Millis, in_vain: &InVain, wanted: &
     }
 }
 
-fn interface_rows(bridge: &Bridge, peers: &Peers, in_vain: &InVain, wanted: &mut Vec<Wanted>) {
-    for port in bridge.ports.values() {
-        let mut row = interface_row(port);
-        let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
-        let of_rows =
-            [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| in_vain.get(&row).cloned());
-        let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
-        let texts: Vec<String> =
-            trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
-        let mut error = (!texts.is_empty()).then(|| texts.join("; "));
-        if let Some(peer) = port.peer()
-            && !peers.contains_key(&(bridge.id, port.ofport))
-        {
-            let kind = &bridge.config.datapath_type;
-            error = Some(format!("No usable peer '{peer}' exists in '{kind}' datapath."));
-        }
-        row.set("error", optional(error.as_deref()));
-        wanted.push(row);
+/// The row of an interface that has a port.
+fn interface_row(bridge: &Bridge, port: &BridgePort, peers: &Peers, in_vain: &InVain) -> Wanted {
+    let mut row = device_row(port);
+    let of_port = bridge.config.ports.get(&port.port_row).map(|p| p.uuid);
+    let of_rows =
+        [Some(port.uuid), of_port].into_iter().flatten().filter_map(|row| in_vain.get(&row).cloned());
+    let trouble = port.facts.as_ref().and_then(|facts| facts.trouble.clone());
+    let texts: Vec<String> = trouble.into_iter().chain(port.warning.iter().cloned()).chain(of_rows).collect();
+    let mut error = (!texts.is_empty()).then(|| texts.join("; "));
+    if let Some(peer) = port.peer()
+        && !peers.contains_key(&(bridge.id, port.ofport))
+    {
+        let kind = &bridge.config.datapath_type;
+        error = Some(format!("No usable peer '{peer}' exists in '{kind}' datapath."));
     }
-    for interface in bridge.config.ports.values().flat_map(|p| &p.interfaces) {
-        if let Some(failed) = bridge.failed.get(&interface.name) {
-            let mut row = Wanted::new("Interface", interface.uuid);
-            row.set("ofport", Datum::scalar(-1));
-            // What is wrong with a reserved name is for the log alone.
-            let told = (!is_reserved(&interface.name)).then_some(failed.why.as_str());
-            row.set("error", optional(told));
-            for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
-                row.set(column, Datum::set::<&str>([]));
-            }
-            for column in ["mtu", "ifindex", "link_speed"] {
-                row.set(column, Datum::set::<i64>([]));
-            }
-            for column in ["status", "statistics"] {
-                row.strings(column, &BTreeMap::new());
-            }
-            wanted.push(row);
-        }
-    }
+    row.set("error", optional(error.as_deref()));
+    row
 }
 
-fn interface_row(port: &BridgePort) -> Wanted {
+/// The row of an interface that could not be made, or lost its device.
+fn failed_row(bridge: &Bridge, name: &str) -> Option<Wanted> {
+    let failed = bridge.failed.get(name)?;
+    let (_, interface) = bridge.config.interface(name)?;
+    let mut row = Wanted::new("Interface", interface.uuid);
+    row.set("ofport", Datum::scalar(-1));
+    // What is wrong with a reserved name is for the log alone.
+    let told = (!is_reserved(name)).then_some(failed.why.as_str());
+    row.set("error", optional(told));
+    for column in ["admin_state", "link_state", "mac_in_use", "duplex"] {
+        row.set(column, Datum::set::<&str>([]));
+    }
+    for column in ["mtu", "ifindex", "link_speed"] {
+        row.set(column, Datum::set::<i64>([]));
+    }
+    for column in ["status", "statistics"] {
+        row.strings(column, &BTreeMap::new());
+    }
+    Some(row)
+}
+
+fn device_row(port: &BridgePort) -> Wanted {
     let mut row = Wanted::new("Interface", port.uuid);
     row.strings("bfd_status", &port.bfd.as_ref().map(|bfd| bfd.status.clone()).unwrap_or_default());
+    row.set("lacp_current", optional(port.lacp.as_ref().map(|lacp| lacp.is_current)));
     let number = if port.ofport == OfPort::LOCAL { 65534 } else { i64::from(port.ofport.0) };
     row.set("ofport", Datum::scalar(number));
     match &port.facts {

@@ -1,22 +1,24 @@
 //! The switch: owns everything, and takes its turns in the main loop.
 
 use crate::backer::Backer;
-use crate::bridge::Bridge;
-use crate::commands::{Pending, PerfLog};
 use crate::database::DbClient;
-use crate::hand_made::HandMade;
+use crate::datapaths::Datapaths;
+use crate::findings::Findings;
+use crate::limits::Limits;
 use crate::lookups::Lookups;
+use crate::machine::Machine;
 use crate::options::Options;
-use crate::revalidate::Limits;
-use crate::workers::Polling;
+use crate::underlay::Underlay;
 use config::Desired;
 use netdev::open::{DummyLevel, Netdevs};
 use netdev::rtnl::LinkMonitor;
-use pmd::{LatencyTarget, SleepMax, Topology};
+use openflow_service::Bridge;
+use pmd::metrics::Watch;
+use pmd::{LatencyTarget, SleepMax};
+use poll_threads::Polling;
 use runtime::{Clock, Waker};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use units::Millis;
+use units::{Millis, OfPort};
 
 /// See the module. Fields are in the order in which they are torn down.
 pub struct Switch {
@@ -28,65 +30,84 @@ pub struct Switch {
     pub waker: Waker,
     /// Bridges by name.
     pub bridges: BTreeMap<String, Bridge>,
-    /// Datapaths by type.
-    pub backers: BTreeMap<String, Backer>,
-    /// Datapaths that commands made, by their full names.
-    pub hand_made: BTreeMap<String, HandMade>,
+    /// Datapaths.
+    pub datapaths: Datapaths,
     /// Bridges' ports (bridge, name) that a command took from the datapath, until the next reconfiguration.
     pub taken: BTreeSet<(String, String)>,
-    /// The cores of the machine.
-    pub topology: Arc<Topology>,
-    /// What the database says of poll threads.
-    pub polling: Polling,
-    /// How long it lets poll threads sleep.
-    pub sleep: SleepMax,
-    /// How long it lets packets wait for sleeping ones.
-    pub latency: LatencyTarget,
-    /// What of the settings of both is not obeyed as it stands.
-    pub(crate) sleep_faults: Vec<String>,
-    /// Which of their turns are told to the log.
-    pub perf_log: PerfLog,
+    /// What poll threads are to do.
+    pub(crate) poll: PollSettings,
     /// Which look-up in subtables is in force.
     pub lookups: Lookups,
-    /// Opens devices.
-    pub netdevs: Netdevs,
-    /// Kernel events about devices.
-    pub links: Option<LinkMonitor>,
+    /// Opens devices, and hears of them.
+    pub devices: Devices,
+    /// The network under tunnels.
+    pub underlay: Underlay,
     /// The database.
     pub db: DbClient,
     /// What the running switch has been brought to.
     pub applied: Desired,
     /// Limits of megaflows.
     pub limits: Limits,
-    /// Commands that are not answered yet.
-    pub pending: Vec<Pending>,
-    /// `exit` was called: with or without clean-up.
-    pub exiting: Option<bool>,
     /// The next bridge's identity.
-    pub next_bridge: u32,
+    pub(crate) next_bridge: u32,
     /// When periodic work was last done.
-    pub last: Periodic,
+    pub(crate) last: Periodic,
     /// Megaflows are left as they are until `revalidator/resume`.
     pub paused: bool,
-    /// A state changed that the database shows.
-    pub status_due: bool,
-    /// Statistics are to be written at the next occasion.
-    pub statistics_due: bool,
+    /// What is to be written to the database.
+    pub status: StatusDue,
     /// The first configuration has been read.
-    pub greeted: bool,
+    pub(crate) greeted: bool,
     /// Flows are being restored (`flow-restore-wait`): nothing is translated, and controllers wait. Once it is over it
     /// does not come back.
-    pub restoring: bool,
-    /// What was said about settings.
-    pub(crate) told: BTreeSet<config::settings::check::Finding>,
-    /// What rows say of what they ask for in vain.
-    pub(crate) in_vain: crate::settings::InVain,
-    /// What became of DPDK.
-    pub dpdk: crate::dpdk_start::DpdkStart,
-    /// The cores that this process may use.
-    pub(crate) cores: BTreeSet<u32>,
-    /// Name and version of the operating system.
-    pub system: (String, String),
+    pub(crate) restoring: bool,
+    /// What was found wrong with settings.
+    pub(crate) findings: Findings,
+    /// The machine.
+    pub machine: Machine,
+}
+
+/// What poll threads are to do.
+#[derive(Default)]
+pub(crate) struct PollSettings {
+    /// What the database says of them.
+    pub(crate) polling: Polling,
+    /// How long it lets them sleep.
+    pub(crate) sleep: SleepMax,
+    /// How long it lets packets wait for sleeping ones.
+    pub(crate) latency: LatencyTarget,
+    /// What of the settings of both is not obeyed as it stands.
+    pub(crate) faults: Vec<String>,
+    /// Which of their turns are told to the log.
+    pub(crate) watch: Watch,
+}
+
+/// Opens devices, and hears of them.
+pub struct Devices {
+    /// Opens them.
+    pub netdevs: Netdevs,
+    /// Kernel events about them.
+    pub(crate) links: Option<LinkMonitor>,
+}
+
+/// What is to be written to the database at the next occasion.
+#[derive(Debug, Default)]
+pub struct StatusDue {
+    /// A state changed that the database shows.
+    pub due: bool,
+    /// Every row is to be compared.
+    pub(crate) all: bool,
+    /// Where the round through the counters of all ports is, if one is under way.
+    pub(crate) round: Option<Round>,
+}
+
+/// A place in all bridges and ports.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Round {
+    /// The bridge, by name.
+    pub(crate) bridge: String,
+    /// The port in it whose turn was last.
+    pub(crate) after: Option<OfPort>,
 }
 
 /// When periodic work was last done.
@@ -116,60 +137,51 @@ impl Switch {
         let kernel = options.dummy != DummyLevel::OverrideAll;
         let links = kernel.then(LinkMonitor::open).and_then(Result::ok);
         let mut netdevs = Netdevs::new(options.dummy);
-        let bell = waker.clone();
-        netdevs.set_notify(move || bell.wake());
-        let uname = rustix::system::uname();
+        let for_devices = waker.clone();
+        netdevs.set_notify(move || for_devices.wake());
         Ok(Switch {
-            netdevs,
             clock,
             waker,
             bridges: BTreeMap::new(),
-            backers: BTreeMap::new(),
-            hand_made: BTreeMap::new(),
+            datapaths: Datapaths::default(),
             taken: BTreeSet::new(),
-            topology: Arc::new(crate::cpus::topology(options.topology.as_ref())),
-            polling: Polling::default(),
-            sleep: SleepMax::default(),
-            latency: LatencyTarget::default(),
-            sleep_faults: Vec::new(),
-            perf_log: PerfLog::default(),
+            poll: PollSettings::default(),
             lookups: Lookups::default(),
-            links,
+            devices: Devices { netdevs, links },
+            underlay: Underlay::new(kernel && !options.disable_system_route),
             db,
             applied: Desired::default(),
             limits: Limits::default(),
-            pending: Vec::new(),
-            exiting: None,
             next_bridge: 1,
             last: Periodic { expiry: now, idle: now, ..Periodic::default() },
             paused: false,
-            status_due: false,
-            statistics_due: false,
+            status: StatusDue::default(),
             greeted: false,
             restoring: true,
-            told: BTreeSet::new(),
-            in_vain: BTreeMap::new(),
-            dpdk: Default::default(),
-            cores: crate::handlers::allowed_cores(),
-            system: (
-                uname.sysname().to_string_lossy().to_lowercase(),
-                uname.release().to_string_lossy().into_owned(),
-            ),
+            findings: Findings::default(),
+            machine: Machine::new(options.topology.as_ref()),
             options,
         })
     }
 
     /// The datapath of a type, made when it is first asked for.
     pub fn backer(&mut self, kind: &str) -> std::io::Result<&mut Backer> {
-        if !self.backers.contains_key(kind) {
+        if self.datapaths.of(kind).is_none() {
             let threads = self.options.threads();
             let seed = self.options.seed;
-            let mut backer =
-                Backer::new(kind, threads, &self.topology, &self.clock, self.waker.clone(), seed)?;
-            backer.workers.configure(&self.polling);
-            backer.workers.set_sleep(&self.sleep);
-            backer.workers.set_latency(&self.latency);
-            backer.workers.watch(self.perf_log.watch());
+            let mut backer = Backer::new(
+                kind,
+                threads,
+                &self.machine.topology,
+                &self.clock,
+                self.waker.clone(),
+                seed,
+                &self.underlay.neighbours,
+            )?;
+            backer.workers.configure(&self.poll.polling);
+            backer.workers.set_sleep(&self.poll.sleep);
+            backer.workers.set_latency(&self.poll.latency);
+            backer.workers.watch(self.poll.watch);
             backer.datapath.set_vlan_limit(self.limits.vlans);
             self.limits.give_room(&backer);
             backer.revalidator.pause(self.paused);
@@ -180,8 +192,10 @@ impl Switch {
             backer.datapath.set_shadow_check(self.limits.shadow_check);
             backer.datapath.set_validate(self.lookups.validate());
             backer.datapath.set_tx_hold(self.limits.tx_hold);
-            self.backers.insert(kind.to_owned(), backer);
+            let (first, last) = self.underlay.source_ports;
+            backer.datapath.set_tunnel_source_ports(first, last);
+            self.datapaths.add(backer);
         }
-        self.backers.get_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+        self.datapaths.of_mut(kind).ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 }

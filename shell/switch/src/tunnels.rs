@@ -1,18 +1,16 @@
 //! Tunnel ports: made, changed, told apart.
 //!
-//! Translation treats them whole (whose packet came out of which tunnel, the outer header of one that leaves), but the
-//! packet path does not put outer headers on or take them off yet. So only the dummy datapath takes them, where
-//! translation is all that there is to see; elsewhere their type is refused as not built. **Threads**: the main loop.
+//! **Threads**: the main loop.
 
-use crate::port::Backing;
-use crate::reconfigure::LOG;
+use crate::log::LOG;
 use crate::switch::Switch;
 use bridge::TunnelConfig;
 use config::InterfaceConfig;
+use openflow_service::Backing;
 use std::sync::Arc;
 use units::OfPort;
 
-/// The type is one of a tunnel that can be translated.
+/// The type is one of a tunnel.
 pub(crate) fn is_kind(kind: &str) -> bool {
     bridge::tunnel::KINDS.contains(&kind)
 }
@@ -20,10 +18,6 @@ pub(crate) fn is_kind(kind: &str) -> bool {
 /// The configuration of a row; the text is the row's error.
 fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<TunnelConfig, String> {
     let name = &interface.name;
-    if kind != "dummy" {
-        let why = config::not_built::TUNNELS.missing();
-        return Err(format!("could not open network device {name} ({why} in this version of Sluice)"));
-    }
     let refused = |why: String, errno: &str| {
         runtime::warn!(LOG, "{name}: could not set configuration ({errno})");
         why
@@ -34,7 +28,7 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
     let others = || {
         let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == kind);
         bridges
-            .flat_map(|b| b.ports.values())
+            .flat_map(|b| b.ports.tunnels())
             .filter(|p| p.name != *name)
             .filter_map(|p| Some((p, p.tunnel()?)))
     };
@@ -55,8 +49,8 @@ fn read(switch: &Switch, kind: &str, interface: &InterfaceConfig) -> Result<Tunn
 /// A tunnel in a datapath of this type.
 pub(crate) fn open(switch: &mut Switch, kind: &str, interface: &InterfaceConfig) -> Result<Backing, String> {
     let config = read(switch, kind, interface)?;
-    let backer = switch.backers.get_mut(kind).ok_or("no datapath")?;
-    let number = backer.share_tunnel(&config.datapath_name(), &config.kind);
+    let backer = switch.datapaths.of_mut(kind).ok_or("no datapath")?;
+    let number = backer.share_tunnel(&config);
     Ok(Backing::Tunnel { config: Arc::new(config), number })
 }
 
@@ -72,12 +66,12 @@ pub(crate) fn change(switch: &mut Switch, bridge: &str, interface: &InterfaceCon
 
 /// Puts a configuration in force; another kind or UDP port is another port of the datapath.
 fn replace(switch: &mut Switch, (bridge, ofport): (&str, OfPort), kind: &str, new: TunnelConfig) {
-    let Some(backer) = switch.backers.get_mut(kind) else { return };
+    let Some(backer) = switch.datapaths.of_mut(kind) else { return };
     let Some(port) = switch.bridges.get_mut(bridge).and_then(|b| b.ports.get_mut(&ofport)) else { return };
     let Backing::Tunnel { config, number } = &mut port.backing else { return };
     if config.datapath_name() != new.datapath_name() {
         let old = *number;
-        *number = backer.share_tunnel(&new.datapath_name(), &new.kind);
+        *number = backer.share_tunnel(&new);
         backer.leave_tunnel(old);
     }
     *config = Arc::new(new);

@@ -86,6 +86,15 @@ impl Stream {
         self.connecting || self.tls.as_ref().is_none_or(|tls| tls.wants_write())
     }
 
+    /// Whether the other end has gone. One that only has ended its sending side has not; over TCP the two look alike until
+    /// something is sent, so there this may be false for long.
+    pub fn has_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket.0, PollFlags::empty())];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let heard = poll(&mut fds, Some(&at_once)).is_ok();
+        heard && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
     /// Who is at the other end: the target, `unix#0`, `tcp:127.0.0.1:1234`.
     pub fn name(&self) -> &str {
         &self.name

@@ -52,7 +52,7 @@ impl Server {
     }
 
     /// Offers more commands from now on.
-    pub fn offer(&mut self, names: &[&'static str]) {
+    pub fn offer(&mut self, names: impl Iterator<Item = &'static str>) {
         self.offered.extend(names);
     }
 

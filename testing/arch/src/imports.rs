@@ -91,12 +91,15 @@ fn resolve<'m>(
     modules.get(&module)
 }
 
+/// A file's text up to its module of unit tests.
+pub fn without_tests(text: &str) -> &str {
+    let tests = ["\n#[cfg(test)]", "\n#[cfg(all(test, "].iter().filter_map(|start| text.find(start)).min();
+    &text[..tests.unwrap_or(text.len())]
+}
+
 /// All paths below the crate's root that a file names, as module paths from the root.
 fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
-    let code: String = text
-        .split("\n#[cfg(test)]")
-        .next()
-        .unwrap_or(text)
+    let code: String = without_tests(text)
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .collect::<Vec<_>>()
@@ -112,7 +115,7 @@ fn paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
             let line = code[..at].rsplit('\n').next().unwrap_or("");
             let inner = start == "super::" && line.starts_with(' ') && line.trim() == "use";
             let path_at = at + if inner { start.len() } else { 0 };
-            let inside = |path: &[String]| match inner && path[0] != "super" {
+            let inside = |path: &[String]| match inner && path.first().is_none_or(|name| name != "super") {
                 true => [module, path].concat(),
                 false => absolute(path, module),
             };
@@ -185,7 +188,7 @@ mod tests {
     #[test]
     fn paths_are_read_from_the_root() {
         assert_eq!(of("use crate::a::{b, c::{D, e as f}};", &["x"]), ["a::b", "a::c::D", "a::c::e"]);
-        assert_eq!(of("use super::desk::Desk;", &["workers", "naps"]), ["workers::desk::Desk"]);
+        assert_eq!(of("use super::inbox::Inbox;", &["workers", "sleeps"]), ["workers::inbox::Inbox"]);
         assert_eq!(of("    crate::a::f(1);\n// crate::no", &["x"]), ["a::f"]);
         assert_eq!(of("use child::Name;", &["x"]), ["x::child::Name"]);
         assert_eq!(of("use crate::a;\n#[cfg(test)]\nuse crate::b;", &["x"]), ["a"]);

@@ -6,8 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The crates that read the database's settings.
-const READERS: [&str; 5] =
-    ["core/config/src", "shell/switch/src", "shell/netdev/src", "shell/dpdk/src", "bin/sluiced/src"];
+const READERS: [&str; 7] = [
+    "core/config/src",
+    "core/bridge/src",
+    "shell/openflow-service/src",
+    "shell/switch/src",
+    "shell/netdev/src",
+    "shell/dpdk/src",
+    "bin/sluiced/src",
+];
 
 /// The code that reads settings, without the table itself and without unit tests.
 fn readers() -> BTreeMap<PathBuf, String> {

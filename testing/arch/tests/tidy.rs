@@ -1,5 +1,6 @@
 //! House rules that a reader of one file cannot see broken.
 
+use arch::imports::without_tests;
 use arch::{root, rust_files};
 use std::path::PathBuf;
 
@@ -26,23 +27,112 @@ fn sources(folders: &[&str]) -> Vec<PathBuf> {
     files.retain(|f| f.components().any(|c| c.as_os_str() == "src"));
     files
 }
-
-/// The part of a source file before its unit tests.
-fn code(text: &str) -> &str {
-    text.split("\n#[cfg(test)]").next().unwrap_or(text)
-}
-
 #[test]
 fn no_god_files() {
     let mut wrong = Vec::new();
     for path in sources(&["core", "shell", "bin", "testing"]) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let lines = code(&text).lines().count();
+        let lines = without_tests(&text).lines().count();
         if lines > LINES_MAX && !path.ends_with("tests.rs") && !path.ends_with("bindings.rs") {
             wrong.push(format!("{}: {lines} lines (limit {LINES_MAX})", path.display()));
         }
     }
     assert!(wrong.is_empty(), "split these by stage or subject:\n{}", wrong.join("\n"));
+}
+
+/// Lines that a function may have. Those near it are tables of match arms.
+const FUNCTION_LINES_MAX: usize = 125;
+
+/// The lines of each function that begins at `indent`, by its name; formatted code closes it at the same indent.
+fn functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let indent = &line[..line.len() - code.len()];
+        let Some((before, after)) = code.split_once("fn ").filter(|_| line.ends_with('{')) else { continue };
+        let words = ["pub", "pub(crate)", "pub(super)", "const", "unsafe", "extern", "\"C\""];
+        if before.split_whitespace().all(|word| words.contains(&word)) {
+            let length =
+                lines[at..].iter().position(|l| *l == format!("{indent}}}")).map_or(0, |end| end + 1);
+            let name = after.split(['(', '<']).next().unwrap_or_default();
+            out.push((name.to_owned(), length));
+        }
+    }
+    out
+}
+
+#[test]
+fn functions_fit() {
+    let mut wrong = Vec::new();
+    let files = sources(&["core", "shell", "bin", "testing"]);
+    for path in files.into_iter().filter(|path| !path.ends_with("bindings.rs")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let long = functions(&text).into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
+        wrong.extend(long.map(|(name, lines)| format!("{}: {name} has {lines} lines", path.display())));
+    }
+    assert!(wrong.is_empty(), "functions over {FUNCTION_LINES_MAX} lines:\n{}", wrong.join("\n"));
+}
+
+/// Characters that a line without a text in it may have; rustfmt leaves comments and strings alone.
+const LINE_MAX: usize = 150;
+
+#[test]
+fn lines_are_short() {
+    let mut wrong = Vec::new();
+    let files = sources(&["core", "shell", "bin", "testing"]);
+    for path in files.into_iter().filter(|path| !path.ends_with("bindings.rs")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_long = |line: &str| line.chars().count() > LINE_MAX && !line.contains('"');
+        let long = text.lines().enumerate().filter(|(_, line)| is_long(line));
+        wrong.extend(long.map(|(at, _)| format!("{}:{}", path.display(), at + 1)));
+    }
+    assert!(wrong.is_empty(), "lines over {LINE_MAX} characters:\n{}", wrong.join("\n"));
+}
+
+/// Names that hide what a thing is; GLOSSARY.md has the terms to use. Words of identifiers, in either case.
+const PRIVATE_WORDS: [&str; 10] =
+    ["bell", "brake", "courtesy", "deed", "desk", "nap", "rhythm", "trail", "twin", "twins"];
+
+/// The words of every identifier that the text declares: types, functions, modules, constants.
+fn declared_words(text: &str) -> Vec<String> {
+    let keywords = ["struct", "enum", "fn", "mod", "trait", "const", "static", "type"];
+    let mut out = Vec::new();
+    for line in text.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
+        let words: Vec<&str> = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+        for pair in words.windows(2).filter(|pair| keywords.contains(&pair[0])) {
+            let mut word = String::new();
+            for c in pair[1].chars().chain(['_']) {
+                if c == '_' || c.is_uppercase() && !word.chars().all(char::is_uppercase) {
+                    out.push(std::mem::take(&mut word).to_lowercase());
+                }
+                word.extend((c != '_').then_some(c));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn names_are_of_the_field() {
+    let mut wrong = Vec::new();
+    for path in sources(&["core", "shell", "bin", "testing"]) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().replace('-', "_");
+        let words = declared_words(&format!("mod {stem}\n{}", without_tests(&text)));
+        for word in PRIVATE_WORDS.iter().filter(|word| words.iter().any(|w| w == *word)) {
+            wrong.push(format!("{}: {word}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "names that GLOSSARY.md has other terms for:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn words_of_names_are_found() {
+    assert_eq!(
+        declared_words("pub struct HandlerBed {\n// fn nap\nconst NAP_MAX: u8"),
+        ["handler", "bed", "nap", "max"]
+    );
 }
 
 #[test]
@@ -51,7 +141,7 @@ fn core_is_pure() {
     // Unit tests may read a seed from the environment.
     for path in sources(&["core"]).into_iter().filter(|path| !path.ends_with("tests.rs")) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let code = code(&text);
+        let code = without_tests(&text);
         for word in IMPURE.iter().filter(|w| code.contains(**w)) {
             wrong.push(format!("{}: {word}", path.display()));
         }

@@ -7,13 +7,14 @@
 pub mod actions;
 pub mod change;
 pub mod check;
+pub mod expected;
 pub mod groups;
-pub mod known;
 pub mod minimise;
 pub mod normal;
 pub mod packet;
 pub mod pools;
 pub mod reshape;
 pub mod rng;
+pub mod sent;
 pub mod switch;
 pub mod table;

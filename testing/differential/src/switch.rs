@@ -349,7 +349,11 @@ fn remove_abandoned() -> io::Result<()> {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|n| n.strip_prefix("differential-")?.split('-').next());
         if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            fs::remove_dir_all(entry.path())?;
+            match fs::remove_dir_all(entry.path()) {
+                // Another run beside this one was first.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())

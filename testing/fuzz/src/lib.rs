@@ -13,16 +13,7 @@ pub mod corpus;
 pub mod mutate;
 mod target;
 
-pub use target::TARGETS;
-
-/// One reader of outside bytes.
-#[derive(Clone, Copy)]
-pub struct Target {
-    /// Its name, and that of its folder in `corpus/`.
-    pub name: &'static str,
-    /// Panics when something is wrong with how the bytes are read.
-    pub run: fn(&[u8]),
-}
+pub use target::{TARGETS, Target};
 
 /// The target of that name.
 pub fn find(name: &str) -> Option<&'static Target> {

@@ -190,15 +190,15 @@ impl Switch {
     }
 
     fn predictive(&mut self, asked: &[f64]) {
-        let seat = |core: &Core| PollingCore { core: *core, sibling: None, isolated: false };
-        let seats: Vec<PollingCore> = self.cores.iter().map(seat).collect();
+        let polling_core = |core: &Core| PollingCore { core: *core, sibling: None, isolated: false };
+        let polling: Vec<PollingCore> = self.cores.iter().map(polling_core).collect();
         let mut queues = Vec::new();
         for (known, owner) in self.queues.iter_mut().zip(&self.owners) {
             known.forecast.read(known.counted, HZ as u64, asked[*owner] >= 1.0);
             let (load, doubt) = (known.forecast.next(), known.forecast.doubt());
             queues.push(Queue { owner: CoreId(*owner as u32), pinned: false, load, doubt });
         }
-        for step in self.predictor.second(&seats, &queues, HOT).moves {
+        for step in self.predictor.second(&polling, &queues, HOT).moves {
             self.owners[step.queue] = step.to.0 as usize;
         }
     }

@@ -181,7 +181,7 @@ fn visits(tally: &Tally) -> f64 {
 }
 
 /// Time that this thread has run.
-fn thread_ns() -> u64 {
+pub(super) fn thread_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }

@@ -1,10 +1,12 @@
-//! `sluice bench caches`: the flow caches beside each other, in this process, without DPDK and without devices.
+//! `sluice bench`: parts of the switch measured in this process, without DPDK and without devices. `caches`: the flow caches
+//! beside each other. `path`: what each stage costs a packet.
 //!
 //! The whole path of the datapath runs: mock ports make packets and take them, megaflows are put by hand. Time is the
 //! thread's own, so that other load on the machine is not counted, though it empties the processor's caches.
 
 mod bed;
 mod cells;
+mod path;
 mod plot;
 mod report;
 mod traffic;
@@ -36,12 +38,11 @@ pub fn page() -> Page {
     Page {
         names: NAMES,
         title: "measures parts of the switch in this process",
-        synopsis: "caches [-o DIR] [--only LETTERS] [--quick]",
-        commands: vec![Line {
-            name: "caches".into(),
-            usage: String::new(),
-            text: "the flow caches beside each other",
-        }],
+        synopsis: "{caches [-o DIR] [--only LETTERS] | path} [--quick]",
+        commands: vec![
+            command("caches", "the flow caches beside each other"),
+            command("path", "what each stage of the path costs a packet, by families of packets and actions"),
+        ],
         options: options(),
         notes: vec![(
             "Experiments",
@@ -55,8 +56,19 @@ pub fn page() -> Page {
     }
 }
 
+fn command(name: &'static str, text: &'static str) -> Line {
+    Line { name: name.into(), usage: String::new(), text }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Command {
+    Caches,
+    Path,
+}
+
 #[derive(Debug)]
 struct Asked {
+    command: Command,
     out: Option<PathBuf>,
     only: String,
     quick: bool,
@@ -73,7 +85,10 @@ pub fn main(call: &Call) -> ExitCode {
     if let Some(code) = own::informed(call, &parsed, page) {
         return code;
     }
-    let done = asked(&parsed).and_then(|asked| run(&asked).map_err(|e| runtime::error_text(&e)));
+    let done = asked(&parsed).and_then(|asked| match asked.command {
+        Command::Caches => run(&asked).map_err(|e| runtime::error_text(&e)),
+        Command::Path => path::run(asked.quick, asked.json),
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => own::refuse(call, &text),
@@ -81,16 +96,25 @@ pub fn main(call: &Call) -> ExitCode {
 }
 
 fn asked(parsed: &Parsed) -> Result<Asked, String> {
-    match parsed.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["caches"] => {}
-        ["caches", word, ..] => return Err(format!("no such argument \"{word}\" (use --help for help)")),
+    let command = match parsed.rest.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["caches"] => Command::Caches,
+        ["path"] => Command::Path,
+        ["caches" | "path", word, ..] => {
+            return Err(format!("no such argument \"{word}\" (use --help for help)"));
+        }
         [name, ..] => {
-            let hint = suggest::hint(name, ["caches"]);
+            let hint = suggest::hint(name, ["caches", "path"]);
             return Err(format!("unknown command '{name}'{hint}; use --help for help"));
         }
         [] => return Err("missing command name; use --help for help".into()),
+    };
+    if command == Command::Path
+        && let Some(option) = ["out", "only"].into_iter().find(|option| parsed.value(option).is_some())
+    {
+        return Err(format!("path has no option --{option} (use --help for help)"));
     }
     Ok(Asked {
+        command,
         out: parsed.value("out").map(PathBuf::from),
         only: parsed.value("only").unwrap_or("abcd").to_owned(),
         quick: parsed.has("quick"),
@@ -143,7 +167,10 @@ mod tests {
             (some.quick, some.only.as_str(), some.out, some.json),
             (true, "a", Some("x".into()), true)
         );
-        for wrong in ["", "dogs", "caches x", "caches --only", "caches --fast"] {
+        assert_eq!(parse("path --quick").unwrap().command, Command::Path);
+        for wrong in
+            ["", "dogs", "path x", "path -o x", "path --only a", "caches x", "caches --only", "caches --fast"]
+        {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -205,9 +205,8 @@ pub fn transact(cx: &Context, args: &[String]) -> Done {
 }
 
 fn execute(db: &Database, request: &Json) -> Outcome {
-    let context =
-        ovsdb::Context { elapsed_ms: 0, owns_lock: &|_| false, read_only: false, client: Default::default() };
-    transaction::execute(db, &ovsdb::Parameters::Tree(request.clone()), &context, &mut Uuid::new_v4)
+    let request = ovsdb::Parameters::Tree(request.clone());
+    transaction::execute(db, &request, &ovsdb::Context::default(), &mut Uuid::new_v4)
 }
 
 /// The answer of a transaction that changes nothing.

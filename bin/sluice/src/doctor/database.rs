@@ -6,15 +6,19 @@ use config::settings::Value;
 use config::settings::check::{Checker, Finding, Problem, TYPE};
 use doctor::facts::{Configuration, Interface, Setting};
 use doctor::{Facts, Level};
-use ovsdb::Datum;
 use ovsdb::replica::Config;
+use ovsdb::{Atom, Datum, Uuid};
 use runtime::Dirs;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A server that does not answer for so long is none.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The column that every row has.
+const UUID: &str = "_uuid";
 
 /// Rows by table, each with its columns.
 pub type Rows = BTreeMap<String, Vec<BTreeMap<String, Datum>>>;
@@ -54,7 +58,8 @@ fn ask(dirs: &Dirs, remote: &str) -> Result<Rows, String> {
     for table in &schema.tables {
         let of_table = replica.rows(&table.name).map(|row| {
             let columns = table.columns.iter();
-            columns.filter_map(|c| Some((c.name.clone(), row.datum(&c.name)?.clone()))).collect()
+            let named = columns.filter_map(|c| Some((c.name.clone(), row.datum(&c.name)?.clone())));
+            named.chain([(UUID.to_owned(), Datum::scalar(Atom::Uuid(row.uuid())))]).collect()
         });
         rows.insert(table.name.clone(), of_table.collect());
     }
@@ -67,10 +72,11 @@ fn read_file(path: &Path) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for (table, content) in db.schema().tables.iter().zip(db.tables()) {
         let columns = || table.columns.iter().enumerate();
-        let of_row = |row: &ovsdb::database::Row| {
-            columns().map(|(at, column)| (column.name.clone(), row.field(at).clone())).collect()
+        let of_row = |(uuid, row): (&Uuid, &Arc<ovsdb::database::Row>)| {
+            let named = columns().map(|(at, column)| (column.name.clone(), row.field(at).clone()));
+            named.chain([(UUID.to_owned(), Datum::scalar(Atom::Uuid(*uuid)))]).collect()
         };
-        rows.insert(table.name.clone(), content.rows().values().map(|row| of_row(row)).collect());
+        rows.insert(table.name.clone(), content.rows().iter().map(of_row).collect());
     }
     Ok(rows)
 }
@@ -105,12 +111,30 @@ pub fn read(rows: &Rows, dirs: &Dirs, facts: &mut Facts) {
     for row in of("Interface") {
         let mut interface =
             Interface { name: text(row, "name"), kind: text(row, "type"), ..Interface::default() };
-        interface.error = without(text(row, "error"), &interface.name, &found);
+        let egress = || map(row, "status").get("tunnel_egress_error").cloned();
+        interface.error = without(text(row, "error"), &interface.name, &found).or_else(egress);
         interface.other_config = map(row, "other_config");
+        interface.bridge =
+            row.get(UUID).and_then(Datum::first).map_or_else(String::new, |u| bridge_of(rows, u));
+        interface.mtu =
+            row.get("mtu").and_then(Datum::first).and_then(Atom::as_integer).map(|mtu| mtu as u32);
+        interface.egress = map(row, "status").remove("tunnel_egress_iface");
+        interface.remote = map(row, "options").remove("remote_ip").unwrap_or_default();
         devices::learn(&mut interface, &map(row, "options"), &facts.other_config, dirs);
         facts.interfaces.push(interface);
     }
     facts.settings.extend(found.iter().map(|(table, f)| setting(table, f)));
+}
+
+/// The name of the bridge that has this interface; empty: none has.
+fn bridge_of(rows: &Rows, interface: &Atom) -> String {
+    let row_with = |table: &str, column: &str, uuid: &Atom| {
+        let has =
+            |row: &&BTreeMap<String, Datum>| row.get(column).is_some_and(|d| d.keys().any(|k| k == uuid));
+        rows.get(table).and_then(|of| of.iter().find(has))
+    };
+    let port = row_with("Port", "interfaces", interface).and_then(|port| port.get(UUID)?.first());
+    port.and_then(|port| row_with("Bridge", "ports", port)).map_or_else(String::new, |b| text(b, "name"))
 }
 
 /// The error of an interface without what the findings say of it and of its port; `None` if nothing is left.

@@ -66,8 +66,22 @@ pub fn learn(
             interface.numa = numa(&device.join("device"));
             (interface.driver, interface.tx_checksum_offload) = ethtool(&interface.name);
         }
+        "" | "system" => interface.answers_arp = answers_arp(&interface.name),
         _ => {}
     }
+}
+
+/// The kernel answers ARP requests that come by the device for any address of the host.
+fn answers_arp(name: &str) -> bool {
+    const UP: u32 = 1;
+    const NOARP: u32 = 0x80;
+    let flags = line(Path::new("/sys/class/net").join(name).join("flags"));
+    let flags = flags.and_then(|f| u32::from_str_radix(f.strip_prefix("0x")?, 16).ok());
+    let ignores = |of: &str| {
+        let value = line(Path::new("/proc/sys/net/ipv4/conf").join(of).join("arp_ignore"));
+        value.is_none_or(|v| v != "0")
+    };
+    flags.is_some_and(|f| f & (UP | NOARP) == UP) && !ignores(name) && !ignores("all")
 }
 
 fn missing(folder: &Path) -> Option<String> {

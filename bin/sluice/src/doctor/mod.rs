@@ -67,7 +67,8 @@ pub fn main(call: &Call) -> ExitCode {
 
 /// All that can be learned, and where the configuration comes from.
 fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
-    let mut facts = Facts { daemon: daemon::find(dirs), boot: host::boot(), ..Facts::default() };
+    let (daemon, counters) = daemon::find(dirs);
+    let mut facts = Facts { daemon, counters, boot: host::boot(), ..Facts::default() };
     facts.cores = host::cores();
     facts.memory = host::memory(facts.pid());
     facts.drivers = devices::drivers();
@@ -77,7 +78,9 @@ fn gather(dirs: &Dirs, server: Option<String>) -> (Facts, String) {
             place
         }
         Err(why) => {
-            facts.configuration = Configuration::None(why);
+            // The socket and the file are tried one after the other, and the text names both.
+            let denied = why.contains("Permission denied");
+            facts.configuration = if denied { Configuration::Denied(why) } else { Configuration::None(why) };
             "none".to_owned()
         }
     };

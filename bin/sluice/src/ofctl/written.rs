@@ -141,11 +141,11 @@ mod tests {
         let text: String = (0..20_000).map(flow).collect();
         let (all, read) = written(&text);
         assert!(read.is_ok());
-        let mut twin = Written::new(Format::initial(Version::V14));
+        let mut reference = Written::new(Format::initial(Version::V14));
         let source = Source::File(String::new(), text);
-        source.each(source.whole(), FlowCommand::Add, &NoNames, |parsed| twin.push(parsed)).unwrap();
-        assert!(all.requests.frames().eq(twin.requests.frames()));
-        assert_eq!((all.requests.frames().count(), all.usable), (20_000, twin.usable));
+        source.each(source.whole(), FlowCommand::Add, &NoNames, |parsed| reference.push(parsed)).unwrap();
+        assert!(all.requests.frames().eq(reference.requests.frames()));
+        assert_eq!((all.requests.frames().count(), all.usable), (20_000, reference.usable));
     }
 
     #[test]

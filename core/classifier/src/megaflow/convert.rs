@@ -3,18 +3,22 @@
 //! What a datapath key cannot hold (registers, OpenFlow metadata, the conjunction, the action set's output) has no
 //! meaning in the datapath and is left out.
 
-use super::key::{ALL_WORDS, Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest};
+use super::key::{Depth, EXT_WORDS, Ext, Key, KeyMask, Options, Rest, Words};
 use cpu::Line;
 use flow::{Flow, Mac, Nsh, Tlv, Tunnel, Vlan};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// First word of the tunnel in an [`Ext`].
-const TUNNEL_AT: usize = 20;
-const TUNNEL_WORDS: usize = size_of::<Tunnel>() / 8;
+pub const TUNNEL_AT: usize = 20;
+const TUNNEL_LEN: usize = size_of::<Tunnel>() / 8;
+/// The words of the tunnel.
+pub const TUNNEL_WORDS: Words = ((1 << TUNNEL_LEN) - 1) << TUNNEL_AT;
 /// First word of the network service header in an [`Ext`].
-const NSH_AT: usize = TUNNEL_AT + TUNNEL_WORDS;
-const NSH_WORDS: usize = size_of::<Nsh>() / 8;
-const _: () = assert!(NSH_AT + NSH_WORDS <= EXT_WORDS);
+const NSH_AT: usize = TUNNEL_AT + TUNNEL_LEN;
+const NSH_LEN: usize = size_of::<Nsh>() / 8;
+/// The words of the network service header.
+pub const NSH_WORDS: Words = ((1 << NSH_LEN) - 1) << NSH_AT;
+const _: () = assert!(NSH_AT + NSH_LEN <= EXT_WORDS);
 
 fn pair(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
@@ -65,14 +69,30 @@ pub fn ext_of(f: &Flow) -> Ext {
     e[14..16].copy_from_slice(&f.ct_label);
     e[16..18].copy_from_slice(&halves(&f.ct_ipv6_src));
     e[18..20].copy_from_slice(&halves(&f.ct_ipv6_dst));
-    e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_mut_bytes().copy_from_slice(f.tunnel.as_bytes());
-    e[NSH_AT..NSH_AT + NSH_WORDS].as_mut_bytes().copy_from_slice(f.nsh.as_bytes());
+    e[TUNNEL_AT..TUNNEL_AT + TUNNEL_LEN].copy_from_slice(tunnel_words(&f.tunnel));
+    e[NSH_AT..NSH_AT + NSH_LEN].as_mut_bytes().copy_from_slice(f.nsh.as_bytes());
     e
 }
 
 /// The tunnel options of a flow, or of a mask.
 pub fn options_of(f: &Flow) -> Option<Box<Options>> {
-    (f.tlv != Tlv::NONE).then(|| Box::new(zerocopy::transmute!(f.tlv)))
+    (f.tlv != Tlv::NONE).then(|| options_of_tlv(&f.tlv))
+}
+
+/// Tunnel options in the words of keys.
+pub fn options_of_tlv(tlv: &Tlv) -> Box<Options> {
+    Box::new(zerocopy::transmute!(*tlv))
+}
+
+/// The reverse of [`options_of_tlv`].
+pub fn tlv_of_options(options: &Options) -> Tlv {
+    zerocopy::transmute!(*options)
+}
+
+/// The fields of a tunnel's header in the words of an [`Ext`], from [`TUNNEL_AT`] on.
+#[inline(always)]
+pub fn tunnel_words(tunnel: &Tunnel) -> &[u64; TUNNEL_LEN] {
+    zerocopy::transmute_ref!(tunnel)
 }
 
 /// The flow of a line and the rest but for tunnel options; exactly what [`line_of`] and [`ext_of`] keep.
@@ -106,8 +126,8 @@ pub fn flow_of(line: &Line, e: &Ext) -> Flow {
     (f.ct_tp_src, f.ct_tp_dst, f.ct_nw_proto) = ((e[12] >> 48) as u16, (e[12] >> 32) as u16, e[12] as u8);
     f.ct_label = [e[14], e[15]];
     (f.ct_ipv6_src, f.ct_ipv6_dst) = (whole(e[16], e[17]), whole(e[18], e[19]));
-    f.tunnel = Tunnel::read_from_bytes(e[TUNNEL_AT..TUNNEL_AT + TUNNEL_WORDS].as_bytes()).unwrap_or_default();
-    f.nsh = Nsh::read_from_bytes(e[NSH_AT..NSH_AT + NSH_WORDS].as_bytes()).unwrap_or_default();
+    f.tunnel = Tunnel::read_from_bytes(e[TUNNEL_AT..TUNNEL_AT + TUNNEL_LEN].as_bytes()).unwrap_or_default();
+    f.nsh = Nsh::read_from_bytes(e[NSH_AT..NSH_AT + NSH_LEN].as_bytes()).unwrap_or_default();
     f
 }
 
@@ -119,7 +139,7 @@ impl Key {
 
     /// The flow of a key, as deep as the key is.
     pub fn to_flow(&self) -> Flow {
-        let tlv = self.options.as_deref().map_or(Tlv::NONE, |o| zerocopy::transmute!(*o));
+        let tlv = self.options.as_deref().map_or(Tlv::NONE, tlv_of_options);
         Flow { tlv, ..flow_of(&self.line, &self.ext) }
     }
 }
@@ -130,13 +150,13 @@ impl KeyMask {
         let mut line = line_of(mask);
         line[0] |= u64::MAX << 16;
         let (ext, options) = (ext_of(mask), options_of(mask));
-        KeyMask::new(line, Rest { ext: &ext, options: options.as_deref(), known: ALL_WORDS })
+        KeyMask::new(line, Rest::new(&ext, options.as_deref()))
     }
 
     /// The mask as a flow. Fields wider in a flow than in a key (port, packet type) are whole or nothing.
     pub fn to_flow(&self) -> Flow {
         let (ext, options) = self.full_rest();
-        let mut f = Flow { tlv: zerocopy::transmute!(options), ..flow_of(&self.line, &ext) };
+        let mut f = Flow { tlv: tlv_of_options(&options), ..flow_of(&self.line, &ext) };
         f.in_port = u32::MAX;
         f.packet_type = if self.line[7] & 0xffff == 0 { 0 } else { u32::MAX };
         f

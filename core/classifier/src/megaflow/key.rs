@@ -51,27 +51,38 @@ fn word_bit(at: u8) -> Words {
     1 << usize::from(at).min(EXT_WORDS)
 }
 
+/// One word of an [`Ext`], of all packets of a batch. A batch holds its exts by columns: what looks at one word of all
+/// packets, as hashing does, reads memory in order, and words that no megaflow looks at are in no cache line that is read.
+pub type Column = [u64; BATCH];
+
 /// All of a key but its line. Words from [`EXT_WORDS`] on are those of the options.
 #[derive(Clone, Copy)]
 pub struct Rest<'a> {
-    /// What most wide keys have.
-    pub ext: &'a Ext,
+    /// The words of the ext, `step` places apart. Those that are not there are zero.
+    ext: &'a [u64],
+    step: usize,
     /// `None`: no options, as if all their words were zero.
-    pub options: Option<&'a Options>,
+    options: Option<&'a Options>,
     /// Which words are filled. The others may be anything.
     pub known: Words,
 }
 
-impl Rest<'_> {
+impl<'a> Rest<'a> {
     /// Of a key that was parsed less deeply.
-    pub const NONE: Rest<'static> = Rest { ext: &[0; EXT_WORDS], options: None, known: 0 };
+    pub const NONE: Rest<'static> = Rest { ext: &[], step: 1, options: None, known: 0 };
+
+    /// Of a key that was parsed to the end.
+    #[inline]
+    pub fn new(ext: &'a Ext, options: Option<&'a Options>) -> Rest<'a> {
+        Rest { ext, step: 1, options, known: ALL_WORDS }
+    }
 
     /// One word.
     #[inline(always)]
     pub fn word(&self, at: u8) -> u64 {
-        match self.ext.get(usize::from(at)) {
-            Some(word) => *word,
-            None => self.options.map_or(0, |o| o[(usize::from(at) - EXT_WORDS) % OPTION_WORDS]),
+        match usize::from(at) {
+            at @ ..EXT_WORDS => self.ext.get(at * self.step).map_or(0, |word| *word),
+            at => self.options.map_or(0, |o| o[(at - EXT_WORDS) % OPTION_WORDS]),
         }
     }
 }
@@ -79,8 +90,8 @@ impl Rest<'_> {
 /// The rests of the keys of a batch.
 #[derive(Clone, Copy)]
 pub struct Rests<'a> {
-    /// Of each; none where the packets were parsed less deeply.
-    pub exts: &'a [Ext],
+    /// Their exts, a column for each word; none where the packets were parsed less deeply.
+    pub exts: &'a [Column],
     /// Of each; none where no packet has any.
     pub options: &'a [Option<Box<Options>>],
     /// Which words are filled, of all.
@@ -95,7 +106,8 @@ impl<'a> Rests<'a> {
     #[inline(always)]
     pub fn of(&self, i: usize) -> Rest<'a> {
         let options = self.options.get(i).and_then(|o| o.as_deref());
-        Rest { ext: self.exts.get(i).unwrap_or(Rest::NONE.ext), options, known: self.known }
+        let ext = self.exts.as_flattened().get(i % BATCH..).unwrap_or_default();
+        Rest { ext, step: BATCH, options, known: self.known }
     }
 }
 
@@ -132,7 +144,7 @@ impl Key {
     /// All but the line.
     #[inline]
     pub fn rest(&self) -> Rest<'_> {
-        Rest { ext: &self.ext, options: self.options.as_deref(), known: ALL_WORDS }
+        Rest::new(&self.ext, self.options.as_deref())
     }
 }
 
@@ -200,7 +212,7 @@ impl KeyMask {
         line.iter_mut().zip(&other.line).for_each(|(l, m)| *l |= m);
         ext.iter_mut().zip(other_ext).for_each(|(e, m)| *e |= m);
         options.iter_mut().zip(other_options).for_each(|(o, m)| *o |= m);
-        KeyMask::new(line, Rest { ext: &ext, options: Some(&options), known: ALL_WORDS })
+        KeyMask::new(line, Rest::new(&ext, Some(&options)))
     }
 
     /// How deep a packet must be parsed for this mask.
@@ -240,10 +252,19 @@ impl KeyMask {
             return cpu::hash_lines(lines, &self.line, secret, hashes);
         }
         let mut sums = [0; BATCH];
-        cpu::sum_lines(lines, &self.line, secret, &mut sums);
-        for (i, (hash, sum)) in hashes.iter_mut().zip(sums).enumerate().take(lines.len()) {
-            *hash = secret.reduce(self.add_rest(sum, rests.of(i), secret));
+        let sums = &mut sums[..lines.len().min(BATCH)];
+        cpu::sum_lines(lines, &self.line, secret, sums);
+        for w in &self.ext {
+            let place = (secret, LINE_WORDS + usize::from(w.at));
+            match rests.exts.get(usize::from(w.at)) {
+                Some(column) => cpu::add_column(column, w.mask, place, sums),
+                None => {
+                    let words: Column = std::array::from_fn(|i| rests.of(i).word(w.at));
+                    cpu::add_column(&words, w.mask, place, sums);
+                }
+            }
         }
+        cpu::reduce_sums(sums, secret, hashes);
     }
 
     /// Adds the words of the rest to the sum of a line.

@@ -110,8 +110,9 @@ fn candidates<P>(
     if large {
         hashes.iter().for_each(|&hash| view.prefetch(hash));
     }
+    let slots = view.slots();
     for (&hash, index) in hashes.iter().zip(&mut *indices) {
-        *index = view.candidate(hash).unwrap_or(NONE);
+        *index = slots.candidate(hash).unwrap_or(NONE);
     }
     if large {
         indices[..hashes.len()].iter().for_each(|&index| guard.prefetch(index));
@@ -125,15 +126,15 @@ pub fn belonging<P>(
     candidates: &[u32; BATCH],
     (lines, rests, depth): (&[Line], Rests<'_>, Depth),
 ) -> u64 {
-    let (mut hits, pairs) = (0, candidates.iter().zip(lines).enumerate());
+    let (records, mut hits, pairs) = (guard.records(), 0, candidates.iter().zip(lines).enumerate());
     // Compiled twice: the rests of most batches are nothing.
     if depth == Depth::Wide {
         for (i, (&index, line)) in pairs {
-            hits |= u64::from(guard.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;
+            hits |= u64::from(records.get(index).is_some_and(|m| m.matches(line, rests.of(i), depth))) << i;
         }
     } else {
         for (i, (&index, line)) in pairs {
-            hits |= u64::from(guard.get(index).is_some_and(|m| m.matches_line(line, depth))) << i;
+            hits |= u64::from(records.get(index).is_some_and(|m| m.matches_line(line, depth))) << i;
         }
     }
     hits

@@ -22,7 +22,8 @@ pub mod publisher;
 pub mod subtable;
 pub mod table;
 
-pub use key::{ALL_WORDS, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words};
+pub use convert::{NSH_WORDS, TUNNEL_AT, TUNNEL_WORDS};
+pub use key::{ALL_WORDS, Column, Depth, EXT_WORDS, Ext, ExtWord, Key, KeyMask, Options, Rest, Rests, Words};
 pub use lookup::{BATCH, NONE, belonging, bits};
 pub use pattern::{Brief, Pattern};
 pub use publisher::{Found, MegaflowPublisher};

@@ -1,7 +1,7 @@
 //! Which megaflows have a packet in common with a match: what a change of the tables asks of each of many.
 
 use super::convert::{ext_of, line_of};
-use super::key::{ALL_WORDS, KeyMask, Rest, full_rest};
+use super::key::{KeyMask, Rest, full_rest};
 use super::table::Megaflow;
 use flow::{Flow, Match};
 
@@ -79,7 +79,7 @@ impl<P> Megaflow<P> {
     /// The bits that it matches.
     pub fn mask(&self) -> Flow {
         let (ext, options) = full_rest(self.ext.iter().map(|w| (w.at, w.mask)));
-        KeyMask::new(self.mask, Rest { ext: &ext, options: Some(&options), known: ALL_WORDS }).to_flow()
+        KeyMask::new(self.mask, Rest::new(&ext, Some(&options))).to_flow()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The changing side: inserts, removals, ranking. One per table, behind the owner's lock.
 
-use super::key::{ALL_WORDS, Depth, Key, KeyMask, Rest, full_rest};
+use super::key::{Depth, Key, KeyMask, Rest, Words, full_rest};
 use super::subtable::Subtable;
 use super::table::{Context, Megaflow};
 use cpu::Secret;
@@ -52,8 +52,8 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
             all.resize(in_port as usize + 1, None);
         }
         let place = &mut all[in_port as usize];
-        let seen = place.as_ref().map(|c| c.union().clone()).unwrap_or_default();
-        *place = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables, &seen)));
+        let (seen, read) = place.as_ref().map(|c| (c.union().clone(), c.read())).unwrap_or_default();
+        *place = (!subtables.is_empty()).then(|| Arc::new(Context::new(subtables, &seen, read)));
         self.contexts.store(Arc::new(all));
     }
 
@@ -61,8 +61,22 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
     fn forget_bits(&self, in_port: u32, context: &Context) {
         let mut all = Vec::clone(&self.contexts.load());
         all[in_port as usize] =
-            Some(Arc::new(Context::new(context.subtables().to_vec(), &KeyMask::default())));
+            Some(Arc::new(Context::new(context.subtables().to_vec(), &KeyMask::default(), context.read())));
         self.contexts.store(Arc::new(all));
+    }
+
+    /// Packets of this port are parsed as deep as this, and these words are filled, whatever is matched: programs read them.
+    /// It holds until the port has no megaflow any more.
+    pub fn read_to(&mut self, in_port: u32, (depth, words): (Depth, Words)) {
+        let Some(context) = self.context(in_port) else { return };
+        let before = context.read();
+        let read = (before.0.max(depth), before.1 | words);
+        if read != before {
+            let mut all = Vec::clone(&self.contexts.load());
+            let subtables = context.subtables().to_vec();
+            all[in_port as usize] = Some(Arc::new(Context::new(subtables, context.union(), read)));
+            self.contexts.store(Arc::new(all));
+        }
     }
 
     /// The mask that a megaflow of this port gets: the given one, or an exact one that contains it where the port
@@ -163,7 +177,7 @@ impl<P: Send + Sync> MegaflowPublisher<P> {
         };
         let table = context.subtables().iter().find(same_mask)?;
         let (ext, options) = full_rest(record.ext.iter().map(|w| (w.at, w.value)));
-        let rest = Rest { ext: &ext, options: Some(&options), known: ALL_WORDS };
+        let rest = Rest::new(&ext, Some(&options));
         Some((in_port, Arc::clone(table), table.hash(&record.line, rest)))
     }
 

@@ -230,17 +230,10 @@ impl View {
         }
     }
 
-    /// An index that `find` of this hash may ask about: of the first two slots, where nearly all megaflows are. No branch
-    /// depends on which of the two it is.
+    /// The slots, for a caller that looks up many hashes: their address stays in registers.
     #[inline(always)]
-    pub fn candidate(&self, hash: u32) -> Option<u32> {
-        let slots: &[AtomicU64] = &self.0;
-        let mask = slots.len() - 1;
-        let at = hash as usize;
-        let first = slots.get(at & mask)?.load(Ordering::Acquire);
-        let second = slots.get((at + 1) & mask)?.load(Ordering::Acquire);
-        let slot = if (first >> 32) as u32 == hash { first } else { second };
-        ((slot >> 32) as u32 == hash).then_some(slot as u32)
+    pub fn slots(&self) -> Slots<'_> {
+        Slots(&self.0)
     }
 
     /// The first index under this hash that `verify` accepts.
@@ -260,6 +253,24 @@ impl View {
             at = (at + 1) & mask;
         }
         None
+    }
+}
+
+/// The slots of a [`View`].
+pub struct Slots<'v>(&'v [AtomicU64]);
+
+impl Slots<'_> {
+    /// An index that `find` of this hash may ask about: of the first two slots, where nearly all megaflows are. No branch
+    /// depends on which of the two it is.
+    #[inline(always)]
+    pub fn candidate(&self, hash: u32) -> Option<u32> {
+        let slots = self.0;
+        let mask = slots.len() - 1;
+        let at = hash as usize;
+        let first = slots.get(at & mask)?.load(Ordering::Acquire);
+        let second = slots.get((at + 1) & mask)?.load(Ordering::Acquire);
+        let slot = if (first >> 32) as u32 == hash { first } else { second };
+        ((slot >> 32) as u32 == hash).then_some(slot as u32)
     }
 }
 

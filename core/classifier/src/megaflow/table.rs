@@ -1,6 +1,6 @@
 //! The reading side: megaflows, and the contexts that they are found by.
 
-use super::key::{Depth, ExtWord, KeyMask, Rest, Words};
+use super::key::{Depth, EXT_WORDS, ExtWord, KeyMask, Rest, Rests, Words};
 use super::publisher::MegaflowPublisher;
 use super::subtable::{Probes, Subtable};
 use cpu::{Line, masked_eq};
@@ -21,14 +21,19 @@ pub struct Megaflow<P> {
 }
 
 impl<P> Megaflow<P> {
-    /// Which of these packets, all parsed to `depth`, belong to the megaflow: a bit for each. None of a wide megaflow.
+    /// Which of these packets, all parsed to `depth`, belong to the megaflow: a bit for each. No packet belongs to a
+    /// megaflow that looks at tunnel options.
     #[inline]
-    pub fn matching(&self, lines: &[Line], depth: Depth) -> u64 {
-        if self.depth > depth || !self.ext.is_empty() {
-            0
-        } else {
-            cpu::matching(lines, &self.line, &self.mask)
+    pub fn matching(&self, lines: &[Line], rests: Rests<'_>, depth: Depth) -> u64 {
+        if self.depth > depth || self.words & (!rests.known | 1 << EXT_WORDS) != 0 {
+            return 0;
         }
+        let mut hits = cpu::matching(lines, &self.line, &self.mask);
+        for w in &self.ext {
+            let column = rests.exts.get(usize::from(w.at)).map_or(&[][..], |column| column);
+            hits &= cpu::matching_words(&column[..lines.len().min(column.len())], w.value, w.mask);
+        }
+        hits
     }
 
     /// A packet of this key, parsed deep enough, belongs to the megaflow. A key that was parsed less deeply, or lacks a word
@@ -55,23 +60,28 @@ pub struct Context {
     by_kind: bool,
     union: KeyMask,
     words: Words,
+    /// What programs read, whatever is matched.
+    read: Read,
     /// The place of each subtable by its number.
     places: Vec<u16>,
 }
 
+/// How deep packets are parsed, and which words behind the line are filled.
+pub(super) type Read = (Depth, Words);
+
 impl Context {
-    /// `seen`: bits to be part of the union in any case.
-    pub(super) fn new(subtables: Vec<Arc<Subtable>>, seen: &KeyMask) -> Context {
-        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port);
-        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind());
+    /// `seen`: bits to be part of the union in any case. `read`: what is parsed in any case.
+    pub(super) fn new(subtables: Vec<Arc<Subtable>>, seen: &KeyMask, read: Read) -> Context {
+        let depth = subtables.iter().map(|t| t.depth()).max().unwrap_or(Depth::Port).max(read.0);
+        let by_kind = subtables.iter().all(|t| t.mask().is_by_kind()) && read.0 == Depth::Port;
         let numbers = subtables.iter().map(|t| usize::from(t.number()) + 1).max().unwrap_or(0);
         let mut places = vec![u16::MAX; numbers];
         for (place, table) in subtables.iter().enumerate() {
             places[usize::from(table.number())] = place as u16;
         }
         let union = union_of(&subtables, seen);
-        let words = union.words();
-        Context { subtables, depth, by_kind, union, words, places }
+        let words = union.words() | read.1;
+        Context { subtables, depth, by_kind, union, words, read, places }
     }
 
     /// Every bit that a megaflow looks at. Packets that agree in them have the same megaflow.
@@ -82,10 +92,15 @@ impl Context {
         &self.union
     }
 
-    /// Every word behind the line that a megaflow looks at: what must be parsed of packets of this port, as deep as
+    /// Every word behind the line that a megaflow or its program looks at: what must be parsed of packets of this port, as deep as
     /// [`depth`](Self::depth).
     pub fn words(&self) -> Words {
         self.words
+    }
+
+    /// What is parsed in any case.
+    pub(super) fn read(&self) -> Read {
+        self.read
     }
 
     /// The union holds bits that no megaflow looks at any more.

@@ -158,7 +158,11 @@ proptest! {
 
     /// Options tell packets apart as far as the mask looks at them, also those that have none.
     #[test]
-    fn options_are_matched(word in 0..6usize, bits in prop::sample::select(vec![0u64, 0xff, u64::MAX]), values in prop::collection::vec(0..3u64, 1..8)) {
+    fn options_are_matched(
+        word in 0..6usize,
+        bits in prop::sample::select(vec![0u64, 0xff, u64::MAX]),
+        values in prop::collection::vec(0..3u64, 1..8),
+    ) {
         let with = |value: u64| {
             let mut f = packet(1, 10, 80);
             if value != 0 {

@@ -278,9 +278,9 @@ mod tests {
         ]
     }
 
-    fn same(map: &Hashed<u32>, twin: &BTreeMap<u64, u32>) {
+    fn same(map: &Hashed<u32>, reference: &BTreeMap<u64, u32>) {
         let all: Vec<u32> = map.values().copied().collect();
-        assert_eq!(all, twin.values().copied().collect::<Vec<_>>());
+        assert_eq!(all, reference.values().copied().collect::<Vec<_>>());
         sound(&map.root, 0, None);
     }
 
@@ -306,32 +306,32 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((hash(), 0..5u8), 0..3000)) {
-            let (mut map, mut twin) = (Hashed::default(), BTreeMap::new());
+            let (mut map, mut reference) = (Hashed::default(), BTreeMap::new());
             let mut snapshots = Vec::new();
             for (n, (hash, step)) in steps.into_iter().enumerate() {
                 let n = n as u32;
                 match step {
                     0 => {
                         map.remove(hash);
-                        twin.remove(&hash);
+                        reference.remove(&hash);
                     }
                     1 => {
                         map.get_mut(hash).into_iter().for_each(|v| *v = n);
-                        twin.get_mut(&hash).into_iter().for_each(|v| *v = n);
+                        reference.get_mut(&hash).into_iter().for_each(|v| *v = n);
                     }
                     _ => {
                         map.insert(hash, n);
-                        twin.insert(hash, n);
+                        reference.insert(hash, n);
                     }
                 }
-                prop_assert_eq!(map.get(hash), twin.get(&hash));
+                prop_assert_eq!(map.get(hash), reference.get(&hash));
                 if n.is_multiple_of(500) {
-                    snapshots.push((map.clone(), twin.clone()));
+                    snapshots.push((map.clone(), reference.clone()));
                 }
             }
-            same(&map, &twin);
-            snapshots.iter().for_each(|(map, twin)| same(map, twin));
-            for hash in twin.keys() {
+            same(&map, &reference);
+            snapshots.iter().for_each(|(map, reference)| same(map, reference));
+            for hash in reference.keys() {
                 map.remove(*hash);
             }
             prop_assert!(matches!(&map.root, Child::Page(page) if page.is_empty()));

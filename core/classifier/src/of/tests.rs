@@ -319,11 +319,11 @@ proptest! {
             prop_assert_eq!(c.lookup(f, Some(&mut wc)).map(|r| r.tag), want);
             for other in &probes {
                 // A flow that is equal under the mask and otherwise as different as can be.
-                let mut twin = *other;
-                for ((t, o), m) in twin.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
+                let mut alike = *other;
+                for ((t, o), m) in alike.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
                     *t = *t & !m | o & m;
                 }
-                prop_assert_eq!(naive(&list, &twin).map(|r| r.tag), want, "{:?} under {:?}", twin, wc);
+                prop_assert_eq!(naive(&list, &alike).map(|r| r.tag), want, "{:?} under {:?}", alike, wc);
             }
         }
         // What has been noted by now is what a search says, whatever had been examined before.
@@ -404,11 +404,11 @@ proptest! {
             let mut wc = Flow::ZERO;
             prop_assert_eq!(c.lookup(f, Some(&mut wc)).map(|r| r.tag), want);
             for other in &probes {
-                let mut twin = *other;
-                for ((t, o), m) in twin.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
+                let mut alike = *other;
+                for ((t, o), m) in alike.words_mut().iter_mut().zip(f.words()).zip(wc.words()) {
                     *t = *t & !m | o & m;
                 }
-                prop_assert_eq!(naive_conjunctive(&list, &twin).map(|r| r.tag), want);
+                prop_assert_eq!(naive_conjunctive(&list, &alike).map(|r| r.tag), want);
             }
         }
     }

@@ -202,7 +202,6 @@ fn of_column(setting: &Setting, datum: &Datum) -> Option<(String, Problem)> {
         other => other.to_string(),
     };
     match setting.effect {
-        Effect::Several(part) if datum.len() > 1 => Some((datum.len().to_string(), Problem::NotBuilt(part))),
         _ if value.is_empty() || value == setting.default_text() => None,
         _ => idle(setting).map(|problem| (value, problem)),
     }
@@ -214,6 +213,6 @@ fn idle(setting: &Setting) -> Option<Problem> {
         Effect::None(why) => Some(Problem::NoEffect(why.to_owned())),
         Effect::Detail(part) => Some(Problem::NoEffect(part.missing())),
         Effect::NotBuilt(part) => Some(Problem::NotBuilt(part)),
-        Effect::Full | Effect::Partly(_) | Effect::Several(_) | Effect::Elsewhere(_) => None,
+        Effect::Full | Effect::Partly(_) | Effect::Elsewhere(_) => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Settings of `Interface`, except its column `options`.
 
 use super::{I32, Setting, settings};
-use crate::not_built::{CFM, LACP, LLDP, POLICING};
+use crate::not_built::{CFM, LLDP};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Interface", "other_config", key)
@@ -26,6 +26,11 @@ settings! {
         .doc("The poll threads' cores to which receive queues are pinned.");
     TX_STEERING = oc("tx-steering").choice(&["thread", "hash"], "thread")
         .doc("Whether a send queue is chosen by thread or by the hash of the packet.");
+    LACP_PORT_ID = oc("lacp-port-id").opt_int(1, 65_535)
+        .doc("The link's number in LACP; the OpenFlow port number if not set.");
+    LACP_PORT_PRIORITY = oc("lacp-port-priority").int(1, 65_535, 65_535).doc("Its priority in LACP.");
+    LACP_AGGREGATION_KEY = oc("lacp-aggregation-key").int(0, 65_535, 0)
+        .doc("Its key in LACP; 0: the number of the port's first link.");
     BFD_ENABLE = bfd("enable").flag(false).doc("Bidirectional forwarding detection.");
     BFD_MIN_RX = bfd("min_rx").held(1, I32, 1000)
         .doc("Milliseconds between two messages received at least.");
@@ -47,24 +52,18 @@ settings! {
     BFD_DST_IP = bfd("bfd_dst_ip").text_or("an IPv4 address", "169.254.1.0")
         .doc("The IP address messages are sent to.");
     BFD_OAM = bfd("oam").flag(false).doc("Marks messages as such in tunnels that can.");
+    INGRESS_POLICING_RATE = column("ingress_policing_rate").int(0, I32, 0)
+        .doc("Kilobits received per second at most, without Ethernet headers; 0: any.");
+    INGRESS_POLICING_BURST = column("ingress_policing_burst").int(0, I32, 0).doc("Its burst in kilobits; 0: 8000.");
+    INGRESS_POLICING_KPKTS_RATE = column("ingress_policing_kpkts_rate").int(0, I32, 0)
+        .doc("Thousands of packets received per second at most; 0: any.");
+    INGRESS_POLICING_KPKTS_BURST = column("ingress_policing_kpkts_burst").int(0, I32, 0)
+        .doc("Its burst in thousands of packets; 0: 16.");
     BFD_MULT = bfd("mult").int(1, 255, 3).doc("Messages that may be lost.");
 }
 
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
-    column("ingress_policing_rate")
-        .int(0, I32, 0)
-        .asks_for(POLICING)
-        .doc("Kilobits received per second at most."),
-    column("ingress_policing_burst").int(0, I32, 0).detail_of(POLICING).doc("Its burst in kilobits."),
-    column("ingress_policing_kpkts_rate")
-        .int(0, I32, 0)
-        .asks_for(POLICING)
-        .doc("Kilopackets per second at most."),
-    column("ingress_policing_kpkts_burst")
-        .int(0, I32, 0)
-        .detail_of(POLICING)
-        .doc("Its burst in kilopackets."),
     column("cfm_mpid").opt_int(1, 8191).asks_for(CFM).doc("The port's id; switches CFM on."),
     oc("emc-enable")
         .flag(true)
@@ -80,8 +79,5 @@ pub const OTHERS: &[Setting] = &[
     oc("cfm_opstate").choice(&["up", "down"], "up").detail_of(CFM).doc("The state that is told."),
     oc("cfm_ccm_vlan").opt_int(1, 4095).detail_of(CFM).doc("The VLAN of heartbeats."),
     oc("cfm_ccm_pcp").opt_int(1, 7).detail_of(CFM).doc("Their priority."),
-    oc("lacp-port-id").opt_int(1, 65_535).detail_of(LACP).doc("The port's id."),
-    oc("lacp-port-priority").opt_int(1, 65_535).detail_of(LACP).doc("Its priority."),
-    oc("lacp-aggregation-key").opt_int(1, 65_535).detail_of(LACP).doc("Its key."),
     Setting::new("Interface", "lldp", "enable").flag(false).asks_for(LLDP).doc("LLDP on the port."),
 ];

@@ -40,8 +40,6 @@ pub enum Effect {
     None(&'static str),
     /// No effect: the setting needs a part of the switch that is not implemented.
     NotBuilt(Part),
-    /// Full effect with one value; two or more values need a part that is not implemented.
-    Several(Part),
     /// No effect: the setting is a detail of a part that is not implemented, and is reported only together with a
     /// setting that needs the part.
     Detail(Part),
@@ -210,11 +208,6 @@ impl Setting {
 
     const fn asks_for(mut self, part: Part) -> Setting {
         self.effect = Effect::NotBuilt(part);
-        self
-    }
-
-    const fn several_ask_for(mut self, part: Part) -> Setting {
-        self.effect = Effect::Several(part);
         self
     }
 

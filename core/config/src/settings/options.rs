@@ -1,7 +1,7 @@
 //! Settings of `Interface.options`, by type of port.
 
 use super::{I32, Setting, settings};
-use crate::not_built::{REPRESENTORS, TUNNELS};
+use crate::not_built::{IPSEC, REPRESENTORS, TUNNELS};
 
 const fn opt(key: &'static str, kinds: &'static [&'static str]) -> Setting {
     Setting::new("Interface", "options", key).of(kinds)
@@ -15,8 +15,11 @@ const DUMMY: &[&str] = &["dummy", "dummy-pmd", "dummy-internal"];
 const KERNEL: &[&str] = &["system", "internal", "tap"];
 const PATCH: &[&str] = &["patch"];
 
+const TUNNEL: &[&str] =
+    &["geneve", "vxlan", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "srv6", "bareudp", "lisp", "stt"];
+
 const fn tunnel(key: &'static str) -> Setting {
-    opt(key, TUNNELS.kinds).detail_of(TUNNELS)
+    opt(key, TUNNEL)
 }
 
 const fn dummy(key: &'static str) -> Setting {
@@ -82,20 +85,20 @@ pub const OTHERS: &[Setting] = &[
     tunnel("egress_pkt_mark").text("a number").doc("The mark of packets that leave."),
     tunnel("exts").text("gbp or gpe").doc("Extensions of VXLAN."),
     tunnel("packet_type")
-        .choice(&["legacy_l2", "legacy_l3", "ptap"], "legacy_l2")
+        .text_or("legacy_l2, legacy_l3 or ptap", "legacy_l2; of gtpu and srv6 legacy_l3")
         .doc("What the tunnel carries."),
     tunnel("seq").flag(false).doc("Numbers packets of GRE."),
-    tunnel("csum").flag(false).doc("Checksums outside."),
-    tunnel("psk").text("").doc("A shared key for IPsec."),
-    tunnel("remote_cert").text("a file").doc("The other end's certificate for IPsec."),
-    tunnel("remote_name").text("").doc("The other end's name for IPsec."),
+    tunnel("csum").flag(false).doc("Checksums outside; over IPv6, UDP has them unless this is false."),
+    tunnel("psk").asks_for(IPSEC).text("").doc("A shared key for IPsec."),
+    tunnel("remote_cert").asks_for(IPSEC).text("a file").doc("The other end's certificate for IPsec."),
+    tunnel("remote_name").asks_for(IPSEC).text("").doc("The other end's name for IPsec."),
     tunnel("erspan_idx").text("a number, or flow").doc("The index of ERSPAN."),
     tunnel("erspan_ver").text("1, 2, or flow").doc("Its version."),
     tunnel("erspan_dir").text("0, 1, or flow").doc("Its direction."),
     tunnel("erspan_hwid").text("a number, or flow").doc("Its hardware id."),
-    tunnel("payload_type").text("").doc("What bareudp carries."),
+    opt("payload_type", TUNNELS.kinds).detail_of(TUNNELS).text("").doc("What bareudp carries."),
     tunnel("srv6_segs").text("IPv6 addresses, with commas").doc("The path of SRv6."),
-    tunnel("srv6_flowlabel").choice(&["zero", "copy", "compute"], "zero").doc("Its flow label."),
+    tunnel("srv6_flowlabel").choice(&["zero", "copy", "compute"], "copy").doc("Its flow label."),
     dummy("ol_ip_rx_csum_set_good").flag(false).doc("A dummy vouches for IP checksums (tests)."),
     dummy("ol_ip_rx_csum_set_bad").flag(false).doc("It refutes them."),
     dummy("ol_ip_rx_csum_set_partial").flag(false).doc("It leaves them partial."),

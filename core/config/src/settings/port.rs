@@ -1,7 +1,7 @@
 //! Settings of `Port`.
 
-use super::{I32, Setting, settings};
-use crate::not_built::{BONDS, LACP, QOS, RSTP, SNOOPING, STP};
+use super::{I32, Setting, U32, settings};
+use crate::not_built::{RSTP, SNOOPING, STP};
 
 const fn oc(key: &'static str) -> Setting {
     Setting::new("Port", "other_config", key)
@@ -13,8 +13,7 @@ const fn column(name: &'static str) -> Setting {
 
 settings! {
     NAME = column("name").text("").doc("The port's name.");
-    INTERFACES = column("interfaces").rows("Interface").several_ask_for(BONDS)
-        .doc("Its devices.");
+    INTERFACES = column("interfaces").rows("Interface").doc("Its devices; two or more are a bond.");
     VLAN_MODE = column("vlan_mode")
         .choice(&["access", "trunk", "native-tagged", "native-untagged", "dot1q-tunnel"], "")
         .doc("What the port does with tags; if not set, a port with a tag is an access port and others trunk.");
@@ -28,46 +27,49 @@ settings! {
         .doc("The Ethernet type of the outer tag of a tunnel port.");
     PRIORITY_TAGS = oc("priority-tags").choice(&["never", "if-nonzero", "always", "true", "false"], "never")
         .doc("Whether untagged packets leave with a tag that only holds their priority.");
+    BOND_MODE = column("bond_mode")
+        .choice(&["balance-tcp", "balance-slb", "active-backup"], "active-backup")
+        .doc("How a bond shares its traffic.");
+    BOND_UPDELAY = column("bond_updelay").int(0, I32, 0).doc("Milliseconds until a link counts as up.");
+    BOND_DOWNDELAY = column("bond_downdelay").int(0, I32, 0).doc("Milliseconds until a link counts as down.");
+    BOND_HASH_BASIS = oc("bond-hash-basis").int(0, U32, 0).doc("Varies the hash that shares traffic.");
+    BOND_PRIMARY = oc("bond-primary").text("an interface").doc("The link that is preferred.");
+    ALL_MEMBERS_ACTIVE = oc("all-members-active").flag(false)
+        .doc("Whether a balance-slb bond receives broadcasts by all links.");
+    BOND_REBALANCE_INTERVAL = oc("bond-rebalance-interval").int(0, I32, 10_000)
+        .doc("Milliseconds between two balancings, at least 1000; 0: none.");
+    LACP = column("lacp").choice(&["active", "passive", "off"], "off").doc("LACP on the port.");
+    LACP_SYSTEM_ID = oc("lacp-system-id").text("an Ethernet address").doc("The system's id; the bridge's address if not set.");
+    LACP_SYSTEM_PRIORITY = oc("lacp-system-priority").opt_int(1, 65_535)
+        .doc("The system's priority; 65534 for bonds and 65535 for others if not set.");
+    LACP_TIME = oc("lacp-time").choice(&["fast", "slow"], "slow").doc("How often messages are asked for.");
+    LACP_FALLBACK_AB = oc("lacp-fallback-ab").flag(false)
+        .doc("Whether the port becomes an active-backup bond where the other end does not speak LACP.");
 }
 
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
-    column("qos").rows("QoS").asks_for(QOS).doc("How packets that leave are queued."),
-    column("lacp").choice(&["active", "passive", "off"], "off").asks_for(LACP).doc("LACP on the port."),
-    column("bond_mode")
-        .choice(&["balance-tcp", "balance-slb", "active-backup"], "active-backup")
-        .detail_of(BONDS)
-        .doc("How a bond shares its traffic."),
-    column("bond_updelay").int(0, I32, 0).detail_of(BONDS).doc("Milliseconds until a link counts as up."),
-    column("bond_downdelay").int(0, I32, 0).detail_of(BONDS).doc("Milliseconds until a link counts as down."),
-    column("bond_fake_iface").flag(false).detail_of(BONDS).doc("Makes a device of the bond's name."),
+    column("qos").rows("QoS").doc("How packets that leave are queued."),
+    column("bond_fake_iface")
+        .flag(false)
+        .none("no device of the bond's name is made: address the bridge's own instead")
+        .doc("Makes a device of the bond's name."),
     column("fake_bridge")
         .flag(false)
         .elsewhere("ovs-vsctl")
         .doc("Tools show the port as a bridge of its own."),
-    oc("bond-hash-basis").int(0, I32, 0).detail_of(BONDS).doc("Varies the hash that shares traffic."),
-    oc("lb-output-action").flag(false).detail_of(BONDS).doc("Balances in the datapath."),
-    oc("bond-primary").text("an interface").detail_of(BONDS).doc("The interface that is preferred."),
-    oc("all-members-active").flag(false).detail_of(BONDS).doc("Receives on all interfaces."),
+    oc("lb-output-action")
+        .flag(false)
+        .none("connections are shared by a second look-up")
+        .doc("Whether balance-tcp shares in the datapath, without a second look-up."),
     oc("bond-detect-mode")
         .choice(&["carrier", "miimon"], "carrier")
-        .detail_of(BONDS)
+        .none("the carrier of a link is known at once, whatever tells of it")
         .doc("How a failed link is found."),
     oc("bond-miimon-interval")
         .int(1, I32, 200)
-        .detail_of(BONDS)
+        .none("the carrier of a link is known at once")
         .doc("Milliseconds between two looks at a link."),
-    oc("bond-rebalance-interval")
-        .int(0, I32, 10_000)
-        .detail_of(BONDS)
-        .doc("Milliseconds between two balancings."),
-    oc("lacp-system-id").text("an Ethernet address").detail_of(LACP).doc("The system's id."),
-    oc("lacp-system-priority").int(1, 65_535, 65_534).detail_of(LACP).doc("The system's priority."),
-    oc("lacp-time")
-        .choice(&["fast", "slow"], "slow")
-        .detail_of(LACP)
-        .doc("How often heartbeats are asked for."),
-    oc("lacp-fallback-ab").flag(false).detail_of(LACP).doc("Becomes active-backup without an answer."),
     oc("stp-enable").flag(true).detail_of(STP).doc("Spanning tree on the port."),
     oc("stp-port-num").opt_int(1, 255).detail_of(STP).doc("Its number."),
     oc("stp-port-priority").int(0, 255, 0x80).detail_of(STP).doc("Its priority."),

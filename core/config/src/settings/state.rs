@@ -1,6 +1,6 @@
 //! The columns of the schema that are not settings: state that the switch writes, and columns of other programs.
 
-use crate::not_built::{BONDS, CFM, LACP, Part, STP};
+use crate::not_built::{CFM, Part, STP};
 
 /// Which program writes a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
     (
         "Port",
         &[
-            ("bond_active_slave", NotBuilt(BONDS)),
+            ("bond_active_slave", Switch),
             ("status", NO_STP),
             ("statistics", NO_STP),
             ("rstp_status", NO_STP),
@@ -81,7 +81,7 @@ pub const COLUMNS: &[(&str, &[(&str, Writer)])] = &[
             ("cfm_health", NO_CFM),
             ("cfm_remote_mpids", NO_CFM),
             ("cfm_remote_opstate", NO_CFM),
-            ("lacp_current", NotBuilt(LACP)),
+            ("lacp_current", Switch),
             ("external_ids", Others),
         ],
     ),

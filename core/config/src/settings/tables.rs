@@ -1,18 +1,17 @@
 //! Settings of `Flow_Table`, `QoS`, `Queue`, `Mirror`, and connection tracking.
 
 use super::{I32, Setting, U32, settings};
-use crate::not_built::{CT_TIMEOUTS, QOS};
 
 const fn table(name: &'static str) -> Setting {
     Setting::new("Flow_Table", name, "")
 }
 
 const fn qos(key: &'static str) -> Setting {
-    Setting::new("QoS", "other_config", key).detail_of(QOS)
+    Setting::new("QoS", "other_config", key)
 }
 
 const fn queue(key: &'static str) -> Setting {
-    Setting::new("Queue", "other_config", key).detail_of(QOS)
+    Setting::new("Queue", "other_config", key)
 }
 
 const fn mirror(name: &'static str) -> Setting {
@@ -20,10 +19,15 @@ const fn mirror(name: &'static str) -> Setting {
 }
 
 const fn timeout(key: &'static str) -> Setting {
-    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32).detail_of(CT_TIMEOUTS)
+    Setting::new("CT_Timeout_Policy", "timeouts", key).opt_int(0, U32)
 }
 
+const NO_STATE: &str = "no connection of this datapath is ever in this state";
+
 settings! {
+    QOS_TYPE = Setting::new("QoS", "type", "").text("").doc("How packets are queued.");
+    QOS_QUEUES = Setting::new("QoS", "queues", "").rows("Queue").doc("The queues, by number.");
+    QUEUE_DSCP = Setting::new("Queue", "dscp", "").opt_int(0, 63).doc("The DSCP of packets of the queue.");
     NAME = table("name").text("").doc("The table's name.");
     FLOW_LIMIT = table("flow_limit").opt_int(0, U32).doc("The most flows that it takes.");
     OVERFLOW_POLICY = table("overflow_policy").choice(&["refuse", "evict"], "refuse")
@@ -34,21 +38,25 @@ settings! {
 
 /// Settings that the code does not read by name.
 pub const OTHERS: &[Setting] = &[
-    Setting::new("QoS", "type", "").text("").detail_of(QOS).doc("How packets are queued."),
-    Setting::new("QoS", "queues", "").rows("Queue").detail_of(QOS).doc("The queues, by number."),
     qos("max-rate").opt_int(0, i64::MAX).doc("Bits per second of all queues at most."),
     qos("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
     qos("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
     qos("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),
     qos("ebs").opt_int(0, i64::MAX).doc("Their burst."),
+    qos("target").opt_int(0, U32).doc("Microseconds that packets may wait (CoDel)."),
+    qos("interval").opt_int(0, U32).doc("Microseconds over which that is measured."),
+    qos("flows").opt_int(0, U32).doc("Queues of `linux-fq_codel`."),
     qos("perturb").opt_int(0, I32).doc("Seconds between two changes of the hash."),
     qos("quantum").opt_int(0, I32).doc("Bytes per turn."),
     qos("latency").opt_int(0, I32).doc("Microseconds by which packets are delayed."),
     qos("limit").opt_int(0, I32).doc("Packets that wait at most."),
     qos("loss").opt_int(0, 100).doc("Percent of packets that are lost."),
     qos("jitter").opt_int(0, I32).doc("Microseconds by which the delay varies."),
-    Setting::new("Queue", "dscp", "").opt_int(0, 63).detail_of(QOS).doc("The DSCP of packets of the queue."),
     queue("min-rate").opt_int(1, i64::MAX).doc("Bits per second at least."),
+    queue("cir").opt_int(0, i64::MAX).doc("Committed bytes per second of a policer."),
+    queue("cbs").opt_int(0, i64::MAX).doc("Its burst in bytes."),
+    queue("eir").opt_int(0, i64::MAX).doc("Excess bytes per second."),
+    queue("ebs").opt_int(0, i64::MAX).doc("Their burst."),
     queue("max-rate").opt_int(1, i64::MAX).doc("Bits per second at most."),
     queue("burst").opt_int(1, i64::MAX).doc("The burst in bits."),
     queue("priority").opt_int(0, U32).doc("The less, the sooner."),
@@ -65,22 +73,19 @@ pub const OTHERS: &[Setting] = &[
     Setting::new("Datapath", "ct_zone_default_limit", "")
         .opt_int(0, U32)
         .doc("Connections of each zone that has no limit, at most."),
-    Setting::new("CT_Zone", "timeout_policy", "")
-        .rows("CT_Timeout_Policy")
-        .asks_for(CT_TIMEOUTS)
-        .doc("Timeouts of a zone."),
+    Setting::new("CT_Zone", "timeout_policy", "").rows("CT_Timeout_Policy").doc("Timeouts of a zone."),
     Setting::new("CT_Zone", "limit", "").opt_int(0, U32).doc("Connections of a zone at most."),
     timeout("tcp_syn_sent").doc("Seconds in this state."),
     timeout("tcp_syn_recv").doc("Seconds in this state."),
     timeout("tcp_established").doc("Seconds in this state."),
     timeout("tcp_fin_wait").doc("Seconds in this state."),
-    timeout("tcp_close_wait").doc("Seconds in this state."),
-    timeout("tcp_last_ack").doc("Seconds in this state."),
+    timeout("tcp_close_wait").none(NO_STATE).doc("Seconds in this state."),
+    timeout("tcp_last_ack").none(NO_STATE).doc("Seconds in this state."),
     timeout("tcp_time_wait").doc("Seconds in this state."),
     timeout("tcp_close").doc("Seconds in this state."),
-    timeout("tcp_syn_sent2").doc("Seconds in this state."),
-    timeout("tcp_retransmit").doc("Seconds in this state."),
-    timeout("tcp_unack").doc("Seconds in this state."),
+    timeout("tcp_syn_sent2").none(NO_STATE).doc("Seconds in this state."),
+    timeout("tcp_retransmit").none(NO_STATE).doc("Seconds in this state."),
+    timeout("tcp_unack").none(NO_STATE).doc("Seconds in this state."),
     timeout("udp_first").doc("Seconds after the first packet."),
     timeout("udp_single").doc("Seconds with packets one way."),
     timeout("udp_multiple").doc("Seconds with packets both ways."),

@@ -5,7 +5,7 @@ use super::{Effect, Setting, When, all};
 impl Effect {
     /// Whether the setting has an effect in the switch.
     pub const fn is_some(&self) -> bool {
-        matches!(self, Effect::Full | Effect::Partly(_) | Effect::Several(_))
+        matches!(self, Effect::Full | Effect::Partly(_))
     }
 
     /// `yes`, `partly: …`, `none: …` or `in …`.
@@ -15,7 +15,6 @@ impl Effect {
             Effect::Partly(what) => format!("partly: {what}"),
             Effect::None(why) => format!("none: {why}"),
             Effect::NotBuilt(part) | Effect::Detail(part) => format!("none: {}", part.missing()),
-            Effect::Several(part) => format!("with one; with more: {}", part.missing()),
             Effect::Elsewhere(who) => format!("in {who}"),
         }
     }

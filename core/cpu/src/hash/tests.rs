@@ -13,7 +13,7 @@ impl Random {
 }
 
 #[test]
-fn twins_agree_and_masked_bits_do_not_count() {
+fn the_fast_way_agrees_with_the_reference_and_masked_bits_do_not_count() {
     let mut random = Random(1);
     for n in 0..40 {
         let lines: Vec<Line> = (0..n).map(|_| std::array::from_fn(|_| random.next())).collect();
@@ -27,6 +27,15 @@ fn twins_agree_and_masked_bits_do_not_count() {
         sum_lines(&lines, &mask, &secret, &mut sums);
         sum_lines_scalar(&lines, &mask, &secret, &mut slow_sums);
         assert_eq!(sums, slow_sums);
+        let column: Vec<u64> = (0..n).map(|_| random.next()).collect();
+        let (place, mask_of_word) = ((&secret, 8 + n), random.next());
+        add_column(&column, mask_of_word, place, &mut sums);
+        add_column_scalar(&column, mask_of_word, place, &mut slow_sums);
+        assert_eq!(sums, slow_sums);
+        reduce_sums(&sums, &secret, &mut fast);
+        reduce_sums_scalar(&sums, &secret, &mut slow);
+        assert_eq!(fast, slow);
+        hash_lines(&lines, &mask, &secret, &mut fast);
         for (line, hash) in lines.iter().zip(&fast) {
             let unmasked = std::array::from_fn(|i| line[i] ^ random.next() & !mask[i]);
             assert_eq!(hash_line(&unmasked, &mask, &secret), *hash);

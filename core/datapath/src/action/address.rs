@@ -13,17 +13,8 @@ pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
-    for (offset, value, mask) in [(12, v.src, k.src), (16, v.dst, k.dst)] {
-        let Some(ip) = header::<20>(p, layout.l3) else { return };
-        let old = u32::from_be_bytes([ip[offset], ip[offset + 1], ip[offset + 2], ip[offset + 3]]);
-        let new = old & !mask | value & mask;
-        if new != old {
-            ip[offset..offset + 4].copy_from_slice(&new.to_be_bytes());
-            let sum = update32(u16::from_be_bytes([ip[10], ip[11]]), old, new);
-            ip[10..12].copy_from_slice(&sum.to_be_bytes());
-            changed(p, &Change::Address4(old, new));
-        }
-    }
+    write_ipv4(p, IPV4_SRC, v.src, k.src);
+    write_ipv4(p, IPV4_DST, v.dst, k.dst);
     let Some(ip) = header::<20>(p, layout.l3) else { return };
     for (offset, value, mask) in [(1, v.tos, k.tos), (8, v.ttl, k.ttl)] {
         let word = offset & !1;
@@ -37,26 +28,52 @@ pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
     }
 }
 
-/// Writes an IPv6 header and the transport checksum. Behind a routing header the checksum covers the final
+/// Where the addresses are in an IPv4 header.
+pub(super) const IPV4_SRC: usize = 12;
+pub(super) const IPV4_DST: usize = 16;
+/// Where they are in an IPv6 header.
+pub(super) const IPV6_SRC: usize = 8;
+pub(super) const IPV6_DST: usize = 24;
+
+/// Writes an address of an IPv4 packet, and the checksums that cover it.
+pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
+    let at = p.layout().l3;
+    let Some(ip) = header::<20>(p, at) else { return };
+    let old = u32::from_be_bytes([ip[offset], ip[offset + 1], ip[offset + 2], ip[offset + 3]]);
+    let new = old & !mask | value & mask;
+    if new != old {
+        ip[offset..offset + 4].copy_from_slice(&new.to_be_bytes());
+        let sum = update32(u16::from_be_bytes([ip[10], ip[11]]), old, new);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        changed(p, &Change::Address4(old, new));
+    }
+}
+
+/// Writes an address of an IPv6 packet, and the transport checksum. Behind a routing header the checksum covers the final
 /// destination (RFC 8200 §8.1), so writing this one does not change it.
+pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
+    let layout = p.layout();
+    let Some(ip) = header::<40>(p, layout.l3) else { return };
+    let mut old = [0; 16];
+    old.copy_from_slice(&ip[offset..offset + 16]);
+    let new: [u8; 16] = std::array::from_fn(|i| old[i] & !mask[i] | value[i] & mask[i]);
+    if new != old {
+        ip[offset..offset + 16].copy_from_slice(&new);
+        if offset != IPV6_DST || !layout.routed {
+            changed(p, &Change::Address6(&old, &new));
+        }
+    }
+}
+
+/// Writes an IPv6 header and the transport checksum.
 pub fn set_ipv6(p: &mut Packet, m: &Masked<Ipv6Key>) {
     let layout = p.layout();
     if layout.dl_type != ethertype::IPV6 {
         return;
     }
     let (v, k) = (&m.value, &m.mask);
-    for (offset, value, mask, summed) in [(8, &v.src, &k.src, true), (24, &v.dst, &k.dst, !layout.routed)] {
-        let Some(ip) = header::<40>(p, layout.l3) else { return };
-        let mut old = [0; 16];
-        old.copy_from_slice(&ip[offset..offset + 16]);
-        let new: [u8; 16] = std::array::from_fn(|i| old[i] & !mask[i] | value[i] & mask[i]);
-        if new != old {
-            ip[offset..offset + 16].copy_from_slice(&new);
-            if summed {
-                changed(p, &Change::Address6(&old, &new));
-            }
-        }
-    }
+    write_ipv6(p, IPV6_SRC, &v.src, &k.src);
+    write_ipv6(p, IPV6_DST, &v.dst, &k.dst);
     let Some(ip) = header::<40>(p, layout.l3) else { return };
     let word = |label: u32, tclass: u8| label & 0xf_ffff | u32::from(tclass) << 20;
     let mask = word(k.label, k.tclass);

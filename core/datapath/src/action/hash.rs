@@ -5,23 +5,76 @@
 
 use crate::packet::Meta;
 use crate::path::extract;
-use classifier::megaflow::Depth;
-use cpu::{Line, mix32};
+use classifier::megaflow::{Depth, Rest, Words};
+use cpu::Line;
 use flow::{Flow, Mac};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 
-/// The hash of a packet. `line`: its key, if it is known as deep as the ports.
-pub fn hash(bytes: &[u8], meta: &Meta, line: Option<&Line>, symmetric: bool, basis: u32) -> u32 {
-    let read = |line: &Line| Fields::of_line(line);
-    let fields = match line {
-        Some(line) => read(line),
-        None => read(&extract::line(bytes, meta, Depth::L4).0),
+/// The words of a key behind its line that hold the addresses of IPv6.
+const ADDRESSES: Words = 0b1_1110;
+
+/// How deep, and which words, keys of packets like this must be read to be hashed.
+pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
+    match dl_type {
+        ethertype::IPV6 => (Depth::Wide, ADDRESSES),
+        _ => (Depth::L4, 0),
+    }
+}
+
+/// The hash of a packet. `key`: its key, if it is known as deep as the ports.
+#[inline]
+pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric: bool, basis: u32) -> u32 {
+    if let Some((line, _)) = key
+        && !symmetric
+        && let Some(hash) = one_way_of_line(line, basis)
+    {
+        return hash;
+    }
+    let fields = match key {
+        Some((line, rest)) => Fields::of_key(line, rest),
+        None => Fields::of_key(&extract::line(bytes, meta, Depth::L4).0, Rest::NONE),
     };
-    // Addresses of IPv6 are in no line.
     let fields = fields.unwrap_or_else(|| Fields::of_flow(&meta.flow_of(bytes)));
     let hash = if symmetric { fields.both_ways(basis) } else { fields.one_way(basis) };
     hash.max(1)
+}
+
+/// The hash of a packet whose key is not at hand: the one that [`hash`] gives, not symmetric and with basis 0.
+#[inline(always)]
+pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
+    if meta.packet_type == 0
+        && let Some(line) = extract::ends(bytes)
+    {
+        return one_way_of(&line, 0);
+    }
+    hash(bytes, meta, None, false, 0)
+}
+
+/// The hash, not symmetric, of a key as deep as the ports; `None`: its addresses are not in its line.
+#[inline(always)]
+pub(crate) fn one_way_of_line(line: &Line, basis: u32) -> Option<u32> {
+    if line[1] as u16 == ethertype::IPV6 { None } else { Some(one_way_of(line, basis)) }
+}
+
+/// The hash of a key as deep as the ports, whose addresses are in its line: what [`Fields::one_way`] gives.
+#[inline(always)]
+fn one_way_of(line: &Line, basis: u32) -> u32 {
+    let ends = line[4] & 0xffff_ffff_0000_0000 | (line[4] >> 24 & 0xff) << 16 | line[1] & 0xffff;
+    last(mixed(mixed(basis.into(), line[3]), ends)).max(1)
+}
+
+/// A word more in the one-way hash: a product, which moves each bit up, and its upper half, which moves them down.
+/// Fixed, without a secret: `dp_hash` shall be the same after a restart.
+#[inline(always)]
+fn mixed(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}
+
+#[inline(always)]
+fn last(hash: u64) -> u32 {
+    (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
 }
 
 /// What is hashed of a packet.
@@ -40,16 +93,18 @@ struct Fields {
 impl Fields {
     /// From a key as deep as the ports, if that has all.
     #[inline]
-    fn of_line(line: &Line) -> Option<Fields> {
+    fn of_key(line: &Line, rest: Rest<'_>) -> Option<Fields> {
         let dl_type = line[1] as u16;
-        (dl_type != ethertype::IPV6).then(|| Fields {
+        let is_six = dl_type == ethertype::IPV6;
+        let address = |at| u128::from(rest.word(at)) << 64 | u128::from(rest.word(at + 1));
+        (!is_six || ADDRESSES & !rest.known == 0).then(|| Fields {
             dl_type,
             macs: [line[2] >> 16, line[1] >> 16],
             vids: [line[0] as u16 & 0xfff, line[2] as u16 & 0xfff],
             nw_proto: (line[4] >> 24) as u8,
             ports: [(line[4] >> 48) as u16, (line[4] >> 32) as u16],
             v4: [(line[3] >> 32) as u32, line[3] as u32],
-            v6: [0; 2],
+            v6: if is_six { [address(1), address(3)] } else { [0; 2] },
         })
     }
 
@@ -66,14 +121,15 @@ impl Fields {
     }
 
     fn one_way(&self, basis: u32) -> u32 {
-        let v6 = self.dl_type == ethertype::IPV6;
-        let end = |i: usize| {
-            let hash = mix32(basis, self.v4[i]);
-            let words = [96, 64, 32, 0].map(|shift| (self.v6[i] >> shift) as u32);
-            let hash = if v6 { words.into_iter().fold(hash, mix32) } else { hash };
-            mix32(hash, u32::from(self.ports[i]))
-        };
-        mix32(mix32(end(0), end(1)), u32::from(self.nw_proto) << 16 | u32::from(self.dl_type))
+        let mut hash = u64::from(basis);
+        if self.dl_type == ethertype::IPV6 {
+            let words = self.v6.into_iter().flat_map(|address| [(address >> 64) as u64, address as u64]);
+            hash = words.fold(hash, mixed);
+        } else {
+            hash = mixed(hash, u64::from(self.v4[0]) << 32 | u64::from(self.v4[1]));
+        }
+        let ports = u64::from(self.ports[0]) << 48 | u64::from(self.ports[1]) << 32;
+        last(mixed(hash, ports | u64::from(self.nw_proto) << 16 | u64::from(self.dl_type)))
     }
 
     /// Each pair of fields is one field, their difference; UDP's ports are left out, as they need not come in pairs.
@@ -144,7 +200,7 @@ fn jenkins(bytes: &[u8], basis: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use classifier::megaflow::convert::line_of;
+    use classifier::megaflow::convert::{ext_of, line_of};
     use flow::compose::compose;
     use proptest::prelude::*;
 
@@ -158,19 +214,48 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_key_a_flow_and_the_bytes_say_the_same(nw_src: u32, nw_dst: u32, tp_src: u16, tp_dst: u16, tci: u16,
+        fn a_key_a_flow_and_the_bytes_say_the_same(nw_src: u32, nw_dst: u32, tp_src: u16, tp_dst: u16, tci: u16, tagged: bool,
                                                    dl_type in prop::sample::select(vec![0x0800u16, 0x86dd, 0x0806]),
                                                    nw_proto in prop::sample::select(vec![1u8, 6, 17])) {
             let mut f = Flow { dl_src: Mac([2; 6]), dl_type, nw_proto, nw_src, nw_dst, tp_src, tp_dst, ..Flow::ZERO };
             f.ipv6_src[..4].copy_from_slice(&nw_src.to_be_bytes());
-            f.vlans[0] = flow::Vlan { tpid: 0x8100, tci: tci | flow::VLAN_CFI };
+            if tagged {
+                f.vlans[0] = flow::Vlan { tpid: 0x8100, tci: tci | flow::VLAN_CFI };
+            }
             let (bytes, meta) = (compose(&f, b"payload"), Meta::received(0));
             let f = meta.flow_of(&bytes);
+            prop_assert_eq!(of_ends(&bytes, &meta), one_way(&f, 0).max(1));
             for symmetric in [true, false] {
                 let from_flow = if symmetric { both_ways(&f, 7) } else { one_way(&f, 7) }.max(1);
                 prop_assert_eq!(hash(&bytes, &meta, None, symmetric, 7), from_flow);
-                prop_assert_eq!(hash(&bytes, &meta, Some(&line_of(&f)), symmetric, 7), from_flow);
+                prop_assert_eq!(hash(&bytes, &meta, Some((&line_of(&f), Rest::NONE)), symmetric, 7), from_flow);
+                let whole = ext_of(&f);
+                let key = Some((&line_of(&f), Rest::new(&whole, None)));
+                prop_assert_eq!(hash(&bytes, &meta, key, symmetric, 7), from_flow);
             }
+        }
+    }
+
+    /// Consecutive addresses, and consecutive ports, are spread over the buckets of a group as random numbers are.
+    #[test]
+    fn one_way_spreads_neighbours() {
+        fn spread(dl_type: u16, shift: u32, set: fn(&mut Flow, u32)) -> u32 {
+            let mut counts = [0i32; 16];
+            for i in 0..4096 {
+                let (nw_src, nw_dst) = (0x0a00_0001, 0x1400_0001);
+                let mut flow = Flow { dl_type, nw_proto: 17, nw_src, nw_dst, ..Flow::ZERO };
+                set(&mut flow, i);
+                counts[(one_way(&flow, 0) >> shift & 15) as usize] += 1;
+            }
+            counts.map(|n| n.abs_diff(256)).into_iter().max().unwrap()
+        }
+        for shift in [0, 8, 16, 28] {
+            // 256 in each, with a deviation of 15.5: five of them.
+            assert!(spread(0x0800, shift, |f, i| f.nw_src += i) < 80);
+            assert!(spread(0x0800, shift, |f, i| f.nw_dst += 256 * i) < 80);
+            assert!(spread(0x0800, shift, |f, i| f.tp_src = i as u16) < 80);
+            assert!(spread(0x0800, shift, |f, i| f.tp_dst = 7 * i as u16) < 80);
+            assert!(spread(0x86dd, shift, |f, i| f.ipv6_dst = (u128::from(i) << 40).to_be_bytes()) < 80);
         }
     }
 

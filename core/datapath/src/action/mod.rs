@@ -3,8 +3,10 @@
 pub mod address;
 pub mod ether;
 pub mod hash;
+pub mod helper;
 pub mod icmp;
 pub mod mpls;
+pub mod nat;
 pub mod nsh;
 pub mod set_field;
 pub mod transport;

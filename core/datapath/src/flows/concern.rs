@@ -1,5 +1,5 @@
-//! Which megaflows a change of the tables may concern. Of most changes there are few: they are found by what was consulted for
-//! them and by what they match, not by translating all of them again.
+//! Finds the megaflows that a change of the tables may concern, by their dependencies and their matches (ADR 16). Most changes
+//! concern few megaflows; only those are translated again.
 
 use super::Flows;
 use classifier::megaflow::Pattern;
@@ -8,22 +8,22 @@ use flow::Match;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// For each trail (`Translation::trail`) the packets that are concerned of those that took it. Megaflows with a trail that is not
-/// named are all concerned.
+/// For each set of dependencies (`Translation::dependency_set`), matches on the packets that are concerned. Of a set that is not
+/// named, all megaflows are concerned.
 #[derive(Clone, Debug, Default)]
 pub struct Concerns {
-    by_trail: HashMap<u32, Vec<Pattern>>,
+    by_dependency_set: HashMap<u32, Vec<Pattern>>,
 }
 
 impl Concerns {
-    /// Packets of this trail are concerned, if any of these matches is theirs.
-    pub fn add(&mut self, trail: u32, matches: &[Match]) {
-        self.by_trail.entry(trail).or_default().extend(matches.iter().map(Pattern::from));
+    /// Of the megaflows with these dependencies, those are concerned that meet one of the matches.
+    pub fn add(&mut self, dependency_set: u32, matches: &[Match]) {
+        self.by_dependency_set.entry(dependency_set).or_default().extend(matches.iter().map(Pattern::from));
     }
 
-    /// Whom it may concern: `None` means every megaflow of this trail.
-    fn of(&self, trail: u32) -> Option<&[Pattern]> {
-        self.by_trail.get(&trail).map(Vec::as_slice)
+    /// Matches on the packets that are concerned; `None`: every megaflow with these dependencies is.
+    fn of(&self, dependency_set: u32) -> Option<&[Pattern]> {
+        self.by_dependency_set.get(&dependency_set).map(Vec::as_slice)
     }
 }
 
@@ -31,11 +31,11 @@ impl Flows {
     /// The megaflows that are concerned, of those at these indices.
     pub(crate) fn concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
         let mut out = Vec::new();
-        // Most neighbours took the same trail.
-        let (mut trail, mut patterns) = (0, concerns.of(0));
+        // Most megaflows have the same dependencies as the one before.
+        let (mut dependency_set, mut patterns) = (0, concerns.of(0));
         for (index, own, brief) in self.entries.briefs(range) {
-            if own != trail {
-                (trail, patterns) = (own, concerns.of(own));
+            if own != dependency_set {
+                (dependency_set, patterns) = (own, concerns.of(own));
             }
             let megaflow = || self.publisher.get(index);
             let meets = |p: &Pattern| brief.may_meet(p) && megaflow().is_some_and(|m| m.meets(p));

@@ -1,7 +1,7 @@
 //! Entries by the index of their megaflow.
 //!
-//! In chunks, so that a table that grows moves none of them while the lock is held. What is asked of all of them, one after
-//! the other (when was it used, what was consulted for it, which addresses does it match), lies apart, side by side.
+//! They are stored in chunks, so that a growing table moves none while the lock is held. Columns that are scanned over all entries
+//! (last use, dependencies, matched addresses) are arrays of their own.
 
 use super::entry::Entry;
 use classifier::megaflow::Brief;
@@ -11,9 +11,9 @@ use units::Millis;
 pub(super) const CHUNK: usize = 1024;
 
 struct Chunk {
-    /// Last used, or made; `NEVER` for one put by hand that no packet has used.
+    /// Last use, or creation; `NEVER` for a megaflow of a command that no packet has used.
     used: Box<[Millis]>,
-    trails: Box<[u32]>,
+    dependency_sets: Box<[u32]>,
     briefs: Box<[Brief]>,
     entries: Box<[Option<Box<Entry>>]>,
 }
@@ -22,7 +22,7 @@ impl Chunk {
     fn new() -> Chunk {
         Chunk {
             used: vec![Millis::NEVER; CHUNK].into(),
-            trails: vec![0; CHUNK].into(),
+            dependency_sets: vec![0; CHUNK].into(),
             briefs: vec![Brief::default(); CHUNK].into(),
             entries: std::iter::repeat_with(|| None).take(CHUNK).collect(),
         }
@@ -40,7 +40,7 @@ impl Entries {
         self.len
     }
 
-    /// All indices are below.
+    /// All indices are below this one.
     pub(super) fn end(&self) -> u32 {
         (self.chunks.len() * CHUNK) as u32
     }
@@ -63,7 +63,7 @@ impl Entries {
         chunk.entries[at].as_deref_mut()
     }
 
-    /// When it was used last, as far as has been folded.
+    /// The last use that has been folded.
     pub(super) fn used(&self, index: u32) -> Millis {
         self.at(index).map_or(Millis::NEVER, |(chunk, at)| chunk.used[at])
     }
@@ -74,23 +74,30 @@ impl Entries {
         }
     }
 
-    /// The number of what was consulted.
-    pub(super) fn trail(&self, index: u32) -> u32 {
-        self.at(index).map_or(0, |(chunk, at)| chunk.trails[at])
+    /// The number of its dependencies.
+    pub(super) fn dependency_set(&self, index: u32) -> u32 {
+        self.at(index).map_or(0, |(chunk, at)| chunk.dependency_sets[at])
     }
 
-    pub(super) fn set_trail(&mut self, index: u32, trail: u32) {
+    pub(super) fn set_dependency_set(&mut self, index: u32, dependency_set: u32) {
         if let Some((chunk, at)) = self.at_mut(index) {
-            chunk.trails[at] = trail;
+            chunk.dependency_sets[at] = dependency_set;
         }
     }
 
-    pub(super) fn insert(&mut self, index: u32, entry: Box<Entry>, used: Millis, trail: u32, brief: Brief) {
+    pub(super) fn insert(
+        &mut self,
+        index: u32,
+        entry: Box<Entry>,
+        used: Millis,
+        dependency_set: u32,
+        brief: Brief,
+    ) {
         while self.end() <= index {
             self.chunks.push(Chunk::new());
         }
         if let Some((chunk, at)) = self.at_mut(index) {
-            (chunk.used[at], chunk.trails[at], chunk.briefs[at]) = (used, trail, brief);
+            (chunk.used[at], chunk.dependency_sets[at], chunk.briefs[at]) = (used, dependency_set, brief);
             let old = chunk.entries[at].replace(entry);
             self.len += usize::from(old.is_none());
         }
@@ -113,26 +120,26 @@ impl Entries {
         self.chunks.iter_mut().flat_map(|c| c.entries.iter_mut()).filter_map(|e| e.as_deref_mut())
     }
 
-    /// The indices with an entry, of these.
+    /// The indices in the range that have an entry.
     pub(super) fn there(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         range.filter(|i| self.get(*i).is_some())
     }
 
-    /// Index, trail and addresses of those with an entry, of these.
+    /// Index, dependencies and addresses of the entries at these indices.
     pub(super) fn briefs(&self, range: Range<u32>) -> impl Iterator<Item = (u32, u32, Brief)> {
         let first = range.start as usize / CHUNK;
         let chunks = self.chunks.iter().enumerate().skip(first);
         let wanted = chunks.take_while(move |(n, _)| n * CHUNK < range.end as usize);
         let all = wanted.flat_map(|(n, chunk)| {
-            let beside = chunk.trails.iter().zip(&chunk.briefs).zip(&chunk.entries).enumerate();
-            beside.filter_map(move |(at, ((trail, brief), entry))| {
-                entry.as_ref().map(|_| ((n * CHUNK + at) as u32, *trail, *brief))
+            let beside = chunk.dependency_sets.iter().zip(&chunk.briefs).zip(&chunk.entries).enumerate();
+            beside.filter_map(move |(at, ((dependency_set, brief), entry))| {
+                entry.as_ref().map(|_| ((n * CHUNK + at) as u32, *dependency_set, *brief))
             })
         });
         all.filter(move |(index, ..)| (range.start..range.end).contains(index))
     }
 
-    /// The indices of those that were last used before then, of these.
+    /// The indices in the range whose entry was last used before that time.
     pub(super) fn unused_since(&self, range: Range<u32>, then: Millis) -> impl Iterator<Item = u32> {
         range.filter(move |i| self.used(*i) < then)
     }

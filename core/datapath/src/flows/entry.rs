@@ -1,4 +1,4 @@
-//! What is known of one megaflow beside what workers see of it.
+//! The publisher's data of one megaflow, which workers do not read.
 
 use super::Birth;
 use crate::program::{Op, Program};
@@ -11,17 +11,17 @@ use units::{Ufid, WorkerId};
 
 pub(crate) struct Entry {
     pub(super) ufid: Ufid,
-    /// The packet that made it.
+    /// The packet that caused it.
     pub(super) key: PackedFlow,
     pub(super) actions: Arc<[DpAction]>,
     pub(super) owner: Arc<dyn FlowOwner>,
     pub(super) total: FlowStats,
-    /// By slot of a lane; `None`, or shorter, where a worker has counted nothing.
+    /// By slot of a lane; `None`, or absent, for a worker that has counted nothing.
     pub(super) lanes: Vec<Option<FlowStats>>,
     pub(super) birth: Option<Birth>,
-    /// Dumps list flows in the order in which they came.
+    /// Dumps list flows in the order in which they were added.
     pub(super) serial: u64,
-    /// What it was taken to cost when it came.
+    /// The estimate of its memory when it was added.
     pub(super) bytes: u32,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 176;
 
 impl Entry {
-    /// The lane of this slot, a worker's, has counted more.
+    /// Adds what the lane of this slot has counted.
     pub(super) fn count(&mut self, place: usize, worker: WorkerId, delta: &FlowStats) {
         if self.lanes.len() <= place {
             self.lanes.reserve_exact(place + 1 - self.lanes.len());
@@ -42,10 +42,10 @@ impl Entry {
         }
     }
 
-    /// Bytes of memory that the megaflow takes, as near as can be told cheaply.
+    /// A cheap estimate of the bytes of memory that the megaflow takes.
     pub(super) fn footprint(&self) -> usize {
         let actions = self.actions.len() * (size_of::<DpAction>() + size_of::<Op>());
-        // A list with a `set` has a rewrite for it, and hardly any list has two.
+        // A list with a `set` has a rewrite for it; few lists have two.
         let set = self.actions.iter().any(|action| matches!(action, DpAction::Set(_)));
         let rewrite = usize::from(set) * (size_of::<Rewrite>() + size_of::<Op>());
         PER_MEGAFLOW + size_of::<Entry>() + self.key.heap() + actions + rewrite + self.owner.footprint()
@@ -65,9 +65,9 @@ impl Entry {
     }
 }
 
-/// A worker's first packet of a megaflow is not one of those that are shown under it, as nowhere is the packet that makes
-/// one: in the peer each worker makes its own. Of several packets that are folded together the first is taken to be of mean
-/// length.
+/// What a worker's dump shows of its counts: without its first packet of the megaflow. In the peer each worker has a megaflow of its
+/// own, and the packet that creates it is not counted. The length of the first of several packets that are folded together is
+/// assumed to be their mean.
 fn without_first(delta: &FlowStats) -> FlowStats {
     match delta.packets {
         0 | 1 => FlowStats::default(),

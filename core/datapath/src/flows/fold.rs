@@ -1,6 +1,6 @@
-//! Folding: what workers have counted in their lanes is added to the totals, and owners are to be credited with it.
+//! Folding: adds what workers have counted in their lanes to the totals, and collects credits for the owners.
 //!
-//! What was seen of a lane lies beside nothing else, so that megaflows without a new packet cost a look at two words.
+//! The counts at the last fold are stored densely, so a megaflow without a new packet costs the comparison of two words.
 
 use super::entries::CHUNK;
 use super::{Credits, Flows};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use sync::{LaneCount, Lanes};
 use units::{Millis, WorkerId};
 
-/// One lane of counters, and what has been folded of it.
+/// One lane of counters, with the counts at the last fold.
 pub(super) struct LaneSlot {
     pub(super) worker: WorkerId,
     pub(super) lanes: Lanes,
@@ -22,7 +22,7 @@ impl LaneSlot {
         LaneSlot { worker, lanes, seen: Vec::new() }
     }
 
-    /// What is in the lane and was not seen yet, if anything.
+    /// The counts that were not folded yet, if any.
     pub(super) fn news(&self, index: u32) -> Option<(LaneCount, LaneCount)> {
         let (read, seen) = (self.lanes.read(index), self.seen(index));
         (read.packets_since(&seen) != 0).then_some((read, seen))
@@ -41,7 +41,7 @@ impl LaneSlot {
         self.seen[chunk].get_or_insert_with(|| vec![LaneCount::default(); CHUNK].into())[at] = read;
     }
 
-    /// The index is about to be used again.
+    /// Clears an index before it is used again.
     pub(super) fn clear(&mut self, index: u32) {
         self.lanes.clear(index);
         if let Some(Some(chunk)) = self.seen.get_mut(index as usize / CHUNK) {
@@ -49,7 +49,7 @@ impl LaneSlot {
         }
     }
 
-    /// What came since the last call.
+    /// The difference since the last call.
     fn take(&mut self, index: u32, now: Millis) -> Option<FlowStats> {
         let (read, seen) = self.news(index)?;
         self.see(index, read);
@@ -65,7 +65,7 @@ impl LaneSlot {
 /// Milliseconds since a time of a lane.
 pub(super) fn ago(used: u32, now: Millis) -> u64 {
     let ago = (now.0 as u32).wrapping_sub(used);
-    // A worker may be a little ahead of who asks.
+    // The clock of a worker may be slightly ahead of the caller's.
     if ago > u32::MAX / 2 { 0 } else { ago.into() }
 }
 

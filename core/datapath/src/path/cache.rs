@@ -11,7 +11,7 @@ use crate::batch::{BATCH, Batch, NONE, note};
 use crate::engine::Engine;
 use crate::tally::{Event, Tally};
 use classifier::megaflow::key::{FLOW_BITS, KeyMask, OPTION_WORDS};
-use classifier::megaflow::{ALL_WORDS, Context, Depth, EXT_WORDS, Rest, Rests, belonging, bits};
+use classifier::megaflow::{Context, Depth, EXT_WORDS, Rest, Rests, TUNNEL_WORDS, belonging, bits};
 use cpu::{Secret, Stage};
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
@@ -135,7 +135,7 @@ static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask::new(FLOW_BITS,
 /// What tells flows apart in wide keys: addresses, labels, the tunnel and its options, too.
 static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
     let mut ext = [0; EXT_WORDS];
-    [0..5, 9..10, 20..26].into_iter().flatten().for_each(|i| ext[i] = u64::MAX);
+    [0..5, 9..10].into_iter().flatten().chain(bits(TUNNEL_WORDS)).for_each(|i| ext[i] = u64::MAX);
     let options = Some(&[u64::MAX; OPTION_WORDS]);
-    KeyMask::new(FLOW_BITS, Rest { ext: &ext, options, known: ALL_WORDS })
+    KeyMask::new(FLOW_BITS, Rest::new(&ext, options))
 });

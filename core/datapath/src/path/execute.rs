@@ -3,18 +3,15 @@
 //! An operation that ends a packet's way (output, userspace, recirculation, clone, sample) takes the packet itself if
 //! it is the last of the program, and a copy otherwise.
 
-use super::{conntrack, meter};
+use super::{conntrack, fragments, meter, transmit, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
-use crate::batch::Again;
+use crate::batch::{Again, MAX_PASSES};
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::program::{Op, Program, Sum};
 use crate::rewrite::Rewrite;
 use crate::tally::Event;
 use dpif::{DropReason, Userspace};
-
-/// How often a packet may be recirculated.
-pub const MAX_PASSES: u8 = 8;
 
 /// Runs the program. The group is empty afterwards.
 pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet>) {
@@ -33,8 +30,9 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
                 edit_from(engine, rewrite, edits, group, 0);
                 ops = rest;
             }
-            &Op::Output(port) if last => {
+            &Op::Output(port) if last && group.iter().all(|p| p.meta.skb_priority == 0) => {
                 group.iter_mut().for_each(truncate);
+                group.iter_mut().for_each(|p| engine.keep_rare(p.meta.rare.take()));
                 engine.send_each(port, group.drain(..).map(|p| p.frame));
             }
             &Op::Output(port) => each(engine, group, last, |e, p| output(e, port, p)),
@@ -48,13 +46,15 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             &Op::Drop(reason) => group.drain(..).for_each(|p| engine.drop_packet(p, reason)),
             &Op::Hash { symmetric, basis } => {
                 for p in group.iter_mut() {
-                    let line = engine.batch.line_to_ports(p.number);
-                    p.meta.dp_hash = hash::hash(p.frame.bytes(), &p.meta, line, symmetric, basis);
+                    let key = engine.batch.key_to_ports(p.number);
+                    p.meta.dp_hash = hash::hash(p.frame.bytes(), &p.meta, key, symmetric, basis);
                 }
             }
-            Op::Ct(action) => group.iter_mut().for_each(|p| conntrack::track(engine, action, p)),
+            Op::Ct(action) => fragments::track(engine, action, group),
             Op::CtClear => group.iter_mut().for_each(conntrack::clear),
             &Op::Meter(id) => meter::run(engine, id, group),
+            Op::TunnelPush(push) => tunnel::push(engine, push, group),
+            &Op::TunnelPop(port) => tunnel::pop(engine, port, group, last),
             &Op::Trunc(max) => {
                 group.iter_mut().for_each(|p| p.meta.cut = p.frame.len().saturating_sub(max as usize))
             }
@@ -135,7 +135,7 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
 }
 
 /// A copy; `None` (and a drop is counted) if there is no buffer.
-fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
+pub(super) fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     engine.tally.add(Event::Created, 1);
     let Some(frame) = engine.pool.copy_of(&p.frame) else {
         engine.drop_part(p, DropReason::NoBuffer);
@@ -145,7 +145,7 @@ fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
 }
 
 #[inline]
-fn truncate(p: &mut Packet) {
+pub(super) fn truncate(p: &mut Packet) {
     if p.meta.cut == 0 {
         return;
     }
@@ -158,7 +158,10 @@ fn truncate(p: &mut Packet) {
 
 fn output(engine: &mut Engine, port: u32, mut p: Packet) {
     truncate(&mut p);
-    engine.send(port, p.frame);
+    match p.meta.skb_priority {
+        0 => engine.send(port, p.frame),
+        queue => transmit::send_queued(engine, port, queue, p.frame),
+    }
 }
 
 /// Queues a packet for another pass through the path, with its key if that is still known.
@@ -295,7 +298,7 @@ fn or_drop(
 }
 
 /// Does now what the senders of packets left undone; a packet that is to be cut becomes several.
-fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
+pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
     if !group.iter().any(|p| p.frame.is_undone()) {
         return;
     }

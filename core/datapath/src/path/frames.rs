@@ -3,14 +3,13 @@
 //! A [`Packet`] is three times the size of a frame: to make one of each frame takes longer than to
 //! rewrite it. So the packets of a batch become packets only for the first operation that needs one.
 
-use super::{execute, meter};
+use super::{execute, meter, tunnel};
 use crate::action::hash;
 use crate::engine::Engine;
 use crate::packet::{Meta, Packet};
 use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
-use crate::tally::Event;
 
 /// Packets that go through a program together.
 #[derive(Default)]
@@ -61,7 +60,7 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
                 continue;
             }
             &Op::Output(port) if last => {
-                group.own.clear();
+                engine.drop_metas(&mut group.own);
                 group.numbers.clear();
                 return engine.send_all(port, &mut group.frames);
             }
@@ -69,7 +68,13 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
             &Op::Recirc(id) if last => {
                 return group.each(engine, |engine, packet| execute::recirculate(engine, id, packet));
             }
-            &Op::Output(port) => output_copies(engine, port, &group.frames),
+            Op::TunnelPush(push) => {
+                if !tunnel::push_frames(engine, push, group) {
+                    break;
+                }
+            }
+            &Op::TunnelPop(port) if last && tunnel::pop_frames(engine, port, group) => return,
+            &Op::Output(port) => group.frames.iter().for_each(|frame| engine.send_copy(frame, port)),
             &Op::Meter(id) => {
                 if !meter::run_frames(engine, id, &group.frames) {
                     break;
@@ -97,17 +102,7 @@ fn hash(engine: &Engine, group: &mut Group, symmetric: bool, basis: u32) {
         own.resize(frames.len(), engine.batch.common.clone());
     }
     for (i, (frame, meta)) in frames.iter().zip(own).enumerate() {
-        let line = engine.batch.line_to_ports(numbers.get(i).copied());
-        meta.dp_hash = hash::hash(frame.bytes(), meta, line, symmetric, basis);
-    }
-}
-
-fn output_copies(engine: &mut Engine, port: u32, frames: &FrameBatch) {
-    engine.tally.add(Event::Created, frames.len() as u64);
-    for frame in frames {
-        match engine.pool.copy_of(frame) {
-            Some(copy) => engine.send(port, copy),
-            None => engine.no_copy(frame, port),
-        }
+        let key = engine.batch.key_to_ports(numbers.get(i).copied());
+        meta.dp_hash = hash::hash(frame.bytes(), meta, key, symmetric, basis);
     }
 }

@@ -1,16 +1,24 @@
 //! Group: the packets of each megaflow are counted and executed together.
 //!
-//! Packets of one flow keep their order. Most often there is one group, or all packets go by one port, rewritten or not:
-//! then the frames are rewritten in place and the batch is handed on. Else each frame is rewritten and put at once where
-//! its program would; only packets of longer programs are gathered.
+//! Packets of one flow keep their order. Most often all programs of a batch are straight (see the file `straight`), and no
+//! group is made. Else each frame is rewritten and put at once where its program would; only packets of longer programs are
+//! gathered.
+//!
+//! Packets whose program does no more than hash and recirculate stay in the batch with their keys, of which two words
+//! change, and are looked up again at once.
 
 use super::frames::{self, Group};
-use super::{Megaflows, execute, recent};
-use crate::batch::{BATCH, Batch, Miss, NONE};
+use super::park::Parking;
+use super::straight::{self, Straight};
+use super::{Megaflows, execute, recent, tunnel};
+use crate::action::hash;
+use crate::batch::{BATCH, Batch, Miss, NONE, step_line};
 use crate::engine::Engine;
-use crate::port::{Frame, FrameBatch};
-use crate::program::{Program, Sum};
-use cpu::Stage;
+use crate::port::Frame;
+use crate::program::{Op, Program, REWRITES, Sum};
+use crate::tally::Event;
+use classifier::megaflow::bits;
+use cpu::{Line, Stage};
 use dpif::DropReason;
 use units::Millis;
 
@@ -19,6 +27,8 @@ use units::Millis;
 enum Way {
     Send(u32),
     RewriteAndSend(u32),
+    /// They stay in the batch, to be looked up again.
+    Again(Step),
     Drop(DropReason),
     /// To a list of this number.
     Gather(usize),
@@ -29,12 +39,57 @@ impl Way {
     /// sent.
     fn of(program: &Program, gathered: usize, plain: bool) -> Way {
         match program.sum {
-            Sum::Send(port) if plain => Way::Send(port),
-            Sum::RewriteAndSend(port) if plain => Way::RewriteAndSend(port),
+            Sum::Send { port, does: 0 } if plain => Way::Send(port),
+            Sum::Send { port, does: REWRITES } if plain => Way::RewriteAndSend(port),
             Sum::Drop(reason) => Way::Drop(reason),
             _ => Way::Gather(gathered),
         }
     }
+}
+
+/// How a key changes on the way to its next pass.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    id: u32,
+    /// Symmetric, and basis.
+    hash: Option<(bool, u32)>,
+}
+
+impl Step {
+    /// Of a program that changes nothing else.
+    #[inline]
+    fn of(sum: Sum) -> Option<Step> {
+        match sum {
+            Sum::Again(id) => Some(Step { id, hash: None }),
+            Sum::HashAndAgain { symmetric, basis, id } => Some(Step { id, hash: Some((symmetric, basis)) }),
+            _ => None,
+        }
+    }
+
+    /// Takes packet `i` of the batch this step.
+    #[inline]
+    fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
+        let hashed = self.hash.map(|(symmetric, basis)| {
+            hash::hash(frame.bytes(), &batch.common, batch.key_to_ports(Some(i as u8)), symmetric, basis)
+        });
+        batch.again(i, self.id, hashed);
+    }
+}
+
+/// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
+/// flow that is parked must not be passed by.
+#[inline]
+fn may_go_now(engine: &Engine, hashed: bool) -> bool {
+    let waits = |parking: &Parking| !parking.park.is_empty();
+    engine.batch.may_go_again(hashed)
+        && engine.recirculated.is_empty()
+        && !engine.parking.as_deref().is_some_and(waits)
+}
+
+/// The step of a program, if it may be taken at once.
+#[inline]
+fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
+    Step::of(program.sum).filter(|step| may_go_now(engine, step.hash.is_some()))
 }
 
 /// What a megaflow counts.
@@ -45,8 +100,9 @@ struct Count {
     tcp_flags: u16,
 }
 
-/// The groups of a batch, and a hash table of them by the indices of their megaflows, of which no chain is longer than a batch: a slot counts if the group it names says so, so that nothing is
-/// cleared between batches.
+/// The groups of a batch, and a hash table of them by the indices of their megaflows.
+///
+/// No chain is longer than a batch. A slot counts only if the group that it names points back, so no slot is cleared between batches.
 pub(crate) struct Groups {
     len: usize,
     index: [u32; BATCH],
@@ -58,6 +114,8 @@ pub(crate) struct Groups {
     of: [u8; BATCH],
     /// Packets of programs of several operations: the group and its packets.
     gathered: Vec<(usize, Group)>,
+    /// Packets that take a step: the number of each in the batch.
+    again: Vec<(usize, Step, Frame)>,
 }
 
 /// More than there are groups, so that a free slot is always found.
@@ -75,6 +133,7 @@ impl Default for Groups {
             slots: [0; SLOTS],
             of: [NO_GROUP; BATCH],
             gathered: Vec::new(),
+            again: Vec::new(),
         }
     }
 }
@@ -108,8 +167,27 @@ impl Groups {
     }
 }
 
-/// Executes all packets of the batch that have a megaflow; the others are `missed` then. Nothing is left in the batch.
-pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
+/// Executes all packets of the batch that have a megaflow; the others are `missed` then. True: those that are left in the
+/// batch, with their keys, are to be looked up again.
+pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
+    all(guard, engine, pending, now);
+    let mut own = std::mem::take(&mut engine.batch.own);
+    engine.drop_metas(&mut own);
+    engine.batch.own = own;
+    engine.batch.in_lines = false;
+    engine.batch.bytes = engine.batch.frames.iter().map(|frame| frame.len() as u64).sum();
+    let n = engine.batch.len();
+    if n == 0 {
+        engine.batch.forget_outers();
+    } else {
+        engine.batch.in_lines = true;
+        engine.batch.common.passes += 1;
+        engine.tally.add(Event::Recirculated, n as u64);
+    }
+    n != 0
+}
+
+fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let batch = &mut engine.batch;
     let n = batch.len();
     let first = batch.found[0];
@@ -126,22 +204,43 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         let tcp_flags = batch.tcp_flags[..n].iter().fold(0, |a, b| a | b);
         engine.lane.count(first, n as u32, batch.bytes, now.0 as u32, tcp_flags);
         recent::remember(engine, first);
-        whole(engine, &megaflow.payload);
+        if let Sum::Send { port, does: 0 } = megaflow.payload.sum
+            && engine.batch.is_plain()
+        {
+            return send_all(engine, port);
+        }
+        match step_now(engine, &megaflow.payload) {
+            Some(step) => every(&mut engine.batch, step),
+            None => whole(engine, &megaflow.payload),
+        }
     } else if pending == 0
-        && let Some(port) = one_way(guard, batch)
+        && let Some(port) = straight::one_way(guard, batch)
     {
         count_each(engine, now);
-        let mut frames = std::mem::take(&mut engine.batch.frames);
-        engine.send_all(port, &mut frames);
-        engine.batch.frames = frames;
+        send_all(engine, port);
     } else if pending == 0
-        && let Some((port, programs)) = one_way_rewritten(guard, batch)
+        && let Some(straight) = Straight::of(guard, batch)
+        && straight.pass_meters(engine)
     {
         count_each(engine, now);
-        let mut frames = std::mem::take(&mut engine.batch.frames);
-        match cpu::stage(RewriteEach { programs: &programs, frames: &mut frames }) {
-            0 => engine.send_all(port, &mut frames),
-            unfit => send_some(engine, port, &programs, unfit, frames.drain(..)),
+        straight.send(engine);
+    } else if pending == 0
+        && let Some((port, pushes)) = tunnel::pushes(guard, &engine.batch)
+    {
+        count_each(engine, now);
+        tunnel::push_each(engine, port, &pushes);
+    } else if pending == 0
+        && let Some(step) = one_step(guard, engine)
+    {
+        count_each(engine, now);
+        every(&mut engine.batch, step);
+    } else if pending == 0
+        && let Some(steps) = steps(guard, engine)
+    {
+        count_each(engine, now);
+        let frames = std::mem::take(&mut engine.batch.frames);
+        for (i, (frame, step)) in frames.iter().zip(steps).enumerate() {
+            step.into_iter().for_each(|step| step.take(&mut engine.batch, i, frame));
         }
         engine.batch.frames = frames;
     } else {
@@ -149,85 +248,84 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, no
         several(&mut groups, guard, engine, pending, now);
         engine.groups = Some(groups);
     }
-    engine.batch.own.clear();
-    engine.batch.bytes = 0;
 }
 
-/// Where all packets are sent, if every one has a megaflow and all of those do no more than send by one port.
-#[inline(always)]
-fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
-    let found = &batch.found[..batch.len().min(BATCH)];
-    let sum = guard.get(*found.first()?)?.payload.sum;
-    let Sum::Send(port) = sum else { return None };
-    let same = found.iter().all(|&index| guard.get(index).is_some_and(|m| m.payload.sum == sum));
-    (same && batch.is_plain()).then_some(port)
+/// The port gets all frames of the batch.
+#[inline]
+fn send_all(engine: &mut Engine, port: u32) {
+    let mut frames = std::mem::take(&mut engine.batch.frames);
+    engine.send_all(port, &mut frames);
+    engine.batch.frames = frames;
 }
 
-/// The programs of a batch, by packet. They stay as long as the guard, even if their megaflows are removed meanwhile.
-type Programs<'g> = [Option<&'g Program>; BATCH];
-
-/// Where all packets are sent, if all megaflows rewrite them or not and then send them by one port; and their programs.
-#[inline(always)]
-fn one_way_rewritten<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Programs<'g>)> {
-    let (mut programs, mut port) = ([None; BATCH], None);
-    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut programs) {
-        let program = &guard.get(index)?.payload;
-        let (Sum::Send(this) | Sum::RewriteAndSend(this)) = program.sum else { return None };
-        if *port.get_or_insert(this) != this {
-            return None;
-        }
-        *place = Some(program);
+/// All packets of the batch take this step.
+fn every(batch: &mut Batch, step: Step) {
+    let mut left = batch.all();
+    if let Some((false, basis)) = step.hash
+        && !batch.alike
+    {
+        let keys = batch.keys().min(BATCH);
+        left = cpu::stage(HashAll { lines: &mut batch.lines[..keys], id: step.id, basis });
     }
-    port.filter(|_| batch.is_plain()).map(|port| (port, programs))
+    let frames = std::mem::take(&mut batch.frames);
+    bits(left).for_each(|i| step.take(batch, i, &frames[i]));
+    batch.frames = frames;
 }
 
-/// Rewrites each frame as its program says; a bit for each whose rewrite does not fit it.
-struct RewriteEach<'a, 'g> {
-    programs: &'a Programs<'g>,
-    frames: &'a mut FrameBatch,
+/// Packets take a step with a hash that is not symmetric; a bit for each whose addresses are not in its line, with which
+/// nothing is done.
+struct HashAll<'b> {
+    lines: &'b mut [Line],
+    id: u32,
+    basis: u32,
 }
 
-impl Stage for RewriteEach<'_, '_> {
+impl Stage for HashAll<'_> {
     type Out = u64;
 
     #[inline(always)]
     fn run(self) -> u64 {
-        let mut unfit = 0;
-        for (i, (frame, program)) in self.frames.iter_mut().zip(self.programs).enumerate() {
-            if let Some(rewrite) = program.and_then(Program::rewrite)
-                && !rewrite.apply(frame)
-            {
-                unfit |= 1 << i;
+        let mut left = 0;
+        for (i, line) in self.lines.iter_mut().enumerate() {
+            match hash::one_way_of_line(line, self.basis) {
+                Some(hash) => step_line(line, self.id, Some(hash)),
+                None => left |= 1 << (i % BATCH),
             }
         }
-        unfit
+        left
     }
 }
 
-/// Sends frames that were rewritten, and runs the programs of those whose rewrite did not fit.
-#[cold]
-fn send_some(
-    engine: &mut Engine,
-    port: u32,
-    programs: &Programs<'_>,
-    unfit: u64,
-    frames: impl Iterator<Item = Frame>,
-) {
-    for (i, (frame, program)) in frames.zip(programs).enumerate() {
-        match program.filter(|_| unfit >> i & 1 != 0) {
-            Some(program) => run_one(engine, program, i, frame),
-            None => engine.send(port, frame),
-        }
-    }
+/// The step of all programs of a batch, if it is the same and may be taken at once.
+#[inline(always)]
+fn one_step(guard: &Megaflows<'_>, engine: &Engine) -> Option<Step> {
+    let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
+    let records = guard.records();
+    let sum = records.get(*found.first()?)?.payload.sum;
+    let step = Step::of(sum)?;
+    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.sum == sum));
+    (same && may_go_now(engine, step.hash.is_some())).then_some(step)
 }
 
-/// Runs a program on one packet of the batch, operation by operation.
+/// The programs of a batch, if all packets may take a step at once.
+#[inline(always)]
+fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Step>; BATCH]> {
+    let mut steps = [None; BATCH];
+    let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
+    for (&index, place) in found.iter().zip(&mut steps) {
+        *place = Some(Step::of(guard.get(index)?.payload.sum)?);
+    }
+    let hashed = steps.iter().flatten().any(|step| step.hash.is_some());
+    may_go_now(engine, hashed).then_some(steps)
+}
+
+/// Runs operations on one packet of the batch.
 #[cold]
-fn run_one(engine: &mut Engine, program: &Program, i: usize, frame: Frame) {
+pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let packet = engine.batch.packet(i, frame);
     let mut group = engine.list();
     group.push(packet);
-    execute::run(engine, program, &mut group);
+    execute::run_ops(engine, ops, &mut group);
     engine.give_back(group);
 }
 
@@ -243,10 +341,19 @@ fn count_each(engine: &mut Engine, now: Millis) {
 
 /// All packets of the batch go through one program.
 fn whole(engine: &mut Engine, program: &Program) {
+    let plain = engine.batch.is_plain();
+    let way = Way::of(program, 0, plain);
+    if let Some(straight) = Straight::by(program).filter(|_| plain)
+        && straight.pass_meters(engine)
+    {
+        return straight.send(engine);
+    }
+    if let Way::Gather(_) = way {
+        engine.batch.spread();
+    }
     let mut group = engine.groups_free.pop().unwrap_or_default();
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
-    let plain = engine.batch.is_plain();
-    match Way::of(program, 0, plain) {
+    match way {
         Way::Send(port) => engine.send_all(port, &mut group.frames),
         Way::Drop(reason) => {
             let frames = &mut group.frames;
@@ -255,7 +362,7 @@ fn whole(engine: &mut Engine, program: &Program) {
             last.into_iter().for_each(|packet| engine.drop_packet(packet, reason));
             engine.pool.free_all(frames);
         }
-        Way::RewriteAndSend(_) | Way::Gather(_) => {
+        Way::RewriteAndSend(_) | Way::Again(_) | Way::Gather(_) => {
             std::mem::swap(&mut group.own, &mut engine.batch.own);
             group.numbers.extend(0..group.frames.len() as u8);
             frames::run(engine, program, &mut group, plain);
@@ -268,6 +375,9 @@ fn whole(engine: &mut Engine, program: &Program) {
 fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     let plain = engine.batch.is_plain();
     assign(groups, guard, engine, plain);
+    if !groups.gathered.is_empty() {
+        engine.batch.spread();
+    }
     let mut frames = std::mem::take(&mut engine.batch.frames);
     scatter(groups, guard, engine, pending, frames.drain(..));
     engine.batch.frames = frames;
@@ -285,6 +395,11 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
         }
     }
     engine.groups_free.extend(groups.gathered.drain(..).map(|(_, group)| group));
+    for (to, (from, step, frame)) in groups.again.drain(..).enumerate() {
+        step.take(&mut engine.batch, from, &frame);
+        engine.batch.move_key(from, to);
+        engine.batch.frames.push(frame);
+    }
     for (&index, c) in groups.index[..groups.len].iter().zip(&groups.count).filter(|(_, c)| c.packets != 0) {
         engine.lane.count(index, c.packets, c.bytes, now.0 as u32, c.tcp_flags);
     }
@@ -306,7 +421,10 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
             Err(slot) => {
                 // Found under this guard, so it is still there unless it was removed since; then the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
-                let way = Way::of(&megaflow.payload, groups.gathered.len(), plain);
+                let way = match step_now(engine, &megaflow.payload) {
+                    Some(step) => Way::Again(step),
+                    None => Way::of(&megaflow.payload, groups.gathered.len(), plain),
+                };
                 if let Way::Gather(_) = way {
                     groups.gathered.push((groups.len, engine.groups_free.pop().unwrap_or_default()));
                 }
@@ -341,6 +459,7 @@ fn scatter(
                     None => unfit(groups, guard, engine, i, frame),
                 }
             }
+            Some(&Way::Again(step)) => groups.again.push((i, step, frame)),
             Some(&Way::Drop(reason)) => {
                 let packet = engine.batch.packet(i, frame);
                 engine.drop_packet(packet, reason);
@@ -364,7 +483,7 @@ fn scatter(
 fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usize, frame: Frame) {
     let group = usize::from(groups.of[i]) % BATCH;
     match guard.get(groups.index[group]) {
-        Some(megaflow) => run_one(engine, &megaflow.payload, i, frame),
+        Some(megaflow) => run_one(engine, &megaflow.payload.ops, i, frame),
         None => {
             let count = &mut groups.count[group];
             (count.packets, count.bytes) =

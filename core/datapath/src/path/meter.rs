@@ -67,6 +67,26 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool
     true
 }
 
+/// Tokens of a meter: its number, packets and bytes.
+pub(super) type Charge = (u32, (u64, u64));
+
+/// Packets pass these meters, which are all different. `false`, and nothing taken: one of them has not as many tokens.
+pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
+    settle(engine);
+    let now = engine.fine.read(engine.now);
+    let meters = &engine.meters;
+    let passes = |charge: &&Charge| meters.get(&charge.0).is_none_or(|meter| meter.take_all(charge.1, now));
+    let taken = charges.iter().take_while(passes).count();
+    for (id, amount) in &charges[..taken] {
+        match meters.get(id) {
+            Some(meter) if taken == charges.len() => meter.count(*amount),
+            Some(meter) => meter.give_all(*amount),
+            None => {}
+        }
+    }
+    taken == charges.len()
+}
+
 /// Gives back the tokens that were taken and not used. To be called at the end of a turn.
 #[inline]
 pub(crate) fn settle(engine: &mut Engine) {

@@ -1,11 +1,14 @@
 //! The path of a batch, in the order of its stages:
 //! `receive → extract → recent → cache → classify → group → execute → upcall → transmit`.
+//!
+//! Packets that are recirculated with the key that they have go from `group` back to `recent`.
 
 pub mod cache;
 pub mod classify;
 pub(crate) mod conntrack;
 pub mod execute;
 pub mod extract;
+mod fragments;
 pub(crate) mod frames;
 pub mod group;
 pub(crate) mod meter;
@@ -13,7 +16,9 @@ pub(crate) mod park;
 pub mod receive;
 pub mod recent;
 pub(crate) mod shadow;
+mod straight;
 pub mod transmit;
+mod tunnel;
 pub mod upcall;
 mod validate;
 
@@ -21,15 +26,31 @@ use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::program::Program;
 use crate::shared::Shared;
-use classifier::megaflow::{ALL_WORDS, Context, Depth, Megaflow};
+use crate::stages::PathStage;
+use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth, Megaflow};
 use sync::Guard;
 use units::Millis;
 
 /// What a worker's reader guards while a batch is on its way.
 pub type Megaflows<'g> = Guard<'g, Megaflow<Program>>;
 
-/// Takes the engine's batch, whose packets all came in by one port, through the path. `context`: that port's.
+/// Takes the engine's batch, whose packets all came in by this port, through the path, and then what came out of tunnels.
 pub(crate) fn run(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    contexts: &mut Contexts,
+    in_port: u32,
+    engine: &mut Engine,
+    now: Millis,
+) {
+    pass_all(shared, guard, contexts.of(in_port), engine, now);
+    while let Some(in_port) = engine.next_popped() {
+        pass_all(shared, guard, contexts.of(in_port), engine, now);
+    }
+}
+
+/// Takes the batch through the path. `context`: that of the port its packets came in by.
+pub(crate) fn pass_all(
     shared: &Shared,
     guard: &Megaflows<'_>,
     context: Option<&Context>,
@@ -51,7 +72,19 @@ pub(crate) fn run(
         let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
         cpu::stage(extract::Extract { batch: &mut engine.batch, depth, words, by_kind });
     }
-    let mut pending = engine.batch.all();
+    engine.end_stage(PathStage::Extract);
+    while pass(shared, guard, context, engine, now) {}
+}
+
+/// Looks the packets up and executes them. True: those that are left in the batch are to be looked up again.
+fn pass(
+    shared: &Shared,
+    guard: &Megaflows<'_>,
+    context: Option<&Context>,
+    engine: &mut Engine,
+    now: Millis,
+) -> bool {
+    let (n, mut pending) = (engine.batch.len(), engine.batch.all());
     // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
     engine.batch.found[..n].fill(NONE);
     let (mut recent, mut cached) = (0, 0);
@@ -68,9 +101,13 @@ pub(crate) fn run(
         validate::stage(shared, guard, context, engine);
     }
     if pending != 0 {
+        engine.batch.spread();
         park::hold_back(engine, &shared.tuple_secret, (recent, cached), &mut pending);
     }
     shadow::stage(shared, engine);
-    group::stage(guard, engine, pending, now);
+    engine.end_stage(PathStage::LookUp);
+    let again = group::stage(guard, engine, pending, now);
+    engine.end_stage(PathStage::Execute);
     upcall::stage(shared, guard, engine, now);
+    again
 }

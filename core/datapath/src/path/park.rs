@@ -7,15 +7,15 @@
 //!
 //! Only ports that have parked packets pay: with none, each batch costs a comparison.
 
-use super::{Megaflows, execute, run, upcall};
+use super::{Megaflows, execute, pass_all, upcall};
 use crate::batch::{BATCH, NONE};
-use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::packet::Packet;
 use crate::park::{Limits, Park};
 use crate::shared::Shared;
 use crate::tally::Event;
 use crate::tuple::tuple;
+use crate::upcall_budget::UpcallBudget;
 use crate::upcalls::{Answer, Inbox, Outcome, Request, Spent, Wake};
 use cpu::Chain;
 use dpif::{DropReason, FlowStats};
@@ -26,11 +26,11 @@ use units::Millis;
 /// What a worker needs to let others translate for it.
 pub(crate) struct Parking {
     pub(crate) park: Park<Packet>,
-    pub(crate) budget: Budget,
+    pub(crate) budget: UpcallBudget,
     /// Asked, and not yet in the queue.
     outbox: Vec<Request>,
     inbox: Arc<Inbox>,
-    answers: Vec<Answer>,
+    answers: VecDeque<Answer>,
     /// Copies of packets that were answered, for the next ones.
     copies: Vec<Vec<u8>>,
     /// Done with, and not yet given back.
@@ -48,10 +48,10 @@ impl Parking {
         shared.upcalls.add_inbox(&inbox);
         Parking {
             park: Park::new(limits),
-            budget: Budget::default(),
+            budget: UpcallBudget::default(),
             outbox: Vec::new(),
             inbox,
-            answers: Vec::new(),
+            answers: VecDeque::new(),
             copies: Vec::new(),
             spent: Vec::new(),
             served: false,
@@ -157,7 +157,7 @@ fn replay(
             engine.batch.push(p.into());
         }
         let context = shared.table.context(in_port);
-        run(shared, guard, context.as_deref(), engine, now);
+        pass_all(shared, guard, context.as_deref(), engine, now);
     }
 }
 
@@ -168,6 +168,7 @@ pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
     if parking.park.is_empty() || batch.is_empty() || !parking.park.any_of(batch.meta(0).in_port) {
         return;
     }
+    batch.spread();
     let mut flows = [0; BATCH];
     let mut any = false;
     for (i, flow) in flows.iter_mut().enumerate().take(batch.len()) {

@@ -3,12 +3,16 @@
 use crate::engine::Engine;
 use crate::last_drop::Place;
 use crate::packet::Meta;
+use crate::policer::Policer;
 use crate::port::{RX_BURST, RxQueue};
+use crate::ports::Port;
 use crate::tally::Event;
 use dpif::DropReason;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The shortest frame that is one: an Ethernet header.
-const SHORTEST: usize = 14;
+pub(crate) const SHORTEST: usize = 14;
 
 /// Fills the engine's batch; the number of packets the queue gave.
 pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) -> usize {
@@ -29,16 +33,51 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     if lost != 0 {
         undelivered(engine, in_port, lost);
     }
-    if shortest < SHORTEST {
-        drop_short(engine, in_port);
-    }
-    engine.batch.common = Meta { vlan_limit: engine.vlan_limit, ..Meta::received(in_port) };
+    let mut inspect_below = SHORTEST;
     if n > 0
         && let Some(port) = engine.ports.get(in_port)
     {
         port.counters.rx.add(n as u64, bytes);
+        inspect_below = port.inspect_below;
     }
+    if shortest < inspect_below {
+        inspect(engine, in_port, shortest);
+    }
+    engine.batch.common = Meta { vlan_limit: engine.vlan_limit, ..Meta::received(in_port) };
     n
+}
+
+/// The batch has a frame that is no packet, or its port is policed.
+#[cold]
+fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
+    if shortest < SHORTEST {
+        drop_short(engine, in_port);
+    }
+    let ports = Arc::clone(&engine.ports);
+    if let Some(port) = ports.get(in_port)
+        && let Some(policer) = &port.policer
+    {
+        police(engine, in_port, port, policer);
+    }
+}
+
+/// Drops what exceeds the port's rates.
+fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
+    let now = engine.fine.read(engine.now);
+    let Engine { batch, pool, tally, drops, now: turn, .. } = engine;
+    if policer.pass(batch.frames.len() as u64, batch.bytes, now) {
+        return;
+    }
+    let (meta, place) = (Meta::received(in_port), Place::In(in_port));
+    let mut dropped = 0;
+    for frame in batch.frames.extract_if(.., |f| !policer.pass(1, f.len() as u64, now)) {
+        dropped += 1;
+        drops.bytes(frame.bytes(), &meta, DropReason::RxPoliced, place, *turn);
+        batch.bytes -= frame.len() as u64;
+        pool.free(frame);
+    }
+    tally.drop(DropReason::RxPoliced, dropped);
+    port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
 
 /// Packets that the device had and could not deliver: nobody knows their bytes.
@@ -49,7 +88,6 @@ fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.drops.bytes(&[], &meta, DropReason::RxInvalidPacket, place, engine.now);
 }
 
-#[cold]
 fn drop_short(engine: &mut Engine, in_port: u32) {
     let Engine { batch, pool, tally, drops, now, .. } = engine;
     let (meta, place) = (Meta::received(in_port), Place::In(in_port));

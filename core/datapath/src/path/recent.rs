@@ -30,7 +30,7 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u6
     }
     let keys = batch.keys();
     let Some(megaflow) = guard.get(recent.index) else { return 0 };
-    let hits = megaflow.matching(&batch.lines[..keys], batch.depth) & *pending;
+    let hits = megaflow.matching(&batch.lines[..keys], batch.rests(), batch.depth) & *pending;
     *pending &= !hits;
     let n = if batch.alike && hits != 0 { batch.len() as u64 } else { hits.count_ones().into() };
     if *pending == 0 {

@@ -4,11 +4,12 @@
 
 use crate::engine::Engine;
 use crate::last_drop::DropLog;
-use crate::port::{Frame, FrameBatch, FramePool, TxQueue, TxResult};
+use crate::port::{Frame, FrameBatch, FramePool, QosResult, TxQueue, TxResult};
 use crate::ports::Port;
 use crate::steering::{self, Taken, TxMode};
 use crate::tally::{Event, Tally};
 use dpif::DropReason;
+use packet::merge::merge;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use units::{Cycles, Millis, WorkerId};
@@ -47,21 +48,27 @@ pub(crate) fn end_turn(engine: &mut Engine, at: Option<Cycles>) {
     }
 }
 
-/// Sends what waits for every port.
+/// Sends what waits for every port. A port whose shaper holds frames waits for the next turn then.
 fn flush(engine: &mut Engine) {
     while let Some(port) = engine.waiting.pop() {
         send(engine, port);
+    }
+    if !engine.held.is_empty() {
+        engine.waiting.append(&mut engine.held);
     }
 }
 
 /// Sends what waits for one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
     let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, .. } = engine;
-    let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else { return };
+    let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
+        return serve_queues(engine, no);
+    };
     match ports.get(no) {
         Some(port) => {
             let (worker, first, senders) = (*id, *tx_queue, ports.senders);
-            Sending { port, tally, drops, taken, parts, pool, worker, first, senders, now: *now }
+            let held = &mut engine.held;
+            Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now: *now }
                 .burst(frames);
         }
         None => {
@@ -72,6 +79,68 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
     pool.free_all(frames);
 }
 
+/// Stands in the list of waiting ports for the QoS queues of a port: frames that name one, and those that its shaper holds.
+pub(crate) const QUEUES_OF: u32 = 1 << 31;
+
+/// Sends the frames of a port that name a QoS queue, and what its shaper holds and may send now.
+#[cold]
+fn serve_queues(engine: &mut Engine, no: u32) {
+    if no & QUEUES_OF == 0 {
+        return;
+    }
+    let no = no & !QUEUES_OF;
+    let mut queued = engine.queued.remove(&no).unwrap_or_default();
+    let Queued { frames, queues } = &mut queued;
+    let Engine { ports, tally, drops, taken, parts, pool, tx_queue, id, now, held, .. } = engine;
+    match ports.get(no).filter(|port| !port.txqs.is_empty()) {
+        Some(port) => {
+            let (worker, first, senders) = (*id, *tx_queue, ports.senders);
+            let mut sending =
+                Sending { port, tally, drops, taken, parts, pool, held, worker, first, senders, now: *now };
+            let queue = sending.own_queue();
+            sending.by_class(queue, frames, queues);
+        }
+        None => {
+            tally.drop(DropReason::InvalidPort, frames.len() as u64);
+            frames.iter().for_each(|f| drops.unsent(f.bytes(), DropReason::InvalidPort, no, *now));
+        }
+    }
+    pool.free_all(frames);
+}
+
+/// Puts a frame that names a QoS queue in a port's burst.
+pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Frame) {
+    if !engine.ports.get(port).is_some_and(|port| port.has_queues()) {
+        return engine.send(port, frame);
+    }
+    let queued = engine.queued.entry(port).or_default();
+    queued.frames.push(frame);
+    queued.queues.push(queue);
+    let is_full = queued.frames.len() >= TX_BURST;
+    wait(&mut engine.waiting, port | QUEUES_OF);
+    if is_full {
+        serve_queues(engine, port | QUEUES_OF);
+    }
+}
+
+/// A shaper holds frames that this worker has to come back for.
+pub(crate) fn holds(engine: &Engine) -> bool {
+    engine.waiting.iter().chain(&engine.held).any(|port| port & QUEUES_OF != 0)
+}
+
+fn wait(waiting: &mut Vec<u32>, port: u32) {
+    if !waiting.contains(&port) {
+        waiting.push(port);
+    }
+}
+
+/// Frames of a port that name QoS queues, and which.
+#[derive(Default)]
+pub(crate) struct Queued {
+    frames: FrameBatch,
+    queues: Vec<u32>,
+}
+
 /// What of the engine it takes to send by one port.
 struct Sending<'a> {
     port: &'a Port,
@@ -80,6 +149,8 @@ struct Sending<'a> {
     taken: &'a mut Taken,
     parts: &'a mut Vec<FrameBatch>,
     pool: &'a mut FramePool,
+    /// Ports that are to be looked at again in the next turn.
+    held: &'a mut Vec<u32>,
     worker: WorkerId,
     /// The worker's own tx queue, where there are as many.
     first: usize,
@@ -88,6 +159,7 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
+    #[inline(always)]
     fn burst(mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
         if queues == 0 {
@@ -98,17 +170,29 @@ impl Sending<'_> {
         }
         self.tally.add(Event::OutputBatches, 1);
         match self.port.tx_mode(self.senders) {
-            TxMode::Static => self.by_queue(self.first % queues, frames),
-            TxMode::Xps => {
-                let Port { no, users, .. } = self.port;
-                let queue = self.taken.queue(no.0, users, queues, self.worker, self.now);
+            TxMode::Hash => self.by_hash(frames),
+            TxMode::Static | TxMode::Xps => {
+                let queue = self.own_queue();
                 self.by_queue(queue, frames);
             }
-            TxMode::Hash => self.by_hash(frames),
+        }
+    }
+
+    /// The tx queue of this worker.
+    #[inline(always)]
+    fn own_queue(&mut self) -> usize {
+        let queues = self.port.txqs.len();
+        let Port { no, users, .. } = self.port;
+        match self.port.tx_mode(self.senders) {
+            TxMode::Xps => self.taken.queue(no.0, users, queues, self.worker, self.now),
+            // There are as many queues as senders most often, and a division takes longer than to look.
+            TxMode::Static | TxMode::Hash if self.first < queues => self.first,
+            TxMode::Static | TxMode::Hash => self.first % queues,
         }
     }
 
     /// Each frame goes by the queue that its hash says.
+    #[inline(never)]
     fn by_hash(&mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
         let mut parts = std::mem::take(self.parts);
@@ -125,15 +209,29 @@ impl Sending<'_> {
         *self.parts = parts;
     }
 
+    #[inline(always)]
     fn by_queue(&mut self, queue: usize, frames: &mut FrameBatch) {
-        let Sending { port, tally, .. } = self;
+        let mut txq = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        if txq.takes_large() {
+            let merged = merge(frames, self.pool);
+            self.tally.add(Event::Sent, merged as u64);
+        }
         let n = frames.len() as u64;
-        let mut txq = port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
         let result = txq.tx(frames);
         if u64::from(result.sent) < n {
-            remember(self.drops, (port.no.0, &**txq), frames, &result, self.now);
+            if let Some(qos) = txq.take_qos() {
+                drop(txq);
+                return self.shaped(&qos, frames);
+            }
+            remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
         }
         drop(txq);
+        self.count(n, &result);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, n: u64, result: &TxResult) {
+        let Sending { port, tally, .. } = self;
         let sent = u64::from(result.sent).min(n);
         let too_long = u64::from(result.too_long).min(n - sent);
         let failed = n - sent - too_long;
@@ -143,6 +241,55 @@ impl Sending<'_> {
         port.counters.tx.add(sent, result.sent_bytes);
         if failed + too_long != 0 {
             port.counters.tx_dropped.fetch_add(failed + too_long, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Sending<'_> {
+    /// Sends frames of which each names a QoS queue; none, if a shaper is only to send what it holds.
+    fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
+        let n = frames.len() as u64;
+        let mut txq = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
+        let result = txq.tx_queued(frames, queues);
+        if let Some(qos) = txq.take_qos() {
+            drop(txq);
+            return self.shaped(&qos, frames);
+        }
+        if u64::from(result.sent) < n {
+            remember(self.drops, (self.port.no.0, &**txq), frames, &result, self.now);
+        }
+        drop(txq);
+        self.tally.add(Event::OutputBatches, 1);
+        self.count(n, &result);
+    }
+
+    /// The frames went through a policer or a shaper.
+    #[cold]
+    fn shaped(&mut self, result: &QosResult, frames: &[Frame]) {
+        let Sending { port, tally, drops, held, now, .. } = self;
+        let no = port.no.0;
+        tally.add(Event::Sent, result.sent.into());
+        for (reason, n) in [
+            (DropReason::TxQos, result.refused),
+            (DropReason::TxTooLong, result.too_long),
+            (DropReason::TxFailed, result.dropped),
+        ] {
+            tally.drop(reason, n.into());
+        }
+        let refused = result.refused as usize;
+        let (device, refused) = frames.split_at(frames.len().saturating_sub(refused));
+        refused.last().into_iter().for_each(|f| drops.unsent(f.bytes(), DropReason::TxQos, no, *now));
+        if result.dropped > 0
+            && let Some(frame) = device.last()
+        {
+            drops.unsent(frame.bytes(), DropReason::TxFailed, no, *now);
+        }
+        port.counters.tx.add(result.sent.into(), result.sent_bytes);
+        let lost = u64::from(result.refused) + u64::from(result.too_long) + u64::from(result.dropped);
+        port.counters.tx_dropped.fetch_add(lost, Ordering::Relaxed);
+        port.counters.tx_qos.fetch_add(result.refused.into(), Ordering::Relaxed);
+        if result.holds {
+            wait(held, no | QUEUES_OF);
         }
     }
 }

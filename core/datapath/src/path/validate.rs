@@ -6,10 +6,10 @@
 
 use super::Megaflows;
 use super::extract::wide;
-use crate::batch::{Batch, NONE};
+use crate::batch::{BATCH, Batch, NONE};
 use crate::engine::Engine;
 use crate::shared::Shared;
-use classifier::megaflow::{Context, Key, Rests};
+use classifier::megaflow::{Column, Context, Key, Rests};
 use std::sync::atomic::Ordering;
 
 /// After the look-ups, and before packets that were found are held back.
@@ -22,6 +22,7 @@ pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, context: &Context, e
 
 #[cold]
 fn every(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut Engine) {
+    engine.batch.spread();
     let batch = &engine.batch;
     for (i, frame) in batch.frames.iter().enumerate().take(batch.keys()) {
         let (key, _) = wide(frame.bytes(), batch.meta(i));
@@ -58,11 +59,9 @@ fn difference(
 
 /// The look-up of one packet as its batch does it.
 fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) -> Option<u32> {
-    let rests = Rests {
-        exts: batch.exts.get(i..).unwrap_or_default(),
-        options: batch.options.get(i..).unwrap_or_default(),
-        known: batch.words,
-    };
+    let exts: Vec<Column> = batch.exts.iter().map(|column| [column[i]; BATCH]).collect();
+    let rests =
+        Rests { exts: &exts, options: batch.options.get(i..).unwrap_or_default(), known: batch.words };
     let mut found = None;
     let keys = (&batch.lines[i..=i], rests, batch.depth);
     context.lookup_batch(guard, keys, &mut 1, |_, _, indices| found = Some(indices[0]));
@@ -72,7 +71,7 @@ fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::extract::Extract;
+    use crate::path::extract::read;
     use crate::program::Program;
     use classifier::megaflow::{Found, KeyMask, MegaflowTable};
     use flow::Flow;
@@ -97,12 +96,7 @@ mod tests {
         let mut pool = crate::port::FramePool::new(8);
         let mut batch = Batch { common: crate::packet::Meta::received(1), ..Batch::default() };
         batch.frames.extend(pool.frame_of(&bytes));
-        cpu::stage(Extract {
-            batch: &mut batch,
-            depth: context.depth(),
-            words: context.words(),
-            by_kind: false,
-        });
+        read(&mut batch, context.depth(), context.words());
         let (key, _) = wide(&bytes, batch.meta(0));
         let differs = |batch: &Batch, found| difference(&guard, &context, batch, 0, found, &key);
         assert_eq!(differs(&batch, Some(mine)), None);

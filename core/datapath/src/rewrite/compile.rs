@@ -32,6 +32,11 @@ pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec
                 }
                 out.append(&mut run_ops);
             }
+            (_, op @ Op::TunnelPush(_)) => {
+                // What follows is about another header.
+                expected = None;
+                out.push(op);
+            }
             (_, op) => out.push(nested(op, &expected)),
         }
     }

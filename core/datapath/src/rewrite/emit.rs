@@ -2,7 +2,8 @@
 
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
-use super::{COMPARED, Lengths, More, Moved, Rewrite, Sum, WRITTEN, Word};
+use super::patch::{HALF, Patch};
+use super::{Kind, Lengths, More, Moved, Rewrite, Sum, Word};
 use packet::ipproto;
 
 impl Run {
@@ -14,7 +15,7 @@ impl Run {
         let grown = self.grown(e);
         let window = Window { before: grown.max(0) as usize, after: (-grown).max(0) as usize };
         let moved = moved(e, window)?;
-        let (sums, fields) = self.sums(e, window)?;
+        let sums = self.sums(e, window)?;
         let lengths =
             self.lengths.zip(e.transport).zip(e.ip).map(|(((least, tcp), transport), ip)| Lengths {
                 v6: transport.at - ip == 40,
@@ -24,34 +25,41 @@ impl Run {
                 tcp,
             });
         let compared = |at: usize| at.checked_sub(window.before).map_or((0, 0), |at| self.compared[at]);
-        let compared = words(compared, &[]);
-        let written = |at: usize| at.checked_sub(window.after).and_then(|at| e.bytes.get(at));
-        let written = words(|at| written(at).map_or((0, 0), |b| (!b.keep, b.value)), &fields);
-        let more = More {
-            compared: compared.iter().skip(COMPARED).copied().collect(),
-            written: written.iter().skip(WRITTEN).copied().collect(),
+        let written = |at: usize| {
+            let byte = at.checked_sub(window.after).and_then(|at| e.bytes.get(at));
+            byte.map_or((0, 0), |b| (!b.keep, b.value))
         };
-        let word = |words: &[Word], i: usize| words.get(i).copied().unwrap_or(Word::NOTHING);
+        let [low, high] = [0, HALF].map(|start| Patch::new(start, compared, written));
+        let more = More { compared: words(compared), written: words(written) };
+        // A tag that is pushed together with both addresses moves nothing: what is written there counts as moved.
+        let moved = if moved.len == 0 && grown != 0 { Moved { len: 8, ..moved } } else { moved };
+        let moved = moved.with_ends(written);
         Some(Rewrite {
-            compared: std::array::from_fn(|i| word(&compared, i)),
-            written: std::array::from_fn(|i| word(&written, i)),
-            written_count: written.len().min(WRITTEN) as u8,
+            low,
+            high,
+            is_long: !high.is_nothing(),
+            kind: match (grown, lengths) {
+                _ if more != More::default() => Kind::Any,
+                (0, None) if moved.len == 0 => Kind::Fields,
+                (0, Some(_)) if moved.len == 0 => Kind::Transport,
+                (_, None) if moved.is_short() => Kind::Tags,
+                _ => Kind::Any,
+            },
             sum_count: sums.iter().flatten().count() as u8,
             sums: in_front(sums),
             ops: ops as u8,
             grown: grown as i16,
             min_len: self.min_len as u16,
-            simple: grown == 0 && moved == Moved::default() && lengths.is_none() && more == More::default(),
             front: window.before as u8,
-            done: u64::from(!self.undone),
+            needs_done: !self.undone,
             lengths,
             moved,
             more: (more != More::default()).then(|| Box::new(more)),
         })
     }
 
-    /// The sums, and where their fields are in the window.
-    fn sums(&mut self, e: &Expected, window: Window) -> Option<([Option<Sum>; 2], Vec<usize>)> {
+    /// The sums that change: of the IPv4 header, and of the transport header.
+    fn sums(&mut self, e: &Expected, window: Window) -> Option<[Option<Sum>; 2]> {
         let mut sums = [None, None];
         if self.ip_sum {
             let ip = e.ip?;
@@ -69,8 +77,7 @@ impl Run {
             let sum = self.sum(e, window, transport.at + at, &covered)?;
             sums[1] = Some(Sum { udp: transport.proto == ipproto::UDP, ..sum });
         }
-        let fields = sums.iter().flatten().map(|sum| usize::from(sum.at)).collect();
-        Some((sums, fields))
+        Some(sums)
     }
 
     /// What a change of these ranges (start and length) adds to the checksum at `field`. Where the megaflow does not say
@@ -155,24 +162,29 @@ fn moved(e: &Expected, window: Window) -> Option<Moved> {
     let last = kept().rfind(|(from, to)| from != to)?;
     let len = last.1 + 1 - to;
     let one_part = kept().all(|(f, t)| if (to..to + len).contains(&t) { t + from == f + to } else { f == t });
-    one_part.then_some(Moved { from: from as u8, to: to as u8, len: len as u8 })
+    one_part.then_some(Moved { from: from as u8, to: to as u8, len: len as u8, ..Moved::default() })
 }
 
-/// Words that cover all bytes of which `bits` gives a mask. They keep off the `fields` (two bytes each) where they can:
-/// a word is loaded soon after a field was stored, and what is stored in part is not forwarded.
-fn words(bits: impl Fn(usize) -> (u8, u8), fields: &[usize]) -> Vec<Word> {
+impl Moved {
+    /// With what is `written` where the bytes go.
+    fn with_ends(self, written: impl Fn(usize) -> (u8, u8)) -> Moved {
+        let end = |at: u8| {
+            let bytes: [(u8, u8); 8] = std::array::from_fn(|i| written(usize::from(at) + i));
+            (!u64::from_ne_bytes(bytes.map(|b| b.0)), u64::from_ne_bytes(bytes.map(|b| b.1)))
+        };
+        Moved { ends: [end(self.to), end(self.last(self.to))], ..self }
+    }
+}
+
+/// Words that cover all bytes behind the patches of which `bits` gives a mask.
+fn words(bits: impl Fn(usize) -> (u8, u8)) -> Box<[Word]> {
     let mut words = Vec::new();
-    let mut at = 0;
-    while let Some(first) = (at..HEADER).find(|at| bits(*at).0 != 0) {
-        let mut start = first;
-        let field = fields.iter().copied().find(|field| (start..start + 8).contains(field));
-        if let Some(field) = field.filter(|field| *field > first && *field >= 8) {
-            start = start.min(field - 8);
-        }
+    let mut at = 2 * HALF;
+    while let Some(start) = (at..HEADER).find(|at| bits(*at).0 != 0) {
         let all: [(u8, u8); 8] = std::array::from_fn(|i| bits(start + i));
         let keep = u64::from_ne_bytes(all.map(|(mask, _)| !mask));
         words.push(Word { at: start as u8, keep, value: u64::from_ne_bytes(all.map(|(_, value)| value)) });
         at = start + 8;
     }
-    words
+    words.into()
 }

@@ -12,7 +12,9 @@
 mod compile;
 mod emit;
 mod expected;
+mod patch;
 mod shared;
+mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -21,13 +23,11 @@ pub(crate) use expected::Expected;
 pub(crate) use shared::Shared;
 
 use packet::frame::{Frame, REACH};
+use patch::{HALF, Patch, load, load_half, store, store_half};
+use sum::Sum;
 
 /// The window that [`Frame::head_mut`] gives.
 type Head = [u8; REACH];
-
-/// How many words are compared and written without a loop. Most rewrites have no more.
-const COMPARED: usize = 2;
-const WRITTEN: usize = 3;
 
 /// Eight bytes of the window, some bits of which are compared or written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,9 +40,6 @@ struct Word {
 }
 
 impl Word {
-    /// Compares and writes nothing.
-    const NOTHING: Word = Word { at: 0, keep: u64::MAX, value: 0 };
-
     /// The bits that differ.
     #[inline(always)]
     fn difference(&self, head: &Head) -> u64 {
@@ -59,30 +56,43 @@ impl Word {
 /// whichever is first in the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite {
-    compared: [Word; COMPARED],
-    written: [Word; WRITTEN],
-    written_count: u8,
-    sums: [Sum; 2],
-    /// How many of them there are.
+    /// What is compared and written of the first 32 bytes of the window.
+    low: Patch,
+    /// Of the next 32 bytes: nothing unless `is_long`.
+    high: Patch,
+    is_long: bool,
+    kind: Kind,
+    /// How many sums there are.
     sum_count: u8,
     /// How many operations after this one it stands for.
     pub(crate) ops: u8,
-    /// The packet stays as long as it is, and there are neither `lengths` nor `more`.
-    simple: bool,
     /// By how much the packet becomes longer.
     grown: i16,
     /// The shortest packet that has all that is compared and written.
     min_len: u16,
     /// Bytes of the window in front of the packet.
     front: u8,
-    /// 1: only for packets whose sender left no work undone; else 0.
-    done: u64,
+    /// Only for packets whose sender left no work undone.
+    needs_done: bool,
+    sums: [Sum; 2],
     lengths: Option<Lengths>,
     moved: Moved,
     more: Option<Box<More>>,
 }
 
-/// The words that a rewrite has no place for.
+/// What a rewrite consists of beside patches and sums.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Nothing.
+    Fields,
+    /// `lengths`.
+    Transport,
+    /// `moved`, which are short, and the packet becomes longer or shorter.
+    Tags,
+    Any,
+}
+
+/// What is compared and written behind the first 64 bytes of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct More {
     compared: Box<[Word]>,
@@ -95,18 +105,8 @@ struct Moved {
     from: u8,
     to: u8,
     len: u8,
-}
-
-/// The update of one checksum (RFC 1624): what is added to its complement.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Sum {
-    at: u8,
-    /// Zero stands for "not computed".
-    udp: bool,
-    /// The new bytes, and those of the old ones that all packets of the megaflow share, folded to 16 bits.
-    constant: u16,
-    /// The other old bytes: offsets of words, and the bits of each.
-    old: Box<[(u8, u64)]>,
+    /// Of 8 to 16 bytes, the first and the last eight once they are moved: bits that stay, and values of the others.
+    ends: [(u64, u64); 2],
 }
 
 /// Lengths that must be true for the transport header to be where it is expected, and whole.
@@ -123,107 +123,176 @@ struct Lengths {
     tcp: bool,
 }
 
-#[inline(always)]
-fn load(head: &Head, at: u8) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&head[usize::from(at)..usize::from(at) + 8]);
-    u64::from_ne_bytes(word)
-}
-
-#[inline(always)]
-fn store(head: &mut Head, at: u8, word: u64) {
-    head[usize::from(at)..usize::from(at) + 8].copy_from_slice(&word.to_ne_bytes());
-}
-
 impl Rewrite {
-    /// Rewrites the packet; `false`, and nothing done: it has not the expected layout.
+    /// Rewrites packets; a bit for each that has not the expected layout, with which nothing was done. Of at most 64.
+    ///
+    /// What the rewrite consists of is asked once for all of them.
     #[inline(always)]
+    pub(crate) fn apply_all(&self, frames: &mut [Frame]) -> u64 {
+        match (self.kind, self.sum_count) {
+            (Kind::Fields, 0) => self.each::<0, false, false>(frames),
+            (Kind::Fields, 1) => self.each::<1, false, false>(frames),
+            (Kind::Transport, 1) => self.each::<1, false, true>(frames),
+            (Kind::Transport, 2) => self.each::<2, false, true>(frames),
+            (Kind::Tags, 0) => self.each::<0, true, false>(frames),
+            (Kind::Tags, 1) => self.each::<1, true, false>(frames),
+            _ => {
+                let frames = frames.iter_mut().enumerate();
+                frames.fold(0, |unfit, (i, frame)| unfit | u64::from(!self.apply(frame)) << (i % 64))
+            }
+        }
+    }
+
+    /// [`apply_all`](Self::apply_all) with so many sums. `TAGS`, `L4`: of that [`Kind`].
+    #[inline(always)]
+    fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
+        let same = self.same();
+        let mut unfit = 0;
+        // No closures: what is not inlined here is compiled for older processors.
+        for (i, frame) in frames.iter_mut().enumerate() {
+            unfit |= u64::from(!same.one::<SUMS, TAGS, L4>(frame)) << (i % 64);
+        }
+        unfit
+    }
+
+    #[inline(always)]
+    fn same(&self) -> Same<'_> {
+        Same {
+            low: self.low,
+            high: self.high,
+            is_long: self.is_long,
+            needs_done: self.needs_done,
+            min_len: self.min_len.into(),
+            front: self.front.into(),
+            grown: self.grown,
+            sums: &self.sums,
+            lengths: self.lengths,
+            moved: self.moved,
+        }
+    }
+
+    /// Rewrites the packet; `false`, and nothing done: it has not the expected layout.
+    #[inline]
     pub(crate) fn apply(&self, frame: &mut Frame) -> bool {
         let front = usize::from(self.front);
-        let other =
-            u64::from(frame.len() < usize::from(self.min_len)) | u64::from(frame.is_undone()) & self.done;
+        if frame.len() < usize::from(self.min_len) || (self.needs_done && frame.is_undone()) {
+            return false;
+        }
         let len = frame.len() + front;
         let Some(head) = frame.head_mut(front) else { return false };
-        if self.compared.iter().fold(other, |bits, word| bits | word.difference(head)) != 0
-            || (!self.simple && !self.fits(head, len))
+        let (compared, written) =
+            self.more.as_deref().map_or((&[][..], &[][..]), |m| (&m.compared, &m.written));
+        if self.low.differs(&load_half(head, 0))
+            || self.high.differs(&load_half(head, HALF))
+            || compared.iter().any(|word| word.difference(head) != 0)
+            || self.lengths.is_some_and(|lengths| !lengths.are_true(head, len))
         {
             return false;
         }
-        for sum in self.sums.iter().take(self.sum_count.into()) {
-            sum.update(head);
+        let renewed = self.sums.each_ref().map(|sum| sum.renewed(head));
+        self.moved.apply(head);
+        for (start, patch) in [(0, &self.low), (HALF, &self.high)] {
+            let half = load_half(head, start);
+            store_half(head, start, &patch.patched(&half));
         }
-        if self.simple {
-            self.written.iter().for_each(|word| word.write(head));
-        } else {
-            self.write(head);
-            if self.grown != 0 {
-                frame.grow_front(self.grown);
-                frame.shift_offload(self.grown);
-            }
-        }
+        written.iter().for_each(|word| word.write(head));
+        let sums = self.sums.iter().zip(renewed).take(self.sum_count.into());
+        sums.for_each(|(sum, value)| sum.store(head, value));
+        frame.grow_front(self.grown);
+        frame.shift_offload(self.grown);
         true
     }
+}
 
-    /// What only some rewrites ask.
-    #[inline]
-    fn fits(&self, head: &Head, len: usize) -> bool {
-        let more = self.more.iter().flat_map(|more| &more.compared);
-        more.fold(0, |bits, word| bits | word.difference(head)) == 0
-            && self.lengths.is_none_or(|lengths| lengths.are_true(head, len))
-    }
+/// What is read of a rewrite for every packet, read once for all: the packets' bytes are written meanwhile, and compilers
+/// cannot tell that those are not the rewrite's.
+struct Same<'r> {
+    low: Patch,
+    high: Patch,
+    is_long: bool,
+    needs_done: bool,
+    min_len: usize,
+    front: usize,
+    grown: i16,
+    sums: &'r [Sum; 2],
+    lengths: Option<Lengths>,
+    moved: Moved,
+}
 
-    #[inline]
-    fn write(&self, head: &mut Head) {
-        if self.moved.len != 0 {
-            self.moved.apply(head);
+impl Same<'_> {
+    /// What [`Rewrite::apply`] does.
+    #[inline(always)]
+    fn one<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frame: &mut Frame) -> bool {
+        if frame.len() < self.min_len || (self.needs_done && frame.is_undone()) {
+            return false;
         }
-        // Not those that write nothing: they would wait for what was moved to where they are.
-        self.written.iter().take(self.written_count.into()).for_each(|word| word.write(head));
-        if let Some(more) = &self.more {
-            more.written.iter().for_each(|word| word.write(head));
+        let front = if TAGS { self.front } else { 0 };
+        let len = frame.len() + front;
+        let Some(head) = frame.head_mut(front) else { return false };
+        let low = load_half(head, 0);
+        if self.low.differs(&low) || (self.is_long && self.high.differs(&load_half(head, HALF))) {
+            return false;
         }
+        if L4
+            && let Some(lengths) = &self.lengths
+            && !lengths.are_true(head, len)
+        {
+            return false;
+        }
+        // Sums read what is overwritten, and are stored last: a load right behind the store of a part of it would wait.
+        let first = if SUMS > 0 { self.sums[0].renewed(head) } else { 0 };
+        let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
+        let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
+        store_half(head, 0, &self.low.patched(&low));
+        if self.is_long {
+            let high = load_half(head, HALF);
+            store_half(head, HALF, &self.high.patched(&high));
+        }
+        if TAGS {
+            self.moved.put_ends(head, ends);
+        }
+        if SUMS > 0 {
+            self.sums[0].store(head, first);
+        }
+        if SUMS > 1 {
+            self.sums[1].store(head, second);
+        }
+        if TAGS {
+            frame.grow_front(self.grown);
+            frame.shift_offload(self.grown);
+        }
+        true
     }
 }
 
 impl Moved {
-    #[inline(always)]
-    fn apply(self, head: &mut Head) {
-        let last = |at: u8| at.wrapping_add(self.len).wrapping_sub(8);
-        if (8..=16).contains(&self.len) {
-            // Both halves are read before either is written, and overlap where there are fewer than 16 bytes.
-            let (low, high) = (load(head, self.from), load(head, last(self.from)));
-            store(head, self.to, low);
-            store(head, last(self.to), high);
-        } else {
-            let from = usize::from(self.from);
-            head.copy_within(from..(from + usize::from(self.len)).min(REACH), self.to.into());
-        }
+    /// There are no more bytes than two words hold, and no fewer than one.
+    fn is_short(&self) -> bool {
+        (8..=16).contains(&self.len)
     }
-}
 
-impl Sum {
+    /// Of short ones, the first and the last eight bytes, as they will be; they overlap where there are fewer than 16.
     #[inline(always)]
-    fn update(&self, head: &mut Head) {
-        let at = usize::from(self.at);
-        let old = u16::from_ne_bytes([head[at], head[at + 1]]);
-        // Sums of 16-bit words do not depend on the byte order (RFC 1071 §2), nor on how many are added at once.
-        let mut sum = u64::from(!old) + u64::from(self.constant);
-        if !self.old.is_empty() {
-            for &(at, mask) in &self.old {
-                let gone = !(load(head, at) & mask);
-                sum += (gone >> 32) + (gone & 0xffff_ffff);
-            }
-            sum = (sum >> 32) + (sum & 0xffff_ffff);
-            sum = (sum >> 16) + (sum & 0xffff);
-        }
-        sum = (sum >> 16) + (sum & 0xffff);
-        sum = (sum >> 16) + (sum & 0xffff);
-        let new = match !(sum as u16) {
-            _ if self.udp && old == 0 => 0,
-            0 if self.udp => 0xffff,
-            new => new,
-        };
-        head[at..at + 2].copy_from_slice(&new.to_ne_bytes());
+    fn ends(&self, head: &Head) -> [u64; 2] {
+        let [(keep_first, first), (keep_last, last)] = self.ends;
+        [load(head, self.from) & keep_first | first, load(head, self.last(self.from)) & keep_last | last]
+    }
+
+    #[inline(always)]
+    fn put_ends(&self, head: &mut Head, [first, last]: [u64; 2]) {
+        store(head, self.to, first);
+        store(head, self.last(self.to), last);
+    }
+
+    /// The last eight bytes from a start.
+    #[inline(always)]
+    fn last(&self, start: u8) -> u8 {
+        start.wrapping_add(self.len).wrapping_sub(8)
+    }
+
+    fn apply(&self, head: &mut Head) {
+        let from = usize::from(self.from);
+        head.copy_within(from..(from + usize::from(self.len)).min(REACH), self.to.into());
     }
 }
 

@@ -1,38 +1,73 @@
-//! Rewrites that several megaflows have.
+//! Rewrites and programs that several megaflows have.
 //!
 //! A rule that rewrites has a megaflow for every address that it matches, and all of them do the same. One rewrite for all
-//! stays in the processor's cache where a hundred thousand equal ones do not.
+//! stays in the processor's cache where a hundred thousand equal ones do not. Packets of programs that are known to be equal go
+//! through them together.
 
-use super::{Rewrite, Word};
+use super::Rewrite;
+use crate::program::Op;
 use std::sync::Arc;
 
-/// The rewrite that was made last of each of so many fingerprints.
+/// The rewrite, or the program, that was made last of each of so many fingerprints.
 const PLACES: usize = 256;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Shared(Vec<Option<Arc<Rewrite>>>);
+pub(crate) struct Shared {
+    rewrites: Vec<Option<Arc<Rewrite>>>,
+    programs: Vec<Option<Numbered>>,
+    /// The last number that was given.
+    last: u64,
+}
+
+/// Operations of the programs of a number.
+#[derive(Clone)]
+struct Numbered {
+    ops: Box<[Op]>,
+    number: u64,
+}
 
 impl Shared {
     /// Replaces a rewrite by an equal one that is there, if there is one, or else keeps it for those that follow.
     pub(crate) fn share(&mut self, rewrite: &mut Arc<Rewrite>) {
-        self.0.resize(PLACES, None);
-        let place = &mut self.0[rewrite.fingerprint() as usize % PLACES];
+        self.rewrites.resize(PLACES, None);
+        let place = &mut self.rewrites[rewrite.fingerprint() as usize % PLACES];
         match place {
             Some(other) if other == rewrite => *rewrite = Arc::clone(other),
             _ => *place = Some(Arc::clone(rewrite)),
         }
     }
+
+    /// The number of programs of these operations: that of an equal one that is there, or else another than all before.
+    pub(crate) fn number(&mut self, ops: &[Op]) -> u64 {
+        self.programs.resize(PLACES, None);
+        let place = &mut self.programs[fingerprint(ops) as usize % PLACES];
+        match place {
+            Some(numbered) if *numbered.ops == *ops => numbered.number,
+            _ => {
+                self.last += 1;
+                *place = Some(Numbered { ops: ops.into(), number: self.last });
+                self.last
+            }
+        }
+    }
+}
+
+/// Equal operations have the same.
+fn fingerprint(ops: &[Op]) -> u32 {
+    ops.iter().fold(0, |hash, op| match op {
+        &Op::Output(port) => cpu::mix32(hash, port),
+        &Op::Meter(id) => cpu::mix32(!hash, id),
+        Op::Rewrite(rewrite) => cpu::mix32(hash, rewrite.fingerprint()),
+        _ => hash,
+    })
 }
 
 impl Rewrite {
     /// Equal rewrites have the same.
     fn fingerprint(&self) -> u32 {
-        let word = |hash: u32, word: &Word| {
-            let hash = cpu::mix32(hash, word.value as u32);
-            cpu::mix32(hash, (word.value >> 32) as u32 ^ u32::from(word.at))
-        };
-        let hash = self.written.iter().chain(&self.compared).fold(0, word);
+        let word = |hash: u32, word: &u64| cpu::mix32(cpu::mix32(hash, *word as u32), (word >> 32) as u32);
+        let hash = self.low.value.iter().chain(&self.high.value).fold(0, word);
         self.sums.iter().fold(hash, |hash, sum| cpu::mix32(hash, sum.constant.into()))
     }
 }
@@ -51,6 +86,25 @@ mod tests {
         let flow = Flow { dl_type: 0x0800, nw_dst, ..Flow::ZERO };
         let mask = Flow { dl_type: 0xffff, nw_dst: u32::MAX, ..Flow::ZERO };
         Program::compile_for(&[DpAction::Set(set), DpAction::Output(PortNo(1))], &flow, &mask)
+    }
+
+    #[test]
+    fn equal_programs_have_one_number() {
+        let mut shared = Shared::default();
+        let mut number = |ports: &[u32]| {
+            let list: Vec<DpAction> = ports.iter().map(|port| DpAction::Output(PortNo(*port))).collect();
+            let mut program = Program::compile(&list);
+            program.share(&mut shared);
+            program.number()
+        };
+        assert_eq!(number(&[1]), 0, "what only sends needs none");
+        let (two, other) = (number(&[1, 2]), number(&[2, 1]));
+        assert!(two != 0 && other != 0 && two != other);
+        assert_eq!([number(&[1, 2]), number(&[2, 1])], [two, other]);
+        // Other programs may take their places: a number is not given again.
+        let many: Vec<u64> = (0..2000).map(|port| number(&[port, 9])).collect();
+        assert!(many.iter().all(|number| *number > other));
+        assert!(many.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

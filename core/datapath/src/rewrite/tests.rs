@@ -296,7 +296,7 @@ fn actions(r: &mut Random, f: &Flow, nesting: u64) -> Vec<DpAction> {
             _ => DpAction::Trunc(r.of(&[20, 60, 200])),
         })
         .collect();
-    list.push(DpAction::Output(PortNo(2)));
+    list.push(DpAction::Output(PortNo(2 + r.below(2) as u32)));
     list
 }
 
@@ -377,7 +377,7 @@ fn programs_do_what_their_operations_do() {
 #[test]
 fn batches_do_what_their_packets_do() {
     let seed = seed();
-    let (mut r, mut bed, mut twin) = (Random(seed), Bed::new(), Bed::new());
+    let (mut r, mut bed, mut reference) = (Random(seed), Bed::new(), Bed::new());
     for n in 0..BATCHES {
         let whole = Flow { dl_dst: Mac([0xff; 6]), ..mask(&mut r) };
         let masks = Flow { dl_dst: whole.dl_dst, ..Flow::ZERO };
@@ -392,6 +392,8 @@ fn batches_do_what_their_packets_do() {
                         !matches!(a, DpAction::Output(_) | DpAction::Clone(_) | DpAction::Trunc(_))
                     });
                     list.push(DpAction::Output(PortNo(2)));
+                } else if r.one_in(8) {
+                    list.clear();
                 }
                 (f, list)
             })
@@ -403,7 +405,7 @@ fn batches_do_what_their_packets_do() {
         for _ in 0..1 + r.below(64) {
             let (f, list) = &flows[r.below(count) as usize];
             let packet = packet(&mut r, f);
-            want.extend(twin.execute(&packet, &Program::compile(list)));
+            want.extend(reference.execute(&packet, &Program::compile(list)));
             bed.given.0.lock().unwrap().push(packet);
         }
         bed.worker.poll(Millis(n), Cycles(n));

@@ -12,7 +12,11 @@ use std::net::Ipv4Addr;
 const GRE: u32 = 3;
 const VXLAN: u32 = 4;
 const GENEVE: u32 = 5;
+const ERSPAN: u32 = 107;
+const IP6ERSPAN: u32 = 108;
 const IP6GRE: u32 = 109;
+const GTPU: u32 = 110;
+const SRV6: u32 = 112;
 
 /// `header(size=..,type=..,eth(..),..)`; parts that the bytes do not hold are left out.
 pub(super) fn header_text(push: &TunnelPush) -> String {
@@ -49,6 +53,13 @@ fn layers(kind: u32, bytes: &[u8], parts: &mut Vec<String>) -> Option<()> {
             parts.push(format!("geneve({oam}{critical}vni={:#x}{options})", vni >> 8));
         }
         GRE | IP6GRE => parts.push(gre(l4)?),
+        ERSPAN | IP6ERSPAN => parts.push(erspan(l4)?),
+        GTPU => {
+            let (first, teid) = words(udp(l4, parts)?)?;
+            let (flags, message) = (first >> 24, first >> 16 & 0xff);
+            parts.push(format!("gtpu(flags=0x{flags:x},msgtype={message},teid=0x{teid:x})"));
+        }
+        SRV6 => parts.push(srv6(l4)?),
         _ => {}
     }
     Some(())
@@ -91,6 +102,27 @@ fn udp<'a>(data: &'a [u8], parts: &mut Vec<String>) -> Option<&'a [u8]> {
 fn words(data: &[u8]) -> Option<(u32, u32)> {
     let (first, rest) = data.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*first), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
+}
+
+/// What follows the base header and the sequence number of GRE.
+fn erspan(data: &[u8]) -> Option<String> {
+    let (session, index) = words(data.get(8..)?)?;
+    let (version, id) = (session >> 28, session & 0x3ff);
+    if version == 1 {
+        return Some(format!("erspan(ver=1,sid=0x{id:x},idx=0x{index:x})"));
+    }
+    let (_, last) = words(data.get(12..)?)?;
+    let (dir, hardware) = (last >> 3 & 1, last >> 4 & 0x3f);
+    Some(format!("erspan(ver={version},sid=0x{id:x},dir={dir},hwid=0x{hardware:x})"))
+}
+
+/// A segment routing header. Its segments stand in it from the last to the first.
+fn srv6(data: &[u8]) -> Option<String> {
+    let (&[_, _, _, left, last, ..], rest) = data.split_first_chunk::<8>()?;
+    let segments = rest.get(..(usize::from(last) + 1) * 16)?.as_chunks::<16>().0;
+    let text = |s: &[u8; 16]| ipv6_addr(u128::from_be_bytes(*s));
+    let list: Vec<String> = segments.iter().rev().map(text).collect();
+    Some(format!("srv6(segments_left={left},segs({}))", list.join(",")))
 }
 
 fn gre(data: &[u8]) -> Option<String> {

@@ -14,6 +14,7 @@ mod match_in;
 mod match_out;
 mod names;
 mod ports;
+mod quotes;
 mod tlv;
 
 pub use field_in::parse_integer;

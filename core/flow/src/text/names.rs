@@ -1,6 +1,6 @@
 //! The names that ports and tables have beside their numbers.
 
-use super::ports::{quoted, unquoted};
+use super::quotes::{quoted, unquoted};
 use units::OfPort;
 
 /// The names of a bridge's ports and tables.

@@ -102,7 +102,7 @@ fn the_order_in_which_fields_are_placed_does_not_matter() {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Step {
     Map(usize, u8),
     Unmap(usize),
     Set(usize, Vec<u8>),
@@ -110,25 +110,25 @@ enum Deed {
     Delete(usize),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn step() -> impl Strategy<Value = Step> {
     let index = || 0..6usize;
     prop_oneof![
-        (index(), 0..32u8).prop_map(|(i, n)| Deed::Map(i, 4 * n)),
-        index().prop_map(Deed::Unmap),
-        (index(), prop::collection::vec(any::<u8>(), 0..130)).prop_map(|(i, v)| Deed::Set(i, v)),
-        (index(), 0..1000usize, 0..140usize, any::<u128>()).prop_map(|(i, o, n, v)| Deed::Bits(i, o, n, v)),
-        index().prop_map(Deed::Delete),
+        (index(), 0..32u8).prop_map(|(i, n)| Step::Map(i, 4 * n)),
+        index().prop_map(Step::Unmap),
+        (index(), prop::collection::vec(any::<u8>(), 0..130)).prop_map(|(i, v)| Step::Set(i, v)),
+        (index(), 0..1000usize, 0..140usize, any::<u128>()).prop_map(|(i, o, n, v)| Step::Bits(i, o, n, v)),
+        index().prop_map(Step::Delete),
     ]
 }
 
 /// The same by strings of bytes: the least significant first.
 #[derive(Default)]
-struct Twin {
+struct Reference {
     lens: BTreeMap<usize, usize>,
     values: BTreeMap<usize, Vec<u8>>,
 }
 
-impl Twin {
+impl Reference {
     fn set(&mut self, index: usize, value: &[u8]) {
         if let Some(&len) = self.lens.get(&index) {
             let mut low: Vec<u8> = value.iter().rev().copied().collect();
@@ -150,43 +150,43 @@ impl Twin {
 
 proptest! {
     #[test]
-    fn fields_are_strings_of_bytes(deeds in prop::collection::vec(deed(), 0..40)) {
-        let (mut flow, mut twin) = (Flow::ZERO, Twin::default());
-        for deed in deeds {
-            match deed {
-                Deed::Map(i, len) => {
-                    let fits = !twin.lens.contains_key(&i)
-                        && twin.lens.values().sum::<usize>() + usize::from(len) <= SPACE;
+    fn fields_are_strings_of_bytes(steps in prop::collection::vec(step(), 0..40)) {
+        let (mut flow, mut reference) = (Flow::ZERO, Reference::default());
+        for step in steps {
+            match step {
+                Step::Map(i, len) => {
+                    let fits = !reference.lens.contains_key(&i)
+                        && reference.lens.values().sum::<usize>() + usize::from(len) <= SPACE;
                     prop_assert_eq!(flow.layout.allocate(i, len.into()), fits);
                     if fits {
-                        twin.lens.insert(i, len.into());
+                        reference.lens.insert(i, len.into());
                     }
                 }
-                Deed::Unmap(i) => {
+                Step::Unmap(i) => {
                     // Who unmaps a field has seen to it that no flow has it.
                     flow.delete_tlv(i);
                     flow.layout.release(i);
-                    twin.lens.remove(&i); twin.values.remove(&i);
+                    reference.lens.remove(&i); reference.values.remove(&i);
                 }
-                Deed::Set(i, v) => {
+                Step::Set(i, v) => {
                     flow.set_tlv(i, &v);
-                    twin.set(i, &v);
+                    reference.set(i, &v);
                 }
-                Deed::Bits(i, ofs, n, v) => {
+                Step::Bits(i, ofs, n, v) => {
                     flow.set_tlv_bits(i, ofs, n, v);
-                    twin.set_bits(i, ofs, n, v);
+                    reference.set_bits(i, ofs, n, v);
                 }
-                Deed::Delete(i) => {
+                Step::Delete(i) => {
                     flow.delete_tlv(i);
-                    twin.values.remove(&i);
+                    reference.values.remove(&i);
                 }
             }
             for i in 0..6 {
                 let there: Option<Vec<u8>> = flow.has_tlv(i).then(|| flow.tlv(i).iter().rev().copied().collect());
-                prop_assert_eq!(there.as_ref(), twin.values.get(&i), "field {}", i);
+                prop_assert_eq!(there.as_ref(), reference.values.get(&i), "field {}", i);
             }
         }
-        if twin.values.is_empty() {
+        if reference.values.is_empty() {
             prop_assert!(flow.tlv == Tlv::NONE);
         }
     }

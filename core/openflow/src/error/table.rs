@@ -2,7 +2,7 @@
 
 #![allow(missing_docs)]
 
-use super::{Code, NX_VENDOR, ONF_VENDOR};
+use super::code::{Code, NX_VENDOR, ONF_VENDOR};
 use std::ops::RangeInclusive;
 
 const OF: u32 = 0;

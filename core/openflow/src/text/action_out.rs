@@ -5,8 +5,8 @@ use crate::action::{
     Action, Bundle, BundleAlgorithm, Controller, Ct, Encap, EncapProperty, HashFields, Multipath,
     MultipathAlgorithm, Nat, NatRange, NumberOrField, PACKET_TYPE_NEXT, Sample, SampleDirection, SetTlv,
 };
+use flow::FieldId;
 use flow::text::{NameMap, bytes_text, port_text, table_text};
-use flow::{FieldId, Subfield};
 use units::OfPort;
 
 /// A list of actions; the empty one is `drop`.
@@ -356,9 +356,4 @@ fn encap_text(e: &Encap) -> String {
     } else {
         format!("encap({header}({}))", properties.join(","))
     }
-}
-
-/// The subfield of a number-or-field.
-pub(super) fn is_whole(field: &Subfield) -> bool {
-    *field == Subfield::whole(field.field)
 }

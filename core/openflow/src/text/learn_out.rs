@@ -1,8 +1,8 @@
 //! `learn(…)` as text.
 
-use super::action_out::is_whole;
 use crate::action::{Learn, LearnSource, LearnSpec, LearnTarget};
 use crate::flow_mod::FlowMod;
+use flow::Subfield;
 use flow::text::{NameMap, table_text};
 
 /// The action.
@@ -52,4 +52,9 @@ fn spec_text(s: &LearnSpec, names: &dyn NameMap) -> String {
         (LearnTarget::Output, LearnSource::Field(src)) => format!("output:{src}"),
         (LearnTarget::Output, LearnSource::Value(value)) => format!("output:{value:#x}"),
     }
+}
+
+/// The subfield is its whole field.
+pub(super) fn is_whole(field: &Subfield) -> bool {
+    *field == Subfield::whole(field.field)
 }

@@ -53,8 +53,7 @@ impl Peer {
             *next += 1;
             Uuid::from_u128(*next)
         };
-        let context =
-            Context { elapsed_ms: 0, owns_lock: &|_| true, read_only: false, client: Default::default() };
+        let context = Context { owns_lock: &|_| true, ..Context::default() };
         match execute(&self.db, &crate::Parameters::Tree(params.clone()), &context, &mut fresh) {
             Outcome::Ready(prepared) => {
                 let (changes, id) = (prepared.commit.changes.clone(), fresh());

@@ -1,7 +1,7 @@
 //! Applying what the server tells about rows.
 
 use super::{ProtocolError, Replica};
-use crate::database::{Change, Row};
+use crate::database::Row;
 use crate::json::parse_uuid;
 use crate::monitor::Version;
 use crate::schema::{Schema, TableSchema};
@@ -63,16 +63,6 @@ impl Replica {
         Ok(())
     }
 
-    /// Drops all rows, noting each as deleted.
-    pub(super) fn forget_rows(&mut self) {
-        for table in 0..self.tables.len() {
-            let uuids: Vec<Uuid> = self.tables[table].keys().copied().collect();
-            for uuid in uuids {
-                self.put(table, uuid, None);
-            }
-        }
-    }
-
     fn update_row(
         &mut self,
         schema: &Schema,
@@ -112,7 +102,7 @@ impl Replica {
             None => rows.remove(&uuid),
         };
         if old != new {
-            self.changes.push(Change { table, uuid, old, new });
+            self.before.entry((table, uuid)).or_insert(old);
             self.seqno += 1;
         }
     }

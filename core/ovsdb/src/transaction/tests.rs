@@ -41,12 +41,7 @@ impl Bench {
     fn run_after(&mut self, elapsed_ms: i64, operations: Json) -> Option<Json> {
         let mut params = vec![json!("d")];
         params.extend(operations.as_array().cloned().unwrap_or_default());
-        let context = Context {
-            elapsed_ms,
-            owns_lock: &|name| name == "mine",
-            read_only: false,
-            client: Default::default(),
-        };
+        let context = Context { elapsed_ms, owns_lock: &|name| name == "mine", ..Context::default() };
         match execute(&self.db, &Parameters::Tree(Json::Array(params)), &context, &mut self.fresh) {
             Outcome::Ready(prepared) => {
                 self.db.apply(prepared.commit, Uuid::from_u128(999));
@@ -222,4 +217,67 @@ fn mutations_of_sets_by_element() {
     let child = *bench.db.rows("child").unwrap().keys().next().unwrap();
     bench.run(json!([{"op": "mutate", "table": "root", "where": [], "mutations": [["children", "delete", Atom::Uuid(child).to_json()]]}]));
     assert_eq!(bench.count("child"), 0);
+}
+
+#[test]
+fn operations_change_the_same_copy_of_a_row() {
+    let mut bench = Bench::new();
+    let uuid = |n: u128| json!(["uuid", Uuid::from_u128(n).to_string()]);
+    bench.run(json!([
+        {"op": "insert", "table": "child", "uuid": Uuid::from_u128(7001).to_string(), "row": {"name": "a"}},
+        {"op": "insert", "table": "root", "row": {"name": "r", "children": uuid(7001)}}]));
+    let (table, schema) = (bench.db.schema().table_index("root").unwrap(), Arc::clone(bench.db.schema()));
+    let children = schema.tables[table].column_index("children").unwrap();
+    let id = (table, *bench.db.rows("root").unwrap().keys().next().unwrap());
+    let mut draft = Draft::new(&schema, bench.db.tables());
+    let more = [7002, 7003].map(|n| Datum::set([Uuid::from_u128(n)]));
+    let places = more.each_ref().map(|datum| {
+        let insert = |row: &mut Row| {
+            row.field_mut(children).insert_all(datum);
+            Ok(())
+        };
+        draft.change(id, insert).unwrap();
+        Arc::as_ptr(draft.get(id).unwrap().shared(children))
+    });
+    assert_eq!(places[0], places[1]);
+    assert_eq!(draft.get(id).unwrap().field(children).len(), 3);
+    // The original is as it was.
+    assert_eq!(draft.touched[&id].as_ref().unwrap().field(children).len(), 1);
+}
+
+#[test]
+fn an_abandoned_transaction_ends_between_two_mutations() {
+    let mut bench = Bench::new();
+    bench.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
+    let mutations = vec![json!(["number", "+=", 1]); 5];
+    let params = json!(["d", {"op": "mutate", "table": "root", "where": [], "mutations": mutations}]);
+    let asked = std::cell::Cell::new(0);
+    let is_abandoned = || asked.replace(asked.get() + 1) >= 3;
+    let context = Context { is_abandoned: &is_abandoned, ..Context::default() };
+    let outcome = execute(&bench.db, &Parameters::Tree(params), &context, &mut bench.fresh);
+    let Outcome::Failed(results) = outcome else { panic!("it went on") };
+    assert_eq!((results[0]["error"].as_str(), asked.get()), (Some("canceled"), 4));
+}
+
+#[test]
+fn long_values_are_counted_and_shorten_the_history() {
+    let mut bench = Bench::new();
+    bench.run(json!([{"op": "insert", "table": "root", "row": {"name": "r"}}]));
+    let child = |n: usize| json!(["named-uuid", format!("c{n}")]);
+    let of = |numbers: std::ops::Range<usize>| {
+        let children = json!(["set", numbers.clone().map(child).collect::<Vec<_>>()]);
+        let mut operations: Vec<Json> =
+            numbers.map(|n| insert("child", &format!("c{n}"), json!({"name": "c"}))).collect();
+        let change = json!([["children", "insert", children]]);
+        operations.push(json!({"op": "mutate", "table": "root", "where": [], "mutations": change}));
+        Json::Array(operations)
+    };
+    let root = bench.db.schema().table_index("root").unwrap();
+    bench.run(of(0..6400));
+    assert_eq!(bench.db.tables()[root].long_values(), 100);
+    // Each keeps the old 100 units and the new ones.
+    (0..100).for_each(|n| _ = bench.run(of(n..n + 1)));
+    assert!((80..100).contains(&bench.db.history_len()), "{}", bench.db.history_len());
+    bench.run(json!([{"op": "update", "table": "root", "where": [], "row": {"children": ["set", []]}}]));
+    assert_eq!(bench.db.tables()[root].long_values(), 0);
 }

@@ -1,6 +1,6 @@
 //! Sorted sets and maps of atoms, and their algebra.
 
-use super::Atom;
+use super::{Atom, splice};
 use crate::types::Type;
 use crate::{Error, Uuid};
 use std::cmp::Ordering;
@@ -141,17 +141,8 @@ impl Datum {
     /// Adds the elements of `other`; a key that is already there keeps its value.
     pub fn insert_all(&mut self, other: &Datum) {
         match (self, other) {
-            (Datum::Set(a), Datum::Set(b)) => {
-                a.extend_from_slice(b);
-                a.sort();
-                a.dedup();
-            }
-            (Datum::Map(a), Datum::Map(b)) => {
-                a.extend_from_slice(b);
-                // The sort is stable, so of equal keys the older pair comes first and stays.
-                a.sort_by(|x, y| x.0.cmp(&y.0));
-                a.dedup_by(|later, first| later.0 == first.0);
-            }
+            (Datum::Set(a), Datum::Set(b)) => splice::insert(a, b, Ord::cmp),
+            (Datum::Map(a), Datum::Map(b)) => splice::insert(a, b, |x, y| x.0.cmp(&y.0)),
             _ => {}
         }
     }
@@ -159,9 +150,9 @@ impl Datum {
     /// Removes the elements of `other`; a set given for a map removes by key alone.
     pub fn remove_all(&mut self, other: &Datum) {
         match (self, other) {
-            (Datum::Set(a), Datum::Set(b)) => a.retain(|x| b.binary_search(x).is_err()),
-            (Datum::Map(a), Datum::Map(b)) => a.retain(|x| b.binary_search(x).is_err()),
-            (Datum::Map(a), Datum::Set(b)) => a.retain(|(k, _)| b.binary_search(k).is_err()),
+            (Datum::Set(a), Datum::Set(b)) => splice::remove(a, b, Ord::cmp),
+            (Datum::Map(a), Datum::Map(b)) => splice::remove(a, b, Ord::cmp),
+            (Datum::Map(a), Datum::Set(b)) => splice::remove(a, b, |(key, _), other| key.cmp(other)),
             (Datum::Set(_), Datum::Map(_)) => {}
         }
     }
@@ -197,17 +188,20 @@ impl Datum {
     }
 }
 
+/// What is in one of two sorted sets. The second is mostly short: what lies between its elements is copied as it is.
 fn set_difference(a: &[Atom], b: &[Atom]) -> Vec<Atom> {
-    let mut out = Vec::new();
-    merge(
-        a,
-        b,
-        |x, y| x.cmp(y),
-        |pair| match pair {
-            (Some(x), None) | (None, Some(x)) => out.push(x.clone()),
-            _ => {}
-        },
-    );
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    let mut rest = a;
+    for y in b {
+        let (before, from) = rest.split_at(rest.partition_point(|x| x < y));
+        out.extend_from_slice(before);
+        rest = from;
+        match from.split_first() {
+            Some((x, after)) if x == y => rest = after,
+            _ => out.push(y.clone()),
+        }
+    }
+    out.extend_from_slice(rest);
     out
 }
 

@@ -7,6 +7,7 @@
 mod atom;
 mod datum;
 mod notation;
+mod splice;
 mod symbols;
 pub(crate) mod text;
 

@@ -4,7 +4,7 @@
 //! Each column is an array of its own, so an operation on a column of a hundred iterations is a loop over adjacent
 //! values.
 
-use super::recorder::{Counted, REMEMBERED, Sample};
+use super::sample::{Counted, REMEMBERED, Sample};
 use std::ops::Range;
 use units::Millis;
 

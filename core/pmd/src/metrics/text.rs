@@ -1,7 +1,8 @@
 //! The tables of `pmd-perf-show`. The columns are fixed, because scripts cut them.
 
 use super::histogram::BINS;
-use super::recorder::{Histograms, Recorder, Sample};
+use super::recorder::{Histograms, Recorder};
+use super::sample::Sample;
 
 const DASHES: usize = 154;
 

@@ -1,7 +1,7 @@
 //! Decides which iterations are logged, and when: only after the last of the iterations to be logged with it, so that
 //! logging does not disturb the iterations that are logged.
 
-use super::recorder::{REMEMBERED, Sample};
+use super::sample::{REMEMBERED, Sample};
 
 /// Iterations that are logged before and after a suspicious one.
 const AROUND: usize = 5;

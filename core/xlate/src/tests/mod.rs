@@ -2,6 +2,7 @@
 
 mod encap;
 mod mirror;
+mod native;
 mod normal;
 mod pipeline;
 mod property;
@@ -104,6 +105,7 @@ impl LabBridge {
             vlan,
             floodable: true,
             protected: false,
+            bond: None,
         });
     }
 
@@ -132,8 +134,8 @@ impl LabBridge {
             name: format!("br{}", self.id.0),
             tables: self.ofproto.publish(),
             macs: Arc::new(self.macs.clone()),
-            ports: self.ports.clone(),
-            bundles: self.bundles.clone(),
+            ports: self.ports.clone().into_iter().collect(),
+            bundles: self.bundles.iter().map(|b| (b.id, b.clone())).collect(),
             mirrors: self.mirrors.clone(),
             forward_bpdu: false,
             fragments: Fragments::Normal,

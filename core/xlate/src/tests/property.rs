@@ -139,9 +139,9 @@ proptest! {
         let s = switch(&mut bridges(&rules));
         let first = run(&s, &a);
         let mask = first.megaflow_mask();
-        let twin = blend(&a, &b, &mask);
-        let second = run(&s, &twin);
-        prop_assert_eq!(&first.actions, &second.actions, "{:?} {:?}", a, twin);
+        let alike = blend(&a, &b, &mask);
+        let second = run(&s, &alike);
+        prop_assert_eq!(&first.actions, &second.actions, "{:?} {:?}", a, alike);
         prop_assert_eq!(first.error, second.error);
         prop_assert!(second.megaflow_mask() == mask, "masks of a class differ");
     }
@@ -248,7 +248,7 @@ fn carry_out(turn: &Turn, bridge: &mut LabBridge, rules: &[Rule]) -> Vec<Change>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// The naive twin of revalidation by dependencies: a megaflow that no change concerns does to each of its packets what a
+    /// The reference implementation of revalidation by dependencies: a megaflow that no change concerns does to each of its packets what a
     /// translation of it on the changed tables does.
     #[test]
     fn what_no_change_concerns_is_still_right(
@@ -264,7 +264,7 @@ proptest! {
         let mask = first.megaflow_mask();
         let changes: Vec<Change> = turns.iter().flat_map(|t| carry_out(t, &mut bridges[0], &rules)).collect();
         let meets = |m: &Match| m.flow.masked(&mask) == a.masked(&m.mask).masked(&mask);
-        if changes.iter().any(|c| first.trail.concerned_by(c).iter().any(meets)) {
+        if changes.iter().any(|c| first.dependencies.concerned_by(c).iter().any(meets)) {
             return Ok(());
         }
         let changed = switch(&mut bridges);

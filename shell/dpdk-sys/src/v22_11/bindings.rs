@@ -600,14 +600,6 @@ const _: () = {
     ["Offset of field: _IO_FILE::_mode"][::core::mem::offset_of!(_IO_FILE, _mode) - 192usize];
     ["Offset of field: _IO_FILE::_unused2"][::core::mem::offset_of!(_IO_FILE, _unused2) - 196usize];
 };
-pub const RTE_PROC_AUTO: rte_proc_type_t = -1;
-pub const RTE_PROC_PRIMARY: rte_proc_type_t = 0;
-pub const RTE_PROC_SECONDARY: rte_proc_type_t = 1;
-pub const RTE_PROC_INVALID: rte_proc_type_t = 2;
-pub type rte_proc_type_t = ::core::ffi::c_int;
-unsafe extern "C" {
-    pub fn rte_eal_process_type() -> rte_proc_type_t;
-}
 unsafe extern "C" {
     pub fn rte_eal_init(argc: ::core::ffi::c_int, argv: *mut *mut ::core::ffi::c_char) -> ::core::ffi::c_int;
 }
@@ -616,16 +608,6 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn rte_mp_disable() -> bool;
-}
-unsafe extern "C" {
-    pub fn rte_eal_has_hugepages() -> ::core::ffi::c_int;
-}
-pub const RTE_IOVA_DC: rte_iova_mode = 0;
-pub const RTE_IOVA_PA: rte_iova_mode = 1;
-pub const RTE_IOVA_VA: rte_iova_mode = 2;
-pub type rte_iova_mode = ::core::ffi::c_uint;
-unsafe extern "C" {
-    pub fn rte_eal_iova_mode() -> rte_iova_mode;
 }
 #[repr(C)]
 #[derive(Debug)]
@@ -647,81 +629,19 @@ unsafe extern "C" {
     pub fn rte_openlog_stream(f: *mut FILE) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_log_get_stream() -> *mut FILE;
-}
-unsafe extern "C" {
-    pub fn rte_log_set_global_level(level: u32);
-}
-unsafe extern "C" {
-    pub fn rte_log_get_global_level() -> u32;
-}
-unsafe extern "C" {
-    pub fn rte_log_get_level(logtype: u32) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_can_log(logtype: u32, loglevel: u32) -> bool;
-}
-unsafe extern "C" {
     pub fn rte_log_set_level_pattern(pattern: *const ::core::ffi::c_char, level: u32) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_set_level_regexp(regex: *const ::core::ffi::c_char, level: u32) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_set_level(logtype: u32, level: u32) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_log_cur_msg_loglevel() -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_log_cur_msg_logtype() -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_register(name: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_register_type_and_pick_level(
-        name: *const ::core::ffi::c_char,
-        level_def: u32,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_log_list_types(out: *mut FILE, prefix: *const ::core::ffi::c_char);
-}
-unsafe extern "C" {
     pub fn rte_log_dump(f: *mut FILE);
-}
-unsafe extern "C" {
-    pub fn rte_log(level: u32, logtype: u32, format: *const ::core::ffi::c_char, ...) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_get_tsc_hz() -> u64;
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct rte_driver {
-    _unused: [u8; 0],
-}
-pub const RTE_DEV_ALLOWED: rte_dev_policy = 0;
-pub const RTE_DEV_BLOCKED: rte_dev_policy = 1;
-pub type rte_dev_policy = ::core::ffi::c_uint;
-unsafe extern "C" {
-    pub fn rte_driver_name(driver: *const rte_driver) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
     pub fn rte_dev_bus(dev: *const rte_device) -> *const rte_bus;
 }
 unsafe extern "C" {
     pub fn rte_dev_bus_info(dev: *const rte_device) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_dev_driver(dev: *const rte_device) -> *const rte_driver;
-}
-unsafe extern "C" {
-    pub fn rte_dev_name(dev: *const rte_device) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_dev_numa_node(dev: *const rte_device) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_dev_probe(devargs: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
@@ -757,94 +677,8 @@ const _: () = {
     ["Offset of field: rte_dev_iterator::class_device"]
         [::core::mem::offset_of!(rte_dev_iterator, class_device) - 48usize];
 };
-pub const RTE_DEVTYPE_ALLOWED: rte_devtype = 0;
-pub const RTE_DEVTYPE_BLOCKED: rte_devtype = 1;
-pub const RTE_DEVTYPE_VIRTUAL: rte_devtype = 2;
-pub type rte_devtype = ::core::ffi::c_uint;
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct rte_devargs {
-    pub next: rte_devargs__bindgen_ty_1,
-    pub type_: rte_devtype,
-    pub policy: rte_dev_policy,
-    pub name: [::core::ffi::c_char; 64usize],
-    pub __bindgen_anon_1: rte_devargs__bindgen_ty_2,
-    pub bus: *mut rte_bus,
-    pub cls: *mut rte_class,
-    pub bus_str: *const ::core::ffi::c_char,
-    pub cls_str: *const ::core::ffi::c_char,
-    pub data: *mut ::core::ffi::c_char,
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_devargs__bindgen_ty_1 {
-    pub tqe_next: *mut rte_devargs,
-    pub tqe_prev: *mut *mut rte_devargs,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_devargs__bindgen_ty_1"][::core::mem::size_of::<rte_devargs__bindgen_ty_1>() - 16usize];
-    ["Alignment of rte_devargs__bindgen_ty_1"][::core::mem::align_of::<rte_devargs__bindgen_ty_1>() - 8usize];
-    ["Offset of field: rte_devargs__bindgen_ty_1::tqe_next"]
-        [::core::mem::offset_of!(rte_devargs__bindgen_ty_1, tqe_next) - 0usize];
-    ["Offset of field: rte_devargs__bindgen_ty_1::tqe_prev"]
-        [::core::mem::offset_of!(rte_devargs__bindgen_ty_1, tqe_prev) - 8usize];
-};
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub union rte_devargs__bindgen_ty_2 {
-    pub args: *const ::core::ffi::c_char,
-    pub drv_str: *const ::core::ffi::c_char,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_devargs__bindgen_ty_2"][::core::mem::size_of::<rte_devargs__bindgen_ty_2>() - 8usize];
-    ["Alignment of rte_devargs__bindgen_ty_2"][::core::mem::align_of::<rte_devargs__bindgen_ty_2>() - 8usize];
-    ["Offset of field: rte_devargs__bindgen_ty_2::args"]
-        [::core::mem::offset_of!(rte_devargs__bindgen_ty_2, args) - 0usize];
-    ["Offset of field: rte_devargs__bindgen_ty_2::drv_str"]
-        [::core::mem::offset_of!(rte_devargs__bindgen_ty_2, drv_str) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_devargs"][::core::mem::size_of::<rte_devargs>() - 136usize];
-    ["Alignment of rte_devargs"][::core::mem::align_of::<rte_devargs>() - 8usize];
-    ["Offset of field: rte_devargs::next"][::core::mem::offset_of!(rte_devargs, next) - 0usize];
-    ["Offset of field: rte_devargs::type_"][::core::mem::offset_of!(rte_devargs, type_) - 16usize];
-    ["Offset of field: rte_devargs::policy"][::core::mem::offset_of!(rte_devargs, policy) - 20usize];
-    ["Offset of field: rte_devargs::name"][::core::mem::offset_of!(rte_devargs, name) - 24usize];
-    ["Offset of field: rte_devargs::bus"][::core::mem::offset_of!(rte_devargs, bus) - 96usize];
-    ["Offset of field: rte_devargs::cls"][::core::mem::offset_of!(rte_devargs, cls) - 104usize];
-    ["Offset of field: rte_devargs::bus_str"][::core::mem::offset_of!(rte_devargs, bus_str) - 112usize];
-    ["Offset of field: rte_devargs::cls_str"][::core::mem::offset_of!(rte_devargs, cls_str) - 120usize];
-    ["Offset of field: rte_devargs::data"][::core::mem::offset_of!(rte_devargs, data) - 128usize];
-};
-unsafe extern "C" {
-    pub fn rte_devargs_parse(da: *mut rte_devargs, dev: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_devargs_reset(da: *mut rte_devargs);
-}
 unsafe extern "C" {
     pub fn rte_strerror(errnum: ::core::ffi::c_int) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_lcore_count() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_socket_id() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_socket_count() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_socket_id_by_idx(idx: ::core::ffi::c_uint) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_lcore_to_socket_id(lcore_id: ::core::ffi::c_uint) -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_lcore_is_enabled(lcore_id: ::core::ffi::c_uint) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_lcore_dump(f: *mut FILE);
@@ -855,63 +689,6 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn rte_thread_unregister();
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_dev_reg_info {
-    pub data: *mut ::core::ffi::c_void,
-    pub offset: u32,
-    pub length: u32,
-    pub width: u32,
-    pub version: u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_dev_reg_info"][::core::mem::size_of::<rte_dev_reg_info>() - 24usize];
-    ["Alignment of rte_dev_reg_info"][::core::mem::align_of::<rte_dev_reg_info>() - 8usize];
-    ["Offset of field: rte_dev_reg_info::data"][::core::mem::offset_of!(rte_dev_reg_info, data) - 0usize];
-    ["Offset of field: rte_dev_reg_info::offset"][::core::mem::offset_of!(rte_dev_reg_info, offset) - 8usize];
-    ["Offset of field: rte_dev_reg_info::length"]
-        [::core::mem::offset_of!(rte_dev_reg_info, length) - 12usize];
-    ["Offset of field: rte_dev_reg_info::width"][::core::mem::offset_of!(rte_dev_reg_info, width) - 16usize];
-    ["Offset of field: rte_dev_reg_info::version"]
-        [::core::mem::offset_of!(rte_dev_reg_info, version) - 20usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_dev_eeprom_info {
-    pub data: *mut ::core::ffi::c_void,
-    pub offset: u32,
-    pub length: u32,
-    pub magic: u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_dev_eeprom_info"][::core::mem::size_of::<rte_dev_eeprom_info>() - 24usize];
-    ["Alignment of rte_dev_eeprom_info"][::core::mem::align_of::<rte_dev_eeprom_info>() - 8usize];
-    ["Offset of field: rte_dev_eeprom_info::data"]
-        [::core::mem::offset_of!(rte_dev_eeprom_info, data) - 0usize];
-    ["Offset of field: rte_dev_eeprom_info::offset"]
-        [::core::mem::offset_of!(rte_dev_eeprom_info, offset) - 8usize];
-    ["Offset of field: rte_dev_eeprom_info::length"]
-        [::core::mem::offset_of!(rte_dev_eeprom_info, length) - 12usize];
-    ["Offset of field: rte_dev_eeprom_info::magic"]
-        [::core::mem::offset_of!(rte_dev_eeprom_info, magic) - 16usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dev_module_info {
-    pub type_: u32,
-    pub eeprom_len: u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dev_module_info"][::core::mem::size_of::<rte_eth_dev_module_info>() - 8usize];
-    ["Alignment of rte_eth_dev_module_info"][::core::mem::align_of::<rte_eth_dev_module_info>() - 4usize];
-    ["Offset of field: rte_eth_dev_module_info::type_"]
-        [::core::mem::offset_of!(rte_eth_dev_module_info, type_) - 0usize];
-    ["Offset of field: rte_eth_dev_module_info::eeprom_len"]
-        [::core::mem::offset_of!(rte_eth_dev_module_info, eeprom_len) - 4usize];
-};
 unsafe extern "C" {
     pub fn rte_eth_iterator_init(
         iter: *mut rte_dev_iterator,
@@ -962,143 +739,6 @@ const _: () = {
     ["Offset of field: rte_eth_stats::q_obytes"][::core::mem::offset_of!(rte_eth_stats, q_obytes) - 448usize];
     ["Offset of field: rte_eth_stats::q_errors"][::core::mem::offset_of!(rte_eth_stats, q_errors) - 576usize];
 };
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_link {
-    pub _bindgen_align: [u64; 0],
-    pub link_speed: u32,
-    pub _bitfield_1: __BindgenBitfieldUnit<[u8; 1usize]>,
-    pub __bindgen_padding_0: [u8; 3usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_link"][::core::mem::size_of::<rte_eth_link>() - 8usize];
-    ["Alignment of rte_eth_link"][::core::mem::align_of::<rte_eth_link>() - 8usize];
-    ["Offset of field: rte_eth_link::link_speed"][::core::mem::offset_of!(rte_eth_link, link_speed) - 0usize];
-};
-impl rte_eth_link {
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn link_duplex(&self) -> u16 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<0usize, 1u8>() as u16) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_link_duplex(&mut self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<0usize, 1u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn link_duplex_raw(this: *const Self) -> u16 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<0usize, 1u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u16)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_link_duplex_raw(this: *mut Self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<0usize, 1u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn link_autoneg(&self) -> u16 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<1usize, 1u8>() as u16) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_link_autoneg(&mut self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<1usize, 1u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn link_autoneg_raw(this: *const Self) -> u16 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<1usize, 1u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u16)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_link_autoneg_raw(this: *mut Self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<1usize, 1u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn link_status(&self) -> u16 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<2usize, 1u8>() as u16) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_link_status(&mut self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<2usize, 1u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn link_status_raw(this: *const Self) -> u16 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 1usize]>>::raw_get_const::<2usize, 1u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u16)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_link_status_raw(this: *mut Self, val: u16) {
-        unsafe {
-            let val: u16 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 1usize]>>::raw_set_const::<2usize, 1u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn new_bitfield_1(
-        link_duplex: u16,
-        link_autoneg: u16,
-        link_status: u16,
-    ) -> __BindgenBitfieldUnit<[u8; 1usize]> {
-        let mut __bindgen_bitfield_unit: __BindgenBitfieldUnit<[u8; 1usize]> = Default::default();
-        __bindgen_bitfield_unit.set_const::<0usize, 1u8>({
-            let link_duplex: u16 = unsafe { ::core::mem::transmute(link_duplex) };
-            link_duplex as u64
-        });
-        __bindgen_bitfield_unit.set_const::<1usize, 1u8>({
-            let link_autoneg: u16 = unsafe { ::core::mem::transmute(link_autoneg) };
-            link_autoneg as u64
-        });
-        __bindgen_bitfield_unit.set_const::<2usize, 1u8>({
-            let link_status: u16 = unsafe { ::core::mem::transmute(link_status) };
-            link_status as u64
-        });
-        __bindgen_bitfield_unit
-    }
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rte_eth_thresh {
@@ -1153,11 +793,6 @@ const _: () = {
     ["Offset of field: rte_eth_rxmode::reserved_ptrs"]
         [::core::mem::offset_of!(rte_eth_rxmode, reserved_ptrs) - 40usize];
 };
-pub const RTE_ETH_VLAN_TYPE_UNKNOWN: rte_vlan_type = 0;
-pub const RTE_ETH_VLAN_TYPE_INNER: rte_vlan_type = 1;
-pub const RTE_ETH_VLAN_TYPE_OUTER: rte_vlan_type = 2;
-pub const RTE_ETH_VLAN_TYPE_MAX: rte_vlan_type = 3;
-pub type rte_vlan_type = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rte_eth_rss_conf {
@@ -1175,21 +810,6 @@ const _: () = {
         [::core::mem::offset_of!(rte_eth_rss_conf, rss_key_len) - 8usize];
     ["Offset of field: rte_eth_rss_conf::rss_hf"]
         [::core::mem::offset_of!(rte_eth_rss_conf, rss_hf) - 16usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_rss_reta_entry64 {
-    pub mask: u64,
-    pub reta: [u16; 64usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_rss_reta_entry64"][::core::mem::size_of::<rte_eth_rss_reta_entry64>() - 136usize];
-    ["Alignment of rte_eth_rss_reta_entry64"][::core::mem::align_of::<rte_eth_rss_reta_entry64>() - 8usize];
-    ["Offset of field: rte_eth_rss_reta_entry64::mask"]
-        [::core::mem::offset_of!(rte_eth_rss_reta_entry64, mask) - 0usize];
-    ["Offset of field: rte_eth_rss_reta_entry64::reta"]
-        [::core::mem::offset_of!(rte_eth_rss_reta_entry64, reta) - 8usize];
 };
 pub const RTE_ETH_4_TCS: rte_eth_nb_tcs = 4;
 pub const RTE_ETH_8_TCS: rte_eth_nb_tcs = 8;
@@ -1601,167 +1221,6 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct rte_eth_hairpin_queue_cap {
-    pub _bindgen_align: [u32; 0],
-    pub _bitfield_1: __BindgenBitfieldUnit<[u8; 4usize]>,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_hairpin_queue_cap"][::core::mem::size_of::<rte_eth_hairpin_queue_cap>() - 4usize];
-    ["Alignment of rte_eth_hairpin_queue_cap"][::core::mem::align_of::<rte_eth_hairpin_queue_cap>() - 4usize];
-};
-impl rte_eth_hairpin_queue_cap {
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn locked_device_memory(&self) -> u32 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<0usize, 1u8>() as u32) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_locked_device_memory(&mut self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<0usize, 1u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn locked_device_memory_raw(this: *const Self) -> u32 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 4usize]>>::raw_get_const::<0usize, 1u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u32)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_locked_device_memory_raw(this: *mut Self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 4usize]>>::raw_set_const::<0usize, 1u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn rte_memory(&self) -> u32 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<1usize, 1u8>() as u32) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_rte_memory(&mut self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<1usize, 1u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn rte_memory_raw(this: *const Self) -> u32 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 4usize]>>::raw_get_const::<1usize, 1u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u32)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_rte_memory_raw(this: *mut Self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 4usize]>>::raw_set_const::<1usize, 1u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn reserved(&self) -> u32 {
-        unsafe { ::core::mem::transmute(self._bitfield_1.get_const::<2usize, 30u8>() as u32) }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn set_reserved(&mut self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            self._bitfield_1.set_const::<2usize, 30u8>(val as u64)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn reserved_raw(this: *const Self) -> u32 {
-        unsafe {
-            ::core::mem::transmute(<__BindgenBitfieldUnit<[u8; 4usize]>>::raw_get_const::<2usize, 30u8>(
-                ::core::ptr::addr_of!((*this)._bitfield_1),
-            ) as u32)
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub unsafe fn set_reserved_raw(this: *mut Self, val: u32) {
-        unsafe {
-            let val: u32 = ::core::mem::transmute(val);
-            <__BindgenBitfieldUnit<[u8; 4usize]>>::raw_set_const::<2usize, 30u8>(
-                ::core::ptr::addr_of_mut!((*this)._bitfield_1),
-                val as u64,
-            )
-        }
-    }
-    #[inline]
-    #[allow(unnecessary_transmutes)]
-    pub fn new_bitfield_1(
-        locked_device_memory: u32,
-        rte_memory: u32,
-        reserved: u32,
-    ) -> __BindgenBitfieldUnit<[u8; 4usize]> {
-        let mut __bindgen_bitfield_unit: __BindgenBitfieldUnit<[u8; 4usize]> = Default::default();
-        __bindgen_bitfield_unit.set_const::<0usize, 1u8>({
-            let locked_device_memory: u32 = unsafe { ::core::mem::transmute(locked_device_memory) };
-            locked_device_memory as u64
-        });
-        __bindgen_bitfield_unit.set_const::<1usize, 1u8>({
-            let rte_memory: u32 = unsafe { ::core::mem::transmute(rte_memory) };
-            rte_memory as u64
-        });
-        __bindgen_bitfield_unit.set_const::<2usize, 30u8>({
-            let reserved: u32 = unsafe { ::core::mem::transmute(reserved) };
-            reserved as u64
-        });
-        __bindgen_bitfield_unit
-    }
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_hairpin_cap {
-    pub max_nb_queues: u16,
-    pub max_rx_2_tx: u16,
-    pub max_tx_2_rx: u16,
-    pub max_nb_desc: u16,
-    pub rx_cap: rte_eth_hairpin_queue_cap,
-    pub tx_cap: rte_eth_hairpin_queue_cap,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_hairpin_cap"][::core::mem::size_of::<rte_eth_hairpin_cap>() - 16usize];
-    ["Alignment of rte_eth_hairpin_cap"][::core::mem::align_of::<rte_eth_hairpin_cap>() - 4usize];
-    ["Offset of field: rte_eth_hairpin_cap::max_nb_queues"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, max_nb_queues) - 0usize];
-    ["Offset of field: rte_eth_hairpin_cap::max_rx_2_tx"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, max_rx_2_tx) - 2usize];
-    ["Offset of field: rte_eth_hairpin_cap::max_tx_2_rx"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, max_tx_2_rx) - 4usize];
-    ["Offset of field: rte_eth_hairpin_cap::max_nb_desc"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, max_nb_desc) - 6usize];
-    ["Offset of field: rte_eth_hairpin_cap::rx_cap"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, rx_cap) - 8usize];
-    ["Offset of field: rte_eth_hairpin_cap::tx_cap"]
-        [::core::mem::offset_of!(rte_eth_hairpin_cap, tx_cap) - 12usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct rte_eth_desc_lim {
     pub nb_max: u16,
     pub nb_min: u16,
@@ -1816,93 +1275,6 @@ const _: () = {
     ["Offset of field: rte_eth_fc_conf::autoneg"]
         [::core::mem::offset_of!(rte_eth_fc_conf, autoneg) - 17usize];
 };
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_pfc_conf {
-    pub fc: rte_eth_fc_conf,
-    pub priority: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_pfc_conf"][::core::mem::size_of::<rte_eth_pfc_conf>() - 24usize];
-    ["Alignment of rte_eth_pfc_conf"][::core::mem::align_of::<rte_eth_pfc_conf>() - 4usize];
-    ["Offset of field: rte_eth_pfc_conf::fc"][::core::mem::offset_of!(rte_eth_pfc_conf, fc) - 0usize];
-    ["Offset of field: rte_eth_pfc_conf::priority"]
-        [::core::mem::offset_of!(rte_eth_pfc_conf, priority) - 20usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_pfc_queue_info {
-    pub tc_max: u8,
-    pub mode_capa: rte_eth_fc_mode,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_pfc_queue_info"][::core::mem::size_of::<rte_eth_pfc_queue_info>() - 8usize];
-    ["Alignment of rte_eth_pfc_queue_info"][::core::mem::align_of::<rte_eth_pfc_queue_info>() - 4usize];
-    ["Offset of field: rte_eth_pfc_queue_info::tc_max"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_info, tc_max) - 0usize];
-    ["Offset of field: rte_eth_pfc_queue_info::mode_capa"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_info, mode_capa) - 4usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_pfc_queue_conf {
-    pub mode: rte_eth_fc_mode,
-    pub rx_pause: rte_eth_pfc_queue_conf__bindgen_ty_1,
-    pub tx_pause: rte_eth_pfc_queue_conf__bindgen_ty_2,
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_pfc_queue_conf__bindgen_ty_1 {
-    pub tx_qid: u16,
-    pub tc: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_pfc_queue_conf__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_eth_pfc_queue_conf__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_eth_pfc_queue_conf__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_eth_pfc_queue_conf__bindgen_ty_1>() - 2usize];
-    ["Offset of field: rte_eth_pfc_queue_conf__bindgen_ty_1::tx_qid"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf__bindgen_ty_1, tx_qid) - 0usize];
-    ["Offset of field: rte_eth_pfc_queue_conf__bindgen_ty_1::tc"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf__bindgen_ty_1, tc) - 2usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_pfc_queue_conf__bindgen_ty_2 {
-    pub pause_time: u16,
-    pub rx_qid: u16,
-    pub tc: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_pfc_queue_conf__bindgen_ty_2"]
-        [::core::mem::size_of::<rte_eth_pfc_queue_conf__bindgen_ty_2>() - 6usize];
-    ["Alignment of rte_eth_pfc_queue_conf__bindgen_ty_2"]
-        [::core::mem::align_of::<rte_eth_pfc_queue_conf__bindgen_ty_2>() - 2usize];
-    ["Offset of field: rte_eth_pfc_queue_conf__bindgen_ty_2::pause_time"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf__bindgen_ty_2, pause_time) - 0usize];
-    ["Offset of field: rte_eth_pfc_queue_conf__bindgen_ty_2::rx_qid"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf__bindgen_ty_2, rx_qid) - 2usize];
-    ["Offset of field: rte_eth_pfc_queue_conf__bindgen_ty_2::tc"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf__bindgen_ty_2, tc) - 4usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_pfc_queue_conf"][::core::mem::size_of::<rte_eth_pfc_queue_conf>() - 16usize];
-    ["Alignment of rte_eth_pfc_queue_conf"][::core::mem::align_of::<rte_eth_pfc_queue_conf>() - 4usize];
-    ["Offset of field: rte_eth_pfc_queue_conf::mode"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf, mode) - 0usize];
-    ["Offset of field: rte_eth_pfc_queue_conf::rx_pause"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf, rx_pause) - 4usize];
-    ["Offset of field: rte_eth_pfc_queue_conf::tx_pause"]
-        [::core::mem::offset_of!(rte_eth_pfc_queue_conf, tx_pause) - 8usize];
-};
-unsafe extern "C" {
-    pub fn rte_eal_using_phys_addrs() -> ::core::ffi::c_int;
-}
 #[repr(C, packed)]
 #[derive(Copy, Clone)]
 pub struct rte_memzone {
@@ -2172,18 +1544,7 @@ unsafe extern "C" {
     pub fn rte_mempool_list_dump(f: *mut FILE);
 }
 unsafe extern "C" {
-    pub fn rte_mempool_lookup(name: *const ::core::ffi::c_char) -> *mut rte_mempool;
-}
-unsafe extern "C" {
     pub fn rte_mempool_calc_obj_size(elt_size: u32, flags: u32, sz: *mut rte_mempool_objsz) -> u32;
-}
-unsafe extern "C" {
-    pub fn rte_mempool_walk(
-        func: ::core::option::Option<
-            unsafe extern "C" fn(arg1: *mut rte_mempool, arg: *mut ::core::ffi::c_void),
-        >,
-        arg: *mut ::core::ffi::c_void,
-    );
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2959,50 +2320,6 @@ unsafe extern "C" {
         socket_id: ::core::ffi::c_int,
     ) -> *mut rte_mempool;
 }
-unsafe extern "C" {
-    pub fn rte_pktmbuf_pool_create_by_ops(
-        name: *const ::core::ffi::c_char,
-        n: ::core::ffi::c_uint,
-        cache_size: ::core::ffi::c_uint,
-        priv_size: u16,
-        data_room_size: u16,
-        socket_id: ::core::ffi::c_int,
-        ops_name: *const ::core::ffi::c_char,
-    ) -> *mut rte_mempool;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_pktmbuf_extmem {
-    pub buf_ptr: *mut ::core::ffi::c_void,
-    pub buf_iova: rte_iova_t,
-    pub buf_len: usize,
-    pub elt_size: u16,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_pktmbuf_extmem"][::core::mem::size_of::<rte_pktmbuf_extmem>() - 32usize];
-    ["Alignment of rte_pktmbuf_extmem"][::core::mem::align_of::<rte_pktmbuf_extmem>() - 8usize];
-    ["Offset of field: rte_pktmbuf_extmem::buf_ptr"]
-        [::core::mem::offset_of!(rte_pktmbuf_extmem, buf_ptr) - 0usize];
-    ["Offset of field: rte_pktmbuf_extmem::buf_iova"]
-        [::core::mem::offset_of!(rte_pktmbuf_extmem, buf_iova) - 8usize];
-    ["Offset of field: rte_pktmbuf_extmem::buf_len"]
-        [::core::mem::offset_of!(rte_pktmbuf_extmem, buf_len) - 16usize];
-    ["Offset of field: rte_pktmbuf_extmem::elt_size"]
-        [::core::mem::offset_of!(rte_pktmbuf_extmem, elt_size) - 24usize];
-};
-unsafe extern "C" {
-    pub fn rte_pktmbuf_pool_create_extbuf(
-        name: *const ::core::ffi::c_char,
-        n: ::core::ffi::c_uint,
-        cache_size: ::core::ffi::c_uint,
-        priv_size: u16,
-        data_room_size: u16,
-        socket_id: ::core::ffi::c_int,
-        ext_mem: *const rte_pktmbuf_extmem,
-        ext_num: ::core::ffi::c_uint,
-    ) -> *mut rte_mempool;
-}
 #[repr(C)]
 #[repr(align(2))]
 #[derive(Debug, Copy, Clone)]
@@ -3015,21 +2332,6 @@ const _: () = {
     ["Alignment of rte_ether_addr"][::core::mem::align_of::<rte_ether_addr>() - 2usize];
     ["Offset of field: rte_ether_addr::addr_bytes"]
         [::core::mem::offset_of!(rte_ether_addr, addr_bytes) - 0usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_udp_tunnel {
-    pub udp_port: u16,
-    pub prot_type: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_udp_tunnel"][::core::mem::size_of::<rte_eth_udp_tunnel>() - 4usize];
-    ["Alignment of rte_eth_udp_tunnel"][::core::mem::align_of::<rte_eth_udp_tunnel>() - 2usize];
-    ["Offset of field: rte_eth_udp_tunnel::udp_port"]
-        [::core::mem::offset_of!(rte_eth_udp_tunnel, udp_port) - 0usize];
-    ["Offset of field: rte_eth_udp_tunnel::prot_type"]
-        [::core::mem::offset_of!(rte_eth_udp_tunnel, prot_type) - 2usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3412,11 +2714,6 @@ impl rte_eth_rxseg_capa {
         __bindgen_bitfield_unit
     }
 }
-pub const RTE_ETH_REPRESENTOR_NONE: rte_eth_representor_type = 0;
-pub const RTE_ETH_REPRESENTOR_VF: rte_eth_representor_type = 1;
-pub const RTE_ETH_REPRESENTOR_SF: rte_eth_representor_type = 2;
-pub const RTE_ETH_REPRESENTOR_PF: rte_eth_representor_type = 3;
-pub type rte_eth_representor_type = ::core::ffi::c_uint;
 pub const RTE_ETH_ERROR_HANDLE_MODE_NONE: rte_eth_err_handle_mode = 0;
 pub const RTE_ETH_ERROR_HANDLE_MODE_PASSIVE: rte_eth_err_handle_mode = 1;
 pub const RTE_ETH_ERROR_HANDLE_MODE_PROACTIVE: rte_eth_err_handle_mode = 2;
@@ -3553,67 +2850,6 @@ const _: () = {
         [::core::mem::offset_of!(rte_eth_dev_info, reserved_ptrs) - 360usize];
 };
 #[repr(C)]
-#[repr(align(64))]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_rxq_info {
-    pub mp: *mut rte_mempool,
-    pub conf: rte_eth_rxconf,
-    pub scattered_rx: u8,
-    pub queue_state: u8,
-    pub nb_desc: u16,
-    pub rx_buf_size: u16,
-    pub avail_thresh: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_rxq_info"][::core::mem::size_of::<rte_eth_rxq_info>() - 128usize];
-    ["Alignment of rte_eth_rxq_info"][::core::mem::align_of::<rte_eth_rxq_info>() - 64usize];
-    ["Offset of field: rte_eth_rxq_info::mp"][::core::mem::offset_of!(rte_eth_rxq_info, mp) - 0usize];
-    ["Offset of field: rte_eth_rxq_info::conf"][::core::mem::offset_of!(rte_eth_rxq_info, conf) - 8usize];
-    ["Offset of field: rte_eth_rxq_info::scattered_rx"]
-        [::core::mem::offset_of!(rte_eth_rxq_info, scattered_rx) - 88usize];
-    ["Offset of field: rte_eth_rxq_info::queue_state"]
-        [::core::mem::offset_of!(rte_eth_rxq_info, queue_state) - 89usize];
-    ["Offset of field: rte_eth_rxq_info::nb_desc"]
-        [::core::mem::offset_of!(rte_eth_rxq_info, nb_desc) - 90usize];
-    ["Offset of field: rte_eth_rxq_info::rx_buf_size"]
-        [::core::mem::offset_of!(rte_eth_rxq_info, rx_buf_size) - 92usize];
-    ["Offset of field: rte_eth_rxq_info::avail_thresh"]
-        [::core::mem::offset_of!(rte_eth_rxq_info, avail_thresh) - 94usize];
-};
-#[repr(C)]
-#[repr(align(64))]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_txq_info {
-    pub conf: rte_eth_txconf,
-    pub nb_desc: u16,
-    pub queue_state: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_txq_info"][::core::mem::size_of::<rte_eth_txq_info>() - 64usize];
-    ["Alignment of rte_eth_txq_info"][::core::mem::align_of::<rte_eth_txq_info>() - 64usize];
-    ["Offset of field: rte_eth_txq_info::conf"][::core::mem::offset_of!(rte_eth_txq_info, conf) - 0usize];
-    ["Offset of field: rte_eth_txq_info::nb_desc"]
-        [::core::mem::offset_of!(rte_eth_txq_info, nb_desc) - 56usize];
-    ["Offset of field: rte_eth_txq_info::queue_state"]
-        [::core::mem::offset_of!(rte_eth_txq_info, queue_state) - 58usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_burst_mode {
-    pub flags: u64,
-    pub info: [::core::ffi::c_char; 1024usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_burst_mode"][::core::mem::size_of::<rte_eth_burst_mode>() - 1032usize];
-    ["Alignment of rte_eth_burst_mode"][::core::mem::align_of::<rte_eth_burst_mode>() - 8usize];
-    ["Offset of field: rte_eth_burst_mode::flags"]
-        [::core::mem::offset_of!(rte_eth_burst_mode, flags) - 0usize];
-    ["Offset of field: rte_eth_burst_mode::info"][::core::mem::offset_of!(rte_eth_burst_mode, info) - 8usize];
-};
-#[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rte_eth_xstat {
     pub id: u64,
@@ -3637,130 +2873,8 @@ const _: () = {
     ["Alignment of rte_eth_xstat_name"][::core::mem::align_of::<rte_eth_xstat_name>() - 1usize];
     ["Offset of field: rte_eth_xstat_name::name"][::core::mem::offset_of!(rte_eth_xstat_name, name) - 0usize];
 };
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dcb_tc_queue_mapping {
-    pub tc_rxq: [[rte_eth_dcb_tc_queue_mapping__bindgen_ty_1; 8usize]; 64usize],
-    pub tc_txq: [[rte_eth_dcb_tc_queue_mapping__bindgen_ty_2; 8usize]; 64usize],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dcb_tc_queue_mapping__bindgen_ty_1 {
-    pub base: u16,
-    pub nb_queue: u16,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dcb_tc_queue_mapping__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_eth_dcb_tc_queue_mapping__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_eth_dcb_tc_queue_mapping__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_eth_dcb_tc_queue_mapping__bindgen_ty_1>() - 2usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping__bindgen_ty_1::base"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping__bindgen_ty_1, base) - 0usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping__bindgen_ty_1::nb_queue"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping__bindgen_ty_1, nb_queue) - 2usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dcb_tc_queue_mapping__bindgen_ty_2 {
-    pub base: u16,
-    pub nb_queue: u16,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dcb_tc_queue_mapping__bindgen_ty_2"]
-        [::core::mem::size_of::<rte_eth_dcb_tc_queue_mapping__bindgen_ty_2>() - 4usize];
-    ["Alignment of rte_eth_dcb_tc_queue_mapping__bindgen_ty_2"]
-        [::core::mem::align_of::<rte_eth_dcb_tc_queue_mapping__bindgen_ty_2>() - 2usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping__bindgen_ty_2::base"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping__bindgen_ty_2, base) - 0usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping__bindgen_ty_2::nb_queue"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping__bindgen_ty_2, nb_queue) - 2usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dcb_tc_queue_mapping"]
-        [::core::mem::size_of::<rte_eth_dcb_tc_queue_mapping>() - 4096usize];
-    ["Alignment of rte_eth_dcb_tc_queue_mapping"]
-        [::core::mem::align_of::<rte_eth_dcb_tc_queue_mapping>() - 2usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping::tc_rxq"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping, tc_rxq) - 0usize];
-    ["Offset of field: rte_eth_dcb_tc_queue_mapping::tc_txq"]
-        [::core::mem::offset_of!(rte_eth_dcb_tc_queue_mapping, tc_txq) - 2048usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dcb_info {
-    pub nb_tcs: u8,
-    pub prio_tc: [u8; 8usize],
-    pub tc_bws: [u8; 8usize],
-    pub tc_queue: rte_eth_dcb_tc_queue_mapping,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dcb_info"][::core::mem::size_of::<rte_eth_dcb_info>() - 4114usize];
-    ["Alignment of rte_eth_dcb_info"][::core::mem::align_of::<rte_eth_dcb_info>() - 2usize];
-    ["Offset of field: rte_eth_dcb_info::nb_tcs"][::core::mem::offset_of!(rte_eth_dcb_info, nb_tcs) - 0usize];
-    ["Offset of field: rte_eth_dcb_info::prio_tc"]
-        [::core::mem::offset_of!(rte_eth_dcb_info, prio_tc) - 1usize];
-    ["Offset of field: rte_eth_dcb_info::tc_bws"][::core::mem::offset_of!(rte_eth_dcb_info, tc_bws) - 9usize];
-    ["Offset of field: rte_eth_dcb_info::tc_queue"]
-        [::core::mem::offset_of!(rte_eth_dcb_info, tc_queue) - 18usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_eth_dev_owner {
-    pub id: u64,
-    pub name: [::core::ffi::c_char; 64usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_dev_owner"][::core::mem::size_of::<rte_eth_dev_owner>() - 72usize];
-    ["Alignment of rte_eth_dev_owner"][::core::mem::align_of::<rte_eth_dev_owner>() - 8usize];
-    ["Offset of field: rte_eth_dev_owner::id"][::core::mem::offset_of!(rte_eth_dev_owner, id) - 0usize];
-    ["Offset of field: rte_eth_dev_owner::name"][::core::mem::offset_of!(rte_eth_dev_owner, name) - 8usize];
-};
-unsafe extern "C" {
-    pub fn rte_eth_find_next_owned_by(port_id: u16, owner_id: u64) -> u64;
-}
-unsafe extern "C" {
-    pub fn rte_eth_find_next(port_id: u16) -> u16;
-}
-unsafe extern "C" {
-    pub fn rte_eth_find_next_of(port_id_start: u16, parent: *const rte_device) -> u16;
-}
 unsafe extern "C" {
     pub fn rte_eth_find_next_sibling(port_id_start: u16, ref_port_id: u16) -> u16;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_owner_new(owner_id: *mut u64) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_owner_set(port_id: u16, owner: *const rte_eth_dev_owner) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_owner_unset(port_id: u16, owner_id: u64) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_owner_delete(owner_id: u64) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_owner_get(port_id: u16, owner: *mut rte_eth_dev_owner) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_count_avail() -> u16;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_count_total() -> u16;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_offload_name(offload: u64) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_tx_offload_name(offload: u64) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_capability_name(capability: u64) -> *const ::core::ffi::c_char;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_configure(
@@ -3769,9 +2883,6 @@ unsafe extern "C" {
         nb_tx_queue: u16,
         eth_conf: *const rte_eth_conf,
     ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_is_removed(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_rx_queue_setup(
@@ -3799,18 +2910,6 @@ unsafe extern "C" {
     pub fn rte_eth_dev_is_valid_port(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_dev_rx_queue_start(port_id: u16, rx_queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_queue_stop(port_id: u16, rx_queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_tx_queue_start(port_id: u16, tx_queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_tx_queue_stop(port_id: u16, tx_queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_dev_start(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
@@ -3826,47 +2925,13 @@ unsafe extern "C" {
     pub fn rte_eth_dev_close(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_dev_reset(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_promiscuous_enable(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_promiscuous_disable(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_promiscuous_get(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_allmulticast_enable(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_allmulticast_disable(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_allmulticast_get(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_link_get(port_id: u16, link: *mut rte_eth_link) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_link_get_nowait(port_id: u16, link: *mut rte_eth_link) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_link_speed_to_str(link_speed: u32) -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_eth_link_to_str(
-        str_: *mut ::core::ffi::c_char,
-        len: usize,
-        eth_link: *const rte_eth_link,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_stats_get(port_id: u16, stats: *mut rte_eth_stats) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_stats_reset(port_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_xstats_get_names(
@@ -3883,83 +2948,10 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_xstats_get_names_by_id(
-        port_id: u16,
-        xstats_names: *mut rte_eth_xstat_name,
-        size: ::core::ffi::c_uint,
-        ids: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_xstats_get_by_id(
-        port_id: u16,
-        ids: *const u64,
-        values: *mut u64,
-        size: ::core::ffi::c_uint,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_xstats_get_id_by_name(
-        port_id: u16,
-        xstat_name: *const ::core::ffi::c_char,
-        id: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_xstats_reset(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_tx_queue_stats_mapping(
-        port_id: u16,
-        tx_queue_id: u16,
-        stat_idx: u8,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_rx_queue_stats_mapping(
-        port_id: u16,
-        rx_queue_id: u16,
-        stat_idx: u8,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_macaddr_get(port_id: u16, mac_addr: *mut rte_ether_addr) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_macaddrs_get(
-        port_id: u16,
-        ma: *mut rte_ether_addr,
-        num: ::core::ffi::c_uint,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_dev_info_get(port_id: u16, dev_info: *mut rte_eth_dev_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_conf_get(port_id: u16, dev_conf: *mut rte_eth_conf) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_fw_version_get(
-        port_id: u16,
-        fw_version: *mut ::core::ffi::c_char,
-        fw_size: usize,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_supported_ptypes(
-        port_id: u16,
-        ptype_mask: u32,
-        ptypes: *mut u32,
-        num: ::core::ffi::c_int,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_ptypes(
-        port_id: u16,
-        ptype_mask: u32,
-        set_ptypes: *mut u32,
-        num: ::core::ffi::c_uint,
-    ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_get_mtu(port_id: u16, mtu: *mut u16) -> ::core::ffi::c_int;
@@ -3968,348 +2960,16 @@ unsafe extern "C" {
     pub fn rte_eth_dev_set_mtu(port_id: u16, mtu: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_dev_vlan_filter(port_id: u16, vlan_id: u16, on: ::core::ffi::c_int) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_vlan_strip_on_queue(
-        port_id: u16,
-        rx_queue_id: u16,
-        on: ::core::ffi::c_int,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_vlan_ether_type(
-        port_id: u16,
-        vlan_type: rte_vlan_type,
-        tag_type: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_vlan_offload(port_id: u16, offload_mask: ::core::ffi::c_int)
-    -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_vlan_offload(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_vlan_pvid(port_id: u16, pvid: u16, on: ::core::ffi::c_int) -> ::core::ffi::c_int;
-}
-pub const RTE_ETH_EVENT_UNKNOWN: rte_eth_event_type = 0;
-pub const RTE_ETH_EVENT_INTR_LSC: rte_eth_event_type = 1;
-pub const RTE_ETH_EVENT_QUEUE_STATE: rte_eth_event_type = 2;
-pub const RTE_ETH_EVENT_INTR_RESET: rte_eth_event_type = 3;
-pub const RTE_ETH_EVENT_VF_MBOX: rte_eth_event_type = 4;
-pub const RTE_ETH_EVENT_MACSEC: rte_eth_event_type = 5;
-pub const RTE_ETH_EVENT_INTR_RMV: rte_eth_event_type = 6;
-pub const RTE_ETH_EVENT_NEW: rte_eth_event_type = 7;
-pub const RTE_ETH_EVENT_DESTROY: rte_eth_event_type = 8;
-pub const RTE_ETH_EVENT_IPSEC: rte_eth_event_type = 9;
-pub const RTE_ETH_EVENT_FLOW_AGED: rte_eth_event_type = 10;
-pub const RTE_ETH_EVENT_RX_AVAIL_THRESH: rte_eth_event_type = 11;
-pub const RTE_ETH_EVENT_ERR_RECOVERING: rte_eth_event_type = 12;
-pub const RTE_ETH_EVENT_RECOVERY_SUCCESS: rte_eth_event_type = 13;
-pub const RTE_ETH_EVENT_RECOVERY_FAILED: rte_eth_event_type = 14;
-pub const RTE_ETH_EVENT_MAX: rte_eth_event_type = 15;
-pub type rte_eth_event_type = ::core::ffi::c_uint;
-pub type rte_eth_dev_cb_fn = ::core::option::Option<
-    unsafe extern "C" fn(
-        port_id: u16,
-        event: rte_eth_event_type,
-        cb_arg: *mut ::core::ffi::c_void,
-        ret_param: *mut ::core::ffi::c_void,
-    ) -> ::core::ffi::c_int,
->;
-unsafe extern "C" {
-    pub fn rte_eth_dev_callback_register(
-        port_id: u16,
-        event: rte_eth_event_type,
-        cb_fn: rte_eth_dev_cb_fn,
-        cb_arg: *mut ::core::ffi::c_void,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_callback_unregister(
-        port_id: u16,
-        event: rte_eth_event_type,
-        cb_fn: rte_eth_dev_cb_fn,
-        cb_arg: *mut ::core::ffi::c_void,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_intr_enable(port_id: u16, queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_intr_disable(port_id: u16, queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_intr_ctl(
-        port_id: u16,
-        epfd: ::core::ffi::c_int,
-        op: ::core::ffi::c_int,
-        data: *mut ::core::ffi::c_void,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_intr_ctl_q(
-        port_id: u16,
-        queue_id: u16,
-        epfd: ::core::ffi::c_int,
-        op: ::core::ffi::c_int,
-        data: *mut ::core::ffi::c_void,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rx_intr_ctl_q_get_fd(port_id: u16, queue_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_dev_flow_ctrl_get(port_id: u16, fc_conf: *mut rte_eth_fc_conf) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_eth_dev_flow_ctrl_set(port_id: u16, fc_conf: *mut rte_eth_fc_conf) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_eth_dev_priority_flow_ctrl_set(
-        port_id: u16,
-        pfc_conf: *mut rte_eth_pfc_conf,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_mac_addr_add(
-        port_id: u16,
-        mac_addr: *mut rte_ether_addr,
-        pool: u32,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_priority_flow_ctrl_queue_info_get(
-        port_id: u16,
-        pfc_queue_info: *mut rte_eth_pfc_queue_info,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_priority_flow_ctrl_queue_configure(
-        port_id: u16,
-        pfc_queue_conf: *mut rte_eth_pfc_queue_conf,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_mac_addr_remove(port_id: u16, mac_addr: *mut rte_ether_addr) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_eth_dev_default_mac_addr_set(
         port_id: u16,
         mac_addr: *mut rte_ether_addr,
     ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rss_reta_update(
-        port_id: u16,
-        reta_conf: *mut rte_eth_rss_reta_entry64,
-        reta_size: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rss_reta_query(
-        port_id: u16,
-        reta_conf: *mut rte_eth_rss_reta_entry64,
-        reta_size: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_uc_hash_table_set(
-        port_id: u16,
-        addr: *mut rte_ether_addr,
-        on: u8,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_uc_all_hash_table_set(port_id: u16, on: u8) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rss_hash_update(port_id: u16, rss_conf: *mut rte_eth_rss_conf) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_rss_hash_conf_get(port_id: u16, rss_conf: *mut rte_eth_rss_conf)
-    -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_udp_tunnel_port_add(
-        port_id: u16,
-        tunnel_udp: *mut rte_eth_udp_tunnel,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_udp_tunnel_port_delete(
-        port_id: u16,
-        tunnel_udp: *mut rte_eth_udp_tunnel,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_dcb_info(port_id: u16, dcb_info: *mut rte_eth_dcb_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_rx_queue_info_get(
-        port_id: u16,
-        queue_id: u16,
-        qinfo: *mut rte_eth_rxq_info,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_tx_queue_info_get(
-        port_id: u16,
-        queue_id: u16,
-        qinfo: *mut rte_eth_txq_info,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_rx_burst_mode_get(
-        port_id: u16,
-        queue_id: u16,
-        mode: *mut rte_eth_burst_mode,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_tx_burst_mode_get(
-        port_id: u16,
-        queue_id: u16,
-        mode: *mut rte_eth_burst_mode,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_reg_info(port_id: u16, info: *mut rte_dev_reg_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_eeprom_length(port_id: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_eeprom(port_id: u16, info: *mut rte_dev_eeprom_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_eeprom(port_id: u16, info: *mut rte_dev_eeprom_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_module_info(
-        port_id: u16,
-        modinfo: *mut rte_eth_dev_module_info,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_module_eeprom(port_id: u16, info: *mut rte_dev_eeprom_info) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_set_mc_addr_list(
-        port_id: u16,
-        mc_addr_set: *mut rte_ether_addr,
-        nb_mc_addr: u32,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_port_by_name(
-        name: *const ::core::ffi::c_char,
-        port_id: *mut u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_name_by_port(port_id: u16, name: *mut ::core::ffi::c_char) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_adjust_nb_rx_tx_desc(
-        port_id: u16,
-        nb_rx_desc: *mut u16,
-        nb_tx_desc: *mut u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_pool_ops_supported(
-        port_id: u16,
-        pool: *const ::core::ffi::c_char,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_get_sec_ctx(port_id: u16) -> *mut ::core::ffi::c_void;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_hairpin_capability_get(
-        port_id: u16,
-        cap: *mut rte_eth_hairpin_cap,
-    ) -> ::core::ffi::c_int;
-}
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct rte_eth_representor_range {
-    pub type_: rte_eth_representor_type,
-    pub controller: ::core::ffi::c_int,
-    pub pf: ::core::ffi::c_int,
-    pub __bindgen_anon_1: rte_eth_representor_range__bindgen_ty_1,
-    pub id_base: u32,
-    pub id_end: u32,
-    pub name: [::core::ffi::c_char; 64usize],
-}
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub union rte_eth_representor_range__bindgen_ty_1 {
-    pub vf: ::core::ffi::c_int,
-    pub sf: ::core::ffi::c_int,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_representor_range__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_eth_representor_range__bindgen_ty_1>() - 4usize];
-    ["Alignment of rte_eth_representor_range__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_eth_representor_range__bindgen_ty_1>() - 4usize];
-    ["Offset of field: rte_eth_representor_range__bindgen_ty_1::vf"]
-        [::core::mem::offset_of!(rte_eth_representor_range__bindgen_ty_1, vf) - 0usize];
-    ["Offset of field: rte_eth_representor_range__bindgen_ty_1::sf"]
-        [::core::mem::offset_of!(rte_eth_representor_range__bindgen_ty_1, sf) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_representor_range"][::core::mem::size_of::<rte_eth_representor_range>() - 88usize];
-    ["Alignment of rte_eth_representor_range"][::core::mem::align_of::<rte_eth_representor_range>() - 4usize];
-    ["Offset of field: rte_eth_representor_range::type_"]
-        [::core::mem::offset_of!(rte_eth_representor_range, type_) - 0usize];
-    ["Offset of field: rte_eth_representor_range::controller"]
-        [::core::mem::offset_of!(rte_eth_representor_range, controller) - 4usize];
-    ["Offset of field: rte_eth_representor_range::pf"]
-        [::core::mem::offset_of!(rte_eth_representor_range, pf) - 8usize];
-    ["Offset of field: rte_eth_representor_range::id_base"]
-        [::core::mem::offset_of!(rte_eth_representor_range, id_base) - 16usize];
-    ["Offset of field: rte_eth_representor_range::id_end"]
-        [::core::mem::offset_of!(rte_eth_representor_range, id_end) - 20usize];
-    ["Offset of field: rte_eth_representor_range::name"]
-        [::core::mem::offset_of!(rte_eth_representor_range, name) - 24usize];
-};
-#[repr(C)]
-pub struct rte_eth_representor_info {
-    pub controller: u16,
-    pub pf: u16,
-    pub nb_ranges_alloc: u32,
-    pub nb_ranges: u32,
-    pub ranges: __IncompleteArrayField<rte_eth_representor_range>,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_eth_representor_info"][::core::mem::size_of::<rte_eth_representor_info>() - 12usize];
-    ["Alignment of rte_eth_representor_info"][::core::mem::align_of::<rte_eth_representor_info>() - 4usize];
-    ["Offset of field: rte_eth_representor_info::controller"]
-        [::core::mem::offset_of!(rte_eth_representor_info, controller) - 0usize];
-    ["Offset of field: rte_eth_representor_info::pf"]
-        [::core::mem::offset_of!(rte_eth_representor_info, pf) - 2usize];
-    ["Offset of field: rte_eth_representor_info::nb_ranges_alloc"]
-        [::core::mem::offset_of!(rte_eth_representor_info, nb_ranges_alloc) - 4usize];
-    ["Offset of field: rte_eth_representor_info::nb_ranges"]
-        [::core::mem::offset_of!(rte_eth_representor_info, nb_ranges) - 8usize];
-    ["Offset of field: rte_eth_representor_info::ranges"]
-        [::core::mem::offset_of!(rte_eth_representor_info, ranges) - 12usize];
-};
-unsafe extern "C" {
-    pub fn rte_eth_representor_info_get(
-        port_id: u16,
-        info: *mut rte_eth_representor_info,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_eth_dev_priv_dump(port_id: u16, file: *mut FILE) -> ::core::ffi::c_int;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4346,27 +3006,6 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn rte_malloc_dump_stats(f: *mut FILE, type_: *const ::core::ffi::c_char);
-}
-unsafe extern "C" {
-    pub fn rte_malloc_dump_heaps(f: *mut FILE);
-}
-unsafe extern "C" {
-    pub fn rte_version_prefix() -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_version_year() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_version_month() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_version_minor() -> ::core::ffi::c_uint;
-}
-unsafe extern "C" {
-    pub fn rte_version_suffix() -> *const ::core::ffi::c_char;
-}
-unsafe extern "C" {
-    pub fn rte_version_release() -> ::core::ffi::c_uint;
 }
 unsafe extern "C" {
     pub fn rte_version() -> *const ::core::ffi::c_char;
@@ -4473,253 +3112,6 @@ const _: () = {
     ["Offset of field: vring_packed_desc::id"][::core::mem::offset_of!(vring_packed_desc, id) - 12usize];
     ["Offset of field: vring_packed_desc::flags"]
         [::core::mem::offset_of!(vring_packed_desc, flags) - 14usize];
-};
-#[repr(C)]
-#[derive(Debug)]
-pub struct rte_vdpa_device {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_mem_region {
-    pub guest_phys_addr: u64,
-    pub guest_user_addr: u64,
-    pub host_user_addr: u64,
-    pub size: u64,
-    pub mmap_addr: *mut ::core::ffi::c_void,
-    pub mmap_size: u64,
-    pub fd: ::core::ffi::c_int,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_mem_region"][::core::mem::size_of::<rte_vhost_mem_region>() - 56usize];
-    ["Alignment of rte_vhost_mem_region"][::core::mem::align_of::<rte_vhost_mem_region>() - 8usize];
-    ["Offset of field: rte_vhost_mem_region::guest_phys_addr"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, guest_phys_addr) - 0usize];
-    ["Offset of field: rte_vhost_mem_region::guest_user_addr"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, guest_user_addr) - 8usize];
-    ["Offset of field: rte_vhost_mem_region::host_user_addr"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, host_user_addr) - 16usize];
-    ["Offset of field: rte_vhost_mem_region::size"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, size) - 24usize];
-    ["Offset of field: rte_vhost_mem_region::mmap_addr"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, mmap_addr) - 32usize];
-    ["Offset of field: rte_vhost_mem_region::mmap_size"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, mmap_size) - 40usize];
-    ["Offset of field: rte_vhost_mem_region::fd"]
-        [::core::mem::offset_of!(rte_vhost_mem_region, fd) - 48usize];
-};
-#[repr(C)]
-#[derive(Debug)]
-pub struct rte_vhost_memory {
-    pub nregions: u32,
-    pub regions: __IncompleteArrayField<rte_vhost_mem_region>,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_memory"][::core::mem::size_of::<rte_vhost_memory>() - 8usize];
-    ["Alignment of rte_vhost_memory"][::core::mem::align_of::<rte_vhost_memory>() - 8usize];
-    ["Offset of field: rte_vhost_memory::nregions"]
-        [::core::mem::offset_of!(rte_vhost_memory, nregions) - 0usize];
-    ["Offset of field: rte_vhost_memory::regions"]
-        [::core::mem::offset_of!(rte_vhost_memory, regions) - 8usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_inflight_desc_split {
-    pub inflight: u8,
-    pub padding: [u8; 5usize],
-    pub next: u16,
-    pub counter: u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_inflight_desc_split"]
-        [::core::mem::size_of::<rte_vhost_inflight_desc_split>() - 16usize];
-    ["Alignment of rte_vhost_inflight_desc_split"]
-        [::core::mem::align_of::<rte_vhost_inflight_desc_split>() - 8usize];
-    ["Offset of field: rte_vhost_inflight_desc_split::inflight"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_split, inflight) - 0usize];
-    ["Offset of field: rte_vhost_inflight_desc_split::padding"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_split, padding) - 1usize];
-    ["Offset of field: rte_vhost_inflight_desc_split::next"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_split, next) - 6usize];
-    ["Offset of field: rte_vhost_inflight_desc_split::counter"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_split, counter) - 8usize];
-};
-#[repr(C)]
-#[derive(Debug)]
-pub struct rte_vhost_inflight_info_split {
-    pub features: u64,
-    pub version: u16,
-    pub desc_num: u16,
-    pub last_inflight_io: u16,
-    pub used_idx: u16,
-    pub desc: __IncompleteArrayField<rte_vhost_inflight_desc_split>,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_inflight_info_split"]
-        [::core::mem::size_of::<rte_vhost_inflight_info_split>() - 16usize];
-    ["Alignment of rte_vhost_inflight_info_split"]
-        [::core::mem::align_of::<rte_vhost_inflight_info_split>() - 8usize];
-    ["Offset of field: rte_vhost_inflight_info_split::features"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, features) - 0usize];
-    ["Offset of field: rte_vhost_inflight_info_split::version"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, version) - 8usize];
-    ["Offset of field: rte_vhost_inflight_info_split::desc_num"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, desc_num) - 10usize];
-    ["Offset of field: rte_vhost_inflight_info_split::last_inflight_io"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, last_inflight_io) - 12usize];
-    ["Offset of field: rte_vhost_inflight_info_split::used_idx"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, used_idx) - 14usize];
-    ["Offset of field: rte_vhost_inflight_info_split::desc"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_split, desc) - 16usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_inflight_desc_packed {
-    pub inflight: u8,
-    pub padding: u8,
-    pub next: u16,
-    pub last: u16,
-    pub num: u16,
-    pub counter: u64,
-    pub id: u16,
-    pub flags: u16,
-    pub len: u32,
-    pub addr: u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_inflight_desc_packed"]
-        [::core::mem::size_of::<rte_vhost_inflight_desc_packed>() - 32usize];
-    ["Alignment of rte_vhost_inflight_desc_packed"]
-        [::core::mem::align_of::<rte_vhost_inflight_desc_packed>() - 8usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::inflight"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, inflight) - 0usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::padding"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, padding) - 1usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::next"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, next) - 2usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::last"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, last) - 4usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::num"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, num) - 6usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::counter"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, counter) - 8usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::id"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, id) - 16usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::flags"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, flags) - 18usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::len"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, len) - 20usize];
-    ["Offset of field: rte_vhost_inflight_desc_packed::addr"]
-        [::core::mem::offset_of!(rte_vhost_inflight_desc_packed, addr) - 24usize];
-};
-#[repr(C)]
-#[derive(Debug)]
-pub struct rte_vhost_inflight_info_packed {
-    pub features: u64,
-    pub version: u16,
-    pub desc_num: u16,
-    pub free_head: u16,
-    pub old_free_head: u16,
-    pub used_idx: u16,
-    pub old_used_idx: u16,
-    pub used_wrap_counter: u8,
-    pub old_used_wrap_counter: u8,
-    pub padding: [u8; 7usize],
-    pub desc: __IncompleteArrayField<rte_vhost_inflight_desc_packed>,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_inflight_info_packed"]
-        [::core::mem::size_of::<rte_vhost_inflight_info_packed>() - 32usize];
-    ["Alignment of rte_vhost_inflight_info_packed"]
-        [::core::mem::align_of::<rte_vhost_inflight_info_packed>() - 8usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::features"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, features) - 0usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::version"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, version) - 8usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::desc_num"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, desc_num) - 10usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::free_head"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, free_head) - 12usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::old_free_head"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, old_free_head) - 14usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::used_idx"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, used_idx) - 16usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::old_used_idx"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, old_used_idx) - 18usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::used_wrap_counter"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, used_wrap_counter) - 20usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::old_used_wrap_counter"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, old_used_wrap_counter) - 21usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::padding"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, padding) - 22usize];
-    ["Offset of field: rte_vhost_inflight_info_packed::desc"]
-        [::core::mem::offset_of!(rte_vhost_inflight_info_packed, desc) - 32usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_resubmit_desc {
-    pub index: u16,
-    pub counter: u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_resubmit_desc"][::core::mem::size_of::<rte_vhost_resubmit_desc>() - 16usize];
-    ["Alignment of rte_vhost_resubmit_desc"][::core::mem::align_of::<rte_vhost_resubmit_desc>() - 8usize];
-    ["Offset of field: rte_vhost_resubmit_desc::index"]
-        [::core::mem::offset_of!(rte_vhost_resubmit_desc, index) - 0usize];
-    ["Offset of field: rte_vhost_resubmit_desc::counter"]
-        [::core::mem::offset_of!(rte_vhost_resubmit_desc, counter) - 8usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_resubmit_info {
-    pub resubmit_list: *mut rte_vhost_resubmit_desc,
-    pub resubmit_num: u16,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_resubmit_info"][::core::mem::size_of::<rte_vhost_resubmit_info>() - 16usize];
-    ["Alignment of rte_vhost_resubmit_info"][::core::mem::align_of::<rte_vhost_resubmit_info>() - 8usize];
-    ["Offset of field: rte_vhost_resubmit_info::resubmit_list"]
-        [::core::mem::offset_of!(rte_vhost_resubmit_info, resubmit_list) - 0usize];
-    ["Offset of field: rte_vhost_resubmit_info::resubmit_num"]
-        [::core::mem::offset_of!(rte_vhost_resubmit_info, resubmit_num) - 8usize];
-};
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct rte_vhost_ring_inflight {
-    pub __bindgen_anon_1: rte_vhost_ring_inflight__bindgen_ty_1,
-    pub resubmit_inflight: *mut rte_vhost_resubmit_info,
-}
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub union rte_vhost_ring_inflight__bindgen_ty_1 {
-    pub inflight_split: *mut rte_vhost_inflight_info_split,
-    pub inflight_packed: *mut rte_vhost_inflight_info_packed,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_ring_inflight__bindgen_ty_1"]
-        [::core::mem::size_of::<rte_vhost_ring_inflight__bindgen_ty_1>() - 8usize];
-    ["Alignment of rte_vhost_ring_inflight__bindgen_ty_1"]
-        [::core::mem::align_of::<rte_vhost_ring_inflight__bindgen_ty_1>() - 8usize];
-    ["Offset of field: rte_vhost_ring_inflight__bindgen_ty_1::inflight_split"]
-        [::core::mem::offset_of!(rte_vhost_ring_inflight__bindgen_ty_1, inflight_split) - 0usize];
-    ["Offset of field: rte_vhost_ring_inflight__bindgen_ty_1::inflight_packed"]
-        [::core::mem::offset_of!(rte_vhost_ring_inflight__bindgen_ty_1, inflight_packed) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_ring_inflight"][::core::mem::size_of::<rte_vhost_ring_inflight>() - 16usize];
-    ["Alignment of rte_vhost_ring_inflight"][::core::mem::align_of::<rte_vhost_ring_inflight>() - 8usize];
-    ["Offset of field: rte_vhost_ring_inflight::resubmit_inflight"]
-        [::core::mem::offset_of!(rte_vhost_ring_inflight, resubmit_inflight) - 8usize];
 };
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -4859,63 +3251,6 @@ const _: () = {
     ["Offset of field: rte_vhost_device_ops::reserved"]
         [::core::mem::offset_of!(rte_vhost_device_ops, reserved) - 56usize];
 };
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_power_monitor_cond {
-    pub addr: *mut ::core::ffi::c_void,
-    pub val: u64,
-    pub mask: u64,
-    pub size: u8,
-    pub match_: u8,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_power_monitor_cond"]
-        [::core::mem::size_of::<rte_vhost_power_monitor_cond>() - 32usize];
-    ["Alignment of rte_vhost_power_monitor_cond"]
-        [::core::mem::align_of::<rte_vhost_power_monitor_cond>() - 8usize];
-    ["Offset of field: rte_vhost_power_monitor_cond::addr"]
-        [::core::mem::offset_of!(rte_vhost_power_monitor_cond, addr) - 0usize];
-    ["Offset of field: rte_vhost_power_monitor_cond::val"]
-        [::core::mem::offset_of!(rte_vhost_power_monitor_cond, val) - 8usize];
-    ["Offset of field: rte_vhost_power_monitor_cond::mask"]
-        [::core::mem::offset_of!(rte_vhost_power_monitor_cond, mask) - 16usize];
-    ["Offset of field: rte_vhost_power_monitor_cond::size"]
-        [::core::mem::offset_of!(rte_vhost_power_monitor_cond, size) - 24usize];
-    ["Offset of field: rte_vhost_power_monitor_cond::match_"]
-        [::core::mem::offset_of!(rte_vhost_power_monitor_cond, match_) - 25usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_stat {
-    pub id: u64,
-    pub value: u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_stat"][::core::mem::size_of::<rte_vhost_stat>() - 16usize];
-    ["Alignment of rte_vhost_stat"][::core::mem::align_of::<rte_vhost_stat>() - 8usize];
-    ["Offset of field: rte_vhost_stat::id"][::core::mem::offset_of!(rte_vhost_stat, id) - 0usize];
-    ["Offset of field: rte_vhost_stat::value"][::core::mem::offset_of!(rte_vhost_stat, value) - 8usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct rte_vhost_stat_name {
-    pub name: [::core::ffi::c_char; 64usize],
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of rte_vhost_stat_name"][::core::mem::size_of::<rte_vhost_stat_name>() - 64usize];
-    ["Alignment of rte_vhost_stat_name"][::core::mem::align_of::<rte_vhost_stat_name>() - 1usize];
-    ["Offset of field: rte_vhost_stat_name::name"]
-        [::core::mem::offset_of!(rte_vhost_stat_name, name) - 0usize];
-};
-unsafe extern "C" {
-    pub fn rte_vhost_log_write(vid: ::core::ffi::c_int, addr: u64, len: u64);
-}
-unsafe extern "C" {
-    pub fn rte_vhost_log_used_vring(vid: ::core::ffi::c_int, vring_idx: u16, offset: u64, len: u64);
-}
 unsafe extern "C" {
     pub fn rte_vhost_enable_guest_notification(
         vid: ::core::ffi::c_int,
@@ -4930,75 +3265,15 @@ unsafe extern "C" {
     pub fn rte_vhost_driver_unregister(path: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_driver_attach_vdpa_device(
-        path: *const ::core::ffi::c_char,
-        dev: *mut rte_vdpa_device,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_detach_vdpa_device(path: *const ::core::ffi::c_char) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_get_vdpa_device(path: *const ::core::ffi::c_char) -> *mut rte_vdpa_device;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_get_vdpa_dev_type(
-        path: *const ::core::ffi::c_char,
-        type_: *mut u32,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_set_features(
-        path: *const ::core::ffi::c_char,
-        features: u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_enable_features(
-        path: *const ::core::ffi::c_char,
-        features: u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_vhost_driver_disable_features(
         path: *const ::core::ffi::c_char,
         features: u64,
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_driver_get_features(
-        path: *const ::core::ffi::c_char,
-        features: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_set_protocol_features(
-        path: *const ::core::ffi::c_char,
-        protocol_features: u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_get_protocol_features(
-        path: *const ::core::ffi::c_char,
-        protocol_features: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_driver_get_queue_num(
-        path: *const ::core::ffi::c_char,
-        queue_num: *mut u32,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_vhost_get_negotiated_features(
         vid: ::core::ffi::c_int,
         features: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_negotiated_protocol_features(
-        vid: ::core::ffi::c_int,
-        protocol_features: *mut u64,
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
@@ -5027,9 +3302,6 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_avail_entries(vid: ::core::ffi::c_int, queue_id: u16) -> u16;
-}
-unsafe extern "C" {
     pub fn rte_vhost_enqueue_burst(
         vid: ::core::ffi::c_int,
         queue_id: u16,
@@ -5047,12 +3319,6 @@ unsafe extern "C" {
     ) -> u16;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_get_mem_table(
-        vid: ::core::ffi::c_int,
-        mem: *mut *mut rte_vhost_memory,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_vhost_get_vhost_vring(
         vid: ::core::ffi::c_int,
         vring_idx: u16,
@@ -5060,103 +3326,7 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
-    pub fn rte_vhost_get_vhost_ring_inflight(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        vring: *mut rte_vhost_ring_inflight,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_set_inflight_desc_split(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        idx: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_set_inflight_desc_packed(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        head: u16,
-        last: u16,
-        inflight_entry: *mut u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_set_last_inflight_io_split(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        idx: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_set_last_inflight_io_packed(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        head: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_clr_inflight_desc_split(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        last_used_idx: u16,
-        idx: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_clr_inflight_desc_packed(
-        vid: ::core::ffi::c_int,
-        vring_idx: u16,
-        head: u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_vring_call(vid: ::core::ffi::c_int, vring_idx: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_vring_call_nonblock(vid: ::core::ffi::c_int, vring_idx: u16) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
     pub fn rte_vhost_rx_queue_count(vid: ::core::ffi::c_int, qid: u16) -> u32;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_monitor_addr(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        pmc: *mut rte_vhost_power_monitor_cond,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_log_base(
-        vid: ::core::ffi::c_int,
-        log_base: *mut u64,
-        log_size: *mut u64,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_vring_base(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        last_avail_idx: *mut u16,
-        last_used_idx: *mut u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_vring_base_from_inflight(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        last_avail_idx: *mut u16,
-        last_used_idx: *mut u16,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_set_vring_base(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        last_avail_idx: u16,
-        last_used_idx: u16,
-    ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn rte_vhost_extern_callback_register(
@@ -5164,31 +3334,6 @@ unsafe extern "C" {
         ops: *const rte_vhost_user_extern_ops,
         ctx: *mut ::core::ffi::c_void,
     ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_get_vdpa_device(vid: ::core::ffi::c_int) -> *mut rte_vdpa_device;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_slave_config_change(vid: ::core::ffi::c_int, need_reply: bool) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_vring_stats_get_names(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        name: *mut rte_vhost_stat_name,
-        size: ::core::ffi::c_uint,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_vring_stats_get(
-        vid: ::core::ffi::c_int,
-        queue_id: u16,
-        stats: *mut rte_vhost_stat,
-        n: ::core::ffi::c_uint,
-    ) -> ::core::ffi::c_int;
-}
-unsafe extern "C" {
-    pub fn rte_vhost_vring_stats_reset(vid: ::core::ffi::c_int, queue_id: u16) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
     pub fn sluice_rx_burst(port: u16, queue: u16, mbufs: *mut *mut rte_mbuf, n: u16) -> u16;

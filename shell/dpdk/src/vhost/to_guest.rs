@@ -57,6 +57,12 @@ impl ToGuest {
         ToGuest { pass: link.door.pass(), link: link.clone(), slot, descriptors: Descriptors::new() }
     }
 
+    /// The guest takes TCP frames that are to be cut, of both versions of IP.
+    pub fn takes_large(&self) -> bool {
+        let wants = feature::GUEST_CSUM | feature::GUEST_TSO4 | feature::GUEST_TSO6;
+        self.link.features.load(Ordering::Relaxed) & wants == wants
+    }
+
     /// Begins to send to a ring that is on; `None`: there is none. A burst that was accepted in part is offered again
     /// up to `retries` times.
     #[inline]

@@ -3,7 +3,7 @@
 use super::options::Options;
 use super::queue::{AfxdpRx, AfxdpTx, Port, Sender};
 use super::sockets::{self, Sockets};
-use crate::device::{Facts, Netdev, RxHandle, TxWork};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
 use crate::kernel::KernelDevice;
 use crate::linux::bpf::Redirect;
@@ -87,7 +87,7 @@ impl Running {
     /// Takes the program off and lets go of the sockets, except those that queues still hold.
     fn stop(&mut self) -> Arc<Port> {
         let port = Arc::clone(&self.port);
-        port.books.end();
+        port.counters.end();
         *self = Running::nothing(self.options);
         port
     }
@@ -98,6 +98,7 @@ impl Afxdp {
     pub fn open(name: &str, kind: &str, options: &BTreeMap<String, String>) -> Result<Afxdp, NetdevError> {
         let error = |e: std::io::Error| NetdevError::open(name, errno_of(&e));
         let device = KernelDevice::find(name).map_err(error)?;
+        device.refuse_loopback()?;
         let wanted = parse(name, options)?;
         // The kernel's limit on locked memory does not hold for us where we may lift it; where we may not, it does.
         let none = rustix::process::Rlimit { current: None, maximum: None };
@@ -160,6 +161,9 @@ impl Netdev for Afxdp {
     fn numa_id(&self) -> NumaId {
         self.numa
     }
+    fn is_watched(&self) -> bool {
+        true
+    }
     fn needs_restart(&self) -> bool {
         self.wanted != self.running.options || self.running.fds.is_empty()
     }
@@ -173,6 +177,9 @@ impl Netdev for Afxdp {
         }
         self.running = Running::start(&self.device, self.wanted).map_err(|e| not_started(name, &e))?;
         Ok(())
+    }
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::Datapath
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         let receivers = std::mem::take(&mut self.running.receivers);
@@ -200,7 +207,7 @@ impl Netdev for Afxdp {
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         let mut stats = self.device.link()?.stats;
-        self.running.port.books.add_drops(&mut stats);
+        self.running.port.counters.add_drops(&mut stats);
         for (i, fd) in self.running.fds.iter().enumerate() {
             let Ok(queue) = sockopt::xdp_statistics(fd) else { continue };
             for (name, value) in [

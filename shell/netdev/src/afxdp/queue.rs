@@ -2,7 +2,7 @@
 
 use crate::linux::xsk::{CHUNK, NOTE, RxHalf, TxHalf};
 use crate::linux::xsk_ring::Desc;
-use crate::shared::Books;
+use crate::shared::PortCounters;
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::offload::{Offload, PartialChecksum};
 use packet::queue::{RX_BURST, RxQueue, RxResult, TxQueue, TxResult};
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What the port and its queues share.
 #[derive(Default)]
 pub struct Port {
-    /// Its books.
-    pub books: Books,
+    /// Its counters.
+    pub counters: PortCounters,
     /// The device's MTU when it was last asked.
     pub mtu: AtomicU32,
 }
@@ -47,7 +47,7 @@ impl RxQueue for AfxdpRx {
 
     fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, max: usize) -> RxResult {
         let mut result = RxResult::default();
-        if self.port.books.ended() {
+        if self.port.counters.ended() {
             return result;
         }
         let RxHalf { fill, rx, chunks } = &mut self.half;
@@ -80,7 +80,7 @@ impl RxQueue for AfxdpRx {
             // An error is about the device, of which the main thread hears by netlink.
             let _ = poll(&mut [PollFd::new(&*self.fd, PollFlags::IN)], Some(&now));
         }
-        self.port.books.count_rx_dropped(u64::from(result.dropped));
+        self.port.counters.count_rx_dropped(u64::from(result.dropped));
         result.more = received == max;
         result
     }
@@ -218,7 +218,7 @@ pub struct AfxdpTx {
 
 impl TxQueue for AfxdpTx {
     fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
-        let sender = self.sender.as_ref().filter(|_| !self.port.books.ended());
+        let sender = self.sender.as_ref().filter(|_| !self.port.counters.ended());
         let result = match sender {
             None => TxResult { dropped: frames.len() as u32, ..TxResult::default() },
             Some(sender) => {
@@ -226,7 +226,7 @@ impl TxQueue for AfxdpTx {
                 sender.lock().unwrap_or_else(PoisonError::into_inner).send(frames, longest)
             }
         };
-        self.port.books.count_tx(&result);
+        self.port.counters.count_tx(&result);
         result
     }
 }

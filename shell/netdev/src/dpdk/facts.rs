@@ -43,18 +43,7 @@ pub(super) fn modes(link: Link) -> LinkModes {
 
 /// A number that stands for the kernel's: made of the name, 24 bits of MurmurHash3, as scripts may know it.
 pub(super) fn ifindex(name: &str) -> u32 {
-    let mut hash = 0u32;
-    for word in name.as_bytes().chunks(4) {
-        let mut bytes = [0; 4];
-        bytes[..word.len()].copy_from_slice(word);
-        let data =
-            u32::from_le_bytes(bytes).wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-        hash = (hash ^ data).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
-    }
-    hash ^= name.len() as u32;
-    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
-    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
-    (hash ^ hash >> 16) % 0x00ff_fffe + 1
+    packet::murmur::of_bytes(name.as_bytes(), 0) % 0x00ff_fffe + 1
 }
 
 /// What may be left to the device.

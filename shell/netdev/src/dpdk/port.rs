@@ -7,7 +7,7 @@
 use super::facts;
 use super::options::{Options, Settings};
 use super::statistics;
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
 use config::settings::options::DPDK_DEVARGS;
@@ -174,6 +174,9 @@ impl Netdev for Dpdk {
     fn set_senders(&mut self, workers: usize) {
         self.wish.n_txq = u16::try_from(workers).unwrap_or(u16::MAX).max(1);
     }
+    fn is_watched(&self) -> bool {
+        true
+    }
     fn needs_restart(&self) -> bool {
         self.tried.as_ref() != Some(&self.wish)
     }
@@ -214,6 +217,9 @@ impl Netdev for Dpdk {
         // The start brings the link up: no event of the network.
         self.link = self.device.as_ref().map(Ethdev::link).unwrap_or_default();
         Ok(())
+    }
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::Datapath
     }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         let queues = self.device.as_mut().map(Ethdev::rx_queues).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::pcap::Pcap;
 use super::queue::{DummyRx, DummyTx};
-use super::state::{Count, DummyHandle, Queue, State, Totals};
+use super::state::{Count, DummyHandle, Notes, Queue, State, Totals};
 use super::stream::Streams;
 use crate::device::{Facts, Netdev, RxHandle, TxWork};
 use crate::error::{NetdevError, errno_of};
@@ -15,6 +15,7 @@ use config::settings::options::{
 use packet::queue::{RxQueue, TxQueue};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use units::NumaId;
 
@@ -30,8 +31,8 @@ pub struct Dummy {
 }
 
 impl Dummy {
-    /// Makes the `serial`-th dummy of this switch; its address follows from that.
-    pub fn new(name: &str, kind: &str, serial: u32) -> Result<Dummy, NetdevError> {
+    /// Makes the `serial`-th dummy of this switch; its address follows from that. What changes of it is noted in `notes`.
+    pub fn new(name: &str, kind: &str, serial: u32, notes: &Arc<Notes>) -> Result<Dummy, NetdevError> {
         let queue = Queue::new().map_err(|e| NetdevError::open(name, errno_of(&e)))?;
         let [a, b, c, d] = 0xaa55_0000u32.wrapping_add(serial).to_be_bytes();
         let state = State {
@@ -53,7 +54,7 @@ impl Dummy {
             generation: 0,
             ended: false,
         };
-        let handle = DummyHandle::new(name, state);
+        let handle = DummyHandle::new(name, state, notes);
         Ok(Dummy {
             handle,
             kind: kind.to_owned(),
@@ -135,6 +136,10 @@ impl Netdev for Dummy {
             ..Facts::default()
         })
     }
+    fn activity(&self) -> Option<u64> {
+        let state = self.handle.lock();
+        Some(state.generation << 48 ^ state.totals.rx.packets.wrapping_add(state.totals.tx.packets))
+    }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
         Ok(self.handle.lock().stats())
     }
@@ -148,7 +153,7 @@ impl Netdev for Dummy {
         let mut state = self.handle.lock();
         if state.mtu != mtu {
             state.mtu = mtu;
-            state.seq += 1;
+            self.handle.changed(&mut state);
         }
         Ok(())
     }
@@ -156,7 +161,7 @@ impl Netdev for Dummy {
         let mut state = self.handle.lock();
         if state.mac != mac {
             state.mac = mac;
-            state.seq += 1;
+            self.handle.changed(&mut state);
         }
         Ok(())
     }
@@ -171,8 +176,9 @@ impl Netdev for Dummy {
         state.ifindex = DUMMY_IFINDEX.opt_number(options).map(|n| n as u32);
         state.segment_size = DUMMY_OL_TSO_SEGSZ.opt_number(options).map_or(0, |n| n as u16);
         state.streams.configure(options);
+        let connects = !state.streams.options().is_empty();
         let failure = open_pcaps(&mut state, options);
-        state.seq += 1;
+        self.handle.changed(&mut state);
         if self.pmd {
             state.numa_id = DUMMY_NUMA_ID.number(options) as u32;
         }
@@ -183,6 +189,11 @@ impl Netdev for Dummy {
             state.txqs = vec![Count::default(); n_txq];
             state.totals = Totals::default();
             state.generation += 1;
+        }
+        drop(state);
+        if connects {
+            // The notes are never locked by who has the state, but the other way round.
+            self.handle.has_connections();
         }
         failure.map_or(Ok(resized), Err)
     }

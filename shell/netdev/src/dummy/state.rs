@@ -2,10 +2,11 @@
 
 use super::arp;
 use super::pcap::Pcap;
+pub use super::stream::ConnState;
 use super::stream::Streams;
 use crate::stats::Stats;
 use rustix::event::{EventfdFlags, eventfd};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -146,17 +147,6 @@ impl State {
     }
 }
 
-/// How a dummy's active connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnState {
-    /// It is up.
-    Connected,
-    /// It is not.
-    Disconnected,
-    /// There is none.
-    Unknown,
-}
-
 /// Why a frame could not be put into a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectError {
@@ -164,21 +154,66 @@ pub enum InjectError {
     BadQueue,
 }
 
+/// What the main loop has to look at of all dummies: it does not ask each of them.
+#[derive(Default)]
+pub struct Notes {
+    /// Names of those whose `change_seq` grew.
+    changed: Mutex<BTreeSet<Arc<str>>>,
+    /// Those with connections.
+    connected: Mutex<Vec<DummyHandle>>,
+}
+
+impl Notes {
+    /// The names of those that changed since the last call.
+    pub(crate) fn take_changed(&self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut *lock(&self.changed))
+    }
+
+    /// Serves the connections of all.
+    pub(crate) fn run(&self, now: Millis) {
+        let mut connected = lock(&self.connected);
+        connected.retain(DummyHandle::is_open);
+        for dummy in connected.iter() {
+            dummy.run(now);
+        }
+    }
+}
+
+/// A panic elsewhere leaves counters at worst one short: what is locked is used on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The controls of one dummy; copies control the same device.
 #[derive(Clone)]
 pub struct DummyHandle {
     name: Arc<str>,
     state: Arc<Mutex<State>>,
+    notes: Arc<Notes>,
 }
 
 impl DummyHandle {
-    pub(super) fn new(name: &str, state: State) -> DummyHandle {
-        DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)) }
+    pub(super) fn new(name: &str, state: State, notes: &Arc<Notes>) -> DummyHandle {
+        DummyHandle { name: name.into(), state: Arc::new(Mutex::new(state)), notes: Arc::clone(notes) }
     }
 
-    /// The state. A panic elsewhere leaves counters at worst one short: the lock is used on.
+    /// Something of its state is another.
+    pub(super) fn changed(&self, state: &mut State) {
+        state.seq += 1;
+        lock(&self.notes.changed).insert(Arc::clone(&self.name));
+    }
+
+    /// It has connections to serve.
+    pub(super) fn has_connections(&self) {
+        let mut connected = lock(&self.notes.connected);
+        if !connected.iter().any(|dummy| Arc::ptr_eq(&dummy.state, &self.state)) {
+            connected.push(self.clone());
+        }
+    }
+
+    /// The state.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The device's name.
@@ -216,7 +251,7 @@ impl DummyHandle {
         let mut state = self.lock();
         if state.up != up {
             state.up = up;
-            state.seq += 1;
+            self.changed(&mut state);
         }
     }
 
@@ -229,14 +264,14 @@ impl DummyHandle {
     pub fn add_ip4(&self, address: Ipv4Addr, prefix: u8) {
         let mut state = self.lock();
         state.ip4.push((address, prefix));
-        state.seq += 1;
+        self.changed(&mut state);
     }
 
     /// Gives it an IPv6 address.
     pub fn add_ip6(&self, address: Ipv6Addr, prefix: u8) {
         let mut state = self.lock();
         state.ip6.push((address, prefix));
-        state.seq += 1;
+        self.changed(&mut state);
     }
 
     /// Its IPv4 addresses.

@@ -3,7 +3,6 @@
 //! `options:stream` connects (and again after a failure, at growing intervals), `options:pstream`
 //! listens. Names are `unix:PATH`, `tcp:ADDRESS:PORT`; `punix:PATH`, `ptcp:PORT[:ADDRESS]`.
 
-use super::state::ConnState;
 use config::settings::options::{DUMMY_PSTREAM, DUMMY_STREAM};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -17,6 +16,17 @@ const MAX_CONNECTIONS: usize = 64;
 const MIN_FRAME: usize = 14;
 const MIN_BACKOFF: Millis = Millis(100);
 const MAX_BACKOFF: Millis = Millis(1 << 20);
+/// How a dummy's active connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnState {
+    /// It is up.
+    Connected,
+    /// It is not.
+    Disconnected,
+    /// There is none.
+    Unknown,
+}
+
 /// Frames read from one connection in one turn.
 const FRAMES_A_TURN: usize = 64;
 

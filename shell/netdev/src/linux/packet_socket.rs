@@ -23,8 +23,24 @@ pub fn open(ifindex: u32) -> io::Result<OwnedFd> {
         set_option(&fd, libc::SOL_SOCKET, option, &BUFFER_BYTES)?;
     }
     let index = make_promiscuous(&fd, ifindex)?;
-    bind(&fd, index)?;
+    bind(&fd, index, libc::ETH_P_ALL as u16)?;
     Ok(fd)
+}
+
+/// Opens a socket that only sends by the interface, for packets with a priority of their own.
+pub fn open_sender(ifindex: u32) -> io::Result<OwnedFd> {
+    let fd = socket()?;
+    let one: libc::c_int = 1;
+    set_option(&fd, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &one)?;
+    set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER_BYTES)?;
+    let index = libc::c_int::try_from(ifindex).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
+    bind(&fd, index, 0)?;
+    Ok(fd)
+}
+
+/// Packets that are sent from now on have this priority, which chooses their class in a queueing discipline.
+pub fn set_priority(fd: &OwnedFd, priority: u32) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &priority)
 }
 
 /// A socket that receives nothing; while it is open, the interface takes in what is not addressed to it.
@@ -81,10 +97,11 @@ fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, valu
     Ok(())
 }
 
-fn bind(fd: &OwnedFd, ifindex: libc::c_int) -> io::Result<()> {
+/// Binds it; without a protocol (0) it receives nothing.
+fn bind(fd: &OwnedFd, ifindex: libc::c_int, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: ifindex,
         sll_hatype: 0,
         sll_pkttype: 0,

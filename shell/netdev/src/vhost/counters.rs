@@ -152,23 +152,23 @@ impl Totals {
 
 /// The counters of a port's queues in one direction; those of queues that are gone stay in the sums.
 #[derive(Debug, Default)]
-pub(super) struct Books(Mutex<Vec<(Totals, Vec<Arc<Counters>>)>>);
+pub(super) struct PairCounters(Mutex<Vec<(Totals, Vec<Arc<Counters>>)>>);
 
-impl Books {
+impl PairCounters {
     /// New counters for a worker that uses queue pair `pair`.
     pub fn open(&self, pair: usize) -> Arc<Counters> {
         let counters = Arc::new(Counters::default());
-        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if books.len() <= pair {
-            books.resize_with(pair + 1, Default::default);
+        let mut pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pairs.len() <= pair {
+            pairs.resize_with(pair + 1, Default::default);
         }
-        books[pair].1.push(counters.clone());
+        pairs[pair].1.push(counters.clone());
         counters
     }
 
     /// The sums, by queue pair.
     pub fn by_pair(&self) -> Vec<Totals> {
-        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pairs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = |(gone, open): &mut (Totals, Vec<Arc<Counters>>)| {
             // Nobody else has it: its last number is final.
             open.retain(|c| {
@@ -182,7 +182,7 @@ impl Books {
             open.iter().for_each(|c| sum.add(c));
             sum
         };
-        books.iter_mut().map(sum).collect()
+        pairs.iter_mut().map(sum).collect()
     }
 }
 
@@ -199,19 +199,19 @@ mod tests {
 
     #[test]
     fn queues_that_are_gone_stay_in_the_sum() {
-        let books = Books::default();
-        let (a, b) = (books.open(1), books.open(1));
+        let pairs = PairCounters::default();
+        let (a, b) = (pairs.open(1), pairs.open(1));
         a.packet(&[0xff; 60]);
         a.packet(&[1; 64]);
         b.packet(&[2; 1500]);
         let mut run = Run::default();
         [60, 60, 1500, 60].iter().for_each(|len| run.packet(&vec![0xff; *len], &b));
         run.end(&b);
-        let before = books.by_pair()[1].clone();
+        let before = pairs.by_pair()[1].clone();
         assert_eq!((before.classes[0], before.classes[6], before.broadcast), (4, 2, 5));
         drop(a);
         for _ in 0..2 {
-            let sums = books.by_pair();
+            let sums = pairs.by_pair();
             assert_eq!((sums.len(), sums[0].packets(), sums[1].packets()), (2, 0, 7));
             assert_eq!((sums[1].bytes, sums[1].broadcast, sums[1].multicast), (3304, 5, 1));
         }

@@ -1,10 +1,10 @@
 //! A guest's port as a `Netdev`.
 
-use super::counters::Books;
+use super::counters::PairCounters;
 use super::path;
 use super::queues::{Setting, VhostRx, VhostTx};
 use super::report;
-use crate::device::{Facts, Netdev, RxHandle};
+use crate::device::{Facts, Netdev, QosPlace, RxHandle};
 use crate::error::NetdevError;
 use crate::stats::Stats;
 use config::settings::options::{TX_RETRIES_MAX, VHOST_SERVER_PATH};
@@ -65,8 +65,8 @@ impl Vhost {
             mtu: AtomicU32::new(MTU),
             retries_max: AtomicU32::new(retries(&BTreeMap::new())),
             up: AtomicBool::new(true),
-            rx_books: Books::default(),
-            tx_books: Books::default(),
+            rx_counters: PairCounters::default(),
+            tx_counters: PairCounters::default(),
         };
         Ok(Vhost {
             name: name.to_owned(),
@@ -183,6 +183,9 @@ impl Netdev for Vhost {
             _ => queue.0 == 0,
         }
     }
+    fn is_watched(&self) -> bool {
+        true
+    }
     fn needs_restart(&self) -> bool {
         let wished = self.wished();
         let changed = if self.connected() {
@@ -218,6 +221,9 @@ impl Netdev for Vhost {
         }
         Ok(())
     }
+    fn qos_place(&self) -> QosPlace {
+        QosPlace::Datapath
+    }
     fn take_rx_queues(&mut self) -> Vec<RxHandle> {
         if std::mem::replace(&mut self.queues_given, true) {
             return Vec::new();
@@ -226,7 +232,7 @@ impl Netdev for Vhost {
             let source = self.socket.as_ref().zip(self.pool.clone());
             let source = source.map(|(socket, pool)| socket.receiver(pair, pool));
             let poll_fd = source.as_ref().and_then(dpdk::vhost::FromGuest::kick_fd);
-            let counters = self.setting.rx_books.open(pair);
+            let counters = self.setting.rx_counters.open(pair);
             let queue: Box<dyn RxQueue> =
                 Box::new(VhostRx { source, setting: self.setting.clone(), counters });
             RxHandle { queue, poll_fd }
@@ -236,7 +242,7 @@ impl Netdev for Vhost {
     fn tx_queue(&self) -> Box<dyn TxQueue> {
         let slot = self.next_sender.fetch_add(1, Ordering::Relaxed);
         let sender = self.socket.as_ref().map(|s| s.sender(slot));
-        let counters = (0, self.setting.tx_books.open(0));
+        let counters = (0, self.setting.tx_counters.open(0));
         Box::new(VhostTx { sender, setting: self.setting.clone(), counters })
     }
     fn facts(&mut self) -> Result<Facts, NetdevError> {
@@ -261,7 +267,7 @@ impl Netdev for Vhost {
         })
     }
     fn stats(&mut self) -> Result<Stats, NetdevError> {
-        let (rx, tx) = (self.setting.rx_books.by_pair(), self.setting.tx_books.by_pair());
+        let (rx, tx) = (self.setting.rx_counters.by_pair(), self.setting.tx_counters.by_pair());
         Ok(report::stats(self.connected(), &rx, &tx))
     }
     fn set_mtu(&mut self, mtu: u32) -> Result<(), NetdevError> {

@@ -1,6 +1,6 @@
 //! The queues of a guest's port, as workers have them.
 
-use super::counters::{Books, Counters, Run};
+use super::counters::{Counters, PairCounters, Run};
 use dpdk::vhost::{FromGuest, Sending, ToGuest};
 use packet::frame::{Frame, FrameBatch, FramePool};
 use packet::queue::{RxQueue, RxResult, TxQueue, TxResult};
@@ -13,8 +13,8 @@ pub(super) struct Setting {
     pub mtu: AtomicU32,
     pub retries_max: AtomicU32,
     pub up: AtomicBool,
-    pub rx_books: Books,
-    pub tx_books: Books,
+    pub rx_counters: PairCounters,
+    pub tx_counters: PairCounters,
 }
 
 /// Ethernet's header and check sequence, which the MTU does not count.
@@ -74,7 +74,7 @@ impl TxQueue for VhostTx {
             return TxResult { dropped: frames.len() as u32, ..TxResult::default() };
         };
         if self.counters.0 != sending.pair() {
-            self.counters = (sending.pair(), self.setting.tx_books.open(sending.pair()));
+            self.counters = (sending.pair(), self.setting.tx_counters.open(sending.pair()));
         }
         let longest = (self.setting.mtu.load(Ordering::Relaxed) + ETHER) as usize;
         let mut burst = Burst { counters: &self.counters.1, longest, result: TxResult::default() };
@@ -85,6 +85,10 @@ impl TxQueue for VhostTx {
         burst.counters.retries.add(u64::from(sending.retries()));
         burst.counters.interrupts.add(sending.interrupts());
         burst.result
+    }
+
+    fn takes_large(&self) -> bool {
+        self.sender.as_ref().is_some_and(ToGuest::takes_large)
     }
 }
 

@@ -160,12 +160,7 @@ impl Run {
             if durable {
                 params.push(json!({"op": "commit", "durable": true}));
             }
-            let context = Context {
-                elapsed_ms: 0,
-                owns_lock: &|_| false,
-                read_only: false,
-                client: Default::default(),
-            };
+            let context = Context::default();
             let outcome = transaction::execute(
                 &self.served.db.clone(),
                 &ovsdb::Parameters::Tree(params.into()),

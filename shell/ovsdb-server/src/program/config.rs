@@ -152,7 +152,7 @@ impl Wanted {
 /// Opens one database, unless the model that was asked for is not that of the file.
 fn add(server: &mut Server, name: &str, path: &Path, model: Option<&str>) -> Result<(), String> {
     if let Some(model @ ("relay" | "active-backup")) = model {
-        return Err(format!("service model {model}: {}", super::control::NO_REPLICATION));
+        return Err(format!("service model {model}: {}", super::options::NO_REPLICATION));
     }
     match server.add_database(path, None) {
         Ok(database) if model == Some("clustered") => {

@@ -4,6 +4,7 @@ use super::config::Wanted;
 use crate::columns::{atoms, cells};
 use crate::remotes::RemoteOptions;
 use crate::server::Server;
+use ctl::names;
 use runtime::daemon::DaemonArgs;
 use runtime::{Dirs, Module, WaitSet};
 use std::collections::BTreeMap;
@@ -11,45 +12,6 @@ use std::path::Path;
 use unixctl::{Reply, RequestId};
 
 static LOG: Module = Module::new("ovsdb_server");
-
-/// Why commands and options about other servers are refused.
-pub const NO_REPLICATION: &str =
-    "this server stands alone: replication, relays and clusters are not part of this version of Sluice";
-
-/// What the program does, beside what every daemon does.
-const COMMANDS: [&str; 31] = [
-    "coverage/read-counter",
-    "coverage/show",
-    "exit",
-    "memory/show",
-    "ovsdb-server/add-db",
-    "ovsdb-server/add-remote",
-    "ovsdb-server/compact",
-    "ovsdb-server/connect-active-ovsdb-server",
-    "ovsdb-server/disconnect-active-ovsdb-server",
-    "ovsdb-server/get-active-ovsdb-server",
-    "ovsdb-server/get-sync-exclude-tables",
-    "ovsdb-server/list-dbs",
-    "ovsdb-server/list-remotes",
-    "ovsdb-server/memory-trim-on-compaction",
-    "ovsdb-server/reconnect",
-    "ovsdb-server/perf-counters-clear",
-    "ovsdb-server/perf-counters-show",
-    "ovsdb-server/reload",
-    "ovsdb-server/remove-db",
-    "ovsdb-server/remove-remote",
-    "ovsdb-server/set-active-ovsdb-server",
-    "ovsdb-server/set-active-ovsdb-server-probe-interval",
-    "ovsdb-server/set-sync-exclude-tables",
-    "ovsdb-server/sync-status",
-    "vlog/close",
-    "vlog/disable-rate-limit",
-    "vlog/enable-rate-limit",
-    "vlog/list",
-    "vlog/list-pattern",
-    "vlog/reopen",
-    "vlog/set",
-];
 
 /// The control socket and what it may change.
 pub struct Control {
@@ -75,9 +37,10 @@ impl Control {
             Some(path) => Some(dirs.in_run(path)),
             None => Some(dirs.in_run(&format!("{}.{}.ctl", dirs.progname, std::process::id()))),
         };
+        let commands: Vec<&str> = ctl::offered_by(ctl::By::DATABASE).collect();
         let socket = match path {
-            None => unixctl::Server::none(&version, &COMMANDS),
-            Some(path) => unixctl::Server::bind(&path, &version, &COMMANDS).map_err(|e| {
+            None => unixctl::Server::none(&version, &commands),
+            Some(path) => unixctl::Server::bind(&path, &version, &commands).map_err(|e| {
                 let why = runtime::error_text(&e);
                 format!("could not listen for control connections on {}: {why}", path.display())
             })?,
@@ -88,11 +51,11 @@ impl Control {
     /// Carries out what was asked; true when the program is to end.
     pub fn run(&mut self, server: &mut Server) -> bool {
         for request in self.socket.run() {
-            if request.method == "exit" {
+            if request.method == names::EXIT {
                 self.socket.reply(request.id, Ok(Reply::Text(String::new())));
                 return true;
             }
-            if request.method == "ovsdb-server/compact" {
+            if request.method == names::OVSDB_SERVER_COMPACT {
                 match begin_compaction(server, request.args.first().map(String::as_str)) {
                     Ok(names) => self.compactions.push(Compaction {
                         asked: request.id,
@@ -135,11 +98,11 @@ impl Control {
     fn execute(&mut self, server: &mut Server, name: &str, args: &[String]) -> Result<String, String> {
         let argument = args.first().map(String::as_str);
         match name {
-            "coverage/show" => Ok(runtime::coverage::show()),
-            "coverage/read-counter" => {
+            names::COVERAGE_SHOW => Ok(runtime::coverage::show()),
+            names::COVERAGE_READ_COUNTER => {
                 runtime::coverage::read_counter(argument.unwrap_or_default()).map_err(str::to_owned)
             }
-            "memory/show" => Ok(format!("{}\n", runtime::memory::report(&usage(server)))),
+            names::MEMORY_SHOW => Ok(format!("{}\n", runtime::memory::report(&usage(server)))),
             _ if name.starts_with("vlog/") => {
                 runtime::log::command(name, args).unwrap_or_else(|| Err("no such command".to_owned()))
             }
@@ -169,7 +132,7 @@ impl Control {
                 "add-db" | "remove-db" | "add-remote" | "remove-remote" => {
                     self.change(server, name, argument.unwrap_or_default())
                 }
-                _ => Err(NO_REPLICATION.to_owned()),
+                _ => Err(super::options::NO_REPLICATION.to_owned()),
             },
         }
     }
@@ -179,14 +142,14 @@ impl Control {
             return Err(format!("Update the {} and use ovsdb-server/reload instead", file.display()));
         }
         match name {
-            "ovsdb-server/add-db" => {
+            names::OVSDB_SERVER_ADD_DB => {
                 _ = server.add_database(Path::new(argument), None).map_err(|e| e.to_string())?
             }
-            "ovsdb-server/remove-db" => match server.remove_database(argument) {
+            names::OVSDB_SERVER_REMOVE_DB => match server.remove_database(argument) {
                 true => {}
                 false => return Err("Failed to find the database.".to_owned()),
             },
-            "ovsdb-server/add-remote" => {
+            names::OVSDB_SERVER_ADD_REMOTE => {
                 server.check_remote(argument)?;
                 let options = || RemoteOptions::default_for(argument);
                 server.remotes_mut().entry(argument.to_owned()).or_insert_with(options);

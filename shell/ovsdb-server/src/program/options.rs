@@ -1,12 +1,16 @@
 //! The program's own options, beside those of every daemon.
 
-use crate::columns::TlsNames;
 use crate::limits::Limits;
 use crate::remotes::{RemoteNames, RemoteOptions};
+use crate::tls_names::TlsNames;
 use runtime::Dirs;
 use runtime::daemon::DaemonArgs;
 use std::path::PathBuf;
 use transport::tls;
+
+/// Why commands and options about other servers are refused.
+pub const NO_REPLICATION: &str =
+    "this server stands alone: replication, relays and clusters are not part of this version of Sluice";
 
 /// What the command line says.
 #[derive(Debug, Default)]
@@ -91,7 +95,7 @@ impl Options {
                 self.config_file = Some(absolute);
             }
             "--sync-from" | "--sync-exclude-tables" => {
-                return Err(format!("{name}: {}", super::control::NO_REPLICATION));
+                return Err(format!("{name}: {NO_REPLICATION}"));
             }
             _ if self.tls.set(name, value) => {}
             _ => eprintln!("{name} has no effect in this version of Sluice"),
@@ -111,7 +115,8 @@ pub fn usage(dirs: &Dirs) -> String {
          db:DATABASE,TABLE,COLUMN):\n  -p, --private-key=FILE  file with private key\n  -c, --certificate=FILE  file with \
          certificate for private key\n  -C, --ca-cert=FILE      file with peer CA certificate\n  --bootstrap-ca-cert=FILE  \
          file with peer CA certificate to read or create\n  --ssl-protocols=PROTOS, --ssl-ciphers=CIPHERS, \
-         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  --ovsdb-limits=NAME=NUMBER[,...]  what a client may ask for: bytes and JSON values of a\n                          \
+         --ssl-ciphersuites=SUITES\n                          as OpenSSL writes them: a choice of what there is\n{}\nOther options:\n  \
+         --ovsdb-limits=NAME=NUMBER[,...]  what a client may ask for: bytes and JSON values of a\n                          \
          message, operations of a transaction, sessions of a remote\n  --run COMMAND           run COMMAND as \
          subprocess then exit\n  --unixctl=SOCKET         override default control socket name\n  --config-file=FILE      \
          read remotes and databases from FILE\n  --no-dbs                do not use the default database\n  -h, \

@@ -146,6 +146,24 @@ fn a_client_that_goes_during_its_job_takes_nothing_with_it() {
 }
 
 #[test]
+fn a_long_transaction_of_a_client_that_has_gone_is_dropped() {
+    let scratch = Scratch::new();
+    let (_handle, socket) = serve(&scratch);
+    let mut other = Client::connect(&socket);
+    let mut gone = Client::connect(&socket);
+    gone.send("transact", inserts(60_000));
+    drop(gone);
+    // It is with the server and before this.
+    assert_eq!(other.kinds().len(), 0);
+    // A client that only ends its side waits for the answer.
+    let mut waits = Client::connect(&socket);
+    let sent = waits.send("transact", inserts(20_000));
+    waits.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(waits.answer(sent).unwrap().as_array().unwrap().len(), 20_000);
+    assert_eq!(other.kinds().len(), 20_000);
+}
+
+#[test]
 fn limits_of_remotes_hold_and_harm_nobody_else() {
     let scratch = Scratch::new();
     let path = scratch.path("conf.db");

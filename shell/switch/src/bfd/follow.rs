@@ -1,18 +1,18 @@
 //! Sessions follow rows and devices, and ports follow what sessions say. **Thread**: the main loop.
 
-use super::sessions::{At, Report};
 use super::settings;
 use crate::backer::Backer;
-use crate::bridge::Bridge;
-use crate::openflow::port_message;
-use crate::patch::PatchCounters;
-use crate::port::{Backing, BridgePort};
 use crate::switch::Switch;
-use bridge::bfd::Filter;
 use config::InterfaceConfig;
 use openflow::port::PortReason;
+use openflow_service::Bridge;
+use openflow_service::PortBfd;
+use openflow_service::port_message;
+use openflow_service::{Backing, BridgePort};
 use runtime::Module;
 use std::collections::BTreeMap;
+use translation::PatchCounters;
+use translation::bfd::sessions::{At, Report};
 use units::Millis;
 use xlate::BridgeId;
 
@@ -21,22 +21,11 @@ static LOG: Module = Module::new("bfd");
 /// How many packets ports have received is told to sessions that ask for it this often.
 const COUNT_INTERVAL: Millis = Millis(100);
 
-/// A port's session as the main loop knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortBfd {
-    /// Which packets are for it.
-    pub filter: Filter,
-    /// Packets may be sent by the port.
-    pub forwarding: bool,
-    /// Column `bfd_status`.
-    pub status: BTreeMap<String, String>,
-}
-
 /// The row of an interface says whether it has a session; the interface is there.
 pub(crate) fn configure(switch: &mut Switch, bridge: &str, interface: &InterfaceConfig) {
     let now = switch.clock.now();
     let Some(running) = switch.bridges.get_mut(bridge) else { return };
-    let Some(backer) = switch.backers.get(&running.config.datapath_type) else { return };
+    let Some(backer) = switch.datapaths.of_bridge(running) else { return };
     let id = running.id;
     let Some(port) = running.port_named_mut(&interface.name) else { return };
     let (at, old) = ((id, port.ofport), port_message(port));
@@ -83,9 +72,9 @@ impl Switch {
         let now = self.clock.now();
         let mut any = false;
         self.count_for_bfd(now);
-        let kinds: Vec<String> = self.backers.keys().cloned().collect();
+        let kinds: Vec<String> = self.datapaths.kinds();
         for kind in kinds {
-            let Some(backer) = self.backers.get_mut(&kind) else { continue };
+            let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
             any |= backer.timers.run(now);
             for (at, report) in backer.handler.bfd.take_news(now) {
                 any = true;
@@ -100,10 +89,10 @@ impl Switch {
             return;
         }
         self.last.counts = now;
-        for backer in self.backers.values().filter(|b| !b.handler.bfd.is_empty()) {
+        for backer in self.datapaths.of_bridges().filter(|b| !b.handler.bfd.is_empty()) {
             for at in backer.handler.bfd.counting() {
                 let bridge = self.bridges.values_mut().find(|b| b.id == at.0);
-                let port = bridge.and_then(|b| b.ports.get_mut(&at.1));
+                let port = bridge.and_then(|b| b.ports.to_ask(&at.1));
                 let Some(port) = port else { continue };
                 let packets = received(port, at.0, &backer.patches);
                 backer.handler.bfd.count_traffic(at, packets, now);
@@ -116,7 +105,7 @@ impl Switch {
         let Some(port) = bridge.ports.get_mut(&at.1) else { return };
         let old = port_message(port);
         let Some(bfd) = &mut port.bfd else { return };
-        self.status_due = true;
+        self.status.due = true;
         bfd.status = report.status;
         if bfd.forwarding == report.forwarding {
             return;
@@ -126,7 +115,7 @@ impl Switch {
             let new = port_message(port);
             bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
         }
-        if let Some(backer) = self.backers.get_mut(kind) {
+        if let Some(backer) = self.datapaths.of_mut(kind) {
             backer.changed();
         }
     }
@@ -135,18 +124,17 @@ impl Switch {
     pub(crate) fn tell_bfd_addresses(&self) {
         let now = self.clock.now();
         for bridge in self.bridges.values() {
-            let Some(backer) = self.backers.get(&bridge.config.datapath_type) else { continue };
+            let backer = self.datapaths.of_bridge(bridge);
+            let Some(backer) = backer.filter(|b| !b.handler.bfd.is_empty()) else { continue };
             let ports = bridge.ports.values().filter(|p| p.bfd.is_some());
             ports.for_each(|p| backer.handler.bfd.set_mac((bridge.id, p.ofport), p.hw_addr(), now));
         }
     }
 
-    /// When the main loop has to look at sessions next.
+    /// When the main loop has to count for sessions next.
     pub(crate) fn bfd_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
-        self.backers.values().filter(|b| !b.handler.bfd.is_empty()).flat_map(|b| {
-            let counts = (!b.handler.bfd.counting().is_empty()).then(|| self.last.counts + COUNT_INTERVAL);
-            [b.timers.deadline(), counts].into_iter().flatten()
-        })
+        let counting = |b: &&Backer| !b.handler.bfd.is_empty() && !b.handler.bfd.counting().is_empty();
+        self.datapaths.of_bridges().filter(counting).map(|_| self.last.counts + COUNT_INTERVAL)
     }
 }
 

@@ -1,15 +1,16 @@
-//! Connection tracking: whatever packets come at whatever times, limits hold and the books balance.
+//! Connection tracking: whatever packets come at whatever times, limits hold and the counts of connections agree with the table.
 
-use conntrack::{Action, Conntrack, Filter, Metadata, Packet};
+use conntrack::{Action, Conntrack, Filter, Helper, Metadata, Nat, Packet, Side};
 use flow::compose::compose;
-use flow::flow::ct_state::{ESTABLISHED, INVALID, NEW, TRACKED};
+use flow::flow::ct_state::{DST_NAT, ESTABLISHED, INVALID, NEW, SRC_NAT, TRACKED};
 use flow::{Flow, Mac};
 use packet::ether::ethertype;
 use packet::ipproto;
+use std::net::IpAddr;
 use units::Millis;
 
 const STEP: usize = 16;
-/// The books are gone through after each step.
+/// The tracker's counts are compared with its table after each step.
 const STEPS_MAX: usize = 200;
 const ETHERNET: usize = 14;
 const ZONES: u16 = 4;
@@ -38,6 +39,7 @@ pub fn run(data: &[u8]) {
     let end = now + LONG;
     ct.sweep(end);
     assert_eq!((ct.count(), zones().map(|z| ct.limit(Some(z)).count).sum()), (0, 0), "all are over");
+    assert_eq!(ct.dump_expected(None), [], "what expired connections announced is not expected");
 }
 
 fn zones() -> impl Iterator<Item = u16> {
@@ -77,6 +79,27 @@ impl Step<'_> {
             force: self.bit(2, 3),
             mark: self.bit(2, 4).then_some((mark, 0xff)),
             label: self.bit(2, 5).then_some(([0, label], [0, 0xff])),
+            nat: self.bit(8, 0).then(|| self.nat()),
+            timeout: u16::from(self.0[8] >> 7),
+            helper: [None, None, Some(Helper::Ftp), Some(Helper::Tftp)][usize::from(self.0[11] & 3)],
+        }
+    }
+
+    /// Few addresses and ports, so that they are taken soon.
+    fn nat(&self) -> Nat {
+        let address = |n: u8| match self.is_v6() {
+            true => IpAddr::from(u128::from(n).to_be_bytes()),
+            false => IpAddr::from(u32::from(n).to_be_bytes()),
+        };
+        let low = self.0[9] % 8;
+        let port = u16::from(self.0[10] % 8);
+        Nat {
+            side: [None, Some(Side::Source), Some(Side::Destination), Some(Side::Source)]
+                [usize::from(self.0[8] >> 1 & 3)],
+            addresses: self.bit(8, 3).then(|| (address(low), address(low + self.0[9] / 128))),
+            ports: self.bit(8, 4).then_some((port, port + u16::from(self.0[10] / 64))),
+            persistent: self.bit(8, 5),
+            random: self.bit(8, 6),
         }
     }
 
@@ -116,7 +139,12 @@ impl Step<'_> {
         let [src, dst] = self.ends();
         let proto = PROTOCOLS.get(usize::from(self.0[3] % 8)).copied().unwrap_or(self.0[3]);
         let about = compose(&self.flow(ipproto::UDP, [dst, src]), &[]);
-        let payload = if self.bit(2, 6) { &about[ETHERNET..] } else { &[0; 8] };
+        let announces = format!("PORT 0,0,0,{},0,{}\r\n", src.0, self.0[12]);
+        let payload = match (self.bit(2, 6), self.bit(11, 2)) {
+            (true, _) => &about[ETHERNET..],
+            (false, true) => announces.as_bytes(),
+            (false, false) => &[0; 8],
+        };
         let mut l3 = compose(&self.flow(proto, [src, dst]), payload)[ETHERNET..].to_vec();
         let sequence = if self.is_v6() { 44 } else { 24 };
         if let Some(numbers) = l3.get_mut(sequence..sequence + 8).filter(|_| proto == ipproto::TCP) {
@@ -139,16 +167,24 @@ fn receive(ct: &Conntrack, step: &Step<'_>, now: Millis) {
 
 fn track(ct: &Conntrack, packet: &Packet<'_>, meta: &mut Metadata, action: &Action, now: Millis) {
     let (before, zone_before) = (ct.count(), ct.limit(Some(action.zone)));
-    ct.track(packet, meta, action, now);
+    let translation = ct.track(packet, meta, action, now);
+    if let Some(control) = &meta.control {
+        let heard = ct.hear(control, packet);
+        assert!(heard.edit.is_none_or(|edit| edit.range.end <= packet.l3.len()));
+    }
     let zone = ct.limit(Some(action.zone));
     assert!(ct.count() <= before.max(ct.max()) && ct.count() <= before + u32::from(action.commit));
     assert!(zone.count <= zone_before.count.max(zone.limit), "{zone:?} after {zone_before:?}");
     assert!(meta.state & TRACKED != 0 && meta.zone == action.zone);
     assert!(meta.state & INVALID == 0 || meta.state & (NEW | ESTABLISHED) == 0, "{meta:?}");
     let written = action.mark.is_none_or(|(value, mask)| meta.mark & mask == value);
-    assert!(!meta.counted || written, "{meta:?} after {action:?}");
+    assert!(!meta.known.is_some() || written, "{meta:?} after {action:?}");
     let there = || ct.dump(Some(action.zone), now).iter().any(|e| e.mark == meta.mark);
-    assert!(!meta.counted || there(), "{meta:?}");
+    assert!(!meta.known.is_some() || there(), "{meta:?}");
+    assert!(
+        translation.is_none() || action.nat.is_some() && meta.state & (SRC_NAT | DST_NAT) != 0,
+        "{meta:?}"
+    );
 }
 
 fn flush(ct: &Conntrack, zone: Option<u16>) {
@@ -157,7 +193,7 @@ fn flush(ct: &Conntrack, zone: Option<u16>) {
     assert!(zone.is_some() || ct.count() == 0);
 }
 
-/// Every connection counts once, and is in the books once.
+/// Every connection is counted once and listed once.
 fn audit(ct: &Conntrack, now: Millis) {
     assert_eq!(ct.shard_lens().iter().sum::<usize>(), ct.count() as usize);
     assert!(zones().map(|z| ct.limit(Some(z)).count).sum::<u32>() <= ct.count());

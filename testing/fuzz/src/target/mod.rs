@@ -4,6 +4,8 @@ mod bfd;
 mod conntrack;
 mod control;
 mod flow_text;
+mod fragments;
+mod ftp;
 mod json_rpc;
 mod odp_text;
 mod offload;
@@ -14,8 +16,16 @@ mod ovsdb_operations;
 mod packet;
 mod same;
 mod settings;
+mod tunnel;
 
-use crate::Target;
+/// One reader of outside bytes.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, and that of its folder in `corpus/`.
+    pub name: &'static str,
+    /// Panics when something is wrong with how the bytes are read.
+    pub run: fn(&[u8]),
+}
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
@@ -23,6 +33,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "conntrack", run: conntrack::run },
     Target { name: "control", run: control::run },
     Target { name: "flow-text", run: flow_text::flow },
+    Target { name: "fragments", run: fragments::run },
+    Target { name: "ftp", run: ftp::run },
     Target { name: "group-text", run: flow_text::group },
     Target { name: "json-rpc", run: json_rpc::run },
     Target { name: "odp-text", run: odp_text::run },
@@ -37,4 +49,5 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ovsdb-operations", run: ovsdb_operations::run },
     Target { name: "packet", run: packet::run },
     Target { name: "settings", run: settings::run },
+    Target { name: "tunnel", run: tunnel::run },
 ];

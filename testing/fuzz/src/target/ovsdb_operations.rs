@@ -37,12 +37,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn transact(db: &Database, params: &Json, fresh: &mut dyn FnMut() -> Uuid) -> Option<Commit> {
-    let context = Context {
-        elapsed_ms: 0,
-        owns_lock: &|name| name == "mine",
-        read_only: false,
-        client: Default::default(),
-    };
+    let context = Context { owns_lock: &|name| name == "mine", ..Context::default() };
     let operations = params.as_array().map_or(0, Vec::len).saturating_sub(1);
     match execute(db, &ovsdb::Parameters::Tree(params.clone()), &context, fresh) {
         Outcome::Ready(prepared) => {

@@ -1,9 +1,11 @@
 //! Packets: the fast extraction of the datapath finds what the plain one finds, as deep as it was asked to look.
 
 use classifier::megaflow::convert::line_of;
-use classifier::megaflow::{Depth, Key};
+use classifier::megaflow::{ALL_WORDS, Depth, Key};
+use datapath::batch::Batch;
 use datapath::packet::Meta;
-use datapath::path::extract::line;
+use datapath::path::extract::{line, read};
+use datapath::port::FramePool;
 use flow::Flow;
 use flow::extract::extract;
 
@@ -41,6 +43,30 @@ pub fn run(data: &[u8]) {
     let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
     assert_eq!(line(data, &meta, Depth::L2).0, line_of(&l3));
     assert_eq!(line(data, &meta, Depth::Port).0, line_of(&meta.to_flow()));
+    in_batches(data, &meta, &flow);
     flow::text::flow_text(&flow, &flow::text::NoNames);
     openflow::text::packet_text(data, packet_type);
+}
+
+/// The keys of a batch are those of its packets, whether these came in or come again.
+fn in_batches(data: &[u8], meta: &Meta, flow: &Flow) {
+    let mut pool = FramePool::new(2);
+    for own in [false, true] {
+        let mut batch = Batch::default();
+        batch.common = meta.clone();
+        batch.frames.extend([data, data].into_iter().filter_map(|data| pool.frame_of(data)));
+        batch.own.extend(batch.frames.iter().filter(|_| own).map(|_| meta.clone()));
+        for depth in [Depth::L2, Depth::L3, Depth::L4] {
+            read(&mut batch, depth, 0);
+            for i in 0..batch.len() {
+                assert_eq!((batch.lines[i], batch.tcp_flags[i]), line(data, meta, depth));
+            }
+        }
+        read(&mut batch, Depth::Wide, ALL_WORDS);
+        let key = Key::from_flow(flow);
+        for i in 0..batch.len() {
+            assert_eq!(batch.lines[i], key.line);
+            assert!(batch.exts.iter().zip(key.ext).all(|(column, word)| column[i] == word));
+        }
+    }
 }

@@ -374,8 +374,8 @@ fn judge(link: &Link, message: &Message) -> Result<(), Objection> {
     let (fds, counters) = (&message.fds, [SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR]);
     match message.request() {
         _ if !fds.are_harmless() => Err(Objection::Descriptor),
-        SET_MEM_TABLE => memory_table::try_out(message.payload(), fds),
-        SET_LOG_BASE => fds.iter().try_for_each(|fd| crate::vhost::descriptors::pin(fd.as_fd())),
+        SET_MEM_TABLE => memory_table::try_out(message.payload(), fds, memory_table::longest()),
+        SET_LOG_BASE => memory_table::try_log(message.payload(), fds, memory_table::longest()),
         n if counters.contains(&n) && !fds.iter().all(is_event) => Err(Objection::Descriptor),
         POSTCOPY_ADVISE | POSTCOPY_LISTEN | POSTCOPY_END if !link.postcopy => Err(Objection::NotOffered),
         _ => Ok(()),

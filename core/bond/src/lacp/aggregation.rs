@@ -1,0 +1,230 @@
+//! All links of a port: messages come in, messages go out, and links are attached and detached.
+
+use super::Negotiation;
+use super::info::{Info, State};
+use super::member::{FAST, MISSED, Member, MemberSettings, SLOW, Status};
+use super::pdu::{PDU_LEN, Received, compose, parse};
+use flow::Mac;
+use std::collections::BTreeMap;
+use units::{Millis, OfPort};
+
+/// Settings of a port, as its row has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// The port's name.
+    pub name: String,
+    /// This end's system.
+    pub system: Mac,
+    /// Its priority.
+    pub priority: u16,
+    /// It speaks without having been spoken to.
+    pub active: bool,
+    /// It wants a message each second, not every thirty.
+    pub fast: bool,
+    /// Links whose other end is silent may carry traffic, as those of an active-backup bond.
+    pub fallback: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Aggregation {
+    pub(super) settings: Settings,
+    pub(super) members: BTreeMap<OfPort, Member>,
+    /// The link whose key all links have.
+    pub(super) key_member: Option<OfPort>,
+    pub(super) negotiated: bool,
+    /// Which links are attached is to be decided again.
+    stale: bool,
+    /// Something that others look at has changed.
+    news: bool,
+    /// For the log.
+    pub(super) lines: Vec<String>,
+}
+
+impl Aggregation {
+    /// One without links.
+    pub fn new(settings: Settings) -> Aggregation {
+        Aggregation { settings, stale: true, ..Aggregation::default() }
+    }
+
+    /// Other settings.
+    pub fn configure(&mut self, settings: Settings) {
+        let old = std::mem::replace(&mut self.settings, settings);
+        let new = &self.settings;
+        let key = |s: &Settings| (s.system, s.priority, s.fallback);
+        self.stale |= key(&old) != key(new);
+    }
+
+    /// A link of the port, new or with other settings.
+    pub fn register(&mut self, port: OfPort, settings: MemberSettings, now: Millis) {
+        let speaks = self.settings.active || self.negotiated;
+        let member = self.members.entry(port).or_insert_with(|| Member::new(MemberSettings::default()));
+        let key = |s: &MemberSettings| (s.port, s.priority, s.key);
+        let differs = key(&member.settings) != key(&settings);
+        member.settings = settings;
+        if differs {
+            self.stale = true;
+            if speaks {
+                member.expire(now);
+            }
+        }
+        self.key_member.get_or_insert(port);
+    }
+
+    /// A link is no longer of the port.
+    pub fn remove(&mut self, port: OfPort) {
+        self.stale |= self.members.remove(&port).is_some();
+        if self.key_member == Some(port) {
+            self.key_member = self.members.keys().next().copied();
+        }
+    }
+
+    /// The links.
+    pub fn members(&self) -> impl Iterator<Item = OfPort> + '_ {
+        self.members.keys().copied()
+    }
+
+    /// The carrier of a link.
+    pub fn set_carrier(&mut self, port: OfPort, up: bool, now: Millis) {
+        let active = self.settings.active;
+        let Some(member) = self.members.get_mut(&port) else { return };
+        if member.carrier == up {
+            return;
+        }
+        if member.status == Status::Current || active {
+            member.expire(now);
+        }
+        member.carrier = up;
+        member.counters.carrier_changed += 1;
+        (self.stale, self.news) = (true, true);
+    }
+
+    /// What stands behind the Ethernet header of a frame that came by a link. While the link has no carrier, a message
+    /// only says that the carrier should be looked at again.
+    pub fn receive(&mut self, port: OfPort, payload: &[u8], now: Millis) {
+        let fast = self.settings.fast;
+        let Some(member) = self.members.get_mut(&port) else { return };
+        member.counters.received += 1;
+        let (actor, partner) = match parse(payload) {
+            Received::Message { actor, partner } => (actor, partner),
+            Received::Marker => {
+                member.counters.markers += 1;
+                return;
+            }
+            Received::Bad => {
+                member.counters.bad += 1;
+                self.lines.push(format!("{}: received an unparsable LACP PDU.", self.settings.name));
+                return;
+            }
+        };
+        if !member.carrier {
+            return;
+        }
+        self.stale |= member.status != Status::Current;
+        member.status = Status::Current;
+        member.hear_by = now + Millis(MISSED * if fast { FAST.0 } else { SLOW.0 });
+        member.told = partner;
+        if member.partner != actor {
+            // A link whose other end has become another one decides nothing until it is selected again.
+            let same_end = (member.partner.system, member.partner.key) == (actor.system, actor.key);
+            member.attached &= same_end;
+            member.partner = actor;
+            (self.stale, self.news) = (true, true);
+        }
+    }
+
+    /// Time has passed, or something came: attaches links, and returns the messages that are due.
+    pub fn run(&mut self, now: Millis) -> Vec<(OfPort, [u8; PDU_LEN])> {
+        for member in self.members.values_mut() {
+            let changed = member.run(now);
+            self.stale |= changed;
+            self.news |= changed;
+        }
+        if std::mem::take(&mut self.stale) {
+            self.select();
+            self.news = true;
+        }
+        let ports: Vec<OfPort> = self.members.keys().copied().collect();
+        ports.into_iter().filter_map(|port| Some((port, self.message(port, now)?))).collect()
+    }
+
+    /// The message of a link, if one is due.
+    fn message(&mut self, port: OfPort, now: Millis) -> Option<[u8; PDU_LEN]> {
+        let actor = self.actor(self.members.get(&port)?);
+        let Settings { active, fast, .. } = self.settings;
+        let member = self.members.get_mut(&port).filter(|m| m.speaks(active))?;
+        if now < member.send_at && (actor.is_told(&member.told) || now < member.may_tell_at()) {
+            return None;
+        }
+        member.told = actor;
+        member.note_sent(now);
+        member.send_at = now + member.interval(fast);
+        member.counters.sent += 1;
+        Some(compose(&actor, &member.partner))
+    }
+
+    /// When [`Aggregation::run`] is to be called next.
+    pub fn deadline(&self) -> Option<Millis> {
+        if self.stale {
+            return Some(Millis(0));
+        }
+        let active = self.settings.active;
+        let send = self.members.values().filter(|m| m.speaks(active)).map(|m| m.send_at);
+        let hear = self.members.values().filter(|m| m.status != Status::Defaulted).map(|m| m.hear_by);
+        let tells = self.members.values().filter(|m| m.speaks(active) && !self.actor(m).is_told(&m.told));
+        send.chain(hear).chain(tells.map(Member::may_tell_at)).min()
+    }
+
+    /// Something that others look at has changed since the last call.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Lines for the log.
+    pub fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Whether any link is attached.
+    pub fn negotiation(&self) -> Negotiation {
+        if self.negotiated { Negotiation::Negotiated } else { Negotiation::Configured }
+    }
+
+    /// A link may carry traffic.
+    pub fn may_enable(&self, port: OfPort) -> bool {
+        self.members.get(&port).is_some_and(|m| m.may_enable(self.settings.fallback))
+    }
+
+    /// Something is known of the other end of a link.
+    pub fn is_current(&self, port: OfPort) -> bool {
+        self.members.get(&port).is_some_and(|m| m.status != Status::Defaulted)
+    }
+
+    /// The key of all links; `None`: there is no link.
+    pub(super) fn key(&self) -> Option<u16> {
+        let first = &self.members.get(&self.key_member?)?.settings;
+        Some(if first.key == 0 { first.port } else { first.key })
+    }
+
+    /// What this end says of a link.
+    pub(super) fn actor(&self, member: &Member) -> Info {
+        let open = member.attached || !self.negotiated;
+        let state = [
+            State::ACTIVITY.when(self.settings.active),
+            State::TIMEOUT.when(self.settings.fast),
+            State::SYNCHRONIZED.when(member.attached),
+            State::DEFAULTED.when(member.status == Status::Defaulted),
+            State::EXPIRED.when(member.status == Status::Expired),
+            State::AGGREGATION.when(self.members.len() > 1),
+            State::COLLECTING.and(State::DISTRIBUTING).when(open),
+        ];
+        Info {
+            system_priority: self.settings.priority,
+            system: self.settings.system,
+            key: self.key().unwrap_or_default(),
+            port_priority: member.settings.priority,
+            port: member.settings.port,
+            state: state.into_iter().fold(State::default(), State::and),
+        }
+    }
+}

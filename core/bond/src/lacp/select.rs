@@ -1,0 +1,57 @@
+//! Which links are attached: those whose other ends are one system with one key (IEEE 802.1AX-2014 §6.4.14).
+//!
+//! A link that works decides which system that is; where none does, one that is heard, and of several the one of the
+//! lowest priority. So a second system that is plugged in takes nothing away from the first, nor does a link whose other
+//! end becomes another system.
+
+use super::aggregation::Aggregation;
+use super::info::Priority;
+use super::member::{Member, Status};
+use units::OfPort;
+
+impl Aggregation {
+    /// Decides again which links are attached.
+    pub(super) fn select(&mut self) {
+        let own = self.settings.system;
+        let working = self.first(|m| m.status == Status::Current && m.attached);
+        let fallback = self.settings.fallback;
+        let system = working.and_then(|port| self.members.get(&port)).map(|m| m.partner.system);
+        for (port, member) in &mut self.members {
+            let looped = member.partner.system == own;
+            if looped {
+                self.lines.push(format!(
+                    "member {}: Loopback detected. Interface is connected to its own bond",
+                    member.settings.name
+                ));
+            }
+            member.attached = !looped
+                && match member.status {
+                    Status::Defaulted => fallback,
+                    _ => Some(*port) == working || system.is_none_or(|s| s == member.partner.system),
+                };
+        }
+        let heard = || self.first(|m| m.attached && m.status == Status::Current);
+        let lead =
+            working.or_else(heard).or_else(|| self.first(|m| m.attached && m.status == Status::Expired));
+        let lead = lead.and_then(|port| self.members.get(&port)).map(|m| m.partner);
+        self.negotiated = lead.is_some();
+        let Some(lead) = lead else { return };
+        for member in self.members.values_mut() {
+            let fits = (member.partner.key, member.partner.system) == (lead.key, lead.system);
+            member.attached &= fits && !(fallback && member.status == Status::Defaulted);
+        }
+    }
+
+    /// The link of the lowest priority among some.
+    fn first(&self, among: impl Fn(&Member) -> bool) -> Option<OfPort> {
+        let some = self.members.iter().filter(|(_, m)| among(m));
+        some.min_by_key(|(port, m)| (self.priority(m), **port)).map(|(port, _)| *port)
+    }
+
+    /// A link's priority, by the end that decides: the one with the lower priority of its system.
+    fn priority(&self, member: &Member) -> Priority {
+        let (own, other) = (self.actor(member), member.partner);
+        let decides = (own.system_priority, own.system) < (other.system_priority, other.system);
+        if decides { own.priority() } else { other.priority() }
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether a link is used. A change of its state counts when it has lasted for the delay.
+
+use crate::bond::Bond;
+use units::{Millis, OfPort};
+
+impl Bond {
+    /// Looks at a link's state.
+    pub(crate) fn follow_link(&mut self, port: OfPort, now: Millis) {
+        let (up_delay, down_delay) = (self.settings.up_delay, self.settings.down_delay);
+        let Some(link) = self.links.get_mut(&port) else { return };
+        let (up, name) = (link.is_up(), link.facts.name.clone());
+        if (up == link.enabled) == link.delay_until.is_some() {
+            let state = if up { "up" } else { "down" };
+            self.lines.push(format!("member {name}: link state {state}"));
+            let what = if up { "enabled" } else { "disabled" };
+            if up == link.enabled {
+                link.delay_until = None;
+                let not = if up { "disabled" } else { "enabled" };
+                self.lines.push(format!("member {name}: will not be {not}"));
+            } else {
+                let delay = if up { up_delay } else { down_delay };
+                link.delay_until = Some(now + delay);
+                if delay.0 > 0 {
+                    let line =
+                        format!("member {name}: will be {what} if it stays {state} for {} ms", delay.0);
+                    self.lines.push(line);
+                }
+            }
+        }
+        if link.delay_until.is_some_and(|at| now >= at) {
+            self.enable(port, up);
+        }
+    }
+
+    /// Uses a link, or no longer.
+    pub(crate) fn enable(&mut self, port: OfPort, enable: bool) {
+        let Some(link) = self.links.get_mut(&port) else { return };
+        link.delay_until = None;
+        if link.enabled == enable {
+            return;
+        }
+        link.enabled = enable;
+        self.changed = true;
+        self.spread = true;
+        self.announce |= !enable;
+        let what = if enable { "enabled" } else { "disabled" };
+        self.lines.push(format!("member {}: {what}", link.facts.name));
+    }
+}

@@ -1,0 +1,180 @@
+//! Sharing loads among links: few moves, and a result close to the best.
+//!
+//! The largest link gives one bucket to another, or exchanges two with it, whichever makes the larger of the two smallest;
+//! this goes on while it helps. Where the result stays far from what is possible, buckets are shared from scratch, largest
+//! first, in two ways, and improved likewise (Graham 1969: at most a third above the best even without that).
+
+/// A bucket: how much it carries, and which link has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// Index of the link.
+    pub(crate) link: usize,
+}
+
+/// What is to change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Buckets and the links that get them.
+    pub(crate) moves: Vec<(usize, usize)>,
+    /// A bucket that carries more than a link's part, which cannot be divided.
+    pub(crate) elephant: Option<usize>,
+}
+
+/// Which buckets move, so that `links` links carry about the same. A difference of `least` bytes or less between the link
+/// that carries most and the one that carries least is left alone.
+pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
+    let total: u64 = loads.iter().map(|l| l.bytes).sum();
+    let mean = total / links.max(1) as u64;
+    let largest = (0..loads.len()).max_by_key(|i| loads[*i].bytes);
+    let elephant =
+        largest.filter(|i| links > 1 && loads[*i].bytes > mean + mean / 10 && loads[*i].bytes > least);
+    let bound = mean.max(largest.map_or(0, |i| loads[i].bytes));
+    let mut shared = Shared::new(loads.to_vec(), links);
+    let (low, high) = shared.extent();
+    if links < 2 || high - low <= least || high - low < low / 32 {
+        return Plan { moves: Vec::new(), elephant };
+    }
+    shared.improve(bound);
+    if shared.extent().1 > bound + bound / 20 {
+        let starts = [Shared::largest_first(loads, links), Shared::packed(loads, links, bound)];
+        let improved = starts.into_iter().flatten().map(|mut start| {
+            start.improve(bound);
+            start
+        });
+        let scratch =
+            improved.min_by_key(|s| s.extent().1).unwrap_or_else(|| Shared::new(loads.to_vec(), links));
+        // All buckets move: only for a good reason.
+        if scratch.extent().1 + bound / 50 < shared.extent().1 {
+            shared = scratch;
+        }
+    }
+    let moved = loads.iter().zip(&shared.loads).enumerate().filter(|(_, (old, new))| old.link != new.link);
+    Plan { moves: moved.map(|(bucket, (_, new))| (bucket, new.link)).collect(), elephant }
+}
+
+/// Buckets, and what each link carries by them.
+struct Shared {
+    loads: Vec<Load>,
+    sums: Vec<u64>,
+}
+
+/// Indices, the largest load first.
+fn descending(loads: &[Load]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..loads.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(loads[*i].bytes));
+    order
+}
+
+/// A bucket goes to a link, and one of that link comes back.
+struct Exchange {
+    there: usize,
+    back: Option<usize>,
+    to: usize,
+    /// What the larger of the two links carries then.
+    high: u64,
+}
+
+impl Shared {
+    fn new(loads: Vec<Load>, links: usize) -> Shared {
+        let mut sums = vec![0; links];
+        loads.iter().for_each(|l| sums[l.link] += l.bytes);
+        Shared { loads, sums }
+    }
+
+    /// Each bucket goes to the link that carries least by then.
+    fn largest_first(loads: &[Load], links: usize) -> Option<Shared> {
+        let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
+        for i in descending(&loads) {
+            let least = (0..links).min_by_key(|l| sums[*l])?;
+            loads[i].link = least;
+            sums[least] += loads[i].bytes;
+        }
+        Some(Shared { loads, sums })
+    }
+
+    /// Links are filled one after the other, up to the least limit for which that is found to suffice (MULTIFIT, Coffman,
+    /// Garey and Johnson 1978).
+    fn packed(loads: &[Load], links: usize, bound: u64) -> Option<Shared> {
+        let (mut low, mut high, mut best) = (bound, bound + bound / 2, None);
+        for _ in 0..8 {
+            let limit = low.midpoint(high);
+            match Shared::within(loads, links, limit) {
+                Some(shared) => (best, high) = (Some(shared), limit),
+                None => low = limit,
+            }
+        }
+        best
+    }
+
+    /// Each bucket goes to the first link where it fits.
+    fn within(loads: &[Load], links: usize, limit: u64) -> Option<Shared> {
+        let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
+        for i in descending(&loads) {
+            let first = (0..links).find(|l| sums[*l] + loads[i].bytes <= limit)?;
+            loads[i].link = first;
+            sums[first] += loads[i].bytes;
+        }
+        Some(Shared { loads, sums })
+    }
+
+    /// The least and the most that a link carries.
+    fn extent(&self) -> (u64, u64) {
+        let (low, high) = (self.sums.iter().min(), self.sums.iter().max());
+        (low.copied().unwrap_or_default(), high.copied().unwrap_or_default())
+    }
+
+    /// Exchanges buckets while that brings the largest link closer to what is possible.
+    fn improve(&mut self, bound: u64) {
+        for _ in 0..2 * self.loads.len() {
+            let from = (0..self.sums.len()).max_by_key(|l| self.sums[*l]).unwrap_or_default();
+            if self.sums[from] <= bound + bound / 50 {
+                return;
+            }
+            let others = (0..self.sums.len()).filter(|to| *to != from);
+            let Some(best) = others.filter_map(|to| self.best_exchange(from, to)).min_by_key(|e| e.high)
+            else {
+                return;
+            };
+            self.exchange(from, &best);
+        }
+    }
+
+    fn exchange(&mut self, from: usize, e: &Exchange) {
+        let (there, back) = (self.loads[e.there].bytes, e.back.map_or(0, |i| self.loads[i].bytes));
+        self.loads[e.there].link = e.to;
+        if let Some(i) = e.back {
+            self.loads[i].link = from;
+        }
+        self.sums[from] = self.sums[from] + back - there;
+        self.sums[e.to] = self.sums[e.to] + there - back;
+    }
+
+    /// The exchange of two links that evens them most; `None`: none does by a five-hundredth.
+    fn best_exchange(&self, from: usize, to: usize) -> Option<Exchange> {
+        let (high, low) = (self.sums[from], self.sums[to]);
+        let half = high.checked_sub(low)? / 2;
+        let of = |link: usize| (0..self.loads.len()).filter(move |i| self.loads[*i].link == link);
+        let mut theirs: Vec<(u64, Option<usize>)> = of(to).map(|i| (self.loads[i].bytes, Some(i))).collect();
+        theirs.push((0, None));
+        theirs.sort_unstable();
+        let mut best: Option<Exchange> = None;
+        for there in of(from) {
+            let bytes = self.loads[there].bytes;
+            // What comes back makes the difference half of what it was, or as near to that as may be.
+            let at = theirs.partition_point(|(back, _)| *back < bytes.saturating_sub(half));
+            for (back, i) in theirs[at.saturating_sub(1)..].iter().take(2).filter(|(back, _)| *back < bytes) {
+                let new = (high - (bytes - back)).max(low + (bytes - back));
+                if new + high / 500 < high && best.as_ref().is_none_or(|b| new < b.high) {
+                    best = Some(Exchange { there, back: *i, to, high: new });
+                }
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! Loads of many kinds, and the best possible.
+
+use super::*;
+use crate::buckets::BUCKETS;
+
+/// Links that differ by less are left as they are.
+const LEAST_BYTES: u64 = 100_000;
+
+/// How many of the largest buckets are tried in all ways.
+const LARGE: usize = 16;
+
+/// Some assignment may leave every link below the limit: all that could be tried of the largest buckets were not too many.
+fn may_fit(bytes: &[u64], links: usize, limit: u64) -> bool {
+    let mut sorted = bytes.to_vec();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    sorted.truncate(LARGE);
+    bytes.iter().sum::<u64>() / (links as u64) < limit && search(&sorted, &mut vec![0; links], limit)
+}
+
+/// Tries all assignments.
+fn search(left: &[u64], sums: &mut Vec<u64>, limit: u64) -> bool {
+    let Some((first, rest)) = left.split_first() else { return true };
+    let room: u64 = sums.iter().map(|s| limit - s).sum();
+    if room < left.iter().sum() {
+        return false;
+    }
+    (0..sums.len()).any(|link| {
+        // Links that carry the same are the same.
+        if sums[..link].contains(&sums[link]) || sums[link] + first >= limit {
+            return false;
+        }
+        sums[link] += first;
+        let fits = search(rest, sums, limit);
+        sums[link] -= first;
+        fits
+    })
+}
+
+fn high(loads: &[Load], moves: &[(usize, usize)], links: usize) -> u64 {
+    let mut loads = loads.to_vec();
+    moves.iter().for_each(|(bucket, link)| loads[*bucket].link = *link);
+    Shared::new(loads, links).extent().1
+}
+
+/// A random number (splitmix64, Steele et al. 2014).
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// Flows of equal size, of sizes that fall off as `1 / rank`, or of which few are large, in buckets.
+fn mix(seed: &mut u64) -> (Vec<Load>, usize) {
+    let (flows, kind) = (1 << (3 + random(seed) % 10), random(seed) % 3);
+    let links = 2 + (random(seed) % 7) as usize;
+    let mut loads = vec![Load { bytes: 0, link: 0 }; BUCKETS];
+    loads.iter_mut().for_each(|l| l.link = (random(seed) % links as u64) as usize);
+    for rank in 1..=flows {
+        let bytes = match kind {
+            0 => 1_000_000 + random(seed) % 1_000_000,
+            1 => 1_000_000_000 / rank,
+            _ => random(seed) % if random(seed).is_multiple_of(20) { 100_000_000 } else { 100_000 },
+        };
+        loads[(random(seed) % BUCKETS as u64) as usize].bytes += bytes;
+    }
+    (loads, links)
+}
+
+#[test]
+fn the_largest_link_is_at_most_a_tenth_above_the_best() {
+    let mut seed = 1;
+    for n in 0..1000 {
+        let (loads, links) = mix(&mut seed);
+        let plan = plan(&loads, links, LEAST_BYTES);
+        let (before, after) = (high(&loads, &[], links), high(&loads, &plan.moves, links));
+        assert!(after <= before, "mix {n}");
+        let bytes: Vec<u64> = loads.iter().map(|l| l.bytes).collect();
+        let better = (after * 10 / 11).min(after.saturating_sub(LEAST_BYTES));
+        assert!(!may_fit(&bytes, links, better), "mix {n}: {after}");
+    }
+}
+
+#[test]
+fn what_is_even_stays() {
+    let even: Vec<Load> = (0..256).map(|i| Load { bytes: 1_000_000 + i, link: i as usize % 4 }).collect();
+    assert_eq!(plan(&even, 4, LEAST_BYTES), Plan::default());
+}
+
+#[test]
+fn few_buckets_move() {
+    // One link of four has come back without a bucket.
+    let loads: Vec<Load> = (0..240).map(|i| Load { bytes: 1_000_000, link: i % 3 }).collect();
+    let moves = plan(&loads, 4, LEAST_BYTES).moves;
+    assert!((57..=63).contains(&moves.len()), "{}", moves.len());
+}
+
+#[test]
+fn an_elephant_is_named() {
+    let mut loads: Vec<Load> = (0..100).map(|i| Load { bytes: 100_000, link: i % 2 }).collect();
+    loads[7].bytes = 100_000_000;
+    let plan = plan(&loads, 2, LEAST_BYTES);
+    assert_eq!(plan.elephant, Some(7));
+    assert!(plan.moves.iter().all(|(_, to)| *to == 0), "everything else goes to the other link");
+}

@@ -1,0 +1,64 @@
+//! Which link has which bucket, as links come and go.
+
+use crate::bond::Bond;
+use crate::buckets::{BUCKETS, Buckets};
+use crate::plan::{Load, plan};
+use crate::settings::Mode;
+use units::{Millis, OfPort};
+
+/// Where a link stands among those that are used.
+pub(crate) fn index(enabled: &[OfPort], link: OfPort) -> Option<usize> {
+    enabled.iter().position(|port| *port == link)
+}
+
+impl Bond {
+    /// The links that are used.
+    pub(crate) fn enabled(&self) -> Vec<OfPort> {
+        self.links().filter(|(_, l)| l.enabled).map(|(port, _)| port).collect()
+    }
+
+    /// Shares all buckets from the start, and forgets what they carried.
+    pub(crate) fn share_from_start(&mut self, now: Millis) {
+        let shares = self.settings.mode != Mode::ActiveBackup && !self.falls_back();
+        self.buckets = shares.then(Buckets::default);
+        self.next_rebalance = now + self.settings.rebalance_interval;
+        (self.changed, self.spread) = (true, true);
+    }
+
+    /// Gives buckets of links that are not used to others, and links that are new their part, by load.
+    pub(crate) fn spread_buckets(&mut self) {
+        let enabled = self.enabled();
+        let Some(buckets) = &mut self.buckets else { return };
+        self.changed = true;
+        if enabled.is_empty() {
+            buckets.owners = [OfPort::NONE; BUCKETS];
+            return;
+        }
+        // Buckets without traffic are shared evenly, too.
+        let weight = |bytes: u64| bytes + 1;
+        let mut sums = vec![0; enabled.len()];
+        let mut owners = buckets.owners.map(|owner| index(&enabled, owner));
+        for (owner, bytes) in owners.iter().zip(&buckets.bytes) {
+            owner.map(|i| sums[i] += weight(*bytes));
+        }
+        for (owner, bytes) in owners.iter_mut().zip(&buckets.bytes).filter(|(owner, _)| owner.is_none()) {
+            let least = (0..sums.len()).min_by_key(|i| sums[*i]).unwrap_or_default();
+            sums[least] += weight(*bytes);
+            *owner = Some(least);
+        }
+        let loads: Vec<Load> = (0..BUCKETS)
+            .map(|i| Load { bytes: weight(buckets.bytes[i]), link: owners[i].unwrap_or_default() })
+            .collect();
+        for (bucket, link) in plan(&loads, enabled.len(), 0).moves {
+            owners[bucket] = Some(link);
+        }
+        buckets.owners = owners.map(|i| i.and_then(|i| enabled.get(i).copied()).unwrap_or(OfPort::NONE));
+    }
+
+    /// Takes in what was counted.
+    pub fn account(&mut self) {
+        let counted = self.tally.take();
+        let Some(buckets) = &mut self.buckets else { return };
+        buckets.bytes.iter_mut().zip(counted).for_each(|(bytes, more)| *bytes += more);
+    }
+}

@@ -1,0 +1,133 @@
+//! What translations see of a bond: an unchanging choice of links.
+
+use crate::buckets::{BUCKETS, station_hash};
+use crate::lacp::Negotiation;
+use crate::settings::Mode;
+use flow::Mac;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::OfPort;
+
+/// Bytes by bucket, counted by whoever reads the statistics of megaflows.
+#[derive(Debug)]
+pub struct Tally([AtomicU64; BUCKETS]);
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally([const { AtomicU64::new(0) }; BUCKETS])
+    }
+}
+
+impl Tally {
+    /// So many bytes were sent by a bucket.
+    pub fn credit(&self, bucket: u8, bytes: u64) {
+        self.0[usize::from(bucket)].fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What was counted since the last call.
+    pub(crate) fn take(&self) -> [u64; BUCKETS] {
+        std::array::from_fn(|i| self.0[i].swap(0, Ordering::Relaxed))
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    pub(crate) mode: Mode,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) fallback: bool,
+    pub(crate) all_active: bool,
+    pub(crate) basis: u32,
+    pub(crate) active: Option<OfPort>,
+    /// Links that are used, or are about to be.
+    pub(crate) usable: Vec<OfPort>,
+    pub(crate) owners: Option<Arc<[OfPort; BUCKETS]>>,
+    pub(crate) tally: Arc<Tally>,
+}
+
+/// How a packet leaves by a bond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// By this link.
+    Link(OfPort),
+    /// By the link that owns the bucket of the packet's source address and VLAN.
+    ByStation,
+    /// By the link that owns the bucket of the packet's connection, which the datapath hashes.
+    ByConnection,
+    /// Not at all.
+    Nowhere,
+}
+
+/// What becomes of a packet that came by a link of a bond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is taken.
+    Accept,
+    /// It is dropped.
+    Refuse,
+    /// It is dropped if its station is known to be elsewhere: it is most likely one of ours, come back by another link.
+    RefuseIfMoved,
+}
+
+impl View {
+    /// How packets leave.
+    pub fn choice(&self) -> Choice {
+        let by_active = self.active.map_or(Choice::Nowhere, Choice::Link);
+        match (self.mode, self.negotiation) {
+            (_, Negotiation::Configured) if self.fallback => by_active,
+            (_, Negotiation::Configured) => Choice::Nowhere,
+            (Mode::ActiveBackup, _) => by_active,
+            (Mode::BalanceSlb, _) => Choice::ByStation,
+            (Mode::BalanceTcp, Negotiation::Negotiated) => Choice::ByConnection,
+            (Mode::BalanceTcp, Negotiation::Off) => Choice::Nowhere,
+        }
+    }
+
+    /// The bucket of a station in a VLAN.
+    pub fn bucket_of(&self, mac: Mac, vlan: u16) -> u8 {
+        (station_hash(mac, vlan, self.basis) & 0xff) as u8
+    }
+
+    /// The link that has a bucket.
+    pub fn owner(&self, bucket: u8) -> Option<OfPort> {
+        let owner = self.owners.as_ref()?[usize::from(bucket)];
+        (owner != OfPort::NONE).then_some(owner)
+    }
+
+    /// All owners, by bucket; `None`: nothing is shared.
+    #[cfg(test)]
+    pub(crate) fn owners(&self) -> Option<&[OfPort; BUCKETS]> {
+        self.owners.as_deref()
+    }
+
+    /// Where bytes of buckets are counted.
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+
+    /// Basis of the hash that the datapath makes.
+    pub fn basis(&self) -> u32 {
+        self.basis
+    }
+
+    /// Whether a packet that came by this link is taken.
+    pub fn admission(&self, link: OfPort, is_multicast: bool) -> Admission {
+        match self.negotiation {
+            // The other end knows of the bond, and sends nothing twice.
+            Negotiation::Negotiated if self.usable.contains(&link) => return Admission::Accept,
+            Negotiation::Negotiated => return Admission::Refuse,
+            Negotiation::Configured if !self.fallback => return Admission::Refuse,
+            Negotiation::Off if self.mode == Mode::BalanceTcp => return Admission::Refuse,
+            Negotiation::Configured | Negotiation::Off => {}
+        }
+        let is_active = self.active == Some(link);
+        if is_multicast && !is_active && !self.all_active {
+            return Admission::Refuse;
+        }
+        match self.mode {
+            Mode::BalanceSlb => Admission::RefuseIfMoved,
+            Mode::BalanceTcp | Mode::ActiveBackup if is_active => Admission::Accept,
+            Mode::BalanceTcp | Mode::ActiveBackup => Admission::Refuse,
+        }
+    }
+}

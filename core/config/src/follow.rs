@@ -1,0 +1,332 @@
+//! Keeps the desired state current by the rows that changed: what that costs follows from the change, not from how many ports
+//! there are.
+//!
+//! It is always the state that [`Desired::read`] would read (`tests/follow.rs` compares them). A row is found from the rows
+//! that it refers to by indexes: of an interface the ports, of a port the bridges.
+
+use crate::bridge::BridgeConfig;
+use crate::desired::{Desired, ofport};
+use crate::port::PortConfig;
+use crate::row::Row;
+use ovsdb::database::Change;
+use ovsdb::schema::{Column, Schema, TableSchema};
+use ovsdb::{Replica, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where two states may differ: bridges, and ports of each of them, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Ports by bridge.
+    pub bridges: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Touched {
+    /// All that is in one of two states.
+    pub fn all(one: &Desired, other: &Desired) -> Touched {
+        let mut touched = Touched::default();
+        for (name, bridge) in one.bridges.iter().chain(other.bridges.iter()) {
+            touched.bridge(name).extend(bridge.ports.keys().cloned());
+        }
+        touched
+    }
+
+    fn bridge(&mut self, name: &str) -> &mut BTreeSet<String> {
+        self.bridges.entry(name.to_owned()).or_default()
+    }
+}
+
+/// A row of table Bridge: the ports that it lists, in order, and the names under which they are in the state.
+#[derive(Default)]
+struct Known {
+    name: String,
+    listed: Vec<Uuid>,
+    ports: BTreeMap<Uuid, String>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Follower {
+    state: Desired,
+    schema: Option<Arc<Schema>>,
+    bridges: BTreeMap<Uuid, Known>,
+    /// Rows of ports, each with a bridge that has it.
+    in_bridges: BTreeSet<(Uuid, Uuid)>,
+    /// Rows of interfaces, each with a port that has it.
+    in_ports: BTreeSet<(Uuid, Uuid)>,
+    /// The interfaces of ports.
+    interfaces: BTreeMap<Uuid, Vec<Uuid>>,
+    /// Rows of QoS, each with a port that has it.
+    qos: BTreeSet<(Uuid, Uuid)>,
+    /// The QoS of ports that have some.
+    qos_of: BTreeMap<Uuid, Uuid>,
+}
+
+/// The second of all pairs that begin with `first`.
+fn after(pairs: &BTreeSet<(Uuid, Uuid)>, first: Uuid) -> impl Iterator<Item = Uuid> {
+    pairs.range((first, Uuid::nil())..=(first, Uuid::max())).map(|(_, second)| *second)
+}
+
+/// Columns that are not read anywhere: what the switch itself tells, and what others note. A change of them alone is none.
+const UNREAD: [&str; 19] = [
+    "admin_state",
+    "bfd_status",
+    "datapath_id",
+    "datapath_version",
+    "duplex",
+    "error",
+    "external_ids",
+    "ifindex",
+    "is_connected",
+    "link_resets",
+    "link_speed",
+    "link_state",
+    "mac_in_use",
+    "mtu",
+    "ofport",
+    "role",
+    "rstp_statistics",
+    "statistics",
+    "status",
+];
+
+/// Some column that is read has another value.
+fn concerns(table: &TableSchema, change: &Change) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return true };
+    let is_read = |column: &Column| !UNREAD.contains(&column.name.as_str());
+    let differs = |i: usize| !Arc::ptr_eq(old.shared(i), new.shared(i)) && old.field(i) != new.field(i);
+    table.columns.iter().enumerate().any(|(i, column)| differs(i) && is_read(column))
+}
+
+/// What is to be read again of a bridge.
+#[derive(Default)]
+struct Again {
+    /// Its row, and what that refers to but for ports.
+    head: bool,
+    ports: BTreeSet<Uuid>,
+}
+
+/// Bridges with something to be read again.
+type Work = BTreeMap<Uuid, Again>;
+
+/// What of two sorted lists is in the first alone and what in the second: there are many, so no look-ups.
+fn differences(
+    first: &[Uuid],
+    second: &[Uuid],
+    in_first: &mut BTreeSet<Uuid>,
+    in_second: &mut BTreeSet<Uuid>,
+) {
+    let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
+    loop {
+        match (first.peek(), second.peek()) {
+            (Some(a), Some(b)) if a == b => drop((first.next(), second.next())),
+            (Some(a), b) if b.is_none_or(|b| a < b) => in_first.extend(first.next()),
+            (_, Some(_)) => in_second.extend(second.next()),
+            (_, None) => return,
+        }
+    }
+}
+
+fn sorted(mut rows: Vec<Uuid>) -> Vec<Uuid> {
+    rows.sort_unstable();
+    rows
+}
+
+impl Follower {
+    /// The state as of the last call of `follow`.
+    pub fn state(&self) -> &Desired {
+        &self.state
+    }
+
+    /// Takes in what changed since the last call; the first call reads everything. Says where the state may be another.
+    pub fn follow(&mut self, db: &Replica, changes: &[Change]) -> Touched {
+        let is_known = match (&self.schema, db.schema()) {
+            (Some(known), Some(now)) => Arc::ptr_eq(known, now),
+            _ => false,
+        };
+        let root = Row::only(db, "Open_vSwitch");
+        let Some(root) = root.filter(|root| is_known && self.state.root == Some(root.uuid)) else {
+            return self.read_all(db);
+        };
+        let work = self.work(db, &root, changes);
+        let mut touched = Touched::default();
+        for (bridge, again) in work {
+            self.update(db, &root, bridge, again, &mut touched);
+        }
+        let (bridges, ofports) = (self.state.bridges.clone(), self.state.ofports.clone());
+        self.state = Desired { bridges, ofports, ..Desired::of_root(&root) };
+        touched
+    }
+
+    fn read_all(&mut self, db: &Replica) -> Touched {
+        let before = std::mem::take(self).state;
+        self.schema = db.schema().cloned();
+        if let Some(root) = Row::only(db, "Open_vSwitch") {
+            self.state = Desired::read(db);
+            root.references("bridges", "Bridge").iter().for_each(|bridge| self.index(bridge));
+        }
+        Touched::all(&before, &self.state)
+    }
+
+    fn index(&mut self, bridge: &Row<'_>) {
+        let mut ports = BTreeMap::new();
+        for port in bridge.references("ports", "Port") {
+            self.in_bridges.insert((port.uuid, bridge.uuid));
+            self.index_port(&port);
+            ports.insert(port.uuid, port.str("name").to_owned());
+        }
+        let (name, listed) = (bridge.str("name").to_owned(), sorted(bridge.uuids("ports")));
+        self.bridges.insert(bridge.uuid, Known { name, listed, ports });
+    }
+
+    fn index_port(&mut self, port: &Row<'_>) {
+        self.forget_port(port.uuid);
+        let interfaces = port.uuids("interfaces");
+        self.in_ports.extend(interfaces.iter().map(|interface| (*interface, port.uuid)));
+        self.interfaces.insert(port.uuid, interfaces);
+        if let Some(qos) = port.uuids("qos").first() {
+            self.qos.insert((*qos, port.uuid));
+            self.qos_of.insert(port.uuid, *qos);
+        }
+    }
+
+    fn forget_port(&mut self, port: Uuid) {
+        for interface in self.interfaces.remove(&port).unwrap_or_default() {
+            self.in_ports.remove(&(interface, port));
+        }
+        if let Some(qos) = self.qos_of.remove(&port) {
+            self.qos.remove(&(qos, port));
+        }
+    }
+
+    /// Which bridges are concerned by changes of rows.
+    fn work(&mut self, db: &Replica, root: &Row<'_>, changes: &[Change]) -> Work {
+        let mut heads: BTreeSet<Uuid> = BTreeSet::new();
+        let mut ports = BTreeSet::new();
+        let schema = self.schema.clone();
+        for change in changes {
+            let Some(table) = schema.as_ref().and_then(|s| s.tables.get(change.table)) else { continue };
+            if table.name == "Interface" {
+                self.renumber(db, change.uuid);
+            }
+            if !concerns(table, change) {
+                continue;
+            }
+            match table.name.as_str() {
+                "Interface" => ports.extend(after(&self.in_ports, change.uuid)),
+                "Port" => drop(ports.insert(change.uuid)),
+                "QoS" => ports.extend(after(&self.qos, change.uuid)),
+                "Queue" => ports.extend(self.ports_with_queue(db, change.uuid)),
+                "Bridge" => drop(heads.insert(change.uuid)),
+                "Controller" | "Mirror" | "Flow_Table" => heads.extend(self.bridges.keys()),
+                "Open_vSwitch" => {
+                    let listed: BTreeSet<Uuid> = root.uuids("bridges").into_iter().collect();
+                    heads.extend(self.bridges.keys().filter(|bridge| !listed.contains(bridge)));
+                    heads.extend(listed.into_iter().filter(|bridge| !self.bridges.contains_key(bridge)));
+                }
+                _ => {}
+            }
+        }
+        let mut work = Work::new();
+        heads.into_iter().for_each(|bridge| work.entry(bridge).or_default().head = true);
+        for port in ports {
+            for bridge in after(&self.in_bridges, port) {
+                work.entry(bridge).or_default().ports.insert(port);
+            }
+        }
+        work
+    }
+
+    /// The ports whose QoS has a queue.
+    fn ports_with_queue(&self, db: &Replica, queue: Uuid) -> Vec<Uuid> {
+        let mut rows: Vec<Uuid> = self.qos.iter().map(|(qos, _)| *qos).collect();
+        rows.dedup();
+        let has = |row: Row<'_>| row.int_references("queues", "Queue").iter().any(|(_, q)| q.uuid == queue);
+        let with = rows.into_iter().filter(|qos| Row::find(db, "QoS", *qos).is_some_and(has));
+        with.flat_map(|qos| after(&self.qos, qos)).collect()
+    }
+
+    fn renumber(&mut self, db: &Replica, interface: Uuid) {
+        let ofports = &mut self.state.ofports;
+        if let Some(number) = db.row("Interface", interface).as_ref().and_then(ofport) {
+            ofports.insert_mut(interface, number);
+        } else {
+            ofports.remove_mut(&interface);
+        }
+    }
+
+    /// Brings one bridge up to date. With its head are read the ports that it got.
+    fn update(&mut self, db: &Replica, root: &Row<'_>, bridge: Uuid, again: Again, touched: &mut Touched) {
+        let Again { head, ports: mut new } = again;
+        let mut known = self.bridges.remove(&bridge);
+        let mut config = known.as_ref().and_then(|k| self.state.bridges.get(&k.name)).cloned();
+        let mut gone = BTreeSet::new();
+        if head {
+            let row = Row::find(db, "Bridge", bridge).filter(|_| root.uuids("bridges").contains(&bridge));
+            let name = row.as_ref().map(|row| row.str("name"));
+            if let Some(gone) = known.take_if(|known| name != Some(&known.name)) {
+                self.forget(bridge, &gone, touched);
+                config = None;
+            }
+            let Some(row) = row else { return };
+            let had = known.get_or_insert_default();
+            row.str("name").clone_into(&mut had.name);
+            let listed = sorted(row.uuids("ports"));
+            differences(&had.listed, &listed, &mut gone, &mut new);
+            had.listed = listed;
+            let ports = config.map(|config| config.ports).unwrap_or_default();
+            config = Some(BridgeConfig { ports, ..BridgeConfig::read_without_ports(&row) });
+        }
+        let (Some(mut known), Some(mut config)) = (known, config) else { return };
+        let names = touched.bridge(&config.name);
+        // Names first become free, then taken.
+        for port in gone.iter().chain(&new) {
+            names.extend(self.leave(bridge, *port, &mut known, &mut config));
+        }
+        for row in new.difference(&gone).filter_map(|port| Row::find(db, "Port", *port)) {
+            names.insert(row.str("name").to_owned());
+            self.join(bridge, &row, &mut known, &mut config);
+        }
+        self.state.bridges.insert_mut(config.name.clone(), config);
+        self.bridges.insert(bridge, known);
+    }
+
+    /// Removes a port from a bridge, because it has left or is about to be read again. Returns the name that it had there.
+    fn leave(
+        &mut self,
+        bridge: Uuid,
+        port: Uuid,
+        known: &mut Known,
+        config: &mut BridgeConfig,
+    ) -> Option<String> {
+        let name = known.ports.remove(&port)?;
+        if config.ports.get(&name).is_some_and(|config| config.uuid == port) {
+            config.ports.remove_mut(&name);
+        }
+        self.unlink(bridge, port);
+        Some(name)
+    }
+
+    fn join(&mut self, bridge: Uuid, row: &Row<'_>, known: &mut Known, config: &mut BridgeConfig) {
+        let port = PortConfig::read(row);
+        self.index_port(row);
+        self.in_bridges.insert((row.uuid, bridge));
+        known.ports.insert(row.uuid, port.name.clone());
+        config.ports.insert_mut(port.name.clone(), port);
+    }
+
+    fn unlink(&mut self, bridge: Uuid, port: Uuid) {
+        self.in_bridges.remove(&(port, bridge));
+        if after(&self.in_bridges, port).next().is_none() {
+            self.forget_port(port);
+        }
+    }
+
+    fn forget(&mut self, bridge: Uuid, known: &Known, touched: &mut Touched) {
+        touched.bridge(&known.name).extend(known.ports.values().cloned());
+        known.ports.keys().for_each(|port| self.unlink(bridge, *port));
+        if self.state.bridges.get(&known.name).is_some_and(|config| config.uuid == bridge) {
+            self.state.bridges.remove_mut(&known.name);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Rates of ports: the policing columns of `Interface`, and rows of `QoS` and `Queue`.
+
+use crate::row::Row;
+use crate::settings::interface::{
+    INGRESS_POLICING_BURST, INGRESS_POLICING_KPKTS_BURST, INGRESS_POLICING_KPKTS_RATE, INGRESS_POLICING_RATE,
+};
+use crate::settings::tables::{QOS_QUEUES, QOS_TYPE, QUEUE_DSCP};
+use std::collections::BTreeMap;
+
+/// What an interface may bring. A rate of 0 does not limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policing {
+    /// Kilobits per second.
+    pub kbits: u32,
+    /// Kilobits that may come at once; 0 if there is no rate.
+    pub kbits_burst: u32,
+    /// Thousands of packets per second.
+    pub kpkts: u32,
+    /// Thousands of packets that may come at once; 0 if there is no rate.
+    pub kpkts_burst: u32,
+}
+
+/// Bursts where none is set: 8 megabits, and 16 thousand packets.
+const DEFAULT_KBITS: u32 = 8000;
+const DEFAULT_KPKTS: u32 = 16;
+
+impl Policing {
+    /// Reads the columns of a row.
+    pub(crate) fn read(row: &Row<'_>) -> Policing {
+        let column = |name| row.opt_int(name).map_or(0, |n| u32::try_from(n.max(0)).unwrap_or(u32::MAX));
+        let burst = |rate, burst, default| match (rate, burst) {
+            (0, _) => 0,
+            (_, 0) => default,
+            (_, burst) => burst,
+        };
+        let (kbits, kpkts) =
+            (column(INGRESS_POLICING_RATE.column), column(INGRESS_POLICING_KPKTS_RATE.column));
+        Policing {
+            kbits,
+            kbits_burst: burst(kbits, column(INGRESS_POLICING_BURST.column), DEFAULT_KBITS),
+            kpkts,
+            kpkts_burst: burst(kpkts, column(INGRESS_POLICING_KPKTS_BURST.column), DEFAULT_KPKTS),
+        }
+    }
+}
+
+/// A row of `QoS` with its queues.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QosConfig {
+    /// How packets are queued, as `linux-htb`.
+    pub kind: String,
+    /// `other_config`
+    pub other_config: BTreeMap<String, String>,
+    /// Queues by number.
+    pub queues: BTreeMap<u32, QueueConfig>,
+}
+
+/// A row of `Queue`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// The DSCP that packets of the queue get.
+    pub dscp: Option<u8>,
+    /// `other_config`
+    pub other_config: BTreeMap<String, String>,
+}
+
+impl QosConfig {
+    /// Reads the row that a port refers to. One without a type asks for nothing.
+    pub(crate) fn read(port: &Row<'_>) -> Option<QosConfig> {
+        let row = port.references("qos", "QoS").into_iter().next()?;
+        let kind = row.str(QOS_TYPE.column);
+        let queue = |(number, row): (i64, Row<'_>)| {
+            let dscp = row.opt_int(QUEUE_DSCP.column).and_then(|n| u8::try_from(n).ok());
+            let queue = QueueConfig { dscp, other_config: row.map("other_config") };
+            Some((u32::try_from(number).ok()?, queue))
+        };
+        let queues = row.int_references(QOS_QUEUES.column, "Queue").into_iter().filter_map(queue);
+        let config = || QosConfig {
+            kind: kind.to_owned(),
+            other_config: row.map("other_config"),
+            queues: queues.collect(),
+        };
+        (!kind.is_empty()).then(config)
+    }
+}
+
+/// A number without a sign of a map, as Open vSwitch reads it: 0 where there is none.
+pub fn unsigned(map: &BTreeMap<String, String>, key: &str) -> u64 {
+    map.get(key).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,220 @@
+//! The state that changes have brought up to date equals the state read from the whole database; the plan for what was
+//! touched equals the plan for everything.
+
+use config::{Desired, Follower, Touched, plan};
+use ovsdb::monitor::Version;
+use ovsdb::replica::Config;
+use ovsdb::schema::open_vswitch;
+use ovsdb::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Replica, Uuid, transaction};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// A server of one client, without sockets.
+struct Server {
+    db: Database,
+    monitor: Option<Monitor>,
+    replica: Replica,
+    next: u128,
+}
+
+impl Server {
+    fn new() -> Server {
+        let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
+        let replica = Replica::new(Config::whole(&open_vswitch()));
+        let mut server = Server { db, monitor: None, replica, next: 0 };
+        server.replica.connected();
+        server.serve();
+        assert!(server.replica.is_synced());
+        server
+    }
+
+    fn serve(&mut self) {
+        while let Some(message) = self.replica.poll_send() {
+            let Message::Request { method, params, id } = message else { continue };
+            let result = match method.as_str() {
+                "get_schema" => self.db.schema().to_json(),
+                _ => {
+                    let version = Version::from_method(&method).unwrap();
+                    let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
+                    self.monitor = Some(monitor);
+                    serde_json::from_str(&result).unwrap()
+                }
+            };
+            self.replica.receive(Message::Reply { result, id }).unwrap();
+        }
+    }
+
+    /// Does what a transaction asks and tells the replica; one that the schema refuses changes nothing.
+    fn transact(&mut self, operations: &[Json]) {
+        let next = &mut self.next;
+        let mut fresh = || {
+            *next += 1;
+            // Rows do not come in the order of their making.
+            Uuid::from_u128(u128::from((*next as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 40 | 1)
+        };
+        let all: Vec<Json> = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
+        let context = Context { owns_lock: &|_| true, ..Context::default() };
+        let parameters = Parameters::Tree(Json::Array(all));
+        if let Outcome::Ready(prepared) = transaction::execute(&self.db, &parameters, &context, &mut fresh) {
+            let (changes, id) = (prepared.commit.changes.clone(), fresh());
+            self.db.apply(prepared.commit, id);
+            let monitor = self.monitor.as_ref().unwrap();
+            if let Some(part) = monitor.shared_part(self.db.schema(), &changes) {
+                let text = monitor.notification(&part, id);
+                self.replica
+                    .receive(Message::from_json(serde_json::from_str(&text).unwrap()).unwrap())
+                    .unwrap();
+            }
+        }
+    }
+}
+
+/// One operation, on rows of names out of few, so that they meet.
+fn operations(kind: u8, a: u8, b: u8, value: i64) -> Vec<Json> {
+    let (port, bridge) = (format!("p{}", a % 6), format!("br{}", b % 3));
+    let named = |name: &str| json!([["name", "==", name]]);
+    let update = |table: &str, name: &str, row: Json| json!({"op": "update", "table": table, "where": named(name), "row": row});
+    let change = |how: &str, to: Json| json!({"op": "mutate", "table": "Bridge", "where": named(&bridge), "mutations": [["ports", how, to]]});
+    let new_port = |interfaces: &[&str]| {
+        let references: Vec<Json> =
+            interfaces.iter().map(|i| json!(["named-uuid", format!("i{i}")])).collect();
+        let insert = |i: &&str| json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{i}"), "row": {"name": i}});
+        let port = json!({"op": "insert", "table": "Port", "uuid-name": "p", "row":
+            {"name": interfaces[0], "interfaces": ["set", references]}});
+        interfaces.iter().map(insert).chain([port]).collect::<Vec<_>>()
+    };
+    match kind {
+        0 | 1 => {
+            let second = format!("{port}x");
+            let names: &[&str] = if kind == 0 { &[&port] } else { &[&port, &second] };
+            new_port(names).into_iter().chain([change("insert", json!(["named-uuid", "p"]))]).collect()
+        }
+        2 => {
+            let ports = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row":
+                {"name": bridge, "ports": ["named-uuid", "p"]}});
+            let root = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
+                [["bridges", "insert", ["named-uuid", "b"]]]});
+            new_port(&[&bridge]).into_iter().chain([ports, root]).collect()
+        }
+        3 => vec![update("Interface", &port, json!({"options": ["map", [["n", value.to_string()]]]}))],
+        4 => vec![update("Interface", &port, json!({"ofport": value, "admin_state": "up"}))],
+        5 => vec![update("Interface", &port, json!({"external_ids": ["map", [["n", value.to_string()]]]}))],
+        6 => vec![update("Port", &port, json!({"tag": value.rem_euclid(4096)}))],
+        7 => vec![update(
+            "Bridge",
+            &bridge,
+            json!({"fail_mode": if value % 2 == 0 { "secure" } else { "standalone" }}),
+        )],
+        8 => vec![json!({"op": "update", "table": "Open_vSwitch", "where": [], "row": {"next_cfg": value}})],
+        9 => vec![update("Bridge", &bridge, json!({"controller": ["set", []]}))],
+        10 => vec![
+            json!({"op": "insert", "table": "Controller", "uuid-name": "c", "row": {"target": "tcp:127.0.0.1"}}),
+            update("Bridge", &bridge, json!({"controller": ["named-uuid", "c"]})),
+        ],
+        11 => vec![
+            json!({"op": "update", "table": "Controller", "where": [], "row": {"is_connected": value % 2 == 0,
+            "max_backoff": 1000 + value.rem_euclid(3)}}),
+        ],
+        12 => vec![
+            json!({"op": "update", "table": "Interface", "where": named(&port), "row": {"type": "dummy"}}),
+        ],
+        13 => vec![
+            json!({"op": "insert", "table": "Queue", "uuid-name": "k", "row": {"dscp": value.rem_euclid(64)}}),
+            json!({"op": "insert", "table": "QoS", "uuid-name": "q", "row":
+                {"type": "linux-htb", "queues": ["map", [[a, ["named-uuid", "k"]]]]}}),
+            update("Port", &port, json!({"qos": ["named-uuid", "q"]})),
+        ],
+        14 => vec![
+            json!({"op": "update", "table": "Queue", "where": [], "row": {"dscp": value.rem_euclid(64)}}),
+        ],
+        15 => vec![json!({"op": "update", "table": "QoS", "where": [], "row":
+            {"other_config": ["map", [["max-rate", value.to_string()]]]}})],
+        16 => vec![update("Port", &port, json!({"qos": ["set", []]}))],
+        _ => vec![],
+    }
+}
+
+/// What takes rows away that are looked up by name first: of a port from a bridge, of a bridge, of an interface from a port to
+/// another.
+fn removals(server: &Server, kind: u8, a: u8, b: u8) -> Vec<Json> {
+    let uuid = |table: &str, name: String| {
+        let row = server.replica.table(table).and_then(|table| table.find("name", &name));
+        json!(["uuid", row.map_or(Uuid::nil(), |row| row.uuid()).to_string()])
+    };
+    let (port, bridge) = (uuid("Port", format!("p{}", a % 6)), format!("br{}", b % 3));
+    let mutate = |table: &str, wanted: Json, mutation: Json| json!({"op": "mutate", "table": table, "where": wanted, "mutations": [mutation]});
+    match kind {
+        0 => vec![mutate("Bridge", json!([["name", "==", bridge]]), json!(["ports", "delete", port]))],
+        1 => vec![mutate("Bridge", json!([]), json!(["ports", "delete", port]))],
+        2 => vec![mutate("Open_vSwitch", json!([]), json!(["bridges", "delete", uuid("Bridge", bridge)]))],
+        3 => vec![mutate("Bridge", json!([["name", "==", bridge]]), json!(["ports", "insert", port]))],
+        _ => {
+            let interface = uuid("Interface", format!("p{}x", a % 6));
+            let other = json!([["name", "==", format!("p{}", b % 6)]]);
+            vec![
+                mutate("Port", json!([]), json!(["interfaces", "delete", interface.clone()])),
+                mutate("Port", other, json!(["interfaces", "insert", interface])),
+            ]
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Do {
+    Change(u8, u8, u8, i64),
+    Remove(u8, u8, u8),
+    /// The follower looks.
+    Look,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Do>> {
+    let step = prop_oneof![
+        4 => (0..17u8, any::<u8>(), any::<u8>(), 1..5i64).prop_map(|(k, a, b, v)| Do::Change(k, a, b, v)),
+        2 => (0..5u8, any::<u8>(), any::<u8>()).prop_map(|(k, a, b)| Do::Remove(k, a, b)),
+        2 => Just(Do::Look),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #[test]
+    fn what_is_followed_is_what_is_read(steps in steps()) {
+        let mut server = Server::new();
+        let mut follower = Follower::default();
+        server.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
+        for step in steps.into_iter().chain([Do::Look]) {
+            match step {
+                Do::Change(kind, a, b, value) => server.transact(&operations(kind, a, b, value)),
+                Do::Remove(kind, a, b) => server.transact(&removals(&server, kind, a, b)),
+                Do::Look => {
+                    let before = follower.state().clone();
+                    let changes = server.replica.take_changes();
+                    let touched = follower.follow(&server.replica, &changes);
+                    let now = Desired::read(&server.replica);
+                    prop_assert_eq!(follower.state(), &now);
+                    let whole = plan(&before, &now, &Touched::all(&before, &now));
+                    prop_assert_eq!(plan(&before, &now, &touched), whole);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_note_on_one_of_many_ports_touches_nothing() {
+    let mut server = Server::new();
+    let mut follower = Follower::default();
+    server.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
+    (0..6).for_each(|i| server.transact(&operations(if i == 0 { 2 } else { 0 }, i, 0, 0)));
+    let changes = server.replica.take_changes();
+    assert_eq!(follower.follow(&server.replica, &changes).bridges["br0"].len(), 6);
+    for kind in [4, 5, 8] {
+        server.transact(&operations(kind, 1, 0, 3));
+        let changes = server.replica.take_changes();
+        assert_eq!((changes.len(), follower.follow(&server.replica, &changes)), (1, Touched::default()));
+    }
+    server.transact(&operations(6, 1, 0, 3));
+    let changes = server.replica.take_changes();
+    let touched = follower.follow(&server.replica, &changes);
+    assert_eq!(touched.bridges["br0"].iter().collect::<Vec<_>>(), ["p1"]);
+}

@@ -1,0 +1,95 @@
+//! What many connections cost: `cargo run --release -p conntrack --example fill [connections]`.
+//!
+//! Prints memory per connection, and nanoseconds of a new connection, of a packet of a known one, and of the sweep that removes
+//! all; then how established and new connections fare while a flood of first packets fills the table.
+
+use conntrack::{Action, Conntrack, Metadata, Packet};
+use flow::compose::compose;
+use flow::flow::ct_state::ESTABLISHED;
+use flow::{Flow, Mac};
+use std::time::Instant;
+use units::Millis;
+
+const COMMIT: Action = Action {
+    zone: 0,
+    commit: true,
+    force: false,
+    mark: None,
+    label: None,
+    nat: None,
+    timeout: 0,
+    helper: None,
+};
+
+/// A UDP packet of a connection, without the Ethernet header.
+fn packet(n: u32, reply: bool) -> Vec<u8> {
+    let (mut src, mut dst) = ((0x0a00_0000 + n / 60_000, (n % 60_000) as u16 + 1), (0x1400_0001, 53));
+    if reply {
+        (src, dst) = (dst, src);
+    }
+    let flow = Flow {
+        dl_dst: Mac([2; 6]),
+        dl_type: 0x0800,
+        nw_proto: 17,
+        nw_ttl: 64,
+        nw_src: src.0,
+        nw_dst: dst.0,
+        tp_src: src.1,
+        tp_dst: dst.1,
+        ..Flow::ZERO
+    };
+    compose(&flow, &[])[14..].to_vec()
+}
+
+fn track(ct: &Conntrack, l3: &[u8], now: u64) -> u8 {
+    let mut meta = Metadata::default();
+    ct.track(&Packet { ethertype: 0x0800, l3, verify: false }, &mut meta, &COMMIT, Millis(now));
+    meta.state
+}
+
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
+}
+
+/// Nanoseconds of one of `n`; what it costs to make the packet is measured and left out.
+fn each(n: u32, mut run: impl FnMut(&[u8]), reply: bool) -> f64 {
+    let start = Instant::now();
+    let bytes: usize = (0..n).map(|i| std::hint::black_box(packet(i, reply)).len()).sum();
+    let making = start.elapsed();
+    let start = Instant::now();
+    (0..n).for_each(|i| run(&packet(i, reply)));
+    assert!(bytes > 0);
+    start.elapsed().saturating_sub(making).as_nanos() as f64 / f64::from(n)
+}
+
+fn main() {
+    let n: u32 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5_000_000);
+    let ct = Conntrack::new(7);
+    ct.set_max(n);
+    let before = resident();
+    let new = each(n, |l3| _ = track(&ct, l3, 0), false);
+    let bytes = (resident() - before) as f64 / f64::from(n);
+    let known = each(n, |l3| _ = track(&ct, l3, 1), true);
+    println!("{n} connections: {bytes:.0} bytes each, new {new:.0} ns, known {known:.0} ns");
+
+    // All of them are established now, and a flood fills the tenth that is free many times over.
+    let start = Instant::now();
+    ct.flush(None, &conntrack::Filter { proto: Some(6), ..Default::default() });
+    println!("a look at all of them: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    ct.set_max(n + n / 10);
+    let start = Instant::now();
+    let flood = n;
+    (0..flood).for_each(|i| _ = track(&ct, &packet(n + i, false), 2));
+    let took = start.elapsed().as_nanos() as f64 / f64::from(flood);
+    let left = (0..n).step_by(97).filter(|i| track(&ct, &packet(*i, false), 3) & ESTABLISHED != 0).count();
+    let asked = (0..n).step_by(97).count();
+    println!(
+        "after a flood of {flood} ({took:.0} ns each): {left} of {asked} established connections are left"
+    );
+    let start = Instant::now();
+    ct.sweep(Millis(100_000));
+    ct.sweep(Millis(200_000));
+    println!("a sweep of all: {:.1} ms, {} left", start.elapsed().as_secs_f64() * 1e3, ct.count());
+    println!("resident: {} MB", resident() >> 20);
+}

@@ -1,0 +1,112 @@
+//! A packet begins a connection: room is found for it, free addresses and ports are chosen, and its record is made.
+
+use crate::helper::{self, Parent};
+use crate::key::Key;
+use crate::limits::Admission;
+use crate::nat::{Chance, Nat};
+use crate::protocol::Protocol;
+use crate::record::Filling;
+use crate::table::{Handle, Refused};
+use crate::tracker::{Connection, Conntrack, Metadata, Visit};
+use flow::flow::ct_state::{INVALID, NEW, RELATED};
+use std::sync::atomic::Ordering;
+use units::Millis;
+
+/// A key that was free may be taken before the connection is added: so often another one is chosen.
+const CLASHES_MAX: usize = 4;
+
+impl Conntrack {
+    /// Begins a connection, if that is wanted and possible.
+    /// `parent`: the control connection that has announced it.
+    pub(crate) fn begin(
+        &self,
+        visit: &Visit<'_>,
+        key: &Key,
+        parent: Option<&Parent>,
+        meta: &mut Metadata,
+    ) -> Option<Connection<'_>> {
+        let &Visit { subject, place, action, now } = visit;
+        let Some((protocol, timeout)) = Protocol::begin(&subject.content) else {
+            meta.state = INVALID;
+            return None;
+        };
+        meta.state = if parent.is_some() { NEW | RELATED } else { NEW };
+        if !action.commit {
+            return None;
+        }
+        let counted = self.admit(key.zone, now)?;
+        let expires = self.policies.after(action.timeout, timeout, now);
+        let (words, policy) = (protocol.words(), action.timeout);
+        let mut filling = Filling {
+            key: *key,
+            reply: None,
+            hashes: [place.hash; 2],
+            expires,
+            words,
+            policy,
+            counted,
+            special: 0,
+        };
+        filling.special = helper::special_of(action.helper, key, parent);
+        let mut nat = action.nat.as_ref();
+        if let Some(parent) = parent.filter(|_| nat.is_some()) {
+            nat = None;
+            filling.reply = helper::reply_of(key, parent);
+            filling.hashes[1] = filling.reply.map_or(place.hash, |(reply, _)| reply.hash(self.secret));
+        }
+        let Some(handle) = self.add(&mut filling, nat, now) else {
+            self.limits.leave(key.zone, counted);
+            return None;
+        };
+        let record = self.table().get(handle)?;
+        if let Some(parent) = parent {
+            record.set_mark(parent.mark);
+            record.set_label(parent.label);
+        }
+        Some(Connection { handle, record })
+    }
+
+    /// Adds a connection. If it is translated, the key of its replies is one that no other connection has.
+    fn add(&self, filling: &mut Filling, nat: Option<&Nat>, now: Millis) -> Option<Handle> {
+        let table = self.table();
+        for _ in 0..CLASHES_MAX {
+            if let Some((nat, side)) = nat.and_then(|nat| Some((nat, nat.side?))) {
+                let random = cpu::siphash(self.secret, &[self.draws.fetch_add(1, Ordering::Relaxed)]) as u32;
+                let chance = Chance { secret: self.secret, random };
+                let free = |reply: &Key| !table.is_taken(reply.hash(self.secret), reply, now);
+                let Some(reply) = nat.choose(&filling.key, chance, free) else {
+                    self.exhausted.fetch_add(1, Ordering::Relaxed);
+                    return None;
+                };
+                filling.reply = Some((reply, side));
+                filling.hashes[1] = reply.hash(self.secret);
+            }
+            match table.insert(filling, now) {
+                Ok(handle) => return Some(handle),
+                Err(Refused::Taken) if nat.is_some() && filling.reply.is_some() => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// A place for one more connection of a zone: the number of the count in which it is.
+    fn admit(&self, zone: u16, now: Millis) -> Option<u32> {
+        match self.limits.admit(zone) {
+            Admission::Counted(number) => return Some(number),
+            Admission::ZoneFull => return None,
+            Admission::Full => {}
+        }
+        self.spare_one(now);
+        match self.limits.admit(zone) {
+            Admission::Counted(number) => Some(number),
+            Admission::ZoneFull | Admission::Full => None,
+        }
+    }
+
+    /// How many connections were not begun, since this was asked last, because all addresses and ports that they might
+    /// have had were taken.
+    pub fn take_exhausted(&self) -> u64 {
+        self.exhausted.swap(0, Ordering::Relaxed)
+    }
+}

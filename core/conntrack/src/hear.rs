@@ -1,0 +1,180 @@
+//! Packets of control connections are heard, and the connections that they announce are expected; see `helper`.
+
+use crate::helper::{
+    BY_COMMAND, Control, Edit, Expected, HELPER_BITS, Heard, Helper, Parent, RELATED_BIT, Readdress, SKEWED,
+    ends_of, helper_of, key_of,
+};
+use crate::key::{Key, Tuple};
+use crate::record::Side;
+use crate::table::Handle;
+use crate::tracker::{Connection, Conntrack, Metadata, Packet, lock};
+use helpers::Ends;
+use helpers::ftp::{self, Message, Mode};
+use packet::ether::ethertype;
+use packet::ip::skip_extensions;
+use packet::{Ipv4, Ipv6, Tcp};
+use std::net::IpAddr;
+
+impl Control {
+    /// A packet of a connection, if that is a control connection.
+    #[inline(always)]
+    pub(crate) fn of(c: &Connection<'_>, reply: bool, translated: bool) -> Option<Control> {
+        let is_control = c.record.special() & HELPER_BITS != 0;
+        is_control.then_some(Control { handle: c.handle, reply, translated })
+    }
+}
+
+impl Conntrack {
+    /// The control connection that has announced the connection of a key.
+    pub(crate) fn expected(&self, key: &Key) -> Option<Parent> {
+        self.helpers.expectations.find(&ends_of(key))
+    }
+
+    /// A packet of a connection whose special word is not 0.
+    #[cold]
+    pub(crate) fn write_special(
+        &self,
+        c: &Connection<'_>,
+        reply: bool,
+        translated: bool,
+        meta: &mut Metadata,
+    ) {
+        let special = c.record.special();
+        if special & RELATED_BIT != 0
+            && let Some([original, replies]) = self.table().keys(c.handle)
+        {
+            let like = if special & BY_COMMAND != 0 { replies } else { original };
+            let ports = ((special >> 48) as u16, (special >> 32) as u16);
+            meta.tuple = Tuple { tp_src: ports.0, tp_dst: ports.1, ..like.tuple() };
+        }
+        meta.control = Control::of(c, reply, translated);
+    }
+
+    /// A connection is about to be removed: what it has announced is not expected any more.
+    #[inline]
+    pub(crate) fn forget_control(&self, handle: Handle) {
+        let record = self.table.get().and_then(|table| table.get(handle));
+        if record.is_some_and(|record| record.special() & HELPER_BITS != 0)
+            && let Some([original, _]) = self.table().keys(handle)
+        {
+            let ends = ends_of(&original);
+            self.helpers.expectations.forget(&ends);
+            lock(&self.helpers.skews).remove(&ends);
+        }
+    }
+
+    /// A packet of a control connection, as it is after its translation. The caller does what is returned.
+    pub fn hear(&self, control: &Control, packet: &Packet<'_>) -> Heard {
+        let found = self
+            .table
+            .get()
+            .and_then(|table| Some((table.get(control.handle)?, table.keys(control.handle)?)));
+        let Some((record, keys)) = found else { return Heard::default() };
+        match helper_of(record.special()) {
+            None => Heard::default(),
+            Some(Helper::Tftp) => {
+                self.expect(&keys, control.reply, keys[0].ports().0, (record.mark(), record.label()));
+                Heard::default()
+            }
+            Some(Helper::Ftp) => self.hear_ftp(control, packet, keys),
+        }
+    }
+
+    fn hear_ftp(&self, control: &Control, packet: &Packet<'_>, keys: [Key; 2]) -> Heard {
+        let Some((tcp, payload)) = tcp_of(packet) else { return Heard::default() };
+        let Some(record) = self.table.get().and_then(|table| table.get(control.handle)) else {
+            return Heard::default();
+        };
+        let mut heard = Heard::default();
+        match ftp::read(payload, keys[0].v6) {
+            Message::Other => {}
+            Message::Malformed => heard.invalid = true,
+            // Commands come from the client, replies from the server.
+            Message::Announces(a) if (a.mode == Mode::Active) == control.reply => {}
+            Message::Announces(a) => {
+                let [original, reply] = keys;
+                let (own, seen) = match a.mode {
+                    Mode::Active => (original.src(), reply.dst()),
+                    Mode::Passive => (reply.src(), original.dst()),
+                };
+                if a.address.is_some_and(|address| address != own && address != seen) {
+                    heard.invalid = true;
+                } else {
+                    self.expect(&keys, control.reply, a.port, (record.mark(), record.label()));
+                    heard.edit = replacement(&a, seen).filter(|_| control.translated);
+                }
+            }
+        }
+        if control.translated && (heard.edit.is_some() || record.special() & SKEWED != 0) {
+            self.shift(control, &keys[0], (tcp.seq(), tcp.ack()), &mut heard);
+            record.add_special(SKEWED);
+        }
+        heard
+    }
+
+    /// What the sequence numbers of a packet become.
+    fn shift(&self, control: &Control, original: &Key, (seq, ack): (u32, u32), heard: &mut Heard) {
+        let mut skews = lock(&self.helpers.skews);
+        let [first, second] = skews.entry(ends_of(original)).or_default();
+        let (own, other) = if control.reply { (second, first) } else { (first, second) };
+        (heard.seq, heard.ack) = (own.of_seq(seq), other.of_ack(ack).wrapping_neg());
+        if let Some(Edit { range, text }) = &heard.edit {
+            own.note(seq, text.len() as i32 - range.len() as i32);
+        }
+    }
+
+    /// Expects a connection to a port, towards the end that the packet came from.
+    fn expect(
+        &self,
+        [original, reply]: &[Key; 2],
+        by_reply: bool,
+        port: u16,
+        (mark, label): (u32, [u64; 2]),
+    ) {
+        let translated = match () {
+            () if original.dst.address != reply.src.address => Some(Side::Destination),
+            () if original.src.address != reply.dst.address => Some(Side::Source),
+            () => None,
+        };
+        // The other end sends to the address that it knows.
+        let (from, side, address) = match (by_reply, translated) {
+            (true, Some(Side::Destination)) => (original, Side::Destination, reply.src.address),
+            (true, _) => (original, Side::Source, reply.dst.address),
+            (false, Some(Side::Destination)) => (reply, Side::Source, original.dst.address),
+            (false, _) => (reply, Side::Destination, original.src.address),
+        };
+        let ends = Ends { src_port: 0, dst_port: port, ..ends_of(from) };
+        let nat = Readdress(translated.map(|_| (side, address)));
+        self.helpers.expectations.add(ends, Parent { ends: ends_of(original), mark, label, nat });
+    }
+
+    /// The connections that are expected in a zone (`None`: in all).
+    pub fn dump_expected(&self, zone: Option<u16>) -> Vec<Expected> {
+        let all = self.helpers.expectations.dump(zone).into_iter();
+        all.map(|e| Expected {
+            key: key_of(&e.ends),
+            parent: key_of(&e.parent.ends),
+            mark: e.parent.mark,
+            label: e.parent.label,
+        })
+        .collect()
+    }
+}
+
+/// The text that takes the place of an announced address, if that differs.
+fn replacement(a: &ftp::Announcement, address: IpAddr) -> Option<Edit> {
+    let text = ftp::address_text(address, a.is_classic);
+    (a.address? != address).then_some(Edit { range: a.text.clone(), text })
+}
+
+/// The TCP header and payload of a packet.
+fn tcp_of<'a>(packet: &Packet<'a>) -> Option<(Tcp<'a>, &'a [u8])> {
+    let data = match packet.ethertype {
+        ethertype::IPV4 => Ipv4::parse_checked(packet.l3)?.1,
+        _ => {
+            let (ip, payload) = Ipv6::parse_checked(packet.l3)?;
+            skip_extensions(ip.next_header(), payload)?.data
+        }
+    };
+    Tcp::parse_checked(data)
+}

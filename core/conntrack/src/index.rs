@@ -1,0 +1,283 @@
+//! Where connections are, by the hashes of their keys: a hash table that is read without a lock and grows one bucket at
+//! a time.
+//!
+//! A bucket is a cache line: seven entries and the number of a bucket for what does not fit. An entry is 36 bits of the
+//! hash and the number of the record, which says whether it is the right one. The highest ten bits of a hash choose the
+//! *shard*, whose lock a writer holds. Each shard grows by linear hashing (W. Litwin, 1980): one of its buckets is split
+//! for every four entries that come, so no insert pays for more than that.
+//!
+//! **Readers** take no lock. A split copies entries to the new bucket, then publishes the size, then clears the old
+//! entries: a reader that found nothing and sees the size unchanged has missed nothing that was there all the time.
+
+use crate::slab::Slab;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use zerocopy::FromZeros;
+
+/// How many shards there are: enough that 16 workers that all begin connections seldom meet.
+pub const SHARDS: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 10;
+/// Bits of an entry that hold the number of a record, plus one.
+const RECORD_BITS: u32 = 28;
+/// Records that can be pointed at.
+pub(crate) const RECORDS_MAX: u32 = (1 << RECORD_BITS) - 2;
+/// Bits of a hash that choose the bucket in its shard, and so the limit of its growth.
+const BUCKET_BITS: u32 = 18;
+const ENTRIES: usize = 7;
+/// Entries per bucket from which on one more bucket is made.
+const LOAD: u32 = 4;
+/// Buckets for what does not fit that a shard takes at once.
+const OVERFLOW_BATCH: u32 = 4;
+
+#[repr(C, align(64))]
+#[derive(Debug, FromZeros)]
+struct Bucket {
+    entries: [AtomicU64; ENTRIES],
+    /// Number of the next bucket of the chain, plus one; 0: none. Once set it stays.
+    next: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Bucket `i` of shard `s` has number `i * SHARDS + s`.
+    buckets: Slab<Bucket>,
+    overflow: Slab<Bucket>,
+    /// Overflow buckets that shards have taken.
+    overflow_used: AtomicU32,
+    /// How many buckets each shard has.
+    sizes: Box<[AtomicU32]>,
+}
+
+/// What the lock of a shard protects, of the index.
+#[derive(Debug, Default)]
+pub(crate) struct ShardIndex {
+    entries: u32,
+    /// Overflow buckets that no chain has.
+    spare: Vec<u32>,
+}
+
+/// The shard of a hash.
+#[inline(always)]
+pub(crate) fn shard_of(hash: u64) -> usize {
+    (hash >> (64 - SHARD_BITS)) as usize
+}
+
+fn entry_of(hash: u64, record: u32) -> u64 {
+    hash >> RECORD_BITS << RECORD_BITS | u64::from(record + 1)
+}
+
+/// The bucket in its shard, of `size` buckets.
+#[inline(always)]
+fn bucket_of(hash: u64, size: u32) -> u32 {
+    let bits = (hash >> RECORD_BITS) as u32 & ((1 << BUCKET_BITS) - 1);
+    let level = size.ilog2();
+    let wide = bits & ((2 << level) - 1);
+    if wide < size { wide } else { bits & ((1 << level) - 1) }
+}
+
+impl Default for Index {
+    fn default() -> Index {
+        let index = Index {
+            buckets: Slab::default(),
+            overflow: Slab::default(),
+            overflow_used: AtomicU32::new(0),
+            sizes: (0..SHARDS).map(|_| AtomicU32::new(1)).collect(),
+        };
+        index.buckets.make(0);
+        index
+    }
+}
+
+impl Index {
+    #[inline(always)]
+    fn bucket(&self, shard: usize, at: u32) -> Option<&Bucket> {
+        self.buckets.get(at << SHARD_BITS | shard as u32)
+    }
+
+    /// The buckets of a chain.
+    #[inline(always)]
+    fn chain<'a>(&'a self, first: Option<&'a Bucket>) -> impl Iterator<Item = &'a Bucket> {
+        std::iter::successors(first, |bucket| match bucket.next.load(Ordering::Acquire) {
+            0 => None,
+            next => self.overflow.get(next as u32 - 1),
+        })
+    }
+
+    /// Has the bucket of a hash fetched.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let shard = shard_of(hash);
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        if let Some(bucket) = self.bucket(shard, bucket_of(hash, size)) {
+            cpu::prefetch_read(bucket);
+        }
+    }
+
+    /// The record that the first entry of this hash names, if its bucket has one.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let shard = shard_of(hash);
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        let bucket = self.bucket(shard, bucket_of(hash, size))?;
+        let entries = bucket.entries.iter().map(|e| e.load(Ordering::Relaxed));
+        entries.filter(|e| (e ^ hash) >> RECORD_BITS == 0).find_map(record_of)
+    }
+
+    /// The first that `is` finds of the records of a hash. Reads without a lock.
+    #[inline(always)]
+    pub(crate) fn find<T>(&self, hash: u64, mut is: impl FnMut(u32) -> Option<T>) -> Option<T> {
+        let shard = shard_of(hash);
+        let mut size = self.sizes[shard].load(Ordering::Acquire);
+        loop {
+            for bucket in self.chain(self.bucket(shard, bucket_of(hash, size))) {
+                for entry in &bucket.entries {
+                    let entry = entry.load(Ordering::Acquire);
+                    if (entry ^ hash) >> RECORD_BITS == 0
+                        && let Some(found) = record_of(entry).and_then(&mut is)
+                    {
+                        return Some(found);
+                    }
+                }
+            }
+            let now = self.sizes[shard].load(Ordering::Acquire);
+            if now == size {
+                return None;
+            }
+            size = now;
+        }
+    }
+
+    /// Adds an entry. `false`: there is no memory. The caller has the lock of the hash's shard, as in what follows.
+    pub(crate) fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
+        let shard = shard_of(hash);
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        let put = self.put(state, self.bucket(shard, bucket_of(hash, size)), entry_of(hash, record));
+        state.entries += u32::from(put);
+        if state.entries > size * LOAD {
+            self.split(state, shard, size);
+        }
+        put
+    }
+
+    fn put(&self, state: &mut ShardIndex, first: Option<&Bucket>, entry: u64) -> bool {
+        let mut last = None;
+        for bucket in self.chain(first) {
+            if let Some(free) = bucket.entries.iter().find(|e| e.load(Ordering::Relaxed) == 0) {
+                free.store(entry, Ordering::Release);
+                return true;
+            }
+            last = Some(bucket);
+        }
+        let (Some(last), Some((number, more))) = (last, self.overflow_bucket(state)) else { return false };
+        more.entries[0].store(entry, Ordering::Relaxed);
+        last.next.store(u64::from(number) + 1, Ordering::Release);
+        true
+    }
+
+    fn overflow_bucket(&self, state: &mut ShardIndex) -> Option<(u32, &Bucket)> {
+        if state.spare.is_empty() {
+            let first = self.overflow_used.fetch_add(OVERFLOW_BATCH, Ordering::Relaxed);
+            state.spare.extend((first..first + OVERFLOW_BATCH).rev());
+        }
+        let number = state.spare.pop()?;
+        let bucket = self.overflow.make(number);
+        if bucket.is_none() {
+            state.spare.push(number);
+        }
+        bucket.map(|b| (number, b))
+    }
+
+    /// One more bucket, with what belongs there of another.
+    fn split(&self, state: &mut ShardIndex, shard: usize, size: u32) {
+        if size >= 1 << BUCKET_BITS {
+            return;
+        }
+        let from = size - (1 << size.ilog2());
+        let Some(new) = self.buckets.make(size << SHARD_BITS | shard as u32) else { return };
+        let moves = |entry: u64| entry != 0 && bucket_of(entry, size + 1) == size;
+        for bucket in self.chain(self.bucket(shard, from)) {
+            for entry in &bucket.entries {
+                let entry = entry.load(Ordering::Relaxed);
+                if moves(entry) && !self.put(state, Some(new), entry) {
+                    // Without memory the bucket stays as it was: what was copied is not looked for.
+                    return self.chain(Some(new)).for_each(|b| b.entries.iter().for_each(clear));
+                }
+            }
+        }
+        self.sizes[shard].store(size + 1, Ordering::Release);
+        for bucket in self.chain(self.bucket(shard, from)) {
+            bucket.entries.iter().filter(|e| moves(e.load(Ordering::Relaxed))).for_each(clear);
+        }
+    }
+
+    /// Removes an entry.
+    pub(crate) fn remove(&self, state: &mut ShardIndex, hash: u64, record: u32) {
+        let (shard, entry) = (shard_of(hash), entry_of(hash, record));
+        let size = self.sizes[shard].load(Ordering::Relaxed);
+        let mut entries = self.chain(self.bucket(shard, bucket_of(hash, size))).flat_map(|b| &b.entries);
+        if let Some(found) = entries.find(|e| e.load(Ordering::Relaxed) == entry) {
+            clear(found);
+            state.entries -= 1;
+        }
+    }
+}
+
+fn clear(entry: &AtomicU64) {
+    entry.store(0, Ordering::Release);
+}
+
+/// The record that an entry names.
+#[inline(always)]
+fn record_of(entry: u64) -> Option<u32> {
+    (entry as u32 & ((1 << RECORD_BITS) - 1)).checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Hashes of few shards, many of which are equal in what an entry keeps.
+    fn hash_of(n: u64) -> u64 {
+        let mixed = cpu::siphash([1, 2], &[n]);
+        mixed & !(0x3fe << 54) & if n.is_multiple_of(3) { u64::MAX << 40 } else { u64::MAX }
+    }
+
+    #[test]
+    fn what_is_in_it_is_found_while_it_grows_and_nothing_else() {
+        let (index, mut state) = (Index::default(), [ShardIndex::default(), ShardIndex::default()]);
+        let mut there = BTreeSet::new();
+        for step in 0..20_000u64 {
+            let n = cpu::siphash([3, 4], &[step]) % 4000;
+            let hash = hash_of(n);
+            let shard = &mut state[shard_of(hash)];
+            if there.remove(&n) {
+                index.remove(shard, hash, n as u32);
+            } else {
+                assert!(index.insert(shard, hash, n as u32));
+                there.insert(n);
+            }
+            let probe = step % 4000;
+            let found = index.find(hash_of(probe), |r| (r == probe as u32).then_some(()));
+            assert_eq!(found.is_some(), there.contains(&probe), "{probe} after {step} steps");
+        }
+        assert!(there.len() > 1000 && index.sizes[0].load(Ordering::Relaxed) > 100);
+        let entries = state.iter().map(|s| s.entries as usize).sum::<usize>();
+        assert_eq!(entries, there.len());
+    }
+
+    #[test]
+    fn a_reader_misses_nothing_while_buckets_are_split() {
+        let index = Index::default();
+        std::thread::scope(|scope| {
+            let mut state = [ShardIndex::default(), ShardIndex::default()];
+            assert!(index.insert(&mut state[shard_of(hash_of(1))], hash_of(1), 1));
+            let reader = scope
+                .spawn(|| (0..200_000).all(|_| index.find(hash_of(1), |r| (r == 1).then_some(())).is_some()));
+            for n in 2..30_000 {
+                assert!(index.insert(&mut state[shard_of(hash_of(n))], hash_of(n), n as u32));
+            }
+            assert!(reader.join().expect("the reader ends"));
+        });
+    }
+}

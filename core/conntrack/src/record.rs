@@ -1,0 +1,421 @@
+//! The record of a connection: 128 bytes of atomic words, and 64 more for the addresses of IPv6.
+//!
+//! Whoever holds no lock may read a record at any time, even one that is being reused. What makes that safe: the first
+//! word has a *generation*, which changes with every use of the record. A reader compares the key between two loads of
+//! that word, and the words of the protocol carry bits of the generation and change by compare-and-swap.
+//!
+//! | word | contents |
+//! |---|---|
+//! | 0 | phase 2, IPv6 1, translation 2, 3 free, protocol 8, zone 16, generation 32 |
+//! | 1 | addresses of the original direction: source, destination; of IPv6 the number of its addresses |
+//! | 2 | ports of the original direction |
+//! | 3, 4 | addresses and ports of the replies, if addresses are translated |
+//! | 5 | state of the protocol, with 14 bits of the generation |
+//! | 6 | when it expires, in milliseconds |
+//! | 7 | mark 32, timeout policy 16, 16 free |
+//! | 8, 9 | TCP: how far each end has got |
+//! | 10, 11 | label |
+//! | 12, 13 | hashes of the two keys |
+//! | 14 | which count of its zone it is in |
+//! | 15 | helper 2, related 1, announced by a command 1, translated text 1, 11 free, ports of the control connection 32 |
+
+use crate::key::{End, Key};
+use crate::slab::Slab;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use units::Millis;
+use zerocopy::FromZeros;
+
+/// See the module.
+#[repr(C, align(128))]
+#[derive(Debug, FromZeros)]
+pub(crate) struct Record {
+    meta: AtomicU64,
+    addresses: AtomicU64,
+    ports: AtomicU64,
+    reply_addresses: AtomicU64,
+    reply_ports: AtomicU64,
+    state: AtomicU64,
+    expires: AtomicU64,
+    mark: AtomicU64,
+    ends: [AtomicU64; 2],
+    label: [AtomicU64; 2],
+    hashes: [AtomicU64; 2],
+    counted: AtomicU64,
+    special: AtomicU64,
+}
+
+/// The addresses of an IPv6 connection: source and destination, then those of the replies.
+#[repr(C, align(64))]
+#[derive(Debug, FromZeros)]
+pub(crate) struct Addresses([[AtomicU64; 2]; 4]);
+
+/// What a record is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing.
+    Free = 0,
+    /// Its keys are taken, but look-ups do not find it yet.
+    Reserved = 1,
+    /// A connection.
+    Live = 2,
+    /// A connection that is being removed.
+    Dead = 3,
+}
+
+/// Which address of the original direction is translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The source.
+    Source,
+    /// The destination.
+    Destination,
+}
+
+/// The first word of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meta(u64);
+
+impl Meta {
+    fn new(phase: Phase, key: &Key, side: Option<Side>, generation: u32) -> Meta {
+        let side = match side {
+            None => 0,
+            Some(Side::Source) => 1,
+            Some(Side::Destination) => 2,
+        };
+        let what = u64::from(key.v6) << 2 | side << 3 | u64::from(key.proto) << 8 | u64::from(key.zone) << 16;
+        Meta(phase as u64 | what | u64::from(generation) << 32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn phase(self) -> Phase {
+        match self.0 & 3 {
+            0 => Phase::Free,
+            1 => Phase::Reserved,
+            2 => Phase::Live,
+            _ => Phase::Dead,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn v6(self) -> bool {
+        self.0 & 4 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn side(self) -> Option<Side> {
+        match self.0 >> 3 & 3 {
+            1 => Some(Side::Source),
+            2 => Some(Side::Destination),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn proto(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    pub(crate) fn zone(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    #[inline(always)]
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Protocol, zone and family are those of a key.
+    #[inline(always)]
+    fn is_of(self, key: &Key) -> bool {
+        let wanted = u64::from(key.v6) << 2 | u64::from(key.proto) << 8 | u64::from(key.zone) << 16;
+        self.0 & 0xffff_ff04 == wanted
+    }
+}
+
+/// What a record is filled with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling {
+    pub(crate) key: Key,
+    /// The key of replies and what is translated; `None`: nothing.
+    pub(crate) reply: Option<(Key, Side)>,
+    pub(crate) hashes: [u64; 2],
+    pub(crate) expires: Millis,
+    pub(crate) words: Words,
+    pub(crate) policy: u16,
+    pub(crate) counted: u32,
+    /// See `helper::Special`.
+    pub(crate) special: u64,
+}
+
+/// The state of a protocol, as records keep it: state, and how far two ends of TCP have got.
+pub(crate) type Words = [u64; 3];
+
+/// Bits of the state word that the protocol has.
+pub(crate) const STATE_BITS: u32 = 50;
+
+fn stamp(generation: u32) -> u64 {
+    u64::from(generation) << STATE_BITS
+}
+
+fn store(word: &AtomicU64, value: u64) {
+    word.store(value, Ordering::Relaxed);
+}
+
+#[inline(always)]
+fn load(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+/// Writes only what changes: the line stays shared otherwise.
+#[inline(always)]
+fn renew(word: &AtomicU64, value: u64) {
+    if load(word) != value {
+        store(word, value);
+    }
+}
+
+impl Addresses {
+    fn put(&self, from: usize, key: &Key) {
+        for (slot, end) in self.0[from..].iter().zip([key.src, key.dst]) {
+            slot.iter().zip(end.address).for_each(|(word, half)| store(word, half));
+        }
+    }
+
+    fn pair(&self, from: usize) -> [[u64; 2]; 2] {
+        [0, 1].map(|n| [load(&self.0[from + n][0]), load(&self.0[from + n][1])])
+    }
+}
+
+impl Record {
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> Meta {
+        Meta(self.meta.load(Ordering::Acquire))
+    }
+
+    /// The connection of this generation is there.
+    #[inline(always)]
+    pub(crate) fn is_live(&self, generation: u32) -> bool {
+        let meta = self.meta();
+        meta.phase() == Phase::Live && meta.generation() == generation
+    }
+
+    /// A free record becomes a reserved one; of which generation. `addresses`: number of those of IPv6.
+    pub(crate) fn reserve(&self, f: &Filling, addresses: Option<(u32, &Addresses)>) -> u32 {
+        let generation = self.meta().generation().wrapping_add(1);
+        let side = f.reply.map(|(_, side)| side);
+        // Readers of what it was before learn that it changes before anything does.
+        self.meta.store(Meta::new(Phase::Reserved, &f.key, side, generation).0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        match addresses {
+            None => {
+                store(&self.addresses, f.key.address_word());
+                store(&self.reply_addresses, f.reply.map_or(0, |(key, _)| key.address_word()));
+            }
+            Some((number, addresses)) => {
+                store(&self.addresses, number.into());
+                addresses.put(0, &f.key);
+                if let Some((key, _)) = &f.reply {
+                    addresses.put(2, key);
+                }
+            }
+        }
+        store(&self.ports, f.key.port_word());
+        store(&self.reply_ports, f.reply.map_or(0, |(key, _)| key.port_word()));
+        store(&self.expires, f.expires.0);
+        store(&self.mark, u64::from(f.policy) << 32);
+        self.label.iter().for_each(|word| store(word, 0));
+        self.hashes.iter().zip(f.hashes).for_each(|(word, hash)| store(word, hash));
+        store(&self.counted, f.counted.into());
+        store(&self.special, f.special);
+        let [state, first, second] = f.words;
+        store(&self.state, state | stamp(generation));
+        self.ends.iter().zip([first, second]).for_each(|(word, end)| store(word, end));
+        generation
+    }
+
+    /// The reserved record is a connection from now on.
+    pub(crate) fn publish(&self) {
+        let meta = load(&self.meta);
+        self.meta.store(meta & !3 | Phase::Live as u64, Ordering::Release);
+    }
+
+    /// Nobody uses it any more.
+    pub(crate) fn free(&self) {
+        let meta = load(&self.meta);
+        self.meta.store(meta & !3 | Phase::Free as u64, Ordering::Release);
+    }
+
+    /// Begins the removal of the connection of this generation. True for one caller only, which removes it.
+    pub(crate) fn claim(&self, generation: u32) -> bool {
+        let live = self.meta();
+        let dead = live.0 | Phase::Dead as u64;
+        live.phase() == Phase::Live
+            && live.generation() == generation
+            && self.meta.compare_exchange(live.0, dead, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn hashes(&self) -> [u64; 2] {
+        [load(&self.hashes[0]), load(&self.hashes[1])]
+    }
+
+    /// Number of its addresses of IPv6.
+    pub(crate) fn addresses(&self) -> u32 {
+        load(&self.addresses) as u32
+    }
+
+    /// Which direction of the connection a key is, if it is one, and its first word. `true`: that of replies.
+    #[inline(always)]
+    pub(crate) fn matches(&self, key: &Key, addresses: &Slab<Addresses>) -> Option<(Meta, bool)> {
+        loop {
+            let meta = self.meta();
+            if !meta.is_of(key) {
+                return None;
+            }
+            let reply = match meta.v6() {
+                false => self.direction_v4(meta, key),
+                true => self.direction_v6(meta, key, addresses),
+            }?;
+            // Addresses may be another record's as soon as this one is dead.
+            fence(Ordering::Acquire);
+            if load(&self.meta) == meta.0 {
+                return Some((meta, reply));
+            }
+            // Another phase of the same record, such as from reserved to live, must not look as if the key were free.
+        }
+    }
+
+    #[inline(always)]
+    fn direction_v4(&self, meta: Meta, key: &Key) -> Option<bool> {
+        let (addresses, ports) = (key.address_word(), key.port_word());
+        if load(&self.addresses) == addresses && load(&self.ports) == ports {
+            return Some(false);
+        }
+        let reply = match meta.side() {
+            None => [load(&self.addresses).rotate_left(32), load(&self.ports).rotate_left(32)],
+            Some(_) => [load(&self.reply_addresses), load(&self.reply_ports)],
+        };
+        (reply == [addresses, ports]).then_some(true)
+    }
+
+    #[inline(always)]
+    fn direction_v6(&self, meta: Meta, key: &Key, slab: &Slab<Addresses>) -> Option<bool> {
+        let all = slab.get(self.addresses())?;
+        let (wanted, ports) = ([key.src.address, key.dst.address], key.port_word());
+        let original = all.pair(0);
+        if load(&self.ports) == ports && original == wanted {
+            return Some(false);
+        }
+        let (reply, reply_ports) = match meta.side() {
+            None => ([original[1], original[0]], load(&self.ports).rotate_left(32)),
+            Some(_) => (all.pair(2), load(&self.reply_ports)),
+        };
+        (reply_ports == ports && reply == wanted).then_some(true)
+    }
+
+    /// The keys of both directions. They are those of the generation that `meta` has as long as that does not change.
+    pub(crate) fn keys(&self, meta: Meta, slab: &Slab<Addresses>) -> [Key; 2] {
+        let key = |[src, dst]: [[u64; 2]; 2], ports: u64| Key {
+            zone: meta.zone(),
+            v6: meta.v6(),
+            proto: meta.proto(),
+            src: End { address: src, port: (ports >> 32) as u32 },
+            dst: End { address: dst, port: ports as u32 },
+        };
+        let addresses = slab.get(self.addresses()).filter(|_| meta.v6());
+        let pair = |word: &AtomicU64, from: usize| match addresses {
+            Some(addresses) => addresses.pair(from),
+            None => [[0, load(word) >> 32], [0, load(word) & 0xffff_ffff]],
+        };
+        let original = key(pair(&self.addresses, 0), load(&self.ports));
+        let reply = match meta.side() {
+            None => original.reverse(),
+            Some(_) => key(pair(&self.reply_addresses, 2), load(&self.reply_ports)),
+        };
+        [original, reply]
+    }
+
+    /// The state of the protocol, if the generation is this one.
+    #[inline(always)]
+    pub(crate) fn words(&self, generation: u32) -> Option<Words> {
+        let state = load(&self.state);
+        let own = (state ^ stamp(generation)) >> STATE_BITS == 0;
+        own.then(|| [state & ((1 << STATE_BITS) - 1), load(&self.ends[0]), load(&self.ends[1])])
+    }
+
+    /// Changes the state of the protocol. `false`: another thread has done so meanwhile.
+    ///
+    /// How far the ends have got is written for each by itself, as long as it is what it was. Two packets at the same
+    /// time, one in each direction, may so lose an update of a window; the next packet makes up for it.
+    #[inline(always)]
+    pub(crate) fn exchange(&self, generation: u32, old: Words, new: Words) -> bool {
+        let swap = |word: &AtomicU64, old: u64, new: u64| {
+            old == new || word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        if !swap(&self.state, old[0] | stamp(generation), new[0] | stamp(generation)) {
+            return false;
+        }
+        swap(&self.ends[0], old[1], new[1]);
+        swap(&self.ends[1], old[2], new[2]);
+        true
+    }
+
+    #[inline(always)]
+    pub(crate) fn expires(&self) -> Millis {
+        Millis(load(&self.expires))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_expires(&self, at: Millis) {
+        renew(&self.expires, at.0);
+    }
+
+    #[inline(always)]
+    pub(crate) fn mark(&self) -> u32 {
+        load(&self.mark) as u32
+    }
+
+    pub(crate) fn set_mark(&self, mark: u32) {
+        let word = load(&self.mark);
+        renew(&self.mark, word >> 32 << 32 | u64::from(mark));
+    }
+
+    #[inline(always)]
+    pub(crate) fn policy(&self) -> u16 {
+        (load(&self.mark) >> 32) as u16
+    }
+
+    #[inline(always)]
+    pub(crate) fn label(&self) -> [u64; 2] {
+        [load(&self.label[0]), load(&self.label[1])]
+    }
+
+    pub(crate) fn set_label(&self, label: [u64; 2]) {
+        self.label.iter().zip(label).for_each(|(word, half)| renew(word, half));
+    }
+
+    /// What is special about it: 0, but for control connections and those that they announce.
+    #[inline(always)]
+    pub(crate) fn special(&self) -> u64 {
+        load(&self.special)
+    }
+
+    pub(crate) fn add_special(&self, bits: u64) {
+        self.special.fetch_or(bits, Ordering::Relaxed);
+    }
+
+    /// Which count of its zone it is in; 0: none.
+    pub(crate) fn counted(&self) -> u32 {
+        load(&self.counted) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a connection costs, but for its entries in the index.
+    #[test]
+    fn records_are_as_small_as_they_are_said_to_be() {
+        assert_eq!((size_of::<Record>(), size_of::<Addresses>()), (128, 64));
+    }
+}

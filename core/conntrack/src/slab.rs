@@ -1,0 +1,79 @@
+//! Slots that never move, made in chunks and read without a lock.
+//!
+//! A chunk has 1,024 slots, so that to make one takes microseconds: a worker does it. Chunks are found by a directory of two
+//! levels and never freed: a reader may hold any number.
+
+use std::sync::OnceLock;
+use zerocopy::FromZeros;
+
+/// Slots of a chunk, and chunks of a part of the directory, as powers of two.
+const CHUNK_BITS: u32 = 10;
+const PART_BITS: u32 = 9;
+/// Slots that there can be.
+pub(crate) const SLOTS_MAX: u32 = 1 << 28;
+
+/// Some slots.
+type Chunk<T> = OnceLock<Box<[T]>>;
+/// Some chunks.
+type Part<T> = OnceLock<Box<[Chunk<T>]>>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Slab<T> {
+    parts: Box<[Part<T>]>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Slab<T> {
+        Slab { parts: (0..SLOTS_MAX >> (CHUNK_BITS + PART_BITS)).map(|_| OnceLock::new()).collect() }
+    }
+}
+
+/// The part of the directory that a slot is in, its chunk there, and where it is in the chunk.
+#[inline(always)]
+fn place(number: u32) -> [usize; 3] {
+    let chunk = number >> CHUNK_BITS;
+    let within = |n: u32, bits: u32| (n & ((1 << bits) - 1)) as usize;
+    [(chunk >> PART_BITS) as usize, within(chunk, PART_BITS), within(number, CHUNK_BITS)]
+}
+
+impl<T> Slab<T> {
+    /// The slot, if it was made.
+    #[inline(always)]
+    pub(crate) fn get(&self, number: u32) -> Option<&T> {
+        let [part, chunk, at] = place(number);
+        self.parts.get(part)?.get()?.get(chunk)?.get()?.get(at)
+    }
+}
+
+impl<T: FromZeros> Slab<T> {
+    /// The slot, made of zeros if it was not there. `None`: there is no memory.
+    pub(crate) fn make(&self, number: u32) -> Option<&T> {
+        let [part, chunk, at] = place(number);
+        let part =
+            self.parts.get(part)?.get_or_init(|| (0..1 << PART_BITS).map(|_| OnceLock::new()).collect());
+        let zeros = || <[T]>::new_box_zeroed_with_elems(1 << CHUNK_BITS).unwrap_or_default();
+        part.get(chunk)?.get_or_init(zeros).get(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn each_number_has_a_slot_of_its_own() {
+        let slab = Slab::<AtomicU64>::default();
+        assert!(slab.get(0).is_none());
+        for n in (0..100_000).step_by(37) {
+            let slot = slab.make(n).expect("memory");
+            assert_eq!(slot.swap(u64::from(n) + 1, Ordering::Relaxed), 0, "slot {n} was used");
+        }
+        for n in (0..100_000).step_by(37) {
+            assert_eq!(slab.get(n).map(|s| s.load(Ordering::Relaxed)), Some(u64::from(n) + 1));
+        }
+        assert!(slab.get(SLOTS_MAX - 1).is_none() && slab.make(SLOTS_MAX).is_none());
+        assert!(slab.get(u32::MAX).is_none());
+    }
+}

@@ -1,0 +1,270 @@
+//! All connections: records, and the index that finds them by the keys of both directions.
+//!
+//! A connection whose addresses are translated has two entries in the index, one for each key; any other has one, as
+//! the hash of a key is that of its reverse. Look-ups take no lock. Inserts and removals hold the lock of one shard at a
+//! time: that of the reply key first, so that a record is found by both keys or by neither.
+
+use crate::index::{Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
+use crate::key::Key;
+use crate::record::{Addresses, Filling, Meta, Phase, Record};
+use crate::slab::Slab;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::Millis;
+
+/// On lines of its own, as other workers take its neighbours' locks.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Apart(Mutex<Shard>);
+
+/// What is behind the lock of a shard.
+#[derive(Debug, Default)]
+struct Shard {
+    index: ShardIndex,
+    /// Records and addresses that no connection uses.
+    free: Vec<u32>,
+    free_addresses: Vec<u32>,
+    connections: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Table {
+    index: Index,
+    records: Slab<Record>,
+    addresses: Slab<Addresses>,
+    records_used: AtomicU32,
+    addresses_used: AtomicU32,
+    shards: Box<[Apart]>,
+}
+
+/// Names a connection that a look-up has found; it may be gone since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub(crate) record: u32,
+    pub(crate) generation: u32,
+}
+
+/// A connection that has been found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) handle: Handle,
+    pub(crate) record: &'a Record,
+    /// The key is that of its replies.
+    pub(crate) reply: bool,
+}
+
+/// Why a connection was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// One of its keys is taken.
+    Taken,
+    /// There is no memory, or no number left.
+    NoRoom,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            index: Index::default(),
+            records: Slab::default(),
+            addresses: Slab::default(),
+            records_used: AtomicU32::new(0),
+            addresses_used: AtomicU32::new(0),
+            shards: (0..SHARDS).map(|_| Apart::default()).collect(),
+        }
+    }
+}
+
+/// A number that is free, or one that was never used.
+fn take(free: &mut Vec<u32>, used: &AtomicU32) -> Option<u32> {
+    let more = |n: u32| (n < RECORDS_MAX).then_some(n + 1);
+    free.pop().or_else(|| used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok())
+}
+
+impl Table {
+    fn lock(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        self.shards[shard_of(hash)].0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
+    /// Has the record fetched that a hash most likely means; its number.
+    #[inline(always)]
+    pub(crate) fn prefetch_record(&self, hash: u64) -> Option<u32> {
+        let number = self.index.guess(hash)?;
+        cpu::prefetch_lines(self.records.get(number)?);
+        Some(number)
+    }
+
+    /// The connection of a key, if it is in this record and alive at `now`.
+    #[inline(always)]
+    pub(crate) fn verify(&self, number: u32, key: &Key, now: Millis) -> Option<Found<'_>> {
+        let record = self.records.get(number)?;
+        let (meta, reply) = record.matches(key, &self.addresses)?;
+        let handle = Handle { record: number, generation: meta.generation() };
+        let alive = meta.phase() == Phase::Live && record.expires() > now;
+        alive.then_some(Found { handle, record, reply })
+    }
+
+    /// The connection of a key, which is alive at `now`; or one whose time is over, if there is no other.
+    pub(crate) fn find(&self, hash: u64, key: &Key, now: Millis) -> Option<Found<'_>> {
+        let mut over = None;
+        let alive = self.index.find(hash, |number| {
+            let record = self.records.get(number)?;
+            let (meta, reply) = record.matches(key, &self.addresses)?;
+            let handle = Handle { record: number, generation: meta.generation() };
+            let found = Found { handle, record, reply };
+            if meta.phase() != Phase::Live {
+                return None;
+            }
+            if record.expires() > now {
+                return Some(found);
+            }
+            over = Some(found);
+            None
+        });
+        alive.or(over)
+    }
+
+    /// A connection has this key, or is about to have it.
+    pub(crate) fn is_taken(&self, hash: u64, key: &Key, now: Millis) -> bool {
+        let taken = self.index.find(hash, |number| {
+            let record = self.records.get(number)?;
+            let (meta, _) = record.matches(key, &self.addresses)?;
+            match meta.phase() {
+                Phase::Reserved => Some(()),
+                Phase::Live => (record.expires() > now).then_some(()),
+                Phase::Free | Phase::Dead => None,
+            }
+        });
+        taken.is_some()
+    }
+
+    /// The connection of a handle, if it is still there.
+    #[inline(always)]
+    pub(crate) fn get(&self, handle: Handle) -> Option<&Record> {
+        self.records.get(handle.record).filter(|r| r.is_live(handle.generation))
+    }
+
+    /// The record and its keys, if it is still there.
+    pub(crate) fn keys(&self, handle: Handle) -> Option<[Key; 2]> {
+        let record = self.get(handle)?;
+        let keys = record.keys(record.meta(), &self.addresses);
+        record.is_live(handle.generation).then_some(keys)
+    }
+
+    /// Adds a connection.
+    pub(crate) fn insert(&self, filling: &Filling, now: Millis) -> Result<Handle, Refused> {
+        let [hash, reply_hash] = filling.hashes;
+        let (number, record, generation) = {
+            let mut shard = self.lock(hash);
+            self.reserve(&mut shard, filling).ok_or(Refused::NoRoom)?
+        };
+        if let Some((key, _)) = &filling.reply {
+            let mut shard = self.lock(reply_hash);
+            // A record that is reserved counts, so of two that choose the same key one is refused.
+            let taken = self.is_taken(reply_hash, key, now);
+            if taken || !self.index.insert(&mut shard.index, reply_hash, number) {
+                self.give_back(&mut shard, number, record);
+                return Err(if taken { Refused::Taken } else { Refused::NoRoom });
+            }
+        }
+        let mut shard = self.lock(hash);
+        let taken = self.is_taken_by_another(hash, &filling.key, number, now);
+        if !taken && self.index.insert(&mut shard.index, hash, number) {
+            record.publish();
+            shard.connections += 1;
+            return Ok(Handle { record: number, generation });
+        }
+        if filling.reply.is_some() {
+            drop(shard);
+            shard = self.lock(reply_hash);
+            self.index.remove(&mut shard.index, reply_hash, number);
+        }
+        self.give_back(&mut shard, number, record);
+        Err(if taken { Refused::Taken } else { Refused::NoRoom })
+    }
+
+    fn is_taken_by_another(&self, hash: u64, key: &Key, own: u32, now: Millis) -> bool {
+        self.find(hash, key, now).is_some_and(|f| f.handle.record != own && f.record.expires() > now)
+    }
+
+    fn reserve(&self, shard: &mut Shard, filling: &Filling) -> Option<(u32, &Record, u32)> {
+        let number = take(&mut shard.free, &self.records_used)?;
+        let Some(record) = self.records.make(number) else {
+            shard.free.push(number);
+            return None;
+        };
+        let addresses = match filling.key.v6 {
+            false => None,
+            true => {
+                let taken = take(&mut shard.free_addresses, &self.addresses_used);
+                let made = taken.and_then(|n| self.addresses.make(n).map(|made| (n, made)));
+                if made.is_none() {
+                    shard.free.push(number);
+                    shard.free_addresses.extend(taken);
+                    return None;
+                }
+                made
+            }
+        };
+        Some((number, record, record.reserve(filling, addresses)))
+    }
+
+    /// A record that no entry names any more.
+    fn give_back(&self, shard: &mut Shard, number: u32, record: &Record) {
+        if record.meta().v6() {
+            shard.free_addresses.push(record.addresses());
+        }
+        record.free();
+        shard.free.push(number);
+    }
+
+    /// Removes a connection: which count of its zone it was in. `None`: it was not there any more.
+    pub(crate) fn remove(&self, handle: Handle) -> Option<(u16, u32)> {
+        let record = self.records.get(handle.record)?;
+        if !record.claim(handle.generation) {
+            return None;
+        }
+        let (meta, counted) = (record.meta(), record.counted());
+        let [hash, reply_hash] = record.hashes();
+        let mut shard = self.lock(hash);
+        self.index.remove(&mut shard.index, hash, handle.record);
+        shard.connections -= 1;
+        if meta.side().is_some() {
+            drop(shard);
+            shard = self.lock(reply_hash);
+            self.index.remove(&mut shard.index, reply_hash, handle.record);
+        }
+        self.give_back(&mut shard, handle.record, record);
+        Some((meta.zone(), counted))
+    }
+
+    /// Records from number `first` on that are connections, at most `most` records; and the number to go on from.
+    pub(crate) fn scan(&self, first: u32, most: u32, mut each: impl FnMut(Handle, &Record, Meta)) -> u32 {
+        let used = self.records_used.load(Ordering::Relaxed);
+        let end = used.min(first.saturating_add(most));
+        for number in first..end {
+            let Some(record) = self.records.get(number) else { continue };
+            let meta = record.meta();
+            if meta.phase() == Phase::Live {
+                each(Handle { record: number, generation: meta.generation() }, record, meta);
+            }
+        }
+        if end == used { 0 } else { end }
+    }
+
+    /// Records that were ever used.
+    pub(crate) fn used(&self) -> u32 {
+        self.records_used.load(Ordering::Relaxed)
+    }
+
+    /// How many connections each shard has.
+    pub(crate) fn lens(&self) -> Vec<usize> {
+        let len = |apart: &Apart| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
+        self.shards.iter().map(len).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! One tracker, several threads.
+
+use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side, Translation, Transport};
+use flow::compose::compose;
+use flow::flow::ct_state::{DST_NAT, ESTABLISHED, REPLY_DIR, TRACKED};
+use flow::{Flow, Mac};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::Millis;
+
+const NETWORK: u32 = 0x0a00_0000;
+const SERVER: u32 = NETWORK + 200;
+/// Ports of the address that all share. Of more than 128 not every free one is found by one search.
+const PORTS: u16 = 100;
+
+fn request(host: u8, port: u16) -> Flow {
+    Flow {
+        dl_dst: Mac([2; 6]),
+        dl_type: 0x0800,
+        nw_proto: 17,
+        nw_ttl: 64,
+        nw_src: NETWORK + u32::from(host),
+        nw_dst: SERVER,
+        tp_src: port,
+        tp_dst: 53,
+        ..Flow::ZERO
+    }
+}
+
+fn reversed(f: &Flow) -> Flow {
+    Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
+}
+
+fn translated(mut flow: Flow, t: &Translation) -> Flow {
+    t.src.into_iter().for_each(|a| flow.nw_src = a[1] as u32);
+    t.dst.into_iter().for_each(|a| flow.nw_dst = a[1] as u32);
+    if let Transport::Ports(src, dst) = t.transport {
+        (flow.tp_src, flow.tp_dst) = (src, dst);
+    }
+    flow
+}
+
+/// Sends a packet through `ct`: what it becomes, and its state.
+fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
+    let mut meta = Metadata::default();
+    let packet = Packet { ethertype: 0x0800, l3: &compose(flow, &[])[14..], verify: true };
+    let written = ct.track(&packet, &mut meta, action, Millis(0));
+    (written.map_or(*flow, |t| translated(*flow, &t)), meta.state)
+}
+
+/// The source becomes 10.0.0.9.
+fn commit(zone: u16) -> Action {
+    let address = Ipv4Addr::from_bits(NETWORK + 9).into();
+    let nat = Nat {
+        side: Some(Side::Source),
+        addresses: Some((address, address)),
+        ports: Some((2000, 2000 + PORTS - 1)),
+        ..Nat::default()
+    };
+    Action { zone, commit: true, nat: Some(nat), ..Action::default() }
+}
+
+/// A request and its answer. `false`: no port is left.
+fn ask(ct: &Conntrack, host: u8, port: u16) -> bool {
+    let request = request(host, port);
+    let (sent, _) = send(ct, &request, &commit(0));
+    if sent == request {
+        return false;
+    }
+    let look = Action { nat: Some(Nat::default()), ..Action::default() };
+    let back = send(ct, &reversed(&sent), &look);
+    assert_eq!(back, (reversed(&request), ESTABLISHED | REPLY_DIR | TRACKED | DST_NAT));
+    true
+}
+
+/// Four threads share one address and its ports, while a fifth begins and forgets connections of another zone, so that records
+/// are used again all the time: an answer reaches the host that asked or none, and no record is lost.
+#[test]
+fn threads_do_not_get_the_answers_of_others() {
+    let (ct, ended) = (Conntrack::new(1), AtomicBool::new(false));
+    let everything = Filter::default();
+    std::thread::scope(|scope| {
+        let other_zone = scope.spawn(|| {
+            let mut rounds = 0;
+            while !ended.load(Ordering::Relaxed) {
+                for port in 1..=100 {
+                    send(&ct, &request(5, port), &commit(1));
+                }
+                assert_eq!(ct.flush(Some(1), &everything), 100);
+                rounds += 1;
+            }
+            rounds
+        });
+        let ct = &ct;
+        let ask_all = |host: u8| (0..5_000u32).filter(|n| ask(ct, host, 1000 + (n * 7 % 61) as u16)).count();
+        let askers = [1, 2, 3, 4].map(|host| scope.spawn(move || ask_all(host)));
+        let answered = askers.map(|asker| asker.join().expect("an asker ends"));
+        ended.store(true, Ordering::Relaxed);
+        assert!(answered.into_iter().sum::<usize>() > 2_500, "{answered:?}");
+        assert!(other_zone.join().expect("the other zone ends") > 0);
+    });
+    // 61 ports of each of four hosts want more than there are.
+    assert_eq!((ct.count(), ct.dump(None, Millis(0)).len()), (PORTS.into(), PORTS.into()));
+    assert_eq!(ct.flush(None, &everything), PORTS.into());
+    assert!((0..PORTS).all(|n| ask(&ct, 6, 1000 + n)) && !ask(&ct, 6, 1), "all ports are free again");
+}

@@ -1,0 +1,86 @@
+//! Several workers at the same time.
+
+use conntrack::{
+    Action, Conntrack, Filter, Metadata, Nat, Packet, Side, Translation, Transport, TupleFilter,
+};
+use flow::compose::compose;
+use flow::flow::ct_state::SRC_NAT;
+use flow::{Flow, Mac};
+use std::net::{IpAddr, Ipv4Addr};
+use units::Millis;
+
+const SERVER: u32 = 0x1400_0001;
+
+/// A packet of a client to the server.
+fn request(client: u32, port: u16) -> Flow {
+    let (nw_src, nw_dst) = (0x0a00_0000 + client, SERVER);
+    Flow {
+        dl_dst: Mac([2; 6]),
+        dl_type: 0x0800,
+        nw_proto: 17,
+        nw_ttl: 64,
+        nw_src,
+        nw_dst,
+        tp_src: port,
+        tp_dst: 53,
+        ..Flow::ZERO
+    }
+}
+
+fn reversed(f: &Flow) -> Flow {
+    Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
+}
+
+/// Sends a packet through `ct`: what it becomes, and its state.
+fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
+    let l3 = &compose(flow, &[])[14..];
+    let (mut meta, mut after) = (Metadata::default(), *flow);
+    let written = ct.track(&Packet { ethertype: 0x0800, l3, verify: true }, &mut meta, action, Millis(0));
+    if let Some(Translation { src, dst, transport, .. }) = written {
+        src.into_iter().for_each(|a| after.nw_src = a[1] as u32);
+        dst.into_iter().for_each(|a| after.nw_dst = a[1] as u32);
+        if let Transport::Ports(a, b) = transport {
+            (after.tp_src, after.tp_dst) = (a, b);
+        }
+    }
+    (after, meta.state)
+}
+
+/// Four workers begin, answer and end connections behind one address with hardly more ports than there are connections: no
+/// two have the same port, every answer finds its way, and nothing is left in the end.
+#[test]
+fn workers_never_choose_the_same_ports() {
+    let ct = Conntrack::new(1);
+    let address = IpAddr::V4(Ipv4Addr::new(30, 0, 0, 1));
+    let nat = Nat {
+        side: Some(Side::Source),
+        addresses: Some((address, address)),
+        ports: Some((7000, 7040)),
+        ..Nat::default()
+    };
+    let commit = Action { commit: true, nat: Some(nat), ..Action::default() };
+    let look = Action { nat: Some(Nat::default()), ..Action::default() };
+    let worker = |client: u32| {
+        for round in 0..400u16 {
+            let ports = (0..8).map(|n| 10_000 + (round * 8 + n) % 1000);
+            let sent = ports.map(|port| (request(client, port), send(&ct, &request(client, port), &commit)));
+            let begun: Vec<(Flow, Flow)> = sent
+                .filter(|(_, (_, state))| state & SRC_NAT != 0)
+                .map(|(flow, (after, _))| (flow, after))
+                .collect();
+            for (request, sent) in &begun {
+                assert_eq!(send(&ct, &reversed(sent), &look).0, reversed(request));
+            }
+            for (request, _) in &begun {
+                let (src, src_port) = (Some(Ipv4Addr::from(request.nw_src).into()), Some(request.tp_src));
+                let original = TupleFilter { src, src_port, ..TupleFilter::default() };
+                assert_eq!(ct.flush(None, &Filter { original, ..Filter::default() }), 1);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let worker = &worker;
+        (1..5).for_each(|client| _ = scope.spawn(move || worker(client)));
+    });
+    assert_eq!((ct.count(), ct.shard_lens().iter().sum::<usize>()), (0, 0));
+}

@@ -1,0 +1,248 @@
+//! What connection tracking has written into packets: addresses, ports, ICMP identifiers, and those of the packet that an
+//! ICMP error quotes.
+
+use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4, write_ipv6};
+use super::transport::{header, set_ports, set_sctp_ports, write_word};
+use crate::packet::Packet;
+use conntrack::{Quoted, Translation, Transport};
+use dpif::{Masked, PortsKey};
+use packet::checksum::{add, finish, update16, update32, update128};
+use packet::ip::skip_extensions;
+use packet::{Icmp, Ipv4, Ipv6, ipproto};
+
+/// Offset of the identifier in an ICMP header.
+const ICMP_ID: usize = 4;
+
+/// Writes a translation, and the checksums that cover it.
+pub fn write(p: &mut Packet, t: &Translation) {
+    p.number = None;
+    let places = if t.v6 { [IPV6_SRC, IPV6_DST] } else { [IPV4_SRC, IPV4_DST] };
+    for (offset, address) in places.into_iter().zip([t.src, t.dst]) {
+        match address {
+            None => {}
+            Some(address) if t.v6 => write_ipv6(p, offset, &bytes(address), &[0xff; 16]),
+            Some([_, address]) => write_ipv4(p, offset, address as u32, u32::MAX),
+        }
+    }
+    match t.transport {
+        Transport::Same => {}
+        Transport::Ports(src, dst) => ports(p, src, dst),
+        Transport::Id(id) => write_word(p, ICMP_ID, id, u16::MAX),
+    }
+    if let Some(quoted) = &t.quoted {
+        let data = header(p);
+        let before = !finish(add(0, data));
+        write_quoted(data, t.v6, quoted);
+        let after = !finish(add(0, data));
+        if let Some(sum) = data.get_mut(2..).and_then(|d| d.first_chunk_mut::<2>()) {
+            *sum = update16(u16::from_be_bytes(*sum), before, after).to_be_bytes();
+        }
+    }
+}
+
+fn bytes([high, low]: [u64; 2]) -> [u8; 16] {
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+}
+
+fn ports(p: &mut Packet, src: u16, dst: u16) {
+    let masked = Masked { value: PortsKey { src, dst }, mask: PortsKey { src: u16::MAX, dst: u16::MAX } };
+    match p.layout().proto {
+        ipproto::SCTP => set_sctp_ports(p, &masked),
+        proto => set_ports(p, proto, &masked),
+    }
+}
+
+/// Writes into the packet that an ICMP error quotes, as far as it does.
+fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
+    let Some(packet) = icmp.get_mut(Icmp::LEN..) else { return };
+    let place = if v6 { place_v6(packet) } else { place_v4(packet) };
+    let Some((proto, at)) = place else { return };
+    let mut pseudo = Vec::new();
+    if v6 {
+        for (offset, address) in [(IPV6_SRC, quoted.src), (IPV6_DST, quoted.dst)] {
+            let Some(old) = packet.get_mut(offset..).and_then(|b| b.first_chunk_mut::<16>()) else { return };
+            let new = bytes(address);
+            pseudo.push((*old, new));
+            *old = new;
+        }
+    } else {
+        for (offset, [_, address]) in [(IPV4_SRC, quoted.src), (IPV4_DST, quoted.dst)] {
+            let Some(old) = packet.get_mut(offset..).and_then(|b| b.first_chunk_mut::<4>()) else { return };
+            let (from, to) = (u32::from_be_bytes(*old), address as u32);
+            *old = to.to_be_bytes();
+            with_word(packet, 10, |sum| update32(sum, from, to));
+            let wide = |a: u32| u128::from(a).to_be_bytes();
+            pseudo.push((wide(from), wide(to)));
+        }
+    }
+    let Some(transport) = packet.get_mut(at..) else { return };
+    let sum_at = match proto {
+        ipproto::TCP => 16,
+        ipproto::UDP => 6,
+        ipproto::ICMP | ipproto::ICMPV6 => 2,
+        // The CRC of SCTP covers what is not quoted.
+        _ => usize::MAX,
+    };
+    let none = proto == ipproto::UDP && transport.get(6..8) == Some(&[0, 0]);
+    let cover = |transport: &mut [u8], change: &dyn Fn(u16) -> u16| {
+        if !none {
+            with_word(transport, sum_at, change);
+        }
+    };
+    if proto != ipproto::ICMP {
+        pseudo.iter().for_each(|(from, to)| cover(transport, &|sum| update128(sum, from, to)));
+    }
+    let words: &[(usize, u16)] = match quoted.transport {
+        Transport::Same => &[],
+        Transport::Ports(src, dst) => &[(0, src), (2, dst)],
+        Transport::Id(id) => &[(ICMP_ID, id)],
+    };
+    for &(offset, new) in words {
+        let mut old = new;
+        with_word(transport, offset, |word| {
+            old = word;
+            new
+        });
+        cover(transport, &|sum| update16(sum, old, new));
+    }
+}
+
+/// Changes a word, if it is there.
+fn with_word(data: &mut [u8], at: usize, change: impl FnOnce(u16) -> u16) {
+    if let Some(word) = data.get_mut(at..).and_then(|d| d.first_chunk_mut::<2>()) {
+        *word = change(u16::from_be_bytes(*word)).to_be_bytes();
+    }
+}
+
+/// Protocol and offset of the transport header of an IPv4 packet of which only the beginning may be there.
+fn place_v4(packet: &[u8]) -> Option<(u8, usize)> {
+    let (ip, _) = Ipv4::parse(packet)?;
+    Some((ip.proto(), ip.header_len()))
+}
+
+/// The same for IPv6.
+fn place_v6(packet: &[u8]) -> Option<(u8, usize)> {
+    let (ip, rest) = Ipv6::parse(packet)?;
+    let inner = skip_extensions(ip.next_header(), rest)?;
+    Some((inner.proto, packet.len() - inner.data.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::tests::packet;
+    use flow::compose::compose;
+    use flow::{Flow, Mac};
+    use proptest::prelude::*;
+
+    fn flow_of(v6: bool, proto: u8, [src, dst]: [u8; 2], [a, b]: [u16; 2]) -> Flow {
+        let mut flow = Flow {
+            dl_dst: Mac([2; 6]),
+            dl_type: if v6 { 0x86dd } else { 0x0800 },
+            nw_proto: proto,
+            nw_ttl: 64,
+            tp_src: a,
+            tp_dst: b,
+            ..Flow::ZERO
+        };
+        match v6 {
+            true => (flow.ipv6_src, flow.ipv6_dst) = ([src; 16], [dst; 16]),
+            false => {
+                (flow.nw_src, flow.nw_dst) = (u32::from_be_bytes([src; 4]), u32::from_be_bytes([dst; 4]))
+            }
+        }
+        flow
+    }
+
+    fn address(v6: bool, n: u8) -> [u64; 2] {
+        let half = u64::from_be_bytes([n; 8]);
+        if v6 { [half; 2] } else { [0, u64::from(u32::from_be_bytes([n; 4]))] }
+    }
+
+    /// An ICMP error about a packet, of which it quotes so much.
+    fn error(v6: bool, [src, dst]: [u8; 2], about: &Flow, quoted: usize) -> Vec<u8> {
+        let (proto, echo, kind) = if v6 { (58, 128, 1) } else { (1, 8, 3) };
+        let about = &compose(about, b"an odd payload.")[14..];
+        let mut frame =
+            compose(&flow_of(v6, proto, [src, dst], [echo, 0]), &about[..quoted.min(about.len())]);
+        let at = if v6 { 54 } else { 34 };
+        frame[at] = kind;
+        with_word(&mut frame, at + 2, |sum| update16(sum, echo << 8, u16::from(kind) << 8));
+        frame
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_becomes_the_one_that_would_have_been_sent(
+            v6: bool, proto in prop::sample::select(vec![6u8, 17, 132]), ends: [u8; 2], ports: [u16; 2],
+            to: [u8; 2], to_ports: [u16; 2], source: bool,
+        ) {
+            let before = flow_of(v6, proto, ends, ports);
+            let after_ends = if source { [to[0], ends[1]] } else { [ends[0], to[1]] };
+            let t = Translation {
+                v6,
+                src: source.then(|| address(v6, to[0])),
+                dst: (!source).then(|| address(v6, to[1])),
+                transport: Transport::Ports(to_ports[0], to_ports[1]),
+                quoted: None,
+            };
+            let mut p = packet(&compose(&before, b"payload"));
+            write(&mut p, &t);
+            let after = compose(&flow_of(v6, proto, after_ends, to_ports), b"payload");
+            // The tests of `set_sctp_ports` say what becomes of its CRC, which `compose` leaves open.
+            let end = if proto == ipproto::SCTP { after.len() - b"payload".len() - 4 } else { after.len() };
+            let (is, is_to_be) = (&p.frame.bytes()[..end], &after[..end]);
+            // One's complement has two zeros: a changed sum may be the other one.
+            prop_assert!(twice_zero(is, is_to_be), "{is:02x?}\n{is_to_be:02x?}");
+        }
+
+        #[test]
+        fn an_error_becomes_the_one_about_the_other_packet(
+            v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, ends: [u8; 2], ports: [u16; 2],
+            to: [u8; 2], to_ports: [u16; 2], quoted in 28..100usize,
+        ) {
+            // Half of a checksum cannot be brought up to date.
+            let quoted = (quoted & !1) + if v6 { 20 } else { 0 };
+            let (about, other) = (flow_of(v6, proto, ends, ports), flow_of(v6, proto, to, to_ports));
+            let mut p = packet(&error(v6, [router, ends[0]], &about, quoted));
+            let t = Translation {
+                v6,
+                src: None,
+                dst: Some(address(v6, to[0])),
+                transport: Transport::Same,
+                quoted: Some(Quoted {
+                    src: address(v6, to[0]),
+                    dst: address(v6, to[1]),
+                    transport: Transport::Ports(to_ports[0], to_ports[1]),
+                }),
+            };
+            write(&mut p, &t);
+            let after = error(v6, [router, to[0]], &other, quoted);
+            prop_assert!(twice_zero(p.frame.bytes(), &after), "{:02x?}\n{after:02x?}", p.frame.bytes());
+        }
+
+        #[test]
+        fn an_identifier_is_changed_under_its_checksum(id: u16) {
+            let mut p = packet(&compose(&flow_of(false, 1, [1, 2], [8, 0]), b"payload"));
+            let t = Translation { v6: false, src: None, dst: None, transport: Transport::Id(id), quoted: None };
+            write(&mut p, &t);
+            let icmp = &p.frame.bytes()[34..];
+            prop_assert_eq!((finish(add(0, icmp)), &icmp[4..6]), (0, &id.to_be_bytes()[..]));
+        }
+
+        #[test]
+        fn whatever_is_quoted_nothing_but_checksums_and_ends_is_written(v6: bool, mut bytes in prop::collection::vec(any::<u8>(), 0..90)) {
+            let len = bytes.len();
+            let transport = Transport::Ports(1, 2);
+            write_quoted(&mut bytes, v6, &Quoted { src: [1, 2], dst: [3, 4], transport });
+            prop_assert_eq!(bytes.len(), len);
+        }
+    }
+
+    /// Equal but for words that are one zero here and the other there.
+    fn twice_zero(a: &[u8], b: &[u8]) -> bool {
+        let words = |d: &[u8]| d.chunks(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let zero = |w: &[u8]| w == [0, 0] || w == [0xff, 0xff];
+        a.len() == b.len() && words(a).iter().zip(&words(b)).all(|(a, b)| a == b || zero(a) && zero(b))
+    }
+}

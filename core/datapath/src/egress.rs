@@ -1,0 +1,246 @@
+//! Egress: a policer or a shaper between the workers and a port's device.
+//!
+//! The port's tx queues are then [`EgressQueue`]s, which stand in front of those of the device; a port without QoS has no such queue
+//! in its way. All of them share one [`Egress`], under a lock that a worker holds for a burst. A shaper sends by the first tx queue
+//! of the device alone, so that the packets of a flow stay in order whichever worker sends them.
+//!
+//! A shaper holds frames. The worker that left some comes back in each of its turns until there are none (`path/transmit.rs`).
+
+use crate::path::transmit::TX_BURST;
+use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
+use qos::shaper::DEFAULT;
+use qos::{Invalid, QueueCounts, Shaper, ShaperSpec, SingleRate, SingleRateSpec, TwoRate, TwoRateTree};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::Nanos;
+
+/// Bytes of a frame that policers do not count: the Ethernet header.
+const ETHERNET: u64 = 14;
+
+/// The most bursts that a shaper sends in one go, if its rate allows: other ports have their turn.
+const BURSTS: usize = 8;
+
+/// The tx queues of a device.
+pub(crate) type DeviceQueues = Arc<[Mutex<Box<dyn TxQueue>>]>;
+
+/// What a port's packets go through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EgressSpec {
+    /// `egress-policer`
+    SingleRate(SingleRateSpec),
+    /// `trtcm-policer`
+    TwoRate(TwoRateTree),
+    /// `linux-htb`
+    Shaper(ShaperSpec),
+}
+
+#[derive(Debug)]
+enum State {
+    SingleRate(SingleRateSpec, SingleRate),
+    TwoRate(TwoRate),
+    Shaper(Box<Shaper<Frame>>),
+    /// The port has no QoS any more; a worker that does not know yet sends as it comes.
+    Closed,
+}
+
+impl State {
+    fn new(spec: EgressSpec, now: Nanos) -> Result<State, Invalid> {
+        Ok(match spec {
+            EgressSpec::SingleRate(spec) => State::SingleRate(spec, SingleRate::new(spec, now)?),
+            EgressSpec::TwoRate(tree) => {
+                let mut policer = TwoRate::new(tree.port, now)?;
+                set_queues(&mut policer, &tree, now);
+                State::TwoRate(policer)
+            }
+            EgressSpec::Shaper(spec) => State::Shaper(Box::new(Shaper::new(spec, now))),
+        })
+    }
+}
+
+/// A queue with rates that none can have is left out.
+fn set_queues(policer: &mut TwoRate, tree: &TwoRateTree, now: Nanos) {
+    policer.retain(|queue| tree.queues.contains_key(&queue));
+    for (queue, spec) in &tree.queues {
+        let _ = policer.set_queue(*queue, *spec, now);
+    }
+}
+
+/// Tells the time.
+pub type EgressClock = Arc<dyn Fn() -> Nanos + Send + Sync>;
+
+/// See the module.
+pub struct Egress {
+    state: Mutex<State>,
+    clock: EgressClock,
+}
+
+impl Egress {
+    /// With full buckets and no packets.
+    pub fn new(spec: EgressSpec, clock: EgressClock) -> Result<Egress, Invalid> {
+        let state = Mutex::new(State::new(spec, clock())?);
+        Ok(Egress { state, clock })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the rates. What stays keeps its counters and packets; the packets of queues that go are returned.
+    pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, Invalid> {
+        let now = (self.clock)();
+        let mut state = self.lock();
+        match (&mut *state, spec) {
+            (State::SingleRate(known, _), EgressSpec::SingleRate(spec)) if *known == spec => {}
+            (State::TwoRate(policer), EgressSpec::TwoRate(tree)) if policer.tree().port == tree.port => {
+                set_queues(policer, &tree, now);
+            }
+            (State::Shaper(shaper), EgressSpec::Shaper(spec)) => return Ok(shaper.set(spec, now)),
+            (state, spec) => return Ok(replace(state, State::new(spec, now)?)),
+        }
+        Ok(Vec::new())
+    }
+
+    /// What is in force; `None` once it is closed.
+    pub fn spec(&self) -> Option<EgressSpec> {
+        match &*self.lock() {
+            State::SingleRate(spec, _) => Some(EgressSpec::SingleRate(*spec)),
+            State::TwoRate(policer) => Some(EgressSpec::TwoRate(policer.tree())),
+            State::Shaper(shaper) => Some(EgressSpec::Shaper(shaper.spec().clone())),
+            State::Closed => None,
+        }
+    }
+
+    /// What passed a queue; `None` if it is not there, or not counted.
+    pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
+        match &*self.lock() {
+            State::TwoRate(policer) => policer.counts(queue),
+            State::Shaper(shaper) => shaper.counts(queue),
+            State::SingleRate(..) | State::Closed => None,
+        }
+    }
+
+    /// Ends it; the packets that it held.
+    pub(crate) fn close(&self) -> Vec<Frame> {
+        replace(&mut self.lock(), State::Closed)
+    }
+
+    /// Sends frames by tx queue `at` of the device. `queues`: which QoS queue each names; the default where it is shorter.
+    /// `Err`: there is nothing but the device any more.
+    fn send(
+        &self,
+        frames: &mut FrameBatch,
+        queues: &[u32],
+        device: &DeviceQueues,
+        at: usize,
+    ) -> Result<QosResult, TxResult> {
+        let now = (self.clock)();
+        let mut state = self.lock();
+        let mut result = QosResult::default();
+        let mut refused = FrameBatch::new();
+        match &mut *state {
+            State::Closed => return Err(lock(device, at).tx_queued(frames, queues)),
+            State::SingleRate(_, policer) => {
+                refused.extend(frames.extract_if(.., |f| !policer.pass(counted(f), now)));
+                drop(state);
+                result.add(&lock(device, at).tx(frames));
+            }
+            State::TwoRate(policer) => {
+                let mut queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
+                let mut exceeds =
+                    |f: &Frame| !policer.pass(queues.next().unwrap_or(DEFAULT), counted(f), now);
+                refused.extend(frames.extract_if(.., |f| exceeds(f)));
+                drop(state);
+                result.add(&lock(device, at).tx(frames));
+            }
+            State::Shaper(shaper) => {
+                let queues = queues.iter().copied().chain(std::iter::repeat(DEFAULT));
+                for (frame, queue) in frames.drain(..).zip(queues) {
+                    let bytes = frame.offload().total(frame.bytes()).try_into().unwrap_or(u32::MAX);
+                    refused.extend(shaper.push(queue, bytes, frame, now).err());
+                }
+                release(shaper, device, now, frames, &mut result);
+                result.holds = !shaper.is_empty();
+            }
+        }
+        result.refused = refused.len() as u32;
+        frames.append(&mut refused);
+        Ok(result)
+    }
+}
+
+/// Another state; the packets that the one before held.
+fn replace(state: &mut State, new: State) -> Vec<Frame> {
+    match std::mem::replace(state, new) {
+        State::Shaper(mut shaper) => shaper.drain(),
+        _ => Vec::new(),
+    }
+}
+
+/// Sends what may leave now. What the device gives back is put in `back`.
+fn release(
+    shaper: &mut Shaper<Frame>,
+    device: &DeviceQueues,
+    now: Nanos,
+    back: &mut FrameBatch,
+    result: &mut QosResult,
+) {
+    let mut burst = FrameBatch::new();
+    for _ in 0..BURSTS {
+        burst.extend(std::iter::from_fn(|| shaper.pop(now)).take(TX_BURST));
+        if burst.is_empty() {
+            return;
+        }
+        result.add(&lock(device, 0).tx(&mut burst));
+        back.append(&mut burst);
+    }
+}
+
+/// Bytes that a policer counts.
+fn counted(frame: &Frame) -> u64 {
+    (frame.len() as u64).saturating_sub(ETHERNET)
+}
+
+/// A tx queue of a device that has some.
+fn lock(device: &DeviceQueues, at: usize) -> MutexGuard<'_, Box<dyn TxQueue>> {
+    device[at % device.len()].lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A tx queue of a port with QoS: in front of one of the device.
+pub(crate) struct EgressQueue {
+    egress: Arc<Egress>,
+    device: DeviceQueues,
+    at: usize,
+    /// What became of the last send.
+    last: Option<QosResult>,
+}
+
+impl EgressQueue {
+    /// One for each queue of the device.
+    pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues) -> DeviceQueues {
+        let queue =
+            |at| EgressQueue { egress: Arc::clone(egress), device: Arc::clone(device), at, last: None };
+        (0..device.len()).map(|at| Mutex::new(Box::new(queue(at)) as Box<dyn TxQueue>)).collect()
+    }
+}
+
+impl TxQueue for EgressQueue {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        self.tx_queued(frames, &[])
+    }
+
+    fn tx_queued(&mut self, frames: &mut FrameBatch, queues: &[u32]) -> TxResult {
+        match self.egress.send(frames, queues, &self.device, self.at) {
+            Ok(result) => {
+                self.last = Some(result);
+                TxResult::default()
+            }
+            Err(result) => {
+                self.last = None;
+                result
+            }
+        }
+    }
+
+    fn take_qos(&mut self) -> Option<QosResult> {
+        self.last.take()
+    }
+}

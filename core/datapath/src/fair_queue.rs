@@ -1,0 +1,91 @@
+//! Upcall fairness: a queue with one line for each port, served round robin.
+//!
+//! A port with a thousand upcalls delays the first upcall of another port by one, not by a thousand. Users that share the queue put
+//! it behind a lock. The queue has no limit of its own: workers bound the upcalls they send (`park`).
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Empty lines that are kept, so that a busy port does not allocate one for each upcall.
+const IDLE_LINES: usize = 64;
+
+/// See the module.
+pub struct FairQueue<T> {
+    lines: BTreeMap<u32, VecDeque<T>>,
+    /// Ports that have something, the next one first.
+    turns: VecDeque<u32>,
+    len: usize,
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> FairQueue<T> {
+        FairQueue { lines: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
+    }
+}
+
+impl<T> FairQueue<T> {
+    /// Items in all lines.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Appends to the line of a port.
+    pub fn push(&mut self, port: u32, item: T) {
+        let line = self.lines.entry(port).or_default();
+        if line.is_empty() {
+            self.turns.push_back(port);
+        }
+        line.push_back(item);
+        self.len += 1;
+    }
+
+    /// Takes the first item of the port whose turn it is.
+    pub fn pop(&mut self) -> Option<T> {
+        let port = self.turns.pop_front()?;
+        let line = self.lines.get_mut(&port)?;
+        let item = line.pop_front()?;
+        self.len -= 1;
+        if !line.is_empty() {
+            self.turns.push_back(port);
+        } else if self.lines.len() > IDLE_LINES {
+            self.lines.remove(&port);
+        }
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ports_take_turns() {
+        let mut queue = FairQueue::default();
+        (0..1000).for_each(|i| queue.push(1, i));
+        queue.push(2, 5000);
+        let first: Vec<i32> = std::iter::from_fn(|| queue.pop()).take(3).collect();
+        assert_eq!((first, queue.len()), (vec![0, 5000, 1], 998));
+    }
+
+    proptest! {
+        /// Nothing is lost, and each port's own order is kept.
+        #[test]
+        fn as_a_line_per_port(steps in prop::collection::vec(prop::option::of(0..4u32), 0..100)) {
+            let mut queue = FairQueue::default();
+            let mut naive: Vec<Vec<usize>> = vec![Vec::new(); 4];
+            for (i, step) in steps.into_iter().enumerate() {
+                match step {
+                    Some(port) => {
+                        queue.push(port, (port, i));
+                        naive[port as usize].push(i);
+                    }
+                    None => match queue.pop() {
+                        Some((port, i)) => prop_assert_eq!(naive[port as usize].remove(0), i),
+                        None => prop_assert!(naive.iter().all(Vec::is_empty)),
+                    },
+                }
+                prop_assert_eq!(queue.len(), naive.iter().map(Vec::len).sum::<usize>());
+            }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Shapes: the headers that nearly all packets have, each read by a loop of its own, without a branch per header.
+//!
+//! A shape is a number of VLAN tags and what follows them. The packets of a batch most often have one shape, or two: the
+//! first packet says which, all that have it are read, and the first of the others says the next. What has no shape, or a
+//! field that only the parser for [any](super::parse) packet understands, is left to that.
+
+use super::parse::{Transport, transport};
+use crate::batch::BATCH;
+use crate::packet::Meta;
+use crate::port::Frame;
+use classifier::megaflow::{Column, Depth, Words, bits};
+use cpu::Line;
+use flow::VLAN_CFI;
+use flow::flow::VLANS_MAX;
+use packet::ether::ethertype;
+use packet::ip::{Ipv6, ipproto, is_extension};
+
+/// How many packets ahead to prefetch.
+pub(super) const AHEAD: usize = 6;
+
+/// Bytes of headers without tags that every shape has at least.
+const HEAD: usize = 34;
+
+/// How many shapes of a batch are read by loops of their own.
+const SHAPES: usize = 4;
+
+/// Words of an `Ext` by what fills them. The label shares a word with what IGMP and neighbour discovery have.
+pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
+pub(super) const GROUP_WORD: Words = 1;
+pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
+const MPLS_AT: usize = 9;
+
+/// The keys of a batch, to be filled.
+pub(super) struct Keys<'b> {
+    pub(super) lines: &'b mut [Line; BATCH],
+    pub(super) tcp_flags: &'b mut [u16; BATCH],
+    /// All columns, or none at depths that have none; those of `words` are zero.
+    pub(super) columns: &'b mut [Column],
+    pub(super) words: Words,
+}
+
+/// What is the same for all packets.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) depth: Depth,
+    /// The most tags that are taken off.
+    pub(super) tags: usize,
+}
+
+/// Where the words of the packets' metadata come from.
+pub(super) trait Bases {
+    /// The line of packet `i` with its metadata alone. `None`: they ask for more than a shape reads.
+    fn of(&self, i: usize) -> Option<Line>;
+}
+
+/// Of packets fresh from their port: all have the same metadata.
+pub(super) struct Fresh(pub(super) Line);
+
+impl Bases for Fresh {
+    #[inline(always)]
+    fn of(&self, _: usize) -> Option<Line> {
+        Some(self.0)
+    }
+}
+
+/// Of packets that have been through the path before.
+pub(super) struct Again<'b> {
+    pub(super) own: &'b [Meta],
+    pub(super) ask: Ask,
+    pub(super) words: Words,
+}
+
+impl Bases for Again<'_> {
+    #[inline(always)]
+    fn of(&self, i: usize) -> Option<Line> {
+        let meta = self.own.get(i)?;
+        let fits = meta.packet_type == 0 && meta.tags() == self.ask.tags && !meta.has_words(self.words);
+        fits.then(|| meta.line())
+    }
+}
+
+/// Fills the keys of packets whose bit is set in `left`, where they have a shape; the bits of the others.
+#[inline(always)]
+pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, ask: Ask, left: u64) -> u64 {
+    let mut left = left;
+    let mut shapeless = 0;
+    for _ in 0..SHAPES {
+        let Some(first) = bits(left).next() else { break };
+        match frames.get(first).and_then(|frame| shape_of(frame.bytes(), ask)) {
+            Some(shape) => {
+                let others = fill_shape(shape, frames, bases, keys, ask, left);
+                // The first is of this shape, but may have a field that asks for the parser.
+                shapeless |= others & 1 << first;
+                left = others & !(1 << first);
+            }
+            None => {
+                shapeless |= 1 << first;
+                left &= !(1 << first);
+            }
+        }
+    }
+    left | shapeless
+}
+
+/// A shape: number of tags, and what follows them.
+type Shape = (usize, Network);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Network {
+    Four,
+    Six,
+    Mpls,
+    /// Nothing but its type is asked.
+    Any,
+}
+
+/// The shape that the packet's types say.
+#[inline]
+fn shape_of(data: &[u8], ask: Ask) -> Option<Shape> {
+    for tags in 0..=ask.tags.min(VLANS_MAX) {
+        let &[high, low] = data.get(12 + 4 * tags..)?.first_chunk()?;
+        let dl_type = u16::from_be_bytes([high, low]);
+        if !ethertype::is_vlan(dl_type) {
+            return Some((tags, network_of(dl_type, ask.depth)?));
+        }
+    }
+    None
+}
+
+#[inline]
+fn network_of(dl_type: u16, depth: Depth) -> Option<Network> {
+    match dl_type {
+        ..ethertype::MIN => None,
+        _ if depth < Depth::L3 => Some(Network::Any),
+        ethertype::IPV4 => Some(Network::Four),
+        ethertype::IPV6 => Some(Network::Six),
+        t if ethertype::is_mpls(t) => Some(Network::Mpls),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn fill_shape(
+    (tags, network): Shape,
+    frames: &[Frame],
+    bases: &impl Bases,
+    keys: &mut Keys<'_>,
+    ask: Ask,
+    left: u64,
+) -> u64 {
+    if ask.depth < Depth::L3 {
+        return match tags {
+            0 => each::<0, Any>(frames, bases, keys, ask, left),
+            1 => each::<1, Any>(frames, bases, keys, ask, left),
+            _ => each::<2, Any>(frames, bases, keys, ask, left),
+        };
+    }
+    match (tags, network) {
+        (0, Network::Four) => each::<0, Four>(frames, bases, keys, ask, left),
+        (1, Network::Four) => each::<1, Four>(frames, bases, keys, ask, left),
+        (_, Network::Four) => each::<2, Four>(frames, bases, keys, ask, left),
+        (0, Network::Six) => each::<0, Six>(frames, bases, keys, ask, left),
+        (1, Network::Six) => each::<1, Six>(frames, bases, keys, ask, left),
+        (_, Network::Six) => each::<2, Six>(frames, bases, keys, ask, left),
+        (0, _) => each::<0, Mpls>(frames, bases, keys, ask, left),
+        (1, _) => each::<1, Mpls>(frames, bases, keys, ask, left),
+        _ => each::<2, Mpls>(frames, bases, keys, ask, left),
+    }
+}
+
+/// Fills the keys of packets whose bit is set; the bits of those that are not of this shape.
+#[inline(always)]
+fn each<const TAGS: usize, N: Read>(
+    frames: &[Frame],
+    bases: &impl Bases,
+    keys: &mut Keys<'_>,
+    ask: Ask,
+    left: u64,
+) -> u64 {
+    let frames = &frames[..frames.len().min(BATCH)];
+    let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
+    // No iterators or closures: what is not inlined here is compiled for older processors.
+    while let Some(frame) = frames.get(i) {
+        if let Some(ahead) = frames.get(i + AHEAD) {
+            ahead.prefetch();
+        }
+        if left >> i & 1 != 0 && one::<TAGS, N>(frame.bytes(), bases, keys, ask, i).is_none() {
+            others |= 1 << i;
+        }
+        i += 1;
+    }
+    others
+}
+
+/// Fills the key of one packet. `None`: it is not of this shape, and its key is not filled.
+#[inline(always)]
+fn one<const TAGS: usize, N: Read>(
+    data: &[u8],
+    bases: &impl Bases,
+    keys: &mut Keys<'_>,
+    ask: Ask,
+    i: usize,
+) -> Option<()> {
+    let at = 4 * TAGS;
+    let head = data.get(..HEAD + at)?;
+    // The tags' parts of words 0, 2 and 7.
+    let mut tags = [0; 3];
+    if TAGS > 0 {
+        let tpid = pair(head, 12);
+        if !ethertype::is_vlan(tpid) {
+            return None;
+        }
+        (tags[0], tags[2]) = (u64::from(pair(head, 14) | VLAN_CFI), u64::from(tpid) << 32);
+    }
+    if TAGS > 1 {
+        let tpid = pair(head, 16);
+        if !ethertype::is_vlan(tpid) {
+            return None;
+        }
+        tags[1] = u64::from(pair(head, 18) | VLAN_CFI);
+        tags[2] |= u64::from(tpid) << 16;
+    }
+    let packet = Packet { data, head, at };
+    let Found { dl_type, addresses, protocol, payload } = N::read(&packet, keys.words)?;
+    let base = bases.of(i)?;
+    let l4 = match payload {
+        Some((proto, payload)) => transport(proto, payload, ask.depth).unwrap_or_default(),
+        None => Transport::default(),
+    };
+    let i = i % BATCH;
+    keys.lines[i] = [
+        base[0] | tags[0],
+        word(head, 0) & !0xffff | u64::from(dl_type),
+        word(head, 6) & !0xffff | tags[1],
+        addresses,
+        protocol | l4.ports,
+        base[5],
+        base[6],
+        base[7] | tags[2] | l4.word,
+    ];
+    keys.tcp_flags[i] = l4.tcp_flags;
+    if ask.depth == Depth::Wide {
+        N::words(&packet, keys.columns, i);
+    }
+    Some(())
+}
+
+/// Eight bytes from `at` on.
+#[inline(always)]
+fn word(head: &[u8], at: usize) -> u64 {
+    let mut out = [0; 8];
+    out.copy_from_slice(&head[at..at + 8]);
+    u64::from_be_bytes(out)
+}
+
+/// Two bytes from `at` on.
+#[inline(always)]
+fn pair(head: &[u8], at: usize) -> u16 {
+    let mut out = [0; 2];
+    out.copy_from_slice(&head[at..at + 2]);
+    u16::from_be_bytes(out)
+}
+
+/// A packet whose tags are those of its shape.
+struct Packet<'a> {
+    data: &'a [u8],
+    /// The first [`HEAD`] bytes, and `at` more.
+    head: &'a [u8],
+    /// How many bytes of tags there are.
+    at: usize,
+}
+
+/// What is read of a network header.
+struct Found<'a> {
+    /// The type of the header.
+    dl_type: u16,
+    /// Word 3 of the line.
+    addresses: u64,
+    /// The lower half of word 4.
+    protocol: u64,
+    /// The protocol of the payload, and the payload without padding.
+    payload: Option<(u8, &'a [u8])>,
+}
+
+/// The lower half of word 4.
+#[inline(always)]
+fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
+    u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
+}
+
+/// The first `len` of these bytes, if no more padding follows than a header could say.
+#[inline(always)]
+fn without_padding(data: &[u8], len: usize) -> Option<&[u8]> {
+    if len > data.len() || data.len() - len > usize::from(u16::MAX) {
+        return None;
+    }
+    Some(&data[..len])
+}
+
+/// A network header.
+trait Read {
+    /// `None`: it is another.
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
+
+    /// Fills the words behind the line of packet `i` that this header has, after it was read.
+    #[inline(always)]
+    fn words(_packet: &Packet<'_>, _columns: &mut [Column], _i: usize) {}
+}
+
+/// IPv4 without options that is not a fragment.
+struct Four;
+
+impl Read for Four {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+        const NO_OPTIONS: u8 = 0x45;
+        let Packet { data, head, at } = *packet;
+        let proto = head[23 + at];
+        let plain = pair(head, 12 + at) == ethertype::IPV4
+            && head[14 + at] == NO_OPTIONS
+            && pair(head, 20 + at) & 0x3fff == 0
+            && (words & GROUP_WORD == 0 || proto != ipproto::IGMP);
+        if !plain {
+            return None;
+        }
+        // Less than a header says a length that no packet has.
+        let len = usize::from(pair(head, 16 + at)).wrapping_sub(HEAD - 14);
+        let payload = without_padding(&data[HEAD + at..], len)?;
+        Some(Found {
+            dl_type: ethertype::IPV4,
+            addresses: word(head, 26 + at),
+            protocol: protocol(proto, head[15 + at], head[22 + at]),
+            payload: Some((proto, payload)),
+        })
+    }
+}
+
+/// The protocol and the payload of IPv4 without tags and options that is not a fragment. `None`: it is another.
+#[inline(always)]
+pub(super) fn plain(data: &[u8]) -> Option<(u8, &[u8])> {
+    let head = data.get(..HEAD)?;
+    Four::read(&Packet { data, head, at: 0 }, 0)?.payload
+}
+
+/// IPv6 without extension headers.
+struct Six;
+
+impl Read for Six {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>> {
+        let Packet { data, head, at } = *packet;
+        let proto = head[20 + at];
+        let plain = pair(head, 12 + at) == ethertype::IPV6
+            && (matches!(proto, ipproto::UDP | ipproto::TCP) || !is_extension(proto))
+            && (words & NEIGHBOUR_WORDS == 0 || proto != ipproto::ICMPV6);
+        if !plain {
+            return None;
+        }
+        let payload = without_padding(data.get(14 + at + Ipv6::LEN..)?, pair(head, 18 + at).into())?;
+        Some(Found {
+            dl_type: ethertype::IPV6,
+            addresses: 0,
+            protocol: protocol(proto, (pair(head, 14 + at) >> 4) as u8, head[21 + at]),
+            payload: Some((proto, payload)),
+        })
+    }
+
+    #[inline(always)]
+    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
+        let Packet { data, at, .. } = *packet;
+        let (Some(six), Some(columns)) = (six_words(data, at), columns.first_chunk_mut::<5>()) else {
+            return;
+        };
+        for (column, word) in columns.iter_mut().zip(six) {
+            column[i % BATCH] = word;
+        }
+    }
+}
+
+/// The first words of an `Ext`: label, source, destination, of an IPv6 header behind so many bytes of tags. `None`: the
+/// packet is shorter.
+#[inline(always)]
+pub(super) fn six_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
+    let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
+    Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
+}
+
+/// MPLS: what follows the labels is not read.
+struct Mpls;
+
+impl Read for Mpls {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+        let dl_type = pair(packet.head, 12 + packet.at);
+        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        ethertype::is_mpls(dl_type).then_some(found)
+    }
+
+    #[inline(always)]
+    fn words(packet: &Packet<'_>, columns: &mut [Column], i: usize) {
+        const BOTTOM: u64 = 0x100;
+        let two = word(packet.head, 14 + packet.at);
+        let (first, second) = (two >> 32, two & 0xffff_ffff);
+        let third = word(packet.head, 22 + packet.at) >> 32;
+        let second = if first & BOTTOM == 0 { second } else { 0 };
+        let third = if (first | second) & BOTTOM == 0 { third } else { 0 };
+        for (at, word) in [(MPLS_AT, first << 32 | second), (MPLS_AT + 1, third << 32)] {
+            if let Some(column) = columns.get_mut(at) {
+                column[i % BATCH] = word;
+            }
+        }
+    }
+}
+
+/// Anything that has an Ethernet type.
+struct Any;
+
+impl Read for Any {
+    #[inline(always)]
+    fn read<'a>(packet: &Packet<'a>, _: Words) -> Option<Found<'a>> {
+        let dl_type = pair(packet.head, 12 + packet.at);
+        let found = Found { dl_type, addresses: 0, protocol: 0, payload: None };
+        (dl_type >= ethertype::MIN && !ethertype::is_vlan(dl_type)).then_some(found)
+    }
+}

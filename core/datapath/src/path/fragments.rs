@@ -1,0 +1,164 @@
+//! `ct` with fragments: each waits until its datagram is complete, which is tracked whole. Then every fragment goes on as it
+//! came, in order, with what is known of the connection.
+//!
+//! As in Open vSwitch, all fragments of a datagram go on with the actions of the one that came last, and leave in the order of
+//! their offsets. What address translation writes into the datagram is written into each of them. A fragment that cannot wait
+//! (too small, overlapping, malformed, no room) is tracked by itself, and so is invalid.
+
+use super::conntrack;
+use crate::engine::Engine;
+use crate::fragments::reason;
+use crate::packet::{Packet, Rare};
+use crate::tally::Event;
+use ::conntrack::Action;
+use dpif::DropReason;
+use flow::flow::ct_state::{DST_NAT, SRC_NAT};
+use packet::ethertype;
+use reassembly::{Datagram, Gone, Origin, Verdict, may_be_fragment};
+
+/// Bytes of Ethernet and IPv4 headers.
+const HEADERS: usize = 34;
+/// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
+const SLACK: usize = 2048;
+
+/// Whether a packet may be a fragment: of IPv4 without tags, which most are, by two comparisons.
+#[inline]
+fn is_fragment(p: &mut Packet) -> bool {
+    match p.frame.bytes().first_chunk::<HEADERS>() {
+        Some(head) if p.meta.packet_type == 0 && head[12..14] == ethertype::IPV4.to_be_bytes() => {
+            (head[20] & 0x3f) | head[21] != 0
+        }
+        _ => {
+            let dl_type = p.layout().dl_type;
+            may_be_fragment(dl_type, l3(p))
+        }
+    }
+}
+
+/// The packet from its network header on; its layout is known.
+fn l3(p: &Packet) -> &[u8] {
+    let at = p.layout.map_or(0, |layout| layout.l3);
+    p.frame.bytes().get(usize::from(at)..).unwrap_or_default()
+}
+
+/// The same, to be changed.
+fn l3_mut(p: &mut Packet) -> &mut [u8] {
+    let at = p.layout.map_or(0, |layout| layout.l3);
+    p.frame.bytes_mut().get_mut(usize::from(at)..).unwrap_or_default()
+}
+
+/// `ct` for all packets of a group, which may have fewer or more packets afterwards.
+pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
+    match group.iter_mut().any(is_fragment) {
+        true => track_each(engine, action, group),
+        false => conntrack::track(engine, action, group),
+    }
+}
+
+fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
+    conntrack::track(engine, action, std::slice::from_mut(p));
+}
+
+/// The same where some of the packets may be fragments.
+#[cold]
+fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
+    let (mut all, mut gone) = (engine.list(), Vec::new());
+    all.append(group);
+    for mut p in all.drain(..) {
+        let layout = p.layout();
+        // What is left undone of a fragment is nothing that a kernel or a card leaves undone.
+        let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.is_undone();
+        let fragment = may_wait.then(|| engine.reassembly.read(layout.dl_type, l3(&p))).flatten();
+        let Some(fragment) = fragment else {
+            track_one(engine, action, &mut p);
+            group.push(p);
+            continue;
+        };
+        let p = kept(engine, p);
+        let origin = Origin {
+            port: p.meta.in_port,
+            zone: action.zone,
+            recirc_id: p.meta.recirc_id,
+            front: layout.l3.into(),
+            memory: p.frame.memory() as u32,
+        };
+        engine.tally.add(Event::FragmentsHeld, 1);
+        match engine.reassembly.put(&fragment, &origin, p, engine.now, &mut gone) {
+            Verdict::Waits => {}
+            Verdict::Refused(mut p) => {
+                engine.tally.add(Event::FragmentsReleased, 1);
+                track_one(engine, action, &mut p);
+                group.push(p);
+            }
+            Verdict::Complete(datagram) => complete(engine, action, datagram, group),
+            Verdict::TooLong(datagram) => too_long(engine, datagram),
+        }
+    }
+    for Gone { content, why, .. } in gone {
+        engine.tally.add(Event::FragmentsReleased, 1);
+        engine.drop_packet(content, reason(why));
+    }
+    engine.give_back(all);
+}
+
+/// A packet that may wait for seconds: not in a buffer of a device, which would lack it, nor in one that is much too large.
+fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
+    p.number = None;
+    if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {
+        let copy = p.frame.detached();
+        engine.pool.free(std::mem::replace(&mut p.frame, copy));
+    }
+    p
+}
+
+/// Tracks a whole datagram, and lets its fragments go on.
+fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>, group: &mut Vec<Packet>) {
+    engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
+    let mut whole = whole(engine, &datagram);
+    if let Some(whole) = &mut whole {
+        track_one(engine, action, whole);
+    }
+    if let Some(whole) = whole.as_ref().filter(|whole| whole.meta.ct_state & (SRC_NAT | DST_NAT) != 0) {
+        datagram.write_back(l3(whole), l3_mut);
+    }
+    for part in datagram.parts {
+        let mut p = part.content;
+        match &whole {
+            Some(whole) => learn(&mut p, whole),
+            None => track_one(engine, action, &mut p),
+        }
+        group.push(p);
+    }
+    whole.into_iter().for_each(|whole| engine.pool.free(whole.frame));
+}
+
+/// The whole datagram behind the link header of its first fragment, with that one's metadata. `None`: there is no buffer.
+fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
+    let first = &datagram.parts.first()?.content;
+    let front = usize::from(first.layout?.l3);
+    let mut frame = engine.pool.alloc(front + datagram.len())?;
+    let (link, network) = frame.bytes_mut().split_at_mut(front);
+    link.copy_from_slice(first.frame.bytes().get(..front)?);
+    datagram.write(network, l3)?;
+    Some(Packet::new(frame, first.meta.clone()))
+}
+
+/// A fragment learns what is known of the connection of its datagram.
+fn learn(p: &mut Packet, whole: &Packet) {
+    let (to, from) = (&mut p.meta, &whole.meta);
+    (to.ct_state, to.ct_zone, to.ct_mark) = (from.ct_state, from.ct_zone, from.ct_mark);
+    to.ct_known = from.ct_known;
+    if let Some(known) = &from.rare {
+        let Rare { ct_label, ct_tuple, .. } = &mut **to.rare.get_or_insert_default();
+        (*ct_label, *ct_tuple) = (known.ct_label, known.ct_tuple);
+    }
+}
+
+/// A datagram that is complete and longer than can be handled ends here.
+fn too_long(engine: &mut Engine, datagram: Datagram<Packet>) {
+    engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
+    if let Some(first) = datagram.parts.first() {
+        engine.reassembly.note_oversize(&datagram, l3(&first.content));
+    }
+    datagram.parts.into_iter().for_each(|p| engine.drop_packet(p.content, DropReason::DatagramTooLong));
+}

@@ -1,0 +1,284 @@
+//! Straight: packets whose programs meter, rewrite, copy and send go through them in the order of the batch.
+//!
+//! Nothing is gathered by megaflow: meters are asked once for all packets, frames are rewritten where they are, and a
+//! batch whose packets all leave by one port is handed on as it is.
+
+use super::group::run_one;
+use super::{Megaflows, meter};
+use crate::batch::{BATCH, Batch};
+use crate::engine::Engine;
+use crate::port::{Frame, FrameBatch};
+use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum};
+use crate::rewrite::Rewrite;
+use cpu::Stage;
+
+/// The most meters of a batch. Packets that pass more are grouped by megaflow.
+const MOST: usize = 4;
+
+/// Stands for a port where a packet is dropped; no port has this number.
+const DROPS: u32 = u32::MAX;
+
+/// The programs of a batch, by packet. They stay as long as the guard, even if their megaflows are removed meanwhile.
+type Programs<'g> = [Option<&'g Program>; BATCH];
+
+/// Where all packets are sent, if every one has a megaflow and all of those do no more than send by one port.
+#[inline(always)]
+pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
+    let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
+    let sum = records.get(*found.first()?)?.payload.sum;
+    let Sum::Send { port, does: 0 } = sum else { return None };
+    let same = found.iter().all(|&index| records.get(index).is_some_and(|m| m.payload.sum == sum));
+    (same && batch.is_plain()).then_some(port)
+}
+
+/// The port that a program sends by, or [`DROPS`], and what else it does. `None`: it is not straight.
+#[inline(always)]
+fn end_of(program: &Program) -> Option<(u32, u8)> {
+    match program.sum {
+        Sum::Send { port, does } => Some((port, does)),
+        Sum::Drop(_) => Some((DROPS, 0)),
+        _ => None,
+    }
+}
+
+/// See the module.
+pub(super) struct Straight<'g> {
+    programs: Programs<'g>,
+    /// The port of all packets, if it is the same.
+    port: Option<u32>,
+    /// What some of them do beside sending.
+    does: u8,
+    /// The program of all packets, if it is known to be the same and does more than to send or drop them.
+    alike: Option<&'g Program>,
+}
+
+impl<'g> Straight<'g> {
+    /// Of a batch whose packets all have a megaflow. `None`: a packet is to be cut or is no frame, or some program does
+    /// something else.
+    #[inline(always)]
+    pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
+        let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
+        let first_program = &records.get(*found.first()?)?.payload;
+        let (first, _) = end_of(first_program)?;
+        let (mut programs, mut all, mut differ, mut numbers) = ([None; BATCH], 0, 0, 0);
+        for (&index, place) in found.iter().zip(&mut programs) {
+            let program = &records.get(index)?.payload;
+            let (port, does) = end_of(program)?;
+            all |= does;
+            differ |= port ^ first;
+            numbers |= program.number() ^ first_program.number();
+            *place = Some(program);
+        }
+        let port = (differ == 0 && first != DROPS).then_some(first);
+        let alike = (numbers == 0 && first_program.number() != 0).then_some(first_program);
+        batch.is_plain().then_some(Straight { programs, port, does: all, alike })
+    }
+
+    /// Of plain packets that all go through this program, if that does more than to send or drop them.
+    pub(super) fn by(program: &'g Program) -> Option<Self> {
+        match program.sum {
+            Sum::Send { port, does } if does != 0 => {
+                let programs = [Some(program); BATCH];
+                Some(Straight { programs, port: Some(port), does, alike: Some(program) })
+            }
+            _ => None,
+        }
+    }
+
+    /// All packets pass the meters of their programs. `false`, and no meter has counted any: some packets would not.
+    #[inline]
+    pub(super) fn pass_meters(&self, engine: &mut Engine) -> bool {
+        self.does & METERS == 0 || self.charge(engine)
+    }
+
+    fn charge(&self, engine: &mut Engine) -> bool {
+        match self.charges(&engine.batch) {
+            Some(Charges { all, count }) => meter::charge(engine, &all[..count]),
+            None => false,
+        }
+    }
+
+    /// What the meters of all packets are to be charged; `None`: they are too many.
+    fn charges(&self, batch: &Batch) -> Option<Charges> {
+        let mut charges = Charges::default();
+        if let Some(program) = self.alike {
+            program.meters().try_for_each(|id| charges.add(id, batch.len() as u64, batch.bytes))?;
+            return Some(charges);
+        }
+        for (frame, program) in batch.frames.iter().zip(self.programs.iter().flatten()) {
+            program.meters().try_for_each(|id| charges.add(id, 1, frame.len() as u64))?;
+        }
+        Some(charges)
+    }
+
+    /// Executes the programs, whose meters the packets have passed.
+    #[inline(always)]
+    pub(super) fn send(&self, engine: &mut Engine) {
+        let mut frames = std::mem::take(&mut engine.batch.frames);
+        match (self.alike, self.port) {
+            (Some(program), _) => send_alike(engine, program.after_meters(), &mut frames),
+            (None, Some(port)) if self.does & (REWRITES | COPIES) == 0 => engine.send_all(port, &mut frames),
+            _ => self.send_mixed(engine, &mut frames),
+        }
+        engine.batch.frames = frames;
+    }
+
+    /// Of programs that differ.
+    fn send_mixed(&self, engine: &mut Engine, frames: &mut FrameBatch) {
+        let mut unfit = 0;
+        if self.does & REWRITES != 0 {
+            unfit = cpu::stage(RewriteRuns { programs: &self.programs, frames });
+        }
+        match self.port {
+            _ if unfit != 0 || self.does & COPIES != 0 => self.send_each(engine, unfit, frames.drain(..)),
+            Some(port) => engine.send_all(port, frames),
+            None => self.send_or_drop(engine, frames.drain(..)),
+        }
+    }
+
+    /// Sends or drops each frame, with which nothing is left to be done.
+    fn send_or_drop(&self, engine: &mut Engine, frames: impl Iterator<Item = Frame>) {
+        for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
+            match program.map(|program| program.sum) {
+                Some(Sum::Send { port, .. }) => engine.send(port, frame),
+                Some(Sum::Drop(reason)) => {
+                    let packet = engine.batch.packet(i, frame);
+                    engine.drop_packet(packet, reason);
+                }
+                _ => run_one(engine, program.map_or(&[], Program::after_meters), i, frame),
+            }
+        }
+    }
+
+    /// The same frame by frame, behind their meters and first rewrites, which do not fit those whose bit is set.
+    fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
+        for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
+            match program.sum {
+                _ if unfit >> i & 1 != 0 => run_one(engine, program.after_meters(), i, frame),
+                Sum::Send { port, does } if does & COPIES == 0 => engine.send(port, frame),
+                Sum::Send { .. } => finish(engine, behind_rewrite(program), i, frame),
+                Sum::Drop(reason) => {
+                    let packet = engine.batch.packet(i, frame);
+                    engine.drop_packet(packet, reason);
+                }
+                _ => run_one(engine, program.after_meters(), i, frame),
+            }
+        }
+    }
+}
+
+/// Charges of different meters.
+#[derive(Default)]
+struct Charges {
+    all: [meter::Charge; MOST],
+    count: usize,
+}
+
+impl Charges {
+    #[inline]
+    fn add(&mut self, id: u32, packets: u64, bytes: u64) -> Option<()> {
+        let known = self.all[..self.count].iter().position(|charge| charge.0 == id);
+        let charge = self.all.get_mut(known.unwrap_or(self.count))?;
+        if known.is_none() {
+            (*charge, self.count) = ((id, (0, 0)), self.count + 1);
+        }
+        charge.1 = (charge.1.0 + packets, charge.1.1 + bytes);
+        Some(())
+    }
+}
+
+/// Rewrites all frames alike; a bit for each that the rewrite does not fit.
+struct RewriteAll<'a, 'g> {
+    rewrite: &'g Rewrite,
+    frames: &'a mut FrameBatch,
+}
+
+impl Stage for RewriteAll<'_, '_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        self.rewrite.apply_all(self.frames)
+    }
+}
+
+/// The same of frames whose programs say how, for those in a row that are rewritten alike.
+struct RewriteRuns<'a, 'g> {
+    programs: &'a Programs<'g>,
+    frames: &'a mut FrameBatch,
+}
+
+impl Stage for RewriteRuns<'_, '_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let (mut unfit, mut start) = (0, 0);
+        let programs = &self.programs[..self.frames.len().min(BATCH)];
+        let alike =
+            |a: &Option<&Program>, b: &Option<&Program>| a.zip(*b).is_some_and(|(a, b)| a.has_rewrite_of(b));
+        for run in programs.chunk_by(alike) {
+            let end = start + run.len();
+            if let Some(rewrite) = run[0].and_then(Program::rewrite) {
+                unfit |= rewrite.apply_all(&mut self.frames[start..end]) << start;
+            }
+            start = end;
+        }
+        unfit
+    }
+}
+
+/// Takes all frames of the batch through the operations of a program, which end with the one that sends.
+fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
+    let mut ops = ops;
+    loop {
+        ops = match ops {
+            &[Op::Output(port)] => return engine.send_all(port, frames),
+            [Op::Output(port), rest @ ..] => {
+                engine.send_copies(frames, *port);
+                rest
+            }
+            [Op::Rewrite(rewrite), rest @ ..] => {
+                let unfit = cpu::stage(RewriteAll { rewrite, frames });
+                let rest = rest.get(usize::from(rewrite.ops)..).unwrap_or_default();
+                if unfit != 0 {
+                    return frames.drain(..).enumerate().for_each(|(i, frame)| {
+                        match unfit >> (i % BATCH) & 1 {
+                            0 => finish(engine, rest, i, frame),
+                            _ => run_one(engine, ops, i, frame),
+                        }
+                    });
+                }
+                rest
+            }
+            _ => return frames.drain(..).enumerate().for_each(|(i, frame)| run_one(engine, ops, i, frame)),
+        };
+    }
+}
+
+/// What a program does behind its meters and the rewrite that may come first.
+fn behind_rewrite(program: &Program) -> &[Op] {
+    match (program.rewrite(), program.after_meters()) {
+        (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
+        (_, ops) => ops,
+    }
+}
+
+/// Takes a frame through operations, of which the last sends it.
+#[inline]
+fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
+    let (mut ops, mut frame) = (ops, frame);
+    loop {
+        ops = match ops {
+            &[Op::Output(port)] => return engine.send(port, frame),
+            [Op::Rewrite(rewrite), rest @ ..] if rewrite.apply(&mut frame) => {
+                rest.get(usize::from(rewrite.ops)..).unwrap_or_default()
+            }
+            [Op::Output(port), rest @ ..] => {
+                engine.send_copy(&frame, *port);
+                rest
+            }
+            _ => return run_one(engine, ops, i, frame),
+        };
+    }
+}

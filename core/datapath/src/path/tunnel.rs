@@ -1,0 +1,296 @@
+//! `tnl_push` and `tnl_pop`: headers of tunnels put on and taken off.
+
+use super::Megaflows;
+use super::execute::{copy, finish_undone, truncate};
+use super::frames::Group;
+use crate::action::hash;
+use crate::batch::{BATCH, Batch, MAX_PASSES};
+use crate::engine::Engine;
+use crate::packet::{Meta, Packet};
+use crate::popped::{Arrival, Arrived};
+use crate::port::{Frame, FrameBatch};
+use crate::program::Push;
+use crate::tally::Event;
+use cpu::Stage;
+use dpif::DropReason;
+use flow::{Tlv, Tunnel};
+use tunnel::{Kind, PerPacket, Popped, QUICK_HEADER};
+
+/// The shortest inner frame: an Ethernet header.
+const SHORTEST_FRAME: usize = 14;
+
+/// The headers of a batch, by packet.
+pub(super) type Pushes<'g> = [Option<&'g Push>; BATCH];
+
+/// The headers that the packets get, if every one gets a header and is sent by the same port then; and the port.
+#[inline]
+pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Pushes<'g>)> {
+    let (mut pushes, mut port) = ([None; BATCH], None);
+    for (&index, place) in batch.found[..batch.len().min(BATCH)].iter().zip(&mut pushes) {
+        let (push, this) = guard.get(index)?.payload.push()?;
+        if *port.get_or_insert(this) != this {
+            return None;
+        }
+        *place = Some(push);
+    }
+    let is_done = batch.is_plain() && !batch.frames.iter().any(Frame::is_undone);
+    port.filter(|_| is_done).map(|port| (port, pushes))
+}
+
+/// Puts its header in front of each frame of the batch, and sends all by this port.
+pub(super) fn push_each(engine: &mut Engine, port: u32, pushes: &Pushes<'_>) {
+    let mut group = engine.groups_free.pop().unwrap_or_default();
+    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
+    std::mem::swap(&mut group.own, &mut engine.batch.own);
+    put_on_all(engine, &mut group, |i| pushes.get(i).copied().flatten());
+    group.own.clear();
+    engine.send_all(port, &mut group.frames);
+    std::mem::swap(&mut group.frames, &mut engine.batch.frames);
+    engine.groups_free.push(group);
+}
+
+/// Puts a header in front of frames of the batch. `false`, and nothing done: some are to be finished before.
+#[inline]
+pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -> bool {
+    if group.frames.iter().any(Frame::is_undone) {
+        return false;
+    }
+    put_on_all(engine, group, |_| Some(push));
+    group.numbers.clear();
+    true
+}
+
+/// Puts its header in front of each frame. Frames that it does not fit end here.
+#[inline]
+fn put_on_all<'p>(engine: &mut Engine, group: &mut Group, push: impl Fn(usize) -> Option<&'p Push>) {
+    let failed = cpu::stage(PutOnEach { engine, group, push: &push });
+    if failed != 0 {
+        drop_failed(engine, group, failed, push);
+    }
+}
+
+/// Puts its header in front of each frame; a bit for each that it does not fit.
+struct PutOnEach<'a, F> {
+    engine: &'a Engine,
+    group: &'a mut Group,
+    push: &'a F,
+}
+
+impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PutOnEach<'_, F> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let PutOnEach { engine, group, push } = self;
+        let Group { frames, own, .. } = group;
+        let mut failed = 0;
+        for (i, frame) in frames.iter_mut().enumerate() {
+            let meta = own.get(i).unwrap_or(&engine.batch.common);
+            let done = push(i).and_then(|push| put_on(engine, push, frame, meta));
+            failed |= u64::from(done.is_none()) << i;
+        }
+        failed
+    }
+}
+
+/// Puts a header in front of a frame.
+#[inline(always)]
+fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Option<()> {
+    let (template, ports) = (&push.template, &engine.ports.tunnels);
+    let port = ports.get(push.port)?;
+    let mut each = PerPacket::default();
+    if template.wants_hash() {
+        let hash = hash::of_ends(frame.bytes(), meta);
+        (each.source_port, each.label) = (ports.source_port(hash), hash);
+    }
+    if template.is_numbered() {
+        each.seq = port.next_seq();
+        each.timestamp = (engine.now.0 as u32).wrapping_mul(10);
+    }
+    template.put_on(frame, &each)
+}
+
+/// Takes the packets whose bit is set out of the group.
+#[cold]
+fn drop_failed<'p>(
+    engine: &mut Engine,
+    group: &mut Group,
+    failed: u64,
+    push: impl Fn(usize) -> Option<&'p Push>,
+) {
+    let (mut frames, mut own) =
+        (std::mem::take(&mut group.frames), std::mem::take(&mut group.own).into_iter());
+    for (i, frame) in frames.drain(..).enumerate() {
+        let meta = own.next();
+        if failed >> i & 1 == 0 {
+            group.frames.push(frame);
+            group.own.extend(meta);
+        } else {
+            let meta = meta.unwrap_or_else(|| engine.batch.common.clone());
+            drop_one(engine, push(i).map_or(u32::MAX, |push| push.port), Packet::new(frame, meta));
+        }
+    }
+}
+
+/// Puts a header in front of each packet.
+pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
+    // Nobody finishes inner checksums or cuts inner packets behind this header.
+    finish_undone(engine, group);
+    let mut i = 0;
+    while i < group.len() {
+        let p = &mut group[i];
+        truncate(p);
+        if put_on(engine, push, &mut p.frame, &p.meta).is_some() {
+            (p.layout, p.number, p.meta.packet_type) = (None, None, 0);
+            i += 1;
+        } else {
+            let p = group.remove(i);
+            drop_one(engine, push.port, p);
+        }
+    }
+}
+
+/// A packet that a header cannot be put on ends here.
+#[cold]
+fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
+    let known = engine.ports.tunnels.get(port).is_some();
+    let reason = if known { DropReason::TunnelPushError } else { DropReason::InvalidTunnelPort };
+    engine.drop_packet(packet, reason);
+}
+
+/// Takes the header off each frame of the batch, which then comes in by the tunnel port. `false`, and nothing done: some are
+/// to be finished before, have metadata of their own, or may not come in again.
+#[inline]
+pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> bool {
+    if !group.own.is_empty() || group.frames.iter().any(Frame::is_undone) {
+        return false;
+    }
+    let Some(kind) = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind) else { return false };
+    let arrival = Arrival::new(port, &engine.batch.common);
+    if arrival.passes > MAX_PASSES {
+        return false;
+    }
+    group.numbers.clear();
+    // The inner headers are in the cache line behind those that were parsed.
+    group.frames.iter().for_each(|frame| cpu::prefetch_at(frame.bytes().as_ptr().wrapping_add(64)));
+    let mut arrived = engine.popped.open(arrival, group.frames.len());
+    let tunnels = arrived.outers.tunnels_mut();
+    let others = cpu::stage(TakeOffEach { kind, frames: &mut group.frames, tunnels });
+    let n = group.frames.len();
+    engine.tally.add(Event::Recirculated, (n - others.count_ones() as usize) as u64);
+    let mut rest = FrameBatch::new();
+    if others == 0 {
+        arrived.frames.append(&mut group.frames);
+    } else {
+        rest = part(&mut arrived, &mut group.frames, others);
+    }
+    engine.popped.put(arrived);
+    for frame in rest {
+        if let Some(frame) = take_off(engine, kind, arrival, frame) {
+            let meta = engine.batch.common.clone();
+            engine.drop_packet(Packet::new(frame, meta), DropReason::TunnelPopError);
+        }
+    }
+    true
+}
+
+/// Takes the header off each frame that has a usual one, and adds it to the tunnels. A bit for each other frame, to which
+/// nothing is done; a header is added for it, too.
+struct TakeOffEach<'a> {
+    kind: Kind,
+    frames: &'a mut FrameBatch,
+    tunnels: &'a mut Vec<Tunnel>,
+}
+
+impl Stage for TakeOffEach<'_> {
+    type Out = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let mut others = 0;
+        for (i, frame) in self.frames.iter_mut().enumerate() {
+            let tunnel = tunnel::pop_quick(self.kind, frame.bytes());
+            let taken = tunnel.and_then(|tunnel| {
+                frame.pull_front(QUICK_HEADER)?;
+                Some(tunnel)
+            });
+            others |= u64::from(taken.is_none()) << i;
+            self.tunnels.push(taken.unwrap_or_default());
+        }
+        others
+    }
+}
+
+/// Adds those of these frames whose bit is not set, and keeps their headers of those that were added last. The others.
+#[inline(never)]
+fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBatch {
+    let mut rest = FrameBatch::new();
+    let mut at = arrived.frames.len();
+    for (i, frame) in frames.drain(..).enumerate() {
+        if others >> i & 1 == 0 {
+            arrived.frames.push(frame);
+            at += 1;
+        } else {
+            rest.push(frame);
+            arrived.outers.tunnels_mut().remove(at);
+        }
+    }
+    rest
+}
+
+/// Takes the header off each packet, which then comes in by the tunnel port.
+/// `last`: nothing else is done with the packets, so that no copies are needed.
+pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last: bool) {
+    // An outer checksum that its sender left to the device cannot be checked.
+    finish_undone(engine, group);
+    let kind = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
+    let mut list = engine.list();
+    if last {
+        list.append(group);
+    } else {
+        for p in group.iter() {
+            list.extend(copy(engine, p));
+        }
+    }
+    for mut p in list.drain(..) {
+        truncate(&mut p);
+        let arrival = Arrival::new(port, &p.meta);
+        let Some(kind) = kind else {
+            engine.drop_packet(p, DropReason::InvalidTunnelPort);
+            continue;
+        };
+        if arrival.passes > MAX_PASSES {
+            engine.drop_packet(p, DropReason::RecircError);
+        } else if let Some(frame) = take_off(engine, kind, arrival, p.frame) {
+            engine.drop_packet(Packet::new(frame, p.meta), DropReason::TunnelPopError);
+        }
+    }
+    engine.give_back(list);
+}
+
+/// Takes the header off a frame, which goes to those that come in by the tunnel port. A frame whose header is refused comes
+/// back.
+#[inline(always)]
+fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame) -> Option<Frame> {
+    let Ok(popped) = tunnel::pop(kind, frame.bytes()) else { return Some(frame) };
+    let &Popped { ref tunnel, options, packet_type, header, end } = &popped;
+    let len = end.checked_sub(header);
+    if len.is_none_or(|len| packet_type == 0 && len < SHORTEST_FRAME) {
+        return Some(frame);
+    }
+    let options = match options {
+        [] => None,
+        options => match Tlv::from_options(options) {
+            None => return Some(frame),
+            options => options,
+        },
+    };
+    let tunnel = *tunnel;
+    frame.trim(end);
+    if frame.pull_front(header).is_none() {
+        return Some(frame);
+    }
+    engine.tally.add(Event::Recirculated, 1);
+    engine.popped.push(Arrival { packet_type, ..arrival }, frame, &tunnel, options.as_ref());
+    None
+}

@@ -1,0 +1,158 @@
+//! What came out of tunnels: packets whose outer header was taken off, on their way in by the tunnel port.
+//!
+//! They go through the path in batches of their own, right behind the batch that they came in. The fields of the outer headers
+//! stay beside the packets: only the words that megaflows of the tunnel port look at are written into keys.
+
+use crate::packet::{Meta, Rare};
+use crate::port::{Frame, FrameBatch};
+use classifier::megaflow::convert::{options_of_tlv, tlv_of_options, tunnel_words};
+use classifier::megaflow::{BATCH, Column, Options, TUNNEL_AT, TUNNEL_WORDS, Words, bits};
+use flow::{Tlv, Tunnel};
+use std::collections::VecDeque;
+
+/// Outer headers of the packets of a batch, or none.
+#[derive(Default)]
+pub(crate) struct Outers(Vec<Tunnel>);
+
+impl Outers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The headers, to be changed together with the frames.
+    pub(crate) fn tunnels_mut(&mut self) -> &mut Vec<Tunnel> {
+        &mut self.0
+    }
+
+    /// The outer header of packet `i`.
+    pub(crate) fn get(&self, i: usize) -> Option<&Tunnel> {
+        self.0.get(i)
+    }
+
+    /// What packet `i` has that few packets have.
+    pub(crate) fn rare(&self, i: usize, options: &[Option<Box<Options>>]) -> Option<Box<Rare>> {
+        let options = options.get(i).and_then(|o| o.as_deref()).map(|o| Box::new(tlv_of_options(o)));
+        let &tunnel = self.0.get(i)?;
+        Some(Box::new(Rare { tunnel, options, ..Rare::default() }))
+    }
+
+    /// Takes the header of packet `from` to place `to`.
+    pub(crate) fn move_to(&mut self, from: usize, to: usize) {
+        if from < self.0.len() && to < self.0.len() {
+            self.0.swap(from, to);
+        }
+    }
+
+    /// Fills the columns of those of `words` that are the headers'.
+    pub(crate) fn fill(&self, columns: &mut [Column], words: Words) {
+        for at in bits(words & TUNNEL_WORDS) {
+            let Some(column) = columns.get_mut(at) else { return };
+            for (place, tunnel) in column.iter_mut().zip(&self.0) {
+                *place = tunnel_words(tunnel)[at - TUNNEL_AT];
+            }
+        }
+    }
+}
+
+/// What packets of a batch have in common.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Arrival {
+    /// The tunnel port.
+    pub(crate) port: u32,
+    pub(crate) packet_type: u32,
+    pub(crate) pkt_mark: u32,
+    pub(crate) skb_priority: u32,
+    pub(crate) passes: u8,
+    pub(crate) vlan_limit: u8,
+}
+
+impl Arrival {
+    /// By a tunnel port, of packets with this outer metadata.
+    pub(crate) fn new(port: u32, outer: &Meta) -> Arrival {
+        Arrival {
+            port,
+            packet_type: 0,
+            pkt_mark: outer.pkt_mark,
+            skb_priority: outer.skb_priority,
+            passes: outer.passes + 1,
+            vlan_limit: outer.vlan_limit,
+        }
+    }
+
+    pub(crate) fn meta(self) -> Meta {
+        let Arrival { port, packet_type, pkt_mark, skb_priority, passes, vlan_limit } = self;
+        Meta { packet_type, pkt_mark, skb_priority, passes, vlan_limit, ..Meta::received(port) }
+    }
+}
+
+/// Packets that arrive together.
+pub(crate) struct Arrived {
+    pub(crate) arrival: Arrival,
+    pub(crate) frames: FrameBatch,
+    pub(crate) outers: Outers,
+    /// Options of the outer headers; shorter than the batch where the last packets have none.
+    pub(crate) options: Vec<Option<Box<Options>>>,
+}
+
+/// Batches that wait for their pass, in order.
+#[derive(Default)]
+pub(crate) struct PoppedBatches {
+    waiting: VecDeque<Arrived>,
+    /// Empty ones, whose memory was used before.
+    free: Vec<Arrived>,
+}
+
+impl PoppedBatches {
+    /// Takes out the last batch, or an empty one, to which `more` packets are to be added.
+    pub(crate) fn open(&mut self, arrival: Arrival, more: usize) -> Arrived {
+        let fits = |last: &mut Arrived| last.arrival == arrival && last.frames.len() + more <= BATCH;
+        self.waiting.pop_back_if(fits).unwrap_or_else(|| self.empty(arrival))
+    }
+
+    /// Adds a batch.
+    pub(crate) fn put(&mut self, batch: Arrived) {
+        if batch.frames.is_empty() { self.give_back(batch) } else { self.waiting.push_back(batch) }
+    }
+
+    /// Adds a packet.
+    pub(crate) fn push(&mut self, arrival: Arrival, frame: Frame, tunnel: &Tunnel, options: Option<&Tlv>) {
+        let mut batch = self.open(arrival, 1);
+        let Arrived { frames, outers, options: all, .. } = &mut batch;
+        if let Some(options) = options {
+            all.resize_with(frames.len(), || None);
+            all.push(Some(options_of_tlv(options)));
+        }
+        frames.push(frame);
+        outers.0.push(*tunnel);
+        self.put(batch);
+    }
+
+    fn empty(&mut self, arrival: Arrival) -> Arrived {
+        let memory = self.free.pop().unwrap_or_else(|| Arrived {
+            arrival,
+            frames: Vec::with_capacity(BATCH),
+            outers: Outers(Vec::with_capacity(BATCH)),
+            options: Vec::new(),
+        });
+        Arrived { arrival, ..memory }
+    }
+
+    /// The tunnel port of the batch that is next.
+    pub(crate) fn first_port(&self) -> Option<u32> {
+        self.waiting.front().map(|batch| batch.arrival.port)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Arrived> {
+        self.waiting.pop_front()
+    }
+
+    /// Takes a batch back that was taken out.
+    pub(crate) fn give_back(&mut self, batch: Arrived) {
+        debug_assert!(batch.frames.is_empty() && batch.outers.is_empty() && batch.options.is_empty());
+        self.free.push(batch);
+    }
+}

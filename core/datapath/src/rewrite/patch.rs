@@ -1,0 +1,84 @@
+//! Patches: 32 bytes of a packet compared and written at once, under masks.
+//!
+//! Said of four words beside four, which compilers turn into what vectors the caller is compiled for.
+
+use super::Head;
+
+/// Bytes of a patch.
+pub(super) const HALF: usize = 32;
+
+type Half = [u64; 4];
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Patch {
+    /// The bits that are compared, and their values.
+    compared: Half,
+    expected: Half,
+    /// The bits that are not written, and the values of the others.
+    keep: Half,
+    pub(super) value: Half,
+}
+
+impl Patch {
+    /// What to compare, and what to write: mask and value of the byte at each offset, from `start` on.
+    pub(super) fn new(
+        start: usize,
+        compared: impl Fn(usize) -> (u8, u8),
+        written: impl Fn(usize) -> (u8, u8),
+    ) -> Patch {
+        let half = |byte: &dyn Fn(usize) -> u8| -> Half {
+            std::array::from_fn(|word| {
+                u64::from_ne_bytes(std::array::from_fn(|i| byte(start + 8 * word + i)))
+            })
+        };
+        Patch {
+            compared: half(&|at| compared(at).0),
+            expected: half(&|at| compared(at).1),
+            keep: half(&|at| !written(at).0),
+            value: half(&|at| written(at).1),
+        }
+    }
+
+    /// Compares and writes nothing.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.compared == [0; 4] && self.keep == [u64::MAX; 4]
+    }
+
+    /// Some of the bits that are compared have other values.
+    #[inline(always)]
+    pub(super) fn differs(&self, old: &Half) -> bool {
+        let differ: Half = std::array::from_fn(|i| (old[i] ^ self.expected[i]) & self.compared[i]);
+        (differ[0] | differ[1]) | (differ[2] | differ[3]) != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn patched(&self, old: &Half) -> Half {
+        std::array::from_fn(|i| old[i] & self.keep[i] | self.value[i])
+    }
+}
+
+#[inline(always)]
+pub(super) fn load(head: &Head, at: u8) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&head[usize::from(at)..usize::from(at) + 8]);
+    u64::from_ne_bytes(word)
+}
+
+#[inline(always)]
+pub(super) fn store(head: &mut Head, at: u8, word: u64) {
+    head[usize::from(at)..usize::from(at) + 8].copy_from_slice(&word.to_ne_bytes());
+}
+
+/// The 32 bytes from `start` on.
+#[inline(always)]
+pub(super) fn load_half(head: &Head, start: usize) -> Half {
+    std::array::from_fn(|i| load(head, (start + 8 * i) as u8))
+}
+
+#[inline(always)]
+pub(super) fn store_half(head: &mut Head, start: usize, half: &Half) {
+    for (i, word) in half.iter().enumerate() {
+        store(head, (start + 8 * i) as u8, *word);
+    }
+}

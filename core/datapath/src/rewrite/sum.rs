@@ -1,0 +1,49 @@
+//! Checksums of rewritten headers.
+
+use super::Head;
+use super::patch::load;
+
+/// The update of one checksum (RFC 1624): what is added to its complement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sum {
+    /// Where the checksum is.
+    pub(super) at: u8,
+    /// Zero stands for "not computed".
+    pub(super) udp: bool,
+    /// The new bytes, and those of the old ones that all packets of the megaflow share, folded to 16 bits.
+    pub(super) constant: u16,
+    /// The other old bytes: offsets of words, and the bits of each.
+    pub(super) old: Box<[(u8, u64)]>,
+}
+
+impl Sum {
+    /// The checksum after the rewrite. To be read before anything is written.
+    #[inline(always)]
+    pub(super) fn renewed(&self, head: &Head) -> u16 {
+        let at = usize::from(self.at);
+        let old = u16::from_ne_bytes([head[at], head[at + 1]]);
+        // Sums of 16-bit words do not depend on the byte order (RFC 1071 §2), nor on how many are added at once.
+        let mut sum = u64::from(!old) + u64::from(self.constant);
+        if !self.old.is_empty() {
+            for &(at, mask) in &self.old {
+                let (added, carried) = sum.overflowing_add(!(load(head, at) & mask));
+                sum = added + u64::from(carried);
+            }
+            // The upper half of a number and its halves exchanged is the sum of both halves, with the carry.
+            sum = sum.wrapping_add(sum.rotate_left(32)) >> 32;
+        }
+        let sum = sum as u32;
+        let sum = (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16;
+        match !sum {
+            _ if self.udp && old == 0 => 0,
+            0 if self.udp => 0xffff,
+            new => new,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn store(&self, head: &mut Head, value: u16) {
+        let at = usize::from(self.at);
+        head[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+    }
+}

@@ -1,0 +1,118 @@
+//! Rx queue backoff: a queue whose packets mostly miss and are dropped is polled less often while other queues have work.
+//!
+//! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), and dropped beyond it.
+//! Either costs several times as much as a packet with a megaflow. If more than half of the packets of a poll end like that, the
+//! worker skips the queue for a number of turns that doubles with each such poll. The packets wait in the queue's ring, or the
+//! device drops them there, which costs the worker nothing. A turn in which no other queue brought packets ends the wait.
+//!
+//! Counts only: no clock, no randomness.
+
+use crate::port::RX_BURST;
+
+/// Turns that a queue is skipped at most: it keeps one poll in 64.
+const TURNS_MAX: u32 = 63;
+/// The wait is counted in quarters of a turn. A turn in which another queue brought a full burst, so that more packets wait there,
+/// counts as one quarter; a turn in which others brought fewer counts as four.
+const PARTS_OF_TURN: u32 = 4;
+
+/// What the queues without backoff brought in a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Others {
+    #[default]
+    Nothing,
+    Some,
+    /// A full burst.
+    More,
+}
+
+impl Others {
+    pub(crate) fn of(packets: u64) -> Others {
+        match packets {
+            0 => Others::Nothing,
+            n if n < RX_BURST as u64 => Others::Some,
+            _ => Others::More,
+        }
+    }
+}
+
+/// The backoff of one queue. See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RxqBackoff {
+    /// Turns that the queue is skipped after each poll.
+    turns: u32,
+    /// What is left of the wait, in parts of a turn.
+    left: u32,
+}
+
+impl RxqBackoff {
+    /// Whether the queue is skipped in this turn. `others`: what other queues brought in the turn before.
+    #[inline]
+    pub(crate) fn skips(&mut self, others: Others) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left = match others {
+            Others::Nothing => 0,
+            Others::Some => self.left.saturating_sub(PARTS_OF_TURN),
+            Others::More => self.left - 1,
+        };
+        self.left != 0
+    }
+
+    /// The queue was polled and brought `packets`, of which `overflow` could not be parked.
+    #[inline]
+    pub(crate) fn polled(&mut self, packets: u64, overflow: u64) {
+        if 2 * overflow > packets {
+            self.turns = (2 * self.turns + 1).min(TURNS_MAX);
+        } else if self.turns != 0 {
+            self.turns /= 2;
+        }
+        // The turn of the poll itself counts, too.
+        self.left = if self.turns == 0 { 0 } else { PARTS_OF_TURN * (self.turns + 1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Polls, in so many turns, of a queue that brings 32 packets of which `overflow` cannot be parked.
+    fn polls(turns: u32, overflow: u64, others: u64) -> u32 {
+        let mut backoff = RxqBackoff::default();
+        let mut polls = 0;
+        for _ in 0..turns {
+            if !backoff.skips(Others::of(others)) {
+                backoff.polled(32, overflow);
+                polls += 1;
+            }
+        }
+        polls
+    }
+
+    #[test]
+    fn a_queue_that_overflows_waits_while_others_are_served() {
+        assert_eq!(polls(6400, 0, 63), 6400);
+        assert_eq!(polls(6400, 16, 63), 6400);
+        assert!((100..110).contains(&polls(6400, 17, 63)), "{}", polls(6400, 17, 63));
+        assert!((25..35).contains(&polls(6400, 17, 64)), "{}", polls(6400, 17, 64));
+        // No other queue has packets.
+        assert_eq!(polls(6400, 32, 0), 6400);
+    }
+
+    #[test]
+    fn backoff_ends_when_misses_can_be_parked_again() {
+        let mut backoff = RxqBackoff::default();
+        (0..20).for_each(|_| backoff.polled(32, 32));
+        (0..6).for_each(|_| backoff.polled(32, 3));
+        assert!(!backoff.skips(Others::More));
+    }
+
+    #[test]
+    fn a_turn_without_other_packets_ends_the_wait() {
+        let mut backoff = RxqBackoff::default();
+        (0..20).for_each(|_| backoff.polled(32, 32));
+        assert!(backoff.skips(Others::Some));
+        assert!(!backoff.skips(Others::Nothing));
+        assert!(!backoff.skips(Others::Some));
+    }
+}

@@ -1,0 +1,153 @@
+//! Headers of tunnels put on and taken off by the datapath.
+
+use crate::tests::{Bed, out, tcp};
+use dpif::{DpAction, TunnelHeader, TunnelPush};
+use flow::{Flow, Mac, Tunnel};
+use packet::hex;
+use tunnel::{Kind, Request, Shape, build};
+use units::PortNo;
+
+const VXLAN: PortNo = PortNo(9);
+
+fn push() -> DpAction {
+    let tunnel = Tunnel { tun_id: 7, ip_ttl: 64, flags: 2, ..Tunnel::default() };
+    let built = build(&Request {
+        kind: Kind::Vxlan { gbp: false },
+        dst_mac: Mac([2, 0, 0, 0, 0, 0x92]),
+        src_mac: Mac([2, 0, 0, 0, 0, 0x88]),
+        src: "1.1.2.88".parse().unwrap(),
+        dst: "1.1.2.92".parse().unwrap(),
+        dst_port: 4789,
+        tunnel: &tunnel,
+        options: &[],
+        packet_type: 0,
+        dl_type: 0x0800,
+        shape: &Shape::default(),
+    })
+    .unwrap();
+    DpAction::TunnelPush(Box::new(TunnelPush {
+        tunnel_port: VXLAN,
+        out_port: PortNo(2),
+        tunnel_type: built.tunnel_type,
+        header: TunnelHeader(built.bytes),
+    }))
+}
+
+/// What comes by port 1 goes into the tunnel, by port 2; what comes by port 3 out of it; and what came out of it leaves by
+/// port 4.
+fn bed() -> Bed {
+    let by = |port| Flow { in_port: port, ..Flow::ZERO };
+    let mask = by(u32::MAX);
+    let key = Flow { tunnel: Tunnel { tun_id: 7, ..Tunnel::default() }, ..by(VXLAN.0) };
+    let key_mask = Flow { tunnel: Tunnel { tun_id: u64::MAX, ..Tunnel::default() }, ..mask };
+    let bed = Bed::new(vec![
+        (by(1), mask, vec![DpAction::Clone(vec![push(), out(2)]), out(4)]),
+        (by(3), mask, vec![DpAction::TunnelPop(VXLAN)]),
+        (key, key_mask, vec![out(4)]),
+    ]);
+    bed.datapath.set_tunnel(VXLAN, Kind::Vxlan { gbp: false }).unwrap();
+    bed
+}
+
+fn packet() -> Vec<u8> {
+    flow::compose::compose_len(&tcp(1, 80), 64)
+}
+
+#[test]
+fn a_packet_goes_into_the_tunnel_and_comes_out_as_it_was() {
+    let mut bed = bed();
+    let inner = packet();
+    bed.send(1, &inner);
+    let [outer] = &bed.tx[1].take()[..] else { panic!("one packet leaves by the tunnel") };
+    assert_eq!(outer[..14], hex::parse("0200000000920200000000880800").unwrap());
+    assert_eq!(outer[50..], inner);
+    // The copy beside it has no header.
+    assert_eq!(bed.tx[3].take(), std::slice::from_ref(&inner));
+    bed.send(3, outer);
+    assert_eq!(bed.tx[3].take(), [inner]);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn flows_differ_in_their_source_ports_and_packets_of_one_do_not() {
+    let mut bed = bed();
+    let mut ports = Vec::new();
+    for src in [1, 1, 2, 3, 4] {
+        bed.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
+        ports.extend(bed.tx[1].take().iter().map(|p| u16::from_be_bytes([p[34], p[35]])));
+    }
+    assert_eq!(ports[0], ports[1]);
+    ports.sort_unstable();
+    ports.dedup();
+    assert!(ports.len() > 2 && ports.iter().all(|p| (32_768..61_000).contains(p)), "{ports:?}");
+}
+
+#[test]
+fn what_is_no_packet_of_the_tunnel_is_dropped_and_counted() {
+    let mut bed = bed();
+    bed.send(1, &packet());
+    let outer = bed.tx[1].take().remove(0);
+    bed.tx[3].take();
+    let mut wrong = outer.clone();
+    wrong[24] ^= 1;
+    bed.send(3, &wrong);
+    // It ends within its header.
+    bed.send(3, &outer[..44]);
+    bed.datapath.del_tunnel(VXLAN);
+    bed.send(3, &outer);
+    bed.send(1, &packet());
+    assert_eq!((bed.tx[1].take().len(), bed.tx[3].take().len()), (0, 1));
+    let tally = bed.datapath.tally();
+    let dropped = |reason| tally.dropped(reason);
+    assert_eq!(dropped(dpif::DropReason::TunnelPopError), 2);
+    assert_eq!(dropped(dpif::DropReason::InvalidTunnelPort), 2);
+    assert_eq!(bed.balance(), 0);
+}
+
+#[test]
+fn a_packet_in_a_packet_in_a_packet_does_not_go_round_for_ever() {
+    let mut bed = bed();
+    bed.control.rules.lock().unwrap().insert(
+        0,
+        (
+            Flow { in_port: VXLAN.0, ..Flow::ZERO },
+            Flow { in_port: u32::MAX, ..Flow::ZERO },
+            vec![push(), DpAction::TunnelPop(VXLAN)],
+        ),
+    );
+    let mut outer = packet();
+    bed.send(1, &outer);
+    outer = bed.tx[1].take().remove(0);
+    bed.send(3, &outer);
+    assert_eq!(bed.datapath.tally().dropped(dpif::DropReason::RecircError), 1);
+    assert_eq!(bed.balance(), 0);
+}
+
+/// The packets of a batch differ in their outer headers, and some have none that is right.
+#[test]
+fn a_batch_comes_out_of_its_tunnel_together_and_each_packet_keeps_its_outer_header() {
+    let mut bed = bed();
+    let mut outers = Vec::new();
+    for src in 0..64 {
+        bed.send(1, &flow::compose::compose_len(&tcp(src, 80), 64));
+        outers.append(&mut bed.tx[1].take());
+    }
+    bed.tx[3].take();
+    // The fields of the outer header are the packet's own: another key is no packet of the flow.
+    for (i, outer) in outers.iter_mut().enumerate() {
+        match i % 4 {
+            1 => outer[48] = 9,
+            2 => outer[24] ^= 1,
+            _ => {}
+        }
+        bed.rx[2].put(outer);
+    }
+    bed.run();
+    let inner = bed.tx[3].take();
+    let sources: Vec<u8> = inner.iter().map(|p| p[29]).collect();
+    let kept: Vec<u8> = (0..64).filter(|i| i % 4 == 0 || i % 4 == 3).collect();
+    assert_eq!(sources, kept);
+    let tally = bed.datapath.tally();
+    assert_eq!(tally.dropped(dpif::DropReason::TunnelPopError), 16);
+    assert_eq!(bed.balance(), 0);
+}

@@ -1,0 +1,261 @@
+//! The upcall budget: how much of its time a worker may spend on translating misses inline while handler threads serve upcalls.
+//!
+//! When no more misses can be parked, a worker translates inline rather than lose a packet. A storm of misses must not take the
+//! core from packets that have a megaflow, so inline translation is paid from a budget of cycles (ADR 10):
+//!
+//! - It grows by 1/16 of the time that passes, or by the share of misses among the packets where that is more.
+//! - In that share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first hurts its own port, and
+//!   a core that has little else gets time for the misses.
+//! - Shares are those of the last turns that brought packets. The queue with the storm may be skipped (`rxq_backoff`) and polled just
+//!   when the others have nothing.
+//! - While calm queues have packets, one turn adds at most what their rings can wait for. While a calm queue brings full bursts, so
+//!   that more packets wait in it, the budget grows by 1/256 of the time.
+//!
+//! The caller measures the cycles.
+
+/// The budget grows by one cycle in 16.
+const SHARE: u64 = 16;
+/// One cycle in 256 while a calm queue brings full bursts: the packets that wait there may be lost.
+const SHARE_OF_THE_PRESSED: u64 = 256;
+/// Cycles that are saved at most: 8 million, a few milliseconds.
+const MOST: i64 = 1 << 23;
+/// Cycles that the misses' share adds at most in a turn for which calm queues wait: about 20 µs.
+const IN_A_TURN: u64 = 1 << 16;
+/// The weight of a miss. A packet with a megaflow, of a queue of nearly nothing but misses, weighs 1.
+const MISS: u64 = 4;
+/// The weight of a packet of a queue without misses.
+const CALM: u64 = 16;
+/// After this number of turns with packets, about a third of what a turn brought still counts.
+const TURNS: u64 = 128;
+/// The same for the turns of one queue. It is longer, since flows come in runs: a run without a miss does not make a queue calm.
+const TURNS_OF_QUEUE: u64 = 1024;
+
+/// A decaying sum, in units of 1/TURNS.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent<const TURNS: u64>(u64);
+
+impl<const TURNS: u64> Recent<TURNS> {
+    #[inline]
+    fn add(&mut self, n: u64) {
+        self.0 = self.0 - self.0.div_ceil(TURNS) + n * TURNS;
+    }
+}
+
+/// The share of misses of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mix {
+    misses: Recent<TURNS_OF_QUEUE>,
+    packets: Recent<TURNS_OF_QUEUE>,
+}
+
+impl Mix {
+    #[inline]
+    fn add(&mut self, misses: u64, packets: u64) {
+        self.misses.add(misses);
+        self.packets.add(packets);
+    }
+
+    /// The weight of a packet with a megaflow: [`CALM`] without misses, half of it with one miss in 64 packets.
+    #[inline]
+    fn weight(&self) -> u64 {
+        match self.misses.0 {
+            0 => CALM,
+            misses => (CALM * self.packets.0 / (self.packets.0 + 64 * misses)).max(1),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct UpcallBudget {
+    cycles: i64,
+    turn: Turn,
+    /// Packets without a megaflow, and the weight of the others.
+    misses: Recent<TURNS>,
+    hits: Recent<TURNS>,
+    /// Packets of calm queues.
+    calm: Recent<TURNS>,
+}
+
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Misses of the queue that is being received from.
+    fresh: u64,
+    /// Anything.
+    packets: u64,
+    misses: u64,
+    hits: u64,
+    calm: u64,
+    /// A calm queue brought a full burst.
+    pressed: bool,
+}
+
+impl Default for UpcallBudget {
+    fn default() -> UpcallBudget {
+        let (misses, hits, calm) = Default::default();
+        UpcallBudget { cycles: MOST, turn: Turn::default(), misses, hits, calm }
+    }
+}
+
+impl UpcallBudget {
+    /// Counts misses of the queue that is being received from.
+    #[inline]
+    pub fn missed(&mut self, packets: u64) {
+        self.turn.fresh += packets;
+    }
+
+    /// A queue brought `packets`, misses included. `more`: a full burst, so that others may wait.
+    #[inline]
+    pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
+        let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
+        mix.add(fresh, packets);
+        let weight = mix.weight();
+        self.turn.packets += packets;
+        self.turn.misses += fresh;
+        self.turn.hits += (packets - fresh) * weight;
+        if 2 * weight > CALM {
+            self.turn.calm += packets;
+            self.turn.pressed |= more;
+        }
+    }
+
+    /// A turn has ended after `cycles`.
+    #[inline]
+    pub fn earn(&mut self, cycles: u64) {
+        let turn = std::mem::take(&mut self.turn);
+        if turn.packets != 0 {
+            self.misses.add(turn.misses);
+            self.hits.add(turn.hits);
+            self.calm.add(turn.calm);
+        }
+        let mut share = cycles / if turn.pressed { SHARE_OF_THE_PRESSED } else { SHARE };
+        if turn.misses != 0 && !turn.pressed {
+            let misses = self.misses.0 * MISS;
+            let most = if self.calm.0 == 0 { MOST as u64 } else { IN_A_TURN };
+            share = share.max(cycles.min(most) * misses / (misses + self.hits.0).max(1));
+        }
+        let share = i64::try_from(share).unwrap_or(MOST);
+        self.cycles = self.cycles.saturating_add(share).min(MOST);
+    }
+
+    /// Something is left.
+    pub fn is_left(&self) -> bool {
+        self.cycles > 0
+    }
+
+    /// An inline translation took `cycles`. A debt is earned back before the next one.
+    pub fn spend(&mut self, cycles: u64) {
+        self.cycles = self.cycles.saturating_sub(i64::try_from(cycles).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent() -> UpcallBudget {
+        UpcallBudget { cycles: 0, ..UpcallBudget::default() }
+    }
+
+    #[test]
+    fn debts_are_paid() {
+        let mut budget = UpcallBudget::default();
+        budget.earn(u64::MAX);
+        budget.spend(MOST as u64 + 100);
+        assert!(!budget.is_left());
+        budget.earn(100 * SHARE);
+        assert!(!budget.is_left());
+        budget.earn(SHARE);
+        assert!(budget.is_left());
+    }
+
+    /// The share of its time that goes into inline translations of 1000 cycles, where a turn's other work takes 500: one queue
+    /// brings `misses` and `beside`, another `others`.
+    fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
+        let (mut budget, mut inline, mut all) = (spent(), 0, 0);
+        let mut mixes = [Mix::default(); 2];
+        for _ in 0..10_000 {
+            let took = if budget.is_left() { 1000 } else { 0 };
+            budget.spend(took);
+            budget.missed(misses);
+            budget.received(misses + beside, false, &mut mixes[0]);
+            budget.received(others, false, &mut mixes[1]);
+            budget.earn(500 + took);
+            (inline, all) = (inline + took, all + 500 + took);
+        }
+        inline as f64 / all as f64
+    }
+
+    #[test]
+    fn misses_get_their_share_and_a_sixteenth_at_least() {
+        let cases =
+            [(0, 64, 0, 0.0625), (1, 0, 32, 0.0625), (1, 63, 0, 0.0625), (32, 0, 32, 0.2), (8, 32, 0, 0.5)];
+        for (misses, beside, others, share) in cases {
+            let got = inline_share(misses, beside, others);
+            assert!((got - share).abs() < 0.01, "{misses}, {beside}, {others}: {got}");
+        }
+        // Each turn has one.
+        assert!(inline_share(64, 0, 0) > 0.66);
+    }
+
+    /// The share of 64,000 turns that is earned, all of which is spent. `brings`: misses and packets of a turn, and its queue.
+    fn earned_share(brings: impl Fn(u64) -> (u64, u64, usize)) -> f64 {
+        const TURN: u64 = 1000;
+        let (mut budget, mut earned) = (spent(), 0);
+        let mut mixes = [Mix::default(); 2];
+        for turn in 0..64_000 {
+            let (misses, packets, queue) = brings(turn);
+            budget.missed(misses);
+            budget.received(packets, false, &mut mixes[queue]);
+            let before = budget.cycles;
+            budget.earn(TURN);
+            earned += budget.cycles - before;
+            budget.spend((budget.cycles - before).unsigned_abs());
+        }
+        earned as f64 / (64_000 * TURN) as f64
+    }
+
+    #[test]
+    fn misses_that_come_when_others_have_nothing_earn_no_more() {
+        let share = earned_share(|turn| if turn % 64 == 0 { (32, 32, 1) } else { (0, 32, 0) });
+        assert!((0.06..0.065).contains(&share), "{share}");
+    }
+
+    /// Half of the flows of a queue are new, and they come one after the other.
+    #[test]
+    fn runs_of_known_flows_do_not_make_a_queue_calm() {
+        let share = earned_share(|turn| (if turn / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));
+        assert!((0.4..0.53).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn one_turn_is_not_worth_more_than_calm_queues_can_wait() {
+        let earned = |others: u64| {
+            let mut budget = spent();
+            budget.missed(64);
+            budget.received(64, false, &mut Mix::default());
+            budget.received(others, false, &mut Mix::default());
+            budget.earn(IN_A_TURN * 4);
+            budget.cycles
+        };
+        assert!(earned(1) < IN_A_TURN as i64);
+        assert_eq!(earned(0), IN_A_TURN as i64 * 4);
+    }
+
+    #[test]
+    fn a_calm_queue_with_full_bursts_keeps_the_core() {
+        let (mut budget, mut mixes) = (spent(), [Mix::default(); 2]);
+        let mut earned = |storm_has_more, other_has_more| {
+            budget.missed(64);
+            budget.received(64, storm_has_more, &mut mixes[0]);
+            budget.received(64, other_has_more, &mut mixes[1]);
+            let before = budget.cycles;
+            budget.earn(SHARE_OF_THE_PRESSED * 10);
+            budget.cycles - before
+        };
+        assert!(earned(true, false) >= 160);
+        assert_eq!(earned(true, true), 10);
+        assert!(earned(true, false) >= 160);
+    }
+}

@@ -1,0 +1,56 @@
+//! Checks the event counters of the running daemon (`coverage/read-counter`).
+
+use crate::facts::Facts;
+use crate::{Finding, Level};
+
+/// A counter that is 0 in a switch without problems.
+struct Watched {
+    counter: &'static str,
+    level: Level,
+    /// What one counted event is, after its number.
+    events: &'static str,
+    mend: &'static str,
+}
+
+const WATCHED: [Watched; 4] = [
+    Watched {
+        counter: "revalidate_repaired",
+        level: Level::Problem,
+        events: "megaflows did not follow a change of the rules and were repaired by the periodic check; \
+                 the log names each",
+        mend: "grep 'was wrong' sluiced.log   # a fault of Sluice: report these lines",
+    },
+    Watched {
+        counter: "rconn_overflow",
+        level: Level::Warning,
+        events: "packet-ins were dropped, because a controller does not read fast enough",
+        mend: "sluice vsctl list Controller   # status:packet-in-*-dropped names it",
+    },
+    Watched {
+        counter: "rconn_unsent_closed",
+        level: Level::Warning,
+        events: "OpenFlow connections were closed, because their controller did not read",
+        mend: "sluice vsctl list Controller",
+    },
+    Watched {
+        counter: "ofconn_refused",
+        level: Level::Warning,
+        events: "OpenFlow connections were refused, because the bridge had as many as it may have",
+        mend: "sluice appctl ofproto/list   # then look for clients that open connections and leave them",
+    },
+];
+
+/// The counters to ask the daemon for.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    WATCHED.iter().map(|w| w.counter)
+}
+
+pub(crate) fn check(facts: &Facts, found: &mut Vec<Finding>) {
+    for watched in &WATCHED {
+        let count = facts.counters.get(watched.counter).copied().unwrap_or(0);
+        if count > 0 {
+            let text = format!("since its start: {count} {}", watched.events);
+            found.push(Finding::new(watched.level, "counter", text, watched.mend));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! FTP control messages that announce a data connection: `PORT` and the reply 227 to `PASV` (RFC 959 §4.1.2, §5.4), `EPRT` and the
+//! reply 229 to `EPSV` (RFC 2428).
+//!
+//! A message has to begin with the segment, and all that is read of it has to be in the segment and within its first
+//! [`MESSAGE_MAX`] bytes: text that comes in two segments is not put together, as in Open vSwitch.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+/// Bytes of a message that are looked at.
+pub const MESSAGE_MAX: usize = 128;
+/// The longest text of an address.
+const ADDRESS_MAX: usize = 45;
+
+/// Which end will listen for the data connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The end that sends the command: `PORT`, `EPRT`.
+    Active,
+    /// The end that sends the reply: 227, 229.
+    Passive,
+}
+
+/// A data connection that is announced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Which end will listen.
+    pub mode: Mode,
+    /// At this address; `None`: at that of the control connection.
+    pub address: Option<IpAddr>,
+    /// At this port, never 0.
+    pub port: u16,
+    /// Where in the payload the text of the address stands; empty if there is none.
+    pub text: Range<usize>,
+    /// The six numbers of RFC 959, separated by commas; otherwise the notation of RFC 2428.
+    pub is_classic: bool,
+}
+
+/// What a segment of an FTP control connection says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Nothing about data connections.
+    Other,
+    /// It begins as an announcement does, and is none.
+    Malformed,
+    /// A data connection.
+    Announces(Announcement),
+}
+
+/// Reads the payload of a segment; `v6`: the control connection is one of IPv6, which `PORT` and 227 cannot be about.
+pub fn read(payload: &[u8], v6: bool) -> Message {
+    let head = payload.get(..MESSAGE_MAX).unwrap_or(payload);
+    let mut text = Text { bytes: head, at: 0 };
+    let found = if !v6 && text.word(b"PORT") {
+        classic(&mut text, Mode::Active)
+    } else if text.word(b"EPRT") {
+        extended_address(&mut text)
+    } else if !v6 && text.word(b"227") {
+        text.skip_to_digit().and_then(|()| classic(&mut text, Mode::Passive))
+    } else if text.word(b"229") {
+        extended_port(&mut text)
+    } else {
+        return Message::Other;
+    };
+    match found {
+        Some(announcement) if announcement.port != 0 => Message::Announces(announcement),
+        _ => Message::Malformed,
+    }
+}
+
+/// The rest of a message.
+struct Text<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Text<'_> {
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.rest().first().copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.next()? == byte).then_some(())
+    }
+
+    /// Takes a command, or the code of a reply's last line, and the spaces behind it.
+    fn word(&mut self, word: &[u8]) -> bool {
+        let is_it = self.rest().get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+            && self.rest().get(word.len()) == Some(&b' ');
+        if is_it {
+            self.at += word.len();
+            while self.peek() == Some(b' ') {
+                self.at += 1;
+            }
+        }
+        is_it
+    }
+
+    fn skip_to_digit(&mut self) -> Option<()> {
+        self.at += self.rest().iter().position(u8::is_ascii_digit)?;
+        Some(())
+    }
+
+    /// Takes a decimal number that is at most `max`. Its last digit has to be followed by something: it could go on in the
+    /// next segment.
+    fn number(&mut self, max: u32) -> Option<u32> {
+        let mut value = 0u32;
+        let first = self.at;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            value = value * 10 + u32::from(digit - b'0');
+            if value > max || self.at - first == 5 {
+                return None;
+            }
+            self.at += 1;
+        }
+        (self.at > first && self.peek().is_some()).then_some(value)
+    }
+}
+
+/// `h1,h2,h3,h4,p1,p2`
+fn classic(text: &mut Text<'_>, mode: Mode) -> Option<Announcement> {
+    let first = text.at;
+    let mut octets = [0; 4];
+    let mut end = first;
+    for octet in &mut octets {
+        *octet = text.number(255)? as u8;
+        end = text.at;
+        text.expect(b',')?;
+    }
+    let high = text.number(255)?;
+    text.expect(b',')?;
+    let low = text.number(255)?;
+    let address = Some(IpAddr::V4(Ipv4Addr::from(octets)));
+    let port = (high << 8 | low) as u16;
+    Some(Announcement { mode, address, port, text: first..end, is_classic: true })
+}
+
+/// `|2|2001:db8::1|5282|`, with any delimiter (RFC 2428 §2).
+fn extended_address(text: &mut Text<'_>) -> Option<Announcement> {
+    let delimiter = delimiter(text)?;
+    let family = text.number(2)?;
+    text.expect(delimiter)?;
+    let first = text.at;
+    let len = text.rest().iter().take(ADDRESS_MAX + 1).position(|byte| *byte == delimiter)?;
+    let address = std::str::from_utf8(text.rest().get(..len)?).ok()?;
+    let address = match family {
+        1 => IpAddr::V4(address.parse::<Ipv4Addr>().ok()?),
+        2 => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
+        _ => return None,
+    };
+    text.at += len;
+    let range = first..text.at;
+    text.expect(delimiter)?;
+    let port = text.number(u16::MAX.into())? as u16;
+    text.expect(delimiter)?;
+    Some(Announcement { mode: Mode::Active, address: Some(address), port, text: range, is_classic: false })
+}
+
+/// `… (|||6446|)`
+fn extended_port(text: &mut Text<'_>) -> Option<Announcement> {
+    text.at += text.rest().iter().position(|byte| *byte == b'(')? + 1;
+    let delimiter = delimiter(text)?;
+    text.expect(delimiter)?;
+    text.expect(delimiter)?;
+    let port = text.number(u16::MAX.into())? as u16;
+    text.expect(delimiter)?;
+    Some(Announcement { mode: Mode::Passive, address: None, port, text: 0..0, is_classic: false })
+}
+
+/// Any character that is neither a digit nor invisible, and that no address has.
+fn delimiter(text: &mut Text<'_>) -> Option<u8> {
+    text.next()
+        .filter(|byte| byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() && !b".:".contains(byte))
+}
+
+/// The text of an address as an announcement has it.
+pub fn address_text(address: IpAddr, is_classic: bool) -> String {
+    let text = address.to_string();
+    if is_classic { text.replace('.', ",") } else { text }
+}

@@ -1,0 +1,180 @@
+//! What FTP messages announce, by example and of any bytes; expectations and their bounds.
+
+use crate::ftp::{Announcement, MESSAGE_MAX, Message, Mode, address_text, read};
+use crate::*;
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+fn announced(text: &str, v6: bool) -> Option<Announcement> {
+    match read(text.as_bytes(), v6) {
+        Message::Announces(announcement) => Some(announcement),
+        Message::Malformed | Message::Other => None,
+    }
+}
+
+/// Mode, address as it stands in the message, port.
+fn summary(text: &str, v6: bool) -> Option<(Mode, String, u16)> {
+    let found = announced(text, v6)?;
+    if let Some(address) = found.address {
+        assert_eq!(address_text(address, found.is_classic), text[found.text.clone()]);
+    }
+    Some((found.mode, text[found.text].to_owned(), found.port))
+}
+
+#[test]
+fn announcements_of_all_kinds_are_read() {
+    let of = |mode, address: &str, port| Some((mode, address.to_owned(), port));
+    for (text, v6, wanted) in [
+        ("PORT 10,1,1,1,200,7\r\n", false, of(Mode::Active, "10,1,1,1", 51_207)),
+        ("port 10,1,1,1,0,1\r\n", false, of(Mode::Active, "10,1,1,1", 1)),
+        ("EPRT |1|10.1.1.1|51207|\r\n", false, of(Mode::Active, "10.1.1.1", 51_207)),
+        ("EPRT !2!fc00::1!65535!\r\n", true, of(Mode::Active, "fc00::1", 65_535)),
+        ("227 Entering Passive Mode (10,1,1,2,4,1).\r\n", false, of(Mode::Passive, "10,1,1,2", 1025)),
+        ("227 =10,1,1,2,4,1\r\n", false, of(Mode::Passive, "10,1,1,2", 1025)),
+        ("229 Entering Extended Passive Mode (|||6446|)\r\n", true, of(Mode::Passive, "", 6446)),
+        ("229 ok (|||6446|)\r\n", false, of(Mode::Passive, "", 6446)),
+    ] {
+        assert_eq!(summary(text, v6), wanted, "{text}");
+    }
+}
+
+#[test]
+fn what_announces_nothing_is_other_or_malformed() {
+    for text in [
+        "",
+        "USER anonymous\r\n",
+        "PASV\r\n",
+        "EPSV\r\n",
+        "PORTER 1\r\n",
+        "2270 (1,2,3,4,5,6)\r\n",
+        " PORT 1,2,3,4,5,6\r\n",
+    ] {
+        assert_eq!(read(text.as_bytes(), false), Message::Other, "{text}");
+    }
+    // IPv6 has none of the classic messages.
+    assert_eq!(read(b"PORT 1,2,3,4,5,6\r\n", true), Message::Other);
+    assert_eq!(read(b"227 (1,2,3,4,5,6)\r\n", true), Message::Other);
+    for text in [
+        "PORT \r\n",
+        "PORT 10,1,1,1,200\r\n",
+        "PORT 10,1,1,256,200,7\r\n",
+        "PORT 10,1,1,1,256,7\r\n",
+        "PORT 10,1,1,1,0,0\r\n",
+        "PORT 10,1,1,1,0000000000200,7\r\n",
+        // It may go on in the next segment.
+        "PORT 10,1,1,1,200,7",
+        "227 Entering Passive Mode\r\n",
+        "229 Entering Extended Passive Mode |||6446|\r\n",
+        "229 x (|||65536|)\r\n",
+        "229 x (|||6446\r\n",
+        "229 x (1116446 1)\r\n",
+        "EPRT |3|10.1.1.1|51207|\r\n",
+        "EPRT |1|fc00::1|51207|\r\n",
+        "EPRT |1|10.1.1.1|512071|\r\n",
+        "EPRT |1|10.1.1.1,51207|\r\n",
+        "EPRT :2:fc00::1:1:\r\n",
+    ] {
+        assert_eq!(read(text.as_bytes(), false), Message::Malformed, "{text}");
+    }
+    let long = format!("229 {} (|||6446|)\r\n", "x".repeat(MESSAGE_MAX));
+    assert_eq!(read(long.as_bytes(), false), Message::Malformed);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read(bytes: Vec<u8>, v6: bool, start in 0usize..5) {
+        let start = ["PORT ", "EPRT |", "227 (", "229 (|||", ""][start];
+        let payload = [start.as_bytes(), &bytes].concat();
+        if let Message::Announces(found) = read(&payload, v6) {
+            prop_assert!(found.port != 0 && found.text.end <= payload.len().min(MESSAGE_MAX));
+        }
+    }
+
+    #[test]
+    fn every_announcement_is_read_back(address: IpAddr, port in 1u16.., active: bool, classic: bool) {
+        let text = address_text(address, classic && address.is_ipv4());
+        let numbers = format!("{text},{},{}", port >> 8, port & 255);
+        let message = match (classic && address.is_ipv4(), active) {
+            (true, true) => format!("PORT {numbers}\r\n"),
+            (true, false) => format!("227 Entering Passive Mode ({numbers}).\r\n"),
+            (false, true) => format!("EPRT |{}|{text}|{port}|\r\n", if address.is_ipv4() { 1 } else { 2 }),
+            (false, false) => format!("229 Entering Extended Passive Mode (|||{port}|)\r\n"),
+        };
+        let found = announced(&message, address.is_ipv6()).expect("an announcement");
+        prop_assert_eq!((found.port, found.mode == Mode::Active), (port, active));
+        if found.address.is_some() {
+            prop_assert_eq!((found.address, &message[found.text]), (Some(address), text.as_str()));
+        }
+    }
+}
+
+fn ends(src: u64, dst: u64, src_port: u16, dst_port: u16) -> Ends {
+    Ends { proto: 6, src: [0, src], dst: [0, dst], src_port, dst_port, ..Ends::default() }
+}
+
+fn parent(n: u16) -> Parent<()> {
+    Parent { ends: ends(1, 2, n, 21), mark: n.into(), ..Parent::default() }
+}
+
+#[test]
+fn an_expected_connection_is_found_by_all_but_its_source_port() {
+    let all = Expectations::default();
+    assert!(all.is_empty() && all.find(&ends(2, 1, 20, 5000)).is_none());
+    assert!(all.add(ends(2, 1, 0, 5000), parent(7)));
+    assert_eq!(all.find(&ends(2, 1, 20, 5000)), Some(parent(7)));
+    for other in [
+        ends(2, 1, 20, 5001),
+        ends(1, 2, 20, 5000),
+        Ends { zone: 1, ..ends(2, 1, 20, 5000) },
+        Ends { proto: 17, ..ends(2, 1, 20, 5000) },
+    ] {
+        assert_eq!(all.find(&other), None, "{other:?}");
+    }
+    // The first that announces it is its parent.
+    assert!(all.add(ends(2, 1, 0, 5000), parent(8)));
+    assert_eq!((all.find(&ends(2, 1, 1, 5000)), all.len(), all.dump(Some(1)).len()), (Some(parent(7)), 1, 0));
+    all.forget(&parent(8).ends);
+    all.forget(&parent(7).ends);
+    assert!(all.is_empty() && all.dump(None).is_empty());
+}
+
+#[test]
+fn expectations_are_bounded() {
+    let all = Expectations::default();
+    let n = PER_PARENT as u16;
+    for port in 1..=n + 5 {
+        assert!(all.add(ends(2, 1, 0, port), parent(7)));
+    }
+    assert_eq!(
+        (all.len(), all.find(&ends(2, 1, 0, 5)), all.find(&ends(2, 1, 0, 6))),
+        (PER_PARENT, None, Some(parent(7)))
+    );
+    let mut more = 0;
+    while all.add(ends(more + 3, 1, 0, 80), Parent { ends: ends(more + 3, 2, 1, 21), ..Parent::default() }) {
+        more += 1;
+    }
+    assert_eq!(all.len(), EXPECTED_MAX);
+    // Who is refused leaves nothing behind, and who has some may replace them.
+    assert!(all.add(ends(2, 1, 0, n + 6), parent(7)));
+    all.forget(&parent(7).ends);
+    assert_eq!(all.len(), EXPECTED_MAX - PER_PARENT);
+}
+
+#[test]
+fn sequence_numbers_are_shifted_from_the_change_on() {
+    let mut skew = Skew::default();
+    assert_eq!((skew.of_seq(5), skew.of_ack(5)), (0, 0));
+    // 20 bytes at 100 become 23, and are sent twice.
+    skew.note(100, 3);
+    skew.note(100, 3);
+    assert_eq!([skew.of_seq(99), skew.of_seq(100), skew.of_seq(120)], [0, 0, 3]);
+    assert_eq!([skew.of_ack(100), skew.of_ack(123)], [0, 3]);
+    // 10 bytes at 120, which the receiver knows as 123, become 4.
+    skew.note(120, -6);
+    assert_eq!([skew.of_seq(120), skew.of_seq(130)], [3, -3]);
+    assert_eq!([skew.of_ack(123), skew.of_ack(127)], [3, -3]);
+    // Around zero.
+    let mut skew = Skew::default();
+    skew.note(u32::MAX - 4, 2);
+    assert_eq!([skew.of_seq(u32::MAX - 4), skew.of_seq(5), skew.of_ack(7)], [0, 2, 2]);
+}

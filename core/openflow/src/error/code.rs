@@ -1,0 +1,15 @@
+//! Numbers of errors.
+
+/// Nicira's vendor (experimenter) number.
+pub const NX_VENDOR: u32 = 0x0000_2320;
+/// The Open Networking Foundation's experimenter number.
+pub const ONF_VENDOR: u32 = 0x4f4e_4600;
+
+/// How one version numbers an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// 0 for the standard itself.
+    pub vendor: u32,
+    pub kind: u16,
+    pub code: u16,
+}

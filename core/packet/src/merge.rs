@@ -1,0 +1,249 @@
+//! Merging of TCP segments of one connection into one frame that is to be cut (generic receive offload), for a receiver that
+//! takes such frames: it then handles one packet of up to 64 KB in the place of forty.
+//!
+//! What is merged comes out of [`Offload::finish`] as it went in: headers that differ in more than lengths, sequence number,
+//! identification and checksums are not merged, nor are segments whose checksum is wrong. Nothing waits: only frames of one
+//! burst are merged, and those of one connection keep their order.
+
+use crate::frame::{FRAME_MAX, Frame, FrameBatch, FramePool};
+use crate::offload::{Gso, Offload, PartialChecksum, SEGMENTS_MAX};
+use crate::segment::{self, Layout};
+
+const TCP: u8 = 6;
+const FIN: u8 = 0x01;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+const DONT_FRAGMENT: u8 = 0x40;
+/// Longest IP packet.
+const IP_MAX: usize = 65_535;
+/// Shorter payloads are left alone: such packets are few, or wait for nobody.
+const LEAST_PAYLOAD: usize = 256;
+/// Shorter frames begin no run.
+const SHORTEST: usize = 14 + 20 + 20 + LEAST_PAYLOAD;
+/// So many connections of one burst are followed.
+const RUNS_MAX: usize = 16;
+
+/// A frame that may be merged with others.
+#[derive(Clone, Copy)]
+struct Segment {
+    layout: Layout,
+    /// Where the payload starts.
+    payload: usize,
+    sequence: u32,
+    flags: u8,
+}
+
+/// Segments that follow each other.
+struct Run {
+    first: usize,
+    last: usize,
+    count: usize,
+    segment: Segment,
+    /// Bytes of payload of all.
+    bytes: usize,
+    /// No more are taken.
+    closed: bool,
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+}
+
+/// The length that the IP header says, with what is in front of it.
+fn end(bytes: &[u8], l: &Layout) -> usize {
+    match l.v6 {
+        false => l.l3 + usize::from(half(bytes, l.l3 + 2)),
+        true => l.l3 + 40 + usize::from(half(bytes, l.l3 + 4)),
+    }
+}
+
+impl Segment {
+    /// `None`: it is not to be merged.
+    fn of(frame: &Frame, layout: Layout) -> Option<Segment> {
+        let bytes = frame.bytes();
+        let ip = if layout.v6 { 40 } else { 20 };
+        let flags = *bytes.get(layout.l4 + 13)?;
+        let payload = layout.l4 + usize::from(bytes[layout.l4 + 12] >> 4) * 4;
+        let is_plain = layout.l4 - layout.l3 == ip && end(bytes, &layout) == bytes.len();
+        let is_data = flags & ACK != 0 && flags & !(ACK | PSH | FIN | ECE) == 0;
+        let is_long = payload >= layout.l4 + 20 && bytes.len() >= payload + LEAST_PAYLOAD;
+        let offload = frame.offload();
+        let is_whole =
+            offload.gso.is_none() && offload.csum.is_none_or(|c| usize::from(c.start) == layout.l4);
+        let sequence = word(bytes, layout.l4 + 4);
+        (is_plain && is_data && is_long && is_whole).then_some(Segment { layout, payload, sequence, flags })
+    }
+
+    fn payload_len(&self, frame: &Frame) -> usize {
+        frame.len() - self.payload
+    }
+}
+
+/// The bytes that say whose connection it is: addresses, ports.
+fn connection<'a>(bytes: &'a [u8], l: &Layout) -> [Option<&'a [u8]>; 2] {
+    let addresses = if l.v6 { l.l3 + 8..l.l3 + 40 } else { l.l3 + 12..l.l3 + 20 };
+    [bytes.get(addresses), bytes.get(l.l4..l.l4 + 4)]
+}
+
+/// The headers are the same, but for what differs between segments of one frame that was cut.
+fn same_headers(a: &[u8], b: &[u8], s: &Segment) -> bool {
+    let Layout { l3, l4, v6, .. } = s.layout;
+    let same = |from: usize, to: usize| a[from..to] == b[from..to];
+    let ip = match v6 {
+        false => same(l3, l3 + 2) && same(l3 + 6, l3 + 10) && same(l3 + 12, l4),
+        true => same(l3, l3 + 4) && same(l3 + 6, l4),
+    };
+    let flags = (a[l4 + 13] ^ b[l4 + 13]) & !(FIN | PSH) == 0;
+    same(0, l3)
+        && ip
+        && same(l4, l4 + 4)
+        && same(l4 + 8, l4 + 13)
+        && flags
+        && same(l4 + 14, l4 + 16)
+        && same(l4 + 18, s.payload)
+}
+
+/// The identification is the one that cutting would give, or nobody looks at it (RFC 6864 §4.1).
+fn id_follows(first: &[u8], bytes: &[u8], run: &Run) -> bool {
+    let Layout { l3, v6, .. } = run.segment.layout;
+    let follows = || half(bytes, l3 + 4) == half(first, l3 + 4).wrapping_add(run.count as u16);
+    v6 || first[l3 + 6] & DONT_FRAGMENT != 0 || follows()
+}
+
+/// Its checksums are right; that of TCP may not be there yet.
+fn is_sound(frame: &Frame, s: &Segment) -> bool {
+    let (bytes, l) = (frame.bytes(), &s.layout);
+    let transport = || frame.offload().csum.is_some() || segment::checksum_holds(bytes, l);
+    segment::ip_checksum_holds(bytes, l) && transport()
+}
+
+impl Run {
+    fn takes(&self, frames: &[Frame], frame: &Frame, s: &Segment) -> bool {
+        let (first, size) = (&frames[self.first], self.segment.payload_len(&frames[self.first]));
+        let len = s.payload_len(frame);
+        let total = self.bytes + len;
+        !self.closed
+            && s.sequence == self.segment.sequence.wrapping_add(self.bytes as u32)
+            && (s.layout, s.payload) == (self.segment.layout, self.segment.payload)
+            && len <= size
+            && self.segment.payload - s.layout.l3 + total <= IP_MAX
+            && self.segment.payload + total <= FRAME_MAX
+            && self.count < SEGMENTS_MAX
+            && same_headers(first.bytes(), frame.bytes(), s)
+            && id_follows(first.bytes(), frame.bytes(), self)
+            && (self.count > 1 || is_sound(first, &self.segment))
+            && is_sound(frame, s)
+    }
+
+    fn add(&mut self, frames: &[Frame], at: usize, s: &Segment) {
+        let (len, size) = (s.payload_len(&frames[at]), self.segment.payload_len(&frames[self.first]));
+        (self.last, self.count, self.bytes) = (at, self.count + 1, self.bytes + len);
+        // Cutting makes only the last segment short, and only that has these flags.
+        self.closed = len < size || s.flags & (PSH | FIN) != 0;
+    }
+}
+
+/// Finds the runs in a burst. `next`: the segment behind each.
+fn runs(frames: &[Frame], next: &mut Vec<usize>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (at, frame) in frames.iter().enumerate() {
+        if runs.is_empty() && frame.len() < SHORTEST {
+            continue;
+        }
+        let Some(layout) = segment::layout(frame.bytes()) else {
+            // A fragment may be of any of them.
+            runs.iter_mut().for_each(|r| r.closed = true);
+            continue;
+        };
+        if layout.protocol != TCP {
+            continue;
+        }
+        let whose = connection(frame.bytes(), &layout);
+        let known =
+            runs.iter_mut().rfind(|r| connection(frames[r.first].bytes(), &r.segment.layout) == whose);
+        match (known, Segment::of(frame, layout)) {
+            (Some(run), Some(s)) if run.takes(frames, frame, &s) => {
+                next.resize(frames.len(), 0);
+                next[run.last] = at;
+                run.add(frames, at, &s);
+            }
+            (known, segment) => {
+                // What comes later must not overtake this one.
+                known.into_iter().for_each(|r| r.closed = true);
+                if let Some(segment) = segment.filter(|_| runs.len() < RUNS_MAX) {
+                    let closed = segment.flags & (PSH | FIN) != 0;
+                    let bytes = segment.payload_len(frame);
+                    runs.push(Run { first: at, last: at, count: 1, segment, bytes, closed });
+                }
+            }
+        }
+    }
+    runs
+}
+
+/// One frame of the segments of a run; `None`: it cannot be made, and they stay as they are.
+fn whole(frames: &[Frame], run: &Run, next: &[usize], pool: &mut FramePool) -> Option<Frame> {
+    let Segment { layout, payload: header, .. } = run.segment;
+    let first = &frames[run.first];
+    let mut whole = pool.alloc(header + run.bytes)?;
+    let (mut at, mut end) = (run.first, header);
+    whole.bytes_mut()[..header].copy_from_slice(&first.bytes()[..header]);
+    for i in 0..run.count {
+        let part = &frames[at].bytes()[header..];
+        whole.bytes_mut()[end..end + part.len()].copy_from_slice(part);
+        end += part.len();
+        if i + 1 < run.count {
+            at = next[at];
+        }
+    }
+    whole.bytes_mut()[layout.l4 + 13] = frames[run.last].bytes()[layout.l4 + 13];
+    segment::set_ip_length(whole.bytes_mut(), &layout)?;
+    let (start, offset) = segment::make_partial(whole.bytes_mut())?;
+    let size = u16::try_from(run.segment.payload_len(first)).ok()?;
+    let gso = Some(Gso { kind: layout.kind()?, size, ecn: false });
+    whole.set_offload(Offload { csum: Some(PartialChecksum { start, offset }), gso });
+    Some(whole)
+}
+
+/// Merges what can be merged, and returns by how many frames the burst became shorter.
+pub fn merge(frames: &mut FrameBatch, pool: &mut FramePool) -> usize {
+    if frames.len() < 2 {
+        return 0;
+    }
+    let mut next = Vec::new();
+    let runs = runs(frames, &mut next);
+    let mut gone = vec![false; if next.is_empty() { 0 } else { frames.len() }];
+    for run in runs.iter().filter(|r| r.count > 1) {
+        let Some(whole) = whole(frames, run, &next, pool) else { continue };
+        let mut at = run.first;
+        while at != run.last {
+            at = next[at];
+            gone[at] = true;
+        }
+        pool.free(std::mem::replace(&mut frames[run.first], whole));
+    }
+    let before = frames.len();
+    remove(frames, &gone, pool);
+    before - frames.len()
+}
+
+/// Takes those out that are gone; the others keep their order.
+fn remove(frames: &mut FrameBatch, gone: &[bool], pool: &mut FramePool) {
+    if gone.is_empty() {
+        return;
+    }
+    let mut kept = 0;
+    for (at, _) in gone.iter().enumerate().filter(|(_, gone)| !**gone) {
+        frames.swap(kept, at);
+        kept += 1;
+    }
+    frames.drain(kept..).for_each(|frame| pool.free(frame));
+}
+
+#[cfg(test)]
+mod tests;

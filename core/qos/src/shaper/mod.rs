@@ -1,0 +1,241 @@
+//! A shaper as `linux-htb` describes it: a port with a rate, and queues with a guaranteed and a highest rate each.
+//!
+//! A queue below its guaranteed rate always sends. What the guaranteed rates leave of the port's rate goes to queues that have more
+//! to send: first by priority, then in proportion to their guaranteed rates, up to their highest rates. As in Linux, what a queue
+//! sends beyond its guarantee is not charged to that guarantee.
+//!
+//! A pop costs the logarithm of the number of queues. A queue that must wait has one alarm in an ordered set.
+//!
+//! Source: Linux's `sch_htb` as tc-htb(8) describes it; shares by start-time fair queueing (Goyal, Vin, Cheng 1997).
+
+mod class;
+mod clock;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use spec::{ClassSpec, ShaperSpec};
+
+use crate::outcome::QueueCounts;
+use class::{Class, PRIORITIES, Place, Turn, burst};
+use clock::{Fine, RateClock, fine, nanos};
+use std::collections::{BTreeMap, BTreeSet};
+use units::Nanos;
+
+/// Packets that a queue holds at most, as in Linux by default.
+pub const QUEUE_MOST: usize = 1000;
+/// Packets of all queues above which a queue holds at most [`QUEUE_LEAST`]: an eighth of the usual pool of a DPDK port.
+pub const PORT_MOST: usize = 32_768;
+/// Packets that a queue may hold in any case.
+pub const QUEUE_LEAST: usize = 16;
+/// The queue of packets that name none, or one that is not there.
+pub const DEFAULT: u32 = 0;
+
+/// Classes that may send, by their turns.
+#[derive(Debug, Default)]
+struct Ready {
+    by_turn: BTreeSet<(Turn, u32)>,
+    /// The turn of the class that sent last: one that comes back does not make up for its absence.
+    now: Turn,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Shaper<T> {
+    spec: ShaperSpec,
+    port: RateClock,
+    classes: BTreeMap<u32, Class<T>>,
+    /// Below their guaranteed rates, and borrowing; by priority.
+    ready: [[Ready; PRIORITIES]; 2],
+    /// One of each class that is to be looked at again.
+    alarms: BTreeSet<(Fine, u32)>,
+    held: usize,
+}
+
+impl<T> Shaper<T> {
+    /// Without packets.
+    pub fn new(spec: ShaperSpec, now: Nanos) -> Shaper<T> {
+        let port = RateClock::new(spec.rate, burst(spec.rate, 0, spec.mtu), fine(now));
+        let mut shaper = Shaper {
+            spec: ShaperSpec::default(),
+            port,
+            classes: BTreeMap::new(),
+            ready: Default::default(),
+            alarms: BTreeSet::new(),
+            held: 0,
+        };
+        // There are no packets that it could give back.
+        let _ = shaper.set(spec, now);
+        shaper
+    }
+
+    /// Changes rates and queues. Queues that stay keep their packets and counters; the packets of the others are given back.
+    pub fn set(&mut self, mut spec: ShaperSpec, now: Nanos) -> Vec<T> {
+        let now = fine(now);
+        let all = ClassSpec { min: spec.rate, max: spec.rate, ..ClassSpec::default() };
+        spec.classes.entry(DEFAULT).or_insert(all);
+        self.port = self.port.changed(spec.rate, burst(spec.rate, 0, spec.mtu), now);
+        let mut gone = Vec::new();
+        let known = std::mem::take(&mut self.classes);
+        for (number, mut class) in known {
+            match spec.classes.get(&number) {
+                Some(wanted) => {
+                    class.change(*wanted, spec.mtu, now);
+                    (class.place, class.alarm) = (Place::Idle, None);
+                    self.classes.insert(number, class);
+                }
+                None => gone.extend(class.packets.into_iter().map(|(_, packet)| packet)),
+            }
+        }
+        for (number, class) in &spec.classes {
+            self.classes.entry(*number).or_insert_with(|| Class::new(*class, spec.mtu, now));
+        }
+        self.held -= gone.len();
+        self.spec = spec;
+        self.ready = Default::default();
+        self.alarms.clear();
+        let numbers: Vec<u32> = self.classes.keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.settle(number, now));
+        gone
+    }
+
+    /// What is in force.
+    pub fn spec(&self) -> &ShaperSpec {
+        &self.spec
+    }
+
+    /// Queues a packet of so many bytes. It is given back, and counted as dropped, if its queue is full.
+    pub fn push(&mut self, queue: u32, bytes: u32, packet: T, now: Nanos) -> Result<(), T> {
+        let number = if self.classes.contains_key(&queue) { queue } else { DEFAULT };
+        let Some(class) = self.classes.get_mut(&number) else { return Err(packet) };
+        let most = if self.held < PORT_MOST { QUEUE_MOST } else { QUEUE_LEAST };
+        if class.packets.len() >= most {
+            class.counts.dropped += 1;
+            return Err(packet);
+        }
+        class.packets.push_back((bytes, packet));
+        self.held += 1;
+        if class.place == Place::Idle {
+            self.settle(number, fine(now));
+        }
+        Ok(())
+    }
+
+    /// The next packet that may be sent now.
+    pub fn pop(&mut self, now: Nanos) -> Option<T> {
+        if self.held == 0 {
+            return None;
+        }
+        let now = fine(now);
+        self.ring(now);
+        let number = self.choose(now)?;
+        let class = self.classes.get_mut(&number)?;
+        let (bytes, packet) = class.packets.pop_front()?;
+        self.held -= 1;
+        class.counts.packets += 1;
+        class.counts.bytes += u64::from(bytes);
+        if class.place == Place::Guaranteed {
+            class.min.charge(bytes, now);
+        }
+        class.max.charge(bytes, now);
+        self.port.charge(bytes, now);
+        if let Some(at) = set_of(class.place) {
+            let ready = &mut self.ready[at][class.priority()];
+            let turn = class.turns[at];
+            ready.by_turn.remove(&(turn, number));
+            ready.now = turn;
+            class.turns[at] = turn + class.weight(bytes);
+        }
+        class.place = Place::Idle;
+        self.settle(number, now);
+        Some(packet)
+    }
+
+    /// When `pop` may have a packet if it has none now; `None`: when one is pushed.
+    pub fn next(&self) -> Option<Nanos> {
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_turn.is_empty());
+        let port = may_borrow.then_some(self.port.at);
+        alarm.into_iter().chain(port).min().map(nanos)
+    }
+
+    /// Packets that wait.
+    pub fn len(&self) -> usize {
+        self.held
+    }
+
+    /// No packet waits.
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    /// What passed a queue.
+    pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
+        self.classes.get(&queue).map(|class| class.counts)
+    }
+
+    /// Takes out all packets, as the shaper ends.
+    pub fn drain(&mut self) -> Vec<T> {
+        self.held = 0;
+        let packets = self.classes.values_mut().flat_map(|class| class.packets.drain(..));
+        packets.map(|(_, packet)| packet).collect()
+    }
+
+    /// The class that sends next.
+    fn choose(&self, now: Fine) -> Option<u32> {
+        let first =
+            |sets: &[Ready]| sets.iter().find_map(|ready| ready.by_turn.first()).map(|(_, number)| *number);
+        first(&self.ready[GUARANTEED])
+            .or_else(|| self.port.is_ready(now).then(|| first(&self.ready[BORROWING]))?)
+    }
+
+    /// Looks at the classes whose alarms are due.
+    fn ring(&mut self, now: Fine) {
+        while let Some((at, number)) = self.alarms.first().copied()
+            && at <= now
+        {
+            self.alarms.pop_first();
+            if let Some(class) = self.classes.get_mut(&number) {
+                class.alarm = None;
+            }
+            self.settle(number, now);
+        }
+    }
+
+    /// Puts a class where it stands now.
+    fn settle(&mut self, number: u32, now: Fine) {
+        let Some(class) = self.classes.get_mut(&number) else { return };
+        let (place, alarm) = class.judge(now);
+        let before = std::mem::replace(&mut class.alarm, alarm);
+        if before != alarm {
+            if let Some(at) = before {
+                self.alarms.remove(&(at, number));
+            }
+            self.alarms.extend(alarm.map(|at| (at, number)));
+        }
+        let old = std::mem::replace(&mut class.place, place);
+        if place == old {
+            return;
+        }
+        let sets = &mut self.ready;
+        if let Some(at) = set_of(old) {
+            sets[at][class.priority()].by_turn.remove(&(class.turns[at], number));
+        }
+        if let Some(at) = set_of(place) {
+            let ready = &mut sets[at][class.priority()];
+            ready.by_turn.insert((class.rejoin(at, ready.now), number));
+        }
+    }
+}
+
+const GUARANTEED: usize = 0;
+const BORROWING: usize = 1;
+
+/// The set in which a class is that may send.
+fn set_of(place: Place) -> Option<usize> {
+    match place {
+        Place::Guaranteed => Some(GUARANTEED),
+        Place::Borrowing => Some(BORROWING),
+        Place::Idle | Place::Waiting => None,
+    }
+}

@@ -1,0 +1,186 @@
+//! `trtcm-policer`: a committed and an excess rate (RFC 4115), of the port and of each queue.
+//!
+//! A packet first gets a colour of its queue, then one of the port that takes the first into account. It is dropped if the port
+//! says red. A packet of a queue that is not there belongs to queue 0.
+
+use crate::outcome::{Invalid, QueueCounts};
+use crate::tokens::Tokens;
+use std::collections::BTreeMap;
+use units::Nanos;
+
+/// Rates and bursts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TwoRateSpec {
+    /// Committed bytes per second.
+    pub cir: u64,
+    /// Their burst in bytes.
+    pub cbs: u64,
+    /// Excess bytes per second.
+    pub eir: u64,
+    /// Their burst in bytes.
+    pub ebs: u64,
+}
+
+/// The port, and its queues by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TwoRateTree {
+    /// Of the port.
+    pub port: TwoRateSpec,
+    /// Of queues.
+    pub queues: BTreeMap<u32, TwoRateSpec>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Colour {
+    Green,
+    Yellow,
+    Red,
+}
+
+#[derive(Debug)]
+struct Meter {
+    spec: TwoRateSpec,
+    committed: Tokens,
+    excess: Tokens,
+}
+
+impl Meter {
+    /// A rate without a burst would pass nothing.
+    fn new(spec: TwoRateSpec, now: Nanos) -> Result<Meter, Invalid> {
+        if spec.cir != 0 && spec.cbs == 0 || spec.eir != 0 && spec.ebs == 0 {
+            return Err(Invalid);
+        }
+        let (committed, excess) =
+            (Tokens::new(spec.cir, spec.cbs, now), Tokens::new(spec.eir, spec.ebs, now));
+        Ok(Meter { spec, committed, excess })
+    }
+
+    /// The colour of a packet that came with one (green where nothing was said before).
+    fn colour(&mut self, bytes: u64, before: Colour, now: Nanos) -> Colour {
+        self.committed.refill(now);
+        self.excess.refill(now);
+        if before == Colour::Green && self.committed.take(bytes) {
+            return Colour::Green;
+        }
+        if before != Colour::Red && self.excess.take(bytes) { Colour::Yellow } else { Colour::Red }
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    meter: Meter,
+    counts: QueueCounts,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct TwoRate {
+    port: Meter,
+    queues: BTreeMap<u32, Queue>,
+}
+
+impl TwoRate {
+    /// With full buckets and no queues.
+    pub fn new(port: TwoRateSpec, now: Nanos) -> Result<TwoRate, Invalid> {
+        Ok(TwoRate { port: Meter::new(port, now)?, queues: BTreeMap::new() })
+    }
+
+    /// Gives a queue other rates; its counters stay. A queue that cannot have them is removed.
+    pub fn set_queue(&mut self, queue: u32, spec: TwoRateSpec, now: Nanos) -> Result<(), Invalid> {
+        let counts = match self.queues.get(&queue) {
+            Some(known) if known.meter.spec == spec => return Ok(()),
+            Some(known) => known.counts,
+            None => QueueCounts::default(),
+        };
+        self.queues.remove(&queue);
+        self.queues.insert(queue, Queue { meter: Meter::new(spec, now)?, counts });
+        Ok(())
+    }
+
+    /// Removes the queues whose numbers are not among these.
+    pub fn retain(&mut self, is_wanted: impl Fn(u32) -> bool) {
+        self.queues.retain(|number, _| is_wanted(*number));
+    }
+
+    /// What is in force.
+    pub fn tree(&self) -> TwoRateTree {
+        let queues = self.queues.iter().map(|(number, queue)| (*number, queue.meter.spec));
+        TwoRateTree { port: self.port.spec, queues: queues.collect() }
+    }
+
+    /// Whether a packet of a queue passes.
+    pub fn pass(&mut self, queue: u32, bytes: u64, now: Nanos) -> bool {
+        let number = if self.queues.contains_key(&queue) { queue } else { 0 };
+        let Some(queue) = self.queues.get_mut(&number) else { return false };
+        let colour = queue.meter.colour(bytes, Colour::Green, now);
+        match colour {
+            Colour::Red => queue.counts.dropped += 1,
+            _ => {
+                queue.counts.packets += 1;
+                queue.counts.bytes += bytes;
+            }
+        }
+        self.port.colour(bytes, colour, now) != Colour::Red
+    }
+
+    /// What passed a queue, as the queue alone sees it.
+    pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
+        self.queues.get(&queue).map(|queue| queue.counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn spec(cir: u64, cbs: u64, eir: u64, ebs: u64) -> TwoRateSpec {
+        TwoRateSpec { cir, cbs, eir, ebs }
+    }
+
+    /// Bytes per second that pass of two queues at 10 MB/s each.
+    fn rates(policer: &mut TwoRate, len: u64) -> [f64; 2] {
+        let step = len * 100;
+        let mut bytes = [0; 2];
+        for turn in 0..10 * SECOND / step {
+            for (queue, bytes) in bytes.iter_mut().enumerate() {
+                if policer.pass(queue as u32 + 1, len, Nanos(turn * step)) {
+                    *bytes += len;
+                }
+            }
+        }
+        bytes.map(|bytes| bytes as f64 / 10.0)
+    }
+
+    #[test]
+    fn committed_rates_hold_and_the_excess_is_shared() {
+        for len in [46, 570, 1500] {
+            let mut policer = TwoRate::new(spec(3_000_000, 10_000, 1_000_000, 10_000), Nanos(0)).unwrap();
+            policer.set_queue(1, spec(2_000_000, 10_000, 5_000_000, 10_000), Nanos(0)).unwrap();
+            policer.set_queue(2, spec(1_000_000, 10_000, 5_000_000, 10_000), Nanos(0)).unwrap();
+            let [first, second] = rates(&mut policer, len);
+            assert!((first + second - 4_000_000.0).abs() < 80_000.0, "{len}: {first} and {second}");
+            assert!(first > 1_960_000.0 && second > 980_000.0, "{len}: {first} and {second}");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_not_there_is_queue_0() {
+        let mut policer = TwoRate::new(spec(1000, 1000, 0, 0), Nanos(0)).unwrap();
+        assert!(!policer.pass(7, 10, Nanos(0)));
+        policer.set_queue(0, spec(1000, 1000, 0, 0), Nanos(0)).unwrap();
+        assert!(policer.pass(7, 600, Nanos(0)) && !policer.pass(7, 600, Nanos(0)));
+        assert_eq!(policer.counts(0), Some(QueueCounts { packets: 1, bytes: 600, dropped: 1 }));
+        assert_eq!(policer.counts(7), None);
+    }
+
+    #[test]
+    fn a_rate_without_a_burst_is_refused_and_the_queue_goes() {
+        assert!(TwoRate::new(spec(1, 0, 0, 0), Nanos(0)).is_err());
+        let mut policer = TwoRate::new(spec(0, 0, 0, 0), Nanos(0)).unwrap();
+        policer.set_queue(1, spec(1, 1, 0, 0), Nanos(0)).unwrap();
+        assert!(policer.set_queue(1, spec(1, 1, 1, 0), Nanos(0)).is_err());
+        assert!(policer.tree().queues.is_empty());
+    }
+}

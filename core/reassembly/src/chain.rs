@@ -1,0 +1,104 @@
+//! Places with stable numbers, and lists through them that cost the same whatever their length.
+
+/// "No place."
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Values in places; the number of a place stays while its value is there.
+#[derive(Debug)]
+pub(crate) struct Places<V> {
+    values: Vec<Option<V>>,
+    free: Vec<u32>,
+}
+
+impl<V> Default for Places<V> {
+    fn default() -> Places<V> {
+        Places { values: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<V> Places<V> {
+    /// Puts a value in a free place; the number of the place.
+    pub(crate) fn insert(&mut self, value: V) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.values[at as usize] = Some(value);
+                at
+            }
+            None => {
+                self.values.push(Some(value));
+                self.values.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, at: u32) -> Option<V> {
+        let value = self.values.get_mut(at as usize)?.take()?;
+        self.free.push(at);
+        Some(value)
+    }
+
+    pub(crate) fn get(&self, at: u32) -> Option<&V> {
+        self.values.get(at as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut V> {
+        self.values.get_mut(at as usize)?.as_mut()
+    }
+}
+
+/// First and last of a list of places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    pub(crate) first: u32,
+    last: u32,
+}
+
+impl Default for Chain {
+    fn default() -> Chain {
+        Chain { first: NONE, last: NONE }
+    }
+}
+
+/// The neighbours of each place in its list. A place is in one list of a `Links` at most.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Vec<Link>);
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    before: u32,
+    after: u32,
+}
+
+impl Links {
+    /// Adds a place, which is in no list, to the end.
+    pub(crate) fn push(&mut self, chain: &mut Chain, at: u32) {
+        let none = Link { before: NONE, after: NONE };
+        if self.0.len() <= at as usize {
+            self.0.resize(at as usize + 1, none);
+        }
+        self.0[at as usize] = Link { before: chain.last, after: NONE };
+        match self.0.get_mut(chain.last as usize) {
+            Some(last) => last.after = at,
+            None => chain.first = at,
+        }
+        chain.last = at;
+    }
+
+    /// Takes a place out of the list that it is in.
+    pub(crate) fn remove(&mut self, chain: &mut Chain, at: u32) {
+        let Link { before, after } = self.0[at as usize];
+        match self.0.get_mut(before as usize) {
+            Some(link) => link.after = after,
+            None => chain.first = after,
+        }
+        match self.0.get_mut(after as usize) {
+            Some(link) => link.before = before,
+            None => chain.last = before,
+        }
+    }
+
+    /// The place after this one.
+    pub(crate) fn after(&self, at: u32) -> u32 {
+        self.0.get(at as usize).map_or(NONE, |link| link.after)
+    }
+}

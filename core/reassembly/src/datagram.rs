@@ -1,0 +1,113 @@
+//! The fragments of one datagram.
+
+use crate::header::Fragment;
+use crate::key::Key;
+use units::Millis;
+
+/// The most fragments of a datagram: with the smallest that can be set as minimum (400 bytes) the longest has 193.
+const PARTS_MAX: usize = 256;
+
+/// A fragment of a datagram.
+#[derive(Debug)]
+pub struct Part<T> {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    /// Where its payload begins, in bytes from the network header.
+    pub(crate) at: u32,
+    /// Bytes of memory that it takes.
+    pub(crate) memory: u32,
+    /// What the caller stores.
+    pub content: T,
+}
+
+impl<T> Part<T> {
+    fn end(&self) -> u32 {
+        self.start + self.len
+    }
+
+    /// Its payload: where in the packet, in bytes from the network header.
+    pub fn payload(&self) -> std::ops::Range<usize> {
+        self.at as usize..(self.at + self.len) as usize
+    }
+
+    /// Where in the payload of the whole datagram its payload belongs.
+    pub fn place(&self) -> std::ops::Range<usize> {
+        self.start as usize..self.end() as usize
+    }
+}
+
+/// A datagram of which all fragments are there, in order.
+#[derive(Debug)]
+pub struct Datagram<T> {
+    /// It is one of IPv6.
+    pub v6: bool,
+    /// Its fragments; at least one.
+    pub parts: Vec<Part<T>>,
+}
+
+/// Why a fragment does not become a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It has bytes that are there, or contradicts the end of the datagram.
+    Overlap,
+    /// There are too many.
+    Full,
+}
+
+/// Some fragments of a datagram.
+#[derive(Debug)]
+pub(crate) struct Waiting<T> {
+    pub(crate) key: Key,
+    /// The first of its fragments came then.
+    pub(crate) since: Millis,
+    /// Ordered by place, without overlaps.
+    pub(crate) parts: Vec<Part<T>>,
+    /// Where the datagram ends, once the last fragment is there.
+    end: Option<u32>,
+    /// Bytes of payload that are there.
+    there: u32,
+}
+
+impl<T> Waiting<T> {
+    pub(crate) fn new(key: Key, since: Millis) -> Waiting<T> {
+        Waiting { key, since, parts: Vec::new(), end: None, there: 0 }
+    }
+
+    /// With this fragment nothing would be missing.
+    pub(crate) fn is_completed_by(&self, f: &Fragment) -> bool {
+        let end = if f.more { self.end } else { Some(f.end()) };
+        end == Some(self.there + f.len)
+    }
+
+    /// Nothing is missing: no two parts overlap and none is beyond the end, so that it is enough to count bytes.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.end == Some(self.there)
+    }
+
+    /// Where a fragment belongs among the parts.
+    pub(crate) fn place(&self, f: &Fragment) -> Result<usize, Refusal> {
+        let at = self.parts.partition_point(|p| p.start <= f.start);
+        let overlaps_before = at.checked_sub(1).is_some_and(|i| self.parts[i].end() > f.start);
+        let overlaps_after = self.parts.get(at).is_some_and(|p| p.start < f.end());
+        let beyond_end = self.end.is_some_and(|end| f.end() > end || !f.more && f.end() != end);
+        let ends_before = !f.more && self.parts.last().is_some_and(|p| p.end() > f.end());
+        if overlaps_before || overlaps_after || beyond_end || ends_before {
+            return Err(Refusal::Overlap);
+        }
+        if self.parts.len() == PARTS_MAX { Err(Refusal::Full) } else { Ok(at) }
+    }
+
+    /// Adds a fragment, in the place that [`Waiting::place`] gave.
+    pub(crate) fn insert(&mut self, at: usize, f: &Fragment, content: T, memory: u32) {
+        self.parts.insert(at, Part { start: f.start, len: f.len, at: f.at, memory, content });
+        self.there += f.len;
+        if !f.more {
+            self.end = Some(f.end());
+        }
+    }
+
+    /// The first fragment is there; the last one is.
+    pub(crate) fn seen(&self) -> (bool, bool) {
+        (self.parts.first().is_some_and(|p| p.start == 0), self.end.is_some())
+    }
+}

@@ -1,0 +1,155 @@
+//! What the headers of a packet say about its datagram.
+
+use packet::checksum::checksum;
+use packet::ether::ethertype;
+use packet::ip::is_extension;
+use packet::{Ipv4, Ipv6, ipproto};
+
+/// The longest datagram: what the length fields of both protocols can say.
+const DATAGRAM_MAX: u32 = 65_535;
+/// Offsets count in units of eight bytes.
+const UNIT: u32 = 8;
+const MORE_V4: u16 = 0x2000;
+const OFFSET_V4: u16 = 0x1fff;
+const MORE_V6: u16 = 1;
+const FRAGMENT_HEADER: usize = 8;
+
+/// A part of a datagram, as its headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    pub(crate) v6: bool,
+    /// IPv4: protocol of the datagram. IPv6: 0, since only the first fragment can say it.
+    pub(crate) proto: u8,
+    pub(crate) id: u32,
+    /// Source address, most significant half first; of IPv4 in the low half.
+    pub(crate) src: [u64; 2],
+    pub(crate) dst: [u64; 2],
+    /// Where the payload begins, in bytes from the network header.
+    pub(crate) at: u32,
+    /// Length of the payload.
+    pub(crate) len: u32,
+    /// Where in the datagram it belongs.
+    pub(crate) start: u32,
+    /// It is not the last.
+    pub(crate) more: bool,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A whole datagram, or no IP at all.
+    Whole,
+    /// A fragment of which that cannot be said, or that cannot be a part of any datagram.
+    Broken,
+    /// A fragment.
+    Fragment(Fragment),
+}
+
+/// A look at one or two bytes: `false` means that the packet, from its network header on, is no fragment.
+#[inline]
+pub fn may_be_fragment(dl_type: u16, l3: &[u8]) -> bool {
+    match dl_type {
+        ethertype::IPV4 => l3.get(6..8).is_some_and(|b| (b[0] & 0x3f) | b[1] != 0),
+        ethertype::IPV6 => l3.get(6).is_some_and(|next| is_extension(*next)),
+        _ => false,
+    }
+}
+
+/// Reads a packet from its network header on; padding may follow.
+pub fn read(dl_type: u16, l3: &[u8]) -> Content {
+    match dl_type {
+        ethertype::IPV4 => read_v4(l3),
+        ethertype::IPV6 => read_v6(l3),
+        _ => Content::Whole,
+    }
+}
+
+fn read_v4(l3: &[u8]) -> Content {
+    let Some((ip, payload)) = Ipv4::parse_checked(l3) else { return Content::Broken };
+    let word = |at: usize| u16::from_be_bytes([l3[at], l3[at + 1]]);
+    let (id, field, header) = (word(4), word(6), ip.header_len());
+    if field & (MORE_V4 | OFFSET_V4) == 0 {
+        return Content::Whole;
+    }
+    if checksum(&l3[..header]) != 0 {
+        return Content::Broken;
+    }
+    let fragment = Fragment {
+        v6: false,
+        proto: ip.proto(),
+        id: id.into(),
+        src: [0, ip.src().into()],
+        dst: [0, ip.dst().into()],
+        at: header as u32,
+        len: payload.len() as u32,
+        start: u32::from(field & OFFSET_V4) * UNIT,
+        more: field & MORE_V4 != 0,
+    };
+    fragment.content()
+}
+
+fn read_v6(l3: &[u8]) -> Content {
+    let Some((ip, payload)) = Ipv6::parse_checked(l3) else { return Content::Broken };
+    let (mut next, mut rest) = (ip.next_header(), payload);
+    // Each header takes at least eight bytes, so the walk is bounded by the data.
+    while is_extension(next) {
+        let Some(&[following, len, high, low, a, b, c, d]) = rest.first_chunk::<FRAGMENT_HEADER>() else {
+            return Content::Broken;
+        };
+        if next != ipproto::FRAGMENT {
+            let size = match next {
+                ipproto::AH => (usize::from(len) + 2) * 4,
+                _ => (usize::from(len) + 1) * 8,
+            };
+            let Some(after) = rest.get(size..) else { return Content::Broken };
+            (next, rest) = (following, after);
+            continue;
+        }
+        let (field, data) = (u16::from_be_bytes([high, low]), &rest[FRAGMENT_HEADER..]);
+        if field & !0b110 == 0 {
+            // An atomic fragment (RFC 6946) is a whole datagram.
+            (next, rest) = (following, data);
+            continue;
+        }
+        let halves = |address: [u8; 16]| {
+            let bits = u128::from_be_bytes(address);
+            [(bits >> 64) as u64, bits as u64]
+        };
+        let fragment = Fragment {
+            v6: true,
+            proto: 0,
+            id: u32::from_be_bytes([a, b, c, d]),
+            src: halves(ip.src()),
+            dst: halves(ip.dst()),
+            at: (Ipv6::LEN + payload.len() - data.len()) as u32,
+            len: data.len() as u32,
+            start: u32::from(field & !0b111),
+            more: field & MORE_V6 != 0,
+        };
+        return fragment.content();
+    }
+    Content::Whole
+}
+
+impl Fragment {
+    /// All but the last fragment carry whole units (RFC 791 §3.2, RFC 8200 §4.5), and none reaches beyond the longest datagram.
+    fn content(self) -> Content {
+        let is_cut = self.more && (self.len == 0 || !self.len.is_multiple_of(UNIT));
+        if is_cut || self.end() > DATAGRAM_MAX { Content::Broken } else { Content::Fragment(self) }
+    }
+
+    /// Where in the datagram it ends.
+    pub(crate) fn end(&self) -> u32 {
+        self.start + self.len
+    }
+
+    /// Length of the packet from its network header on, without padding.
+    pub(crate) fn size(&self) -> u32 {
+        self.at + self.len
+    }
+
+    /// It is one of IPv6.
+    pub fn is_v6(&self) -> bool {
+        self.v6
+    }
+}

@@ -1,0 +1,181 @@
+//! `Reassembly`: what threads share.
+//!
+//! **Threads**: any. A fragment takes one lock for a look-up and an insertion, which is a fraction of a microsecond; a datagram that
+//! is complete is made whole without it. Packets that are no fragments never come here.
+
+use crate::datagram::Datagram;
+use crate::header::{Content, Fragment, read};
+use crate::key::Origin;
+use crate::settings::{Count, Family, Settings, Status};
+use crate::table::{Gone, Problem, Removal, Table, Verdict};
+use crate::text::Entry;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::Millis;
+
+/// Bytes of a datagram that was too long which are shown.
+const SHOWN: usize = 128;
+
+/// A datagram that was too long to be handled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oversize {
+    /// It is one of IPv6.
+    pub v6: bool,
+    /// The first of its bytes, from the network header on.
+    pub head: Vec<u8>,
+}
+
+/// See the module. `T` is what the caller stores with each fragment.
+#[derive(Debug)]
+pub struct Reassembly<T> {
+    settings: Settings,
+    /// Fragments that wait, as of the last change.
+    fragments: AtomicU32,
+    table: Mutex<Table<T>>,
+    oversize: Mutex<Option<Oversize>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn family(v6: bool) -> Family {
+    if v6 { Family::V6 } else { Family::V4 }
+}
+
+impl<T> Reassembly<T> {
+    /// Without fragments. `seed` is random and secret.
+    pub fn new(seed: u64) -> Reassembly<T> {
+        Reassembly {
+            settings: Settings::default(),
+            fragments: AtomicU32::new(0),
+            table: Mutex::new(Table::new(cpu::siphash_key(seed))),
+            oversize: Mutex::default(),
+        }
+    }
+
+    /// Reads a packet from its network header on: the fragment that may be [put](Reassembly::put). `None`: it is tracked as it is,
+    /// whole or invalid.
+    pub fn read(&self, dl_type: u16, l3: &[u8]) -> Option<Fragment> {
+        let Content::Fragment(fragment) = read(dl_type, l3) else { return None };
+        let settings = self.settings.of(family(fragment.v6));
+        if !settings.is_enabled() {
+            return None;
+        }
+        if fragment.more && fragment.size() < settings.min_size() {
+            settings.count(Count::TooSmall, 1);
+            return None;
+        }
+        Some(fragment)
+    }
+
+    /// Takes a fragment. Fragments that are removed because of it are added to `gone`.
+    pub fn put(
+        &self,
+        fragment: &Fragment,
+        origin: &Origin,
+        content: T,
+        now: Millis,
+        gone: &mut Vec<Gone<T>>,
+    ) -> Verdict<T> {
+        let max = self.settings.max_fragments();
+        let mut table = lock(&self.table);
+        let (verdict, problem) = table.put(fragment, origin, content, (max, now), gone);
+        self.fragments.store(table.fragments(), Ordering::Relaxed);
+        drop(table);
+        let settings = self.settings.of(family(fragment.v6));
+        match (&verdict, problem) {
+            (Verdict::Refused(_), Some(Problem::Overlap)) => settings.count(Count::Overlapped, 1),
+            (Verdict::Refused(_), _) => {}
+            _ => settings.count(Count::Accepted, 1),
+        }
+        match &verdict {
+            Verdict::Complete(datagram) => settings.count(Count::Completed, datagram.parts.len() as u64),
+            Verdict::TooLong(datagram) => settings.count(Count::Purged, datagram.parts.len() as u64),
+            _ => {}
+        }
+        self.count_gone(gone);
+        verdict
+    }
+
+    fn count_gone(&self, gone: &[Gone<T>]) {
+        for one in gone {
+            let what = if one.why == Removal::Expired { Count::Expired } else { Count::Purged };
+            self.settings.of(family(one.v6)).count(what, 1);
+        }
+    }
+
+    /// Removes datagrams that wait for long, where no fragment comes that would do it. To be called about once a second.
+    pub fn purge(&self, now: Millis) -> Vec<Gone<T>> {
+        self.remove(|table, gone| table.purge(now, gone))
+    }
+
+    /// Removes the datagrams that began with a fragment of a port.
+    pub fn forget_port(&self, port: u32) -> Vec<Gone<T>> {
+        self.remove(|table, gone| table.forget_port(port, gone))
+    }
+
+    fn remove(&self, remove: impl FnOnce(&mut Table<T>, &mut Vec<Gone<T>>)) -> Vec<Gone<T>> {
+        let mut gone = Vec::new();
+        if self.fragments() == 0 {
+            return gone;
+        }
+        let mut table = lock(&self.table);
+        remove(&mut table, &mut gone);
+        self.fragments.store(table.fragments(), Ordering::Relaxed);
+        drop(table);
+        self.count_gone(&gone);
+        gone
+    }
+
+    /// Notes a datagram that was too long, for the log.
+    pub fn note_oversize(&self, datagram: &Datagram<T>, l3: &[u8]) {
+        let head = l3.get(..SHOWN).unwrap_or(l3).to_vec();
+        *lock(&self.oversize) = Some(Oversize { v6: datagram.v6, head });
+    }
+
+    /// The last datagram that was too long, once.
+    pub fn take_oversize(&self) -> Option<Oversize> {
+        lock(&self.oversize).take()
+    }
+
+    /// Datagrams that wait, the oldest first.
+    pub fn dump(&self) -> Vec<Entry> {
+        lock(&self.table).iter().map(Entry::of).collect()
+    }
+
+    /// Fragments that wait.
+    pub fn fragments(&self) -> u32 {
+        self.fragments.load(Ordering::Relaxed)
+    }
+
+    /// How many may wait.
+    pub fn max_fragments(&self) -> u32 {
+        self.settings.max_fragments()
+    }
+
+    /// Settings and counters.
+    pub fn status(&self) -> Status {
+        self.settings.status(self.fragments())
+    }
+
+    /// Lets so many fragments wait. `false`: that is more than can be set (5,000).
+    pub fn set_max_fragments(&self, max: u32) -> bool {
+        self.settings.set_max_fragments(max)
+    }
+
+    /// Lets fragments of a family wait for each other, or takes them for invalid.
+    pub fn set_enabled(&self, family: Family, enabled: bool) {
+        self.settings.set_enabled(family, enabled);
+    }
+
+    /// Sets how long packets are at least that are not the last fragment. `false`: that is less than can be set (400 bytes).
+    pub fn set_min_size(&self, family: Family, bytes: u32) -> bool {
+        self.settings.set_min_size(family, bytes)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn audit(&self) {
+        lock(&self.table).audit();
+    }
+}

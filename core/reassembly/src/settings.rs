@@ -1,0 +1,170 @@
+//! Switches, limits and counters, for each IP version. Any thread reads and writes them.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Fragments that wait at most, unless set otherwise.
+pub(crate) const MAX_FRAGMENTS: u32 = 1000;
+/// The most that can be set.
+const MAX_FRAGMENTS_LIMIT: u32 = 5000;
+/// The smallest packet that can be set as the minimum.
+const MIN_SIZE_LIMIT: u32 = 400;
+
+/// An IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+/// What is counted: fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// They waited for others.
+    pub accepted: u64,
+    /// They went on with a whole datagram.
+    pub completed: u64,
+    /// Others of their datagram did not come in time.
+    pub expired: u64,
+    /// Refused: too small, and not the last of their datagram.
+    pub too_small: u64,
+    /// Refused: they overlap others.
+    pub overlapped: u64,
+    /// Removed for any other reason.
+    pub purged: u64,
+}
+
+/// One IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FamilyStatus {
+    /// Its fragments wait for each other. Otherwise they are invalid.
+    pub enabled: bool,
+    /// Bytes that a packet has, from its network header on, if it is not the last fragment.
+    pub min_size: u32,
+    /// Counters.
+    pub counts: Counts,
+}
+
+/// Everything that is set and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Fragments that wait.
+    pub fragments: u32,
+    /// How many may.
+    pub max_fragments: u32,
+    /// IPv4.
+    pub v4: FamilyStatus,
+    /// IPv6.
+    pub v6: FamilyStatus,
+}
+
+/// Counters that threads share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    Accepted,
+    Completed,
+    Expired,
+    TooSmall,
+    Overlapped,
+    Purged,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    enabled: AtomicBool,
+    min_size: AtomicU32,
+    counts: [AtomicU64; Count::Purged as usize + 1],
+}
+
+impl Shared {
+    fn new(min_size: u32) -> Shared {
+        Shared {
+            enabled: AtomicBool::new(true),
+            min_size: AtomicU32::new(min_size),
+            counts: Default::default(),
+        }
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn min_size(&self) -> u32 {
+        self.min_size.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count(&self, what: Count, n: u64) {
+        self.counts[what as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn status(&self) -> FamilyStatus {
+        let n = |what: Count| self.counts[what as usize].load(Ordering::Relaxed);
+        let counts = Counts {
+            accepted: n(Count::Accepted),
+            completed: n(Count::Completed),
+            expired: n(Count::Expired),
+            too_small: n(Count::TooSmall),
+            overlapped: n(Count::Overlapped),
+            purged: n(Count::Purged),
+        };
+        FamilyStatus { enabled: self.is_enabled(), min_size: self.min_size(), counts }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    max_fragments: AtomicU32,
+    v4: Shared,
+    v6: Shared,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        // The minimum of IPv6 is that of its links (RFC 8200 §5).
+        Settings {
+            max_fragments: AtomicU32::new(MAX_FRAGMENTS),
+            v4: Shared::new(1200),
+            v6: Shared::new(1280),
+        }
+    }
+}
+
+impl Settings {
+    pub(crate) fn of(&self, family: Family) -> &Shared {
+        match family {
+            Family::V4 => &self.v4,
+            Family::V6 => &self.v6,
+        }
+    }
+
+    pub(crate) fn max_fragments(&self) -> u32 {
+        self.max_fragments.load(Ordering::Relaxed)
+    }
+
+    /// `false`: more than can be set.
+    pub(crate) fn set_max_fragments(&self, max: u32) -> bool {
+        let fits = max <= MAX_FRAGMENTS_LIMIT;
+        if fits {
+            self.max_fragments.store(max, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    pub(crate) fn set_enabled(&self, family: Family, enabled: bool) {
+        self.of(family).enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// `false`: less than can be set.
+    pub(crate) fn set_min_size(&self, family: Family, bytes: u32) -> bool {
+        let fits = bytes >= MIN_SIZE_LIMIT;
+        if fits {
+            self.of(family).min_size.store(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    pub(crate) fn status(&self, fragments: u32) -> Status {
+        Status { fragments, max_fragments: self.max_fragments(), v4: self.v4.status(), v6: self.v6.status() }
+    }
+}

@@ -1,0 +1,154 @@
+//! How many fragments each port and each source holds, and whose datagram goes first when there is no room.
+//!
+//! **The rule.** The port with the most fragments loses one of its datagrams: of its sources that hold [`HEAVY`] fragments or
+//! more, the one with the most loses its oldest; if there is none, the oldest datagram of the port goes. A source below that
+//! bound counts no more than another: otherwise a flood of single fragments from spoofed sources would remove exactly the
+//! datagrams that have several. Those complete within a round trip of a burst, long before they are the oldest.
+
+use crate::chain::{Chain, Links, NONE, Places};
+use cpu::prehashed::ByHash;
+use cpu::siphash;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+/// A source is heavy with so many fragments: the longest datagram has 45 at an MTU of 1,500 bytes.
+const HEAVY: u32 = 64;
+/// Ports are compared in units of so many fragments, so that a port seldom changes its rank.
+const PORT_UNIT: u32 = 16;
+
+/// Who sends fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) port: u32,
+    pub(crate) v6: bool,
+    pub(crate) address: [u64; 2],
+}
+
+/// A source with its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hashed {
+    hash: u64,
+    source: Source,
+}
+
+impl Hash for Hashed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What a source or a port holds.
+#[derive(Debug, Default)]
+struct Share {
+    fragments: u32,
+    /// Its datagrams, the oldest first.
+    datagrams: Chain,
+}
+
+#[derive(Debug)]
+struct SourceShare {
+    source: Hashed,
+    share: Share,
+}
+
+/// See the module. Datagrams are known by the numbers of their places.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    by_source: ByHash<Hashed, u32>,
+    sources: Places<SourceShare>,
+    of_source: Links,
+    ports: BTreeMap<u32, Share>,
+    of_port: Links,
+    /// Ports by how much they hold, in units.
+    ranks: BTreeSet<(u32, u32)>,
+    /// Heavy sources: port, how much in units, number.
+    heavy: BTreeSet<(u32, u32, u32)>,
+}
+
+impl Shares {
+    /// A datagram begins, still without fragments; the number of its source.
+    pub(crate) fn begin(&mut self, secret: [u64; 2], source: Source, datagram: u32) -> u32 {
+        let Source { port, v6, address } = source;
+        let hash = siphash(secret, &[u64::from(port) << 1 | u64::from(v6), address[0], address[1]]);
+        let hashed = Hashed { hash, source };
+        let sources = &mut self.sources;
+        let number = *self
+            .by_source
+            .entry(hashed)
+            .or_insert_with(|| sources.insert(SourceShare { source: hashed, share: Share::default() }));
+        if let Some(SourceShare { share, .. }) = self.sources.get_mut(number) {
+            self.of_source.push(&mut share.datagrams, datagram);
+        }
+        let ranks = &mut self.ranks;
+        let share = self.ports.entry(port).or_insert_with(|| {
+            ranks.insert((0, port));
+            Share::default()
+        });
+        self.of_port.push(&mut share.datagrams, datagram);
+        number
+    }
+
+    /// A source holds `fragments` more, or fewer.
+    pub(crate) fn add(&mut self, number: u32, fragments: i32) {
+        let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
+        let port = source.source.port;
+        let before = share.fragments / HEAVY;
+        share.fragments = share.fragments.saturating_add_signed(fragments);
+        let after = share.fragments / HEAVY;
+        if before != after {
+            self.heavy.remove(&(port, before, number));
+            if after != 0 {
+                self.heavy.insert((port, after, number));
+            }
+        }
+        let Some(share) = self.ports.get_mut(&port) else { return };
+        let before = share.fragments / PORT_UNIT;
+        share.fragments = share.fragments.saturating_add_signed(fragments);
+        let after = share.fragments / PORT_UNIT;
+        if before != after {
+            self.ranks.remove(&(before, port));
+            self.ranks.insert((after, port));
+        }
+    }
+
+    /// A datagram of a source is gone, with so many fragments.
+    pub(crate) fn end(&mut self, number: u32, datagram: u32, fragments: u32) {
+        self.add(number, -(fragments as i32));
+        let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
+        let (hashed, port) = (*source, source.source.port);
+        self.of_source.remove(&mut share.datagrams, datagram);
+        if share.datagrams.first == NONE {
+            self.by_source.remove(&hashed);
+            self.sources.remove(number);
+        }
+        if let Some(share) = self.ports.get_mut(&port) {
+            self.of_port.remove(&mut share.datagrams, datagram);
+            if share.datagrams.first == NONE {
+                self.ranks.remove(&(share.fragments / PORT_UNIT, port));
+                self.ports.remove(&port);
+            }
+        }
+    }
+
+    /// The datagram that goes first.
+    pub(crate) fn victim(&self) -> Option<u32> {
+        let &(_, port) = self.ranks.last()?;
+        let heavy = self.heavy.range((port, 0, 0)..=(port, u32::MAX, u32::MAX)).next_back();
+        let chain = match heavy {
+            Some((_, _, number)) => self.sources.get(*number)?.share.datagrams,
+            None => self.ports.get(&port)?.datagrams,
+        };
+        Some(chain.first).filter(|first| *first != NONE)
+    }
+
+    /// The oldest datagram of a port.
+    pub(crate) fn oldest_of(&self, port: u32) -> Option<u32> {
+        self.ports.get(&port).map(|share| share.datagrams.first).filter(|first| *first != NONE)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        let sets = self.ranks.is_empty() && self.heavy.is_empty();
+        sets && self.by_source.is_empty() && self.ports.is_empty()
+    }
+}

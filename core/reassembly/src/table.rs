@@ -1,0 +1,232 @@
+//! All datagrams that wait for fragments.
+
+use crate::chain::{Chain, Links, NONE, Places};
+use crate::datagram::{Datagram, Refusal, Waiting};
+use crate::header::Fragment;
+use crate::key::{Key, Origin};
+use crate::shares::{Shares, Source};
+use cpu::prehashed::ByHash;
+use units::Millis;
+
+/// How long a datagram waits for its fragments.
+pub(crate) const PATIENCE: Millis = Millis::from_secs(15);
+/// How long after that a datagram is removed, if no fragment of any datagram has come meanwhile.
+pub(crate) const PURGE: Millis = Millis::from_secs(25);
+/// Memory of a fragment, on average. A fragment is seldom longer than 1,500 bytes.
+pub const BYTES_PER_FRAGMENT: u64 = 4096;
+/// Expired datagrams that one fragment removes: more than it can begin.
+const EXPIRED_AT_ONCE: usize = 2;
+/// Open vSwitch reassembles no frame that is longer, its Ethernet header included.
+const FRAME_MAX: u32 = 65_535;
+
+/// What becomes of a fragment.
+#[derive(Debug)]
+pub enum Verdict<T> {
+    /// It waits.
+    Waits,
+    /// It is given back: it overlaps another one, or there is no room that it has a right to.
+    Refused(T),
+    /// It was the last that was missing.
+    Complete(Datagram<T>),
+    /// The same, and the datagram is too long to be handled.
+    TooLong(Datagram<T>),
+}
+
+/// Why a fragment was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Others of its datagram did not come in time.
+    Expired,
+    /// The same, and for ten seconds more no fragment came that would have removed it.
+    Purged,
+    /// Its place was needed.
+    Evicted,
+}
+
+/// A fragment that was removed.
+#[derive(Debug)]
+pub struct Gone<T> {
+    /// What the caller stored.
+    pub content: T,
+    /// Why.
+    pub why: Removal,
+    /// It is one of IPv6.
+    pub v6: bool,
+}
+
+/// Why a fragment is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    Overlap,
+    Room,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    waiting: Waiting<T>,
+    source: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    secret: [u64; 2],
+    by_key: ByHash<Key, u32>,
+    entries: Places<Entry<T>>,
+    ages: Links,
+    by_age: Chain,
+    shares: Shares,
+    fragments: u32,
+    memory: u64,
+}
+
+impl<T> Table<T> {
+    pub(crate) fn new(secret: [u64; 2]) -> Table<T> {
+        Table {
+            secret,
+            by_key: ByHash::default(),
+            entries: Places::default(),
+            ages: Links::default(),
+            by_age: Chain::default(),
+            shares: Shares::default(),
+            fragments: 0,
+            memory: 0,
+        }
+    }
+
+    /// Fragments that wait.
+    pub(crate) fn fragments(&self) -> u32 {
+        self.fragments
+    }
+
+    /// Takes a fragment; fragments that are removed because of it are added to `gone`. `max`: how many may wait.
+    pub(crate) fn put(
+        &mut self,
+        f: &Fragment,
+        origin: &Origin,
+        content: T,
+        (max, now): (u32, Millis),
+        gone: &mut Vec<Gone<T>>,
+    ) -> (Verdict<T>, Option<Problem>) {
+        self.expire(now, EXPIRED_AT_ONCE, gone);
+        let key = Key::of(self.secret, f, origin);
+        let found = self.by_key.get(&key).copied();
+        let entry = found.and_then(|at| self.entries.get(at));
+        let place = match entry.map_or(Ok(0), |entry| entry.waiting.place(f)) {
+            Ok(place) => place,
+            Err(Refusal::Overlap) => return (Verdict::Refused(content), Some(Problem::Overlap)),
+            Err(Refusal::Full) => return (Verdict::Refused(content), Some(Problem::Room)),
+        };
+        // A fragment that completes a datagram needs no room.
+        let completes = entry.is_some_and(|entry| entry.waiting.is_completed_by(f));
+        if !completes && !self.make_room(max, origin.memory, found, gone) {
+            return (Verdict::Refused(content), Some(Problem::Room));
+        }
+        let at = found.unwrap_or_else(|| self.begin(key, origin.port, now));
+        let Some(Entry { waiting, source }) = self.entries.get_mut(at) else {
+            return (Verdict::Refused(content), Some(Problem::Room));
+        };
+        waiting.insert(place, f, content, origin.memory);
+        self.fragments += 1;
+        self.memory += u64::from(origin.memory);
+        self.shares.add(*source, 1);
+        if !waiting.is_complete() {
+            return (Verdict::Waits, None);
+        }
+        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return (Verdict::Waits, None) };
+        let (first, last) = (parts.first(), parts.last());
+        let len = first.map_or(0, |p| p.at) + last.map_or(0, |p| p.start + p.len);
+        let datagram = Datagram { v6: key.v6, parts };
+        match origin.front + len <= FRAME_MAX {
+            true => (Verdict::Complete(datagram), None),
+            false => (Verdict::TooLong(datagram), None),
+        }
+    }
+
+    fn begin(&mut self, key: Key, port: u32, now: Millis) -> u32 {
+        let at = self.entries.insert(Entry { waiting: Waiting::new(key, now), source: NONE });
+        let source = Source { port, v6: key.v6, address: key.src };
+        let source = self.shares.begin(self.secret, source, at);
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.source = source;
+        }
+        self.by_key.insert(key, at);
+        self.ages.push(&mut self.by_age, at);
+        at
+    }
+
+    /// Removes datagrams until there is room for one more fragment. `false`: that of the fragment itself would be the next.
+    fn make_room(&mut self, max: u32, memory: u32, own: Option<u32>, gone: &mut Vec<Gone<T>>) -> bool {
+        let most = u64::from(max) * BYTES_PER_FRAGMENT;
+        while self.fragments >= max || self.memory + u64::from(memory) > most {
+            match self.shares.victim() {
+                Some(at) if Some(at) != own => self.discard(at, Removal::Evicted, gone),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Removes the oldest datagrams whose time is over, `most` of them.
+    fn expire(&mut self, now: Millis, most: usize, gone: &mut Vec<Gone<T>>) {
+        self.remove_older(now, PATIENCE, most, Removal::Expired, gone);
+    }
+
+    /// Removes datagrams that nothing else has removed.
+    pub(crate) fn purge(&mut self, now: Millis, gone: &mut Vec<Gone<T>>) {
+        self.remove_older(now, PURGE, usize::MAX, Removal::Purged, gone);
+    }
+
+    fn remove_older(&mut self, now: Millis, age: Millis, most: usize, why: Removal, gone: &mut Vec<Gone<T>>) {
+        for _ in 0..most {
+            let at = self.by_age.first;
+            let is_over = |entry: &Entry<T>| {
+                let since = now.since(entry.waiting.since);
+                if why == Removal::Purged { since >= age } else { since > age }
+            };
+            if !self.entries.get(at).is_some_and(is_over) {
+                return;
+            }
+            self.discard(at, why, gone);
+        }
+    }
+
+    /// Removes all datagrams that began with a fragment of a port.
+    pub(crate) fn forget_port(&mut self, port: u32, gone: &mut Vec<Gone<T>>) {
+        while let Some(at) = self.shares.oldest_of(port) {
+            self.discard(at, Removal::Purged, gone);
+        }
+    }
+
+    fn discard(&mut self, at: u32, why: Removal, gone: &mut Vec<Gone<T>>) {
+        let Some(Waiting { parts, key, .. }) = self.remove(at) else { return };
+        gone.extend(parts.into_iter().map(|p| Gone { content: p.content, why, v6: key.v6 }));
+    }
+
+    fn remove(&mut self, at: u32) -> Option<Waiting<T>> {
+        let Entry { waiting, source } = self.entries.remove(at)?;
+        self.by_key.remove(&waiting.key);
+        self.ages.remove(&mut self.by_age, at);
+        self.shares.end(source, at, waiting.parts.len() as u32);
+        self.fragments -= waiting.parts.len() as u32;
+        self.memory -= waiting.parts.iter().map(|p| u64::from(p.memory)).sum::<u64>();
+        Some(waiting)
+    }
+
+    /// Datagrams that wait, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting<T>> {
+        let at = |at: u32| self.entries.get(at).map(|entry| (at, entry));
+        std::iter::successors(at(self.by_age.first), move |(here, _)| at(self.ages.after(*here)))
+            .map(|(_, entry)| &entry.waiting)
+    }
+
+    /// Counts agree with what there is.
+    #[cfg(test)]
+    pub(crate) fn audit(&self) {
+        let parts = || self.iter().flat_map(|w| &w.parts);
+        assert_eq!(self.fragments as usize, parts().count());
+        assert_eq!(self.memory, parts().map(|p| u64::from(p.memory)).sum::<u64>());
+        assert_eq!(self.by_key.len(), self.iter().count());
+        assert_eq!(self.shares.is_empty(), self.fragments == 0);
+    }
+}

@@ -1,0 +1,145 @@
+//! The table against a list of datagrams that is scanned for everything.
+
+use super::{Held, Whole};
+use crate::*;
+use proptest::prelude::*;
+use units::Millis;
+
+#[derive(Clone, Debug)]
+struct Slow {
+    port: u32,
+    src: u8,
+    id: u32,
+    since: u64,
+    /// Start, end, whether more follow, in order of arrival.
+    parts: Vec<(u32, u32, bool)>,
+}
+
+impl Slow {
+    fn overlaps(&self, start: u32, end: u32, more: bool) -> bool {
+        let meets = |&(s, e, _): &(u32, u32, bool)| {
+            if start == end { s <= start && start < e } else { s < end && start < e }
+        };
+        let last = self.parts.iter().find(|p| !p.2).map(|p| p.1);
+        let beyond = last.is_some_and(|last| end > last || !more && end != last);
+        let before = !more && self.parts.iter().any(|p| p.1 > end);
+        self.parts.iter().any(meets) || beyond || before
+    }
+
+    /// Every byte up to the end is in a part.
+    fn is_complete(&self) -> bool {
+        let Some(end) = self.parts.iter().find(|p| !p.2).map(|p| p.1) else { return false };
+        (0..end).step_by(8).all(|byte| self.parts.iter().any(|p| p.0 <= byte && byte < p.1))
+    }
+}
+
+/// What became of a fragment, and what was removed.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    verdict: &'static str,
+    evicted: usize,
+    expired: usize,
+}
+
+#[derive(Default)]
+struct Reference {
+    max: usize,
+    /// The oldest first.
+    all: Vec<Slow>,
+}
+
+impl Reference {
+    fn held(&self, which: impl Fn(&Slow) -> bool) -> usize {
+        self.all.iter().filter(|d| which(d)).map(|d| d.parts.len()).sum()
+    }
+
+    /// The number of the datagram that goes first.
+    fn victim(&self) -> Option<usize> {
+        let of_port = |port: u32| (self.held(|d| d.port == port) / 16, port);
+        let (_, port) = self.all.iter().map(|d| of_port(d.port)).max()?;
+        let of_source = |d: &Slow| self.held(|other| other.port == port && other.src == d.src) / 64;
+        let heaviest = self.all.iter().filter(|d| d.port == port).map(of_source).max()?;
+        self.all.iter().position(|d| d.port == port && (heaviest == 0 || of_source(d) == heaviest))
+    }
+
+    fn put(&mut self, port: u32, src: u8, id: u32, (start, end, more): (u32, u32, bool), now: u64) -> Seen {
+        let (mut evicted, mut expired) = (0, 0);
+        for _ in 0..2 {
+            if self.all.first().is_some_and(|d| now - d.since > 15_000) {
+                expired += self.all.remove(0).parts.len();
+            }
+        }
+        let is_it = |d: &Slow| d.src == src && d.id == id;
+        let found = self.all.iter().position(is_it);
+        let mut with = found.map(|at| self.all[at].clone()).unwrap_or_else(|| Slow {
+            port,
+            src,
+            id,
+            since: now,
+            parts: Vec::new(),
+        });
+        if with.overlaps(start, end, more) {
+            return Seen { verdict: "refused", evicted, expired };
+        }
+        with.parts.push((start, end, more));
+        if found.is_some() && with.is_complete() {
+            self.all.retain(|d| !is_it(d));
+            return Seen { verdict: "complete", evicted, expired };
+        }
+        while self.held(|_| true) >= self.max {
+            match self.victim() {
+                Some(at) if !is_it(&self.all[at]) => evicted += self.all.remove(at).parts.len(),
+                _ => return Seen { verdict: "refused", evicted, expired },
+            }
+        }
+        match self.all.iter().position(is_it) {
+            Some(at) => self.all[at] = with,
+            None => self.all.push(with),
+        }
+        Seen { verdict: "waits", evicted, expired }
+    }
+}
+
+/// One fragment: port, source, identification, first unit, units, more, pause.
+type Step = (u32, u8, u32, u32, u32, bool, u64);
+
+/// Most fragments are of few datagrams and meet; some sources send many of their own.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let pause = prop_oneof![8 => 0..50u64, 1 => 0..16_000u64];
+    let busy = (1..3u32, 0..3u8, 0..4u32, 0..6u32, 0..4u32, any::<bool>(), pause);
+    let many = (1..3u32, 0..2u8, 10..400u32, 0..2u32, 1..3u32, Just(true), Just(0));
+    prop::collection::vec(prop_oneof![1 => busy, 1 => many], 1..400)
+}
+
+proptest! {
+    #[test]
+    fn verdicts_are_those_of_the_reference(max in 0u32..200, steps in steps()) {
+        let all = Reassembly::<Held>::new(7);
+        all.set_max_fragments(max);
+        let mut reference = Reference { max: max as usize, all: Vec::new() };
+        let mut now = 0;
+        for (port, src, id, unit, units, more, pause) in steps {
+            now += pause;
+            let (start, end, more) = (unit * 8, (unit + units) * 8, more && units != 0);
+            if start == 0 && !more {
+                continue;
+            }
+            let whole = Whole { v6: false, id, src, dst: 0, payload: vec![0; end as usize] };
+            let l3 = whole.part(start as usize, end as usize, more);
+            let Content::Fragment(fragment) = read(0x0800, &l3) else { panic!("{l3:?}") };
+            let mut gone = Vec::new();
+            let origin = Origin { port, ..Origin::default() };
+            let verdict = match all.put(&fragment, &origin, l3, Millis(now), &mut gone) {
+                Verdict::Waits => "waits",
+                Verdict::Refused(_) => "refused",
+                Verdict::Complete(_) => "complete",
+                Verdict::TooLong(_) => "too long",
+            };
+            let count = |why| gone.iter().filter(|g| g.why == why).count();
+            let seen = Seen { verdict, evicted: count(Removal::Evicted), expired: count(Removal::Expired) };
+            prop_assert_eq!(seen, reference.put(port, src, id, (start, end, more), now));
+            prop_assert_eq!(all.fragments() as usize, reference.held(|_| true));
+            all.audit();
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Datagrams as `dpctl/ipf-get-status -m` prints them.
+
+use crate::datagram::Waiting;
+use packet::ether::ethertype;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A datagram that waits, as it was when somebody looked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Source.
+    pub src: IpAddr,
+    /// Destination.
+    pub dst: IpAddr,
+    recirc_id: u32,
+    id: u32,
+    zone: u16,
+    proto: u8,
+    /// Fragments that are there.
+    pub fragments: usize,
+    /// The first is there; the last is.
+    seen: (bool, bool),
+}
+
+impl Entry {
+    pub(crate) fn of<T>(waiting: &Waiting<T>) -> Entry {
+        let key = &waiting.key;
+        let address = |[high, low]: [u64; 2]| match key.v6 {
+            true => IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))),
+            false => IpAddr::V4(Ipv4Addr::from_bits(low as u32)),
+        };
+        Entry {
+            src: address(key.src),
+            dst: address(key.dst),
+            recirc_id: key.recirc_id,
+            id: key.id,
+            zone: key.zone,
+            proto: key.proto,
+            fragments: waiting.parts.len(),
+            seen: waiting.seen(),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entry { src, dst, recirc_id, id, zone, proto, fragments, seen } = self;
+        let dl_type = if src.is_ipv6() { ethertype::IPV6 } else { ethertype::IPV4 };
+        let state = match seen {
+            (false, false) => "other frag",
+            (true, false) => "first frag",
+            (false, true) => "last frag",
+            (true, true) => "first/last frag",
+        };
+        write!(f, "(src={src},dst={dst},recirc_id={recirc_id},ip_id={id},dl_type={dl_type:#x},zone={zone},")?;
+        write!(f, "nw_proto={proto},num_fragments={fragments},state={state})")
+    }
+}

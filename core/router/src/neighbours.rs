@@ -1,0 +1,163 @@
+//! The Ethernet addresses of next hops, by bridge and IP address, each for a limited time.
+//!
+//! A neighbour is noted when it answers ARP or ND, when it announces itself, and when a tunnel packet comes from it.
+//! The last is what anybody can forge: the table has a limit, and what no translation has asked for is evicted first, so
+//! that forged sources do not displace the next hops in use.
+
+use flow::Mac;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+use units::Millis;
+
+/// How long a neighbour is known without being used or seen, at first.
+const AGING: Millis = Millis(15 * 60 * 1000);
+/// The longest time that can be set.
+const AGING_MAX_S: u32 = 3600;
+/// Neighbours that are known at once: 10,000 remote endpoints in one network, and room for forged ones.
+const MAX: usize = 16 * 1024;
+
+/// A known neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// When it is forgotten.
+    expires: Millis,
+    /// A translation asked for it.
+    wanted: bool,
+    /// Position in the order of eviction.
+    stamp: u64,
+}
+
+/// What came of noting a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It was known so.
+    Renewed,
+    /// It is new, or has another Ethernet address than before.
+    Changed,
+}
+
+type Key = (Arc<str>, IpAddr);
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct NeighbourTable {
+    by_key: HashMap<Key, Neighbour>,
+    /// In the order of eviction: those that nothing asked for first, and of these the oldest.
+    order: BTreeMap<(bool, u64), Key>,
+    aging: Millis,
+    stamp: u64,
+}
+
+impl Default for NeighbourTable {
+    fn default() -> NeighbourTable {
+        NeighbourTable { by_key: HashMap::new(), order: BTreeMap::new(), aging: AGING, stamp: 0 }
+    }
+}
+
+impl NeighbourTable {
+    /// Notes that `ip` is at `mac` in the network of a bridge.
+    pub fn note(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> Noted {
+        let key: Key = (bridge.into(), ip);
+        let old = self.take(&key);
+        let wanted = old.is_some_and(|n| n.wanted);
+        let same = old.is_some_and(|n| n.mac == mac && n.expires > now);
+        self.put(key, Neighbour { mac, expires: now + self.aging, wanted, stamp: 0 });
+        if same { Noted::Renewed } else { Noted::Changed }
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Neighbour> {
+        let old = self.by_key.remove(key)?;
+        self.order.remove(&(old.wanted, old.stamp));
+        Some(old)
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.take(key);
+    }
+
+    fn put(&mut self, key: Key, neighbour: Neighbour) {
+        if self.by_key.len() >= MAX
+            && let Some((_, evicted)) = self.order.pop_first()
+        {
+            self.by_key.remove(&evicted);
+        }
+        self.stamp += 1;
+        self.order.insert((neighbour.wanted, self.stamp), key.clone());
+        self.by_key.insert(key, Neighbour { stamp: self.stamp, ..neighbour });
+    }
+
+    /// The Ethernet address of a neighbour.
+    pub fn get(&self, bridge: &str, ip: IpAddr) -> Option<Mac> {
+        self.by_key.get(&(bridge.into(), ip)).map(|n| n.mac)
+    }
+
+    /// The neighbour is in use: its time begins anew.
+    pub fn renew(&mut self, bridge: &str, ip: IpAddr, now: Millis) {
+        let key = (bridge.into(), ip);
+        if let Some(old) = self.take(&key) {
+            self.put(key, Neighbour { wanted: true, expires: now + self.aging, ..old });
+        }
+    }
+
+    /// Forgets those whose time is over, and returns them.
+    pub fn expire(&mut self, now: Millis) -> Vec<(Arc<str>, IpAddr)> {
+        let over = |n: &Neighbour| n.expires <= now;
+        let gone: Vec<Key> = self.by_key.iter().filter(|(_, n)| over(n)).map(|(k, _)| k.clone()).collect();
+        gone.iter().for_each(|key| self.forget(key));
+        gone
+    }
+
+    /// Forgets those of one bridge, or all. True: there were some.
+    pub fn flush(&mut self, bridge: Option<&str>) -> bool {
+        let meant = |key: &&Key| bridge.is_none_or(|b| *key.0 == *b);
+        let gone: Vec<Key> = self.by_key.keys().filter(meant).cloned().collect();
+        gone.iter().for_each(|key| self.forget(key));
+        !gone.is_empty()
+    }
+
+    /// How many seconds a neighbour is known without being used or seen.
+    pub fn aging_s(&self) -> u32 {
+        (self.aging.0 / 1000) as u32
+    }
+
+    /// Sets it: 1 to 3600 s. Those that are known longer than that are known no longer than that from now on.
+    pub fn set_aging_s(&mut self, seconds: u32, now: Millis) -> Result<(), BadAging> {
+        if !(1..=AGING_MAX_S).contains(&seconds) {
+            return Err(BadAging);
+        }
+        self.aging = Millis(u64::from(seconds) * 1000);
+        let latest = now + self.aging;
+        self.by_key.values_mut().for_each(|n| n.expires = n.expires.min(latest));
+        Ok(())
+    }
+
+    /// All of them as `tnl/neigh/show` prints them.
+    pub fn text(&self, now: Millis) -> String {
+        let mut rows: Vec<_> = self.by_key.iter().collect();
+        rows.sort_by(|(a, _), (b, _)| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        let line = |((bridge, ip), n): (&Key, &Neighbour)| {
+            let stale = if n.expires <= now { " STALE" } else { "" };
+            // As wide as the longest IPv6 address with its terminator in C.
+            format!("{:<46}{}   {bridge}{stale}\n", ip.to_string(), n.mac)
+        };
+        let lines: String = rows.into_iter().map(line).collect();
+        format!("{:<46}{:<20}Bridge\n{}\n{lines}", "IP", "MAC", "=".repeat(74))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+}
+
+/// The time is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadAging;

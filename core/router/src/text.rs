@@ -1,0 +1,71 @@
+//! Routes and rules as `ovs/route/show` and `ovs/route/rule/show` print them.
+
+use crate::table::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN, is_standard};
+use crate::{Route, Rule, Table};
+use std::fmt::Write;
+
+/// The name of a standard table.
+pub fn table_name(table: u32) -> Option<&'static str> {
+    match table {
+        TABLE_DEFAULT => Some("default"),
+        TABLE_MAIN => Some("main"),
+        TABLE_LOCAL => Some("local"),
+        _ => None,
+    }
+}
+
+fn owner(user: bool) -> &'static str {
+    if user { "User" } else { "Cached" }
+}
+
+impl Route {
+    /// Its line. `named`: the number of its table is in it, unless the table has a name.
+    fn line(&self, table: u32, named: bool) -> String {
+        let mut out = format!("{}: {}", owner(self.user), self.prefix);
+        // Writing to a String cannot fail.
+        if self.mark != 0 {
+            let _ = write!(out, " MARK {}", self.mark);
+        }
+        let _ = write!(out, " dev {}", self.dev);
+        if let Some(gateway) = self.gateway {
+            let _ = write!(out, " GW {gateway}");
+        }
+        let _ = write!(out, " SRC {}", self.source);
+        if table == TABLE_LOCAL && !self.user {
+            out.push_str(" local");
+        }
+        if named && !is_standard(table) {
+            let _ = write!(out, " table {table}");
+        }
+        out.push('\n');
+        out
+    }
+}
+
+impl Table {
+    /// The lines of its routes. `named`: each has the number of the table, unless that has a name.
+    pub fn text(&self, number: u32, named: bool) -> String {
+        self.sorted().into_iter().map(|route| route.line(number, named)).collect()
+    }
+}
+
+/// The lines of one table, which may be absent, under a title.
+pub fn with_table_header(number: u32, table: Option<&Table>) -> String {
+    let title =
+        if is_standard(number) { "Route Table:".to_owned() } else { format!("Route Table #{number}:") };
+    format!("{title}\n{}", table.map_or(String::new(), |t| t.text(number, false)))
+}
+
+impl Rule {
+    /// Its line.
+    pub fn line(&self) -> String {
+        let not = if self.invert { "not " } else { "" };
+        let from = match () {
+            () if self.from.is_empty() => "all".to_owned(),
+            () if self.from.is_host() => self.from.addr().to_string(),
+            () => self.from.to_string(),
+        };
+        let table = table_name(self.table).map_or_else(|| self.table.to_string(), str::to_owned);
+        format!("{}: {}: {not}from {from} lookup {table}\n", owner(self.user), self.priority)
+    }
+}

@@ -1,0 +1,268 @@
+//! Models: every order of the steps of some threads, and every value that a relaxed load may see, as the model checker
+//! loom tries them. A lost wake-up shows as a deadlock, a value freed too early as two accesses of which none is first.
+//!
+//! `scripts/models` builds this with `--cfg loom`; in other builds there is nothing here.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use sync::{Arena, Mailbox, SleepFlag};
+
+/// A value whose every access the checker sees: its making, its reading, its end.
+struct Seen(UnsafeCell<u32>);
+
+// SAFETY: the checker fails the test at the first access that another thread could make at the same time.
+unsafe impl Sync for Seen {}
+
+impl Seen {
+    fn new(n: u32) -> Seen {
+        let seen = Seen(UnsafeCell::new(0));
+        seen.0.with_mut(|p| write(p, n));
+        seen
+    }
+
+    fn read(&self) -> u32 {
+        self.0.with(read)
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.0.with_mut(|p| write(p, 0));
+    }
+}
+
+fn write(p: *mut u32, n: u32) {
+    // SAFETY: the checker has made certain that no other thread accesses the cell.
+    unsafe { *p = n }
+}
+
+fn read(p: *const u32) -> u32 {
+    // SAFETY: the checker has made certain that no other thread writes the cell.
+    unsafe { *p }
+}
+
+/// Tries all orders in which the threads interrupt each other at most so many times.
+fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+/// A reader sees a record whole or not at all, while the publisher removes it, frees it and uses its place again.
+#[test]
+fn a_record_outlives_its_readers() {
+    loom::model(|| {
+        let (arena, mut publisher) = Arena::new(1);
+        let mut reader = arena.reader();
+        let index = publisher.insert(Seen::new(7)).ok().unwrap();
+        let reads = thread::spawn(move || {
+            for _ in 0..2 {
+                let guard = reader.enter();
+                let seen = guard.get(index).map(Seen::read);
+                assert!(matches!(seen, None | Some(7 | 8)), "{seen:?}");
+            }
+        });
+        publisher.remove(index);
+        publisher.reclaim(|_| ());
+        // Its place is free, or the reader was inside.
+        assert_eq!(publisher.insert(Seen::new(8)).is_ok(), publisher.in_limbo() == 0);
+        reads.join().unwrap();
+        publisher.reclaim(|_| ());
+        assert_eq!(publisher.in_limbo(), 0);
+    });
+}
+
+/// Two readers: the slower one counts.
+#[test]
+fn a_record_outlives_the_slower_reader() {
+    check(3, || {
+        let (arena, mut publisher) = Arena::new(1);
+        let index = publisher.insert(Seen::new(7)).ok().unwrap();
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let mut reader = arena.reader();
+                thread::spawn(move || {
+                    let guard = reader.enter();
+                    assert!(matches!(guard.get(index).map(Seen::read), None | Some(7)));
+                })
+            })
+            .collect();
+        publisher.remove(index);
+        publisher.reclaim(|_| ());
+        readers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+/// What `std::thread::park` and `unpark` do. (Those of the checker also wake a thread that waits for a lock.)
+struct Parker {
+    token: Mutex<bool>,
+    unparked: Condvar,
+}
+
+impl Parker {
+    fn new() -> Parker {
+        Parker { token: Mutex::new(false), unparked: Condvar::new() }
+    }
+
+    fn park(&self) {
+        let mut token = self.token.lock().unwrap();
+        while !*token {
+            token = self.unparked.wait(token).unwrap();
+        }
+        *token = false;
+    }
+
+    fn unpark(&self) {
+        *self.token.lock().unwrap() = true;
+        self.unparked.notify_one();
+    }
+}
+
+/// A thread with a mailbox that sleeps when there is nothing, as a poll thread without queues and a handler do.
+struct Sleeper<T> {
+    mailbox: Mailbox<T>,
+    flag: SleepFlag,
+    parker: Parker,
+}
+
+impl<T> Sleeper<T> {
+    fn new() -> Arc<Sleeper<T>> {
+        Arc::new(Sleeper { mailbox: Mailbox::default(), flag: SleepFlag::default(), parker: Parker::new() })
+    }
+
+    /// The taker: the next item, after sleep if need be.
+    fn wait(&self) -> T {
+        loop {
+            if self.mailbox.has_mail() {
+                if let Some(item) = self.mailbox.take() {
+                    return item;
+                }
+            }
+            self.flag.announce();
+            if self.mailbox.is_empty() {
+                self.parker.park();
+            }
+            self.flag.withdraw();
+        }
+    }
+
+    /// A poster.
+    fn post(&self, item: T) {
+        self.mailbox.post(item);
+        if self.flag.claim() {
+            self.parker.unpark();
+        }
+    }
+}
+
+/// No wake-up is lost: two posters, and a taker that sleeps between their items.
+#[test]
+fn a_sleeper_hears_of_every_item() {
+    check(3, || {
+        let sleeper = Sleeper::new();
+        let [taker, poster] = [Arc::clone(&sleeper), Arc::clone(&sleeper)];
+        let taker = thread::spawn(move || taker.wait() + taker.wait());
+        let poster = thread::spawn(move || poster.post(1));
+        sleeper.post(2);
+        poster.join().unwrap();
+        assert_eq!(taker.join().unwrap(), 3);
+    });
+}
+
+/// Work that is no list behind a lock, as the packets of a ring are: the fences of the hand-shake alone order it.
+#[test]
+fn a_sleeper_sees_work_without_a_lock() {
+    loom::model(|| {
+        let sleeper = Sleeper::<()>::new();
+        let work = Arc::new(AtomicBool::new(false));
+        let (taker, there) = (Arc::clone(&sleeper), Arc::clone(&work));
+        let taker = thread::spawn(move || {
+            taker.flag.announce();
+            if !there.load(Ordering::Relaxed) {
+                taker.parker.park();
+            }
+            taker.flag.withdraw();
+        });
+        work.store(true, Ordering::Relaxed);
+        if sleeper.flag.is_announced() {
+            sleeper.parker.unpark();
+        }
+        taker.join().unwrap();
+    });
+}
+
+/// Answers of handlers to a worker: the worker takes all at once, does not wait for the lock, and is woken for the first.
+#[test]
+fn answers_that_come_together_wake_once() {
+    check(3, || {
+        let worker = Sleeper::new();
+        let [taker, poster] = [Arc::clone(&worker), Arc::clone(&worker)];
+        let post = |to: &Sleeper<u32>, n| {
+            if to.mailbox.post_all([n]) {
+                to.parker.unpark();
+            }
+        };
+        let taker = thread::spawn(move || {
+            let (mut sum, mut out) = (0, VecDeque::new());
+            while sum < 3 {
+                match taker.mailbox.try_take_all(&mut out) {
+                    // A poster holds the lock, or did: another turn.
+                    true => thread::yield_now(),
+                    false => taker.parker.park(),
+                }
+                sum += out.drain(..).sum::<u32>();
+            }
+        });
+        let poster = thread::spawn(move || post(&poster, 1));
+        post(&worker, 2);
+        poster.join().unwrap();
+        taker.join().unwrap();
+    });
+}
+
+/// What poll threads are told about an rx queue.
+enum Order {
+    /// The queue comes.
+    Take(u32),
+    /// The queue goes to the other thread.
+    Give,
+    /// The queue goes for good.
+    Drop,
+}
+
+/// A queue that travels: its thread is told to give it to another, which may be told to drop it before it has it. The
+/// orders of a queue take effect in their order, and the queue ends at the thread that was told last.
+#[test]
+fn a_queue_on_its_way_meets_its_orders() {
+    check(2, || {
+        let (first, second) = (Sleeper::new(), Sleeper::new());
+        let to = Arc::clone(&second);
+        let to = thread::spawn(move || {
+            let (mut queue, mut early) = (None, false);
+            loop {
+                match to.wait() {
+                    Order::Take(q) => queue = Some(q),
+                    Order::Drop => early = true,
+                    Order::Give => unreachable!(),
+                }
+                if let (Some(q), true) = (queue, early) {
+                    return q;
+                }
+            }
+        });
+        let [from, next] = [Arc::clone(&first), Arc::clone(&second)];
+        let from = thread::spawn(move || {
+            assert!(matches!(from.wait(), Order::Give));
+            next.post(Order::Take(9));
+        });
+        first.post(Order::Give);
+        second.post(Order::Drop);
+        from.join().unwrap();
+        assert_eq!(to.join().unwrap(), 9);
+    });
+}

@@ -1,0 +1,302 @@
+//! The bytes of a header, from a tunnel's configuration and the fields of a flow.
+//!
+//! What differs from packet to packet stays zero: lengths, source port, checksums, sequence numbers. A UDP checksum of
+//! 0xffff stands for one that is to be computed, so that the text of the action shows it as Open vSwitch does.
+
+use crate::Kind;
+use crate::wire::{self, flag, gre, gtpu, vxlan};
+use flow::{Mac, Tunnel};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// What the configuration of a tunnel port says of its headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// GRE: there is a key.
+    pub key: bool,
+    /// GRE and GTP-U: packets are numbered.
+    pub seq: bool,
+    /// VXLAN: generic protocol extension.
+    pub gpe: bool,
+    /// SRv6: the path, ending with the remote end; empty: the remote end alone.
+    pub segments: Vec<Ipv6Addr>,
+    /// SRv6: the outer flow label.
+    pub flow_label: FlowLabel,
+}
+
+/// What the flow label of an SRv6 packet is made of. The numbers stand in the label of a built header until the packet
+/// is known, as in the text of Open vSwitch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowLabel {
+    /// The inner packet's, 0 if that is not IPv6.
+    #[default]
+    Copy = 0,
+    /// Zero.
+    Zero = 1,
+    /// A hash of the inner packet.
+    Compute = 2,
+}
+
+/// What a header is built of.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The kind of tunnel.
+    pub kind: Kind,
+    /// The next hop.
+    pub dst_mac: Mac,
+    /// The port that sends it.
+    pub src_mac: Mac,
+    /// The local end.
+    pub src: IpAddr,
+    /// The remote end.
+    pub dst: IpAddr,
+    /// UDP destination port.
+    pub dst_port: u16,
+    /// Key, TOS, TTL, flags and what else the flow says.
+    pub tunnel: &'a Tunnel,
+    /// Options of Geneve, as they stand in the header.
+    pub options: &'a [u8],
+    /// The type of the inner packet.
+    pub packet_type: u32,
+    /// Its ethertype.
+    pub dl_type: u16,
+    /// What the port's configuration says.
+    pub shape: &'a Shape,
+}
+
+/// A built header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// From the Ethernet header on.
+    pub bytes: Vec<u8>,
+    /// Its number in text.
+    pub tunnel_type: u32,
+}
+
+/// The header cannot say what it would have to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// The ends are not of one family, or not of one that the kind can use.
+    Family,
+    /// The tunnel cannot carry packets of this type.
+    PacketType,
+    /// The key is longer than its field.
+    Key,
+    /// There is no such version.
+    Version,
+    /// Options longer than 252 bytes, or not whole words.
+    Options,
+    /// The path does not begin at the remote end.
+    Segments,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BuildError::Family => "the ends of the tunnel are not of one address family",
+            BuildError::PacketType => "the tunnel cannot carry packets of this type",
+            BuildError::Key => "the key is too long",
+            BuildError::Version => "there is no such version",
+            BuildError::Options => "the options are too long",
+            BuildError::Segments => "the path does not begin at the remote end",
+        })
+    }
+}
+
+/// Longest options of Geneve: the length field counts up to 63 words.
+const OPTIONS_MAX: usize = 252;
+/// Session numbers of ERSPAN have ten bits.
+const ERSPAN_KEY_MAX: u64 = 0x3ff;
+
+/// Builds a header.
+pub fn build(request: &Request<'_>) -> Result<Built, BuildError> {
+    let mut out = Vec::with_capacity(128);
+    let payload = match request.kind {
+        Kind::Vxlan { gbp } => vxlan_header(request, gbp)?,
+        Kind::Geneve => geneve_header(request)?,
+        Kind::Gre => gre_header(request)?,
+        Kind::Erspan => erspan_header(request)?,
+        Kind::Gtpu => gtpu_header(request),
+        Kind::Srv6 => srv6_header(request)?,
+    };
+    let v6 = push_ip(request, &mut out)?;
+    if request.kind.is_udp() {
+        push_udp(request, &mut out);
+    }
+    out.extend(payload);
+    Ok(Built { bytes: out, tunnel_type: request.kind.number(v6) })
+}
+
+/// Ethernet and IP; true: IPv6.
+fn push_ip(request: &Request<'_>, out: &mut Vec<u8>) -> Result<bool, BuildError> {
+    let t = request.tunnel;
+    let proto = match request.kind {
+        Kind::Srv6 => wire::PROTO_ROUTING,
+        kind if kind.is_udp() => wire::PROTO_UDP,
+        _ => wire::PROTO_GRE,
+    };
+    out.extend(request.dst_mac.0);
+    out.extend(request.src_mac.0);
+    match (request.src, request.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) if request.kind != Kind::Srv6 => {
+            let fragment: u16 = if t.flags & flag::DF != 0 { 0x4000 } else { 0 };
+            out.extend(wire::ETHERTYPE_IPV4.to_be_bytes());
+            out.extend([0x45, t.ip_tos, 0, 0, 0, 0]);
+            out.extend(fragment.to_be_bytes());
+            out.extend([t.ip_ttl, proto, 0, 0]);
+            out.extend(src.octets());
+            out.extend(dst.octets());
+            Ok(false)
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let label = if request.kind == Kind::Srv6 { request.shape.flow_label as u32 } else { 0 };
+            let first = 6 << 28 | u32::from(t.ip_tos) << 20 | label;
+            out.extend(wire::ETHERTYPE_IPV6.to_be_bytes());
+            out.extend(first.to_be_bytes());
+            out.extend([0, 0, proto, t.ip_ttl]);
+            out.extend(src.octets());
+            out.extend(dst.octets());
+            Ok(true)
+        }
+        _ => Err(BuildError::Family),
+    }
+}
+
+fn push_udp(request: &Request<'_>, out: &mut Vec<u8>) {
+    let checksum: u16 = if request.tunnel.flags & flag::CSUM != 0 { 0xffff } else { 0 };
+    out.extend([0, 0]);
+    out.extend(request.dst_port.to_be_bytes());
+    out.extend([0, 0]);
+    out.extend(checksum.to_be_bytes());
+}
+
+/// The ethertype by which protocols name what is carried.
+fn carried(packet_type: u32) -> Result<u16, BuildError> {
+    match (packet_type >> 16, packet_type as u16) {
+        (0, 0) => Ok(wire::ETHERTYPE_TEB),
+        (1, ethertype) => Ok(ethertype),
+        _ => Err(BuildError::PacketType),
+    }
+}
+
+/// A VNI in its word.
+fn vni(request: &Request<'_>) -> [u8; 4] {
+    ((request.tunnel.tun_id as u32) << 8).to_be_bytes()
+}
+
+fn vxlan_header(request: &Request<'_>, gbp: bool) -> Result<Vec<u8>, BuildError> {
+    let t = request.tunnel;
+    let mut first = vxlan::I;
+    if request.shape.gpe {
+        let ethertype = carried(request.packet_type)?;
+        let next = wire::VXLAN_NEXT.iter().find(|(_, e)| *e == ethertype).ok_or(BuildError::PacketType)?;
+        first |= vxlan::P | u32::from(next.0);
+    } else if request.packet_type != wire::ETHERNET_FRAME {
+        return Err(BuildError::PacketType);
+    } else if gbp && (t.gbp_id, t.gbp_flags) != (0, 0) {
+        first |= vxlan::G | u32::from(t.gbp_flags) << 16 & vxlan::GBP_FLAGS | u32::from(t.gbp_id);
+    }
+    Ok([first.to_be_bytes(), vni(request)].concat())
+}
+
+fn geneve_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
+    let options = request.options;
+    if options.len() > OPTIONS_MAX || !options.len().is_multiple_of(4) {
+        return Err(BuildError::Options);
+    }
+    if request.packet_type != wire::ETHERNET_FRAME {
+        return Err(BuildError::PacketType);
+    }
+    let oam: u8 = if request.tunnel.flags & flag::OAM != 0 { 0x80 } else { 0 };
+    let critical: u8 = if has_critical(options) { 0x40 } else { 0 };
+    let mut out = vec![(options.len() / 4) as u8, oam | critical];
+    out.extend(wire::ETHERTYPE_TEB.to_be_bytes());
+    out.extend(vni(request));
+    out.extend(options);
+    Ok(out)
+}
+
+/// Some option must not be ignored by the receiver: the first bit of its type is set.
+fn has_critical(mut options: &[u8]) -> bool {
+    while let &[_, _, kind, words, ..] = options {
+        if kind & 0x80 != 0 {
+            return true;
+        }
+        options = options.get(4 + usize::from(words & 0x1f) * 4..).unwrap_or(&[]);
+    }
+    false
+}
+
+fn gre_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
+    let ethertype = carried(request.packet_type)?;
+    let csum = request.tunnel.flags & flag::CSUM != 0;
+    let parts = [(csum, gre::CSUM), (request.shape.key, gre::KEY), (request.shape.seq, gre::SEQ)];
+    let flags = parts.iter().filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit);
+    let mut out = flags.to_be_bytes().to_vec();
+    out.extend(ethertype.to_be_bytes());
+    for (_, bit) in parts.into_iter().filter(|(on, _)| *on) {
+        let word = if bit == gre::KEY { request.tunnel.tun_id as u32 } else { 0 };
+        out.extend(word.to_be_bytes());
+    }
+    Ok(out)
+}
+
+fn erspan_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
+    let t = request.tunnel;
+    if t.tun_id > ERSPAN_KEY_MAX {
+        return Err(BuildError::Key);
+    }
+    if request.packet_type != wire::ETHERNET_FRAME {
+        return Err(BuildError::PacketType);
+    }
+    let ethertype = match t.erspan_ver {
+        1 => wire::ETHERTYPE_ERSPAN_1,
+        2 => wire::ETHERTYPE_ERSPAN_2,
+        _ => return Err(BuildError::Version),
+    };
+    let mut out = gre::SEQ.to_be_bytes().to_vec();
+    out.extend(ethertype.to_be_bytes());
+    out.extend([0; 4]);
+    out.extend((u32::from(t.erspan_ver) << 28 | t.tun_id as u32).to_be_bytes());
+    if t.erspan_ver == 1 {
+        out.extend(t.erspan_idx.to_be_bytes());
+    } else {
+        // Time stamp, security group, then hardware in six bits and direction in one.
+        let last = u16::from(t.erspan_hwid & 0x3f) << 4 | u16::from(t.erspan_dir & 1) << 3;
+        out.extend([0; 6]);
+        out.extend(last.to_be_bytes());
+    }
+    Ok(out)
+}
+
+fn gtpu_header(request: &Request<'_>) -> Vec<u8> {
+    let t = request.tunnel;
+    let flags = if t.gtpu_flags == 0 { gtpu::FLAGS } else { t.gtpu_flags };
+    let message = if t.gtpu_msgtype == 0 { gtpu::G_PDU } else { t.gtpu_msgtype };
+    let seq = request.shape.seq;
+    let mut out = vec![if seq { flags | gtpu::S } else { flags }, message, 0, 0];
+    out.extend((t.tun_id as u32).to_be_bytes());
+    if seq {
+        out.extend([0; wire::GTPU_OPTIONAL]);
+    }
+    out
+}
+
+fn srv6_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
+    let IpAddr::V6(dst) = request.dst else { return Err(BuildError::Family) };
+    let next = match request.dl_type {
+        wire::ETHERTYPE_IPV4 => wire::PROTO_IPV4,
+        wire::ETHERTYPE_IPV6 => wire::PROTO_IPV6,
+        _ => return Err(BuildError::PacketType),
+    };
+    let alone = [dst];
+    let segments = if request.shape.segments.is_empty() { &alone[..] } else { &request.shape.segments };
+    let n = u8::try_from(segments.len()).ok().filter(|n| *n <= u8::MAX / 2).ok_or(BuildError::Segments)?;
+    if segments.first() != Some(&dst) {
+        return Err(BuildError::Segments);
+    }
+    let mut out = vec![next, 2 * n, wire::ROUTING_SRV6, n - 1, n - 1, 0, 0, 0];
+    // The last segment stands first.
+    segments.iter().rev().for_each(|s| out.extend(s.octets()));
+    Ok(out)
+}

@@ -1,0 +1,58 @@
+//! Checking and reading the outer header of a received packet.
+
+use crate::Kind;
+use crate::outer::{Outer, outer};
+use crate::pop_kinds;
+use crate::popped::{PopError, Popped, Reading};
+use crate::wire::{self, flag};
+use packet::checksum;
+
+/// Checks and reads the outer header of a frame that came to a tunnel of this kind.
+pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
+    let mut popped = read(kind, frame)?;
+    // Only the shortest frames are padded. What follows a longer packet is left to the inner lengths.
+    if frame.len() > PADDED_MAX {
+        popped.end = frame.len();
+    }
+    Ok(popped)
+}
+
+/// The longest frame that may have padding (IEEE 802.3), with a VLAN tag that was taken off since.
+pub(crate) const PADDED_MAX: usize = 64;
+
+fn read(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
+    let outer = outer(frame)?;
+    match kind {
+        Kind::Vxlan { gbp } => pop_kinds::vxlan(udp(outer)?, gbp),
+        Kind::Geneve => pop_kinds::geneve(udp(outer)?),
+        Kind::Gtpu => pop_kinds::gtpu(udp(outer)?, frame.len()),
+        Kind::Gre => pop_kinds::gre(of_protocol(outer, wire::PROTO_GRE)?),
+        Kind::Erspan => pop_kinds::erspan(of_protocol(outer, wire::PROTO_GRE)?),
+        Kind::Srv6 => pop_kinds::srv6(of_protocol(outer, wire::PROTO_ROUTING)?),
+    }
+}
+
+fn of_protocol(outer: Outer<'_>, proto: u8) -> Result<Reading<'_>, PopError> {
+    if outer.proto != proto {
+        return Err(PopError::Protocol);
+    }
+    Ok(Reading { tunnel: outer.tunnel, data: outer.payload, at: outer.at })
+}
+
+fn udp(outer: Outer<'_>) -> Result<Reading<'_>, PopError> {
+    let (pseudo, payload) = (outer.pseudo, outer.payload);
+    let mut reading = of_protocol(outer, wire::PROTO_UDP)?;
+    let (udp, data) = packet::Udp::parse(payload).ok_or(PopError::Short)?;
+    if udp.checksum() != 0 {
+        let len = u16::try_from(payload.len()).map_err(|_| PopError::Short)?;
+        let pseudo = checksum::add16(checksum::add16(pseudo, u16::from(wire::PROTO_UDP)), len);
+        if checksum::finish(checksum::add(pseudo, payload)) != 0 {
+            return Err(PopError::Checksum);
+        }
+        reading.tunnel.flags |= flag::CSUM;
+    }
+    (reading.tunnel.tp_src, reading.tunnel.tp_dst) = (udp.src(), udp.dst());
+    reading.data = data;
+    reading.at += wire::UDP;
+    Ok(reading)
+}

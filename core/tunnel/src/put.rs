@@ -1,0 +1,69 @@
+//! A header put in front of a frame, as most are: UDP without a checksum.
+//!
+//! The header stands at the end of a block of whole cache lines, which is written in front of the frame as it is: copies of a
+//! constant length are a few vector instructions. What the block has in front of the header goes to the headroom.
+
+use crate::wire::put16;
+use packet::checksum;
+use packet::frame::Frame;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// A header that only needs lengths, a source port and the checksum of IPv4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Quick {
+    /// The end of the block is the header.
+    block: [u8; 2 * LINE],
+    len: u8,
+    /// Where the UDP header starts in the block.
+    udp: u8,
+    /// The sum of the IPv4 header without its length; `None`: IPv6.
+    sum: Option<u32>,
+}
+
+impl Quick {
+    /// Of a header whose UDP header starts at `udp`. `None`: it is longer than a block.
+    pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>) -> Option<Quick> {
+        let mut block = [0; 2 * LINE];
+        let at = block.len().checked_sub(header.len())?;
+        block[at..].copy_from_slice(header);
+        Some(Quick { block, len: header.len() as u8, udp: (at + udp) as u8, sum })
+    }
+
+    /// Puts the header on. `None`, and nothing done: the headroom is smaller than the block, or the packet is too long.
+    #[inline(always)]
+    pub(crate) fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
+        let inner = frame.len();
+        let len = usize::from(self.len);
+        if len <= LINE {
+            self.write::<LINE>(frame, inner, source_port)?;
+        } else {
+            self.write::<{ 2 * LINE }>(frame, inner, source_port)?;
+        }
+        frame.grow_front(i16::from(self.len));
+        Some(())
+    }
+
+    /// Writes the last `N` bytes of the block in front of the frame.
+    #[inline(always)]
+    fn write<const N: usize>(&self, frame: &mut Frame, inner: usize, source_port: u16) -> Option<()> {
+        let left_out = 2 * LINE - N;
+        let udp = usize::from(self.udp).checked_sub(left_out).filter(|at| *at < N)?;
+        // The UDP header and what follows it.
+        let udp_len = u16::try_from(inner + N - udp).ok()?;
+        let head = frame.head_mut(N)?.first_chunk_mut::<N>()?;
+        let ip_total = udp_len.checked_add(20)?;
+        head.copy_from_slice(&self.block[left_out..]);
+        match self.sum {
+            Some(sum) => {
+                put16(head, udp.checked_sub(18)?, ip_total);
+                put16(head, udp.checked_sub(10)?, checksum::finish(checksum::add16(sum, ip_total)));
+            }
+            None => put16(head, udp.checked_sub(36)?, udp_len),
+        }
+        put16(head, udp, source_port);
+        put16(head, udp + 4, udp_len);
+        Some(())
+    }
+}

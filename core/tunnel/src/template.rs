@@ -1,0 +1,235 @@
+//! A header that is put in front of packets, and what differs from packet to packet.
+//!
+//! The caller makes room in front of the packet; the header is one copy, and lengths, source port, checksums and
+//! sequence numbers are written into it. The sum of the IPv4 header is known but for the length.
+
+use crate::put::Quick;
+use crate::wire::{self, gre, gtpu, put16};
+use crate::{FlowLabel, Kind};
+use packet::checksum;
+use packet::frame::Frame;
+
+/// What is particular to one packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PerPacket {
+    /// The source port of UDP, from a hash of the inner packet.
+    pub source_port: u16,
+    /// The packet's number, of tunnels that number packets.
+    pub seq: u32,
+    /// Hundreds of microseconds, of ERSPAN version 2.
+    pub timestamp: u32,
+    /// The flow label, of SRv6.
+    pub label: u32,
+}
+
+/// What is behind the IP header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    Udp { checksum: bool },
+    Gtpu { checksum: bool, seq: bool },
+    Gre { checksum: bool, seq: Option<usize> },
+    Erspan { timestamp: bool },
+    Srv6 { label: FlowLabel },
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    header: Box<[u8]>,
+    /// Where the IP header ends.
+    l4: usize,
+    /// The sum of the IPv4 header without its length; `None`: IPv6.
+    sum: Option<u32>,
+    inside: Inside,
+    /// The same in a form that is quicker to put on, if it has one.
+    quick: Option<Box<Quick>>,
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn put32(bytes: &mut [u8], at: usize, value: u32) {
+    if let Some(field) = bytes.get_mut(at..at + 4) {
+        field.copy_from_slice(&value.to_be_bytes());
+    }
+}
+
+impl Template {
+    /// Of a built header. `None`: these bytes are no header of this type.
+    pub fn new(header: &[u8], tunnel_type: u32) -> Option<Template> {
+        let kind = Kind::of_number(tunnel_type)?;
+        let (l4, sum) = match be16(header, 12)? {
+            wire::ETHERTYPE_IPV4 => {
+                let l4 = wire::ETHERNET + wire::IPV4;
+                (l4, Some(checksum::add(0, header.get(wire::ETHERNET..l4)?)))
+            }
+            wire::ETHERTYPE_IPV6 => (wire::ETHERNET + wire::IPV6, None),
+            _ => return None,
+        };
+        let inside = inside(kind, header.get(l4..)?, header)?;
+        let quick = match inside {
+            Inside::Udp { checksum: false } => Quick::new(header, l4, sum).map(Box::new),
+            _ => None,
+        };
+        Some(Template { header: header.into(), l4, sum, inside, quick })
+    }
+
+    /// How many bytes go in front of a packet.
+    pub fn len(&self) -> usize {
+        self.header.len()
+    }
+
+    /// It has no bytes, which no header has.
+    pub fn is_empty(&self) -> bool {
+        self.header.is_empty()
+    }
+
+    /// Packets are numbered.
+    pub fn is_numbered(&self) -> bool {
+        match self.inside {
+            Inside::Gtpu { seq, .. } => seq,
+            Inside::Gre { seq, .. } => seq.is_some(),
+            Inside::Erspan { .. } => true,
+            Inside::Udp { .. } | Inside::Srv6 { .. } => false,
+        }
+    }
+
+    /// A source port or a flow label is computed from the inner packet.
+    pub fn wants_hash(&self) -> bool {
+        match self.inside {
+            Inside::Udp { .. } | Inside::Gtpu { .. } => true,
+            Inside::Srv6 { label } => label == FlowLabel::Compute,
+            Inside::Gre { .. } | Inside::Erspan { .. } => false,
+        }
+    }
+
+    /// Puts the header in front of a frame. `None`: there is no room for it, or the packet is longer than an IP packet can
+    /// be; the frame is as it was then, or longer by a header.
+    #[inline(always)]
+    pub fn put_on(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
+        if let Some(quick) = &self.quick
+            && quick.put_on(frame, each.source_port).is_some()
+        {
+            return Some(());
+        }
+        self.put_on_slowly(frame, each)
+    }
+
+    #[inline(never)]
+    fn put_on_slowly(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
+        frame.push_front(self.len())?;
+        self.write(frame.bytes_mut(), each)
+    }
+
+    /// Writes the header into the first bytes of `packet`, which are for it, and completes it. `None`: the packet is
+    /// shorter than the header, or longer than an IP packet can be.
+    pub fn write(&self, packet: &mut [u8], each: &PerPacket) -> Option<()> {
+        let l4_len = u16::try_from(packet.len().checked_sub(self.l4)?).ok()?;
+        let inner_label = inner_label(packet.get(self.len()..)?);
+        packet.get_mut(..self.len())?.copy_from_slice(&self.header);
+        match self.sum {
+            Some(sum) => {
+                let total = l4_len.checked_add(wire::IPV4 as u16)?;
+                put16(packet, wire::ETHERNET + 2, total);
+                put16(packet, wire::ETHERNET + 10, checksum::finish(checksum::add16(sum, total)));
+            }
+            None => put16(packet, wire::ETHERNET + 4, l4_len),
+        }
+        match self.inside {
+            Inside::Udp { checksum } => self.finish_udp(packet, l4_len, each, checksum),
+            Inside::Gtpu { checksum, seq } => {
+                let message = self.l4 + wire::UDP;
+                put16(packet, message + 2, l4_len - (wire::UDP + wire::GTPU) as u16);
+                if seq {
+                    put16(packet, message + wire::GTPU, each.seq as u16);
+                }
+                self.finish_udp(packet, l4_len, each, checksum);
+            }
+            Inside::Gre { checksum, seq } => {
+                if let Some(at) = seq {
+                    put32(packet, self.l4 + at, each.seq);
+                }
+                if checksum {
+                    let sum = checksum::checksum(&packet[self.l4..]);
+                    put16(packet, self.l4 + 4, sum);
+                }
+            }
+            Inside::Erspan { timestamp } => {
+                put32(packet, self.l4 + 4, each.seq);
+                if timestamp {
+                    put32(packet, self.l4 + 12, each.timestamp);
+                }
+            }
+            Inside::Srv6 { label } => self.put_label(packet, label, inner_label, each.label),
+        }
+        Some(())
+    }
+
+    fn finish_udp(&self, packet: &mut [u8], len: u16, each: &PerPacket, checksum: bool) {
+        put16(packet, self.l4, each.source_port);
+        put16(packet, self.l4 + 4, len);
+        if checksum {
+            put16(packet, self.l4 + 6, 0);
+            let pseudo = self.pseudo(packet, len);
+            let sum = checksum::finish(checksum::add(pseudo, &packet[self.l4..]));
+            // Zero would say that there is none (RFC 768).
+            put16(packet, self.l4 + 6, if sum == 0 { 0xffff } else { sum });
+        }
+    }
+
+    fn pseudo(&self, packet: &[u8], len: u16) -> u32 {
+        let addresses = if self.sum.is_some() { wire::ETHERNET + 12 } else { wire::ETHERNET + 8 };
+        let sum = checksum::add(0, &packet[addresses..self.l4]);
+        checksum::add16(checksum::add16(sum, u16::from(wire::PROTO_UDP)), len)
+    }
+
+    fn put_label(&self, packet: &mut [u8], how: FlowLabel, inner: u32, hash: u32) {
+        let label = match how {
+            FlowLabel::Copy => inner,
+            FlowLabel::Zero => 0,
+            FlowLabel::Compute => hash & 0xf_ffff,
+        };
+        let Some(first) = packet.get(wire::ETHERNET..).and_then(|b| b.first_chunk::<4>()) else { return };
+        let first = u32::from_be_bytes(*first) & !0xf_ffff | label;
+        put32(packet, wire::ETHERNET, first);
+    }
+}
+
+/// The flow label of an IPv6 packet; 0 of another one.
+fn inner_label(packet: &[u8]) -> u32 {
+    let first = packet.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+    if first >> 28 == 6 { first & 0xf_ffff } else { 0 }
+}
+
+fn inside(kind: Kind, l4: &[u8], header: &[u8]) -> Option<Inside> {
+    let udp = |tail: usize| (l4.len() >= wire::UDP + tail).then(|| be16(l4, 6)).flatten().map(|c| c != 0);
+    Some(match kind {
+        Kind::Vxlan { .. } => Inside::Udp { checksum: udp(wire::VXLAN)? },
+        Kind::Geneve => Inside::Udp { checksum: udp(wire::GENEVE)? },
+        Kind::Gtpu => {
+            let checksum = udp(wire::GTPU)?;
+            let seq = l4[wire::UDP] & gtpu::S != 0;
+            (!seq || l4.len() >= wire::UDP + wire::GTPU + wire::GTPU_OPTIONAL)
+                .then_some(Inside::Gtpu { checksum, seq })?
+        }
+        Kind::Gre => {
+            let flags = be16(l4, 0)?;
+            let words = [gre::CSUM, gre::KEY, gre::SEQ].iter().filter(|bit| flags & **bit != 0).count();
+            let seq = (flags & gre::SEQ != 0).then_some(words * 4);
+            (l4.len() >= 4 + words * 4).then_some(Inside::Gre { checksum: flags & gre::CSUM != 0, seq })?
+        }
+        Kind::Erspan => {
+            let timestamp = be16(l4, 2)? == wire::ETHERTYPE_ERSPAN_2;
+            (l4.len() >= if timestamp { 20 } else { 16 }).then_some(Inside::Erspan { timestamp })?
+        }
+        Kind::Srv6 => {
+            let label = match u32::from_be_bytes(*header.get(wire::ETHERNET..)?.first_chunk()?) & 0xf_ffff {
+                0 => FlowLabel::Copy,
+                1 => FlowLabel::Zero,
+                _ => FlowLabel::Compute,
+            };
+            (l4.len() >= wire::SRH).then_some(Inside::Srv6 { label })?
+        }
+    })
+}

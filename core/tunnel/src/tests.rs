@@ -1,0 +1,275 @@
+use super::*;
+use flow::{Mac, Tunnel};
+use packet::frame::{Frame, FramePool};
+use packet::hex;
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+const V4: [&str; 2] = ["1.1.2.88", "1.1.2.92"];
+const V6: [&str; 2] = ["2001:cafe::88", "2001:cafe::92"];
+/// 60 bytes of a frame.
+const FRAME: [u8; 60] = [0x5a; 60];
+
+fn request<'a>(kind: Kind, ends: [&str; 2], tunnel: &'a Tunnel, shape: &'a Shape) -> Request<'a> {
+    let [src, dst] = ends.map(|a| a.parse::<IpAddr>().unwrap());
+    Request {
+        kind,
+        dst_mac: Mac([0xf8, 0xbc, 0x12, 0x44, 0x34, 0xb6]),
+        src_mac: Mac([0xaa, 0x55, 0xaa, 0x55, 0, 0]),
+        src,
+        dst,
+        dst_port: 4789,
+        tunnel,
+        options: &[],
+        packet_type: 0,
+        dl_type: 0x0800,
+        shape,
+    }
+}
+
+fn tunnel(tun_id: u64) -> Tunnel {
+    Tunnel { tun_id, ip_ttl: 64, flags: 2, erspan_ver: 1, ..Tunnel::default() }
+}
+
+/// The packet with a header in front.
+fn pushed(built: &Built, inner: &[u8], each: &PerPacket) -> Vec<u8> {
+    let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
+    let mut packet = vec![0; template.len()];
+    packet.extend(inner);
+    template.write(&mut packet, each).unwrap();
+    packet
+}
+
+/// The frame with a header in front, put on the quick way where there is one.
+fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
+    template.put_on(frame, each).unwrap();
+    frame.bytes().to_vec()
+}
+
+#[test]
+fn however_a_header_is_put_on_it_is_the_same() {
+    let mut pool = FramePool::new(1);
+    let each = PerPacket { source_port: 0xc123, ..PerPacket::default() };
+    let options = [0x55; 68];
+    for (ends, csum) in [(V4, false), (V6, false), (V4, true)] {
+        for options in [&options[..0], &options[..20], &options[..]] {
+            for headroom in [usize::MAX, 70, 10] {
+                let (t, shape) = (Tunnel { flags: if csum { 6 } else { 2 }, ..tunnel(5) }, Shape::default());
+                let kind = request(Kind::Geneve, ends, &t, &shape);
+                let built = build(&Request { options, ..kind }).unwrap();
+                let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
+                let mut frame = pool.frame_of(&FRAME).unwrap();
+                let used = frame.headroom().saturating_sub(headroom);
+                frame.push_front(used).unwrap();
+                let inner = frame.bytes().to_vec();
+                let outer = put_on(&template, &mut frame, &each);
+                assert_eq!(
+                    outer,
+                    pushed(&built, &inner, &each),
+                    "{ends:?} {csum} {} {headroom}",
+                    options.len()
+                );
+            }
+        }
+    }
+    let mut long = pool.frame_of(&vec![0; 65_530]).unwrap();
+    let built = build(&request(Kind::Geneve, V4, &tunnel(5), &Shape::default())).unwrap();
+    let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
+    assert_eq!(template.put_on(&mut long, &each), None);
+}
+
+#[test]
+fn vxlan_as_on_the_wire() {
+    let (t, shape) = (tunnel(123), Shape::default());
+    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &shape)).unwrap();
+    assert_eq!((built.bytes.len(), built.tunnel_type), (50, 4));
+    let packet = pushed(&built, &FRAME, &PerPacket { source_port: 0xc000, ..PerPacket::default() });
+    let want = "f8bc124434b6aa55aa55000008004500006000004000401133d8010102580101025cc00012b5004c000008000000\
+                00007b00";
+    assert_eq!(packet[..50], hex::parse(want).unwrap());
+    let popped = pop(Kind::Vxlan { gbp: false }, &packet).unwrap();
+    assert_eq!(pop_quick(Kind::Vxlan { gbp: true }, &packet), Some(popped.tunnel));
+    assert_eq!((popped.header, popped.end, popped.packet_type), (50, 110, 0));
+    let (src, dst) = (0x0101_0258, 0x0101_025c);
+    let want = Tunnel { tun_id: 123, ip_src: src, ip_dst: dst, ip_ttl: 64, ..Tunnel::default() };
+    assert_eq!(popped.tunnel, Tunnel { tp_src: 0xc000, tp_dst: 4789, flags: 2 | 8, ..want });
+}
+
+#[test]
+fn each_kind_comes_back_as_it_went() {
+    let kinds = [
+        (Kind::Vxlan { gbp: true }, 0x7fff_ffff_u64 >> 8),
+        (Kind::Geneve, 5),
+        (Kind::Gre, 0xffff_ffff),
+        (Kind::Erspan, 0x3ff),
+        (Kind::Gtpu, 7),
+    ];
+    let shape = Shape { key: true, seq: true, ..Shape::default() };
+    for (kind, key) in kinds {
+        for (ends, csum) in [(V4, false), (V4, true), (V6, true)] {
+            for erspan_ver in [1, 2] {
+                let flags = 2 | if csum { 4 } else { 0 };
+                let erspan =
+                    Tunnel { erspan_ver, erspan_idx: 3, erspan_dir: 1, erspan_hwid: 0x2a, ..tunnel(key) };
+                let t = Tunnel { flags, gbp_id: 0x1234, gbp_flags: 0x48, ip_tos: 0x10, ..erspan };
+                let inner = [&[0x45; 1], &FRAME[..]].concat();
+                let packet_type = if kind == Kind::Gtpu { 0x1_0800 } else { 0 };
+                let built = build(&Request { packet_type, ..request(kind, ends, &t, &shape) }).unwrap();
+                let each = PerPacket { source_port: 40_000, seq: 0x0102_0304, timestamp: 9, label: 0 };
+                let packet = pushed(&built, &inner, &each);
+                let popped = pop(kind, &packet).unwrap_or_else(|e| panic!("{kind:?} {ends:?}: {e:?}"));
+                assert_eq!(packet[popped.header..popped.end], inner, "{kind:?}");
+                assert_eq!((popped.tunnel.tun_id, popped.packet_type), (key, packet_type), "{kind:?}");
+                assert_eq!((popped.tunnel.ip_tos, popped.tunnel.ip_ttl), (0x10, 64));
+                if kind == Kind::Erspan {
+                    let e = &popped.tunnel;
+                    assert_eq!(e.erspan_ver, erspan_ver);
+                    assert_eq!((e.erspan_idx, e.erspan_dir), if erspan_ver == 1 { (3, 0) } else { (0, 1) });
+                }
+                if kind == (Kind::Vxlan { gbp: true }) {
+                    assert_eq!((popped.tunnel.gbp_id, popped.tunnel.gbp_flags), (0x1234, 0x48));
+                    assert_eq!(pop(Kind::Vxlan { gbp: false }, &packet), Err(PopError::Flags));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn geneve_options_travel_and_are_checked() {
+    let (t, shape) = (tunnel(5), Shape::default());
+    let options = [0xff, 0xff, 0x80, 1, 0, 0, 0, 0xa, 0, 1, 2, 0];
+    let request = Request { options: &options, dst_port: 6081, ..request(Kind::Geneve, V4, &t, &shape) };
+    let built = build(&request).unwrap();
+    assert_eq!(built.bytes[43], 0x40, "a critical option");
+    let mut packet = pushed(&built, &FRAME, &PerPacket::default());
+    assert_eq!(pop(Kind::Geneve, &packet).unwrap().options, options);
+    packet[50 + 3] = 2;
+    assert_eq!(
+        pop(Kind::Geneve, &packet).map(|p| p.header),
+        Ok(62),
+        "the second option is a part of the first"
+    );
+    packet[50 + 3] = 3;
+    assert_eq!(pop(Kind::Geneve, &packet), Err(PopError::Options));
+    let long = [0; 256];
+    assert_eq!(build(&Request { options: &long, ..request }), Err(BuildError::Options));
+}
+
+#[test]
+fn srv6_lists_its_path_backwards() {
+    let t = tunnel(0);
+    let segments: Vec<_> = ["2001:cafe::92", "2001:cafe::93"].map(|a| a.parse().unwrap()).into();
+    let shape = Shape { segments, flow_label: FlowLabel::Compute, ..Shape::default() };
+    let request = Request { packet_type: 0x1_0800, ..request(Kind::Srv6, V6, &t, &shape) };
+    let built = build(&request).unwrap();
+    assert_eq!((built.bytes.len(), built.bytes[17], built.tunnel_type), (94, 2, 112));
+    assert_eq!(built.bytes[54..62], [4, 4, 4, 1, 1, 0, 0, 0]);
+    assert_eq!((built.bytes[77], built.bytes[93]), (0x93, 0x92));
+    let mut packet = pushed(&built, &[0x45; 40], &PerPacket { label: 0x1_2345, ..PerPacket::default() });
+    assert_eq!(packet[15..18], [0x01, 0x23, 0x45]);
+    assert_eq!(pop(Kind::Srv6, &packet), Err(PopError::Segments));
+    packet[57] = 0;
+    assert_eq!(pop(Kind::Srv6, &packet).map(|p| (p.header, p.packet_type)), Ok((94, 0x1_0800)));
+    let elsewhere = Request { dst: "2001:cafe::77".parse().unwrap(), ..request };
+    assert_eq!(build(&elsewhere), Err(BuildError::Segments));
+    assert_eq!(build(&Request { dl_type: 0x0806, ..request }), Err(BuildError::PacketType));
+    assert_eq!(build(&Request { src: V4[0].parse().unwrap(), ..request }), Err(BuildError::Family));
+}
+
+#[test]
+fn what_the_header_cannot_say_is_refused() {
+    let (t, shape) = (tunnel(0x400), Shape::default());
+    let error = |kind, packet_type| {
+        build(&Request { packet_type, ..request(kind, V4, &t, &shape) }).map(|b| b.bytes.len())
+    };
+    assert_eq!(error(Kind::Erspan, 0), Err(BuildError::Key));
+    assert_eq!(error(Kind::Vxlan { gbp: false }, 0x1_0800), Err(BuildError::PacketType));
+    assert_eq!(error(Kind::Geneve, 0x1_0800), Err(BuildError::PacketType));
+    assert_eq!(error(Kind::Gre, 0x1_0800), Ok(38));
+    let gpe = Shape { gpe: true, ..Shape::default() };
+    let next = |packet_type| {
+        let request = Request { packet_type, ..request(Kind::Vxlan { gbp: false }, V4, &t, &gpe) };
+        build(&request).map(|b| b.bytes[42..46].to_vec())
+    };
+    assert_eq!(next(0x1_0800), Ok(vec![0x0c, 0, 0, 1]));
+    assert_eq!(next(0), Ok(vec![0x0c, 0, 0, 3]));
+    assert_eq!(next(0x1_894f), Ok(vec![0x0c, 0, 0, 4]));
+    assert_eq!(next(0x1_8847), Err(BuildError::PacketType));
+}
+
+#[test]
+fn lies_have_reasons() {
+    let (t, shape) = (tunnel(1), Shape::default());
+    let built = build(&request(Kind::Vxlan { gbp: false }, V4, &t, &shape)).unwrap();
+    let good = pushed(&built, &FRAME, &PerPacket::default());
+    let vxlan = Kind::Vxlan { gbp: false };
+    let with = |at: usize, value: u8| {
+        let mut packet = good.clone();
+        packet[at] = value;
+        // The header's checksum is made right again.
+        packet[24..26].fill(0);
+        let sum = packet::checksum::checksum(&packet[14..34]);
+        packet[24..26].copy_from_slice(&sum.to_be_bytes());
+        pop(vxlan, &packet).map(|p| p.header)
+    };
+    assert_eq!(with(15, 0), Ok(50));
+    assert_eq!(with(12, 0x09), Err(PopError::NotIp));
+    assert_eq!(with(14, 0x46), Err(PopError::IpOptions));
+    assert_eq!(with(14, 0x55), Err(PopError::Version));
+    assert_eq!(with(16, 0xff), Err(PopError::Short));
+    assert_eq!(with(20, 0x20), Err(PopError::Fragment));
+    assert_eq!(with(23, 6), Err(PopError::Protocol));
+    assert_eq!(with(41, 7), Err(PopError::Checksum));
+    assert_eq!(with(42, 0x88), Err(PopError::Flags));
+    assert_eq!(with(42, 0x0c), Err(PopError::Carried));
+    assert_eq!(with(49, 1), Err(PopError::Flags));
+    let mut wrong = good.clone();
+    wrong[24] ^= 1;
+    assert_eq!(pop(vxlan, &wrong), Err(PopError::Checksum));
+    // The padding of a short frame is not a part of the packet.
+    let request = Request { packet_type: 0x1_0800, ..request(Kind::Gre, V4, &t, &shape) };
+    let short = pushed(&build(&request).unwrap(), &[0x45; 20], &PerPacket::default());
+    let padded = [&short[..], &[0; 2]].concat();
+    assert_eq!((short.len(), pop(Kind::Gre, &padded).map(|p| p.end)), (58, Ok(58)));
+}
+
+fn any_kind() -> impl Strategy<Value = Kind> {
+    let kinds = [Kind::Geneve, Kind::Gre, Kind::Erspan, Kind::Gtpu, Kind::Srv6];
+    let vxlan = [true, false].map(|gbp| Kind::Vxlan { gbp });
+    prop::sample::select([&kinds[..], &vxlan[..]].concat())
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(kind in any_kind(), bytes in prop::collection::vec(any::<u8>(), 0..200), v6: bool) {
+        let mut frame = bytes;
+        let start: &[u8] = if v6 { &[0x86, 0xdd, 0x60] } else { &[0x08, 0x00, 0x45] };
+        if let Some(place) = frame.get_mut(12..15) {
+            place.copy_from_slice(start);
+        }
+        if !v6 && frame.len() >= 34 {
+            let total = (frame.len() - 14) as u16;
+            frame[16..18].copy_from_slice(&total.to_be_bytes());
+            frame[20..22].fill(0);
+            frame[23] = if kind.is_udp() { 17 } else { 47 };
+            frame[24..26].fill(0);
+            let sum = packet::checksum::checksum(&frame[14..34]);
+            frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        }
+        if let Some(tunnel) = pop_quick(kind, &frame) {
+            let end = frame.len();
+            let same = Popped { tunnel, options: &[], packet_type: 0, header: QUICK_HEADER, end };
+            prop_assert_eq!(pop(kind, &frame), Ok(same));
+        }
+        if let Ok(popped) = pop(kind, &frame) {
+            prop_assert!(popped.header <= popped.end && popped.end <= frame.len());
+        }
+        for number in [3, 4, 5, 107, 110, 112] {
+            if let Some(template) = Template::new(&frame, number) {
+                let mut packet = vec![0; frame.len() + 20];
+                prop_assert_eq!(template.write(&mut packet, &PerPacket::default()), Some(()));
+            }
+        }
+    }
+}

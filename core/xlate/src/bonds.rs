@@ -1,0 +1,100 @@
+//! Bonds: by which link a packet leaves, and whether one that came by a link is taken.
+
+use crate::frozen::Frozen;
+use crate::normal::{Ingress, is_gratuitous_arp};
+use crate::outcome::Credit;
+use crate::say::report;
+use crate::snapshot::Bundle;
+use crate::walk::Walk;
+use bond::{Admission, Choice, View};
+use bridge::BundleId;
+use dpif::{DpAction, HashAlg};
+use std::sync::Arc;
+use units::OfPort;
+
+/// The datapath hashes the packet's connection, and the bond shares by that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByConnection {
+    bundle: BundleId,
+    basis: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// The link by which a packet of a VLAN leaves, or how that is found; `None`: by none. What NORMAL looks at is in the
+    /// mask: the source address and the VLAN.
+    pub(crate) fn link_of(
+        &mut self,
+        bundle: &'a Bundle,
+        view: &Arc<View>,
+        vlan: u16,
+    ) -> Option<(OfPort, Option<ByConnection>)> {
+        match view.choice() {
+            Choice::Nowhere => None,
+            Choice::Link(port) => Some((port, None)),
+            Choice::ByStation => {
+                let bucket = view.bucket_of(self.flow.dl_src, vlan);
+                let port = view.owner(bucket)?;
+                self.out.credits.push(Credit::Bond { tally: Arc::clone(view.tally()), bucket });
+                Some((port, None))
+            }
+            Choice::ByConnection => {
+                let shared = ByConnection { bundle: bundle.id, basis: view.basis() };
+                // Any of its links stands for the bond: what they let through is the same.
+                Some((view.owner(0)?, Some(shared)))
+            }
+        }
+    }
+
+    /// In the place of the output: the packet is hashed, and comes back for the link.
+    pub(crate) fn push_shared(&mut self, shared: ByConnection) {
+        let Some(id) = self.put_aside(Frozen::of_bond(self.bridge.id, shared.bundle)) else { return };
+        self.out.actions.push(DpAction::Hash { alg: HashAlg::L4, basis: shared.basis });
+        self.out.actions.push(DpAction::Recirc(id));
+    }
+
+    /// Sends a packet that came back with its hash.
+    pub(crate) fn output_bucket(&mut self, bundle: BundleId) {
+        self.mask.dp_hash |= 0xff;
+        let bucket = self.flow.dp_hash as u8;
+        let view = self.bridge.bundle(bundle).and_then(|b| b.bond.as_ref());
+        let Some((view, port)) = view.and_then(|view| Some((view, view.owner(bucket)?))) else { return };
+        self.out.credits.push(Credit::Bond { tally: Arc::clone(view.tally()), bucket });
+        self.output_port(port, true, true, false);
+    }
+
+    /// The bond that the packet came by takes it.
+    pub(crate) fn bond_admits(&mut self, ingress: &Ingress<'_>, vlan: u16) -> bool {
+        let Some((bundle, view)) = ingress.bundle.and_then(|b| Some((b, b.bond.as_ref()?))) else {
+            return true;
+        };
+        let link = OfPort(self.flow.in_port as u16);
+        match view.admission(link, self.flow.dl_dst.is_multicast()) {
+            Admission::Accept => true,
+            Admission::Refuse => {
+                report!(self, Detail, "bonding refused admissibility, dropping");
+                false
+            }
+            Admission::RefuseIfMoved => {
+                let moved = self.has_moved(bundle.id, vlan);
+                if moved {
+                    report!(self, Detail, "SLB bond thinks this packet looped back, dropping");
+                }
+                !moved
+            }
+        }
+    }
+
+    /// The packet's station is known behind another port. One that announces itself has moved here, unless it has just
+    /// announced itself there: then this is that announcement, come back by another link.
+    fn has_moved(&mut self, here: BundleId, vlan: u16) -> bool {
+        let source = self.flow.dl_src;
+        if self.station(vlan, source).is_none_or(|at| at == here) {
+            return false;
+        }
+        if !is_gratuitous_arp(&self.flow, &mut self.mask) {
+            return true;
+        }
+        self.out.avoid_caching = true;
+        self.bridge.macs.was_announced(vlan, source)
+    }
+}

@@ -1,0 +1,95 @@
+//! Dependencies and changes as the log writes them.
+
+use super::{Asked, Change, Dependencies};
+use crate::BridgeId;
+use flow::text::NoNames;
+use flow::{Match, Tlv};
+
+/// Writes the name of a bridge.
+pub type BridgeName<'a> = &'a dyn Fn(BridgeId) -> String;
+
+impl Dependencies {
+    /// What the translation consulted, in order.
+    pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
+        let parts: Vec<String> = self.asked.iter().map(|asked| asked.text(bridge_name)).collect();
+        if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+    }
+}
+
+impl Asked {
+    fn text(&self, bridge_name: BridgeName<'_>) -> String {
+        match self {
+            Asked::Table { bridge, table, in_port, metadata, .. } => {
+                let metadata =
+                    if *metadata == 0 { String::new() } else { format!(" metadata {metadata:#x}") };
+                format!("table {table} of {} for port {in_port}{metadata}", bridge_name(*bridge))
+            }
+            Asked::Limit { bridge, table } => {
+                format!("learned flows of table {table} of {}", bridge_name(*bridge))
+            }
+            Asked::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
+            Asked::Stations { bridge, .. } => format!("learned addresses of {}", bridge_name(*bridge)),
+            Asked::Routes => "routes".to_owned(),
+            Asked::Addresses => "addresses of the host".to_owned(),
+            Asked::Neighbour { ip } => format!("neighbour {ip}"),
+        }
+    }
+}
+
+impl Change {
+    /// What changed.
+    pub fn text(&self, bridge_name: BridgeName<'_>) -> String {
+        match self {
+            Change::Rule { bridge, table, matching } => {
+                let (value, mask) = (matching.expand_flow(), matching.mask().expand());
+                // Fields of tunnel options have names only in their bridge.
+                let mut matching = Match::new(&value, &flow::Flow { tlv: Tlv::NONE, ..mask });
+                matching.flow.tlv = Tlv::NONE;
+                let matching = matching.text(&NoNames);
+                let matching = if matching.is_empty() { "every packet" } else { &matching };
+                format!("a flow of table {table} of {} for {matching}", bridge_name(*bridge))
+            }
+            Change::Group { bridge, group } => format!("group {group} of {}", bridge_name(*bridge)),
+            Change::Station { bridge, mac } => format!("address {mac} of {}", bridge_name(*bridge)),
+            Change::Routes => "routes".to_owned(),
+            Change::Addresses => "addresses of the host".to_owned(),
+            Change::Neighbour { ip } => format!("neighbour {ip}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Words;
+    use super::*;
+    use classifier::of::SparseMatch;
+    use cpu::Chain;
+    use flow::{Flow, Mac};
+
+    #[test]
+    fn words_of_the_log() {
+        let (bridge, changed) = (BridgeId(7), Words([0; 2]));
+        let name = |id: BridgeId| format!("br{}", id.0);
+        let (chain, mut dependencies) = (Chain::new(0), Dependencies::default());
+        assert_eq!(dependencies.text(&name), "nothing");
+        dependencies.push(&chain, Asked::Table { bridge, table: 3, in_port: 2, metadata: 0x10, changed });
+        dependencies.push(&chain, Asked::Limit { bridge, table: 4 });
+        dependencies.push(&chain, Asked::Group { bridge, group: 5 });
+        dependencies.push(&chain, Asked::Stations { bridge, changed });
+        assert_eq!(
+            dependencies.text(&name),
+            "table 3 of br7 for port 2 metadata 0x10, learned flows of table 4 of br7, group 5 of br7, \
+             learned addresses of br7"
+        );
+        let value = Flow { dl_type: 0x0800, nw_dst: 0x0a00_0001, ..Flow::ZERO };
+        let mask = Flow { dl_type: 0xffff, nw_dst: u32::MAX, ..Flow::ZERO };
+        let rule = |matching| Change::Rule { bridge, table: 0, matching }.text(&name);
+        assert_eq!(rule(SparseMatch::new(&value, &mask)), "a flow of table 0 of br7 for ip,nw_dst=10.0.0.1");
+        assert_eq!(
+            rule(SparseMatch::new(&Flow::ZERO, &Flow::ZERO)),
+            "a flow of table 0 of br7 for every packet"
+        );
+        let mac = Mac([2, 0, 0, 0, 0, 1]);
+        assert_eq!(Change::Station { bridge, mac }.text(&name), "address 02:00:00:00:00:01 of br7");
+    }
+}

@@ -1,0 +1,254 @@
+//! Tunnels that the switch itself puts headers on and takes off.
+//!
+//! A packet that leaves by a tunnel port gets a ready-made outer header and goes on, as another packet, in the bridge
+//! that the route to the remote end leads to, as if it had been received by the port of that bridge with the route's
+//! device. A packet that is sent to a port with an address at which a tunnel listens is taken out of the outer header
+//! instead, and comes in by the tunnel port.
+
+use crate::outcome::{Credit, Effect};
+use crate::say::report;
+use crate::snapshot::Port;
+use crate::underlay::HostPort;
+use crate::walk::Walk;
+use bridge::TunnelConfig;
+use bridge::tunnel::Choice;
+use dpif::{DpAction, DropReason, TunnelHeader, TunnelPush};
+use flow::{Flow, Mac, Tunnel};
+use router::Hop;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tunnel::{Built, Kind, Request, Shape};
+use units::PortNo;
+
+/// The way to the next hop of a tunnel's packets.
+pub(crate) struct Way {
+    /// The port that they leave by, in another bridge or this one.
+    pub(crate) host: HostPort,
+    /// Its number in the datapath.
+    pub(crate) number: PortNo,
+    /// The name of its bridge.
+    pub(crate) bridge: String,
+    /// The next hop.
+    pub(crate) next: IpAddr,
+    /// Where they come from.
+    pub(crate) source: IpAddr,
+}
+
+/// Why a packet does not leave by a tunnel.
+struct NoWay(DropReason);
+
+/// The end that a tunnel's outer header is for.
+fn remote(t: &Tunnel) -> IpAddr {
+    match t.ip_dst {
+        0 => Ipv6Addr::from(t.ipv6_dst).into(),
+        v4 => Ipv4Addr::from_bits(v4).into(),
+    }
+}
+
+/// The end that it comes from, if that is said.
+fn local(t: &Tunnel) -> Option<IpAddr> {
+    match (t.ip_src, t.ipv6_src) {
+        (0, [0, ..]) if t.ipv6_src == [0; 16] => None,
+        (0, v6) => Some(Ipv6Addr::from(v6).into()),
+        (v4, _) => Some(Ipv4Addr::from_bits(v4).into()),
+    }
+}
+
+impl Walk<'_> {
+    /// Sends into a tunnel. The flow has the fields of the outer header.
+    pub(crate) fn push_tunnel(
+        &mut self,
+        (port, number): (&Port, PortNo),
+        config: &TunnelConfig,
+        options: &[u8],
+        (unwrapped, last): (&Flow, bool),
+    ) {
+        self.commit();
+        match self.header_for(config, options, (port, unwrapped)) {
+            Ok((way, built)) => self.go_on_below(number, &way, built, last),
+            Err(NoWay(reason)) if self.snapshot.capabilities.explicit_drop => {
+                let drop = DpAction::Drop(reason);
+                self.out.actions.push(if last { drop } else { DpAction::Clone(vec![drop]) });
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn header_for(
+        &mut self,
+        config: &TunnelConfig,
+        options: &[u8],
+        (port, unwrapped): (&Port, &Flow),
+    ) -> Result<(Way, Built), NoWay> {
+        let way = self.route().ok_or_else(|| {
+            report!(self, Warn, "native tunnel routing failed");
+            NoWay(DropReason::ActionTunnelRoutingFailed)
+        })?;
+        let device = self.device(&way);
+        report!(self, Detail, "tunneling to {} via {device}", way.next);
+        if way.host.mac == Mac::default() {
+            report!(self, Warn, "tunnel output device lacks Ethernet address");
+            return Err(NoWay(DropReason::ActionTunnelOutputNoEthernet));
+        }
+        let Some(dst_mac) = self.snapshot.underlay.neighbours.mac_of(&way.bridge, way.next) else {
+            self.solicit(&way);
+            self.hold(&way, port, unwrapped);
+            return Err(NoWay(DropReason::ActionTunnelNeighCacheMiss));
+        };
+        self.out.credits.push(Credit::Neighbour { bridge: way.bridge.clone(), ip: way.next });
+        let (src_mac, source) = (way.host.mac, way.source);
+        report!(self, Detail, "tunneling from {src_mac} {source} to {dst_mac} {}", way.next);
+        let built = self.build(config, options, &way, dst_mac).ok_or_else(|| {
+            report!(self, Warn, "native tunnel header build failed");
+            NoWay(DropReason::ActionTunnelHeaderBuildFailed)
+        })?;
+        Ok((way, built))
+    }
+
+    pub(crate) fn device(&self, way: &Way) -> String {
+        let (bridge, port) = way.host.at;
+        let port = self.snapshot.bridge(bridge).and_then(|b| b.port(port));
+        port.map_or_else(String::new, |p| p.name.clone())
+    }
+
+    /// The way to the remote end that the flow names.
+    fn route(&mut self) -> Option<Way> {
+        let t = self.flow.tunnel;
+        let dst = remote(&t);
+        self.asks_routes();
+        let underlay = &self.snapshot.underlay;
+        let Hop { dev, gateway, source } = underlay.router.lookup(self.flow.pkt_mark, dst, local(&t))?;
+        let host = underlay.ports.get(&*dev)?.clone();
+        let bridge = self.snapshot.bridge(host.at.0)?;
+        let number = bridge.datapath_port(host.at.1)?;
+        let next = gateway.filter(|g| !g.is_unspecified()).unwrap_or(dst);
+        self.asks_neighbour(next);
+        Some(Way { host, number, bridge: bridge.name.clone(), next, source })
+    }
+
+    fn build(&self, config: &TunnelConfig, options: &[u8], way: &Way, dst_mac: Mac) -> Option<Built> {
+        let flow = &self.flow;
+        let shape = Shape {
+            key: config.out_key != Choice::Unset,
+            seq: config.seq,
+            gpe: config.gpe,
+            segments: config.segments.clone(),
+            flow_label: config.flow_label,
+        };
+        let request = Request {
+            kind: Kind::of_name(&config.kind, config.gbp)?,
+            dst_mac,
+            src_mac: way.host.mac,
+            src: way.source,
+            dst: remote(&flow.tunnel),
+            dst_port: config.dst_port,
+            tunnel: &flow.tunnel,
+            options,
+            packet_type: flow.packet_type,
+            dl_type: flow.dl_type,
+            shape: &shape,
+        };
+        tunnel::build(&request).ok()
+    }
+
+    /// Puts the header on and goes on with the packet in the bridge below. What is there changes nothing here.
+    fn go_on_below(&mut self, number: PortNo, way: &Way, built: Built, last: bool) {
+        let saved = Box::new((self.flow, self.base, self.mask));
+        let (effects, packet) = (std::mem::take(&mut self.side_effects), self.packet.take());
+        let above = std::mem::take(&mut self.out.actions);
+        let len = built.bytes.len();
+        self.become_outer(&built, way);
+        self.out.credits.push(Credit::Header { longer_by: len as i64 });
+        self.enter(way.host.at, last);
+        self.out.credits.push(Credit::Header { longer_by: -(len as i64) });
+        let below = std::mem::replace(&mut self.out.actions, above);
+        let seen = self.mask;
+        (self.side_effects, self.packet) = (effects, packet);
+        (self.flow, self.base, self.mask) = *saved;
+        // What a packet brings along beside its bytes is the same below.
+        self.mask.pkt_mark |= seen.pkt_mark;
+        self.mask.skb_priority |= seen.skb_priority;
+        self.doubt_all_words();
+        if below.is_empty() {
+            return;
+        }
+        let push = DpAction::TunnelPush(Box::new(TunnelPush {
+            tunnel_port: number,
+            out_port: way.number,
+            tunnel_type: built.tunnel_type,
+            header: TunnelHeader(built.bytes),
+        }));
+        let list = std::iter::once(push).chain(below);
+        if last {
+            self.out.actions.extend(list);
+        } else {
+            self.out.actions.push(DpAction::Clone(list.collect()));
+        }
+    }
+
+    /// The flow becomes that of the packet with its header.
+    fn become_outer(&mut self, built: &Built, way: &Way) {
+        let t = self.flow.tunnel;
+        let mac = |at: usize| Mac(std::array::from_fn(|i| built.bytes.get(at + i).copied().unwrap_or(0)));
+        let v4 = t.ip_dst != 0;
+        let proto = built.bytes.get(if v4 { 23 } else { 20 }).copied().unwrap_or(0);
+        let (nw_src, ipv6_src) = match way.source {
+            IpAddr::V4(a) => (a.to_bits(), [0; 16]),
+            IpAddr::V6(a) => (0, a.octets()),
+        };
+        let outer = Flow {
+            packet_type: 0,
+            dl_dst: mac(0),
+            dl_src: mac(6),
+            dl_type: if v4 { 0x0800 } else { 0x86dd },
+            nw_src,
+            nw_dst: t.ip_dst,
+            ipv6_src,
+            ipv6_dst: t.ipv6_dst,
+            nw_proto: if proto == ROUTING { self.carried() } else { proto },
+            nw_tos: t.ip_tos,
+            nw_ttl: t.ip_ttl,
+            tp_src: t.tp_src,
+            tp_dst: t.tp_dst,
+            ..Flow::ZERO
+        };
+        self.flow = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.flow) };
+        self.base = Flow { packet_type: 0, ..crate::header::keep_metadata(outer, &self.base) };
+        self.mask = Flow { layout: self.mask.layout, ..Flow::ZERO };
+        self.doubt_all_words();
+    }
+
+    /// The protocol behind a routing header.
+    fn carried(&self) -> u8 {
+        if self.flow.dl_type == 0x0800 { 4 } else { 41 }
+    }
+
+    /// Takes a packet that is sent to a port with an address of the host out of a tunnel, if it is in one. Answers to
+    /// what was asked about neighbours, and tunnels' packets themselves, tell where neighbours are.
+    pub(crate) fn pop_tunnel(&mut self, port: &Port) -> bool {
+        let underlay = &self.snapshot.underlay;
+        if !self.snapshot.capabilities.tunnels || underlay.termini.is_empty() {
+            return false;
+        }
+        self.asks_addresses();
+        if !underlay.has_addresses(&port.name) {
+            return false;
+        }
+        let Some(number) = underlay.termini.lookup(&self.flow, &mut self.mask) else {
+            self.snoop(port);
+            return false;
+        };
+        let from = match self.flow.dl_type {
+            0x0800 => IpAddr::from(Ipv4Addr::from_bits(self.flow.nw_src)),
+            _ => Ipv6Addr::from(self.flow.ipv6_src).into(),
+        };
+        if self.side_effects {
+            let (bridge, mac) = (self.bridge.name.clone(), self.flow.dl_src);
+            self.out.effects.push(Effect::Neighbour { bridge, ip: from, mac });
+        }
+        self.out.actions.push(DpAction::TunnelPop(number));
+        true
+    }
+}
+
+/// The protocol number of a routing header.
+const ROUTING: u8 = 43;

@@ -1,0 +1,140 @@
+//! The next hops of tunnels: where they are not known they are asked for, and packets wait; answers are noted.
+
+use crate::native::Way;
+use crate::outcome::{Credit, Effect, Held, Solicitation};
+use crate::say::report;
+use crate::snapshot::Port;
+use crate::underlay::Room;
+use crate::walk::Walk;
+use flow::{Flow, Mac};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+const ETHERTYPE_ARP: u16 = 0x0806;
+const ICMPV6: u8 = 58;
+
+impl Walk<'_> {
+    /// Nobody knows the next hop: it is asked for.
+    pub(crate) fn solicit(&mut self, way: &Way) {
+        let what = if way.next.is_ipv4() { "ARP" } else { "ND" };
+        report!(
+            self,
+            Detail,
+            "neighbor cache miss for {} on bridge {}, sending {what} request",
+            way.next,
+            way.bridge
+        );
+        let device = self.device(way);
+        let source = self.snapshot.underlay.router.addresses.source_for(&device, way.next);
+        let solicitation = Arc::new(Solicitation {
+            at: way.host.at,
+            number: way.number,
+            mac: way.host.mac,
+            source: source.unwrap_or(way.source),
+            target: way.next,
+        });
+        if self.side_effects {
+            self.out.effects.push(Effect::Solicit(Arc::clone(&solicitation)));
+        }
+        self.out.credits.push(Credit::Solicit(solicitation));
+    }
+
+    /// Keeps the packet until the next hop is known. A header that was put around it, or taken off, cannot be done again.
+    pub(crate) fn hold(&mut self, way: &Way, port: &Port, unwrapped: &Flow) {
+        let same_kind = self.rewrapped == 0 && unwrapped.packet_type == self.out.initial.packet_type;
+        if !same_kind {
+            return;
+        }
+        let room = self.snapshot.underlay.neighbours.room(&way.bridge, way.next);
+        // The packets that follow are to be held, too, as soon as there is room.
+        self.out.avoid_caching |= room != Room::FullForIt;
+        if self.side_effects && room == Room::Free {
+            self.out.effects.push(Effect::Hold(Box::new(Held {
+                next_bridge: way.bridge.clone(),
+                next: way.next,
+                at: (self.bridge.id, port.ofport),
+                initial: self.out.initial,
+                flow: *unwrapped,
+            })));
+        }
+    }
+
+    /// Sends a packet that was held. Mirrors have their copies, and the port has counted it.
+    pub(crate) fn send_held(&mut self, held: &Held) {
+        self.mirrored = u32::MAX;
+        self.flow = held.flow;
+        self.mask.layout = self.flow.layout;
+        self.doubt_all_words();
+        self.output_port(held.at.1, true, true, false);
+        self.out.credits.retain(|c| !matches!(c, Credit::Tunnel { at, out: true } if *at == held.at));
+        self.tables_done = true;
+    }
+
+    /// Notes what an answer of ARP or ND says, or an announcement.
+    pub(crate) fn snoop(&mut self, port: &Port) {
+        let known = match (self.flow.dl_type, self.flow.nw_proto) {
+            (ETHERTYPE_ARP, _) => self.snooped_arp(port),
+            (0x86dd, ICMPV6) => self.snooped_nd(port),
+            _ => return,
+        };
+        let Some((ip, mac)) = known else { return };
+        let bridge = self.bridge.name.clone();
+        // What is not known yet must not wait until a megaflow's statistics are read.
+        self.asks_neighbour(ip);
+        self.out.avoid_caching |= self.snapshot.underlay.neighbours.mac_of(&bridge, ip) != Some(mac);
+        if self.side_effects {
+            self.out.effects.push(Effect::Neighbour { bridge: bridge.clone(), ip, mac });
+        }
+        self.out.credits.push(Credit::Heard { bridge, ip, mac });
+    }
+
+    /// The address is one of the bridge's ports.
+    fn is_own(&self, port: &Port, ip: IpAddr) -> bool {
+        let addresses = &self.snapshot.underlay.router.addresses;
+        let has = |name: &str| addresses.of(name).iter().any(|a| a.addr() == ip);
+        has(&port.name) || self.bridge.ports.values().any(|p| has(&p.name))
+    }
+
+    fn snooped_arp(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+        const REPLY: u8 = 2;
+        let ip = |bits: u32| IpAddr::from(Ipv4Addr::from_bits(bits));
+        (self.mask.nw_src, self.mask.nw_dst) = (u32::MAX, u32::MAX);
+        let gratuitous = self.flow.nw_src == self.flow.nw_dst;
+        if !gratuitous && !self.is_own(port, ip(self.flow.nw_dst)) {
+            return None;
+        }
+        self.mask.nw_proto = u8::MAX;
+        if !gratuitous && self.flow.nw_proto != REPLY {
+            return None;
+        }
+        self.mask.arp_sha = Mac::BROADCAST;
+        (self.flow.arp_sha != Mac::default()).then(|| (ip(self.flow.nw_src), self.flow.arp_sha))
+    }
+
+    fn snooped_nd(&mut self, port: &Port) -> Option<(IpAddr, Mac)> {
+        const ADVERTISEMENT: u16 = 136;
+        let dst = Ipv6Addr::from(self.flow.ipv6_dst);
+        self.mask.ipv6_dst = [0xff; 16];
+        if !self.is_own(port, dst.into()) && !self.is_own_solicited(port, dst) {
+            return None;
+        }
+        (self.mask.nw_proto, self.mask.tp_src) = (u8::MAX, u16::MAX);
+        if self.flow.tp_src != ADVERTISEMENT {
+            return None;
+        }
+        (self.mask.tp_dst, self.mask.arp_tha) = (u16::MAX, Mac::BROADCAST);
+        (self.mask.ipv6_src, self.mask.nd_target) = ([0xff; 16], [0xff; 16]);
+        let known = self.flow.tp_dst == 0 && self.flow.arp_tha != Mac::default();
+        known.then(|| (Ipv6Addr::from(self.flow.nd_target).into(), self.flow.arp_tha))
+    }
+
+    /// The address is the solicited-node group (RFC 4291 §2.7.1) of an address of the bridge's ports.
+    fn is_own_solicited(&self, port: &Port, group: Ipv6Addr) -> bool {
+        let group = group.octets();
+        let is_link_local_group = group[0] == 0xff && group[1] & 0x0f == 2 && group[11..13] == [1, 0xff];
+        let addresses = &self.snapshot.underlay.router.addresses;
+        let ends_so = |a: IpAddr| matches!(a, IpAddr::V6(a) if a.octets()[13..] == group[13..]);
+        let has = |name: &str| addresses.of(name).iter().any(|a| ends_so(a.addr()));
+        is_link_local_group && (has(&port.name) || self.bridge.ports.values().any(|p| has(&p.name)))
+    }
+}

@@ -1,0 +1,277 @@
+//! The network under tunnels, as translations see it: routes, next hops, and the addresses where tunnels end.
+
+use crate::BridgeId;
+use flow::flow::frag;
+use flow::{Flow, Mac, Vlan};
+use router::Router;
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use units::{OfPort, PortNo};
+
+/// Where next hops are. It changes with traffic, so a snapshot holds a way to ask.
+pub trait Neighbours: Send + Sync {
+    /// The Ethernet address of `ip` in the network of a bridge.
+    fn mac_of(&self, bridge: &str, ip: IpAddr) -> Option<Mac>;
+
+    /// Whether a packet can be kept until this one is known.
+    fn room(&self, bridge: &str, ip: IpAddr) -> Room;
+}
+
+/// Room for packets that wait for a next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// One more can wait.
+    Free,
+    /// So many wait for this next hop that others are dropped. That is a state of the neighbour: who keeps the packets says
+    /// that it has changed when there is room again.
+    FullForIt,
+    /// Packets wait for so many next hops that those for others are dropped, for now.
+    Full,
+}
+
+/// Nobody is known.
+struct NoNeighbours;
+
+impl Neighbours for NoNeighbours {
+    fn mac_of(&self, _bridge: &str, _ip: IpAddr) -> Option<Mac> {
+        None
+    }
+
+    fn room(&self, _bridge: &str, _ip: IpAddr) -> Room {
+        Room::FullForIt
+    }
+}
+
+/// A bridge's port that has addresses of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPort {
+    /// Where it is.
+    pub at: (BridgeId, OfPort),
+    /// Its Ethernet address.
+    pub mac: Mac,
+}
+
+/// The remote ends of tunnels that answer at addresses of this host.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// The tunnel's port of the datapath.
+    pub number: PortNo,
+    /// Its name.
+    pub name: String,
+    /// Protocol of the outer IP header.
+    pub proto: u8,
+    /// UDP destination port; 0: the protocol has none.
+    pub tp_dst: u16,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Underlay {
+    /// Routes, rules and addresses.
+    pub router: Router,
+    /// Next hops.
+    pub neighbours: Arc<dyn Neighbours>,
+    /// Bridges' ports by the name of their device; only those that a route can lead to or that have addresses.
+    pub ports: HashMap<String, HostPort>,
+    /// Where tunnels end.
+    pub termini: Termini,
+}
+
+impl Default for Underlay {
+    fn default() -> Underlay {
+        Underlay {
+            router: Router::default(),
+            neighbours: Arc::new(NoNeighbours),
+            ports: HashMap::new(),
+            termini: Termini::default(),
+        }
+    }
+}
+
+impl Underlay {
+    /// The device has an address, and is a bridge's port: tunnels may end there.
+    pub(crate) fn has_addresses(&self, device: &str) -> bool {
+        !self.router.addresses.of(device).is_empty()
+    }
+}
+
+/// Which fields of an outer header a group of ends is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Shape {
+    v4: bool,
+    ports: bool,
+}
+
+/// Address and protocol of an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    mac: Mac,
+    ip: IpAddr,
+    proto: u8,
+}
+
+/// The ends that are found by the same fields.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    macs: HashSet<Mac>,
+    places: HashSet<Place>,
+    ends: HashMap<(Place, u16), PortNo>,
+}
+
+/// Where tunnels end: look-ups by Ethernet address, then address and protocol, then port, so that packets for others are
+/// told apart by as few fields as possible.
+#[derive(Clone, Debug, Default)]
+pub struct Termini {
+    groups: Vec<(Shape, Group)>,
+    listeners: Arc<[Listener]>,
+}
+
+impl Termini {
+    /// The listeners at all addresses of these ports.
+    pub fn new(listeners: Vec<Listener>, ports: &HashMap<String, HostPort>, router: &Router) -> Termini {
+        let mut out = Termini { groups: Vec::new(), listeners: listeners.into() };
+        let mut devices: Vec<_> = ports.iter().collect();
+        devices.sort_by(|a, b| a.0.cmp(b.0));
+        for (device, port) in devices {
+            for address in router.addresses.of(device) {
+                for listener in out.listeners.clone().iter() {
+                    out.add(listener, Place { mac: port.mac, ip: address.addr(), proto: listener.proto });
+                }
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, listener: &Listener, place: Place) {
+        let shape = Shape { v4: place.ip.is_ipv4(), ports: listener.tp_dst != 0 };
+        let at = self.groups.iter().position(|(s, _)| *s == shape).unwrap_or_else(|| {
+            self.groups.push((shape, Group::default()));
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at].1;
+        group.macs.insert(place.mac);
+        group.places.insert(place);
+        // Of tunnels that answer at the same place the first gets the packets.
+        group.ends.entry((place, listener.tp_dst)).or_insert(listener.number);
+    }
+
+    /// No tunnel listens.
+    pub fn is_empty(&self) -> bool {
+        self.listeners.is_empty()
+    }
+
+    /// The tunnels that listen.
+    pub fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// All ends as flows, each with the name and the number of its port, and the mask of what is looked at.
+    pub fn flows(&self) -> Vec<(&Listener, Flow, Flow)> {
+        let mut out = Vec::new();
+        for (shape, group) in &self.groups {
+            for ((place, tp_dst), number) in &group.ends {
+                let Some(listener) = self.listeners.iter().find(|l| l.number == *number) else { continue };
+                let mut mask = Flow::ZERO;
+                shape.look_at_ethernet(&mut mask);
+                shape.look_at_ip(&mut mask);
+                shape.look_at_ports(&mut mask);
+                mask.nw_frag = frag::ANY | frag::LATER;
+                out.push((listener, place.flow(*tp_dst), mask));
+            }
+        }
+        out.sort_by_key(|(l, f, _)| (l.number, f.nw_dst, f.ipv6_dst));
+        out
+    }
+
+    /// The tunnel port that a packet is for. What was looked at goes to the mask.
+    pub(crate) fn lookup(&self, flow: &Flow, mask: &mut Flow) -> Option<PortNo> {
+        self.groups.iter().find_map(|(shape, group)| {
+            shape.look_at_ethernet(mask);
+            let untagged = flow.vlans[0] == Vlan::default();
+            if !untagged || flow.dl_type != shape.ethertype() || !group.macs.contains(&flow.dl_dst) {
+                return None;
+            }
+            shape.look_at_ip(mask);
+            let ip: IpAddr = match shape.v4 {
+                true => Ipv4Addr::from_bits(flow.nw_dst).into(),
+                false => Ipv6Addr::from(flow.ipv6_dst).into(),
+            };
+            let place = Place { mac: flow.dl_dst, ip, proto: flow.nw_proto };
+            if flow.nw_frag != 0 || !group.places.contains(&place) {
+                return None;
+            }
+            shape.look_at_ports(mask);
+            let port = if shape.ports { flow.tp_dst } else { 0 };
+            group.ends.get(&(place, port)).copied()
+        })
+    }
+}
+
+impl Shape {
+    fn ethertype(self) -> u16 {
+        if self.v4 { 0x0800 } else { 0x86dd }
+    }
+
+    fn look_at_ethernet(self, mask: &mut Flow) {
+        (mask.dl_dst, mask.dl_type) = (Mac::BROADCAST, u16::MAX);
+        mask.vlans[0].tci = u16::MAX;
+    }
+
+    fn look_at_ip(self, mask: &mut Flow) {
+        mask.nw_proto = u8::MAX;
+        match self.v4 {
+            true => mask.nw_dst = u32::MAX,
+            false => mask.ipv6_dst = [0xff; 16],
+        }
+    }
+
+    fn look_at_ports(self, mask: &mut Flow) {
+        if self.ports {
+            mask.tp_dst = u16::MAX;
+        }
+    }
+}
+
+impl Place {
+    fn flow(&self, tp_dst: u16) -> Flow {
+        let flow = Flow { dl_dst: self.mac, nw_proto: self.proto, tp_dst, ..Flow::ZERO };
+        match self.ip {
+            IpAddr::V4(a) => Flow { dl_type: 0x0800, nw_dst: a.to_bits(), ..flow },
+            IpAddr::V6(a) => Flow { dl_type: 0x86dd, ipv6_dst: a.octets(), ..flow },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use router::Prefix;
+
+    #[test]
+    fn packets_for_others_are_told_apart_by_few_fields() {
+        let mac = Mac([0xaa, 0x55, 0xaa, 0x55, 0, 0]);
+        let mut router = Router::default();
+        let address = Prefix::of_interface("1.1.2.88".parse().unwrap(), 24);
+        router.addresses.set("br0", vec![address]);
+        let ports = HashMap::from([("br0".to_owned(), HostPort { at: (BridgeId(0), OfPort::LOCAL), mac })]);
+        let listener =
+            |number, proto, tp_dst| Listener { number: PortNo(number), name: String::new(), proto, tp_dst };
+        let listeners = vec![listener(4789, 17, 4789), listener(3, 47, 0)];
+        let termini = Termini::new(listeners, &ports, &router);
+        let vxlan = Flow { dl_dst: mac, dl_type: 0x0800, nw_dst: 0x0101_0258, nw_proto: 17, ..Flow::ZERO };
+        let vxlan = Flow { tp_dst: 4789, ..vxlan };
+        let ask = |flow: Flow| {
+            let mut mask = Flow::ZERO;
+            let found = termini.lookup(&flow, &mut mask).map(|n| n.0);
+            (found, mask.dl_dst == Mac::BROADCAST, mask.nw_proto != 0, mask.tp_dst != 0)
+        };
+        assert_eq!(ask(vxlan), (Some(4789), true, true, true));
+        assert_eq!(ask(Flow { nw_proto: 47, tp_dst: 9, ..vxlan }), (Some(3), true, true, false));
+        assert_eq!(ask(Flow { dl_dst: Mac([2; 6]), ..vxlan }), (None, true, false, false));
+        assert_eq!(ask(Flow { nw_dst: 1, ..vxlan }), (None, true, true, false));
+        assert_eq!(ask(Flow { tp_dst: 9, ..vxlan }), (None, true, true, true));
+        assert_eq!(ask(Flow { nw_frag: 1, ..vxlan }).0, None);
+        assert_eq!(termini.flows().len(), 2);
+    }
+}

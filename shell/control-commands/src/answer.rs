@@ -1,0 +1,79 @@
+//! How a command went, and what it waits for if that is not known yet.
+
+use crate::verify::Verify;
+use runtime::clock::Warp;
+use unixctl::{Reply, RequestId};
+
+/// How a command went, or when that will be known.
+pub enum Answer {
+    /// Now.
+    Now(Result<Reply, String>),
+    /// After something has happened.
+    Later(Wait),
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer::Now(Ok(Reply::Text(text)))
+    }
+}
+
+impl From<&str> for Answer {
+    fn from(text: &str) -> Answer {
+        Answer::from(text.to_owned())
+    }
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Answer {
+        Answer::Now(Ok(reply))
+    }
+}
+
+impl From<Result<String, String>> for Answer {
+    fn from(result: Result<String, String>) -> Answer {
+        Answer::Now(result.map(Reply::Text))
+    }
+}
+
+impl From<Result<&str, &str>> for Answer {
+    fn from(result: Result<&str, &str>) -> Answer {
+        Answer::from(result.map(str::to_owned).map_err(str::to_owned))
+    }
+}
+
+impl From<Result<Reply, String>> for Answer {
+    fn from(result: Result<Reply, String>) -> Answer {
+        Answer::Now(result)
+    }
+}
+
+/// The tables of commands and modules disagree.
+pub(crate) fn unknown(name: &str) -> Answer {
+    Answer::Now(Err(format!("\"{name}\" is not a valid command")))
+}
+
+/// A command that is not answered yet.
+pub struct Pending {
+    /// To answer it by.
+    pub id: RequestId,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+/// What a command waits for.
+pub enum Wait {
+    /// Time, step by step.
+    Warp(Warp),
+    /// The main loop's next turn, after the last step of a warp.
+    Warped,
+    /// A sweep of all megaflows.
+    Revalidated {
+        /// A turn of the main loop has begun since.
+        turned: bool,
+    },
+    /// A comparison of all megaflows with the tables.
+    Verified(Verify),
+    /// The end of the process: `exit` is answered when all is closed.
+    Exit,
+}

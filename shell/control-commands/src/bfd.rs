@@ -1,0 +1,47 @@
+//! `bfd/*`: sessions of BFD.
+
+use crate::answer::{Answer, unknown};
+use ctl::names;
+use switch::Switch;
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    match (name, args) {
+        (names::BFD_SHOW, [interface]) => show_one(switch, interface).into(),
+        (names::BFD_SHOW, _) => show_all(switch).into(),
+        (names::BFD_SET_FORWARDING, [interface, word]) => {
+            set_forwarding(switch, Some(interface), word).into()
+        }
+        (names::BFD_SET_FORWARDING, [word]) => set_forwarding(switch, None, word).into(),
+        _ => unknown(name),
+    }
+}
+
+fn show_one(switch: &Switch, interface: &str) -> Result<String, String> {
+    let now = switch.clock.now();
+    let found = switch.datapaths.of_bridges().flat_map(|b| b.handler.bfd.show(Some(interface), now)).next();
+    found.map(|(_, text)| text).ok_or_else(|| "no such bfd object".to_owned())
+}
+
+fn show_all(switch: &Switch) -> String {
+    let now = switch.clock.now();
+    let mut all: Vec<(String, String)> =
+        switch.datapaths.of_bridges().flat_map(|b| b.handler.bfd.show(None, now)).collect();
+    all.sort();
+    all.iter().map(|(name, text)| format!("---- {name} ----\n{text}")).collect()
+}
+
+fn set_forwarding(switch: &Switch, interface: Option<&String>, word: &str) -> Result<String, String> {
+    let answer = match word.to_ascii_lowercase().as_str() {
+        "true" => Some(true),
+        "false" => Some(false),
+        "normal" => None,
+        _ => return Err("unknown fault string".to_owned()),
+    };
+    let now = switch.clock.now();
+    let set = |b: &switch::Backer| b.handler.bfd.force_forwarding(interface.map(String::as_str), answer, now);
+    let any = switch.datapaths.of_bridges().fold(false, |any, b| any | set(b));
+    match any || interface.is_none() {
+        true => Ok("OK".to_owned()),
+        false => Err("no such BFD object".to_owned()),
+    }
+}

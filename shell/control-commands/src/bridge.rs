@@ -1,0 +1,63 @@
+//! `bridge/*` and `ofproto/list`.
+
+use crate::answer::{Answer, unknown};
+use classifier::of::Classified;
+use ctl::names;
+use flow::text::NoNames;
+use ofproto::Rule;
+use openflow::text::actions_text;
+use switch::Switch;
+use units::Millis;
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    match name {
+        names::BRIDGE_DUMP_FLOWS => dump_flows(switch, args).into(),
+        names::BRIDGE_RECONNECT => reconnect(switch, args.first()).into(),
+        names::OFPROTO_LIST => {
+            switch.bridges.keys().map(|name| format!("{name}\n")).collect::<String>().into()
+        }
+        _ => unknown(name),
+    }
+}
+
+fn dump_flows(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    let (name, options) = args.split_last().ok_or("Unknown bridge")?;
+    let now = switch.clock.now();
+    let bridge = switch.bridges.get(name).ok_or("Unknown bridge")?;
+    if let Some(backer) = switch.datapaths.of_bridge(bridge) {
+        backer.datapath.maintain(now);
+    }
+    let offload = options.iter().any(|o| o == "--offload-stats");
+    Ok(bridge.ofproto.all_rules().map(|rule| rule_line(rule, offload, now) + "\n").collect())
+}
+
+/// A flow of a table, hidden ones too: these have priorities that no message can carry.
+pub(crate) fn rule_line(rule: &Rule, offload: bool, now: Millis) -> String {
+    let mut line = String::new();
+    if rule.cookie != 0 {
+        line += &format!("cookie={:#x}, ", rule.cookie);
+    }
+    if rule.table != 0 {
+        line += &format!("table_id={}, ", rule.table);
+    }
+    line += &format!("duration={}s, ", now.since(rule.created).0 / 1000);
+    line += &format!("n_packets={}, n_bytes={}, ", rule.packets(), rule.bytes());
+    if offload {
+        line += "n_offload_packets=0, n_offload_bytes=0, ";
+    }
+    let matching = rule.full_match().text(&NoNames);
+    line += &match (rule.priority(), matching.is_empty()) {
+        (0x8000, _) => matching,
+        (priority, true) => format!("priority={priority}"),
+        (priority, false) => format!("priority={priority},{matching}"),
+    };
+    line + ",actions=" + &actions_text(&rule.actions, &NoNames)
+}
+
+fn reconnect(switch: &mut Switch, name: Option<&String>) -> Result<String, String> {
+    match name {
+        Some(name) => switch.bridges.get_mut(name).ok_or("Unknown bridge")?.conns.reconnect_all(),
+        None => switch.bridges.values_mut().for_each(|b| b.conns.reconnect_all()),
+    }
+    Ok(String::new())
+}

@@ -1,0 +1,72 @@
+//! Serves the control socket, and keeps the commands that are not answered yet.
+
+use crate::answer::{Answer, Pending, Wait};
+use crate::execute::execute;
+use crate::requested::Requested;
+use crate::time::step;
+use runtime::WaitSet;
+use switch::Switch;
+use unixctl::{Reply, RequestId, Server};
+
+/// See the module.
+#[derive(Default)]
+pub struct Commands {
+    /// Commands that are not answered yet.
+    pending: Vec<Pending>,
+    requested: Requested,
+}
+
+impl Commands {
+    /// Answers what was asked since the last call, after all packets that were there before. To be called once in each turn of
+    /// the main loop, after all other work.
+    pub fn run(&mut self, switch: &mut Switch, control: &mut Server) {
+        for request in control.run() {
+            switch.run_packets();
+            match execute(&mut self.requested, switch, &request.method, &request.args, request.format) {
+                Answer::Now(result) => control.reply(request.id, result),
+                Answer::Later(wait) => self.pending.push(Pending { id: request.id, wait }),
+            }
+        }
+        switch.run_packets();
+        for (id, result) in self.poll_pending(switch) {
+            control.reply(id, result);
+        }
+    }
+
+    /// What ends the next sleep of the main loop.
+    pub fn wait(&self, set: &mut WaitSet<'_>) {
+        if !self.pending.is_empty() {
+            set.wake_now();
+        }
+    }
+
+    /// `exit` was called: with clean-up, or without.
+    pub fn exiting(&self) -> Option<bool> {
+        self.requested.exiting
+    }
+
+    /// Takes a step with each waiting command; the answers.
+    fn poll_pending(&mut self, switch: &mut Switch) -> Vec<(RequestId, Result<Reply, String>)> {
+        let mut answers = Vec::new();
+        for Pending { id, wait } in std::mem::take(&mut self.pending) {
+            match step(switch, wait) {
+                Ok(text) => answers.push((id, Ok(Reply::Text(text)))),
+                Err(wait) => {
+                    if !matches!(wait, Wait::Exit) {
+                        switch.waker.wake();
+                    }
+                    self.pending.push(Pending { id, wait });
+                }
+            }
+        }
+        answers
+    }
+
+    /// The calls of `exit`, to be answered when all is closed.
+    pub fn take_exits(&mut self) -> Vec<RequestId> {
+        let is_exit = |p: &Pending| matches!(p.wait, Wait::Exit);
+        let ids = self.pending.iter().filter(|p| is_exit(p)).map(|p| p.id).collect();
+        self.pending.retain(|p| !is_exit(p));
+        ids
+    }
+}

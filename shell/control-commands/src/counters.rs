@@ -1,0 +1,39 @@
+//! `coverage/*` and `memory/show`.
+
+use crate::answer::{Answer, unknown};
+use ctl::names;
+use std::collections::BTreeMap;
+use switch::{Switch, publish_drops};
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    match name {
+        names::COVERAGE_SHOW => {
+            publish_drops(switch);
+            runtime::coverage::show().into()
+        }
+        names::COVERAGE_READ_COUNTER => {
+            publish_drops(switch);
+            let counter = args.first().map(String::as_str).unwrap_or_default();
+            runtime::coverage::read_counter(counter).map_err(str::to_owned).into()
+        }
+        names::MEMORY_SHOW => {
+            let usage = usage(switch);
+            format!("{}\n", runtime::memory::report(&usage)).into()
+        }
+        _ => unknown(name),
+    }
+}
+
+/// How many there are of what.
+pub(crate) fn usage(switch: &Switch) -> BTreeMap<String, u64> {
+    let rules = switch.bridges.values().map(|b| b.ofproto.all_rules().count() as u64).sum();
+    let ports = switch.bridges.values().map(|b| b.ports.len() as u64).sum();
+    let flows = switch.datapaths.of_bridges().map(|b| b.datapath.flow_count() as u64).sum();
+    let all = [
+        ("ports", ports),
+        ("revalidators", switch.datapaths.of_bridges().len() as u64),
+        ("rules", rules),
+        ("udpif keys", flows),
+    ];
+    all.into_iter().filter(|(_, n)| *n != 0).map(|(name, n)| (name.to_owned(), n)).collect()
+}

@@ -1,0 +1,222 @@
+//! `dpctl/*`: the words of ovs-dpctl(8) inside the switch. This file: `show`, and which file answers.
+
+use crate::answer::{Answer, unknown};
+use crate::dpctl_call::{Call, EINVAL, Failed, all, find};
+use crate::dpctl_flows::FileOp;
+use crate::dpif::config_text;
+use crate::{dpctl_ct, dpctl_flows, dpctl_ipf, dpctl_ports};
+use ctl::names;
+use netdev::stats::Stats;
+use std::sync::Arc;
+use switch::{Backer, Switch};
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    let (mut call, args) = match Call::new(&switch.options.progname, args) {
+        Ok(parsed) => parsed,
+        Err(text) => return Answer::Now(Err(text)),
+    };
+    let done = match name {
+        names::DPCTL_DUMP_DPS => {
+            call.text.extend(all(switch).map(|b| b.name() + "\n"));
+            Ok(())
+        }
+        names::DPCTL_SHOW => show(switch, &mut call, args),
+        names::DPCTL_ADD_DP => dpctl_ports::add_dp(switch, &mut call, args),
+        names::DPCTL_DEL_DP => dpctl_ports::del_dp(switch, &mut call, args),
+        names::DPCTL_ADD_IF => dpctl_ports::add_if(switch, &mut call, args),
+        names::DPCTL_SET_IF => dpctl_ports::set_if(switch, &mut call, args),
+        names::DPCTL_DEL_IF => dpctl_ports::del_if(switch, &mut call, args),
+        names::DPCTL_PARSE_ACTIONS => parse_actions(&mut call, args),
+        names::DPCTL_DUMP_FLOWS => dpctl_flows::dump(switch, &mut call, args),
+        names::DPCTL_ADD_FLOW => dpctl_flows::put(switch, &mut call, args, false),
+        names::DPCTL_MOD_FLOW => dpctl_flows::put(switch, &mut call, args, true),
+        names::DPCTL_ADD_FLOWS => dpctl_flows::from_file(switch, &mut call, args, FileOp::Add),
+        names::DPCTL_MOD_FLOWS => dpctl_flows::from_file(switch, &mut call, args, FileOp::Modify),
+        names::DPCTL_DEL_FLOWS if is_file(switch, args) => {
+            dpctl_flows::from_file(switch, &mut call, args, FileOp::Delete)
+        }
+        names::DPCTL_GET_FLOW => dpctl_flows::get(switch, &mut call, args),
+        names::DPCTL_DEL_FLOW => dpctl_flows::del(switch, &mut call, args),
+        names::DPCTL_DEL_FLOWS => dpctl_flows::flush(switch, &mut call, args),
+        _ => match connections(switch, &mut call, name, args) {
+            Some(done) => done,
+            None => return unknown(name),
+        },
+    };
+    match done {
+        Ok(()) => call.text.into(),
+        Err(Failed) => Answer::Now(Err(call.text)),
+    }
+}
+
+/// The commands about connections.
+fn connections(switch: &Switch, call: &mut Call, name: &str, args: &[String]) -> Option<Result<(), Failed>> {
+    Some(match name {
+        names::DPCTL_DUMP_CONNTRACK => dpctl_ct::dump(switch, call, args),
+        names::DPCTL_DUMP_CONNTRACK_EXP => dpctl_ct::dump_expected(switch, call, args),
+        names::DPCTL_FLUSH_CONNTRACK => dpctl_ct::flush(switch, call, args),
+        names::DPCTL_CT_STATS_SHOW => dpctl_ct::stats(switch, call, args),
+        names::DPCTL_CT_BKTS => dpctl_ct::buckets(switch, call, args),
+        names::DPCTL_CT_SET_MAXCONNS => dpctl_ct::set_max(switch, call, args),
+        names::DPCTL_CT_GET_MAXCONNS => dpctl_ct::get_max(switch, call, args),
+        names::DPCTL_CT_GET_NCONNS => dpctl_ct::count(switch, call, args),
+        names::DPCTL_CT_ENABLE_TCP_SEQ_CHK => dpctl_ct::set_strict(switch, call, args, true),
+        names::DPCTL_CT_DISABLE_TCP_SEQ_CHK => dpctl_ct::set_strict(switch, call, args, false),
+        names::DPCTL_CT_GET_TCP_SEQ_CHK => dpctl_ct::get_strict(switch, call, args),
+        names::DPCTL_CT_SET_LIMITS => dpctl_ct::set_limits(switch, call, args),
+        names::DPCTL_CT_DEL_LIMITS => dpctl_ct::del_limits(switch, call, args),
+        names::DPCTL_CT_GET_LIMITS => dpctl_ct::get_limits(switch, call, args),
+        names::DPCTL_CT_SET_SWEEP_INTERVAL => dpctl_ct::set_sweep(switch, call, args),
+        names::DPCTL_CT_GET_SWEEP_INTERVAL => dpctl_ct::get_sweep(switch, call, args),
+        names::DPCTL_IPF_SET_ENABLED => dpctl_ipf::set_enabled(switch, call, args, true),
+        names::DPCTL_IPF_SET_DISABLED => dpctl_ipf::set_enabled(switch, call, args, false),
+        names::DPCTL_IPF_SET_MIN_FRAG => dpctl_ipf::set_min_size(switch, call, args),
+        names::DPCTL_IPF_SET_MAX_NFRAGS => dpctl_ipf::set_max(switch, call, args),
+        names::DPCTL_IPF_GET_STATUS => dpctl_ipf::status(switch, call, args),
+        _ => return None,
+    })
+}
+
+/// Whether the last argument of `del-flows` is a file of flows: it is unless it names a datapath.
+fn is_file(switch: &Switch, args: &[String]) -> bool {
+    match args {
+        [] => false,
+        [one] => find(switch, one).is_none(),
+        _ => true,
+    }
+}
+
+fn parse_actions(call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    for arg in args {
+        let Ok(actions) = dpif::text::parse_actions(arg, &dpif::text::NoNames) else {
+            return Err(call.error("odp_actions_from_string", Some(EINVAL)));
+        };
+        call.text += &(dpif::text::actions_text(&actions, &dpif::text::NoNames) + "\n");
+    }
+    Ok(())
+}
+
+fn show(switch: &mut Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let mut names: Vec<String> = all(switch).map(Backer::name).collect();
+    let mut done = Ok(());
+    if !args.is_empty() {
+        names.clear();
+        for name in args {
+            match find(switch, name) {
+                Some(backer) => names.push(backer.name()),
+                None => {
+                    let known = |kind: &str| switch.options.datapath_types().contains(&kind);
+                    let kind = name.split_once('@').map_or("system", |(kind, _)| kind);
+                    let why = if known(kind) {
+                        "No such device"
+                    } else {
+                        "Address family not supported by protocol"
+                    };
+                    done = Err(call.error(&format!("opening datapath {name} failed"), Some(why)));
+                }
+            }
+        }
+    }
+    for name in names {
+        show_one(switch, call, &name);
+    }
+    done
+}
+
+fn show_one(switch: &mut Switch, call: &mut Call, name: &str) {
+    let Some(backer) = find(switch, name) else { return };
+    let stats = backer.datapath.stats(&backer.handler.knobs.all_cleared());
+    call.text += &format!(
+        "{}:\n  lookups: hit:{} missed:{} lost:{}\n  flows: {}\n",
+        backer.name(),
+        stats.hit,
+        stats.missed,
+        stats.lost,
+        stats.n_flows
+    );
+    let ports: Vec<_> = backer.ports.iter().map(|(n, p)| (*n, p.clone())).collect();
+    let datapath = Arc::clone(&backer.datapath);
+    for (number, port) in ports {
+        let device = dpctl_ports::device(switch, name, number);
+        let config = device.as_ref().map(|d| d.options()).unwrap_or_default();
+        let kind = match port.kind.as_str() {
+            "system" => String::new(),
+            kind => format!(" ({kind}{})", config_text(&config)),
+        };
+        call.text += &format!("  port {}: {}{kind}\n", number.0, port.name);
+        if call.statistics {
+            let zero = Stats { rx_packets: Some(0), tx_packets: Some(0), ..Stats::default() };
+            let zero = Stats { rx_bytes: Some(0), tx_bytes: Some(0), ..zero };
+            match device.map_or(Ok(zero), |d| switch::qos::statistics(Some(&datapath), number, &mut **d)) {
+                Ok(stats) => call.text += &stats_text(&stats),
+                Err(e) => call.text += &format!(", could not retrieve stats ({e})"),
+            }
+        }
+    }
+}
+
+fn stats_text(s: &Stats) -> String {
+    let n = |value: Option<u64>| value.map_or("?".to_owned(), |n| n.to_string());
+    format!(
+        "    RX packets:{} errors:{} dropped:{} overruns:{} frame:{}
+    TX packets:{} errors:{} dropped:{} aborted:? carrier:?
+    collisions:{}
+    RX bytes:{}{}  TX bytes:{}{}
+    UPCALL packets:? errors:?
+",
+        n(s.rx_packets),
+        n(s.rx_errors),
+        n(s.rx_dropped),
+        n(s.rx_over_errors),
+        n(s.rx_frame_errors),
+        n(s.tx_packets),
+        n(s.tx_errors),
+        n(s.tx_dropped),
+        n(s.collisions),
+        n(s.rx_bytes),
+        human_size(s.rx_bytes),
+        n(s.tx_bytes),
+        human_size(s.tx_bytes),
+    )
+}
+
+fn human_size(bytes: Option<u64>) -> String {
+    const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let bytes = bytes.unwrap_or(0);
+    let unit = UNITS.iter().find(|(bits, _)| bytes >> bits != 0);
+    unit.map_or(String::new(), |(bits, name)| {
+        format!(" ({:.1} {name})", bytes as f64 / (1u64 << bits) as f64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_their_unit() {
+        assert_eq!(human_size(Some(1023)), "");
+        assert_eq!(human_size(Some(6_333_866_466)), " (5.9 GiB)");
+        assert_eq!(human_size(Some(4_847_039)), " (4.6 MiB)");
+    }
+
+    #[test]
+    fn counters_as_scripts_read_them() {
+        let stats = Stats {
+            rx_packets: Some(3),
+            tx_packets: Some(0),
+            rx_bytes: Some(2048),
+            tx_bytes: Some(0),
+            ..Stats::default()
+        };
+        assert_eq!(
+            stats_text(&stats),
+            "    RX packets:3 errors:? dropped:? overruns:? frame:?
+    TX packets:0 errors:? dropped:? aborted:? carrier:?
+    collisions:?
+    RX bytes:2048 (2.0 KiB)  TX bytes:0
+    UPCALL packets:? errors:?
+"
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! `dpctl/*conntrack` and `dpctl/ct-*`: connections shown, counted, limited and forgotten.
+
+use crate::dpctl_call::{Call, EINVAL, Failed, find, open};
+use conntrack::{Entry, TcpState, ZoneLimit};
+use flow::text::next_key_value;
+use openflow::text::parse_ct_flush;
+use packet::ipproto;
+use std::fmt::Write;
+use switch::{Backer, Switch, connections};
+
+/// Protocols that are counted by name.
+const PROTOCOLS: [(&str, u8); 6] = [
+    ("UDP", ipproto::UDP),
+    ("UDPLITE", 136),
+    ("SCTP", ipproto::SCTP),
+    ("ICMP", ipproto::ICMP),
+    ("DCCP", 33),
+    ("IGMP", ipproto::IGMP),
+];
+/// Shards in a line of `ct-bkts`.
+const IN_A_LINE: usize = 8;
+
+/// The number that a text begins with.
+pub(crate) fn leading<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
+}
+
+fn zone_of(arg: &str) -> Option<u16> {
+    leading(arg.strip_prefix("zone=")?)
+}
+
+/// Takes a zone off the end of the arguments.
+fn with_zone(args: &[String]) -> (Option<u16>, &[String]) {
+    match args {
+        [before @ .., last] if zone_of(last).is_some() => (zone_of(last), before),
+        _ => (None, args),
+    }
+}
+
+/// The arguments behind the datapath's name, if there is one.
+fn behind_name<'a>(switch: &Switch, args: &'a [String]) -> &'a [String] {
+    match args {
+        [name, rest @ ..] if find(switch, name).is_some() => rest,
+        _ => args,
+    }
+}
+
+fn entries(switch: &Switch, backer: &Backer, zone: Option<u16>) -> Vec<Entry> {
+    backer.datapath.conntrack().dump(zone, switch.clock.now())
+}
+
+pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (zone, args) = with_zone(args);
+    let (backer, _) = open(switch, call, args, 1)?;
+    let (verbose, statistics) = (call.verbose, call.statistics);
+    let lines = entries(switch, backer, zone);
+    call.text.extend(lines.iter().map(|e| e.text(verbose, statistics) + "\n"));
+    Ok(())
+}
+
+pub(crate) fn dump_expected(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (zone, args) = with_zone(args);
+    let (backer, _) = open(switch, call, args, 1)?;
+    let lines = backer.datapath.conntrack().dump_expected(zone);
+    call.text.extend(lines.iter().map(|e| e.to_string() + "\n"));
+    Ok(())
+}
+
+pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let wanted = parse_ct_flush(behind_name(switch, args));
+    let wanted = wanted.map_err(|e| call.error(&e.to_string(), Some(EINVAL)))?;
+    let (backer, _) = open(switch, call, args, 4)?;
+    connections::flush(backer, &wanted)
+        .map_err(|_| call.error("failed to flush conntrack", Some("No such file or directory")))
+}
+
+pub(crate) fn stats(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (mut rest, mut zone, mut verbose) = (args, None, call.verbose);
+    while let [before @ .., last] = rest {
+        match last.starts_with("verbose") {
+            true => verbose = true,
+            false if zone_of(last).is_some() => zone = zone_of(last),
+            false => break,
+        }
+        rest = before;
+    }
+    let (backer, _) = open(switch, call, rest, 1)?;
+    call.text += &stats_text(&entries(switch, backer, zone), verbose);
+    Ok(())
+}
+
+fn stats_text(entries: &[Entry], verbose: bool) -> String {
+    let of = |proto: u8| entries.iter().filter(|e| e.original.proto() == proto).count();
+    let line = |name: &str, n: usize| if n == 0 { String::new() } else { format!("  {name}: {n}\n") };
+    let mut text = format!("Connections Stats:\n    Total: {}\n", entries.len());
+    text += &line("TCP", of(ipproto::TCP));
+    if verbose && of(ipproto::TCP) != 0 {
+        text += "    Conn per TCP states:\n";
+        for state in TcpState::ALL {
+            let n = entries.iter().filter(|e| e.tcp_state() == Some(state)).count();
+            if n != 0 {
+                let _ = writeln!(text, "\t  [{}]={n}", state.name());
+            }
+        }
+    }
+    text.extend(PROTOCOLS.iter().map(|(name, proto)| line(name, of(*proto))));
+    // Those of ICMPv6 count in the total alone, as they do in Open vSwitch.
+    let named = [ipproto::TCP, ipproto::ICMPV6].into_iter().chain(PROTOCOLS.iter().map(|(_, proto)| *proto));
+    text + &line("Other", entries.len() - named.map(of).sum::<usize>())
+}
+
+pub(crate) fn buckets(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (threshold, args) = match args {
+        [before @ .., last] => match last.strip_prefix("gt=").and_then(leading::<usize>) {
+            Some(n) => (n, before),
+            None => (0, args),
+        },
+        [] => (0, args),
+    };
+    let (backer, _) = open(switch, call, args, 1)?;
+    call.text += &buckets_text(&backer.datapath.conntrack().shard_lens(), threshold);
+    Ok(())
+}
+
+fn buckets_text(lens: &[usize], threshold: usize) -> String {
+    let total: usize = lens.iter().sum();
+    let mut text = format!("Total Buckets: {}\nCurrent Connections: {total}\n\n", lens.len());
+    if total == 0 {
+        return text;
+    }
+    let rule = "+-----------+-----------------------------------------+\n";
+    text += rule;
+    text += "|  Buckets  |         Connections per Buckets         |\n";
+    text += rule.trim_end();
+    for (i, line) in lens.chunks(IN_A_LINE).enumerate() {
+        let first = i * IN_A_LINE;
+        let _ = write!(text, "\n {first:3}..{:3}   | ", first + IN_A_LINE - 1);
+        for n in line {
+            match *n > threshold {
+                true => _ = write!(text, "{n:5}"),
+                false => _ = write!(text, "{:>5}", "."),
+            }
+        }
+    }
+    text + "\n\n"
+}
+
+pub(crate) fn set_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let max = args.last().and_then(|arg| leading(arg));
+    let max = max.ok_or_else(|| call.error("maxconns missing or malformed", Some(EINVAL)))?;
+    backer.datapath.conntrack().set_max(max);
+    call.text += "setting maxconns successful";
+    Ok(())
+}
+
+pub(crate) fn get_max(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 1)?;
+    call.text += &format!("{}\n", backer.datapath.conntrack().max());
+    Ok(())
+}
+
+pub(crate) fn count(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 1)?;
+    call.text += &format!("{}\n", backer.datapath.conntrack().count());
+    Ok(())
+}
+
+pub(crate) fn set_strict(
+    switch: &Switch,
+    call: &mut Call,
+    args: &[String],
+    strict: bool,
+) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    backer.datapath.conntrack().set_strict(strict);
+    call.text += match strict {
+        true => "enabling TCP sequence checking successful",
+        false => "disabling TCP sequence checking successful",
+    };
+    Ok(())
+}
+
+pub(crate) fn get_strict(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 1)?;
+    let state = if backer.datapath.conntrack().is_strict() { "enabled" } else { "disabled" };
+    call.text += &format!("TCP sequence checking: {state}\n");
+    Ok(())
+}
+
+pub(crate) fn set_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let millis = args.last().and_then(|arg| leading(arg)).filter(|n| *n != 0);
+    let millis = millis.ok_or_else(|| call.error("invalid sweep value", Some(EINVAL)))?;
+    backer.datapath.conntrack().set_sweep_interval(millis);
+    call.text += "setting sweep interval successful\n";
+    Ok(())
+}
+
+pub(crate) fn get_sweep(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 1)?;
+    call.text += &backer.datapath.conntrack().sweep_interval().to_string();
+    Ok(())
+}
+
+/// A limit as it is asked for: the zone (`None`: the default), and how many.
+type Wanted = (Option<u16>, u32);
+
+fn parse_limits(args: &[String]) -> Result<Vec<Wanted>, String> {
+    let (default, zones) = match args {
+        [] => return Err("too few arguments".to_owned()),
+        [first, rest @ ..] => match first.strip_prefix("default=") {
+            Some(limit) => (Some(limit.parse().map_err(|_| "invalid default limit")?), rest),
+            None => (None, args),
+        },
+    };
+    let default = default.map(|limit| Ok((None, limit)));
+    default.into_iter().chain(zones.iter().map(|text| parse_limit(text))).collect()
+}
+
+fn parse_limit(text: &str) -> Result<Wanted, String> {
+    let (mut rest, mut zone, mut limit) = (text, None, None);
+    while let Some((key, value)) = next_key_value(&mut rest) {
+        let failed = |_| format!("failed to parse field {key}");
+        match key {
+            _ if value.is_empty() => return Err(format!("field {key} missing value")),
+            "zone" => zone = Some(value.parse().map_err(failed)?),
+            "limit" => limit = Some(value.parse().map_err(failed)?),
+            _ => return Err(format!("invalid zone limit field: {key}")),
+        }
+    }
+    Ok((Some(zone.ok_or("failed to parse zone limit")?), limit.ok_or("failed to parse zone limit")?))
+}
+
+/// `zone=N1,N2`
+fn parse_zones(text: &str) -> Result<Vec<u16>, String> {
+    let list = text.strip_prefix("zone=").ok_or_else(|| format!("invalid argument {text}"))?;
+    let zones = list.split(',').filter(|zone| !zone.is_empty());
+    zones.map(|zone| leading(zone).ok_or_else(|| "invalid zone".to_owned())).collect()
+}
+
+/// Limits are set by commands where the database has none.
+fn by_command(call: &mut Call, backer: &Backer, verb: &str) -> Result<(), Failed> {
+    if !backer.config.has_limits() {
+        return Ok(());
+    }
+    let instead =
+        format!("the zone limits are set via database, use 'ovs-vsctl {verb}-zone-limit <...>' instead.");
+    Err(call.error(&instead, Some("Operation not permitted")))
+}
+
+pub(crate) fn set_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let wanted = behind_name(switch, args);
+    if wanted.is_empty() {
+        return Err(call.error("too few arguments", Some(EINVAL)));
+    }
+    let (backer, _) = open(switch, call, args, usize::MAX)?;
+    let limits = parse_limits(wanted).map_err(|e| call.error(&e, Some(EINVAL)))?;
+    by_command(call, backer, "set")?;
+    limits.into_iter().for_each(|(zone, limit)| connections::set_limit(backer, zone, limit));
+    Ok(())
+}
+
+pub(crate) fn del_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let wanted = behind_name(switch, args);
+    if wanted.is_empty() {
+        return Err(call.error("too few arguments", Some(EINVAL)));
+    }
+    let (backer, _) = open(switch, call, args, 3)?;
+    let (default, rest) = match wanted {
+        [first, rest @ ..] if first == "default" => (true, rest),
+        _ => (false, wanted),
+    };
+    let zones = rest.first().map_or(Ok(Vec::new()), |text| parse_zones(text));
+    let zones = zones.map_err(|e| call.error(&e, Some(EINVAL)))?;
+    by_command(call, backer, "del")?;
+    let all = default.then_some(None).into_iter().chain(zones.into_iter().map(Some));
+    all.for_each(|zone| connections::remove_limit(backer, zone));
+    Ok(())
+}
+
+pub(crate) fn get_limits(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let table = backer.datapath.conntrack();
+    let limits = match behind_name(switch, args).first() {
+        None => table.limits(),
+        Some(text) => {
+            let zones = parse_zones(text).map_err(|e| call.error(&e, Some(EINVAL)))?;
+            let zones = zones.into_iter().map(|zone| table.limit(Some(zone)));
+            [table.limit(None)].into_iter().chain(zones).collect()
+        }
+    };
+    call.text += &limits_text(&limits);
+    Ok(())
+}
+
+fn limits_text(limits: &[ZoneLimit]) -> String {
+    let line = |ZoneLimit { zone, limit, count }: &ZoneLimit| match zone {
+        None => format!("default limit={limit}\n"),
+        Some(zone) => format!("zone={zone},limit={limit},count={count}\n"),
+    };
+    limits.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_or_refused() {
+        let args = |list: &[&str]| parse_limits(&list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+        assert_eq!(args(&["default=5", "zone=1,limit=2"]), Ok(vec![(None, 5), (Some(1), 2)]));
+        let why = |list: &[&str]| args(list).err();
+        assert_eq!(why(&["default=x"]).as_deref(), Some("invalid default limit"));
+        assert_eq!(why(&["zone=1"]).as_deref(), Some("failed to parse zone limit"));
+        assert_eq!(why(&["zone=70000,limit=1"]).as_deref(), Some("failed to parse field zone"));
+        assert_eq!(why(&["zone=,limit=1"]).as_deref(), Some("field zone missing value"));
+        assert_eq!(why(&["lane=1"]).as_deref(), Some("invalid zone limit field: lane"));
+        assert_eq!(parse_zones("zone=1,,2"), Ok(vec![1, 2]));
+        assert_eq!((parse_zones("zone=x").ok(), parse_zones("1").ok()), (None, None));
+    }
+
+    #[test]
+    fn buckets_as_scripts_read_them() {
+        assert_eq!(buckets_text(&[0; 16], 0), "Total Buckets: 16\nCurrent Connections: 0\n\n");
+        let text = buckets_text(&[0, 12, 3, 0, 0, 0, 0, 0], 5);
+        assert!(text.contains("\n   0..  7   |     .   12    .    .    .    .    .    .\n\n"), "{text}");
+    }
+}

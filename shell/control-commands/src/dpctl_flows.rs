@@ -1,0 +1,334 @@
+//! `dpctl/*-flow*`: megaflows shown, put, changed and removed by hand.
+
+use crate::dpctl_call::{Call, EINVAL, Failed, open};
+use crate::names::DatapathNames;
+use datapath::PutError;
+use dpif::text::{DpPortNames, NoNames, parse_actions, parse_key};
+use dpif::{DpFlow, NoOwner};
+use flow::Flow;
+use flow::tlv::Layout;
+use runtime::Module;
+use std::collections::HashMap;
+use std::sync::Arc;
+use switch::{Backer, Switch};
+use translation::flow_text::{Style, flow_line, stats_text};
+use units::{CoreId, Millis, PortNo, Ufid, WorkerId};
+
+static LOG: Module = Module::new("dpif_netdev");
+
+const NOT_FOUND: &str = "No such file or directory";
+
+fn style<'a>(call: &Call, names: &'a DatapathNames<'a>, now: Millis) -> Style<'a> {
+    let named = call.names.then_some(names as &dyn DpPortNames);
+    Style { verbose: call.verbose, names: named, after_ufid: ", ", layer: ", dp:ovs", now }
+}
+
+/// What `dump-flows` shall show.
+#[derive(Default)]
+struct Filter<'a> {
+    flow: Option<&'a str>,
+    types: Option<&'a str>,
+    core: Option<CoreId>,
+}
+
+/// Takes the filters off the end of the arguments; nothing can be said of a filter that is no number.
+fn filters(args: &[String]) -> Result<(Filter<'_>, &[String]), Failed> {
+    let (mut rest, mut filter) = (args, Filter::default());
+    while let [before @ .., last] = rest {
+        match last.split_once('=') {
+            Some(("filter", text)) if filter.flow.is_none() => filter.flow = Some(text),
+            Some(("type", text)) if filter.types.is_none() => filter.types = Some(text),
+            Some(("pmd", text)) => {
+                let core: i64 = text.parse().map_err(|_| Failed)?;
+                filter.core = Some(u32::try_from(core).map_or(CoreId::UNPINNED, CoreId));
+            }
+            _ => break,
+        }
+        rest = before;
+    }
+    Ok((filter, rest))
+}
+
+/// Nothing is offloaded: a list of types either has the flows of this datapath or not.
+fn wants_ours(types: &str) -> Result<bool, &str> {
+    let mut ours = false;
+    for name in types.split(',').filter(|t| !t.is_empty()) {
+        match name {
+            "ovs" | "non-offloaded" | "all" => ours = true,
+            "tc" | "dpdk" | "offloaded" | "partially-offloaded" => {}
+            _ => return Err(name),
+        }
+    }
+    Ok(ours)
+}
+
+pub(crate) fn dump(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (filter, rest) = filters(args)?;
+    let (backer, _) = open(switch, call, rest, 1)?;
+    let names = DatapathNames(backer);
+    let wanted =
+        filter.flow.map(|text| flow::text::parse_exact_flow(text, &names, &Layout::EMPTY)).transpose();
+    let wanted = wanted.map_err(|e| call.error(&format!("Failed to parse filter ({e})"), None))?;
+    let ours = filter.types.map_or(Ok(true), wants_ours);
+    let ours = ours.map_err(|name| call.error(&format!("Failed to parse type ({name})"), Some(EINVAL)))?;
+    let now = switch.clock.now();
+    for (core, flows) in by_core(backer, now) {
+        let mut flows = flows;
+        flows.retain(|f| wanted.as_ref().is_none_or(|w| passes(f, w)));
+        if flows.is_empty() || filter.core.is_some_and(|c| c != core) {
+            continue;
+        }
+        if filter.core.is_none() && ours {
+            call.text += &match core {
+                CoreId::UNPINNED => "flow-dump from the main thread:\n".to_owned(),
+                CoreId(core) => format!("flow-dump from pmd on cpu core: {core}\n"),
+            };
+        }
+        if ours {
+            let lines: String = flows.iter().map(|f| flow_line(f, style(call, &names, now)) + "\n").collect();
+            call.text += &lines;
+        }
+    }
+    Ok(())
+}
+
+/// The flows of each core, the workers of kernel ports and of the control half (which have none) first.
+fn by_core(backer: &Backer, now: Millis) -> Vec<(CoreId, Vec<DpFlow>)> {
+    let places = backer.workers.places();
+    let core_of = |worker: Option<WorkerId>| {
+        let place = places.iter().find(|p| Some(p.id) == worker);
+        place.map_or(CoreId::UNPINNED, |p| p.core)
+    };
+    backer.datapath.maintain(now);
+    let mut all: Vec<(CoreId, Vec<DpFlow>)> = vec![(CoreId::UNPINNED, Vec::new())];
+    let mut known: HashMap<(CoreId, Ufid), usize> = HashMap::new();
+    let counted = backer.datapath.flow_dump_by_worker(poll_threads::MAIN, now);
+    // A flow put by hand is every worker's, whether or not its packets have come by there.
+    let by_hand = |flow: &&DpFlow| flow.created.is_none();
+    let put: Vec<DpFlow> = places
+        .iter()
+        .flat_map(|place| {
+            let uncounted =
+                |f: &DpFlow| DpFlow { worker: Some(place.id), stats: Default::default(), ..f.clone() };
+            counted.iter().filter(by_hand).map(uncounted).collect::<Vec<_>>()
+        })
+        .collect();
+    for flow in put.into_iter().chain(counted) {
+        let core = core_of(flow.worker);
+        let at = all.iter().position(|(c, _)| *c == core).unwrap_or_else(|| {
+            all.push((core, Vec::new()));
+            all.len() - 1
+        });
+        let (_, flows) = &mut all[at];
+        match known.get(&(core, flow.ufid)).and_then(|i| flows.get_mut(*i)) {
+            Some(same) => same.stats.add(&flow.stats),
+            None => {
+                known.insert((core, flow.ufid), flows.len());
+                flows.push(flow);
+            }
+        }
+    }
+    all
+}
+
+/// Where the filter and the flow both say something they say the same.
+fn passes(flow: &DpFlow, (wanted, mask): &(Flow, Flow)) -> bool {
+    let bits = flow.mask.words().iter().zip(mask.words()).map(|(a, b)| a & b);
+    let differ = flow.key.words().iter().zip(wanted.words()).map(|(a, b)| a ^ b);
+    bits.zip(differ).all(|(bits, differ)| bits & differ == 0)
+}
+
+/// `ufid:...` in front of a text, and the rest. An error: it is none.
+pub(crate) fn split_ufid(text: &str) -> Result<(Option<Ufid>, &str), ()> {
+    let Some(after) = text.strip_prefix("ufid:") else { return Ok((None, text)) };
+    let (ufid, rest) = after.split_at_checked(36).ok_or(())?;
+    let uuid = ovsdb::json::parse_uuid(ufid).ok_or(())?;
+    let digits: String = uuid.to_string().chars().filter(char::is_ascii_hexdigit).collect();
+    Ok((Some(Ufid(u128::from_str_radix(&digits, 16).map_err(|_| ())?)), rest))
+}
+
+pub(crate) fn put(switch: &Switch, call: &mut Call, args: &[String], modify: bool) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 3)?;
+    let [.., flow, actions] = args else { return Err(call.error("datapath not found", Some(EINVAL))) };
+    let (ufid, flow) = split_ufid(flow).map_err(|()| call.error("parsing flow ufid", Some(EINVAL)))?;
+    let names = DatapathNames(backer);
+    let parsed = parse_key(flow, &names);
+    let (key, mask) = parsed.map_err(|e| call.error(&format!("parsing flow key ({e})"), Some(EINVAL)))?;
+    let actions = parse_actions(actions, &NoNames);
+    let actions: Arc<[_]> = actions.map_err(|_| call.error("parsing actions", Some(EINVAL)))?.into();
+    let (datapath, now) = (&backer.datapath, switch.clock.now());
+    let known = ufid.unwrap_or_else(|| datapath.ufid(&key, &mask));
+    let modified = modify
+        && datapath.flow_modify(known, Arc::clone(&actions), Some((Arc::new(NoOwner), 0)), now).is_ok();
+    // Every flow of a userspace datapath is one of a port.
+    if PortNo(key.in_port) == PortNo::NONE {
+        runtime::err!(LOG, "failed to put flow: in_port is not an exact match");
+        return Err(call.error("updating flow table", Some("Invalid argument")));
+    }
+    let result = match modified {
+        true => Ok(known),
+        false if modify && !call.may_create => Err(PutError::NotFound),
+        false => datapath.flow_put(&key, &mask, actions, Arc::new(NoOwner)),
+    };
+    let now = switch.clock.now();
+    match result {
+        Ok(ufid) => {
+            if call.statistics
+                && let Some(flow) = datapath.flow_get(ufid, now)
+            {
+                call.text += &(stats_text(&flow.stats, now) + "\n");
+            }
+            Ok(())
+        }
+        Err(e) => {
+            let why = match e {
+                PutError::Exists => "File exists",
+                PutError::NotFound => NOT_FOUND,
+                PutError::NoRoom => "File too large",
+            };
+            Err(call.error("updating flow table", Some(why)))
+        }
+    }
+}
+
+pub(crate) fn get(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let text = args.last().map(String::as_str).unwrap_or_default();
+    // A text that is no ufid is told, and yet no failure: so it is in ovs-appctl.
+    let ufid = match split_ufid(text) {
+        Ok((Some(ufid), _)) => ufid,
+        Ok((None, _)) => {
+            call.error("parsing flow ufid", None);
+            return Ok(());
+        }
+        Err(()) => {
+            call.error("parsing flow ufid", Some(EINVAL));
+            return Ok(());
+        }
+    };
+    let now = switch.clock.now();
+    let flow = backer.datapath.flow_get(ufid, now);
+    let flow = flow.ok_or_else(|| call.error("getting flow", Some(NOT_FOUND)))?;
+    let names = DatapathNames(backer);
+    let line = flow_line(&flow, style(call, &names, now));
+    call.text += &(line + "\n");
+    Ok(())
+}
+
+pub(crate) fn del(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let text = args.last().map(String::as_str).unwrap_or_default();
+    let (given, text) = split_ufid(text).map_err(|()| call.error("parsing flow ufid", Some(EINVAL)))?;
+    let parsed = parse_key(text, &DatapathNames(backer));
+    let (key, mask) = match (parsed, given) {
+        (Ok(parsed), _) => parsed,
+        (Err(_), Some(_)) if text.trim().is_empty() => (Flow::ZERO, Flow::ZERO),
+        (Err(e), _) => return Err(call.error(&e.to_string(), Some(EINVAL))),
+    };
+    let ufid = given.unwrap_or_else(|| backer.datapath.ufid(&key, &mask));
+    let now = switch.clock.now();
+    let Some(flow) = backer.datapath.flow_del(ufid, now) else {
+        call.error("deleting flow", Some(NOT_FOUND));
+        if given.is_none() {
+            call.text += "Perhaps you need to specify a UFID?\n";
+        }
+        return Err(Failed);
+    };
+    if call.statistics {
+        call.text += &(stats_text(&flow.stats, now) + "\n");
+    }
+    Ok(())
+}
+
+/// What a line of a file of flows asks for, unless it says so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileOp {
+    /// Put it.
+    Add,
+    /// Give it other actions.
+    Modify,
+    /// Remove it.
+    Delete,
+}
+
+/// `[add|modify|delete] FLOW [ACTIONS]`, one to a line; comments begin with `#`.
+fn file_line(line: &str, default: FileOp) -> Option<(FileOp, &str, &str)> {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let words = [("add", FileOp::Add), ("modify", FileOp::Modify), ("delete", FileOp::Delete)];
+    let said = words.iter().find_map(|(word, op)| {
+        let rest = line.strip_prefix(word).filter(|rest| rest.starts_with(char::is_whitespace))?;
+        Some((*op, rest.trim_start()))
+    });
+    let (op, rest) = said.unwrap_or((default, line));
+    let (flow, actions) = match op {
+        FileOp::Delete => (rest, ""),
+        _ => rest.rsplit_once(char::is_whitespace).unwrap_or((rest, "")),
+    };
+    (!rest.is_empty()).then_some((op, flow.trim_end(), actions))
+}
+
+pub(crate) fn from_file(
+    switch: &Switch,
+    call: &mut Call,
+    args: &[String],
+    default: FileOp,
+) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 2)?;
+    let dp = backer.name();
+    let path = args.last().map(String::as_str).unwrap_or_default();
+    let text = std::fs::read_to_string(path);
+    let text =
+        text.map_err(|e| call.error(&format!("{path}: open failed"), Some(&runtime::error_text(&e))))?;
+    for (op, flow, actions) in text.lines().filter_map(|line| file_line(line, default)) {
+        let args = [dp.clone(), flow.to_owned(), actions.to_owned()];
+        match op {
+            FileOp::Delete => del(switch, call, &args[..2])?,
+            op => put(switch, call, &args, op == FileOp::Modify)?,
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn flush(switch: &Switch, call: &mut Call, args: &[String]) -> Result<(), Failed> {
+    let (backer, _) = open(switch, call, args, 1)?;
+    backer.datapath.flow_flush(switch.clock.now());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_stand_at_the_end() {
+        let args: Vec<String> = ["dp", "filter=tcp", "pmd=-1"].iter().map(|s| (*s).to_owned()).collect();
+        let (filter, rest) = filters(&args).unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!((filter.flow, filter.core, rest.len()), (Some("tcp"), Some(CoreId::UNPINNED), 1));
+        assert!(filters(&["pmd=x".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn lines_of_a_file() {
+        let add = |line| file_line(line, FileOp::Add);
+        assert_eq!(add("in_port(1),eth() 2"), Some((FileOp::Add, "in_port(1),eth()", "2")));
+        assert_eq!(add("delete in_port(1) # gone"), Some((FileOp::Delete, "in_port(1)", "")));
+        assert_eq!(add("modify ufid:1 in_port(1) drop"), Some((FileOp::Modify, "ufid:1 in_port(1)", "drop")));
+        assert_eq!(add("  # nothing"), None);
+    }
+
+    #[test]
+    fn types_of_flows() {
+        assert_eq!(wants_ours("tc,ovs"), Ok(true));
+        assert_eq!(wants_ours("offloaded"), Ok(false));
+        assert_eq!(wants_ours("ovs,foo"), Err("foo"));
+    }
+
+    #[test]
+    fn identifiers_stand_in_front() {
+        let text = "ufid:c2975cb9-bc49-4970-8162-a78c7c37bdeb in_port(1)";
+        let (ufid, rest) = split_ufid(text).unwrap_or_else(|()| panic!("no ufid"));
+        assert_eq!(ufid.map(|u| format!("ufid:{u}{rest}")).as_deref(), Some(text));
+        assert!(split_ufid("ufid:1").is_err());
+        assert_eq!(split_ufid("in_port(1)"), Ok((None, "in_port(1)")));
+    }
+}

@@ -1,0 +1,202 @@
+//! `netdev-dummy/*`: packets, addresses and links of ports that only tests have.
+
+use crate::answer::{Answer, unknown};
+use ctl::names;
+use flow::Flow;
+use netdev::dummy::{ConnState, DummyHandle};
+use router::Prefix;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use switch::Switch;
+
+const UNKNOWN: &str = "Unknown Dummy Interface";
+/// The shortest Ethernet frame (IEEE 802.3), without its check sequence.
+const SHORTEST: u16 = 60;
+/// Payload of a packet whose size nobody asked for.
+const PAYLOAD: usize = 64;
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    match (name, args) {
+        (names::NETDEV_DUMMY_RECEIVE, [device, rest @ ..]) => receive(switch, device, rest).into(),
+        (names::NETDEV_DUMMY_SET_ADMIN_STATE, _) => set_admin_state(switch, args).into(),
+        (names::NETDEV_DUMMY_CONN_STATE, _) => conn_state(switch, args.first()).into(),
+        (names::NETDEV_DUMMY_IP4ADDR, [device, addr]) => ip4addr(switch, device, addr).into(),
+        (names::NETDEV_DUMMY_IP6ADDR, [device, addr]) => ip6addr(switch, device, addr).into(),
+        _ => unknown(name),
+    }
+}
+
+/// The number that a text begins with, 0 if it begins with none.
+fn number(text: &str) -> i64 {
+    let text = text.trim_start();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let digits = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse::<i64>().map_or(0, |n| sign * n)
+}
+
+fn receive(switch: &Switch, device: &str, args: &[String]) -> Result<String, String> {
+    let dummy = switch.devices.netdevs.dummy(device).ok_or("no such dummy netdev")?;
+    let (queue, mut rest) = match args {
+        [option, queue, rest @ ..] if option == "--qid" => {
+            let queue = usize::try_from(number(queue)).ok().filter(|q| *q < dummy.n_rxq());
+            (queue.ok_or("bad rx queue id.")?, rest)
+        }
+        _ => (0, args),
+    };
+    while let Some((text, after)) = rest.split_first() {
+        rest = after;
+        let frame = match packet::hex::parse(text).filter(|bytes| bytes.len() >= 14) {
+            Some(bytes) => bytes,
+            None => {
+                let mut size = None;
+                if let [option, len, after @ ..] = rest
+                    && option == "--len"
+                {
+                    size = Some(frame_size(len)?);
+                    rest = after;
+                }
+                frame_of(text, size)?
+            }
+        };
+        dummy.inject(&frame, queue).map_err(|_| "bad rx queue id.")?;
+    }
+    Ok(String::new())
+}
+
+fn frame_size(text: &str) -> Result<u16, String> {
+    let size = u16::try_from(number(text)).ok().filter(|n| *n >= SHORTEST);
+    size.ok_or_else(|| "too small packet len".to_owned())
+}
+
+/// The packet of a datapath flow.
+fn frame_of(text: &str, size: Option<u16>) -> Result<Vec<u8>, String> {
+    let (key, _) = dpif::text::parse_key(text, &dpif::text::NoNames).map_err(|e| e.to_string())?;
+    match size {
+        None => Ok(flow::compose::compose_len(&key, PAYLOAD)),
+        Some(size) => compose_sized(&key, size),
+    }
+}
+
+fn compose_sized(key: &Flow, size: u16) -> Result<Vec<u8>, String> {
+    flow::compose::compose_sized(key, size).ok_or_else(|| "headers are longer than the packet".to_owned())
+}
+
+fn set_admin_state(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let up = match args.last().map(|s| s.to_ascii_lowercase()).as_deref() {
+        Some("up") => true,
+        Some("down") => false,
+        _ => return Err("Invalid Admin State".to_owned()),
+    };
+    match args {
+        [device, _] => find(switch, device)?.set_admin(up),
+        _ => switch.devices.netdevs.dummies().for_each(|d| d.set_admin(up)),
+    }
+    switch.waker.wake();
+    Ok("OK".to_owned())
+}
+
+fn find<'a>(switch: &'a Switch, device: &str) -> Result<&'a DummyHandle, String> {
+    switch.devices.netdevs.dummy(device).ok_or_else(|| UNKNOWN.to_owned())
+}
+
+fn conn_state(switch: &Switch, device: Option<&String>) -> String {
+    match device {
+        Some(device) => {
+            let state =
+                switch.devices.netdevs.dummy(device).map_or(ConnState::Unknown, DummyHandle::conn_state);
+            state_line(device, state)
+        }
+        None => {
+            let states = switch.devices.netdevs.dummies().map(|d| (d.name(), d.conn_state()));
+            states.filter(|(_, s)| *s != ConnState::Unknown).map(|(name, s)| state_line(name, s)).collect()
+        }
+    }
+}
+
+fn state_line(name: &str, state: ConnState) -> String {
+    let state = match state {
+        ConnState::Connected => "connected",
+        ConnState::Disconnected => "disconnected",
+        ConnState::Unknown => "unknown",
+    };
+    format!("{name}: {state}\n")
+}
+
+fn ip4addr(switch: &mut Switch, device: &str, text: &str) -> Result<String, String> {
+    let dummy = find(switch, device)?;
+    let (addr, prefix) = parse_ip4(text)?;
+    dummy.add_ip4(addr, prefix);
+    add_address(switch, device, Prefix::of_interface(addr.into(), prefix))
+}
+
+fn ip6addr(switch: &mut Switch, device: &str, text: &str) -> Result<String, String> {
+    let dummy = find(switch, device)?;
+    let (addr, prefix) = parse_ip6(text)?;
+    dummy.add_ip6(addr, prefix);
+    add_address(switch, device, Prefix::of_interface(addr.into(), prefix))
+}
+
+fn add_address(switch: &mut Switch, device: &str, address: Prefix) -> Result<String, String> {
+    switch.underlay.add_dummy_address(device, address).map_err(|e| e.to_string())?;
+    switch.routes_changed();
+    Ok("OK".to_owned())
+}
+
+/// An address with a prefix length, or a mask that is one, or nothing.
+fn parse_ip4(text: &str) -> Result<(Ipv4Addr, u8), String> {
+    let invalid = || format!("{text}: invalid IP address");
+    let (addr, mask) = text.split_once('/').map_or((text, None), |(a, m)| (a, Some(m)));
+    let addr = addr.parse().map_err(|_| invalid())?;
+    let Some(mask) = mask else { return Ok((addr, 32)) };
+    if let Ok(mask) = mask.parse::<Ipv4Addr>() {
+        let bits = u32::from(mask);
+        return match bits.leading_ones() + bits.trailing_zeros() >= 32 {
+            true => Ok((addr, bits.leading_ones() as u8)),
+            false => Err(format!("{text}: CIDR network required")),
+        };
+    }
+    let prefix: i64 = mask.parse().map_err(|_| invalid())?;
+    let fits = u8::try_from(prefix).ok().filter(|n| *n <= 32);
+    let range = || format!("{text}: IPv4 network prefix bits not between 0 and 32, inclusive");
+    Ok((addr, fits.ok_or_else(range)?))
+}
+
+/// An address with a prefix length, or nothing.
+fn parse_ip6(text: &str) -> Result<(Ipv6Addr, u8), String> {
+    let invalid = || format!("{text}: invalid IPv6 address");
+    let (addr, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+    let addr = addr.parse().map_err(|_| invalid())?;
+    let Some(prefix) = prefix else { return Ok((addr, 128)) };
+    let prefix: i64 = prefix.parse().map_err(|_| invalid())?;
+    let fits = u8::try_from(prefix).ok().filter(|n| *n <= 128);
+    let range = || format!("{text}: IPv6 network prefix bits not between 0 and 128, inclusive");
+    Ok((addr, fits.ok_or_else(range)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_why_they_are_none() {
+        assert_eq!(parse_ip4("1.2.3.4/24"), Ok((Ipv4Addr::new(1, 2, 3, 4), 24)));
+        assert_eq!(parse_ip4("1.2.3.4/255.255.0.0"), Ok((Ipv4Addr::new(1, 2, 3, 4), 16)));
+        assert_eq!(parse_ip4("1.2.3.4"), Ok((Ipv4Addr::new(1, 2, 3, 4), 32)));
+        assert_eq!(parse_ip4("foo"), Err("foo: invalid IP address".to_owned()));
+        let range = "1.2.3.4/99: IPv4 network prefix bits not between 0 and 32, inclusive";
+        assert_eq!(parse_ip4("1.2.3.4/99"), Err(range.to_owned()));
+        assert!(parse_ip4("1.2.3.4/255.0.255.0").unwrap_err().ends_with("CIDR network required"));
+        assert_eq!(parse_ip6("fe80::1/64").map(|(_, p)| p), Ok(64));
+        assert_eq!(parse_ip6("zz"), Err("zz: invalid IPv6 address".to_owned()));
+    }
+
+    #[test]
+    fn packets_from_flows() {
+        let tcp = "in_port(1),eth(src=50:54:00:00:00:05,dst=50:54:00:00:00:07),eth_type(0x0800),\
+                   ipv4(src=192.168.0.1,dst=192.168.0.2,proto=6,tos=0,ttl=64,frag=no),tcp(src=8,dst=9),\
+                   tcp_flags(ack)";
+        assert_eq!(frame_of(tcp, None).map(|f| f.len()), Ok(118));
+        assert_eq!(frame_of(tcp, Some(200)).map(|f| f.len()), Ok(200));
+        assert_eq!(frame_of("zz", None), Err("syntax error at zz".to_owned()));
+        assert_eq!(frame_size("5"), Err("too small packet len".to_owned()));
+    }
+}

@@ -1,0 +1,67 @@
+//! Which file answers a command.
+
+use crate::answer::{Answer, unknown};
+use crate::requested::Requested;
+use crate::{bfd, bridge, counters, detrace, dpctl, dpdk, dpif};
+use crate::{dummy, fdb, features, neighbours, pmd, qos, route, time, trace, tunnels, upcall, uplinks};
+use ctl::names;
+use switch::Switch;
+use unixctl::Format;
+
+/// Orders a panic, and wakes the threads that might sleep for ever without traffic.
+fn order_panic(switch: &Switch, thread: &str) {
+    runtime::ordered_panic::order(thread);
+    switch.datapaths.of_bridges().for_each(|b| b.handler.wakeup.wake());
+    runtime::background::run(runtime::ordered_panic::obey);
+}
+
+/// Runs a command. `args` are as many as the command takes.
+pub(crate) fn execute(
+    requested: &mut Requested,
+    switch: &mut Switch,
+    name: &str,
+    args: &[String],
+    format: Format,
+) -> Answer {
+    match name {
+        names::DPIF_SET_DP_FEATURES | names::DPIF_SHOW_DP_FEATURES => {
+            return features::execute(switch, name, args);
+        }
+        names::OFPROTO_DETRACE => return detrace::execute(switch, args).into(),
+        names::OFPROTO_LIST => return bridge::execute(switch, name, args),
+        names::OFPROTO_LIST_TUNNELS | names::TNL_PORTS_SHOW | names::TNL_EGRESS_PORT_RANGE => {
+            return tunnels::execute(switch, name, args);
+        }
+        names::REVALIDATOR_VERIFY | names::REVALIDATOR_WAIT => {
+            return time::execute(&mut requested.exiting, switch, name, args);
+        }
+        names::PANIC => {
+            order_panic(switch, args.first().map_or("", String::as_str));
+            return "".into();
+        }
+        _ => {}
+    }
+    match name.split_once('/').unwrap_or((name, "")).0 {
+        "bfd" => bfd::execute(switch, name, args),
+        "bond" | "lacp" => uplinks::execute(switch, name, args),
+        "bridge" => bridge::execute(switch, name, args),
+        "coverage" | "memory" => counters::execute(switch, name, args),
+        "dpctl" => dpctl::execute(switch, name, args),
+        "dpdk" | "netdev-dpdk" => dpdk::execute(switch, name, args),
+        "dpif" => dpif::execute(switch, name, args, format),
+        "dpif-netdev" => pmd::execute(&mut requested.perf_log, switch, name, args, format),
+        "fdb" => fdb::execute(switch, name, args, format),
+        "netdev-dummy" => dummy::execute(switch, name, args),
+        "ovs" => route::execute(switch, name, args, format),
+        "qos" => qos::execute(switch, name, args),
+        "tnl" => neighbours::execute(switch, name, args),
+        "ofproto" => trace::execute(switch, name, args),
+        "exit" | "time" => time::execute(&mut requested.exiting, switch, name, args),
+        "upcall" | "revalidator" => upcall::execute(switch, name, args),
+        "vlog" => match runtime::log::command(name, args) {
+            Some(result) => result.into(),
+            None => unknown(name),
+        },
+        _ => unknown(name),
+    }
+}

@@ -1,0 +1,306 @@
+//! `ofproto/trace --last-drop [BRIDGE|DATAPATH [PORT]]`: why a packet was dropped a moment ago.
+//!
+//! Sluice's own. Each worker remembers the newest packet of each flow that it dropped at one port for one reason
+//! (`datapath::last_drop`); options choose among them. A packet that came in by a port goes through the tables of now, without
+//! any effect; they may have changed since. One that the device of a port did not take has been through them: what is known
+//! of that port is told instead.
+
+use crate::bridge::rule_line;
+use crate::names::DatapathNames;
+use crate::received::received;
+use crate::trace_run::{Traced, run};
+use datapath::last_drop::{LastDrop, Place};
+use dpif::text::DpPortNames;
+use dpif::{DpAction, DropReason};
+use flow::text::{NoNames, flow_text};
+use flow::{Flow, Match};
+use openflow::stats::FlowStatsRequest;
+use openflow::text::parse_flow;
+use openflow_service::BridgePort;
+use std::sync::Arc;
+use switch::{Backer, Switch};
+use translation::Published;
+use units::PortNo;
+use xlate::{Credit, Output};
+
+/// Whose packets are asked for.
+struct Asked<'a> {
+    /// For messages.
+    what: String,
+    ports: Vec<(&'a Backer, PortNo)>,
+    /// Ports that are not there count, too: no port was named.
+    any: bool,
+}
+
+/// Which of them, and how they are shown.
+#[derive(Default)]
+struct Options {
+    names: bool,
+    /// Only packets that this matches.
+    filter: Option<Match>,
+    /// Only those that were dropped for a reason with this in its name.
+    reason: Option<String>,
+    /// A line for each, not the newest alone.
+    list: bool,
+}
+
+impl Options {
+    /// Takes options out of arguments.
+    fn parse(args: &[String]) -> Result<(Options, Vec<&String>), String> {
+        let (mut options, mut plain, mut args) = (Options::default(), Vec::new(), args.iter());
+        while let Some(arg) = args.next() {
+            let (name, value) = match arg.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+                _ => (arg.as_str(), None),
+            };
+            let mut value = || value.clone().or_else(|| args.next().cloned());
+            match name {
+                "--names" | "-names" => options.names = true,
+                "--list" => options.list = true,
+                "--filter" => options.filter = Some(filter(&value().ok_or("--filter: needs a flow")?)?),
+                "--reason" => {
+                    options.reason = Some(value().ok_or("--reason: needs a part of a counter's name")?)
+                }
+                _ if arg.starts_with('-') => return Err(format!("{arg}: not an option of --last-drop")),
+                _ => plain.push(arg),
+            }
+        }
+        Ok((options, plain))
+    }
+
+    fn wants(&self, drop: &LastDrop, fields: &Flow) -> bool {
+        let reason = self.reason.as_ref().is_none_or(|part| drop.reason.name().contains(part.as_str()));
+        // Of a packet without bytes nothing is known.
+        let fits = |m: &Match| drop.len != 0 && m.flow.masked(&m.mask) == fields.masked(&m.mask);
+        reason && self.filter.as_ref().is_none_or(fits)
+    }
+
+    /// They leave packets out.
+    fn choose(&self) -> bool {
+        self.filter.is_some() || self.reason.is_some()
+    }
+}
+
+/// A match in the words of flows.
+fn filter(text: &str) -> Result<Match, String> {
+    let (request, _) = parse_flow(text, &NoNames).map_err(|e| format!("--filter: {e}"))?;
+    let plain = FlowStatsRequest { matching: request.matching, ..FlowStatsRequest::default() };
+    if request != plain {
+        return Err("--filter: packets have no table, cookie, out_port or out_group".to_owned());
+    }
+    Ok(request.matching)
+}
+
+/// A packet that was dropped in a datapath.
+struct Found<'a> {
+    backer: &'a Backer,
+    drop: LastDrop,
+    /// Its fields; `in_port` is an OpenFlow number where the port is a bridge's.
+    fields: Flow,
+}
+
+/// Answers; `args` without the option.
+pub(crate) fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let (options, args) = Options::parse(args)?;
+    let asked = asked(switch, &args)?;
+    let found = find(switch, &asked, &options);
+    if found.is_empty() {
+        let such = if options.choose() { "no such packet" } else { "no packet" };
+        return Err(format!("{such} of {} was dropped", asked.what));
+    }
+    if options.list {
+        return Ok(found.iter().map(|one| line(switch, one)).collect());
+    }
+    // A port that is down drops all that is flooded to it: whoever asks why means another packet, if there is one.
+    let expected = |one: &&Found<'_>| !is_to_port_that_is_down(switch, one);
+    tell(switch, found.iter().find(expected).unwrap_or(&found[0]), options.names)
+}
+
+/// All that is asked for, the newest first.
+fn find<'a>(switch: &'a Switch, asked: &Asked<'a>, options: &Options) -> Vec<Found<'a>> {
+    let mut found = Vec::new();
+    for backer in switch.datapaths.of_bridges() {
+        let meant = |port: u32| {
+            let here = |(b, no): &(&Backer, PortNo)| std::ptr::eq(*b, backer) && no.0 == port;
+            asked.any || asked.ports.iter().any(here)
+        };
+        let published = backer.shared.published();
+        for drop in backer.datapath.last_drops() {
+            if !meant(drop.place.port()) {
+                continue;
+            }
+            let flow = drop.flow();
+            let fields = received(backer, &published, &flow).map_or(flow, |(_, flow)| flow);
+            if options.wants(&drop, &fields) {
+                found.push(Found { backer, drop, fields });
+            }
+        }
+    }
+    found.sort_by_key(|one| std::cmp::Reverse(one.drop.at));
+    found
+}
+
+/// All of one packet.
+fn tell(switch: &Switch, found: &Found<'_>, names: bool) -> Result<String, String> {
+    let Found { backer, drop, .. } = found;
+    let head = head(switch, found);
+    if drop.len == 0 {
+        return Ok(format!("{head}The device had the packet and could not deliver it: it is not known.\n"));
+    }
+    if let Place::Out(port) = drop.place {
+        return Ok(format!("{head}{}\n", unsent(switch, found, PortNo(port))));
+    }
+    let published = backer.shared.published();
+    let (bridge, flow) = received(backer, &published, &drop.flow()).map_err(|e| format!("{head}{e}"))?;
+    let traced = Traced {
+        published: Arc::clone(&published),
+        bridge,
+        flow,
+        packet: None,
+        actions: None,
+        names,
+        ct_next: Vec::new(),
+    };
+    let told = run(backer, traced, switch.clock.now());
+    Ok(format!("{head}{}\n{}", told.text, verdict(switch, &published, &told.outputs)))
+}
+
+/// One packet on a line.
+fn line(switch: &Switch, found: &Found<'_>) -> String {
+    let packet = match found.drop.len {
+        0 => "not known".to_owned(),
+        n => format!("{n} bytes, {}", flow_text(&found.fields, &NoNames)),
+    };
+    format!("{}: {packet}\n", place_and_time(switch, found))
+}
+
+fn place_and_time(switch: &Switch, found: &Found<'_>) -> String {
+    let (backer, drop) = (found.backer, &found.drop);
+    let port = drop.place.port();
+    let name = DatapathNames(backer).name(PortNo(port)).unwrap_or_default();
+    let ago = switch.clock.now().since(drop.at).0;
+    let way = if matches!(drop.place, Place::Out(_)) { "Output by port" } else { "Port" };
+    let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+    let dp = backer.name();
+    format!("{way}{name} ({port} of {dp}), {}.{:03} s ago: {}", ago / 1000, ago % 1000, drop.reason.name())
+}
+
+fn head(switch: &Switch, found: &Found<'_>) -> String {
+    let drop = &found.drop;
+    let hex: String = drop.bytes.iter().map(|b| format!("{b:02x}")).collect();
+    let packet = match drop.len {
+        0 => String::new(),
+        len if len > drop.bytes.len() => {
+            format!("Packet, {len} bytes, the first {} as they were then: {hex}\n\n", drop.bytes.len())
+        }
+        len => format!("Packet, {len} bytes, as it was then: {hex}\n\n"),
+    };
+    format!("{}\n{packet}", place_and_time(switch, found))
+}
+
+/// Why a port did not send a packet that the tables had sent there.
+fn unsent(switch: &Switch, found: &Found<'_>, no: PortNo) -> String {
+    let flow = flow_text(&Flow { in_port: 0, ..found.fields }, &NoNames);
+    let port = port_of(switch, found.backer, no);
+    let facts = port.and_then(|p| p.facts.as_ref());
+    let why = match (found.drop.reason, facts) {
+        (DropReason::InvalidPort, _) => "There was no such port in the datapath.".to_owned(),
+        (DropReason::NoBuffer, _) => "There was no buffer left for the copy that was to be sent.".to_owned(),
+        (DropReason::TxTooLong, Some(f)) => format!(
+            "It is longer than the port's MTU allows, which is {} bytes now, without the Ethernet header.",
+            f.mtu
+        ),
+        (DropReason::TxFailed, Some(f)) if !f.admin_up => "The port is down.".to_owned(),
+        (DropReason::TxFailed, Some(f)) if !f.link_up => "The port has no link.".to_owned(),
+        (DropReason::TxFailed, Some(_)) => {
+            "The port is up: its device did not take the packet, most often because its queue was full."
+                .to_owned()
+        }
+        _ => "The port is not there any more.".to_owned(),
+    };
+    format!(
+        "Flow as it was to be sent: {flow}\nThe tables sent it to this port, which did not send it. {why}"
+    )
+}
+
+fn is_to_port_that_is_down(switch: &Switch, found: &Found<'_>) -> bool {
+    let Place::Out(port) = found.drop.place else { return false };
+    let port = port_of(switch, found.backer, PortNo(port));
+    found.drop.reason == DropReason::TxFailed && port.is_some_and(|p| !p.is_up())
+}
+
+/// The bridge's port that a datapath's port is.
+fn port_of<'a>(switch: &'a Switch, backer: &Backer, no: PortNo) -> Option<&'a BridgePort> {
+    let bridges = switch.bridges.values().filter(|b| b.config.datapath_type == backer.kind);
+    bridges.flat_map(|b| b.ports.values()).find(|p| p.number() == Some(no))
+}
+
+fn asked<'a>(switch: &'a Switch, args: &[&String]) -> Result<Asked<'a>, String> {
+    let (place, port) = match args {
+        [] => (None, None),
+        [place] => (Some(place.as_str()), None),
+        [place, port] => (Some(place.as_str()), Some(port.as_str())),
+        _ => return Err("too many arguments".to_owned()),
+    };
+    let Some(place) = place else {
+        return Ok(Asked { what: "any port".to_owned(), ports: Vec::new(), any: true });
+    };
+    if let Some(bridge) = switch.bridges.get(place)
+        && let Some(backer) = switch.datapaths.of_bridge(bridge)
+    {
+        let wanted = |p: &openflow_service::BridgePort| match port {
+            Some(port) => p.name == port || port.parse() == Ok(p.ofport.0),
+            None => true,
+        };
+        let ports = bridge.ports.values().filter(|p| wanted(p)).filter_map(|p| Some((backer, p.number()?)));
+        return some(place, port, ports.collect());
+    }
+    let short = place.rsplit('@').next().unwrap_or(place);
+    let backer = switch.datapaths.of_bridges().find(|b| b.dp_name == short);
+    let backer = backer.ok_or_else(|| format!("{place}: unknown bridge or datapath"))?;
+    let wanted = |no: PortNo| match port {
+        Some(port) => port.parse() == Ok(no.0) || DatapathNames(backer).number(port) == Some(no),
+        None => true,
+    };
+    let ports = backer.ports.keys().copied().filter(|no| wanted(*no));
+    some(place, port, ports.map(|no| (backer, no)).collect())
+}
+
+fn some<'a>(place: &str, port: Option<&str>, ports: Vec<(&'a Backer, PortNo)>) -> Result<Asked<'a>, String> {
+    match port {
+        Some(port) if ports.is_empty() => Err(format!("{place} has no port {port} that packets come in by")),
+        Some(port) => Ok(Asked { what: format!("port {port} of {place}"), ports, any: false }),
+        None => Ok(Asked { what: place.to_owned(), ports, any: false }),
+    }
+}
+
+/// Whether the packet would be dropped again, and which rule has the last word.
+fn verdict(switch: &Switch, published: &Published, outputs: &[Output]) -> String {
+    let again = if outputs.iter().all(|o| drops(&o.actions)) { "Dropped" } else { "Not dropped" };
+    let credits = outputs.last().map(|o| o.credits.as_slice()).unwrap_or_default();
+    let now = switch.clock.now();
+    let in_tables = credits.iter().rev().find_map(|c| match c {
+        Credit::Match { bridge, rule } => Some((Some(*bridge), rule_line(rule, false, now))),
+        Credit::Miss { bridge, table } => Some((Some(*bridge), format!("no flow of table {table} matches"))),
+        _ => None,
+    });
+    let before_them = || {
+        credits.iter().find_map(|c| match c {
+            Credit::Rule(rule) => Some((None, rule_line(rule, false, now))),
+            _ => None,
+        })
+    };
+    let (bridge, last) =
+        in_tables.or_else(before_them).unwrap_or_else(|| (None, "no table was looked up".to_owned()));
+    let bridge = bridge.and_then(|id| published.snapshot.bridge(id)).map_or("none", |b| &b.name);
+    format!("{again} by the tables as they are now. The last word, bridge {bridge}: {last}\n")
+}
+
+/// Nothing is done with the packet that anybody sees.
+fn drops(actions: &[DpAction]) -> bool {
+    actions.iter().all(|a| match a {
+        DpAction::Output(_) | DpAction::Userspace(_) | DpAction::Recirc(_) => false,
+        DpAction::Clone(list) => drops(list),
+        _ => true,
+    })
+}

@@ -1,0 +1,54 @@
+//! What `ovs-appctl` asks of the switch: each command's arguments, effects and text.
+//!
+//! Names and numbers of arguments are checked before (`ctl::check`); `version`, `list-commands` and `set-options` are
+//! the control socket's own. Scripts compare the text, so it is that of Open vSwitch 3.7 byte for byte.
+//!
+//! `commands.rs` takes what was asked, `execute.rs` finds the file that answers, and the other files answer by subject.
+//!
+//! **Thread**: the main loop. All packets that were there before a command have been forwarded before it runs.
+
+mod answer;
+mod bfd;
+mod bridge;
+mod caches;
+mod commands;
+mod counters;
+mod detrace;
+mod dpctl;
+mod dpctl_call;
+mod dpctl_ct;
+mod dpctl_flows;
+mod dpctl_ipf;
+mod dpctl_ports;
+mod dpdk;
+mod dpif;
+mod dummy;
+mod execute;
+mod fdb;
+mod features;
+mod last_drop;
+mod lookups;
+mod names;
+mod neighbours;
+mod packet_accounting;
+mod perf_log;
+mod pmd;
+mod pmd_impl;
+mod pmd_perf;
+mod pmd_state;
+mod pmd_txq;
+mod qos;
+mod received;
+mod requested;
+mod route;
+mod shadow;
+mod time;
+mod trace;
+mod trace_args;
+mod trace_run;
+mod tunnels;
+mod upcall;
+mod uplinks;
+mod verify;
+
+pub use commands::Commands;

@@ -1,0 +1,81 @@
+//! `dpif/show-accounting`: where the packets of each datapath are.
+//!
+//! Sluice's own command, for people and for tests: every packet that came or was made went out, ended in an action,
+//! waits for an answer, or is counted as dropped for a reason. While traffic runs the counters of several threads are
+//! read one after another, so a few packets are on their way; when it rests there is none.
+
+use datapath::{Event, Tally};
+use dpif::DropReason;
+use ovsdb::Json;
+use switch::Switch;
+use unixctl::{Format, Reply};
+
+pub(crate) fn show(switch: &Switch, format: Format) -> Reply {
+    let all = switch.datapaths.all().map(|b| (b.name(), b.datapath.tally()));
+    match format {
+        Format::Text => Reply::Text(all.map(|(name, tally)| text(&name, &tally)).collect()),
+        Format::Json => Reply::Json(all.map(|(name, tally)| (name, object(&tally))).collect()),
+    }
+}
+
+/// The sums, in the order in which they are to be read.
+fn sums(tally: &Tally) -> [(&'static str, Json); 8] {
+    let event = |e| Json::from(tally.get(e));
+    [
+        ("received", event(Event::Received)),
+        ("created", event(Event::Created)),
+        ("sent", event(Event::Sent)),
+        ("delivered", event(Event::Delivered)),
+        ("parked", tally.parked().into()),
+        ("fragments", tally.fragments().into()),
+        ("dropped", tally.dropped_total().into()),
+        ("on their way", Json::from(i64::try_from(tally.balance()).unwrap_or(i64::MAX))),
+    ]
+}
+
+fn drops(tally: &Tally) -> impl Iterator<Item = (&'static str, u64)> {
+    DropReason::ALL.iter().map(|r| (r.name(), tally.dropped(*r))).filter(|(_, n)| *n != 0)
+}
+
+fn text(name: &str, tally: &Tally) -> String {
+    let mut text = format!("{name}:\n");
+    for (key, n) in sums(tally) {
+        text += &format!("  {key}: {n}\n");
+        if key == "dropped" {
+            text.extend(drops(tally).map(|(reason, n)| format!("    {reason}: {n}\n")));
+        }
+    }
+    text
+}
+
+fn object(tally: &Tally) -> Json {
+    let pairs = sums(tally).into_iter().map(|(key, n)| (key.replace(' ', "-"), n));
+    let drops: Json = drops(tally).map(|(reason, n)| (reason.to_owned(), Json::from(n))).collect();
+    pairs.chain([("drops".to_owned(), drops)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_reasons() {
+        let mut tally = Tally::default();
+        tally.add(Event::Received, 9);
+        tally.add(Event::Sent, 4);
+        tally.add(Event::Parked, 2);
+        tally.drop(DropReason::PortRemoved, 2);
+        let reason = DropReason::PortRemoved.name();
+        assert_eq!(
+            text("netdev@ovs-netdev", &tally),
+            format!(
+                "netdev@ovs-netdev:\n  received: 9\n  created: 0\n  sent: 4\n  delivered: 0\n  parked: 2\n  \
+                 fragments: 0\n  dropped: 2\n    {reason}: 2\n  on their way: 1\n"
+            )
+        );
+        let json = ovsdb::json::sorted_string(&object(&tally));
+        assert!(
+            json.contains(&format!("\"drops\":{{\"{reason}\":2}}")) && json.contains("\"on-their-way\":1")
+        );
+    }
+}

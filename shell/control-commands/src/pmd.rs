@@ -1,0 +1,366 @@
+//! `dpif-netdev/*`: what the workers do.
+
+use crate::answer::{Answer, unknown};
+use crate::perf_log::PerfLog;
+use crate::pmd_perf::{Measured, Wanted};
+use crate::{lookups, pmd_impl, pmd_txq};
+use ctl::names;
+use datapath::{Event, Tally};
+use pmd::load::intervals_of;
+use poll_threads::cycles;
+use poll_threads::{RxqView, WorkerPlace};
+use switch::{Backer, Switch};
+use units::{CoreId, Millis};
+use unixctl::Format;
+
+/// Over how many seconds the use of queues is measured.
+const SECONDS: u64 = 60;
+/// Measurements cover whole intervals of so many seconds.
+const INTERVAL: u64 = 5;
+
+const NO_DATAPATH: &str = "please specify an existing datapath";
+
+/// What a command was told to look at.
+struct Asked<'a> {
+    backer: &'a Backer,
+    core: Option<u32>,
+    seconds: u64,
+}
+
+pub(crate) fn execute(
+    perf_log: &mut PerfLog,
+    switch: &mut Switch,
+    name: &str,
+    args: &[String],
+    format: Format,
+) -> Answer {
+    match name {
+        names::DPIF_NETDEV_PMD_STATE => return crate::pmd_state::state(switch).into(),
+        names::DPIF_NETDEV_SUBTABLE_LOOKUP_INFO_GET => return Ok(lookups::show(switch)).into(),
+        names::DPIF_NETDEV_SUBTABLE_LOOKUP_PRIO_SET => return lookups::set(switch, args).into(),
+        names::DPIF_NETDEV_PMD_PLAN => return crate::pmd_state::plan(switch, format).into(),
+        _ => {}
+    }
+    let cores = || {
+        let places = switch.datapaths.of_bridges().flat_map(|b| b.workers.places());
+        places.filter(|p| p.core != CoreId::UNPINNED).map(|p| p.core.0).collect::<Vec<_>>()
+    };
+    if let Some(result) = pmd_impl::execute(name, args, &cores()) {
+        return result.into();
+    }
+    if name == names::DPIF_NETDEV_PMD_RXQ_REBALANCE {
+        return rebalance(switch, args).into();
+    }
+    if name == names::DPIF_NETDEV_PMD_PERF_LOG_SET {
+        let watch = crate::perf_log::set(perf_log, args);
+        return watch
+            .map(|watch| {
+                switch.watch_turns(watch);
+                String::new()
+            })
+            .into();
+    }
+    if name == names::DPIF_NETDEV_PMD_STATS_CLEAR {
+        return clear(switch, args).into();
+    }
+    let perf = name == names::DPIF_NETDEV_PMD_PERF_SHOW;
+    let (wanted, args) = if perf { Wanted::parse(args) } else { (Wanted::default(), args) };
+    let now = switch.clock.now();
+    let result = asked(switch, args, name == names::DPIF_NETDEV_PMD_RXQ_SHOW).map(|asked| match name {
+        names::DPIF_NETDEV_PMD_STATS_SHOW => stats_show(&asked).into(),
+        names::DPIF_NETDEV_PMD_PERF_SHOW => perf_show(&asked, &wanted, now).into(),
+        names::DPIF_NETDEV_PMD_SLEEP_SHOW => sleep_show(&asked).into(),
+        names::DPIF_NETDEV_PMD_TXQ_SHOW => pmd_txq::show(asked.backer, now).into(),
+        names::DPIF_NETDEV_PMD_RXQ_SHOW => rxq_show(switch, &asked).into(),
+        _ => unknown(name),
+    });
+    result.unwrap_or_else(|text: String| Answer::Now(Err(text)))
+}
+
+fn asked<'a>(switch: &'a Switch, args: &[String], rxqs: bool) -> Result<Asked<'a>, String> {
+    let (mut backer, mut core, mut seconds) = (None, None, SECONDS);
+    let mut rest = args;
+    loop {
+        rest = match rest {
+            [option, value, rest @ ..] if option == "-pmd" => {
+                core = value.parse().ok().or(core);
+                rest
+            }
+            [option, value, rest @ ..] if rxqs && option == "-secs" => {
+                seconds = value.parse().unwrap_or(SECONDS);
+                rest
+            }
+            [name, rest @ ..] => {
+                backer = switch.datapaths.all().find(|b| *name == b.dp_name);
+                rest
+            }
+            [] => break,
+        }
+    }
+    let only = || switch.datapaths.only();
+    let backer = backer.or_else(only).ok_or(NO_DATAPATH)?;
+    Ok(Asked { backer, core, seconds })
+}
+
+/// Gives the queues out anew before the next command.
+fn rebalance(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    let name = asked(switch, args, false)?.backer.dp_name.clone();
+    if args.first().is_some_and(|given| *given != name) {
+        return Err(NO_DATAPATH.to_owned());
+    }
+    for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
+        backer.workers.rebalance();
+    }
+    Ok("pmd rxq rebalance requested.\n".to_owned())
+}
+
+/// Counters and what was recorded begin anew.
+fn clear(switch: &mut Switch, args: &[String]) -> Result<String, String> {
+    let now = switch.clock.now();
+    let asked = asked(switch, args, false)?;
+    let (name, places) = (asked.backer.dp_name.clone(), places(&asked));
+    for backer in switch.datapaths.all_mut().filter(|b| b.dp_name == name) {
+        for place in &places {
+            backer.handler.knobs.clear(place.id, backer.datapath.worker_tally(place.id), now);
+            backer.workers.clear_record(place.id, now);
+        }
+    }
+    Ok(String::new())
+}
+
+fn perf_show(asked: &Asked<'_>, wanted: &Wanted, now: Millis) -> String {
+    let mut text = String::new();
+    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let knobs = &asked.backer.handler.knobs;
+        let tally = asked.backer.datapath.worker_tally(place.id).since(&knobs.cleared(place.id));
+        let since = knobs.cleared_at(place.id).map_or(place.since, |at| at.max(place.since));
+        let seconds = now.since(since).0 as f64 / 1000.0;
+        let ms = runtime::clock::wall_ms();
+        let (s, ms) = (ms / 1000, ms % 1000);
+        let (hour, minute) = (s / 3600 % 24, s / 60 % 60);
+        text += &format!(
+            "\nTime: {hour:02}:{minute:02}:{:02}.{ms:03}\nMeasurement duration: {seconds:.3} s\n\npmd thread \
+             numa_id {} core_id {}:\n\n",
+            s % 60,
+            place.numa,
+            place.core.0
+        );
+        text += &Measured { tally, seconds, hz: cycles::per_second() }.text();
+        if let Some(recorder) = asked.backer.workers.recorded(place.id) {
+            text += &wanted.text(&recorder);
+        }
+    }
+    text
+}
+
+fn sleep_show(asked: &Asked<'_>) -> String {
+    let sleep = asked.backer.workers.sleep();
+    let latency = asked.backer.workers.latency();
+    let mut text = format!("Default max sleep: {:4} us\n", sleep.default.0);
+    for place in places(asked).into_iter().filter(|p| p.core != CoreId::UNPINNED) {
+        let (core, max) = (place.core.0, sleep.of(place.core).0);
+        text += &format!("pmd thread numa_id {} core_id {core}:\n  max sleep: {max:4} us\n", place.numa);
+        if let target @ 1.. = latency.of(place.core).0 {
+            text += &format!("  latency target: {target:4} us\n");
+        }
+    }
+    text
+}
+
+/// The workers that are meant, the one of kernel ports last.
+fn places(asked: &Asked<'_>) -> Vec<WorkerPlace> {
+    let mut places = asked.backer.workers.places();
+    places.retain(|p| asked.core.is_none_or(|core| p.core.0 == core));
+    places.sort_by_key(|p| p.core);
+    places
+}
+
+fn stats_show(asked: &Asked<'_>) -> String {
+    let text = |place: WorkerPlace| {
+        let counted = asked.backer.datapath.worker_tally(place.id);
+        let tally = counted.since(&asked.backer.handler.knobs.cleared(place.id));
+        match place.core {
+            // Nothing is said of its cycles: it sleeps when there is nothing to do.
+            CoreId::UNPINNED => format!("main thread:\n{}", tally_text(&tally)),
+            CoreId(core) => {
+                let title = format!("pmd thread numa_id {} core_id {core}:\n", place.numa);
+                title + &tally_text(&tally) + &cycles_text(&tally)
+            }
+        }
+    };
+    places(asked).into_iter().map(text).collect()
+}
+
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+fn tally_text(tally: &Tally) -> String {
+    let n = |event| tally.get(event);
+    let received = n(Event::Received);
+    // Hits of a cache stand where those of a signature cache do; what is in front of it, where an exact match cache is.
+    let passes = ratio(received + n(Event::Recirculated), received);
+    format!(
+        "  packets received: {received}\n  packet recirculations: {}\n  \
+         avg. datapath passes per packet: {passes:.2}\n  phwol hits: 0\n  mfex opt hits: 0\n  \
+         simple match hits: 0\n  emc hits: {}\n  smc hits: {}\n  megaflow hits: {}\n  \
+         avg. subtable lookups per megaflow hit: {:.2}\n  miss with success upcall: {}\n  \
+         miss with failed upcall: {}\n  avg. packets per output batch: {:.2}\n",
+        n(Event::Recirculated),
+        n(Event::FrontHit),
+        n(Event::CacheHit).saturating_sub(n(Event::FrontHit)),
+        n(Event::MegaflowHit),
+        ratio(n(Event::MasksVisited), n(Event::MegaflowHit)),
+        n(Event::Missed),
+        n(Event::Lost),
+        ratio(n(Event::Sent), n(Event::OutputBatches)),
+    )
+}
+
+fn cycles_text(tally: &Tally) -> String {
+    let n = |event| tally.get(event);
+    let received = n(Event::Received);
+    let (idle, busy) = (n(Event::IdleCycles), n(Event::BusyCycles));
+    let all = idle + busy;
+    if all == 0 {
+        return String::new();
+    }
+    let share = |cycles| ratio(cycles, all) * 100.0;
+    let mut text = format!("  idle cycles: {idle} ({:.2}%)\n", share(idle));
+    text += &format!("  processing cycles: {busy} ({:.2}%)\n", share(busy));
+    if received != 0 {
+        let line =
+            |what: &str, cycles| format!("  {what}: {:.2} ({cycles}/{received})\n", ratio(cycles, received));
+        text += &line("avg cycles per packet", all);
+        text += &line("avg processing cycles per packet", busy);
+    }
+    text
+}
+
+/// A queue, as it is shown.
+struct Shown {
+    port: String,
+    queue: u16,
+    enabled: bool,
+    /// Cycles that its packets took, and those that passed meanwhile.
+    usage: (u64, u64),
+}
+
+/// A poll thread, as its queues are shown.
+struct Thread {
+    place: WorkerPlace,
+    rxqs: Vec<Shown>,
+    /// Cycles of turns that found packets, and those that passed meanwhile; 0 passed: nothing was measured yet.
+    usage: (u64, u64),
+}
+
+fn rxq_show(switch: &Switch, asked: &Asked<'_>) -> String {
+    let seconds = match asked.seconds {
+        s if s == 0 || s > SECONDS => SECONDS,
+        s => s.next_multiple_of(INTERVAL),
+    };
+    let intervals = intervals_of(seconds);
+    let workers = &asked.backer.workers;
+    let mut text = String::new();
+    for place in places(asked) {
+        if text.is_empty() {
+            text = format!("Displaying last {seconds} seconds pmd usage %\n");
+        }
+        if place.core == CoreId::UNPINNED {
+            continue;
+        }
+        let shown = |q: RxqView<'_>| Shown {
+            port: q.port.to_owned(),
+            queue: q.queue.0,
+            enabled: switch.is_rxq_enabled(asked.backer, q.no, q.queue),
+            usage: q.usage(intervals),
+        };
+        let mut rxqs: Vec<Shown> = workers.rxqs(place.id).map(shown).collect();
+        rxqs.sort_by(|a, b| (&a.port, a.queue).cmp(&(&b.port, b.queue)));
+        let tally = asked.backer.datapath.worker_tally(place.id);
+        // Before the first interval has ended there is nothing to tell, as with Open vSwitch.
+        let load = workers.load(place.id).filter(|load| load.elapsed() != 0);
+        let usage = load.map_or((0, 0), |load| load.usage(intervals, &tally));
+        text += &thread_text(&Thread { place, rxqs, usage });
+    }
+    text
+}
+
+fn thread_text(thread: &Thread) -> String {
+    let WorkerPlace { core, numa, isolated, .. } = thread.place;
+    let (busy, all) = thread.usage;
+    let share = |(cycles, of): (u64, u64)| match all {
+        0 => "NOT AVAIL".to_owned(),
+        _ => format!("{:2.0} %", ratio(cycles, of) * 100.0),
+    };
+    let mut text = format!("pmd thread numa_id {numa} core_id {}:\n  isolated : {isolated}\n", core.0);
+    for q in &thread.rxqs {
+        let state = if q.enabled { "(enabled) " } else { "(disabled)" };
+        let Shown { port, queue, .. } = q;
+        text += &format!("  port: {port:<16}  queue-id: {queue:2} {state}  pmd usage: {}\n", share(q.usage));
+    }
+    if !thread.rxqs.is_empty() {
+        let counted: u64 = thread.rxqs.iter().map(|q| q.usage.0).sum();
+        text += &format!("  overhead: {}\n", share((busy.saturating_sub(counted), all)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::WorkerId;
+
+    #[test]
+    fn counters_as_scripts_read_them() {
+        let mut tally = Tally::default();
+        assert!(tally_text(&tally).ends_with("  avg. packets per output batch: 0.00\n"));
+        tally.add(Event::Received, 4);
+        tally.add(Event::MegaflowHit, 2);
+        tally.add(Event::MasksVisited, 3);
+        tally.add(Event::IdleCycles, 60);
+        tally.add(Event::BusyCycles, 40);
+        let text = tally_text(&tally);
+        assert!(text.starts_with("  packets received: 4\n  packet recirculations: 0\n"));
+        assert!(text.contains("\n  avg. datapath passes per packet: 1.00\n"));
+        assert!(text.contains("\n  avg. subtable lookups per megaflow hit: 1.50\n"));
+        assert_eq!(
+            cycles_text(&tally),
+            "  idle cycles: 60 (60.00%)
+  processing cycles: 40 (40.00%)
+  avg cycles per packet: 25.00 (100/4)
+  avg processing cycles per packet: 10.00 (40/4)
+"
+        );
+    }
+
+    #[test]
+    fn queues_as_scripts_read_them() {
+        let place =
+            WorkerPlace { id: WorkerId(2), core: CoreId(1), numa: 0, isolated: false, since: Millis(0) };
+        let rxq = |queue, enabled, used| Shown { port: "p2".to_owned(), queue, enabled, usage: (used, 1000) };
+        let mut thread = Thread { place, rxqs: vec![rxq(0, true, 0)], usage: (0, 0) };
+        assert_eq!(
+            thread_text(&thread),
+            "pmd thread numa_id 0 core_id 1:
+  isolated : false
+  port: p2                queue-id:  0 (enabled)   pmd usage: NOT AVAIL
+  overhead: NOT AVAIL
+"
+        );
+        thread.place.isolated = true;
+        thread.rxqs = vec![rxq(0, true, 250), rxq(11, false, 40)];
+        thread.usage = (310, 1000);
+        assert_eq!(
+            thread_text(&thread),
+            "pmd thread numa_id 0 core_id 1:
+  isolated : true
+  port: p2                queue-id:  0 (enabled)   pmd usage: 25 %
+  port: p2                queue-id: 11 (disabled)  pmd usage:  4 %
+  overhead:  2 %
+"
+        );
+        thread.rxqs.clear();
+        assert!(!thread_text(&thread).contains("overhead"));
+    }
+}

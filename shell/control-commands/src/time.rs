@@ -1,0 +1,72 @@
+//! Commands that are answered later: `time/warp`, `revalidator/wait`, `revalidator/verify`, `exit`; and `time/stop`.
+//!
+//! A waiting command is looked at once in each turn of the main loop. It is answered one whole turn after what it
+//! waited for, so that whoever asked finds all that follows from it done.
+
+use crate::answer::{Answer, Wait, unknown};
+use crate::verify::Verify;
+use ctl::names;
+use runtime::clock::Warp;
+use switch::{Switch, expire};
+
+pub(crate) fn execute(
+    exiting: &mut Option<bool>,
+    switch: &mut Switch,
+    name: &str,
+    args: &[String],
+) -> Answer {
+    match name {
+        names::TIME_STOP => {
+            switch.clock.stop();
+            "".into()
+        }
+        names::TIME_WARP => match Warp::parse(args) {
+            Ok(warp) => Answer::Later(begin(switch, warp)),
+            Err(text) => Answer::Now(Err(text.to_owned())),
+        },
+        names::REVALIDATOR_WAIT if switch.datapaths.only().is_some() => {
+            switch.waker.wake();
+            Answer::Later(Wait::Revalidated { turned: false })
+        }
+        names::REVALIDATOR_WAIT => Answer::Now(Err("can't wait on multiple udpifs.".to_owned())),
+        names::REVALIDATOR_VERIFY => {
+            switch.waker.wake();
+            Answer::Later(Wait::Verified(Verify::default()))
+        }
+        names::EXIT => {
+            *exiting = Some(args.first().is_some_and(|a| a == "--cleanup"));
+            Answer::Later(Wait::Exit)
+        }
+        _ => unknown(name),
+    }
+}
+
+fn begin(switch: &Switch, mut warp: Warp) -> Wait {
+    switch.waker.wake();
+    if warp.step(&switch.clock) { Wait::Warped } else { Wait::Warp(warp) }
+}
+
+/// The text of the answer, or what there is still to wait for.
+pub(crate) fn step(switch: &mut Switch, wait: Wait) -> Result<String, Wait> {
+    match wait {
+        Wait::Warp(warp) => Err(begin(switch, warp)),
+        Wait::Warped => Ok("warped".to_owned()),
+        Wait::Revalidated { turned: false } => Err(Wait::Revalidated { turned: true }),
+        Wait::Revalidated { turned: true } => match revalidate_all(switch) {
+            true => Ok(String::new()),
+            false => Err(Wait::Revalidated { turned: true }),
+        },
+        Wait::Verified(verify) => verify.step(switch).map_err(Wait::Verified),
+        Wait::Exit => Err(Wait::Exit),
+    }
+}
+
+/// Publishes, revalidates and expires now what otherwise would be done when it is due. False: that is still under way.
+fn revalidate_all(switch: &mut Switch) -> bool {
+    let now = switch.clock.now();
+    switch.publish_changes();
+    for backer in switch.datapaths.of_bridges_mut() {
+        expire(backer, now);
+    }
+    switch.paused || !switch.datapaths.of_bridges().any(|b| b.revalidator.is_behind())
+}

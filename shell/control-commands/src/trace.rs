@@ -1,0 +1,172 @@
+//! `ofproto/trace` and `ofproto/trace-packet-out`: which packet is traced, and where.
+
+use crate::answer::{Answer, unknown};
+use crate::last_drop;
+use crate::names::DatapathNames;
+use crate::received::received;
+use crate::trace_args::{Args, Data};
+use crate::trace_run::{Traced, run};
+use ctl::names;
+use dpif::text::parse_key;
+use flow::text::{NoNames, parse_exact_flow};
+use flow::{Flow, Mac, Match, Vlan};
+use openflow::Version;
+use openflow::action::Action;
+use openflow::wire::check::{Limits, consistency};
+use std::sync::Arc;
+use switch::{Backer, Switch, publish};
+use translation::Published;
+use translation::trace_text::ViewNames;
+use units::OfPort;
+use xlate::BridgeId;
+
+pub(crate) fn execute(switch: &mut Switch, name: &str, args: &[String]) -> Answer {
+    // A trace shows what is configured now, also what the next turn would publish only.
+    for backer in switch.datapaths.of_bridges_mut().filter(|b| !b.changes.is_empty()) {
+        publish(backer, &mut switch.bridges, &switch.underlay);
+    }
+    match name {
+        names::OFPROTO_TRACE => trace(switch, args).into(),
+        names::OFPROTO_TRACE_PACKET_OUT => packet_out(switch, args).into(),
+        _ => unknown(name),
+    }
+}
+
+fn trace(switch: &Switch, args: &[String]) -> Result<String, String> {
+    if let Some(at) = args.iter().position(|a| a == "--last-drop") {
+        return last_drop::trace(switch, &[&args[..at], &args[at + 1..]].concat());
+    }
+    let args = Args::parse(args, false)?;
+    let (backer, traced) = traced(switch, args, None)?;
+    Ok(run(backer, traced, switch.clock.now()).text)
+}
+
+fn packet_out(switch: &Switch, args: &[String]) -> Result<String, String> {
+    let (actions, args) = args.split_last().ok_or("Syntax error")?;
+    let actions = openflow::text::parse_actions(actions, &NoNames).map_err(|e| e.to_string())?;
+    let args = Args::parse(args, true)?;
+    let consistent = args.consistent;
+    let (backer, traced) = traced(switch, args, Some(actions))?;
+    check(&traced, consistent).map_err(|e| format!("Bad actions: {e}"))?;
+    Ok(run(backer, traced, switch.clock.now()).text)
+}
+
+/// The actions fit the packet and the switch.
+fn check(traced: &Traced, consistent: bool) -> Result<(), openflow::OfError> {
+    let actions = traced.actions.as_deref().unwrap_or_default();
+    let matching = Match::new(&traced.flow, &flow::text::exact_mask(&traced.flow));
+    let limits = Limits { max_port: OfPort::MAX, table: 0, n_tables: u8::MAX };
+    // OpenFlow 1.0 lets actions pass that do not fit: they do nothing.
+    let version = if consistent { Version::V13 } else { Version::V10 };
+    consistency(actions, &matching, limits, version)
+}
+
+/// The datapath that is meant if no bridge is named.
+fn backer_for<'a>(switch: &'a Switch, plain: &[String]) -> Option<&'a Backer> {
+    match plain {
+        [name, _] => switch.datapaths.of(name.strip_prefix("ovs-").unwrap_or(name)),
+        _ => switch.datapaths.only(),
+    }
+}
+
+/// What is to be traced, in which datapath.
+fn traced(
+    switch: &Switch,
+    mut args: Args,
+    actions: Option<Vec<Action>>,
+) -> Result<(&Backer, Traced), String> {
+    let packet = args.take_packet()?;
+    let (text, name) = match args.plain.as_slice() {
+        [text] => (text, None),
+        [name, text] => (text, Some(name)),
+        _ => return Err("Syntax error".to_owned()),
+    };
+    let default = backer_for(switch, &args.plain);
+    let key = match default {
+        Some(backer) => parse_key(text, &DatapathNames(backer)),
+        None => parse_key(text, &dpif::text::NoNames),
+    };
+    let (backer, published, bridge, flow) = match (key, name) {
+        (Ok((mut key, _)), _) => {
+            limit_tags(&mut key, switch.limits.vlans);
+            let backer = default.ok_or("Cannot find the datapath")?;
+            let published = backer.shared.published();
+            let (bridge, flow) = received(backer, &published, &key)?;
+            (backer, published, bridge, flow)
+        }
+        (Err(e), None) => return Err(format!("{e} (or the bridge name was omitted)")),
+        (Err(_), Some(name)) => of_bridge(switch, name, text)?,
+    };
+    let (flow, packet) = with_packet(flow, packet, &args, switch.limits.vlans);
+    let Args { names, ct_next, .. } = args;
+    Ok((backer, Traced { published, bridge, flow, packet, actions, names, ct_next }))
+}
+
+/// A text may tell of more tags than are looked behind: what is below is not seen.
+fn limit_tags(key: &mut Flow, limit: u8) {
+    let seen = usize::from(limit);
+    let Some(next) = key.vlans.get(seen).filter(|v| v.tci & flow::VLAN_CFI != 0).copied() else { return };
+    let kept = Flow { dl_type: next.tpid, ..*key };
+    let l2 = Flow {
+        dl_src: Mac::BROADCAST,
+        dl_dst: Mac::BROADCAST,
+        dl_type: u16::MAX,
+        vlans: std::array::from_fn(|i| {
+            if i < seen { Vlan { tpid: u16::MAX, tci: u16::MAX } } else { Vlan::default() }
+        }),
+        ..Flow::ZERO
+    };
+    let mut mask = flow::text::exact_mask(&Flow { dl_type: 0, ..kept });
+    mask.or_assign(&l2);
+    mask.vlans = l2.vlans;
+    *key = kept.masked(&mask);
+}
+
+type Found<'a> = (&'a Backer, Arc<Published>, BridgeId, Flow);
+
+/// A flow in the words of ovs-ofctl(8), in the bridge of this name.
+fn of_bridge<'a>(switch: &'a Switch, name: &str, text: &str) -> Result<Found<'a>, String> {
+    let no_bridge = || format!("{name}: unknown bridge");
+    let bridge = switch.bridges.get(name).ok_or_else(no_bridge)?;
+    let backer = switch.datapaths.of_bridge(bridge).ok_or_else(no_bridge)?;
+    let published = backer.shared.published();
+    let view = published.snapshot.bridge(bridge.id).ok_or_else(no_bridge)?;
+    let parsed = parse_exact_flow(text, &ViewNames(view), view.tables.tlv().layout());
+    let (flow, _) = parsed.map_err(|e| format!("Bad openflow flow syntax: {e}"))?;
+    let id = view.id;
+    Ok((backer, published, id, flow))
+}
+
+/// With a packet the flow is what the packet says; its metadata stay, but registers are empty when it comes in.
+fn with_packet(flow: Flow, packet: Option<Vec<u8>>, args: &Args, vlans: u8) -> (Flow, Option<Vec<u8>>) {
+    match packet {
+        Some(packet) => {
+            let mut fresh = Flow {
+                recirc_id: flow.recirc_id,
+                dp_hash: flow.dp_hash,
+                skb_priority: flow.skb_priority,
+                pkt_mark: flow.pkt_mark,
+                in_port: flow.in_port,
+                packet_type: flow.packet_type,
+                tunnel: flow.tunnel,
+                tlv: flow.tlv,
+                layout: flow.layout,
+                ct_state: flow.ct_state,
+                ct_zone: flow.ct_zone,
+                ct_mark: flow.ct_mark,
+                ct_label: flow.ct_label,
+                ..Flow::ZERO
+            };
+            flow::extract::extract(&packet, usize::from(vlans), &mut fresh);
+            (fresh, Some(packet))
+        }
+        None if args.generate => {
+            let packet = match &args.data {
+                Data::Bytes(bytes) => flow::compose::compose(&flow, bytes),
+                Data::Len(len) => flow::compose::compose_len(&flow, *len),
+            };
+            (flow, Some(packet))
+        }
+        None => (flow, None),
+    }
+}

@@ -1,0 +1,233 @@
+//! A trace through the tables, and again for each time the packet would come back.
+
+use crate::names::DatapathNames;
+use dpif::DpAction;
+use dpif::text::DpPortNames;
+use flow::Flow;
+use flow::flow::ct_state;
+use flow::text::{NameMap, NoNames, flags};
+use openflow::action::{Action, Nat, NatRange};
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use switch::Backer;
+use translation::published::Published;
+use translation::trace_text::{ViewNames, Words};
+use units::{Millis, OfPort, PortNo};
+use xlate::{BridgeId, Fork, Input, Output, Start, trace_report};
+
+/// A trace ends after so many recirculations.
+const MAX_RECIRCULATIONS: usize = 4096;
+/// No further recirculation is traced after so many bytes of text: each of them may have that much.
+const TEXT_MAX: usize = 1 << 20;
+
+/// What is traced.
+pub(crate) struct Traced {
+    /// Through these tables.
+    pub(crate) published: Arc<Published>,
+    /// From this bridge on.
+    pub(crate) bridge: BridgeId,
+    /// The packet's fields.
+    pub(crate) flow: Flow,
+    /// The packet, which then has its effects.
+    pub(crate) packet: Option<Vec<u8>>,
+    /// These are done in place of the tables.
+    pub(crate) actions: Option<Vec<Action>>,
+    /// Ports by name.
+    pub(crate) names: bool,
+    /// What connection tracking will say.
+    pub(crate) ct_next: Vec<u8>,
+}
+
+/// What a trace has found.
+pub(crate) struct Told {
+    /// The whole text.
+    pub(crate) text: String,
+    /// What came out each time; effects and forks are taken out.
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// Traces.
+pub(crate) fn run(backer: &Backer, traced: Traced, now: Millis) -> Told {
+    let mut ct_next = VecDeque::from(traced.ct_next.clone());
+    let mut queue = VecDeque::new();
+    let (mut text, output) = one(backer, &traced, &traced.flow, now, &mut queue);
+    let mut outputs = vec![output];
+    let mut recirculations = 0;
+    while let Some(mut again) = queue.pop_front() {
+        let line = "=".repeat(79);
+        if text.len() > TEXT_MAX {
+            text += &format!(
+                "\n\n{line}\nThe trace is cut after {} kB.\n\
+                 Queued but not processed: {} recirculations.",
+                TEXT_MAX >> 10,
+                queue.len() + 1
+            );
+            break;
+        }
+        if recirculations > MAX_RECIRCULATIONS {
+            text += &format!(
+                "\n\n{line}\nTrace reached the recirculation limit.  Sopping the trace here.\n\
+                 Queued but not processed: {} recirculations.",
+                queue.len() + 1
+            );
+            break;
+        }
+        recirculations += 1;
+        let mut why = resume(&mut again.flow, ct_next.pop_front());
+        if let Some(nat) = &again.nat {
+            why += &translated(&mut again.flow, nat);
+        }
+        text += &format!("\n\n{line}\nrecirc({:#x}){why}\n{line}\n\n", again.flow.recirc_id);
+        let (more, output) = one(backer, &traced, &again.flow, now, &mut queue);
+        text += &more;
+        outputs.push(output);
+    }
+    // Each was held until the packet had come back.
+    outputs.iter().for_each(|o| backer.shared.release(&o.recircs));
+    Told { text, outputs }
+}
+
+/// What connection tracking says of the packet.
+fn resume(flow: &mut Flow, next: Option<u8>) -> String {
+    flow.ct_state = next.unwrap_or(ct_state::TRACKED | ct_state::NEW);
+    match next {
+        None => " - resume conntrack with default ct_state=trk|new (use --ct-next to customize)".to_owned(),
+        Some(state) => {
+            let state = flags::format(flags::ct_state, state.into(), '|');
+            format!(" - resume conntrack with ct_state={state}")
+        }
+    }
+}
+
+fn one(
+    backer: &Backer,
+    traced: &Traced,
+    flow: &Flow,
+    now: Millis,
+    queue: &mut VecDeque<Fork>,
+) -> (String, Output) {
+    let snapshot = &traced.published.snapshot;
+    let words = Words { names: traced.names };
+    let input = Input {
+        bridge: traced.bridge,
+        flow,
+        packet: traced.packet.as_deref(),
+        start: traced.actions.as_deref().map_or(Start::Tables, Start::Actions),
+        packet_out: false,
+        side_effects: traced.packet.is_some(),
+        pretend: traced.packet.is_none(),
+        recirc: &*backer.shared,
+        trace: Some(&words),
+    };
+    let view = snapshot.bridge(traced.bridge).filter(|_| traced.names);
+    let view = view.map(ViewNames);
+    let names: &dyn NameMap = view.as_ref().map_or(&NoNames, |v| v);
+    let datapath_names = DatapathNames(backer);
+    let datapath_names: &dyn DpPortNames = if traced.names { &datapath_names } else { &dpif::text::NoNames };
+    let (text, mut output) = trace_report(snapshot, &input, names, datapath_names);
+    // The text has it.
+    output.trace = None;
+    let packet = traced.packet.as_deref().unwrap_or_default();
+    backer.handler.carry_out(&traced.published, std::mem::take(&mut output.effects), packet, now);
+    if let Some(packet) = traced.packet.as_deref().filter(|_| output.error.is_none()) {
+        deliver(backer, traced, packet, &output, now);
+    }
+    queue.extend(output.forks.drain(..));
+    (text, *output)
+}
+
+/// Does the actions, but for those that send the packet on: packet-ins and the like are left.
+fn deliver(backer: &Backer, traced: &Traced, packet: &[u8], output: &Output, now: Millis) {
+    let actions = without_outputs(&output.actions);
+    if !has_userspace(&actions) {
+        return;
+    }
+    let bridge = traced.published.snapshot.bridge(traced.bridge);
+    let port = bridge.and_then(|b| b.datapath_port(OfPort(output.initial.in_port as u16)));
+    let flow = Flow { in_port: port.unwrap_or(PortNo::NONE).0, ..output.initial };
+    backer.datapath.execute(packet, &flow, &actions, now);
+}
+
+fn without_outputs(actions: &[DpAction]) -> Vec<DpAction> {
+    let kept = actions.iter().filter(|a| !matches!(a, DpAction::Output(_) | DpAction::Recirc(_)));
+    kept.map(|a| match a {
+        DpAction::Clone(list) => DpAction::Clone(without_outputs(list)),
+        other => other.clone(),
+    })
+    .collect()
+}
+
+fn has_userspace(actions: &[DpAction]) -> bool {
+    actions.iter().any(|a| match a {
+        DpAction::Userspace(_) => true,
+        DpAction::Clone(list) => has_userspace(list),
+        _ => false,
+    })
+}
+
+/// The packet with the first addresses and ports that it may get: as good a guess as any.
+fn translated(flow: &mut Flow, nat: &Nat) -> String {
+    let before = addresses(flow, nat.range);
+    let (low, _) = nat.ports;
+    match nat.range {
+        NatRange::None => {}
+        NatRange::V4(min, _) if nat.src => flow.nw_src = min.into(),
+        NatRange::V4(min, _) if nat.dst => flow.nw_dst = min.into(),
+        NatRange::V6(min, _) if nat.src => flow.ipv6_src = min.octets(),
+        NatRange::V6(min, _) if nat.dst => flow.ipv6_dst = min.octets(),
+        NatRange::V4(..) | NatRange::V6(..) => {}
+    }
+    if nat.range != NatRange::None && low != 0 {
+        match nat.src {
+            true => flow.tp_src = low,
+            false if nat.dst => flow.tp_dst = low,
+            false => {}
+        }
+    }
+    let after = addresses(flow, nat.range);
+    format!("\nReplacing src/dst IP/ports to simulate NAT:\n Initial flow: {before}\n Modified flow: {after}")
+}
+
+fn addresses(flow: &Flow, range: NatRange) -> String {
+    let (sport, dport) = (flow.tp_src, flow.tp_dst);
+    match range {
+        NatRange::None => String::new(),
+        NatRange::V4(..) => {
+            let (from, to) = (Ipv4Addr::from(flow.nw_src), Ipv4Addr::from(flow.nw_dst));
+            format!("nw_src={from},tp_src={sport},nw_dst={to},tp_dst={dport}")
+        }
+        NatRange::V6(..) => {
+            let text = |a: [u8; 16]| flow::text::address::ipv6_addr(u128::from_be_bytes(a));
+            let (from, to) = (text(flow.ipv6_src), text(flow.ipv6_dst));
+            format!("ipv6_src=[{from}],tp_src={sport},ipv6_dst=[{to}],tp_dst={dport}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_address_and_port_stand_for_all() {
+        let mut flow = Flow { nw_src: 0x0101_0101, nw_dst: 0x0202_0202, tp_src: 7, tp_dst: 8, ..Flow::ZERO };
+        let range = NatRange::V4([10, 0, 0, 1].into(), [10, 0, 0, 9].into());
+        let text = translated(&mut flow, &Nat { src: true, range, ports: (1000, 1001), ..Nat::default() });
+        assert_eq!((flow.nw_src, flow.tp_src), (0x0a00_0001, 1000));
+        assert!(
+            text.ends_with(" Modified flow: nw_src=10.0.0.1,tp_src=1000,nw_dst=2.2.2.2,tp_dst=8"),
+            "{text}"
+        );
+        let actions = [DpAction::Clone(vec![DpAction::Recirc(3)]), DpAction::Output(PortNo(1))];
+        assert_eq!(without_outputs(&actions), [DpAction::Clone(Vec::new())]);
+    }
+
+    #[test]
+    fn connection_tracking_is_told_of() {
+        let mut flow = Flow::ZERO;
+        let text = resume(&mut flow, None);
+        assert!(text.contains("default ct_state=trk|new") && flow.ct_state == 0x21);
+        assert_eq!(resume(&mut flow, Some(0x22)), " - resume conntrack with ct_state=est|trk");
+    }
+}

@@ -1,0 +1,196 @@
+//! The kernel's addresses, routes and policy rules, and word when they change.
+//!
+//! A dump is read in steps that never wait: a host with a million routes holds the main loop for no longer than a step
+//! takes. What changes while a dump is being read is told after it. Sources: RFC 3549; rtnetlink(7).
+
+mod entry;
+mod message;
+
+pub use entry::{KernelAddress, KernelRoute, KernelRule, RouteEvent};
+
+use crate::rtnl::{self, Message, Messages};
+use message::{parse_address, parse_route, parse_rule};
+use rustix::net::{RecvFlags, SendFlags};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
+const RTM_GETADDR: u16 = 22;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
+const RTM_GETROUTE: u16 = 26;
+const RTM_NEWRULE: u16 = 32;
+const RTM_DELRULE: u16 = 33;
+const RTM_GETRULE: u16 = 34;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_DUMP: u16 = 0x300;
+
+/// Addresses, routes and rules of both families.
+const GROUPS: u32 = 0x10 | 0x100 | 0x40 | 0x400 | 0x80 | 1 << 18;
+const RECEIVE_BYTES: usize = 32 << 10;
+/// What is dumped, in this order: routes name devices and rules name tables.
+const DUMPS: [u16; 3] = [RTM_GETADDR, RTM_GETRULE, RTM_GETROUTE];
+
+/// See the module.
+pub struct RouteMonitor {
+    /// Tells of changes.
+    changes: OwnedFd,
+    /// Answers dumps.
+    dumps: OwnedFd,
+    buffer: Vec<u8>,
+    /// What is still to be dumped; the first is being read.
+    waiting: VecDeque<u16>,
+    /// The kernel told of something, or lost what it had to tell: the dump is to be repeated.
+    lost: bool,
+}
+
+/// Becomes readable when something changes.
+impl AsFd for RouteMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.changes.as_fd()
+    }
+}
+
+impl RouteMonitor {
+    /// Starts listening; the first events are those of a dump.
+    pub fn open() -> io::Result<RouteMonitor> {
+        Ok(RouteMonitor {
+            changes: rtnl::open(GROUPS)?,
+            dumps: rtnl::open(0)?,
+            buffer: vec![0; RECEIVE_BYTES],
+            waiting: VecDeque::new(),
+            lost: true,
+        })
+    }
+
+    /// Dumps everything again, after what is being dumped.
+    pub fn refresh(&mut self) {
+        self.lost = true;
+    }
+
+    /// There is more to read without waiting for the kernel to change anything.
+    pub fn is_reading(&self) -> bool {
+        self.lost || !self.waiting.is_empty()
+    }
+
+    /// Takes what there is, at most `limit` datagrams of it, without waiting.
+    pub fn take(&mut self, limit: usize, events: &mut Vec<RouteEvent>) {
+        for _ in 0..limit {
+            if !self.waiting.is_empty() {
+                if !self.read_dump(events) {
+                    return;
+                }
+            } else if self.lost {
+                self.lost = false;
+                self.waiting.extend(DUMPS);
+                events.push(RouteEvent::Reset);
+                self.ask();
+            } else if !self.read_changes(events) {
+                return;
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        let Some(&kind) = self.waiting.front() else { return };
+        let request = rtnl::request_dump(kind, NLM_F_REQUEST | NLM_F_DUMP);
+        if rustix::net::send(&self.dumps, &request, SendFlags::empty()).is_err() {
+            self.dumped();
+        }
+    }
+
+    /// The first of what is to be dumped is.
+    fn dumped(&mut self) {
+        self.waiting.pop_front();
+        self.ask();
+    }
+
+    /// Reads a datagram of the dump. False: there is none yet.
+    fn read_dump(&mut self, events: &mut Vec<RouteEvent>) -> bool {
+        let n = match rustix::net::recv(&self.dumps, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+            Ok((_, n)) => n,
+            Err(rustix::io::Errno::INTR) => return true,
+            Err(rustix::io::Errno::AGAIN) => return false,
+            Err(_) => {
+                self.lost = true;
+                0
+            }
+        };
+        let bytes = self.buffer.get(..n).unwrap_or(&[]);
+        let mut ended = n == 0;
+        for message in Messages(bytes) {
+            ended |= matches!(message.kind, NLMSG_DONE | NLMSG_ERROR);
+            events.extend(event(&message));
+        }
+        if ended {
+            self.dumped();
+            if self.waiting.is_empty() {
+                events.push(RouteEvent::Complete);
+            }
+        }
+        true
+    }
+
+    /// Reads a datagram of changes. False: there is none.
+    fn read_changes(&mut self, events: &mut Vec<RouteEvent>) -> bool {
+        match rustix::net::recv(&self.changes, &mut self.buffer[..], RecvFlags::DONTWAIT) {
+            Ok((_, n)) => {
+                let bytes = self.buffer.get(..n).unwrap_or(&[]);
+                events.extend(Messages(bytes).filter_map(|m| event(&m)));
+            }
+            Err(rustix::io::Errno::NOBUFS) => self.lost = true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+        true
+    }
+}
+
+/// What a message tells; `None`: nothing that matters.
+fn event(message: &Message<'_>) -> Option<RouteEvent> {
+    let (kind, body) = (message.kind, message.body);
+    match kind {
+        RTM_NEWADDR | RTM_DELADDR => Some(RouteEvent::Address(parse_address(body)?, kind == RTM_NEWADDR)),
+        RTM_NEWROUTE | RTM_DELROUTE => Some(RouteEvent::Route(parse_route(body)?, kind == RTM_NEWROUTE)),
+        RTM_NEWRULE | RTM_DELRULE => Some(RouteEvent::Rule(parse_rule(body)?, kind == RTM_NEWRULE)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_loopback_address_and_its_route_are_dumped() {
+        let mut monitor = RouteMonitor::open().unwrap();
+        let mut events = Vec::new();
+        for _ in 0..10_000 {
+            monitor.take(100, &mut events);
+            if !monitor.is_reading() {
+                break;
+            }
+        }
+        assert_eq!((events.first(), events.last()), (Some(&RouteEvent::Reset), Some(&RouteEvent::Complete)));
+        let local: std::net::IpAddr = "127.0.0.1".parse().unwrap();
+        let is_local = |e: &RouteEvent| matches!(e, RouteEvent::Address(a, true) if a.addr == local);
+        assert!(events.iter().any(is_local), "{events:?}");
+        let is_route =
+            |e: &RouteEvent| matches!(e, RouteEvent::Route(r, true) if r.dst == local && r.table == 255);
+        assert!(events.iter().any(is_route), "{events:?}");
+        let is_rule = |e: &RouteEvent| matches!(e, RouteEvent::Rule(r, true) if r.table == 254);
+        assert!(events.iter().any(is_rule), "{events:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_survived(kind in 16u16..40, body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            event(&Message { kind, body: &body });
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What controllers hear of changed tables.
+
+use crate::bridge::Bridge;
+use crate::monitor;
+use crate::table;
+use ofconn::ConnId;
+use ofproto::Effects;
+use openflow::Xid;
+use units::Millis;
+
+/// Tells controllers what they watch and what went. `own`: whose request did it, in which transaction.
+pub fn announce(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>, now: Millis) {
+    monitor::report(bridge, effects, own);
+    table::report_vacancy(bridge, effects);
+    for removed in effects.flows_removed(now) {
+        bridge.conns.send_flow_removed(&removed);
+    }
+}

@@ -1,0 +1,158 @@
+//! Bundles (OpenFlow 1.4.1 §6.9, §7.3.9): many requests as one.
+//!
+//! Requests are checked when they are added as far as nothing needs to change for that, and tried all together on a copy of
+//! the tables at the commit (`commit`).
+
+use crate::flow_mod::check_flow_mod;
+use crate::packet_out::check_packet_out;
+use crate::service::{Answer, Service};
+use crate::steps::{Steps, Work};
+use ofconn::OpenBundle;
+use ofproto::tlv::fields_used;
+use openflow::flow_mod::FlowCommand;
+use openflow::session::{BundleAdd, BundleControl, BundleControlType};
+use openflow::{Body, Message, OfError, Version, Xid};
+use units::Millis;
+
+/// Bundles of one connection at a time.
+const BUNDLES_MAX: usize = 1024;
+/// What all bundles that the connections of one bridge are filling may take, in bytes: three million flows.
+const MEMORY_MAX: usize = 2 << 30;
+/// What a message takes besides its own bytes, in its decoded form.
+const MESSAGE_OVERHEAD: usize = 512;
+
+impl Service<'_> {
+    pub(crate) fn bundle_control(&mut self, control: &BundleControl, outer: &Message, raw: &[u8]) -> Answer {
+        use BundleControlType::*;
+        let kind = match control.kind {
+            OpenRequest => self.open(control, raw).map(|()| OpenReply),
+            CloseRequest => self.close(control).map(|()| CloseReply),
+            CommitRequest => return self.commit(control, outer, raw),
+            DiscardRequest => {
+                let known = self.session()?.bundles.remove(&control.bundle);
+                known.map(|_| DiscardReply).ok_or(OfError::BfcBadId)
+            }
+            OpenReply | CloseReply | CommitReply | DiscardReply => Err(OfError::BfcBadType),
+        }?;
+        Ok(Some(Body::BundleControl(BundleControl { bundle: control.bundle, kind, flags: 0 })))
+    }
+
+    fn open(&mut self, control: &BundleControl, raw: &[u8]) -> Result<(), OfError> {
+        let bundle = new_bundle(control.flags, raw, self.now);
+        let bundles = &mut self.session()?.bundles;
+        if bundles.remove(&control.bundle).is_some() {
+            return Err(OfError::BfcBadId);
+        }
+        if bundles.len() >= BUNDLES_MAX {
+            return Err(OfError::BfcOutOfBundles);
+        }
+        bundles.insert(control.bundle, bundle);
+        Ok(())
+    }
+
+    fn close(&mut self, control: &BundleControl) -> Result<(), OfError> {
+        let now = self.now;
+        let bundles = &mut self.session()?.bundles;
+        let bundle = bundles.get_mut(&control.bundle).ok_or(OfError::BfcBadId)?;
+        let error = match bundle {
+            b if b.closed => OfError::BfcBundleClosed,
+            b if b.flags != control.flags => OfError::BfcBadFlags,
+            b => {
+                (b.closed, b.used) = (true, now);
+                return Ok(());
+            }
+        };
+        bundles.remove(&control.bundle);
+        Err(error)
+    }
+
+    /// Checks a message as far as nothing needs to change for that.
+    fn work(&mut self, body: Body, version: Version) -> Result<Work, OfError> {
+        Ok(match body {
+            Body::FlowMod(fm) => {
+                check_flow_mod(&fm, version)?;
+                let request = self.bridge.ofproto.request(&fm);
+                self.bridge.ofproto.check_addition(&request)?;
+                Work::Flow(request)
+            }
+            Body::PacketOut(po) => {
+                check_packet_out(&po, version)?;
+                Work::Packet(po)
+            }
+            Body::GroupMod(gm) => Work::Group(Box::new(gm)),
+            Body::MeterMod(mm) => Work::Meter(Box::new(mm)),
+            Body::PortMod(pm) => Work::Port(Box::new(pm)),
+            _ => return Err(OfError::BfcMsgUnsup),
+        })
+    }
+
+    pub(crate) fn bundle_add(&mut self, add: &BundleAdd, outer: &Message, raw: &[u8]) -> Answer {
+        let dialect = self.session()?.dialect;
+        check_envelope(&add.message, outer)?;
+        let inner = openflow::decode(&add.message, dialect).map_err(|e| match e {
+            // The type of the message is not known: the error would be taken for one about the bundle.
+            OfError::BrcBadType | OfError::BrcBadVendor | OfError::BrcBadSubtype | OfError::BrcBadStat => {
+                OfError::BfcMsgUnsup
+            }
+            e => e,
+        })?;
+        let inner = match self.laid_out(&inner)? {
+            Some(body) => Message { body, ..inner },
+            None => inner,
+        };
+        let fields = fields_of_rules(&inner.body);
+        self.tell_missing(&inner.body);
+        let work = self.work(inner.body, outer.version)?;
+        let now = self.now;
+        let cost = raw.len() + MESSAGE_OVERHEAD;
+        let open = self.bridge.conns.sessions().flat_map(|(_, s)| s.bundles.values().map(|b| b.memory));
+        let fits = open.sum::<usize>() + cost <= MEMORY_MAX;
+        let bundles = &mut self.session()?.bundles;
+        if !bundles.contains_key(&add.bundle) && bundles.len() >= BUNDLES_MAX {
+            return Err(OfError::BfcOutOfBundles);
+        }
+        let bundle = bundles.entry(add.bundle).or_insert_with(|| new_bundle(add.flags, raw, now));
+        let error = match bundle {
+            b if b.closed => OfError::BfcBundleClosed,
+            b if b.flags != add.flags => OfError::BfcBadFlags,
+            b => {
+                b.used = now;
+                match b.messages.downcast_mut::<Steps>() {
+                    Some(steps) if fits => {
+                        b.memory += cost;
+                        steps.push(work, fields, raw);
+                        return Ok(None);
+                    }
+                    _ => OfError::BfcMsgTooMany,
+                }
+            }
+        };
+        bundles.remove(&add.bundle);
+        Err(error)
+    }
+}
+
+/// A bundle without messages, and the request that opened it.
+fn new_bundle(flags: u16, raw: &[u8], now: Millis) -> OpenBundle {
+    let messages = Box::new(Steps::default());
+    OpenBundle { flags, closed: false, messages, memory: 0, used: now, request: raw.to_vec() }
+}
+
+/// The fields of tunnel options that rules will use which a message adds or modifies.
+fn fields_of_rules(body: &Body) -> u64 {
+    match body {
+        Body::FlowMod(fm) if !matches!(fm.command, FlowCommand::Delete | FlowCommand::DeleteStrict) => {
+            fields_used(&fm.matching, &fm.actions)
+        }
+        _ => 0,
+    }
+}
+
+/// Version, length and transaction of a message in a bundle.
+fn check_envelope(inner: &[u8], outer: &Message) -> Result<(), OfError> {
+    if inner.first() != Some(&outer.version.wire()) {
+        return Err(OfError::BfcBadVersion);
+    }
+    let xid = inner.get(4..8).and_then(|b| b.first_chunk()).ok_or(OfError::BfcMsgBadLen)?;
+    if Xid(u32::from_be_bytes(*xid)) == outer.xid { Ok(()) } else { Err(OfError::BfcMsgBadXid) }
+}

@@ -1,0 +1,161 @@
+//! The commit of a bundle.
+//!
+//! All that it changes is tried on a copy of the tables, by a thread of its own where there is much of it: meanwhile the
+//! main loop answers probes and serves other bridges, but nothing else changes the tables. Then they are exchanged at
+//! once. Packets go out after that, each on the tables as they were at its place in the bundle.
+
+use crate::reclaim;
+use crate::service::{Answer, Service};
+use crate::steps::{Steps, Work};
+use crate::unfinished::{Commit, Later, Request, Tried};
+use ofproto::Bundle;
+use openflow::port::PortMod;
+use openflow::session::{BundleControl, BundleControlType, bundle_flags};
+use openflow::{Body, Message, OfError};
+use runtime::background;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{TryRecvError, sync_channel};
+use units::Millis;
+
+/// A bundle of fewer messages is tried where it is committed.
+const LONG: usize = 500;
+
+/// All that a trial needs.
+struct Trial {
+    bundle: Bundle,
+    steps: Steps,
+    /// The messages about ports that are refused.
+    refused: BTreeMap<usize, OfError>,
+    now: Millis,
+}
+
+impl Trial {
+    /// Tries all messages in order; the first that is refused ends it.
+    fn run(mut self) -> Tried {
+        let mut later = Vec::new();
+        let mut n = 0;
+        for mut piece in std::mem::take(&mut self.steps).into_pieces() {
+            for (at, work) in piece.take().into_iter().enumerate() {
+                self.step(n, work, &mut later).map_err(|e| (e, piece.request(at).to_vec()))?;
+                n += 1;
+            }
+        }
+        Ok((self.bundle, later))
+    }
+
+    fn step(&mut self, i: usize, work: Work, later: &mut Vec<Later>) -> Result<(), OfError> {
+        match work {
+            Work::Flow(request) => {
+                self.bundle.flow_mod(&request, self.now)?;
+                later.push(Later::Count(request.command()));
+            }
+            Work::Group(gm) => self.bundle.group_mod(&gm, self.now)?,
+            Work::Meter(mm) => self.bundle.meter_mod(&mm, self.now)?,
+            Work::Port(pm) => {
+                self.refused.remove(&i).map_or(Ok(()), Err)?;
+                later.push(Later::Port(pm));
+            }
+            Work::Packet(po) => {
+                self.bundle.check_actions(&po.actions)?;
+                later.push(Later::Packet(po, self.bundle.tables()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Service<'_> {
+    /// A bundle is gone after its commit, however that ends.
+    pub(crate) fn commit(&mut self, control: &BundleControl, message: &Message, raw: &[u8]) -> Answer {
+        let bundle = self.session()?.bundles.remove(&control.bundle).ok_or(OfError::BfcBadId)?;
+        if bundle.flags != control.flags {
+            return Err(OfError::BfcBadFlags);
+        }
+        let request =
+            Request { bundle: control.bundle, committed: raw.to_vec(), opened: bundle.request.clone() };
+        let steps = *bundle.messages.downcast::<Steps>().map_err(|_| OfError::BfcUnknown)?;
+        let waker = self.host.waker().filter(|_| steps.len() >= LONG);
+        let trial = self.trial(steps, bundle.flags);
+        let Some(waker) = waker else {
+            return self.finish(trial.run(), &request);
+        };
+        let (give, tried) = sync_channel(1);
+        background::run(move || {
+            // Should the bridge be gone, nobody wants to know.
+            let _ = give.send(trial.run());
+            waker.wake();
+        });
+        self.bridge.unfinished.commit =
+            Some(Commit { conn: self.conn, message: message.clone(), request, tried });
+        Ok(None)
+    }
+
+    fn trial(&mut self, steps: Steps, flags: u16) -> Trial {
+        let atomic = flags & bundle_flags::ATOMIC != 0;
+        let refusal = |pm: &PortMod| match atomic {
+            // Ports cannot be changed back as if nothing had been.
+            true => Some(OfError::BfcMsgFailed),
+            false => self.check_port_mod(pm).err(),
+        };
+        let refused = steps.works().enumerate().filter_map(|(i, work)| match work {
+            Work::Port(pm) => Some((i, refusal(pm)?)),
+            _ => None,
+        });
+        let refused = refused.collect();
+        Trial { bundle: self.bridge.ofproto.begin(), steps, refused, now: self.now }
+    }
+
+    /// Makes what was tried real, if it can be.
+    fn finish(&mut self, tried: Tried, request: &Request) -> Answer {
+        let before = self.bridge.ofproto.publish();
+        let tried = tried.and_then(|(bundle, later)| {
+            let effects = self.bridge.ofproto.commit(bundle, self.now);
+            Ok((effects.map_err(|e| (e, request.opened.clone()))?, later))
+        });
+        let (effects, later) = match tried {
+            Ok(done) => done,
+            Err((error, about)) => {
+                self.session()?.send_error(error, &about);
+                return Err(OfError::BfcMsgFailed);
+            }
+        };
+        self.after(&effects);
+        let n = effects.flows.len();
+        // The messages.
+        reclaim::freed(n);
+        reclaim::let_go(n, effects);
+        reclaim::let_go_last(n, before);
+        let now = self.now;
+        for step in later {
+            match step {
+                Later::Count(command) => {
+                    self.bridge
+                        .conns
+                        .session(self.conn)
+                        .into_iter()
+                        .for_each(|s| s.count_flow_mod(command, now));
+                }
+                Later::Port(pm) => self.apply_port_mod(&pm),
+                Later::Packet(po, tables) => self.host.packet_out(&po, Some(tables)),
+            }
+        }
+        let kind = BundleControlType::CommitReply;
+        Ok(Some(Body::BundleControl(BundleControl { bundle: request.bundle, kind, flags: 0 })))
+    }
+}
+
+/// Goes on with a commit that takes several turns, if its trial is done, or once it is. False: it is not.
+pub(crate) fn go_on(service: &mut Service<'_>, commit: Commit, wait: bool) -> bool {
+    let tried = match if wait { commit.tried.recv().map_err(Into::into) } else { commit.tried.try_recv() } {
+        Ok(tried) => tried,
+        Err(TryRecvError::Empty) => {
+            service.bridge.unfinished.commit = Some(commit);
+            return false;
+        }
+        // The thread has failed; nothing has changed.
+        Err(TryRecvError::Disconnected) => Err((OfError::BfcUnknown, commit.request.opened.clone())),
+    };
+    let answer = service.finish(tried, &commit.request);
+    service.answer(answer, &commit.message, &commit.request.committed);
+    true
+}

@@ -1,0 +1,60 @@
+//! Switch configuration and asynchronous configuration of a connection.
+
+use crate::service::{Answer, Service};
+use ofconn::AsyncKind;
+use openflow::Body;
+use openflow::packet_io::PacketInReason;
+use openflow::session::{AsyncConfig, FragMode, Role, SwitchConfig};
+use runtime::{Module, RateLimit};
+
+static LOG: Module = Module::new("ofproto");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// What a tool gets that asks for asynchronous messages without saying how much of packets.
+const MISS_SEND_LEN: u16 = 128;
+
+impl Service<'_> {
+    pub(crate) fn get_config(&mut self) -> Answer {
+        let frag = self.bridge.frags;
+        let session = self.session()?;
+        let ttl = session.masks.wants(Role::Equal, AsyncKind::PacketIn, PacketInReason::InvalidTtl as u8);
+        Ok(Some(Body::GetConfigReply(SwitchConfig {
+            frag,
+            invalid_ttl_to_controller: Some(ttl),
+            miss_send_len: session.config.miss_send_len,
+        })))
+    }
+
+    pub(crate) fn set_config(&mut self, config: &SwitchConfig) -> Answer {
+        let session = self.session()?;
+        session.config = *config;
+        if let Some(on) = config.invalid_ttl_to_controller {
+            session.masks.set(AsyncKind::PacketIn, PacketInReason::InvalidTtl as u8, on);
+        }
+        // A secondary may say what it wants to hear, but not change the switch.
+        if session.role != Role::Secondary && self.bridge.frags != config.frag {
+            if config.frag == FragMode::Reassemble {
+                let bridge = &self.bridge.name;
+                runtime::warn_rl!(LOG, LIMIT, "{bridge}: unsupported fragment handling mode reassemble");
+            } else {
+                self.bridge.frags = config.frag;
+                self.host.changed();
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn get_async(&mut self) -> Answer {
+        let session = self.session()?;
+        Ok(Some(Body::GetAsyncReply(session.masks.to_config(session.version()))))
+    }
+
+    pub(crate) fn set_async(&mut self, config: &AsyncConfig) -> Answer {
+        let session = self.session()?;
+        session.masks.apply(config, session.version());
+        if session.service && session.config.miss_send_len == 0 {
+            session.config.miss_send_len = MISS_SEND_LEN;
+        }
+        Ok(None)
+    }
+}

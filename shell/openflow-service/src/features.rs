@@ -1,0 +1,95 @@
+//! What the switch and its ports are.
+
+use crate::port::BridgePort;
+use crate::service::{Answer, Service};
+use config::settings::Setting;
+use config::settings::bridge::{DP_DESC, DP_SN};
+use ofproto::TABLE_INTERNAL;
+use openflow::port::{Port, PortConfig, PortState, features};
+use openflow::session::{Capabilities, SwitchFeatures};
+use openflow::stats::Desc;
+use openflow::{Body, Version};
+
+/// Output to enqueue: every action of OpenFlow 1.0, by number (OpenFlow 1.0.2 §5.2.4).
+pub(crate) const ACTIONS_10: u32 = 0xfff;
+
+impl Service<'_> {
+    pub(crate) fn features(&mut self, version: Version) -> Answer {
+        let capabilities = Capabilities {
+            flow_stats: true,
+            table_stats: true,
+            port_stats: true,
+            group_stats: true,
+            queue_stats: true,
+            arp_match_ip: true,
+            bundles: true,
+            ..Capabilities::default()
+        };
+        // From 1.3 ports are asked for by themselves.
+        let ports = if version < Version::V13 { self.port_messages() } else { Vec::new() };
+        Ok(Some(Body::FeaturesReply(SwitchFeatures {
+            datapath_id: self.bridge.datapath_id,
+            n_buffers: 0,
+            // The tables before that of the switch itself.
+            n_tables: TABLE_INTERNAL,
+            auxiliary_id: 0,
+            capabilities,
+            actions: ACTIONS_10,
+            ports,
+        })))
+    }
+
+    pub(crate) fn port_messages(&self) -> Vec<Port> {
+        self.bridge.ports.values().map(port_message).collect()
+    }
+
+    pub(crate) fn desc(&self) -> Desc {
+        let setting = |s: Setting| s.get(&self.bridge.config.other_config).unwrap_or("None");
+        Desc {
+            manufacturer: "Nicira, Inc.".to_owned(),
+            hardware: "Open vSwitch".to_owned(),
+            software: runtime::COMPAT_VERSION.to_owned(),
+            serial: setting(DP_SN).to_owned(),
+            datapath: setting(DP_DESC).to_owned(),
+        }
+    }
+}
+
+/// A port as OpenFlow shows it. A patch port is always up and has no speed.
+pub fn port_message(port: &BridgePort) -> Port {
+    let facts = port.facts.as_ref();
+    let down = facts.map_or(port.config.port_down, |f| !f.admin_up);
+    // A device that is set down has no link to speak of.
+    let link_down = facts.is_some_and(|f| !f.link_up || !f.admin_up);
+    let refused = port.bfd.as_ref().is_some_and(|bfd| !bfd.forwarding);
+    let live = !link_down && !down && !refused;
+    let modes = facts.map(|f| f.modes).unwrap_or_default();
+    let current_mbps = modes.speed_mbps.unwrap_or_else(|| fastest_mbps(modes.current));
+    Port {
+        number: port.ofport,
+        hw_addr: port.hw_addr(),
+        name: port.name.clone(),
+        config: PortConfig { port_down: down, ..port.config },
+        state: PortState { link_down, blocked: false, live, ..PortState::default() },
+        current: modes.current,
+        advertised: modes.advertised,
+        supported: modes.supported,
+        peer: 0,
+        current_speed: current_mbps.saturating_mul(1000),
+        max_speed: fastest_mbps(modes.supported).saturating_mul(1000),
+    }
+}
+
+/// The fastest of some features.
+fn fastest_mbps(bits: u32) -> u32 {
+    let speeds = [
+        (features::FD_1TB, 1_000_000),
+        (features::FD_100GB, 100_000),
+        (features::FD_40GB, 40_000),
+        (features::FD_10GB, 10_000),
+        (features::FD_1GB | features::HD_1GB, 1000),
+        (features::FD_100MB | features::HD_100MB, 100),
+        (features::FD_10MB | features::HD_10MB, 10),
+    ];
+    speeds.iter().find(|(mask, _)| bits & mask != 0).map_or(0, |(_, mbps)| *mbps)
+}

@@ -1,0 +1,31 @@
+//! Group and meter mods.
+
+use crate::service::{Answer, Service};
+use openflow::Message;
+use openflow::group::GroupMod;
+use openflow::meter::MeterMod;
+
+/// `OFPRFR_GROUP_MOD`
+const GROUPS: u8 = 0;
+/// `OFPRFR_METER_MOD`
+const METERS: u8 = 1;
+
+impl Service<'_> {
+    pub(crate) fn group_mod(&mut self, gm: &GroupMod, message: &Message) -> Answer {
+        let effects = self.bridge.ofproto.handle_group_mod(gm, self.now)?;
+        self.tell_missing_of_group(gm);
+        if let Some(group) = self.bridge.ofproto.group(gm.group) {
+            crate::group_log::changed(gm, group);
+        }
+        self.after(&effects);
+        self.forward(message, GROUPS);
+        Ok(None)
+    }
+
+    pub(crate) fn meter_mod(&mut self, mm: &MeterMod, message: &Message) -> Answer {
+        let effects = self.bridge.ofproto.handle_meter_mod(mm, self.now)?;
+        self.after(&effects);
+        self.forward(message, METERS);
+        Ok(None)
+    }
+}

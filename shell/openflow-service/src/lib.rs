@@ -1,0 +1,73 @@
+//! The OpenFlow service: a bridge at run time, requests of its connections in, replies and effects out.
+//!
+//! `handle` takes one request (`requests.rs`); the other files answer it by subject. What needs more than the bridge (the
+//! datapath, its counters, devices) is asked of a [`Host`]. Errors are those that Open vSwitch answers in the same case.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bridge.rs`, `port.rs`, `port_bfd.rs`, `bridge_mirror.rs`, `controller_state.rs` | a bridge with its ports |
+//! | `unfinished.rs` | what takes several turns: commits, dumps, barriers |
+//! | `requests.rs`, `service.rs`, `host.rs` | a request, who answers it, and what the answer needs |
+//! | `flow_mod.rs`, `groups.rs`, `table.rs`, `tlv.rs`, `port_mod.rs` | requests that change the bridge |
+//! | `bundle.rs`, `steps.rs`, `commit.rs` | many requests as one |
+//! | `features.rs`, `stats.rs`, `dump.rs`, `config.rs`, `role.rs` | requests that ask |
+//! | `packet_out.rs`, `nicira.rs`, `barrier.rs`, `monitor.rs` | packets, extensions, barriers, flow monitors |
+//! | `announce.rs`, `group_log.rs`, `not_built.rs` | what controllers and the log hear of changes |
+//! | `reclaim.rs` | frees what is large without holding up the main loop |
+//!
+//! **Threads**: the main loop. **Order**: a request has had all its effects on the bridge's own state, and all messages
+//! that it causes are queued, before its reply is queued. A barrier waits for the datapath as well.
+
+mod announce;
+mod barrier;
+mod bridge;
+mod bridge_mirror;
+mod bundle;
+mod commit;
+mod config;
+mod controller_state;
+mod dump;
+mod features;
+mod flow_mod;
+mod group_log;
+mod groups;
+mod host;
+mod least;
+mod monitor;
+mod nicira;
+mod not_built;
+mod packet_out;
+mod port;
+mod port_bfd;
+mod port_lacp;
+mod port_mod;
+mod port_qos;
+mod ports;
+pub mod reclaim;
+mod requests;
+mod role;
+mod service;
+mod stats;
+mod steps;
+mod table;
+mod tlv;
+mod unfinished;
+
+pub use announce::announce;
+pub use bridge::{Bridge, Common, Failed, Names};
+pub use bridge_mirror::BridgeMirror;
+pub use controller_state::ControllerState;
+pub use features::port_message;
+pub use host::{Host, QueueCounts, Resumed};
+pub use least::Least;
+pub use monitor::run as run_monitors;
+pub use port::{Backing, BridgePort};
+pub use port_bfd::PortBfd;
+pub use port_lacp::{LacpFacts, PortLacp};
+pub use port_qos::{Details, PortQos, PortQueue};
+pub use ports::{Ports, Touched};
+pub use requests::{go_on, handle};
+pub use unfinished::{Barrier, Unfinished};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Flow monitors: requests of connections, reports to them.
+//!
+//! **Back pressure**: a connection that does not read is paused when so much waits for it, and goes on when it has taken
+//! everything.
+
+use crate::bridge::Bridge;
+use crate::service::{Answer, Service};
+use ofconn::ConnId;
+use ofproto::Effects;
+use openflow::monitor::FlowMonitorRequest;
+use openflow::{Body, Xid};
+
+/// A connection with more output than this is paused, as in Open vSwitch.
+const PAUSE_AT: usize = 128 * 1024;
+
+impl Service<'_> {
+    pub(crate) fn flow_monitor(&mut self, requests: &[FlowMonitorRequest]) -> Answer {
+        let bridge = &mut *self.bridge;
+        let updates = bridge.monitors.entry(self.conn).or_default().request(requests, &bridge.ofproto)?;
+        Ok(Some(Body::FlowMonitorReply(updates)))
+    }
+
+    pub(crate) fn cancel_monitor(&mut self, id: u32) -> Answer {
+        self.bridge.monitors.entry(self.conn).or_default().cancel(id)?;
+        Ok(None)
+    }
+}
+
+/// Tells connections of changes that they watch. `own`: whose request made them, in which transaction.
+pub fn report(bridge: &mut Bridge, effects: &Effects, own: Option<(ConnId, Xid)>) {
+    for (id, monitors) in &mut bridge.monitors {
+        let xid = own.filter(|(conn, _)| conn == id).map(|(_, xid)| xid);
+        let updates = monitors.report(effects, xid);
+        let Some(session) = bridge.conns.session(*id).filter(|_| !updates.is_empty()) else { continue };
+        session.send_own(Body::FlowMonitorReply(updates));
+        if !monitors.is_paused() && session.output_len() > PAUSE_AT {
+            monitors.pause(&bridge.ofproto);
+            session.send_own(Body::FlowMonitorPaused);
+        }
+    }
+}
+
+/// Forgets the monitors of connections that are gone, and resumes those that have caught up. To be called when output has
+/// been written; true if there is more.
+pub fn run(bridge: &mut Bridge) -> bool {
+    let Bridge { monitors, conns, ofproto, .. } = bridge;
+    let mut any = false;
+    monitors.retain(|id, monitors| {
+        let Some(session) = conns.session(*id) else { return false };
+        if monitors.is_paused() && session.output_len() == 0 {
+            let missed = monitors.resume(ofproto);
+            if !missed.is_empty() {
+                session.send_own(Body::FlowMonitorReply(missed));
+            }
+            session.send_own(Body::FlowMonitorResumed);
+            any = true;
+        }
+        !monitors.is_empty()
+    });
+    any
+}

@@ -1,0 +1,38 @@
+//! Nicira's extensions that set how a connection talks, and those with which controllers act on packets and connections.
+
+use crate::host::Resumed;
+use crate::service::{Answer, Service};
+use openflow::packet_io::PacketIn;
+use openflow::{Body, Continuation};
+use translation::upcall::packet_in::thawed;
+use units::PortNo;
+
+impl Service<'_> {
+    pub(crate) fn nicira(&mut self, body: &Body) -> Answer {
+        match body {
+            Body::SetFlowFormat(nxm) => self.session()?.nxm = *nxm,
+            Body::FlowModTableId(on) => self.session()?.dialect.flow_mod_table_id = *on,
+            Body::SetPacketInFormat(format) => self.session()?.packet_in_format = *format,
+            Body::SetControllerId(id) => self.session()?.controller_id = *id,
+            Body::Resume(pin) => return self.resume(pin),
+            Body::TlvTableMod(change) => return self.change_tlv_table(change),
+            Body::TlvTableRequest => return Ok(Some(Body::TlvTableReply(self.tlv_table()))),
+            Body::FlowMonitorCancel(id) => return self.cancel_monitor(*id),
+            Body::CtFlush(wanted) => self.host.flush_connections(wanted),
+            // Flow ages are always in the reply.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// A controller gives back a packet that `controller(pause)` sent to it.
+    fn resume(&mut self, pin: &PacketIn) -> Answer {
+        let session = self.session()?;
+        let (version, debug) = (session.version(), session.dialect.debug_actions);
+        let continuation = Continuation::decode(&pin.continuation, version, debug)?;
+        let port = PortNo(continuation.datapath_port);
+        let (packet, metadata) = (pin.packet.clone(), pin.metadata.flow);
+        self.host.resume(Resumed { packet, metadata, state: thawed(pin, continuation)?, port })?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,32 @@
+//! Packet-outs.
+
+use crate::flow_mod::check_actions;
+use crate::service::{Answer, Service};
+use flow::{Flow, Match};
+use openflow::flow_mod::NO_BUFFER;
+use openflow::packet_io::PacketOut;
+use openflow::{OfError, Version};
+use units::OfPort;
+
+impl Service<'_> {
+    pub(crate) fn packet_out(&mut self, po: &PacketOut, version: Version) -> Answer {
+        check_packet_out(po, version)?;
+        self.bridge.ofproto.check_actions(&po.actions)?;
+        self.host.packet_out(po, None);
+        Ok(None)
+    }
+}
+
+/// What can be said of a packet-out without looking at the tables.
+pub(crate) fn check_packet_out(po: &PacketOut, version: Version) -> Result<(), OfError> {
+    if (OfPort::MAX..OfPort::UNSET).contains(&po.in_port()) {
+        return Err(OfError::BrcBadPort);
+    }
+    if po.buffer_id != NO_BUFFER {
+        return Err(OfError::BrcBufferUnknown);
+    }
+    let mut flow = po.metadata.flow;
+    flow::extract::extract(&po.packet, flow::flow::VLANS_MAX, &mut flow);
+    let exact = Match { flow, mask: Flow::ONES };
+    check_actions(&po.actions, &exact, 0, version)
+}

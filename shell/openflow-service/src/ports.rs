@@ -1,0 +1,210 @@
+//! The OpenFlow ports of a bridge, by number and by name, with a note of those that others have to look at again.
+//!
+//! Whoever gets a port to be changed leaves that note: what is derived of ports (the published snapshot, the rows of the
+//! database, addresses and MTUs that follow from all ports) is kept current without looking at all of them.
+
+use crate::port::{Backing, BridgePort};
+use netdev::device::Netdev;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Index;
+use units::OfPort;
+
+/// What may have changed since it was taken last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Ports; some may be gone.
+    pub ports: BTreeSet<OfPort>,
+    /// Rows of table Port, by name.
+    pub rows: BTreeSet<String>,
+    /// Interfaces that have no port.
+    pub without_port: BTreeSet<String>,
+}
+
+impl Touched {
+    /// Nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.rows.is_empty() && self.without_port.is_empty()
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Ports {
+    by_number: BTreeMap<OfPort, BridgePort>,
+    by_name: HashMap<String, OfPort>,
+    /// Patch ports.
+    patches: BTreeSet<OfPort>,
+    /// Tunnels.
+    tunnels: BTreeSet<OfPort>,
+    /// Those whose devices have to be asked whether something changed.
+    watched: BTreeSet<OfPort>,
+    for_view: Touched,
+    for_status: Touched,
+    for_bridge: Touched,
+    for_qos: Touched,
+}
+
+impl Ports {
+    /// A port by number.
+    pub fn get(&self, port: &OfPort) -> Option<&BridgePort> {
+        self.by_number.get(port)
+    }
+
+    /// A port by name.
+    pub fn named(&self, name: &str) -> Option<&BridgePort> {
+        self.by_number.get(self.by_name.get(name)?)
+    }
+
+    /// A port, to be changed. Its number, name and kind of backing stay.
+    pub fn get_mut(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
+        let found = self.by_number.get_mut(port)?;
+        for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
+            touched.ports.insert(*port);
+            touched.rows.insert(found.port_row.clone());
+        }
+        Some(found)
+    }
+
+    /// A port by name, to be changed.
+    pub fn named_mut(&mut self, name: &str) -> Option<&mut BridgePort> {
+        let port = *self.by_name.get(name)?;
+        self.get_mut(&port)
+    }
+
+    /// A port whose device is to be asked for something; nothing else of it may be changed.
+    pub fn to_ask(&mut self, port: &OfPort) -> Option<&mut BridgePort> {
+        self.by_number.get_mut(port)
+    }
+
+    /// All devices, to be asked or changed themselves.
+    pub fn devices(&mut self) -> impl Iterator<Item = (OfPort, &mut Box<dyn Netdev>)> {
+        self.by_number.iter_mut().filter_map(|(number, port)| Some((*number, port.netdev()?)))
+    }
+
+    /// There is a port of that number.
+    pub fn contains_key(&self, port: &OfPort) -> bool {
+        self.by_number.contains_key(port)
+    }
+
+    /// All, by number.
+    pub fn values(&self) -> impl Iterator<Item = &BridgePort> {
+        self.by_number.values()
+    }
+
+    /// Their numbers, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &OfPort> {
+        self.by_number.keys()
+    }
+
+    /// Those after a number, in order.
+    pub fn after(&self, port: Option<OfPort>) -> impl Iterator<Item = OfPort> {
+        let from = port.map_or(0, |port| u32::from(port.0) + 1);
+        let from = u16::try_from(from).map(OfPort);
+        from.into_iter().flat_map(|from| self.by_number.range(from..)).map(|(number, _)| *number)
+    }
+
+    /// Patch ports.
+    pub fn patches(&self) -> impl Iterator<Item = &BridgePort> {
+        self.patches.iter().filter_map(|port| self.by_number.get(port))
+    }
+
+    /// Tunnels.
+    pub fn tunnels(&self) -> impl Iterator<Item = &BridgePort> {
+        self.tunnels.iter().filter_map(|port| self.by_number.get(port))
+    }
+
+    /// Those whose devices have to be asked whether something changed.
+    pub fn watched(&self) -> Vec<OfPort> {
+        self.watched.iter().copied().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_number.is_empty()
+    }
+
+    /// A new port.
+    pub fn insert(&mut self, number: OfPort, port: BridgePort) {
+        self.remove(&number);
+        match &port.backing {
+            Backing::Patch { .. } => drop(self.patches.insert(number)),
+            Backing::Tunnel { .. } => drop(self.tunnels.insert(number)),
+            Backing::Device { netdev, .. } if netdev.is_watched() => drop(self.watched.insert(number)),
+            Backing::Device { .. } => {}
+        }
+        self.by_name.insert(port.name.clone(), number);
+        self.by_number.insert(number, port);
+        self.get_mut(&number);
+    }
+
+    /// Takes a port away.
+    pub fn remove(&mut self, number: &OfPort) -> Option<BridgePort> {
+        self.get_mut(number);
+        let port = self.by_number.remove(number)?;
+        if self.by_name.get(&port.name) == Some(number) {
+            self.by_name.remove(&port.name);
+        }
+        for set in [&mut self.patches, &mut self.tunnels, &mut self.watched] {
+            set.remove(number);
+        }
+        Some(port)
+    }
+
+    /// A row of table Port changed.
+    pub fn touch_row(&mut self, row: &str) {
+        for touched in [&mut self.for_view, &mut self.for_status, &mut self.for_bridge, &mut self.for_qos] {
+            touched.rows.insert(row.to_owned());
+        }
+    }
+
+    /// An interface without a port has something to say in its row, or the row of any interface is another.
+    pub fn touch_status(&mut self, interface: &str) {
+        match self.by_name.get(interface) {
+            Some(port) => drop(self.for_status.ports.insert(*port)),
+            None => drop(self.for_status.without_port.insert(interface.to_owned())),
+        }
+    }
+
+    /// What translations see of a port, and its row, may be other ones.
+    pub fn touch(&mut self, port: OfPort) {
+        self.get_mut(&port);
+    }
+
+    /// All rows of interfaces are to be looked at.
+    pub fn touch_all_status(&mut self) {
+        self.for_status.ports.extend(self.by_number.keys());
+    }
+
+    /// What the snapshot has not followed yet.
+    pub fn take_for_view(&mut self) -> Touched {
+        std::mem::take(&mut self.for_view)
+    }
+
+    /// What the database has not been told yet.
+    pub fn take_for_status(&mut self) -> Touched {
+        std::mem::take(&mut self.for_status)
+    }
+
+    /// What the bridge's address and MTU have not followed yet.
+    pub fn take_for_bridge(&mut self) -> Touched {
+        std::mem::take(&mut self.for_bridge)
+    }
+
+    /// What may have changed for the QoS of ports since the last call.
+    pub fn take_for_qos(&mut self) -> Touched {
+        std::mem::take(&mut self.for_qos)
+    }
+}
+
+impl Index<&OfPort> for Ports {
+    type Output = BridgePort;
+
+    fn index(&self, port: &OfPort) -> &BridgePort {
+        &self.by_number[port]
+    }
+}

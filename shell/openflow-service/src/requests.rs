@@ -1,0 +1,100 @@
+//! Requests of connections, dispatched to the files that answer them.
+
+use crate::bridge::Bridge;
+use crate::host::Host;
+use crate::service::{Answer, Service};
+use crate::unfinished::Unfinished;
+use crate::{barrier, commit, dump};
+use ofconn::Request;
+use ofproto::Criteria;
+use openflow::{Body, Message, OfError};
+
+/// Executes a request of a connection and queues what there is to say to it.
+pub fn handle(bridge: &mut Bridge, host: &mut dyn Host, request: &Request) {
+    let now = host.now();
+    let mut service = Service { bridge, host, conn: request.conn, xid: request.message.xid, now };
+    let answer = service.dispatch(&request.message, &request.raw);
+    service.answer(answer, &request.message, &request.raw);
+    if bridge.is_at_work() {
+        hold(bridge);
+    }
+}
+
+/// Goes on with what takes several turns: the commit of a bundle, if its trial is done or `wait` for it, dumps of flows,
+/// and barriers. What connections ask meanwhile waits.
+pub fn go_on(bridge: &mut Bridge, host: &mut dyn Host, wait: bool) {
+    let now = host.now();
+    if let Some(commit) = bridge.unfinished.commit.take() {
+        let (conn, xid) = (commit.conn, commit.message.xid);
+        commit::go_on(&mut Service { bridge, host, conn, xid, now }, commit, wait);
+    }
+    dump::run(bridge, now);
+    barrier::run(bridge, host);
+    hold(bridge);
+}
+
+/// Connections wait for what takes several turns: all for a commit, each for its own dump and barrier.
+fn hold(bridge: &mut Bridge) {
+    let Bridge { conns, unfinished: Unfinished { commit, dumps, barriers, .. }, .. } = bridge;
+    conns.hold(|id| commit.is_some() || dumps.contains_key(&id) || barriers.contains_key(&id));
+}
+
+impl Service<'_> {
+    fn dispatch(&mut self, message: &Message, raw: &[u8]) -> Answer {
+        if changes_the_switch(&message.body) {
+            self.refuse_secondary()?;
+        }
+        if message.more && !matches!(message.body, Body::TableFeaturesRequest(_)) {
+            return Err(OfError::BrcBadStat);
+        }
+        let laid_out = self.laid_out(message)?;
+        match laid_out.as_ref().unwrap_or(&message.body) {
+            Body::FeaturesRequest => self.features(message.version),
+            Body::BarrierRequest => self.barrier(message),
+            Body::GetConfigRequest => self.get_config(),
+            Body::SetConfig(config) => self.set_config(config),
+            Body::PacketOut(po) => self.packet_out(po, message.version),
+            Body::FlowMod(fm) => self.flow_mod(fm, message.version),
+            Body::GroupMod(gm) => self.group_mod(gm, message),
+            Body::MeterMod(mm) => self.meter_mod(mm, message),
+            Body::PortMod(pm) => self.port_mod(pm),
+            Body::TableMod(tm) => self.table_mod(tm),
+            Body::RoleRequest(request) => self.role(request),
+            Body::GetAsyncRequest => self.get_async(),
+            Body::SetAsync(config) => self.set_async(config),
+            Body::BundleControl(control) => self.bundle_control(control, message, raw),
+            Body::BundleAdd(add) => self.bundle_add(add, message, raw),
+            Body::SetFlowFormat(_)
+            | Body::FlowModTableId(_)
+            | Body::SetPacketInFormat(_)
+            | Body::SetControllerId(_)
+            | Body::FlowAge
+            | Body::Resume(_)
+            | Body::TlvTableMod(_)
+            | Body::TlvTableRequest
+            | Body::FlowMonitorCancel(_)
+            | Body::CtFlush(_) => self.nicira(laid_out.as_ref().unwrap_or(&message.body)),
+            Body::FlowStatsRequest(request) => self.flow_stats(Criteria::from(&**request), message, raw),
+            _ => match laid_out {
+                Some(body) => self.multipart(&Message { body, ..message.clone() }),
+                None => self.multipart(message),
+            },
+        }
+    }
+}
+
+/// Requests that a secondary controller may not make (OpenFlow 1.3.5 §6.3.6).
+fn changes_the_switch(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::PacketOut(_)
+            | Body::FlowMod(_)
+            | Body::GroupMod(_)
+            | Body::MeterMod(_)
+            | Body::PortMod(_)
+            | Body::TableMod(_)
+            | Body::BundleControl(_)
+            | Body::BundleAdd(_)
+            | Body::TlvTableMod(_)
+    )
+}

@@ -1,0 +1,27 @@
+//! Roles.
+
+use crate::service::{Answer, Service};
+use ofconn::AsyncKind;
+use openflow::session::RoleReply;
+use openflow::{Body, Message, Xid};
+
+impl Service<'_> {
+    pub(crate) fn role(&mut self, request: &RoleReply) -> Answer {
+        let reply = self.bridge.conns.request_role(self.conn, request)?;
+        Ok(Some(Body::RoleReply(reply)))
+    }
+
+    /// Tells other controllers, if they want to know, of a request that changed groups (reason 0) or meters (1)
+    /// (OpenFlow 1.4.1 §7.4.6).
+    pub(crate) fn forward(&mut self, message: &Message, reason: u8) {
+        let source = self.conn;
+        for (id, session) in self.bridge.conns.sessions() {
+            let version = session.version();
+            if id != source && session.wants(AsyncKind::RequestForward, reason) {
+                let inner = Message { version, ..message.clone() };
+                let body = Body::RequestForward(Box::new(inner));
+                session.send(&Message::new(version, Xid(0), body));
+            }
+        }
+    }
+}

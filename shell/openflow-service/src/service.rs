@@ -1,0 +1,44 @@
+//! One request on its way. The files that answer requests implement it, each by its subject.
+
+use crate::bridge::Bridge;
+use crate::host::Host;
+use ofconn::{ConnId, Session};
+use openflow::session::Role;
+use openflow::{Body, Message, OfError, Xid};
+use units::Millis;
+
+/// A reply, or none because none is due.
+pub(crate) type Answer = Result<Option<Body>, OfError>;
+
+/// One request on its way.
+pub(crate) struct Service<'a> {
+    pub(crate) bridge: &'a mut Bridge,
+    pub(crate) host: &'a mut dyn Host,
+    pub(crate) conn: ConnId,
+    pub(crate) xid: Xid,
+    pub(crate) now: Millis,
+}
+
+impl Service<'_> {
+    /// Queues what there is to say to the connection.
+    pub(crate) fn answer(&mut self, answer: Answer, message: &Message, raw: &[u8]) {
+        let Some(session) = self.bridge.conns.session(self.conn) else { return };
+        match answer {
+            Ok(Some(body)) => session.send(&message.reply(body)),
+            Ok(None) => {}
+            Err(error) => session.send_error(error, raw),
+        }
+    }
+
+    /// The session that asks. It is up: its request has just been read.
+    pub(crate) fn session(&mut self) -> Result<&mut Session, OfError> {
+        self.bridge.conns.session(self.conn).ok_or(OfError::BrcEperm)
+    }
+
+    pub(crate) fn refuse_secondary(&mut self) -> Result<(), OfError> {
+        match self.session()?.role {
+            Role::Secondary => Err(OfError::BrcIsSecondary),
+            Role::NoChange | Role::Equal | Role::Primary => Ok(()),
+        }
+    }
+}

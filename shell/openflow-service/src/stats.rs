@@ -1,0 +1,143 @@
+//! Multipart requests: descriptions and statistics.
+
+use crate::features::{ACTIONS_10, port_message};
+use crate::host::QueueCounts;
+use crate::port::{Backing, BridgePort};
+use crate::ports::Ports;
+use crate::service::{Answer, Service};
+use ofproto::Criteria;
+use openflow::flow_mod::Duration;
+use openflow::stats::{PortStats, QUEUE_ALL, QueueConfig, QueueRequest, QueueStats, UNKNOWN};
+use openflow::table::actions_in_11;
+use openflow::{Body, Message, OfError, Version};
+use units::OfPort;
+
+/// Output, set-queue, group, set-field, the VLAN, MPLS and TTL actions but copying TTLs, by number in OpenFlow 1.3.
+const BUCKET_ACTIONS: u32 = 1 | 0x7ff << 15;
+
+impl Service<'_> {
+    pub(crate) fn multipart(&mut self, message: &Message) -> Answer {
+        let ofproto = &self.bridge.ofproto;
+        let reply = match &message.body {
+            Body::DescRequest => Body::DescReply(self.desc()),
+            Body::AggregateRequest(request) => {
+                self.host.fold_statistics();
+                Body::AggregateReply(ofproto.aggregate(&Criteria::from(&**request))?)
+            }
+            Body::TableStatsRequest => {
+                self.host.fold_statistics();
+                Body::TableStatsReply(ofproto.table_stats())
+            }
+            Body::PortStatsRequest(port) => self.port_stats(*port),
+            Body::PortDescRequest(port) => {
+                let all = *port == OfPort::NONE;
+                let ports = self.bridge.ports.values().filter(|p| all || p.ofport == *port);
+                Body::PortDescReply(ports.map(port_message).collect())
+            }
+            Body::QueueStatsRequest(request) => {
+                let queues = self.queues(request)?.into_iter();
+                Body::QueueStatsReply(queues.map(|(port, queue)| self.queue_stats(port, queue)).collect())
+            }
+            Body::QueueConfigRequest(request) => {
+                let queues = self.queues(request)?.into_iter();
+                let configs =
+                    queues.map(|(port, queue)| QueueConfig { port, queue, ..QueueConfig::default() });
+                Body::QueueConfigReply(request.port, configs.collect())
+            }
+            Body::GroupStatsRequest(group) => {
+                self.host.fold_statistics();
+                Body::GroupStatsReply(ofproto.group_stats(*group, self.now))
+            }
+            Body::GroupDescRequest(group) => Body::GroupDescReply(ofproto.group_desc(*group)),
+            Body::GroupFeaturesRequest => {
+                let mut features = ofproto.group_features();
+                features.actions = [match message.version {
+                    Version::V10 => ACTIONS_10,
+                    Version::V11 => actions_in_11(BUCKET_ACTIONS),
+                    _ => BUCKET_ACTIONS,
+                }; 4];
+                Body::GroupFeaturesReply(features)
+            }
+            Body::MeterStatsRequest(meter) => Body::MeterStatsReply(ofproto.meter_stats(*meter, self.now)?),
+            Body::MeterConfigRequest(meter) => Body::MeterConfigReply(ofproto.meter_configs(*meter)?),
+            Body::MeterFeaturesRequest => Body::MeterFeaturesReply(ofproto.meter_features()),
+            Body::TableFeaturesRequest(features) => return self.table_features(features, message.more),
+            Body::TableDescRequest => Body::TableDescReply(self.table_desc()),
+            Body::IpfixBridgeRequest | Body::IpfixFlowRequest => return Err(OfError::NxstNotConfigured),
+            Body::FlowMonitorRequest(requests) => return self.flow_monitor(requests),
+            // Messages that only a switch sends.
+            _ => return Err(OfError::BrcBadType),
+        };
+        Ok(Some(reply))
+    }
+
+    fn port_stats(&mut self, wanted: OfPort) -> Body {
+        // Devices count for themselves.
+        let is_meant = |p: &BridgePort| wanted == OfPort::NONE || p.ofport == wanted;
+        let is_counted_here = |p: &BridgePort| is_meant(p) && !matches!(p.backing, Backing::Device { .. });
+        if self.bridge.ports.values().any(is_counted_here) {
+            self.host.fold_statistics();
+        }
+        let (host, now, bridge) = (&mut *self.host, self.now, self.bridge.id);
+        let order = local_first(&self.bridge.ports).map(|p| p.ofport);
+        let order: Vec<OfPort> = order.filter(|p| wanted == OfPort::NONE || *p == wanted).collect();
+        let stats = order.iter().filter_map(|ofport| {
+            let port = self.bridge.ports.to_ask(ofport)?;
+            let duration = ofproto::duration(port.created, now);
+            Some(PortStats { port: *ofport, duration, ..host.port_stats(bridge, port) })
+        });
+        Body::PortStatsReply(stats.collect())
+    }
+
+    fn queue_stats(&mut self, port: OfPort, queue: u32) -> QueueStats {
+        let unknown = unknown_stats(port, queue);
+        let Some(known) = self.bridge.ports.get(&port) else { return unknown };
+        let created = known.qos.queues.get(&queue).map(|queue| queue.created);
+        let duration = created.map_or(unknown.duration, |created| ofproto::duration(created, self.now));
+        match self.host.queue_counts(known, queue) {
+            Some(QueueCounts { packets, bytes, dropped }) => {
+                QueueStats { tx_packets: packets, tx_bytes: bytes, tx_errors: dropped, duration, ..unknown }
+            }
+            None => QueueStats { duration, ..unknown },
+        }
+    }
+
+    /// The queues that are meant, by port.
+    fn queues(&self, request: &QueueRequest) -> Result<Vec<(OfPort, u32)>, OfError> {
+        let ports = &self.bridge.ports;
+        if !matches!(request.port, OfPort::ALL | OfPort::NONE) {
+            let port = ports.get(&request.port).ok_or(OfError::QofcBadPort)?;
+            return queues_of(port, request.queue).ok_or(OfError::QofcBadQueue);
+        }
+        let found: Vec<_> = local_first(ports).filter_map(|p| queues_of(p, request.queue)).collect();
+        if found.is_empty() { Err(OfError::QofcBadQueue) } else { Ok(found.concat()) }
+    }
+}
+
+/// The local port, then the others by number.
+fn local_first(ports: &Ports) -> impl Iterator<Item = &BridgePort> {
+    ports.get(&OfPort::LOCAL).into_iter().chain(ports.values().filter(|p| p.ofport != OfPort::LOCAL))
+}
+
+/// Queues of a port; a dummy has one. `None`: the one that is asked for is not there.
+fn queues_of(port: &BridgePort, wanted: u32) -> Option<Vec<(OfPort, u32)>> {
+    let dummy = matches!(&port.backing, Backing::Device { netdev, .. } if netdev.dummy().is_some());
+    let queues = port.qos.queues.keys().map(|queue| (port.ofport, *queue));
+    let all: Vec<(OfPort, u32)> = if dummy { vec![(port.ofport, 0)] } else { queues.collect() };
+    match wanted {
+        QUEUE_ALL => Some(all),
+        one => all.into_iter().find(|(_, q)| *q == one).map(|q| vec![q]),
+    }
+}
+
+/// A dummy counts nothing.
+fn unknown_stats(port: OfPort, queue: u32) -> QueueStats {
+    QueueStats {
+        port,
+        queue,
+        tx_bytes: UNKNOWN,
+        tx_packets: UNKNOWN,
+        tx_errors: UNKNOWN,
+        duration: Duration { sec: u32::MAX, nsec: u32::MAX },
+    }
+}

@@ -1,0 +1,122 @@
+//! Table mods, descriptions and features.
+
+use crate::bridge::Bridge;
+use crate::service::{Answer, Service};
+use ofproto::{Effects, TABLE_INTERNAL, VacancyEvents};
+use openflow::table::{
+    TableCommand, TableConfig, TableFeatures, TableStatus, VACANCY_DOWN, VACANCY_UP, Vacancy,
+};
+use openflow::{Body, OfError};
+
+/// `OFPTMPEF14_OTHER | _IMPORTANCE | _LIFETIME`: what eviction goes by.
+const EVICTION_FLAGS: u32 = 0b111;
+
+impl Service<'_> {
+    pub(crate) fn table_mod(&mut self, tm: &TableConfig) -> Answer {
+        if tm.eviction_flags.is_some_and(|flags| flags != EVICTION_FLAGS) {
+            return Err(OfError::TmfcBadConfig);
+        }
+        self.bridge.ofproto.table_mod(tm)?;
+        self.host.changed();
+        Ok(None)
+    }
+
+    pub(crate) fn table_desc(&self) -> Vec<TableConfig> {
+        (0..TABLE_INTERNAL).filter_map(|id| desc(self.bridge, id)).collect()
+    }
+
+    /// Without features it asks; with features, perhaps in several parts, it asks to set them.
+    pub(crate) fn table_features(&mut self, features: &[TableFeatures], more: bool) -> Answer {
+        let parts = &mut self.session()?.table_features;
+        for f in features {
+            if parts.iter().any(|p| p.table == f.table) {
+                parts.clear();
+                return Err(OfError::NxtffcDupTable);
+            }
+            parts.push(f.clone());
+        }
+        if more {
+            return Ok(None);
+        }
+        let wanted = std::mem::take(parts);
+        if !wanted.is_empty() {
+            self.set_table_features(&wanted)?;
+        }
+        Ok(Some(Body::TableFeaturesReply(self.bridge.ofproto.table_features())))
+    }
+
+    /// Names are all that can be set. To replace all tables every one has to be there, because none can be switched off.
+    fn set_table_features(&mut self, wanted: &[TableFeatures]) -> Result<(), OfError> {
+        let ofproto = &mut self.bridge.ofproto;
+        let old = ofproto.table_features();
+        let complete = match wanted.first().map(|w| w.command) {
+            Some(TableCommand::Enable | TableCommand::Disable) => false,
+            Some(TableCommand::Modify) => true,
+            Some(TableCommand::Replace) | None => wanted.len() >= old.len(),
+        };
+        if wanted.iter().any(|w| w.table == TABLE_INTERNAL) || !complete {
+            return Err(OfError::TffcEperm);
+        }
+        if wanted.len() > old.len() {
+            return Err(OfError::TffcTooMany);
+        }
+        for new in wanted {
+            let old = old.iter().find(|o| o.table == new.table).ok_or(OfError::TffcBadTable)?;
+            let named = ofproto.table(new.table).is_some_and(|t| t.config().name_from_database);
+            let renamed = named && !new.name.is_empty() && new.name != old.name;
+            if new.max_entries != old.max_entries || renamed || (!new.keeps_properties && exceeds(new, old)) {
+                return Err(OfError::TffcEperm);
+            }
+        }
+        wanted.iter().for_each(|w| ofproto.name_table(w.table, &w.name));
+        Ok(())
+    }
+}
+
+/// A table as it is set.
+fn desc(bridge: &Bridge, table: u8) -> Option<TableConfig> {
+    let found = bridge.ofproto.table(table)?;
+    let config = found.config();
+    let (down, up) = config.vacancy_thresholds;
+    Some(TableConfig {
+        table,
+        miss: config.miss,
+        eviction: Some(config.evict_by_openflow),
+        eviction_flags: Some(EVICTION_FLAGS),
+        vacancy_events: Some(config.vacancy.is_some()),
+        vacancy: config.vacancy.map(|_| Vacancy { down, up, now: found.vacancy() }),
+    })
+}
+
+/// Tells controllers of tables that these changes filled or emptied.
+pub fn report_vacancy(bridge: &mut Bridge, effects: &Effects) {
+    for (table, event) in bridge.ofproto.vacancy_events(effects) {
+        let reason = match event {
+            VacancyEvents::Down => VACANCY_DOWN,
+            VacancyEvents::Up => VACANCY_UP,
+        };
+        if let Some(desc) = desc(bridge, table) {
+            bridge.conns.send_table_status(&TableStatus { reason, desc });
+        }
+    }
+}
+
+/// More is asked for than the table can do.
+fn exceeds(new: &TableFeatures, old: &TableFeatures) -> bool {
+    let more_instructions = |n: &openflow::table::InstructionFeatures,
+                             o: &openflow::table::InstructionFeatures| {
+        n.instructions & !o.instructions != 0
+            || n.next_tables.iter().any(|t| !o.next_tables.contains(t))
+            || n.write_actions & !o.write_actions != 0
+            || n.apply_actions & !o.apply_actions != 0
+            || n.write_set_fields.iter().any(|f| !o.write_set_fields.contains(f))
+            || n.apply_set_fields.iter().any(|f| !o.apply_set_fields.contains(f))
+    };
+    new.metadata_match & !old.metadata_match != 0
+        || new.metadata_write & !old.metadata_write != 0
+        || more_instructions(&new.nonmiss, &old.nonmiss)
+        || more_instructions(&new.miss, &old.miss)
+        || new.matching.iter().any(|f| !old.matching.contains(f))
+        || new.wildcard.iter().any(|f| !old.wildcard.contains(f))
+        || new.mask.iter().any(|f| !old.mask.contains(f))
+}

@@ -1,0 +1,84 @@
+//! The table of tunnel options (`NXT_TLV_TABLE_MOD`), and messages that name its fields.
+//!
+//! A message is brought in line with the table before it is obeyed, and refused where a field is not mapped. Packet-outs
+//! are not refused, as with Open vSwitch: of their metadata, what is mapped counts.
+
+use crate::service::{Answer, Service};
+use crate::steps::Steps;
+use flow::tlv::{FIELDS, SPACE};
+use ofconn::OpenBundle;
+use ofproto::tlv::uses_fields;
+use openflow::session::{TlvMap, TlvTableMod, TlvTableReply};
+use openflow::tlv::lay_out_match;
+use openflow::{Body, Message, OfError};
+
+impl Service<'_> {
+    pub(crate) fn change_tlv_table(&mut self, change: &TlvTableMod) -> Answer {
+        let waiting = self.fields_in_bundles();
+        self.bridge.ofproto.change_tlv(change, waiting)?;
+        self.host.changed();
+        Ok(None)
+    }
+
+    /// The fields used by flow mods that wait in bundles, of whichever connection: they were laid out by the table of now.
+    fn fields_in_bundles(&mut self) -> u64 {
+        let bundles = self.bridge.conns.sessions().flat_map(|(_, session)| session.bundles.values());
+        let fields = |bundle: &OpenBundle| bundle.messages.downcast_ref().map_or(0, Steps::fields);
+        bundles.map(fields).fold(0, |all, fields| all | fields)
+    }
+
+    pub(crate) fn tlv_table(&self) -> TlvTableReply {
+        let map = |(index, m): (usize, flow::tlv::Mapping)| TlvMap {
+            class: m.class,
+            kind: m.kind,
+            len: m.len,
+            index: index as u16,
+        };
+        TlvTableReply {
+            max_space: SPACE as u32,
+            max_fields: FIELDS as u16,
+            maps: self.bridge.ofproto.tlv().iter().map(map).collect(),
+        }
+    }
+
+    /// The body in line with the table; `None`: it names none of its fields.
+    pub(crate) fn laid_out(&self, message: &Message) -> Result<Option<Body>, OfError> {
+        let ofproto = &self.bridge.ofproto;
+        let table = ofproto.tlv();
+        Ok(match &message.body {
+            Body::FlowMod(fm) if uses_fields(&fm.matching, &fm.actions) => {
+                Some(Body::FlowMod(Box::new(ofproto.laid_out(fm)?)))
+            }
+            Body::FlowStatsRequest(r) if uses_fields(&r.matching, &[]) => {
+                let matching = lay_out_match(&r.matching, table)?;
+                Some(Body::FlowStatsRequest(Box::new(openflow::stats::FlowStatsRequest {
+                    matching,
+                    ..*r.clone()
+                })))
+            }
+            Body::AggregateRequest(r) if uses_fields(&r.matching, &[]) => {
+                let matching = lay_out_match(&r.matching, table)?;
+                Some(Body::AggregateRequest(Box::new(openflow::stats::FlowStatsRequest {
+                    matching,
+                    ..*r.clone()
+                })))
+            }
+            Body::FlowMonitorRequest(all) if all.iter().any(|r| uses_fields(&r.matching, &[])) => {
+                let mut all = all.clone();
+                for r in &mut all {
+                    r.matching = lay_out_match(&r.matching, table)?;
+                }
+                Some(Body::FlowMonitorRequest(all))
+            }
+            Body::PacketOut(po) if uses_fields(&po.metadata, &[]) => {
+                let metadata = po.metadata.laid_out(table.layout());
+                Some(Body::PacketOut(Box::new(openflow::packet_io::PacketOut { metadata, ..*po.clone() })))
+            }
+            Body::Resume(pin) if uses_fields(&pin.metadata, &[]) => {
+                let metadata = pin.metadata.laid_out(table.layout());
+                Some(Body::Resume(Box::new(openflow::packet_io::PacketIn { metadata, ..*pin.clone() })))
+            }
+            _ => None,
+        })
+    }
+}

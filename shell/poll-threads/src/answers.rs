@@ -1,0 +1,93 @@
+//! Answers of workers to orders of the main thread, and a record of those that did not arrive in time.
+
+use crate::log::LOG;
+use crate::mailbox::Done;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use units::{CoreId, PortNo, WorkerId};
+
+/// How long an answer is waited for: a thousand times a long turn, and longer than a busy machine delays a thread.
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
+
+/// Workers that have not answered in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silent(pub(crate) Vec<CoreId>);
+
+#[cfg(test)]
+impl Silent {
+    pub(crate) fn of(core: CoreId) -> Silent {
+        Silent(vec![core])
+    }
+}
+
+impl fmt::Display for Silent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |core: &CoreId| match *core {
+            CoreId::UNPINNED => "the worker of kernel ports".to_owned(),
+            CoreId(core) => format!("the PMD thread on core {core}"),
+        };
+        let names: Vec<String> = self.0.iter().map(name).collect();
+        write!(f, "{} has not answered for {} s", names.join(" and "), LIMIT.as_secs())
+    }
+}
+
+impl std::error::Error for Silent {}
+
+/// An answer that a worker owes: the other end is dropped when it has carried out its orders.
+pub(crate) type Answer = Receiver<()>;
+
+/// The answers to a set of orders, by worker.
+#[derive(Default)]
+pub(crate) struct Answers(BTreeMap<WorkerId, (Done, Answer)>);
+
+impl Answers {
+    /// The sender that goes with the next order to this worker.
+    pub(crate) fn of(&mut self, worker: WorkerId) -> Done {
+        self.0.entry(worker).or_insert_with(channel).0.clone()
+    }
+
+    pub(crate) fn into_awaited(self) -> Vec<(WorkerId, Answer)> {
+        self.0.into_iter().map(|(worker, (_, answer))| (worker, answer)).collect()
+    }
+}
+
+/// The answers that did not arrive in time.
+#[derive(Default)]
+pub(crate) struct Unanswered {
+    /// The last unanswered order of each worker.
+    pub(crate) workers: BTreeMap<WorkerId, Answer>,
+    /// Ports whose queues were not dropped in time.
+    pub(crate) ports: BTreeMap<PortNo, Vec<(WorkerId, Answer)>>,
+}
+
+impl Unanswered {
+    /// Whether the worker has still not answered the order that it did not answer in time.
+    pub(crate) fn is_silent(&mut self, worker: WorkerId) -> bool {
+        let silent = self.workers.get(&worker).is_some_and(|a| a.try_recv() == Err(TryRecvError::Empty));
+        if !silent && self.workers.remove(&worker).is_some() {
+            runtime::info!(LOG, "worker {} answers again", worker.0);
+        }
+        silent
+    }
+
+    /// The port was removed.
+    pub(crate) fn forget(&mut self, no: PortNo) {
+        self.ports.remove(&no);
+    }
+}
+
+/// Waits for a thread that was ordered to end.
+pub(crate) fn join(thread: JoinHandle<()>, core: CoreId) {
+    let deadline = Instant::now() + LIMIT;
+    while !thread.is_finished() {
+        if Instant::now() >= deadline {
+            runtime::err!(LOG, "{}: it ends when it comes back", Silent(vec![core]));
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let _ = thread.join();
+}

@@ -1,0 +1,76 @@
+//! Auto load balance (`pmd-auto-lb`): collects the loads for core/pmd, which decides, and carries out the decision.
+
+use crate::handle::{MAIN, WorkerHandle, worker_of};
+use crate::log::LOG;
+use crate::workers::Workers;
+use datapath::{Datapath, Event};
+use pmd::balance::{Polling, Settings, try_out};
+use runtime::log::Level;
+use units::{CoreId, Cycles, Millis, NumaId, WorkerId};
+
+impl Workers {
+    /// The settings of the database.
+    pub(crate) fn set_balance(&mut self, settings: Settings) {
+        for line in self.balancer.configure(settings) {
+            runtime::info!(LOG, "{line}");
+        }
+    }
+
+    /// Stores the load of queues and workers at the end of an interval.
+    pub(crate) fn sample(&mut self, datapath: &Datapath) {
+        self.ports.sample();
+        let settings = self.balancer.settings();
+        for (id, handle) in &mut self.handles {
+            let tally = datapath.worker_tally(*id);
+            let busy = tally.get(Event::BusyCycles);
+            let all = busy + tally.get(Event::IdleCycles);
+            let load = &mut handle.load;
+            load.busy.sample(Cycles(busy));
+            load.all.sample(Cycles(all));
+            load.asleep.sample(Cycles(tally.get(Event::SleepCycles)));
+            if settings.on && !handle.place.isolated {
+                load.overload.interval(load.busy.last(), load.elapsed(), settings.load);
+            }
+        }
+    }
+
+    /// Reassigns the queues if a dry run promises an improvement.
+    pub(crate) fn balance(&mut self, now: Millis) {
+        if !self.balancer.is_time(now) || self.due || !self.poll_threads().any(|s| s.load.overload.lasts()) {
+            return;
+        }
+        let queues = |handle: &WorkerHandle| self.ports.of_worker(handle.place.id, false).count();
+        let cores: Vec<(Polling, usize)> = self.poll_threads().map(|s| (polling(s), queues(s))).collect();
+        if let Err(why) = self.balancer.is_promising(self.polling.algorithm, &cores) {
+            runtime::debug!(LOG, "PMD auto load balance nothing to do, {why}");
+            return;
+        }
+        runtime::debug!(LOG, "PMD auto load balance performing dry run.");
+        let cores: Vec<Polling> = cores.into_iter().map(|(core, _)| core).collect();
+        let rxqs = self.ports.polled();
+        let owners: Vec<_> = rxqs.iter().map(|q| self.core_of(self.ports.owner((q.no, q.queue))?)).collect();
+        let how = (self.polling.algorithm, self.polling.isolate);
+        let trial = try_out(&cores, &rxqs, &owners, how, self.balancer.settings().improvement);
+        for line in trial.lines.iter().filter(|_| LOG.enabled(Level::Dbg)) {
+            runtime::debug!(LOG, "{line}");
+        }
+        if trial.worthwhile {
+            runtime::info!(LOG, "PMD auto load balance dry run. Requesting datapath reconfigure.");
+            self.rebalance();
+        }
+    }
+
+    fn poll_threads(&self) -> impl Iterator<Item = &WorkerHandle> {
+        self.handles.values().filter(|s| s.place.id != MAIN)
+    }
+
+    pub(crate) fn core_of(&self, worker: WorkerId) -> Option<CoreId> {
+        self.poll_threads().map(|s| s.place.core).find(|core| worker_of(*core) == worker)
+    }
+}
+
+fn polling(handle: &WorkerHandle) -> Polling {
+    let place = &handle.place;
+    let core = pmd::Core { id: place.core, numa: NumaId(place.numa) };
+    Polling { core, isolated: place.isolated, cycles: handle.load.elapsed() }
+}

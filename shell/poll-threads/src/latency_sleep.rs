@@ -1,0 +1,130 @@
+//! Latency-target sleep of one poll thread: carries out and measures what `pmd::LatencySleep` decides.
+//!
+//! Before a thread sleeps on device events it arms them and polls once more, for packets that arrived before the events
+//! were armed. Only then it blocks in `poll(2)`. Orders to the thread and answers to upcalls wake it by its eventfd. Timer
+//! sleeps are ended by orders, as those of `pmd-sleep-max` are.
+
+use crate::cycles;
+use crate::thread_state::ThreadState;
+use pmd::IdleAction;
+use runtime::cpu_time::thread_time;
+use runtime::poll_loop::Interest;
+use runtime::{PollLoop, WaitSet};
+use std::time::Duration;
+
+/// The CPU time of one timer sleep in this many is measured.
+const MEASURED: u32 = 16;
+
+/// State of one poll thread.
+pub(crate) struct LatencySleeper {
+    poll: PollLoop,
+    /// Device events are armed.
+    armed: bool,
+    /// The last armed sleep has ended: events must be armed again before the next one.
+    woken: bool,
+    sleeps: u32,
+}
+
+impl LatencySleeper {
+    pub(crate) fn new(poll: PollLoop) -> LatencySleeper {
+        LatencySleeper { poll, armed: false, woken: false, sleeps: 0 }
+    }
+
+    /// Called after each iteration. Returns true if the thread slept, so that cached clocks are out of date.
+    pub(crate) fn after_turn(&mut self, state: &mut ThreadState, busy: bool) -> bool {
+        let packets = state.worker.packets_in_turn();
+        if std::mem::take(&mut self.woken) {
+            self.disarm(state);
+        }
+        let action = match busy && packets == 0 {
+            // Only answers to upcalls were handled; more may follow.
+            true => IdleAction::Poll,
+            false => state.latency_sleep.after_iteration(cycles::now(), packets),
+        };
+        match action {
+            IdleAction::Armed(time) if self.armed => self.sleep_armed(state, time),
+            IdleAction::Armed(_) => {
+                self.arm(state);
+                false
+            }
+            other => {
+                self.disarm(state);
+                self.sleep(state, other)
+            }
+        }
+    }
+
+    fn sleep(&mut self, state: &mut ThreadState, action: IdleAction) -> bool {
+        state.worker.send_held();
+        let asleep = cycles::now();
+        match action {
+            IdleAction::Pause(time) => cpu::pause::pause_until(asleep.0 + time),
+            IdleAction::Timer(time) => {
+                self.sleeps = self.sleeps.wrapping_add(1);
+                let measured = self.sleeps.is_multiple_of(MEASURED).then(thread_time);
+                // An order to the thread unparks it.
+                std::thread::park_timeout(duration(time));
+                if let Some(before) = measured {
+                    state.latency_sleep.add_cost(of_nanoseconds(thread_time() - before));
+                }
+                let woke = cycles::now();
+                state.latency_sleep.slept(woke, time, (woke - asleep).0);
+            }
+            IdleAction::Poll | IdleAction::Armed(_) => return false,
+        }
+        state.worker.slept(cycles::now() - asleep);
+        true
+    }
+
+    /// Arms the events of all devices. The next iteration polls for packets that arrived before.
+    fn arm(&mut self, state: &mut ThreadState) {
+        state.mailbox.arm(true);
+        self.armed = true;
+        if !state.worker.arm(true) {
+            state.latency_sleep.set_can_arm(false);
+            self.disarm(state);
+        }
+    }
+
+    /// Disarms the events of all devices: the thread polls again.
+    pub(crate) fn disarm(&mut self, state: &mut ThreadState) {
+        if std::mem::take(&mut self.armed) {
+            state.mailbox.arm(false);
+            state.worker.arm(false);
+        }
+    }
+
+    fn sleep_armed(&mut self, state: &mut ThreadState, time: u64) -> bool {
+        if state.mailbox.has_mail() {
+            self.disarm(state);
+            return false;
+        }
+        let asleep = cycles::now();
+        state.worker.rest();
+        let mut set = WaitSet::new();
+        for fd in state.fds() {
+            set.fd(fd, Interest::Read);
+        }
+        set.no_longer_than(duration(time));
+        self.poll.block(set);
+        // Serve the packets first; devices are disarmed after the next iteration.
+        self.woken = true;
+        let woke = cycles::now();
+        let took = woke - asleep;
+        if took.0 >= time {
+            state.latency_sleep.slept(woke, time, took.0);
+        }
+        state.worker.slept(took);
+        true
+    }
+}
+
+fn duration(cycles: u64) -> Duration {
+    Duration::from_nanos(
+        (u128::from(cycles) * 1_000_000_000 / u128::from(cycles::per_second().max(1))) as u64,
+    )
+}
+
+fn of_nanoseconds(time: u64) -> u64 {
+    (u128::from(time) * u128::from(cycles::per_second()) / 1_000_000_000) as u64
+}

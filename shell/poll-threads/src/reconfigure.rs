@@ -1,0 +1,173 @@
+//! Reconfiguration: starts and ends poll threads, and moves rx queues to the threads that are to poll them.
+
+use crate::answers::join;
+use crate::handle::{MAIN, Mode, Runner, WorkerHandle, WorkerPlace, inline, threaded, worker_of};
+use crate::load::WorkerLoad;
+use crate::log::LOG;
+use crate::mailbox::{Key, Mailbox, Order, Wakeup};
+use crate::ports::Home;
+use crate::thread_state::ThreadState;
+use crate::threads;
+use crate::workers::Workers;
+use datapath::{Datapath, Worker};
+use pmd::Core;
+use pmd::assign::assign;
+use pmd::assign::keep::keep;
+use pmd::cores::{Wanted, per_node, wanted};
+use runtime::PollLoop;
+use std::sync::Arc;
+use units::{CoreId, WorkerId};
+
+impl Workers {
+    pub(crate) fn wanted(&self, polled: bool) -> Wanted {
+        match polled || self.ports.any_polled() {
+            true => wanted(&self.topology, self.polling.mask.as_deref()),
+            // A poll thread uses its core completely, so there are none without a poll-mode port.
+            false => Wanted::default(),
+        }
+    }
+
+    /// Starts and ends poll threads according to the mask, and moves every queue to the worker that is to poll it.
+    pub fn reconfigure(&mut self, datapath: &Datapath) {
+        if !std::mem::take(&mut self.due) {
+            return;
+        }
+        self.balancer.changed();
+        let wanted = self.wanted(false);
+        wanted.warnings.iter().for_each(|text| runtime::warn!(LOG, "{text}"));
+        let surplus: Vec<WorkerId> = self
+            .handles
+            .iter()
+            .filter(|(id, s)| **id != MAIN && !wanted.cores.iter().any(|c| c.id == s.place.core))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in &surplus {
+            let Some(WorkerPlace { core, numa, .. }) = self.handles.get(id).map(|s| s.place) else {
+                continue;
+            };
+            runtime::info!(LOG, "PMD thread on numa_id: {numa}, core id: {:2} destroyed.", core.0);
+        }
+        let created = self.create(datapath, &wanted.cores);
+        if created || !surplus.is_empty() {
+            for (numa, n) in per_node(wanted.cores.iter().copied()) {
+                runtime::info!(LOG, "There are {n} pmd threads on numa node {}", numa.0);
+            }
+        }
+        self.assign(&wanted.cores);
+        for id in surplus {
+            if let Some(handle) = self.handles.get(&id) {
+                handle.mailbox.post(Order::Stop);
+            }
+            self.deliver();
+            if let Some(WorkerHandle { runner: Runner::Thread(thread), place, .. }) = self.handles.remove(&id)
+            {
+                join(thread, place.core);
+            }
+        }
+        datapath.set_senders(self.handles.len());
+        for (n, handle) in self.handles.values().enumerate() {
+            handle.mailbox.post(Order::TxQueue(n));
+        }
+        self.deliver();
+    }
+
+    /// Starts the missing workers; returns whether any were missing.
+    fn create(&mut self, datapath: &Datapath, cores: &[Core]) -> bool {
+        let mut created = false;
+        for core in cores {
+            let id = worker_of(core.id);
+            if self.handles.contains_key(&id) {
+                continue;
+            }
+            let place =
+                WorkerPlace { id, core: core.id, numa: core.numa.0, isolated: false, since: self.now };
+            match self.start(place, datapath.worker(id, self.handles.len())) {
+                Ok(handle) => {
+                    self.tell_sleep(&handle);
+                    self.handles.insert(id, handle);
+                    runtime::info!(
+                        LOG,
+                        "PMD thread on numa_id: {}, core id: {:2} created.",
+                        core.numa.0,
+                        core.id.0
+                    );
+                    created = true;
+                }
+                Err(e) => runtime::err!(LOG, "PMD thread on core {}: {}", core.id.0, runtime::error_text(&e)),
+            }
+        }
+        created
+    }
+
+    fn start(&self, place: WorkerPlace, worker: Worker) -> std::io::Result<WorkerHandle> {
+        let (mailbox, runner) = match &self.mode {
+            Mode::Inline(park) => {
+                let mailbox = Arc::new(Mailbox::new(Wakeup::None));
+                let state = ThreadState::inline(inline(worker, &mailbox, *park), Arc::clone(&mailbox));
+                (mailbox, Runner::Inline(Box::new(state)))
+            }
+            Mode::Threads(clock) => {
+                let poll = PollLoop::new(clock.clone())?;
+                let mailbox = Arc::new(Mailbox::new(Wakeup::poller(poll.waker())));
+                let state = ThreadState::new(threaded(worker, &mailbox), Arc::clone(&mailbox));
+                (mailbox, Runner::Thread(threads::polling(state, poll, place.core)?))
+            }
+        };
+        let mut handle =
+            WorkerHandle { place, mailbox, runner, load: WorkerLoad::default(), recorded: false };
+        self.metrics.apply(&mut handle, self.now);
+        Ok(handle)
+    }
+
+    /// Assigns the queues, and moves them.
+    fn assign(&mut self, cores: &[Core]) {
+        // A core whose thread could not be started has no handle.
+        let cores: Vec<Core> =
+            cores.iter().copied().filter(|c| self.handles.contains_key(&worker_of(c.id))).collect();
+        let rxqs = self.ports.polled();
+        let reassign = std::mem::take(&mut self.reassign) || !self.predicts();
+        let assignment = match reassign {
+            true => assign(&cores, &rxqs, self.polling.algorithm, self.polling.isolate),
+            false => keep(&cores, &rxqs, &self.owning_cores(), self.polling.isolate),
+        };
+        for note in &assignment.notes {
+            match note.warning {
+                true => runtime::warn!(LOG, "{}", note.text),
+                false => runtime::info!(LOG, "{}", note.text),
+            }
+        }
+        for handle in self.handles.values_mut() {
+            handle.place.isolated = assignment.isolated.contains(&handle.place.core);
+        }
+        for (rxq, core) in rxqs.iter().zip(&assignment.cores) {
+            self.send((rxq.no, rxq.queue), core.map_or(MAIN, worker_of), core.is_some());
+        }
+        for key in self.ports.take_unpolled() {
+            self.send(key, MAIN, true);
+        }
+    }
+
+    /// The core that has each polled queue.
+    fn owning_cores(&self) -> Vec<Option<CoreId>> {
+        let core = |owner: Option<WorkerId>| self.core_of(owner?);
+        self.ports.owners().into_iter().map(core).collect()
+    }
+
+    /// Moves a queue to a worker.
+    pub(crate) fn send(&mut self, key: Key, to: WorkerId, polled: bool) {
+        let Some(home) = self.ports.home_mut(key) else { return };
+        let Some(handle) = self.handles.get(&to) else { return };
+        match std::mem::replace(home, Home::At(to)) {
+            Home::Here(mut moving) => {
+                moving.polled = polled;
+                handle.mailbox.post(Order::Take(*moving));
+            }
+            Home::At(from) if from == to => {}
+            Home::At(from) => {
+                if let Some(old) = self.handles.get(&from) {
+                    old.mailbox.post(Order::Give(key, Arc::clone(&handle.mailbox), polled));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Queues change hands under load: nothing is lost, nothing overtakes, nobody waits.
+
+use super::*;
+use crate::answers::LIMIT;
+use crate::handle::worker_of;
+use datapath::Datapath;
+use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, TxQueue, TxResult};
+use datapath::{Config, Event};
+use dpif::{DpAction, NoOwner};
+use flow::Flow;
+use flow::compose::compose;
+use netdev::device::RxHandle;
+use pmd::balance::Settings;
+use pmd::{Policy, Topology};
+use runtime::Clock;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use units::{CoreId, Millis, PortNo, QueueId};
+
+const QUEUES: usize = 3;
+/// Where compose() leaves the number of a packet: its source address.
+const FLOW: Flow = Flow { dl_type: 0x0800, nw_proto: 17, ..Flow::ZERO };
+const ADDRESS: usize = 14 + 12;
+
+/// A device that polls: numbered packets, as fast as they are taken.
+struct Source {
+    queue: usize,
+    next: u32,
+    packet: Vec<u8>,
+    made: Arc<[AtomicU64; QUEUES]>,
+}
+
+impl RxQueue for Source {
+    fn rx(&mut self, pool: &mut FramePool, out: &mut FrameBatch, _: usize) -> RxResult {
+        for _ in 0..4 {
+            let number = (self.queue as u32) << 28 | self.next;
+            self.next += 1;
+            self.packet[ADDRESS..ADDRESS + 4].copy_from_slice(&number.to_be_bytes());
+            out.extend(pool.frame_of(&self.packet));
+        }
+        self.made[self.queue].store(u64::from(self.next), Ordering::Relaxed);
+        RxResult::default()
+    }
+}
+
+/// What arrived of each queue, and how often something came that was not next.
+#[derive(Default)]
+struct Arrived {
+    next: [AtomicU64; QUEUES],
+    wrong: AtomicU64,
+}
+
+struct Sink(Arc<Arrived>);
+
+impl TxQueue for Sink {
+    fn tx(&mut self, frames: &mut FrameBatch) -> TxResult {
+        for frame in frames.iter() {
+            let bytes = frame.bytes()[ADDRESS..ADDRESS + 4].try_into().unwrap();
+            let number = u32::from_be_bytes(bytes);
+            let queue = (number >> 28) as usize;
+            // Two workers may send different queues at once, never the same one.
+            let due = self.0.next[queue].fetch_add(1, Ordering::Relaxed);
+            if due != u64::from(number & 0x0fff_ffff) {
+                self.0.wrong.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        TxResult { sent: frames.len() as u32, ..TxResult::default() }
+    }
+}
+
+/// Two poll threads, a source with some queues, a sink with a tx queue for each worker.
+struct Setup {
+    datapath: Arc<Datapath>,
+    workers: Workers,
+    made: Arc<[AtomicU64; QUEUES]>,
+    arrived: Arc<Arrived>,
+}
+
+const IN: PortNo = PortNo(1);
+const OUT: PortNo = PortNo(2);
+
+fn set_up(queues: usize) -> Setup {
+    let datapath = Datapath::new(&Config::default());
+    let arrived = Arc::new(Arrived::default());
+    let sink = || Box::new(Sink(Arc::clone(&arrived))) as Box<dyn TxQueue>;
+    datapath.add_port(IN, vec![sink()]).unwrap();
+    datapath.add_port(OUT, vec![sink(), sink(), sink()]).unwrap();
+    let key = Flow { in_port: IN.0, ..FLOW };
+    let mask = Flow { in_port: u32::MAX, ..Flow::ZERO };
+    datapath.flow_put(&key, &mask, Arc::new([DpAction::Output(OUT)]), Arc::new(NoOwner)).unwrap();
+    let topology = Arc::new(Topology::parse("0,0").unwrap());
+    let mut workers = Workers::threads(&datapath, &topology, &Clock::new()).unwrap();
+    workers.configure(&Polling { mask: Some("3".to_owned()), ..Polling::default() });
+    let made: Arc<[AtomicU64; QUEUES]> = Arc::default();
+    let mut setup = Setup { datapath, workers, made, arrived };
+    setup.add(IN, queues);
+    setup
+}
+
+impl Setup {
+    /// A port with so many queues.
+    fn add(&mut self, no: PortNo, queues: usize) {
+        let source = |queue| {
+            let packet = compose(&FLOW, &[]);
+            let queue = Box::new(Source { queue, next: 0, packet, made: Arc::clone(&self.made) });
+            RxHandle { queue, poll_fd: None }
+        };
+        let about = PolledPort { name: "in".to_owned(), is_pmd: true, ..PolledPort::default() };
+        self.workers.add(no, about, (0..queues).map(source).collect());
+        self.workers.reconfigure(&self.datapath);
+    }
+
+    /// Which queues of the first port a core has.
+    fn of_core(&self, core: u32) -> Vec<u16> {
+        let rxqs = self.workers.rxqs(worker_of(CoreId(core)));
+        rxqs.filter(|q| q.no == IN).map(|q| q.queue.0).collect()
+    }
+
+    /// Waits until every queue has been polled since.
+    fn wait_for_packets(&self, queues: usize) {
+        let sum = || (0..queues).map(|q| self.made[q].load(Ordering::Relaxed)).collect::<Vec<_>>();
+        let (before, start) = (sum(), Instant::now());
+        while sum().iter().zip(&before).any(|(now, before)| now == before) {
+            assert!(start.elapsed() < Duration::from_secs(20), "a queue is polled no more");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes the port away; all that it brought must have arrived.
+    fn finish(mut self, queues: usize) {
+        self.workers.remove(IN);
+        self.workers.settle().unwrap();
+        for q in 0..queues {
+            let (made, arrived) = (&self.made[q], &self.arrived.next[q]);
+            assert_eq!(made.load(Ordering::Relaxed), arrived.load(Ordering::Relaxed), "queue {q}");
+        }
+        assert_eq!(self.arrived.wrong.load(Ordering::Relaxed), 0);
+        drop(self.workers);
+        let tally = self.datapath.tally();
+        assert_eq!(tally.balance(), 0);
+        assert_eq!((tally.get(Event::Received), tally.dropped_total()), (tally.get(Event::Sent), 0));
+    }
+}
+
+#[test]
+fn ten_thousand_queues_change_hands_in_order() {
+    let mut setup = set_up(QUEUES);
+    let workers = [worker_of(CoreId(0)), worker_of(CoreId(1))];
+    for i in 0..10_000usize {
+        let queue = QueueId((i % QUEUES) as u16);
+        setup.workers.send((IN, queue), workers[i / QUEUES % 2], true);
+        if i % 100 == 0 {
+            setup.wait_for_packets(QUEUES);
+        }
+    }
+    setup.wait_for_packets(QUEUES);
+    setup.finish(QUEUES);
+}
+
+#[test]
+fn poll_threads_come_and_go_with_the_mask() {
+    let mut setup = set_up(2);
+    for mask in ["1", "3", "2", "1", "3"] {
+        setup.workers.configure(&Polling { mask: Some(mask.to_owned()), ..Polling::default() });
+        setup.workers.reconfigure(&setup.datapath);
+        let cores: u32 = setup.workers.places().iter().filter(|p| p.id != MAIN).map(|p| 1 << p.core.0).sum();
+        assert_eq!(format!("{cores:x}"), mask);
+        setup.wait_for_packets(2);
+    }
+    setup.finish(2);
+}
+
+#[test]
+fn new_tx_queues_and_old_ones_dropped() {
+    let mut setup = set_up(1);
+    setup.wait_for_packets(1);
+    let old = Arc::strong_count(&setup.arrived);
+    let sink = Box::new(Sink(Arc::clone(&setup.arrived)));
+    setup.datapath.set_tx_queues(OUT, vec![sink]).unwrap();
+    setup.workers.settle().unwrap();
+    // Three went and one came.
+    assert_eq!(Arc::strong_count(&setup.arrived), old - 2);
+    setup.wait_for_packets(1);
+    setup.finish(1);
+}
+
+#[test]
+fn a_core_that_was_busy_for_a_minute_gives_queues_away() {
+    let mut setup = set_up(QUEUES);
+    let busy = worker_of(CoreId(1));
+    for queue in 0..QUEUES as u16 {
+        setup.workers.send((IN, QueueId(queue)), busy, true);
+    }
+    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
+    let policy = Some(Policy::Variance);
+    let balance = Settings { on: true, load: 50, policy, ..Settings::default() };
+    let mut now = Millis(0);
+    let mut minute = |setup: &mut Setup| {
+        for _ in 0..12 {
+            // Every interval has some turns.
+            setup.wait_for_packets(QUEUES);
+            now = now + Millis::from_secs(5);
+            setup.workers.tick(&setup.datapath, now);
+            setup.workers.reconfigure(&setup.datapath);
+        }
+        QUEUES - setup.workers.rxqs(busy).count()
+    };
+    assert_eq!((minute(&mut setup), minute(&mut setup)), (0, 0));
+    setup.workers.configure(&Polling { balance, ..polling });
+    assert_eq!(minute(&mut setup), 0);
+    assert!((0..30).any(|_| minute(&mut setup) > 0));
+    setup.wait_for_packets(QUEUES);
+    setup.finish(QUEUES);
+}
+
+#[test]
+fn a_core_that_has_too_much_to_do_is_relieved_within_seconds() {
+    let mut setup = set_up(QUEUES);
+    let busy = worker_of(CoreId(1));
+    for queue in 0..QUEUES as u16 {
+        setup.workers.send((IN, QueueId(queue)), busy, true);
+    }
+    let balance = Settings { on: true, hot: 50, ..Settings::default() };
+    setup.workers.configure(&Polling { mask: Some("3".to_owned()), balance, ..Polling::default() });
+    assert_eq!(setup.workers.policy(), Policy::Predictive);
+    let second = |setup: &mut Setup, n: u64| {
+        setup.wait_for_packets(QUEUES);
+        setup.workers.tick(&setup.datapath, Millis::from_secs(n));
+        setup.workers.rxqs(busy).count()
+    };
+    // The first look only begins to count.
+    assert_eq!(second(&mut setup, 1), QUEUES);
+    assert!((2..60).any(|n| second(&mut setup, n) < QUEUES));
+    assert!(setup.workers.moves() >= 1 && !setup.workers.is_due());
+    setup.wait_for_packets(QUEUES);
+    setup.finish(QUEUES);
+}
+
+#[test]
+fn with_a_forecast_a_change_moves_only_what_must_move() {
+    let mut setup = set_up(2);
+    let polling = Polling { mask: Some("3".to_owned()), ..Polling::default() };
+    let balance = Settings { on: true, hot: 100, ..Settings::default() };
+    setup.workers.configure(&Polling { balance, ..polling.clone() });
+    setup.workers.send((IN, QueueId(0)), worker_of(CoreId(1)), true);
+    setup.workers.send((IN, QueueId(1)), worker_of(CoreId(1)), true);
+    // Another port comes, which brings nothing: its number is no flow's.
+    let idle = PolledPort { name: "idle".to_owned(), is_pmd: true, ..PolledPort::default() };
+    setup.workers.add(PortNo(3), idle, vec![]);
+    setup.workers.reconfigure(&setup.datapath);
+    assert_eq!(setup.of_core(1), [0, 1]);
+    // Its queues are renewed: those that were there come back to where they were.
+    setup.workers.take_back(IN).unwrap();
+    setup.made.iter().for_each(|made| made.store(0, Ordering::Relaxed));
+    setup.arrived.next.iter().for_each(|next| next.store(0, Ordering::Relaxed));
+    setup.add(IN, 3);
+    assert_eq!((setup.of_core(0), setup.of_core(1)), (vec![2], vec![0, 1]));
+    // Who asks for it has them given out by the algorithm; so has who balances otherwise.
+    setup.workers.rebalance();
+    setup.workers.reconfigure(&setup.datapath);
+    assert_eq!(setup.of_core(0).len() + setup.of_core(1).len(), 3);
+    assert_ne!(setup.of_core(1), [0, 1]);
+    setup.wait_for_packets(3);
+    setup.finish(3);
+}
+
+const TRAP: PortNo = PortNo(3);
+
+/// A device that holds up the worker that polls it, until it is told to let go.
+#[derive(Clone, Default)]
+struct Trap {
+    polled: Arc<AtomicBool>,
+    open: Arc<AtomicBool>,
+}
+
+impl RxQueue for Trap {
+    fn rx(&mut self, _: &mut FramePool, _: &mut FrameBatch, _: usize) -> RxResult {
+        self.polled.store(true, Ordering::Relaxed);
+        while !self.open.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        RxResult::default()
+    }
+}
+
+impl Trap {
+    /// One that holds the worker of the second core.
+    fn set(setup: &mut Setup) -> Trap {
+        let trap = Trap::default();
+        setup.workers.send((IN, QueueId(0)), worker_of(CoreId(0)), true);
+        let about = PolledPort { name: "trap".to_owned(), is_pmd: true, ..PolledPort::default() };
+        setup.workers.add(TRAP, about, vec![RxHandle { queue: Box::new(trap.clone()), poll_fd: None }]);
+        setup.workers.pin(TRAP, BTreeMap::from([(QueueId(0), CoreId(1))]));
+        setup.workers.reconfigure(&setup.datapath);
+        let start = Instant::now();
+        while !trap.polled.load(Ordering::Relaxed) {
+            assert!(start.elapsed() < Duration::from_secs(20), "it is not polled");
+            std::thread::yield_now();
+        }
+        trap
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_come_back_holds_up_nobody() {
+    let mut setup = set_up(1);
+    let trap = Trap::set(&mut setup);
+    let held_up = Silent::of(CoreId(1));
+    let start = Instant::now();
+    assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
+    // It is waited for once.
+    for _ in 0..100 {
+        assert_eq!(setup.workers.take_back(TRAP), Err(held_up.clone()));
+        assert_eq!(setup.workers.settle(), Err(held_up.clone()));
+    }
+    assert!(start.elapsed() < 3 * LIMIT, "{:?}", start.elapsed());
+    // The other worker does what it did.
+    setup.wait_for_packets(1);
+    assert!(Arc::strong_count(&trap.open) > 1, "its queue is still there");
+    trap.open.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    while setup.workers.take_back(TRAP).is_err() || setup.workers.settle().is_err() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it is back and not heard");
+    }
+    assert_eq!(Arc::strong_count(&trap.open), 1, "its queue is gone");
+    setup.workers.remove(TRAP);
+    setup.finish(1);
+}
+
+#[test]
+fn the_switch_ends_without_a_worker_that_does_not_come_back() {
+    let mut setup = set_up(1);
+    let trap = Trap::set(&mut setup);
+    let start = Instant::now();
+    drop(setup.workers);
+    assert!(start.elapsed() < 5 * LIMIT, "{:?}", start.elapsed());
+    trap.open.store(true, Ordering::Relaxed);
+}

@@ -1,0 +1,107 @@
+//! What a datapath can do, by the names that commands and rows give it.
+
+use dpif::Capabilities;
+
+/// A value of a feature.
+pub enum Slot<'a> {
+    /// Has it or not.
+    Flag(&'a mut bool),
+    /// How much.
+    Size(&'a mut usize),
+    /// As much as the highest number of an algorithm.
+    Number(&'a mut u32),
+    /// It is so, and no command changes it.
+    Fixed(bool),
+}
+
+/// All features in their order: the name in commands, the name in text.
+pub const FEATURES: [(&str, &str); 27] = [
+    ("masked_set_action", "Masked set action"),
+    ("tnl_push_pop", "Tunnel push pop"),
+    ("ufid", "Ufid"),
+    ("trunc", "Truncate action"),
+    ("clone", "Clone action"),
+    ("sample_nesting", "Sample nesting"),
+    ("ct_eventmask", "Conntrack eventmask"),
+    ("ct_clear", "Conntrack clear"),
+    ("max_hash_alg", "Max dp_hash algorithm"),
+    ("check_pkt_len", "Check pkt length action"),
+    ("ct_timeout", "Conntrack timeout policy"),
+    ("explicit_drop_action", "Explicit Drop action"),
+    ("lb_output_action", "Optimized Balance TCP mode"),
+    ("ct_zero_snat", "Conntrack all-zero IP SNAT"),
+    ("add_mpls", "MPLS Label add"),
+    ("psample", "psample action"),
+    ("max_vlan_headers", "Max VLAN headers"),
+    ("max_mpls_depth", "Max MPLS depth"),
+    ("recirc", "Recirc"),
+    ("ct_state", "CT state"),
+    ("ct_zone", "CT zone"),
+    ("ct_mark", "CT mark"),
+    ("ct_label", "CT label"),
+    ("ct_state_nat", "CT state NAT"),
+    ("ct_orig_tuple", "CT orig tuple"),
+    ("ct_orig_tuple6", "CT orig tuple for IPv6"),
+    ("nd_ext", "IPv6 ND Extension"),
+];
+
+/// The value of a feature of that name.
+pub fn slot<'a>(c: &'a mut Capabilities, name: &str) -> Slot<'a> {
+    match name {
+        "masked_set_action" => Slot::Flag(&mut c.masked_set),
+        "tnl_push_pop" => Slot::Flag(&mut c.tunnels),
+        "trunc" => Slot::Flag(&mut c.trunc),
+        "clone" => Slot::Flag(&mut c.clone),
+        "sample_nesting" => Slot::Size(&mut c.sample_nesting),
+        "max_hash_alg" => Slot::Number(&mut c.max_hash_alg),
+        "check_pkt_len" => Slot::Flag(&mut c.check_pkt_len),
+        "explicit_drop_action" => Slot::Flag(&mut c.explicit_drop),
+        "add_mpls" => Slot::Flag(&mut c.add_mpls),
+        "lb_output_action" => Slot::Flag(&mut c.lb_output),
+        "max_vlan_headers" => Slot::Size(&mut c.max_vlan_headers),
+        "max_mpls_depth" => Slot::Size(&mut c.max_mpls_depth),
+        "recirc" => Slot::Flag(&mut c.recirc),
+        // No events are sent, so those that a mask leaves out are not sent either.
+        "ufid" | "nd_ext" | "ct_eventmask" | "ct_timeout" => Slot::Fixed(true),
+        "psample" => Slot::Fixed(false),
+        "ct_state_nat" | "ct_zero_snat" => Slot::Flag(&mut c.ct_nat),
+        // Of connection tracking without that there is all or nothing.
+        _ => Slot::Flag(&mut c.ct),
+    }
+}
+
+/// The value as text; truth in the two words given.
+pub fn value_text(slot: &Slot<'_>, [yes, no]: [&str; 2]) -> String {
+    let word = |b: bool| if b { yes.to_owned() } else { no.to_owned() };
+    match slot {
+        Slot::Flag(b) => word(**b),
+        Slot::Fixed(b) => word(*b),
+        Slot::Size(n) => n.to_string(),
+        Slot::Number(n) => n.to_string(),
+    }
+}
+
+/// What a row of `Datapath` says of this datapath.
+pub(crate) fn row() -> impl Iterator<Item = (&'static str, String)> {
+    let text = |(name, _): (&'static str, _)| {
+        let mut all = Capabilities::USERSPACE;
+        match slot(&mut all, name) {
+            // How deep, nobody asks there.
+            Slot::Size(n) if name == "sample_nesting" => (name, (*n != 0).to_string()),
+            slot => (name, value_text(&slot, ["true", "false"])),
+        }
+    };
+    FEATURES.into_iter().map(text).chain([("ct_flush", "true".to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_as_rows_tell_them() {
+        let row: std::collections::BTreeMap<_, _> = row().collect();
+        assert_eq!((row["ct_label"].as_str(), row["ct_zero_snat"].as_str()), ("true", "true"));
+        assert_eq!((row["max_hash_alg"].as_str(), row["sample_nesting"].as_str()), ("1", "true"));
+    }
+}

@@ -1,0 +1,68 @@
+//! `Open_vSwitch.other_config` as far as it concerns megaflows.
+
+use crate::switch::Switch;
+use config::Desired;
+use config::settings::root::{
+    BUNDLE_IDLE_TIMEOUT, EMC_INSERT_INV_PROB, FLOW_CACHE, FLOW_LIMIT, MAX_IDLE, MEGAFLOW_MEMORY,
+    SHADOW_CHECK, SMC_ENABLE, TX_FLUSH_INTERVAL, VLAN_LIMIT,
+};
+use flowcache::{Choice, Kind};
+use std::collections::BTreeMap;
+use units::Millis;
+
+/// `other_config:bundle-idle-timeout`, in seconds.
+pub(crate) fn bundle_idle(config: &Desired) -> Option<Millis> {
+    let secs = BUNDLE_IDLE_TIMEOUT.opt_number(&config.other_config)?;
+    Some(Millis::from_secs(secs as u64))
+}
+
+/// `flow-cache`, and those knobs of the peer's caches that it heeds: others may change without a new cache.
+fn flow_cache(config: &BTreeMap<String, String>) -> Choice {
+    let kind = Kind::parse(FLOW_CACHE.word(config)).unwrap_or_default();
+    match kind {
+        Kind::Unified => Choice::default(),
+        _ => Choice {
+            kind,
+            emc_insert_inv_prob: EMC_INSERT_INV_PROB.number(config) as u32,
+            smc: kind == Kind::Ovs && SMC_ENABLE.flag_of(config),
+        },
+    }
+}
+
+impl Switch {
+    /// Applies what changed in `other_config`.
+    pub(crate) fn configure_limits(&mut self, desired: &Desired) {
+        let config = &desired.other_config;
+        self.limits.idle = Millis(MAX_IDLE.number(config) as u64);
+        self.limits.flows = FLOW_LIMIT.opt_number(config).map(|n| n as usize);
+        self.limits.bytes = (MEGAFLOW_MEMORY.number(config) as usize) << 20;
+        self.limits.cache = flow_cache(config);
+        self.limits.shadow_check = SHADOW_CHECK.number(config) as u32;
+        self.limits.tx_hold = TX_FLUSH_INTERVAL.number(config) as u32;
+        self.configure_vlans(config);
+        self.configure_polling(config);
+        for backer in self.datapaths.of_bridges() {
+            self.limits.give_room(backer);
+            backer.datapath.set_flow_cache(self.limits.cache);
+            backer.datapath.set_shadow_check(self.limits.shadow_check);
+            backer.datapath.set_tx_hold(self.limits.tx_hold);
+        }
+    }
+
+    /// `vlan-limit`: how many tags a packet's type is looked for behind. Megaflows know only one such number.
+    fn configure_vlans(&mut self, config: &BTreeMap<String, String>) {
+        let all = flow::flow::VLANS_MAX as u8;
+        let vlans = match VLAN_LIMIT.number(config) {
+            asked @ 1.. => u8::try_from(asked).map_or(all, |n| n.min(all)),
+            _ => all,
+        };
+        if vlans != self.limits.vlans {
+            self.limits.vlans = vlans;
+            let now = self.clock.now();
+            for backer in self.datapaths.of_bridges() {
+                backer.datapath.set_vlan_limit(vlans);
+                backer.datapath.flow_flush(now);
+            }
+        }
+    }
+}

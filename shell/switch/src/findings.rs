@@ -1,0 +1,116 @@
+//! What is wrong with settings: of each row, kept current by the rows that change.
+
+use config::settings::check::{Checker, Finding, Problem, TYPE};
+use ovsdb::replica::RowRef;
+use ovsdb::{Change, Replica, Schema, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The columns of a row that ask in vain, by row: the text for its `error` or `status` column.
+pub(crate) type InVain = BTreeMap<Uuid, String>;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Findings {
+    checkers: BTreeMap<&'static str, Checker>,
+    /// What rows were checked by; `None`: all are to be checked.
+    schema: Option<Arc<Schema>>,
+    of_rows: BTreeMap<Uuid, Vec<Finding>>,
+    /// In how many rows each is.
+    rows_with: BTreeMap<Finding, usize>,
+    /// Of these some row less has them than at the last call of `follow`.
+    forgotten: Vec<Finding>,
+    /// What rows say of what they ask for in vain.
+    pub(crate) in_vain: InVain,
+}
+
+impl Findings {
+    /// What is right may have changed without the rows.
+    pub(crate) fn look_at_all(&mut self) {
+        self.schema = None;
+    }
+
+    /// Takes in changed rows; what is wrong now that was not before. `is_dummy`: see [`Checker::row`].
+    pub(crate) fn follow(
+        &mut self,
+        db: &Replica,
+        changes: &[Change],
+        is_dummy: impl Fn(&str) -> bool,
+    ) -> BTreeSet<Finding> {
+        if self.checkers.is_empty() {
+            self.checkers = Checker::of_all_tables().into_iter().map(|c| (c.table(), c)).collect();
+        }
+        let Some(schema) = db.schema() else { return BTreeSet::new() };
+        let mut new = BTreeSet::new();
+        match self.schema.as_ref().is_some_and(|known| Arc::ptr_eq(known, schema)) {
+            true => {
+                for change in changes {
+                    let table = schema.tables.get(change.table).map_or("", |table| table.name.as_str());
+                    let row = db.row(table, change.uuid);
+                    self.check(table, (change.uuid, row), &is_dummy, &mut new);
+                }
+            }
+            false => {
+                self.schema = Some(Arc::clone(schema));
+                let gone = std::mem::take(&mut self.of_rows);
+                gone.into_values().flatten().for_each(|finding| self.forget(finding));
+                self.in_vain.clear();
+                for table in self.checkers.keys().copied().collect::<Vec<_>>() {
+                    db.rows(table).for_each(|r| self.check(table, (r.uuid(), Some(r)), &is_dummy, &mut new));
+                }
+            }
+        }
+        // What was forgotten and found again is nothing new.
+        for finding in std::mem::take(&mut self.forgotten) {
+            if self.rows_with.get(&finding) == Some(&0) {
+                self.rows_with.remove(&finding);
+            }
+        }
+        new
+    }
+
+    fn check(
+        &mut self,
+        table: &str,
+        (uuid, row): (Uuid, Option<RowRef<'_>>),
+        is_dummy: impl Fn(&str) -> bool,
+        new: &mut BTreeSet<Finding>,
+    ) {
+        let Some(checker) = self.checkers.get(table) else { return };
+        let mut found = row.map(|row| checker.row(|column| row.datum(column), is_dummy)).unwrap_or_default();
+        // A port that is not made for its type says so itself; in tests of translation it is made.
+        found.retain(|finding| finding.name != TYPE);
+        for finding in self.of_rows.remove(&uuid).unwrap_or_default() {
+            self.forget(finding);
+        }
+        for finding in &found {
+            let rows = self.rows_with.entry(finding.clone()).or_insert_with(|| {
+                new.insert(finding.clone());
+                0
+            });
+            *rows += 1;
+        }
+        match in_vain(&found) {
+            Some(text) => drop(self.in_vain.insert(uuid, text)),
+            None => drop(self.in_vain.remove(&uuid)),
+        }
+        if !found.is_empty() {
+            self.of_rows.insert(uuid, found);
+        }
+    }
+
+    fn forget(&mut self, finding: Finding) {
+        if let Some(rows) = self.rows_with.get_mut(&finding) {
+            *rows -= 1;
+            self.forgotten.push(finding);
+        }
+    }
+}
+
+/// What a row says of what it asks for in vain.
+fn in_vain(found: &[Finding]) -> Option<String> {
+    let of_parts = found.iter().filter(|finding| matches!(finding.problem, Problem::NotBuilt(_)));
+    let texts: Vec<String> =
+        of_parts.map(|finding| Finding { row: String::new(), ..finding.clone() }.to_string()).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}

@@ -1,0 +1,15 @@
+//! What the log says of fragments.
+
+use datapath::Datapath;
+use runtime::{Module, RateLimit};
+
+static LOG: Module = Module::new("ipf");
+static LIMIT: RateLimit = RateLimit::new(10, 10);
+
+/// Reports a datagram that was complete and too long to be handled, in the words that scripts look for.
+pub(crate) fn report(datapath: &Datapath) {
+    let Some(oversize) = datapath.reassembly().take_oversize() else { return };
+    let version = if oversize.v6 { "v6" } else { "v4" };
+    let head: String = oversize.head.iter().map(|byte| format!(" {byte:02x}")).collect();
+    runtime::warn_rl!(LOG, LIMIT, "Unsupported big reassembled {version} packet; {version} hdr:{head}");
+}

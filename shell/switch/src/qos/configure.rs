@@ -1,0 +1,161 @@
+//! From rows to ports.
+
+use super::rates::Device;
+use super::{egress, kernel};
+use crate::backer::Backer;
+use crate::switch::Switch;
+use config::InterfaceConfig;
+use config::qos::QosConfig;
+use datapath::{EgressClock, EgressSpec, PolicerSpec};
+use netdev::device::QosPlace;
+use openflow_service::{Backing, Bridge, BridgePort, PortQos, PortQueue, Touched};
+use runtime::Module;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use units::{Millis, Nanos, OfPort, PortNo};
+
+static NETDEV_DPDK: Module = Module::new("netdev_dpdk");
+static NETDEV_LINUX: Module = Module::new("netdev_linux");
+
+/// Applies the policing columns of an interface.
+pub(crate) fn police(backer: &Backer, number: PortNo, interface: &InterfaceConfig, now: Millis) {
+    let policing = &interface.policing;
+    let spec = PolicerSpec {
+        kbits: policing.kbits.into(),
+        kbits_burst: policing.kbits_burst.into(),
+        packets: u64::from(policing.kpkts) * 1000,
+        packets_burst: u64::from(policing.kpkts_burst) * 1000,
+    };
+    backer.datapath.set_policer(number, spec, now);
+}
+
+impl Switch {
+    /// Rows or ports changed.
+    pub(crate) fn configure_qos(&mut self) {
+        let now = self.clock.now();
+        let clock = self.egress_clock();
+        for bridge in self.bridges.values_mut() {
+            let Some(backer) = self.datapaths.of_bridge(bridge) else { continue };
+            for ofport in touched(bridge) {
+                let Some(port) = bridge.ports.to_ask(&ofport) else { continue };
+                let wanted = bridge.config.ports.get(&port.port_row).and_then(|row| row.qos.as_ref());
+                if port.qos.applied.as_ref() != wanted {
+                    apply(backer, port, wanted, &clock, now);
+                    port.qos.applied = wanted.cloned();
+                }
+            }
+        }
+    }
+
+    /// What shapers go by: virtual time where there is such.
+    fn egress_clock(&self) -> EgressClock {
+        if self.options.dummy_mode() {
+            let clock = self.clock.clone();
+            return Arc::new(move || Nanos(clock.now().0.saturating_mul(1_000_000)));
+        }
+        let start = Instant::now();
+        Arc::new(move || Nanos(start.elapsed().as_nanos() as u64))
+    }
+}
+
+/// The ports that may have changed, or whose rows may have.
+fn touched(bridge: &mut Bridge) -> BTreeSet<OfPort> {
+    let Touched { mut ports, rows, .. } = bridge.ports.take_for_qos();
+    let rows = rows.iter().filter_map(|row| bridge.config.ports.get(row));
+    let named = rows.flat_map(|row| &row.interfaces).filter_map(|i| bridge.port_named(&i.name));
+    ports.extend(named.map(|port| port.ofport));
+    ports
+}
+
+fn apply(
+    backer: &Backer,
+    port: &mut BridgePort,
+    wanted: Option<&QosConfig>,
+    clock: &EgressClock,
+    now: Millis,
+) {
+    let Backing::Device { netdev, number } = &port.backing else { return };
+    let (name, number) = (port.name.as_str(), *number);
+    match netdev.qos_place() {
+        QosPlace::None => {
+            if let Some(config) = wanted.filter(|_| netdev.dummy().is_none()) {
+                runtime::warn!(NETDEV_LINUX, "{name}: QoS type {} has no effect on this port", config.kind);
+            }
+        }
+        QosPlace::Kernel => {
+            let device = Device::of(port.facts.as_ref(), true);
+            let ifindex = port.facts.as_ref().and_then(|facts| facts.ifindex);
+            let result = match (ifindex, wanted) {
+                (Some(ifindex), Some(config)) => kernel::apply(ifindex, config, device, &mut port.qos, now),
+                (Some(ifindex), None) => kernel::remove(ifindex, &mut port.qos),
+                (None, _) => Ok(()),
+            };
+            if let Err(e) = result {
+                tell_failure(name, wanted, &e);
+            }
+            backer.datapath.set_device_queues(number, !port.qos.queues.is_empty());
+        }
+        QosPlace::Datapath => {
+            let device = Device::of(port.facts.as_ref(), false);
+            in_datapath((backer, number, name), wanted, device, (clock, now), &mut port.qos);
+        }
+    }
+}
+
+fn tell_failure(name: &str, wanted: Option<&QosConfig>, error: &io::Error) {
+    let text = runtime::error_text(error);
+    match wanted {
+        Some(config) => {
+            runtime::warn!(NETDEV_LINUX, "{name}: Failed to set QoS type {}: {text}", config.kind)
+        }
+        None => runtime::warn!(NETDEV_LINUX, "{name}: Failed to delete existing qdisc: {text}"),
+    }
+}
+
+fn in_datapath(
+    (backer, number, name): (&Backer, PortNo, &str),
+    wanted: Option<&QosConfig>,
+    device: Device,
+    (clock, now): (&EgressClock, Millis),
+    qos: &mut PortQos,
+) {
+    let known = std::mem::take(&mut qos.queues);
+    let found = wanted.and_then(|config| egress::wanted(config, device));
+    let unknown = found.is_none();
+    let (spec, details, queues) = match found {
+        Some((spec, details, queues)) => (Some(spec), details, queues),
+        None => Default::default(),
+    };
+    let invalid = backer.datapath.set_egress(number, spec.clone(), clock).is_err();
+    if let Some(config) = wanted
+        && (invalid || unknown)
+    {
+        let why = if unknown { "Operation not supported" } else { "Invalid argument" };
+        if matches!(spec, Some(EgressSpec::SingleRate(_))) {
+            runtime::err!(NETDEV_DPDK, "Could not create rte meter for egress policer");
+        }
+        let kind = &config.kind;
+        runtime::err!(NETDEV_DPDK, "Failed to set QoS type {kind} on port {name}: {why}");
+    }
+    let in_force = wanted.filter(|_| !invalid && !unknown);
+    let Some(config) = in_force else {
+        // A row that cannot be leaves nothing in force.
+        let _ = backer.datapath.set_egress(number, None, clock);
+        *qos = PortQos::default();
+        return;
+    };
+    (qos.kind, qos.details) = (config.kind.clone(), details);
+    // Queues with rates that none can have are not there.
+    let egress = backer.datapath.egress(number);
+    let is_there = |queue: &u32| match &spec {
+        Some(EgressSpec::TwoRate(_)) => egress.as_ref().is_some_and(|e| e.counts(*queue).is_some()),
+        _ => true,
+    };
+    let made = |(queue, details)| {
+        let created = known.get(&queue).map_or(now, |known: &PortQueue| known.created);
+        (queue, PortQueue { details, created })
+    };
+    qos.queues = queues.into_iter().filter(|(queue, _)| is_there(queue)).map(made).collect();
+}

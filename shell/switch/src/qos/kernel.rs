@@ -1,0 +1,154 @@
+//! Queueing disciplines of kernel devices: from settings to what the kernel is told.
+
+use super::rates::{Device, Htb, Map, bits, hfsc, port_rate};
+use config::qos::{QosConfig, unsigned};
+use netdev::qdisc::{self, Class, HfscClass, HtbClass, Qdisc};
+use openflow_service::{Details, PortQos, PortQueue};
+use std::io;
+use units::Millis;
+
+/// The types that these ports can have.
+pub(super) const TYPES: [&str; 7] =
+    ["linux-codel", "linux-fq_codel", "linux-hfsc", "linux-htb", "linux-netem", "linux-noop", "linux-sfq"];
+
+/// Whoever set up the device's discipline, it stays as it is.
+const LEAVE: &str = "linux-noop";
+
+/// Brings the device's discipline to what the row asks for. `qos` says what is in force, before and after.
+pub(super) fn apply(
+    ifindex: u32,
+    config: &QosConfig,
+    device: Device,
+    qos: &mut PortQos,
+    now: Millis,
+) -> io::Result<()> {
+    if config.kind == LEAVE {
+        (qos.details, qos.queues) = (Details::new(), Default::default());
+        LEAVE.clone_into(&mut qos.kind);
+        return Ok(());
+    }
+    let settings = &config.other_config;
+    let rate = port_rate(settings, device);
+    let (wanted, details) = discipline(&config.kind, settings, rate, device)
+        .ok_or_else(|| io::Error::from_raw_os_error(OPERATION_NOT_SUPPORTED))?;
+    let inner = match &wanted {
+        Qdisc::Htb(class) => Some(Class::Htb(*class)),
+        Qdisc::Hfsc(class) => Some(Class::Hfsc(*class)),
+        _ => None,
+    };
+    match &inner {
+        // Queues stay where only the rate of all changes.
+        Some(inner) if qos.kind == config.kind => qdisc::set_inner(ifindex, inner)?,
+        _ if qos.kind == config.kind && qos.details == details => {}
+        _ => {
+            qos.queues.clear();
+            qdisc::install(ifindex, &wanted)?;
+        }
+    }
+    (qos.kind, qos.details) = (config.kind.clone(), details);
+    if inner.is_some() {
+        set_queues(ifindex, config, (rate, device), qos, now)?;
+    }
+    Ok(())
+}
+
+const OPERATION_NOT_SUPPORTED: i32 = 95;
+
+/// The kernel's default again.
+pub(super) fn remove(ifindex: u32, qos: &mut PortQos) -> io::Result<()> {
+    if !qos.kind.is_empty() && qos.kind != LEAVE {
+        qdisc::remove(ifindex)?;
+    }
+    *qos = PortQos::default();
+    Ok(())
+}
+
+/// Brings the queues to what the row asks for. There is always the first, for packets that name none.
+fn set_queues(
+    ifindex: u32,
+    config: &QosConfig,
+    (rate, device): (u64, Device),
+    qos: &mut PortQos,
+    now: Millis,
+) -> io::Result<()> {
+    let gone: Vec<u32> = qos.queues.keys().filter(|q| !config.queues.contains_key(q)).copied().collect();
+    for queue in gone.into_iter().filter(|queue| *queue != 0) {
+        qdisc::delete_queue(ifindex, queue)?;
+        qos.queues.remove(&queue);
+    }
+    let none = Map::new();
+    let first = (!config.queues.contains_key(&0)).then_some((0, &none));
+    let rows = config.queues.iter().map(|(number, queue)| (*number, &queue.other_config));
+    for (number, settings) in first.into_iter().chain(rows).filter(|(number, _)| *number < qdisc::QUEUES) {
+        let (class, details) = queue(&config.kind, settings, rate, device);
+        let known = qos.queues.get(&number);
+        if known.is_some_and(|known| known.details == details) {
+            continue;
+        }
+        let created = known.map_or(now, |known| known.created);
+        qdisc::set_queue(ifindex, number, &class)?;
+        qos.queues.insert(number, PortQueue { details, created });
+    }
+    Ok(())
+}
+
+fn queue(kind: &str, settings: &Map, rate: u64, device: Device) -> (Class, Details) {
+    if kind == "linux-hfsc" {
+        let (min, max) = hfsc(settings, rate);
+        let mut details = vec![("min-rate", bits(min))];
+        if min != max {
+            details.push(("max-rate", bits(max)));
+        }
+        return (Class::Hfsc(HfscClass { min: narrow(min), max: narrow(max) }), details);
+    }
+    let htb = Htb::read(settings, rate, device);
+    let Htb { min, max, burst, priority } = htb;
+    (Class::Htb(HtbClass { min, max, burst, priority, mtu: device.mtu }), htb.details())
+}
+
+/// HFSC knows no rate above 32 bits.
+fn narrow(rate: u64) -> u32 {
+    rate.try_into().unwrap_or(u32::MAX)
+}
+
+/// A discipline and how it is shown; `None`: there is no such type.
+fn discipline(kind: &str, settings: &Map, rate: u64, device: Device) -> Option<(Qdisc, Details)> {
+    let or = |key, default| match unsigned(settings, key) {
+        0 => default,
+        n => u32::try_from(n).unwrap_or(u32::MAX),
+    };
+    let shown = |pairs: &[(&'static str, u32)]| pairs.iter().map(|(k, v)| (*k, v.to_string())).collect();
+    let whole = || vec![("max-rate", bits(rate))];
+    Some(match kind {
+        "linux-htb" => {
+            let class = HtbClass { min: rate, max: rate, burst: 0, priority: 0, mtu: device.mtu };
+            (Qdisc::Htb(class), whole())
+        }
+        "linux-hfsc" => (Qdisc::Hfsc(HfscClass { min: narrow(rate), max: narrow(rate) }), whole()),
+        "linux-sfq" => {
+            let (quantum, perturb) = (or("quantum", device.mtu), or("perturb", 10));
+            (Qdisc::Sfq { quantum, perturb }, shown(&[("quantum", quantum), ("perturb", perturb)]))
+        }
+        "linux-codel" => {
+            let (target, limit, interval) =
+                (or("target", 5000), or("limit", 10_240), or("interval", 100_000));
+            let details = shown(&[("target", target), ("limit", limit), ("interval", interval)]);
+            (Qdisc::Codel { target, limit, interval }, details)
+        }
+        "linux-fq_codel" => {
+            let (target, limit, interval) =
+                (or("target", 5000), or("limit", 10_240), or("interval", 1_000_000));
+            let (flows, quantum) = (or("flows", 1024), or("quantum", 1514));
+            let codel = [("target", target), ("limit", limit), ("interval", interval)];
+            let details = shown(&[&codel[..], &[("flows", flows), ("quantum", quantum)]].concat());
+            (Qdisc::FqCodel { target, limit, interval, flows, quantum }, details)
+        }
+        "linux-netem" => {
+            let (latency, limit) = (or("latency", 0), or("limit", 1000));
+            let (loss, jitter) = (or("loss", 0), or("jitter", 0));
+            let details = [("latency", latency), ("limit", limit), ("loss", loss), ("jitter", jitter)];
+            (Qdisc::Netem { latency, limit, loss, jitter }, shown(&details))
+        }
+        _ => return None,
+    })
+}

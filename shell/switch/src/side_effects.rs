@@ -1,0 +1,126 @@
+//! What packets and flow changes cause in the main loop: learned flows, packet-ins, messages about flows that went.
+
+use crate::switch::Switch;
+use ofconn::PacketInEvent;
+use openflow_service::{Bridge, announce};
+use runtime::{Module, RateLimit};
+use translation::upcall::recheck::confirm;
+use translation::{PacketInParts, SIDE_EFFECTS_MAX, SideEffect};
+use units::Millis;
+use xlate::{BridgeId, LearnedFlow};
+
+static LOG: Module = Module::new("ofproto_dpif");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// Keeps what a packet asked for until the tables can be changed. What is beyond the bound is lost, as it is where handlers
+/// ask for too much at once: the packets that follow ask again.
+fn defer(bridge: &mut Bridge, effect: SideEffect) {
+    if bridge.unfinished.deferred.len() < SIDE_EFFECTS_MAX {
+        bridge.unfinished.deferred.push(effect);
+    } else {
+        runtime::warn_rl!(
+            LOG,
+            LIMIT,
+            "{}: learned flows lost: too many during the commit of a bundle",
+            bridge.name
+        );
+    }
+}
+
+impl Switch {
+    /// Does what packets asked for since the last call. True if there was anything.
+    pub(crate) fn run_side_effects(&mut self) -> bool {
+        let kinds: Vec<String> = self.datapaths.kinds();
+        let mut any = false;
+        for kind in kinds {
+            let Some(backer) = self.datapaths.of_mut(&kind) else { continue };
+            backer.take_live_changes();
+            let lost = backer.shared.take_lost();
+            if lost > 0 {
+                runtime::warn_rl!(LOG, LIMIT, "{lost} packet-ins or learned flows lost: too many at once");
+            }
+            for effect in backer.shared.take_side_effects() {
+                any = true;
+                self.side_effect(&kind, effect);
+            }
+        }
+        any
+    }
+
+    fn side_effect(&mut self, kind: &str, effect: SideEffect) {
+        let now = self.clock.now();
+        match effect {
+            SideEffect::Learn(flow, used) => match self.bridge_by_id(flow.bridge) {
+                Some(bridge) if bridge.unfinished.commit.is_some() => {
+                    defer(bridge, SideEffect::Learn(flow, used))
+                }
+                _ => self.learn(&flow, used, now),
+            },
+            SideEffect::FinTimeout(fin) => {
+                // The rule knows its timeouts; only the bridge that has it takes note.
+                for bridge in self.bridges.values_mut() {
+                    if bridge.unfinished.commit.is_some() {
+                        defer(bridge, SideEffect::FinTimeout(fin.clone()));
+                    } else {
+                        bridge.ofproto.reduce_timeouts(&fin.rule, fin.idle, fin.hard);
+                    }
+                }
+            }
+            SideEffect::PacketIn(parts) => self.packet_in(*parts),
+            SideEffect::Solicit(solicitation) => self.solicit(kind, &solicitation),
+            SideEffect::Release(packets) => self.release(kind, &packets),
+            SideEffect::Suspect(suspect) => {
+                if let Some(backer) = self.datapaths.of(kind) {
+                    confirm(&backer.handler, &backer.datapath, backer.is_unsettled(), &suspect, now);
+                }
+            }
+        }
+    }
+
+    /// Does what packets asked a bridge for while its tables could not be changed.
+    pub(crate) fn do_deferred(&mut self, name: &str) {
+        let Some(bridge) = self.bridges.get_mut(name).filter(|b| b.unfinished.commit.is_none()) else {
+            return;
+        };
+        let (kind, deferred) =
+            (bridge.config.datapath_type.clone(), std::mem::take(&mut bridge.unfinished.deferred));
+        deferred.into_iter().for_each(|effect| self.side_effect(&kind, effect));
+    }
+
+    fn bridge_by_id(&mut self, id: BridgeId) -> Option<&mut Bridge> {
+        self.bridges.values_mut().find(|b| b.id == id)
+    }
+
+    fn learn(&mut self, flow: &LearnedFlow, used: Millis, now: Millis) {
+        let Some(bridge) = self.bridge_by_id(flow.bridge) else { return };
+        let learned = match bridge.ofproto.learn(&flow.flow_mod, flow.limit, used, now) {
+            Ok(learned) => learned,
+            Err(e) => {
+                runtime::warn_rl!(
+                    LOG,
+                    LIMIT,
+                    "{}: learn action failed to modify flow table ({e})",
+                    bridge.name
+                );
+                return;
+            }
+        };
+        announce(bridge, &learned.effects, None, now);
+        let (id, kind) = (bridge.id, bridge.config.datapath_type.clone());
+        if let Some(backer) = self.datapaths.of_mut(&kind) {
+            backer.changes.push_effects(id, &learned.effects);
+        }
+    }
+
+    fn packet_in(&mut self, parts: PacketInParts) {
+        let now = self.clock.now();
+        if let Some(bridge) = self.bridge_by_id(parts.bridge) {
+            let event = PacketInEvent {
+                controller_id: parts.controller_id,
+                message: parts.message,
+                continuation: parts.continuation,
+            };
+            bridge.conns.send_packet_in(&event, now);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The steps of a plan.
+//!
+//! Each step can fail alone: the reason goes to the log and to the row, and nothing else is touched. A device that could
+//! not be made is tried again whenever its row changes or its device appears.
+
+use crate::add_interface;
+use crate::configure_bridge;
+use crate::log::LOG;
+use crate::switch::Switch;
+use config::{Desired, Step};
+use openflow::port::PortReason;
+use openflow_service::Bridge;
+use std::sync::Arc;
+use units::OfPort;
+use xlate::BridgeId;
+
+impl Switch {
+    /// Ports whose requested number became free, or is held by a port that did not ask for it, get it. Two that ask for
+    /// the same number cannot both have it: the one that has it keeps it. A port that is new takes no number from another
+    /// before the next change.
+    pub(crate) fn renumber(&mut self, steps: &[Step], desired: &Desired) {
+        for step in steps {
+            if let Step::ChangeInterface { bridge, name } = step
+                && let Some(bridge) = self.bridges.get_mut(bridge)
+            {
+                bridge.common.misnumbered.insert(name.clone());
+            }
+        }
+        let mut moves = Vec::new();
+        for bridge in self.bridges.values_mut().filter(|b| !b.common.misnumbered.is_empty()) {
+            let config = desired.bridges.get(&bridge.name);
+            let asks = |name: &str| {
+                let interface = config.filter(|config| config.name != name)?.interface(name)?.1;
+                interface.ofport_request.map(OfPort)
+            };
+            let names = std::mem::take(&mut bridge.common.misnumbered);
+            for (name, wanted) in
+                names.into_iter().filter_map(|name| asks(&name).map(|wanted| (name, wanted)))
+            {
+                if bridge.port_named(&name).is_none_or(|p| p.ofport == wanted) {
+                    continue;
+                }
+                let holder = bridge.ports.get(&wanted).map(|p| p.name.clone());
+                if holder.as_ref().is_none_or(|h| asks(h) != Some(wanted)) && wanted.is_ordinary() {
+                    moves.push((bridge.name.clone(), name.clone(), holder));
+                }
+                bridge.common.misnumbered.insert(name);
+            }
+        }
+        for (bridge, name, holder) in moves {
+            let names: Vec<String> = [Some(name), holder].into_iter().flatten().collect();
+            names.iter().for_each(|name| self.remove_interface(&bridge, name));
+            names.iter().for_each(|name| add_interface::add(self, desired, &bridge, name));
+        }
+    }
+
+    pub(crate) fn carry_out(&mut self, step: &Step, desired: &Desired) {
+        match step {
+            Step::RemoveInterface { bridge, name } => self.remove_interface(bridge, name),
+            Step::RemoveBridge { bridge } => {
+                if let Some(gone) = self.bridges.remove(bridge) {
+                    let backer = self.datapaths.of_bridge(&gone);
+                    backer.iter().for_each(|backer| crate::bfd::forget_all(backer, &gone));
+                    runtime::info!(LOG, "bridge {bridge}: deleted bridge {}", gone.name);
+                    self.flush_neighbours(Some(bridge));
+                }
+            }
+            Step::AddBridge { bridge } => self.add_bridge(bridge, desired),
+            Step::AddInterface { bridge, name } => add_interface::add(self, desired, bridge, name),
+            Step::ChangeInterface { bridge, name } => add_interface::change(self, desired, bridge, name),
+            Step::ConfigureBridge { bridge, ports } => {
+                if let (Some(running), Some(config)) =
+                    (self.bridges.get_mut(bridge), desired.bridges.get(bridge))
+                {
+                    let now = self.clock.now();
+                    let config = (config, ports.as_slice());
+                    configure_bridge::configure(running, config, &self.options, self.restoring, now);
+                }
+            }
+        }
+    }
+
+    fn add_bridge(&mut self, name: &str, desired: &Desired) {
+        let Some(config) = desired.bridges.get(name) else { return };
+        // It names sockets and files.
+        if name.contains(['/', '\\']) {
+            runtime::warn!(LOG, "ignoring bridge with invalid name \"{name}\"");
+            return;
+        }
+        let Some(kind) = self.options.datapath_type(&config.datapath_type) else {
+            let text = format!("{}: unknown datapath type", config.datapath_type);
+            runtime::err!(LOG, "failed to create bridge {name}: {text}");
+            return;
+        };
+        if let Err(e) = self.backer(kind) {
+            runtime::err!(LOG, "failed to create bridge {name}: {}", runtime::error_text(&e));
+            return;
+        }
+        let id = BridgeId(self.next_bridge);
+        self.next_bridge += 1;
+        let now = self.clock.now();
+        let conns = configure_bridge::connections(name, &self.options);
+        let mut bridge = Bridge::new(id, config.clone(), conns, now, self.options.seed);
+        bridge.config.datapath_type = kind.to_owned();
+        // Numbers that its ports had before a restart are for those ports: no other takes one while it is not asked for.
+        let rows = config.ports.values().flat_map(|p| &p.interfaces);
+        let held = rows.filter_map(|i| desired.ofports.get(&i.uuid));
+        held.for_each(|number| bridge.retire_ofport(*number, now));
+        if let Some(backer) = self.datapaths.of(kind) {
+            bridge.ofproto.set_meters(Arc::clone(&backer.datapath) as Arc<dyn dpif::Meters>);
+        }
+        self.bridges.insert(name.to_owned(), bridge);
+    }
+
+    /// Takes a device out of its bridge and closes it.
+    pub fn remove_interface(&mut self, bridge: &str, name: &str) {
+        let now = self.clock.now();
+        let Some(running) = self.bridges.get_mut(bridge) else { return };
+        running.failed.remove(name);
+        let Some(ofport) = running.port_named(name).map(|p| p.ofport) else { return };
+        let message = running.ports.get(&ofport).map(openflow_service::port_message);
+        let Some(port) = running.ports.remove(&ofport) else { return };
+        running.retire_ofport(ofport, now);
+        let bundle = running.bundle_id(&port.port_row);
+        let mut stations = Vec::new();
+        let row = running.config.ports.get(&port.port_row);
+        let mut members = row.into_iter().flat_map(|row| &row.interfaces);
+        let is_there = |name: &str| running.port_named(name).is_some_and(|p| p.port_row == port.port_row);
+        if !members.any(|interface| is_there(&interface.name)) {
+            stations = running.macs.lock().flush_port(bundle);
+        }
+        if let Some(message) = message {
+            running.conns.send_port_status(PortReason::Delete, &message, None, None);
+        }
+        if let Some(backer) = self.datapaths.of_bridge_mut(running) {
+            backer.patches.forget(running.id, ofport);
+            crate::bfd::forget(backer, (running.id, ofport));
+            match (port.number(), port.tunnel()) {
+                (Some(number), Some(_)) => backer.leave_tunnel(number),
+                (Some(number), None) => backer.remove_port(number),
+                (None, _) => {}
+            }
+            backer.changed();
+        }
+        // A machine that moves to another host leaves its addresses behind in all bridges that it was seen through.
+        for other in self.bridges.values().filter(|_| !stations.is_empty()) {
+            // It may be a bridge of another datapath, whose megaflows have to hear of it, too.
+            let Some(backer) = self.datapaths.of_bridge(other) else { continue };
+            other.macs.change(&backer.shared.live, |table| {
+                stations.iter().for_each(|(vlan, mac)| table.forget(*vlan, *mac));
+            });
+        }
+        runtime::info!(LOG, "bridge {bridge}: deleted interface {name} on port {}", ofport.0);
+        self.flush_neighbours(Some(name));
+    }
+}

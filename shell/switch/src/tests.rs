@@ -1,0 +1,264 @@
+//! What is kept current by changes is what would be made from scratch: snapshots, addresses, rows.
+
+use crate::next_snapshot::NextSnapshot;
+use crate::{Options, Switch, publish};
+use netdev::open::DummyLevel;
+use openflow_service::Common;
+use ovsdb::monitor::Version;
+use ovsdb::operation::Operation;
+use ovsdb::schema::open_vswitch;
+use ovsdb::{Context, Database, Json, Message, Monitor, Outcome, Parameters, Uuid, transaction};
+use runtime::{Clock, PollLoop};
+use serde_json::json;
+use xlate::Snapshot;
+
+/// A switch with dummies, and its database; both without sockets.
+struct Bench {
+    db: Database,
+    monitor: Option<Monitor>,
+    switch: Switch,
+    rows: u128,
+    seed: u64,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Bench {
+        let clock = Clock::new();
+        let poll = PollLoop::new(clock.clone()).unwrap();
+        let options = Options {
+            database: "unix:nobody".to_owned(),
+            dummy: DummyLevel::OverrideAll,
+            rundir: std::env::temp_dir(),
+            ..Options::default()
+        };
+        let switch = Switch::new(options, clock, poll.waker()).unwrap();
+        let db = Database::new(open_vswitch(), Uuid::from_u128(1 << 100));
+        let mut bench = Bench { db, monitor: None, switch, rows: 0, seed };
+        bench.switch.db.replica.connected();
+        bench.serve();
+        bench.transact(&[json!({"op": "insert", "table": "Open_vSwitch", "row": {}})]);
+        bench
+    }
+
+    /// A number below `n`, by the seed.
+    fn any(&mut self, n: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % n
+    }
+
+    /// Answers what the switch asks of its database; whether there was anything.
+    fn serve(&mut self) -> bool {
+        let mut any = false;
+        while let Some(message) = self.switch.db.replica.poll_send() {
+            let Message::Request { method, params, id } = message else { continue };
+            any = true;
+            let result = match method.as_str() {
+                "get_schema" => self.db.schema().to_json(),
+                "lock" => json!({"locked": true}),
+                "transact" => self.execute(Parameters::Tree(params)),
+                _ => {
+                    let version = Version::from_method(&method).unwrap();
+                    let (monitor, result) = Monitor::create(&self.db, version, &params).unwrap();
+                    self.monitor = Some(monitor);
+                    serde_json::from_str(&result).unwrap()
+                }
+            };
+            self.switch.db.replica.receive(Message::Reply { result, id }).unwrap();
+        }
+        any
+    }
+
+    fn transact(&mut self, operations: &[Json]) {
+        let all = [json!("Open_vSwitch")].into_iter().chain(operations.iter().cloned()).collect();
+        self.execute(Parameters::Tree(Json::Array(all)));
+    }
+
+    fn execute(&mut self, parameters: Parameters) -> Json {
+        let rows = &mut self.rows;
+        let mut fresh = || {
+            *rows += 1;
+            Uuid::from_u128(u128::from((*rows as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 40 | 1)
+        };
+        let context = Context { owns_lock: &|_| true, ..Context::default() };
+        let outcome = transaction::execute(&self.db, &parameters, &context, &mut fresh);
+        let Outcome::Ready(prepared) = outcome else { return json!([{"error": "refused"}]) };
+        let (changes, id) = (prepared.commit.changes.clone(), fresh());
+        self.db.apply(prepared.commit, id);
+        let monitor = self.monitor.as_ref().unwrap();
+        if let Some(part) = monitor.shared_part(self.db.schema(), &changes) {
+            let text = monitor.notification(&part, id);
+            let message = Message::from_json(serde_json::from_str(&text).unwrap()).unwrap();
+            self.switch.db.replica.receive(message).unwrap();
+        }
+        Json::Array(prepared.results)
+    }
+
+    /// The switch follows its database, and tells what it found, until there is nothing more to tell.
+    fn settle(&mut self) {
+        loop {
+            self.switch.reconfigure();
+            self.switch.publish_changes();
+            let now = self.switch.clock.now();
+            self.switch.write_status(now);
+            if !self.serve() {
+                return;
+            }
+            self.switch.db.take_results();
+        }
+    }
+
+    fn uuid(&self, table: &str, name: &str) -> Json {
+        let row = self.switch.db.replica.table(table).and_then(|table| table.find("name", name));
+        json!(["uuid", row.map_or(Uuid::nil(), |row| row.uuid()).to_string()])
+    }
+
+    /// Some change of the database.
+    fn change(&mut self) -> Vec<Json> {
+        let (port, bridge) = (format!("p{}", self.any(8)), format!("br{}", self.any(2)));
+        let (kind, value) = (self.any(13), self.any(4));
+        let named = |name: &str| json!([["name", "==", name]]);
+        let of_bridge = |how: &str, to: Json| json!({"op": "mutate", "table": "Bridge", "where": named(&bridge), "mutations": [["ports", how, to]]});
+        let update = |table: &str, name: &str, row: Json| {
+            vec![json!({"op": "update", "table": table, "where": named(name), "row": row})]
+        };
+        let new_port = |name: &str, row: Json| {
+            vec![
+                json!({"op": "insert", "table": "Interface", "uuid-name": "i", "row": row}),
+                json!({"op": "insert", "table": "Port", "uuid-name": "p", "row":
+                    {"name": name, "interfaces": ["named-uuid", "i"]}}),
+            ]
+        };
+        let add = |row: Json| {
+            [new_port(&port, row), vec![of_bridge("insert", json!(["named-uuid", "p"]))]].concat()
+        };
+        let peer = json!(["map", [["peer", format!("p{}", 7 - value)]]]);
+        match kind {
+            0 => add(json!({"name": port, "type": "dummy"})),
+            1 => add(json!({"name": port, "type": "patch", "options": peer})),
+            2 => add(json!({"name": port, "type": "internal", "ofport_request": 1 + value})),
+            3 => add(
+                json!({"name": port, "type": "vxlan", "options": ["map", [["remote_ip", format!("10.0.0.{value}")]]]}),
+            ),
+            4 => vec![of_bridge("delete", self.uuid("Port", &port))],
+            5 => {
+                let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
+                    [["bridges", "insert", ["named-uuid", "b"]]]});
+                let row = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row":
+                    {"name": bridge, "datapath_type": "dummy", "ports": ["named-uuid", "p"]}});
+                [new_port(&bridge, json!({"name": bridge, "type": "internal"})), vec![row, list]].concat()
+            }
+            6 if value == 0 => {
+                vec![json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
+                [["bridges", "delete", self.uuid("Bridge", &bridge)]]})]
+            }
+            6 => update("Interface", &port, json!({"type": "nonsense"})),
+            7 => update("Port", &port, json!({"tag": value, "protected": value % 2 == 0})),
+            8 => update("Interface", &port, json!({"ofport_request": 1 + value})),
+            9 => update("Interface", &port, json!({"options": peer})),
+            10 => update("Interface", &port, json!({"mtu_request": 1000 + value})),
+            11 => update("Port", &port, json!({"mac": format!("00:0{value}:05:06:07:08")})),
+            _ => update(
+                "Interface",
+                &port,
+                json!({"error": "made up", "statistics": ["map", [["rx_packets", 99]]]}),
+            ),
+        }
+    }
+}
+
+/// What translations see of ports, in words.
+fn text(snapshot: &Snapshot) -> String {
+    let mut bridges: Vec<_> = snapshot.bridges.values().collect();
+    bridges.sort_by_key(|bridge| bridge.id);
+    let of = |b: &std::sync::Arc<xlate::Bridge>| format!("{} {:#?} {:#?}\n", b.name, b.ports, b.bundles);
+    let bridges: String = bridges.into_iter().map(of).collect();
+    format!("{bridges}{:?} {}", snapshot.ingress, snapshot.tunnels.is_empty())
+}
+
+fn published(switch: &mut Switch) -> Vec<String> {
+    let Switch { datapaths, bridges, underlay, .. } = switch;
+    datapaths
+        .of_bridges_mut()
+        .map(|backer| {
+            publish(backer, bridges, underlay);
+            text(&backer.shared.published().snapshot)
+        })
+        .collect()
+}
+
+/// The updates that the rows would get if all were compared.
+fn missing(switch: &mut Switch) -> Vec<Json> {
+    for bridge in switch.bridges.values_mut() {
+        bridge.ports.touch_all_status();
+        bridge.failed.keys().for_each(|name| bridge.ports.touch_status(name));
+    }
+    // Counters have rounds of their own.
+    switch.last.statistics = switch.clock.now();
+    let wanted = switch.wanted_rows(switch.clock.now());
+    let operations = wanted.into_iter().filter_map(|row| row.operation(&switch.db.replica));
+    operations.map(|operation: Operation| operation.to_json()).collect()
+}
+
+#[test]
+fn what_is_published_is_what_is_there() {
+    for seed in 0..12 {
+        let mut bench = Bench::new(seed);
+        for _ in 0..60 {
+            for _ in 0..=bench.any(3) {
+                let change = bench.change();
+                bench.transact(&change);
+            }
+            bench.settle();
+            let followed = published(&mut bench.switch);
+            let common = |s: &Switch| -> Vec<_> {
+                s.bridges.values().map(|b| (b.mac, b.datapath_id, b.common.mtu)).collect()
+            };
+            let before = common(&bench.switch);
+            assert_eq!(missing(&mut bench.switch), Vec::<Json>::new(), "seed {seed}");
+            for bridge in bench.switch.bridges.values_mut() {
+                let misnumbered = std::mem::take(&mut bridge.common.misnumbered);
+                bridge.common = Common { mtu: bridge.common.mtu, misnumbered, ..Common::default() };
+                let all: Vec<_> = bridge.ports.keys().copied().collect();
+                all.into_iter().for_each(|port| bridge.ports.touch(port));
+                let rows: Vec<String> = bridge.config.ports.keys().cloned().collect();
+                rows.iter().for_each(|row| bridge.ports.touch_row(row));
+                crate::configure_bridge::follow_ports(bridge);
+            }
+            assert_eq!(common(&bench.switch), before, "seed {seed}");
+            for backer in bench.switch.datapaths.of_bridges_mut() {
+                backer.next = NextSnapshot { tunnels_changed: true, ..NextSnapshot::default() };
+            }
+            assert_eq!(published(&mut bench.switch), followed, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn one_of_many_ports_concerns_few_rows() {
+    let mut bench = Bench::new(0);
+    let list = json!({"op": "mutate", "table": "Open_vSwitch", "where": [], "mutations":
+        [["bridges", "insert", ["named-uuid", "b"]]]});
+    let names: Vec<String> =
+        (0..100).map(|i| if i == 0 { "br".to_owned() } else { format!("p{i}") }).collect();
+    let of = |name: &String| {
+        [
+            json!({"op": "insert", "table": "Interface", "uuid-name": format!("i{name}"), "row": {"name": name, "type": "dummy"}}),
+            json!({"op": "insert", "table": "Port", "uuid-name": format!("p{name}"), "row":
+                {"name": name, "interfaces": ["named-uuid", format!("i{name}")]}}),
+        ]
+    };
+    let ports: Vec<Json> = names.iter().map(|name| json!(["named-uuid", format!("p{name}")])).collect();
+    let bridge = json!({"op": "insert", "table": "Bridge", "uuid-name": "b", "row": {"name": "br", "ports": ["set", ports]}});
+    let all: Vec<Json> = names.iter().flat_map(of).chain([bridge, list]).collect();
+    bench.transact(&all);
+    bench.settle();
+    // The bridge's own port has got the bridge's address last.
+    bench.switch.bridges.get_mut("br").unwrap().ports.take_for_bridge();
+    bench.transact(&[json!({"op": "update", "table": "Interface", "where": [["name", "==", "p7"]],
+        "row": {"external_ids": ["map", [["iface-id", "x"]]]}})]);
+    bench.switch.reconfigure();
+    let bridge = bench.switch.bridges.get_mut("br").unwrap();
+    assert_eq!(bridge.ports.len(), 100);
+    assert_eq!(bridge.ports.take_for_status().ports.len(), 1);
+    assert!(bridge.ports.take_for_view().is_empty() && bridge.ports.take_for_bridge().is_empty());
+}

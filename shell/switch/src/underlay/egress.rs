@@ -1,0 +1,66 @@
+//! Where tunnels leave, as the `status` column and the log tell it.
+
+use crate::switch::Switch;
+use bridge::TunnelConfig;
+use bridge::tunnel::{Address, Choice, as_ipv4};
+use openflow_service::BridgePort;
+use ovsdb::Uuid;
+use router::Hop;
+use runtime::{Module, RateLimit};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+static LOG: Module = Module::new("tunnel");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+
+/// Pairs of a `status` column.
+type Status = BTreeMap<String, String>;
+
+fn address(choice: Choice<Address>) -> Option<IpAddr> {
+    let Choice::Fixed(a) = choice else { return None };
+    Some(as_ipv4(a).map_or_else(|| Ipv6Addr::from(a).into(), |v4| Ipv4Addr::from_bits(v4).into()))
+}
+
+/// What keeps a tunnel's packets from leaving by a device.
+fn not_a_port(device: &str) -> String {
+    format!("the route to the remote end leads to {device}, which is not a port of a bridge")
+}
+
+impl Switch {
+    /// The `status` columns of tunnels, by row. What keeps a tunnel from working is logged when that is new.
+    pub(crate) fn tunnel_status(&mut self) -> BTreeMap<Uuid, Status> {
+        let mut out = BTreeMap::new();
+        let mut troubles = BTreeMap::new();
+        let tunnels = self.bridges.values().flat_map(|b| b.ports.tunnels());
+        for (port, config) in tunnels.filter_map(|p| Some((p, p.tunnel()?))) {
+            let hop = self.way_of(config);
+            let (mut status, trouble) = hop.map_or_else(Default::default, |hop| self.status_of(&hop));
+            if let Some(trouble) = trouble {
+                status.insert("tunnel_egress_error".to_owned(), trouble.clone());
+                if self.underlay.troubles.get(&port.uuid) != Some(&trouble) {
+                    runtime::warn_rl!(LOG, LIMIT, "{}: {trouble}", port.name);
+                }
+                troubles.insert(port.uuid, trouble);
+            }
+            out.insert(port.uuid, status);
+        }
+        self.underlay.troubles = troubles;
+        out
+    }
+
+    fn way_of(&self, config: &TunnelConfig) -> Option<Hop> {
+        let mark = config.egress_mark.unwrap_or(0);
+        self.underlay.router.lookup(mark, address(config.remote)?, address(config.local))
+    }
+
+    fn status_of(&self, hop: &Hop) -> (Status, Option<String>) {
+        let named = self.bridges.values().filter_map(|b| b.ports.named(&hop.dev));
+        let port: Option<&BridgePort> = named.into_iter().find(|p| p.facts.is_some());
+        let up = port.is_some_and(BridgePort::is_up);
+        let status = BTreeMap::from([
+            ("tunnel_egress_iface".to_owned(), hop.dev.to_string()),
+            ("tunnel_egress_iface_carrier".to_owned(), if up { "up" } else { "down" }.to_owned()),
+        ]);
+        (status, port.is_none().then(|| not_a_port(&hop.dev)))
+    }
+}

@@ -1,0 +1,169 @@
+//! Following the kernel's routes, rules and addresses.
+//!
+//! A dump fills a router of its own, some datagrams in each turn of the main loop, and takes the old one's place when it
+//! is complete; changes are made in place. Routes of tables that no rule names are left out.
+
+use netdev::routes::{KernelAddress, KernelRoute, KernelRule, RouteEvent, RouteMonitor};
+use router::{NewRoute, Prefix, Router, Rule};
+use runtime::WaitSet;
+use runtime::poll_loop::Interest;
+use std::collections::HashMap;
+
+/// Datagrams of the kernel in a turn of the main loop: some 16,000 routes, which take about 10 ms.
+const DATAGRAMS: usize = 64;
+
+/// See the module.
+pub(crate) struct KernelTables {
+    monitor: RouteMonitor,
+    /// Names of devices, and whether they are set up.
+    devices: HashMap<u32, (String, bool)>,
+    /// What a dump has filled so far, and whether it had any rules.
+    next: Option<(Router, bool)>,
+    /// Some route is left out because there is a better one: it is needed when that goes.
+    left_out: bool,
+    /// Some route is left out because its device has no address for it: the kernel tells of routes of IPv6 first.
+    homeless: bool,
+}
+
+impl KernelTables {
+    /// `None`: the kernel does not tell.
+    pub(crate) fn open() -> Option<KernelTables> {
+        let monitor = RouteMonitor::open().ok()?;
+        Some(KernelTables { monitor, devices: HashMap::new(), next: None, left_out: false, homeless: false })
+    }
+
+    pub(crate) fn wait<'a>(&'a self, set: &mut WaitSet<'a>) {
+        set.fd(&self.monitor, Interest::Read);
+        if self.monitor.is_reading() {
+            set.wake_now();
+        }
+    }
+
+    /// A device is as told, or gone (`None`). The kernel drops the routes of one that is set down without a word.
+    pub(crate) fn device_changed(&mut self, ifindex: u32, device: Option<(&str, bool)>) {
+        let new = device.map(|(name, up)| (name.to_owned(), up));
+        let old = match &new {
+            Some(new) => self.devices.insert(ifindex, new.clone()),
+            None => self.devices.remove(&ifindex),
+        };
+        let (was, renamed) = match (&old, &new) {
+            (Some(old), Some(new)) => (old.1 && !new.1, old.0 != new.0),
+            (old, None) => (old.is_some(), false),
+            (None, Some(_)) => (false, false),
+        };
+        if was || renamed {
+            self.monitor.refresh();
+        }
+    }
+
+    fn name(&mut self, ifindex: u32) -> Option<String> {
+        if let Some((name, _)) = self.devices.get(&ifindex) {
+            return Some(name.clone());
+        }
+        let link = netdev::rtnl::link_by_index(ifindex).ok()?;
+        self.devices.insert(ifindex, (link.name.clone(), link.up));
+        Some(link.name)
+    }
+
+    /// Takes in what the kernel told. True: something is other than before.
+    pub(super) fn run(&mut self, router: &mut Router) -> bool {
+        let mut events = Vec::new();
+        self.monitor.take(DATAGRAMS, &mut events);
+        let mut changed = false;
+        for event in events {
+            changed |= self.take(router, event);
+        }
+        changed
+    }
+
+    fn take(&mut self, router: &mut Router, event: RouteEvent) -> bool {
+        match event {
+            RouteEvent::Reset => {
+                let mut next = router.clone();
+                next.clear_kernel();
+                (self.left_out, self.homeless) = (false, false);
+                self.next = Some((next, false));
+                false
+            }
+            RouteEvent::Complete => {
+                let Some((mut next, any_rules)) = self.next.take() else { return false };
+                if !any_rules {
+                    next.rules.reset();
+                }
+                *router = next;
+                true
+            }
+            RouteEvent::Address(address, added) => self.address(router, address, added),
+            RouteEvent::Rule(rule, added) => self.rule(router, rule, added),
+            RouteEvent::Route(route, added) => self.route(router, route, added),
+        }
+    }
+
+    fn address(&mut self, router: &mut Router, address: KernelAddress, added: bool) -> bool {
+        let Some(dev) = self.name(address.ifindex) else { return false };
+        let addresses = match &mut self.next {
+            Some((next, _)) => &mut next.addresses,
+            None => &mut router.addresses,
+        };
+        let mut list = addresses.of(&dev).to_vec();
+        let address = Prefix::of_interface(address.addr, address.len);
+        list.retain(|a| *a != address);
+        if added {
+            list.push(address);
+            if self.homeless {
+                self.monitor.refresh();
+            }
+        }
+        addresses.set(&dev, list) && self.next.is_none()
+    }
+
+    fn rule(&mut self, router: &mut Router, rule: KernelRule, added: bool) -> bool {
+        let all = Rule::for_all(rule.ipv4, rule.priority, rule.table);
+        let from = rule.from.map_or(all.from, |(addr, len)| Prefix::new(addr, len));
+        let rule = Rule { invert: rule.invert, from, ..all };
+        if let Some((next, any_rules)) = &mut self.next {
+            *any_rules = true;
+            next.rules.add(rule);
+            return false;
+        }
+        if added && !router.rules.names_table(rule.table) {
+            // Its routes were left out.
+            self.monitor.refresh();
+        }
+        if added {
+            router.rules.add(rule);
+        } else {
+            router.rules.remove_kernel(&rule);
+        }
+        true
+    }
+
+    fn route(&mut self, router: &mut Router, route: KernelRoute, added: bool) -> bool {
+        let Some(dev) = self.name(route.ifindex) else { return false };
+        let is_dump = self.next.is_some();
+        let router = self.next.as_mut().map_or(router, |(next, _)| next);
+        if !router.rules.names_table(route.table) {
+            return false;
+        }
+        let new = NewRoute {
+            prefix: Prefix::new(route.dst, route.len),
+            mark: 0,
+            dev: &dev,
+            gateway: route.gateway.filter(|g| g.is_ipv4() == route.dst.is_ipv4()),
+            source: route.source,
+            user: false,
+            metric: route.metric,
+        };
+        if !added {
+            let removed = router.remove_of_kernel(route.table, &new);
+            if removed && self.left_out {
+                self.monitor.refresh();
+            }
+            return removed;
+        }
+        let alone = router.add_of_kernel(route.table, &new);
+        self.left_out |= alone == Ok(false);
+        self.homeless |= alone.is_err();
+        alone.is_ok() && !is_dump
+    }
+}

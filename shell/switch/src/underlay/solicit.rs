@@ -1,0 +1,48 @@
+//! Asking for next hops, and sending what waited for them.
+
+use crate::switch::Switch;
+use openflow::Action;
+use translation::{HeldPacket, OwnFrame};
+use units::{OfPort, PortNo};
+use xlate::{Input, Solicitation, Start};
+
+impl Switch {
+    /// Sends the question, as if the port with the device had received it, unless it was asked lately.
+    pub(crate) fn solicit(&mut self, kind: &str, asked: &Solicitation) {
+        let now = self.clock.now();
+        let Some(backer) = self.datapaths.of(kind) else { return };
+        let (bridge, port) = asked.at;
+        if !self.underlay.neighbours.may_ask(bridge, asked.target, now) {
+            return;
+        }
+        let Some(frame) = router::question(asked.mac, asked.source, asked.target) else { return };
+        let published = backer.shared.published();
+        let actions = [Action::output(OfPort::TABLE)];
+        let own = OwnFrame { bridge, from: (port, asked.number), frame: &frame, actions: &actions };
+        backer.handler.send(&backer.datapath, &published, &own, now);
+    }
+
+    /// Sends packets whose next hop is known now.
+    pub(crate) fn release(&mut self, kind: &str, packets: &[HeldPacket]) {
+        let now = self.clock.now();
+        let Some(backer) = self.datapaths.of(kind) else { return };
+        let published = backer.shared.published();
+        for HeldPacket { held, packet, .. } in packets {
+            let in_port = OfPort(held.initial.in_port as u16);
+            let bridge = published.snapshot.bridge(held.at.0);
+            let number = bridge.and_then(|b| b.datapath_port(in_port)).unwrap_or(PortNo::NONE);
+            let input = Input {
+                bridge: held.at.0,
+                flow: &held.initial,
+                packet: Some(packet),
+                start: Start::Held(held),
+                packet_out: false,
+                side_effects: true,
+                pretend: false,
+                recirc: &*backer.shared,
+                trace: None,
+            };
+            backer.handler.inject(&backer.datapath, (&published, &published.snapshot), &input, number, now);
+        }
+    }
+}

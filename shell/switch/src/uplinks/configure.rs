@@ -1,0 +1,166 @@
+//! From rows to bonds and LACP.
+
+use super::PortBond;
+use crate::backer::Backer;
+use crate::switch::Switch;
+use bond::lacp::{MemberSettings, Settings};
+use bond::{Bond, Mode};
+use config::{InterfaceConfig, LacpConfig, PortConfig, Row};
+use flow::Mac;
+use flow::text::address::parse_mac;
+use openflow_service::{Bridge, BridgePort, PortLacp};
+use ovsdb::replica::Replica;
+use runtime::Module;
+use translation::lacp::groups::{Key, LinkSetup};
+use units::{Millis, OfPort};
+use xlate::{Frozen, Recirc};
+
+static LOG: Module = Module::new("bridge");
+
+impl Switch {
+    /// Rows or ports changed.
+    pub(crate) fn configure_uplinks(&mut self) {
+        let now = self.clock.now();
+        for backer in self.datapaths.of_bridges_mut() {
+            let before = std::mem::take(&mut backer.uplinks.links);
+            let kind = backer.kind.clone();
+            for bridge in self.bridges.values_mut().filter(|b| b.config.datapath_type == kind) {
+                let rows: Vec<PortConfig> = bridge.config.ports.uplinks().cloned().collect();
+                for row in rows {
+                    let key = (bridge.id, row.name.clone());
+                    configure(backer, bridge, &row, (&key, &self.db.replica), now);
+                }
+                let id = bridge.id;
+                let links = before.iter().filter(|(key, _)| key.0 == id).flat_map(|(_, links)| links);
+                links.for_each(|port| silence(bridge, *port));
+            }
+            forget_others(backer);
+        }
+        self.run_uplinks();
+    }
+}
+
+/// The port's row has no LACP any more.
+fn silence(bridge: &mut Bridge, port: OfPort) {
+    let speaks = |p: &BridgePort| bridge.config.ports.get(&p.port_row).is_some_and(|row| row.lacp.is_some());
+    let wrong = bridge.ports.get(&port).is_some_and(|p| p.lacp.is_some() && !speaks(p));
+    if wrong && let Some(port) = bridge.ports.get_mut(&port) {
+        port.lacp = None;
+    }
+}
+
+/// Rows that are no longer there, or ask for neither.
+fn forget_others(backer: &mut Backer) {
+    let wanted = &backer.uplinks.links;
+    let gone = |key: &&Key| !wanted.contains_key(*key);
+    let bonds: Vec<Key> = backer.uplinks.bonds.keys().filter(gone).cloned().collect();
+    let speakers: Vec<Key> = backer.handler.lacp.keys().iter().filter(gone).cloned().collect();
+    bonds.iter().for_each(|key| forget_bond(backer, key));
+    speakers.iter().for_each(|key| forget_lacp(backer, key));
+}
+
+fn forget_bond(backer: &mut Backer, key: &Key) {
+    if let Some(gone) = backer.uplinks.bonds.remove(key).filter(|b| b.recirc != 0) {
+        backer.shared.release(&[gone.recirc]);
+    }
+}
+
+fn forget_lacp(backer: &mut Backer, key: &Key) {
+    backer.handler.lacp.forget(key);
+    backer.uplinks.lacp.remove(key);
+}
+
+/// The row's interfaces that are ports, by name.
+fn members<'a>(bridge: &Bridge, row: &'a PortConfig) -> Vec<(OfPort, &'a InterfaceConfig)> {
+    let port = |i: &'a InterfaceConfig| Some((bridge.port_named(&i.name)?.ofport, i));
+    row.interfaces.iter().filter_map(port).collect()
+}
+
+fn configure(
+    backer: &mut Backer,
+    bridge: &mut Bridge,
+    row: &PortConfig,
+    (key, replica): (&Key, &Replica),
+    now: Millis,
+) {
+    let members = members(bridge, row);
+    backer.uplinks.links.insert(key.clone(), members.iter().map(|(port, _)| *port).collect());
+    match &row.lacp {
+        Some(lacp) => configure_lacp(backer, bridge, row, (lacp, key, &members), now),
+        None if backer.uplinks.lacp.contains_key(key) => forget_lacp(backer, key),
+        None => {}
+    }
+    if members.len() < 2 {
+        return forget_bond(backer, key);
+    }
+    if row.bond.mode == Mode::BalanceSlb && !bridge.config.flood_vlans.is_empty() {
+        let name = &row.name;
+        runtime::warn!(
+            LOG,
+            "port {name}: SLB bonds are incompatible with flood_vlans, please use another bond type or disable flood_vlans"
+        );
+    }
+    let stored = || {
+        let row = Row::find(replica, "Port", row.uuid)?;
+        parse_mac(row.opt_str("bond_active_slave")?)
+    };
+    let known = backer.uplinks.bonds.entry(key.clone()).or_insert_with(|| {
+        let bond = Bond::new(row.bond.clone(), stored().unwrap_or_default(), now);
+        PortBond { bond, recirc: 0, view: Default::default() }
+    });
+    known.bond.configure(row.bond.clone(), now);
+    let gone: Vec<OfPort> = known.bond.links().map(|(port, _)| port).collect();
+    for port in gone.into_iter().filter(|port| members.iter().all(|(p, _)| p != port)) {
+        known.bond.remove_link(port, now);
+    }
+    let shares = row.bond.mode != Mode::ActiveBackup;
+    if shares && known.recirc == 0 {
+        let bundle = bridge.bundle_id(&row.name);
+        known.recirc = backer.shared.freeze(Frozen::of_bond(bridge.id, bundle)).unwrap_or_default();
+    } else if !shares && known.recirc != 0 {
+        backer.shared.release(&[std::mem::take(&mut known.recirc)]);
+    }
+}
+
+fn configure_lacp(
+    backer: &Backer,
+    bridge: &mut Bridge,
+    row: &PortConfig,
+    (lacp, key, members): (&LacpConfig, &Key, &[(OfPort, &InterfaceConfig)]),
+    now: Millis,
+) {
+    let asked = lacp.system.as_deref();
+    let system = asked.and_then(parse_mac).filter(|mac| *mac != Mac::default());
+    if let (Some(text), None) = (asked, system) {
+        runtime::warn!(LOG, "port {}: LACP system ID ({text}) must be an Ethernet address.", row.name);
+    }
+    let settings = Settings {
+        name: row.name.clone(),
+        system: system.unwrap_or(bridge.mac),
+        // A port of several links comes before one of one.
+        priority: lacp.priority.unwrap_or(u16::MAX - u16::from(row.interfaces.len() > 1)),
+        active: lacp.active,
+        fast: lacp.fast,
+        fallback: row.bond.fallback,
+    };
+    let mut links = Vec::new();
+    for (ofport, interface) in members {
+        let Some(port) = bridge.ports.get_mut(ofport) else { continue };
+        let facts = port.lacp_facts();
+        let (mac, carrier) = (facts.mac, facts.up);
+        // Other facts of a link that is known are told in the next turn.
+        port.lacp.get_or_insert_with(|| PortLacp { facts, ..PortLacp::default() });
+        links.push(LinkSetup {
+            port: *ofport,
+            settings: MemberSettings {
+                name: interface.name.clone(),
+                port: interface.lacp.number.unwrap_or(ofport.0),
+                priority: interface.lacp.priority,
+                key: interface.lacp.key,
+            },
+            mac,
+            carrier,
+        });
+    }
+    backer.handler.lacp.configure(key, settings, links, now);
+}

@@ -1,0 +1,128 @@
+//! Each turn: link states go in, choices of links come out.
+
+use super::PortBond;
+use crate::backer::Backer;
+use crate::switch::Switch;
+use bond::LinkFacts;
+use openflow::port::PortReason;
+use openflow_service::{Bridge, port_message};
+use runtime::{Module, RateLimit};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use translation::lacp::groups::{Key, Report};
+use units::Millis;
+
+static LOG: Module = Module::new("bond");
+/// A link that goes up and down all the time does not fill the log.
+static LIMIT: RateLimit = RateLimit::new(2, 30);
+
+type Bridges = BTreeMap<String, Bridge>;
+
+impl Switch {
+    /// Passes link states to bonds and LACP, and on what these say. True if anything happened.
+    pub(crate) fn run_uplinks(&mut self) -> bool {
+        let now = self.clock.now();
+        let mut any = false;
+        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.links.is_empty()) {
+            tell_lacp(backer, &mut self.bridges, now);
+            for (key, report) in backer.handler.lacp.take_news() {
+                any |= take_report(backer, &mut self.bridges, key, report);
+            }
+            any |= run_bonds(backer, &mut self.bridges, now);
+        }
+        self.status.due |= any;
+        any
+    }
+
+    /// When the main loop has to look at bonds next.
+    pub(crate) fn uplink_deadlines(&self) -> impl Iterator<Item = Millis> + '_ {
+        let bonds = self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values());
+        bonds.filter_map(|b| b.bond.deadline())
+    }
+}
+
+fn bridge_of<'a>(bridges: &'a mut Bridges, key: &Key) -> Option<&'a mut Bridge> {
+    bridges.values_mut().find(|b| b.id == key.0)
+}
+
+/// Links that came up or went down, or have another address.
+fn tell_lacp(backer: &Backer, bridges: &mut Bridges, now: Millis) {
+    if backer.handler.lacp.is_empty() {
+        return;
+    }
+    let links =
+        backer.uplinks.links.iter().flat_map(|(key, links)| links.iter().map(move |link| (key, link)));
+    for (key, ofport) in links {
+        let Some(bridge) = bridge_of(bridges, key) else { continue };
+        let Some(port) = bridge.ports.get(ofport) else { continue };
+        let facts = port.lacp_facts();
+        if port.lacp.as_ref().is_none_or(|l| l.facts == facts) {
+            continue;
+        }
+        backer.handler.lacp.set_link((key.0, *ofport), facts.mac, facts.up, now);
+        if let Some(lacp) = bridge.ports.get_mut(ofport).and_then(|port| port.lacp.as_mut()) {
+            lacp.facts = facts;
+        }
+    }
+}
+
+/// What LACP says now of a port. True: something else than before.
+fn take_report(backer: &mut Backer, bridges: &mut Bridges, key: Key, report: Report) -> bool {
+    if backer.uplinks.lacp.get(&key) == Some(&report) {
+        return false;
+    }
+    let Some(bridge) = bridge_of(bridges, &key) else { return false };
+    for (ofport, (may_enable, is_current)) in &report.links {
+        let Some(port) = bridge.ports.get_mut(ofport) else { continue };
+        let old = port_message(port);
+        let Some(lacp) = &mut port.lacp else { continue };
+        (lacp.may_enable, lacp.is_current) = (*may_enable, *is_current);
+        // Who has not been told of the port yet hears of all at once.
+        if port.told.is_none() {
+            let new = port_message(port);
+            bridge.conns.send_port_status(PortReason::Modify, &new, Some(&old), None);
+        }
+    }
+    backer.uplinks.lacp.insert(key, report);
+    backer.changed();
+    true
+}
+
+fn run_bonds(backer: &mut Backer, bridges: &mut Bridges, now: Millis) -> bool {
+    let mut all = std::mem::take(&mut backer.uplinks.bonds);
+    let mut any = false;
+    for (key, bond) in &mut all {
+        let Some(bridge) = bridge_of(bridges, key) else { continue };
+        tell_bond(backer, bridge, key, bond);
+        let negotiation = backer.uplinks.lacp.get(key).map(|r| r.negotiation).unwrap_or_default();
+        let changed = bond.bond.run(negotiation, now) | bond.bond.rebalance(now);
+        if changed {
+            bond.view = Arc::new(bond.bond.view());
+            bridge.ports.touch_row(&key.1);
+            backer.changed();
+        }
+        any |= changed;
+        for line in bond.bond.take_lines() {
+            LOG.log_limited(&LIMIT, runtime::log::Level::Info, format_args!("{line}"));
+        }
+        if bond.bond.take_announcement() {
+            super::announce::stations(backer, bridge, key, &bond.view, now);
+        }
+    }
+    backer.uplinks.bonds = all;
+    any
+}
+
+/// The links' states.
+fn tell_bond(backer: &Backer, bridge: &Bridge, key: &Key, bond: &mut PortBond) {
+    for ofport in backer.uplinks.links.get(key).into_iter().flatten() {
+        let Some(port) = bridge.ports.get(ofport) else { continue };
+        let facts = LinkFacts {
+            name: port.name.clone(),
+            mac: port.hw_addr(),
+            carrier: port.is_up(),
+            may_enable: port.may_enable(),
+        };
+        bond.bond.set_link(*ofport, facts);
+    }
+}

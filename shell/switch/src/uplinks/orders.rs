@@ -1,0 +1,63 @@
+//! What commands ask and order.
+
+use super::PortBond;
+use crate::switch::Switch;
+use bond::Bond;
+use units::Millis;
+
+impl Switch {
+    fn bonds(&self) -> Vec<&PortBond> {
+        let mut all: Vec<&PortBond> =
+            self.datapaths.of_bridges().flat_map(|b| b.uplinks.bonds.values()).collect();
+        all.sort_by(|a, b| a.bond.settings().name.cmp(&b.bond.settings().name));
+        all
+    }
+
+    /// `bond/list`
+    pub fn list_bonds(&self) -> String {
+        let lines: String = self.bonds().iter().map(|b| b.bond.list(b.recirc)).collect();
+        format!("bond\ttype\trecircID\tmembers\n{lines}")
+    }
+
+    /// `bond/show` of one or all; `None`: there is no such bond.
+    pub fn show_bonds(&mut self, name: Option<&str>) -> Option<String> {
+        self.fold_bond_counters();
+        let now: Millis = self.clock.now();
+        let meant: Vec<&PortBond> =
+            self.bonds().into_iter().filter(|b| name.is_none_or(|n| b.bond.settings().name == n)).collect();
+        let found = name.is_none() || !meant.is_empty();
+        found.then(|| meant.iter().map(|b| b.bond.show(b.recirc, now)).collect())
+    }
+
+    /// Orders something of a bond.
+    pub fn order_bond(
+        &mut self,
+        name: &str,
+        order: impl FnOnce(&mut Bond) -> Result<&'static str, &'static str>,
+    ) -> Result<&'static str, &'static str> {
+        let result = {
+            let mut all = self.datapaths.of_bridges_mut().flat_map(|b| b.uplinks.bonds.values_mut());
+            let bond = all.find(|b| b.bond.settings().name == name).ok_or("no such bond")?;
+            order(&mut bond.bond)
+        };
+        self.run_uplinks();
+        self.publish_changes();
+        result
+    }
+
+    /// `lacp/show` (or `lacp/show-stats`) of one port or all; `None`: there is no such port.
+    pub fn show_lacp(&self, name: Option<&str>, stats: bool) -> Option<String> {
+        let texts: Vec<String> =
+            self.datapaths.of_bridges().filter_map(|b| b.handler.lacp.show(name, stats)).collect();
+        (name.is_none() || !texts.is_empty()).then(|| texts.concat())
+    }
+
+    /// Takes in what megaflows have sent so far.
+    fn fold_bond_counters(&mut self) {
+        let now = self.clock.now();
+        for backer in self.datapaths.of_bridges_mut().filter(|b| !b.uplinks.bonds.is_empty()) {
+            backer.datapath.maintain(now);
+            backer.uplinks.bonds.values_mut().for_each(|b| b.bond.account());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Lines of the log about datapath flows, for those who ask for that much detail: misses, new flows, dumps.
+//!
+//! Names of modules and words are those of Open vSwitch's datapath, since scripts that look for a flow's birth look for
+//! them. **Threads**: workers and the main loop.
+
+use crate::flow_text::{Style, flow_line, key_only};
+use datapath::Datapath;
+use dpif::text::{NoNames, actions_text, ufid_text};
+use dpif::{DpAction, DpFlow};
+use flow::{Flow, Match};
+use runtime::log::Level;
+use runtime::{Module, RateLimit};
+use units::Millis;
+
+static DATAPATH: Module = Module::new("dpif_netdev");
+static DATAPATH_LIMIT: RateLimit = RateLimit::new(600, 600);
+static DPIF: Module = Module::new("dpif");
+static DPIF_LIMIT: RateLimit = RateLimit::new(600, 600);
+
+/// No megaflow matched a packet.
+pub fn missed(datapath: &str, flow: &Flow, packet: &[u8]) {
+    if DATAPATH.enabled(Level::Dbg) {
+        let key = key_only(flow);
+        let bytes: String = packet.iter().map(|b| format!("{b:02x}")).collect();
+        runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "{datapath}: miss upcall:\n{key}\n{bytes}");
+    }
+}
+
+/// Whether the log wants to hear of megaflows that are made.
+pub fn hears_of_added() -> bool {
+    DATAPATH.enabled(Level::Dbg)
+}
+
+/// A megaflow was made.
+pub fn added(flow: &DpFlow) {
+    if DATAPATH.enabled(Level::Dbg) {
+        let ufid = ufid_text(flow.ufid);
+        let key = dpif::text::key_text(&flow.key, Some(&flow.mask), false, &NoNames);
+        let actions = actions_text(&flow.actions, &NoNames);
+        let words = format!("{ufid} mega_{ufid} {key}, actions:{actions}");
+        runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "flow_add: {words}");
+        let matching = Match::new(&flow.key, &flow.mask).text(&flow::text::NoNames);
+        runtime::log_rl!(DATAPATH, DATAPATH_LIMIT, Level::Dbg, "flow match: {matching}");
+    }
+}
+
+/// A megaflow does something else from now on.
+pub fn modified(datapath: &str, flow: &DpFlow, actions: &[DpAction]) {
+    let ufid = || ufid_text(flow.ufid);
+    let text = |actions: &[DpAction]| actions_text(actions, &NoNames);
+    let key = |verbose| dpif::text::key_text(&flow.key, Some(&flow.mask), verbose, &NoNames);
+    DPIF.log_lazily(&DPIF_LIMIT, Level::Dbg, || {
+        format!("{datapath}: put[modify] {} {}, actions:{}", ufid(), key(true), text(actions))
+    });
+    DATAPATH.log_lazily(&DATAPATH_LIMIT, Level::Dbg, || {
+        let (ufid, old) = (ufid(), text(&flow.actions));
+        format!("flow_mod: {ufid} mega_{ufid} {}, old_actions:{old}, actions:{}", key(false), text(actions))
+    });
+}
+
+/// All megaflows, now and then.
+pub fn dumped(name: &str, datapath: &Datapath, now: Millis) {
+    if DPIF.enabled(Level::Dbg) {
+        let style = Style { verbose: true, names: None, after_ufid: " ", layer: "", now };
+        for flow in &datapath.flow_dump(now) {
+            let line = flow_line(flow, style);
+            runtime::log_rl!(DPIF, DPIF_LIMIT, Level::Dbg, "{name}: flow_dump {line}");
+        }
+    }
+}

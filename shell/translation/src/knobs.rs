@@ -1,0 +1,88 @@
+//! What commands set and other parts of the switch heed.
+//!
+//! **Threads**: set by the main loop, read by any.
+
+use datapath::Tally;
+use dpif::Capabilities;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::{Millis, WorkerId};
+
+/// Settings of one datapath that only commands change.
+#[derive(Debug)]
+pub struct Knobs {
+    exact: AtomicBool,
+    ufid: AtomicBool,
+    capabilities: Mutex<Capabilities>,
+    cleared: Mutex<BTreeMap<WorkerId, (Tally, Millis)>>,
+}
+
+impl Default for Knobs {
+    fn default() -> Knobs {
+        Knobs {
+            exact: AtomicBool::new(false),
+            ufid: AtomicBool::new(true),
+            capabilities: Mutex::new(Capabilities::USERSPACE),
+            cleared: Mutex::default(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Knobs {
+    /// Flows of the datapath match every field of the packet (`upcall/disable-megaflows`).
+    pub fn exact(&self) -> bool {
+        self.exact.load(Ordering::Relaxed)
+    }
+
+    /// See [`Knobs::exact`].
+    pub fn set_exact(&self, on: bool) {
+        self.exact.store(on, Ordering::Relaxed);
+    }
+
+    /// Flows are shown with their identifiers (`upcall/disable-ufid`).
+    pub fn ufid(&self) -> bool {
+        self.ufid.load(Ordering::Relaxed)
+    }
+
+    /// See [`Knobs::ufid`].
+    pub fn set_ufid(&self, on: bool) {
+        self.ufid.store(on, Ordering::Relaxed);
+    }
+
+    /// What translations may ask of the datapath: what it can, less what `dpif/set-dp-features` took away.
+    pub fn capabilities(&self) -> Capabilities {
+        *lock(&self.capabilities)
+    }
+
+    /// See [`Knobs::capabilities`].
+    pub fn set_capabilities(&self, capabilities: Capabilities) {
+        *lock(&self.capabilities) = capabilities;
+    }
+
+    /// What a worker had counted when its counters were cleared.
+    pub fn cleared(&self, worker: WorkerId) -> Tally {
+        lock(&self.cleared).get(&worker).map(|(tally, _)| *tally).unwrap_or_default()
+    }
+
+    /// The same of all workers together.
+    pub fn all_cleared(&self) -> Tally {
+        let mut sum = Tally::default();
+        lock(&self.cleared).values().for_each(|(t, _)| sum.merge(t));
+        sum
+    }
+
+    /// When they were.
+    pub fn cleared_at(&self, worker: WorkerId) -> Option<Millis> {
+        lock(&self.cleared).get(&worker).map(|(_, at)| *at)
+    }
+
+    /// A worker's counters are cleared: they read so now.
+    pub fn clear(&self, worker: WorkerId, counted: Tally, now: Millis) {
+        lock(&self.cleared).insert(worker, (counted, now));
+    }
+}

@@ -1,0 +1,3 @@
+//! LACP on ports (`bond::lacp` has the protocol).
+
+pub mod groups;

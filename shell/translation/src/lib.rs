@@ -1,0 +1,55 @@
+//! The translation service: answers upcalls from the published snapshot, and keeps megaflows right when it changes.
+//!
+//! | where | what | threads |
+//! |---|---|---|
+//! | `upcall/` | the upcall path, stage by stage, with the threads that serve upcalls | handlers, workers |
+//! | `shared_state.rs` | what translating threads and the main loop share: snapshot, frozen states, queues | any |
+//! | `changes.rs`, `live_changes.rs`, `macs.rs` | what changed that translations depend on; the learning tables | any |
+//! | `neighbours.rs` | the next hops of tunnels | any |
+//! | `revalidate/` | megaflows that a change concerns are translated again | revalidator |
+//! | `timers/`, `bfd/`, `lacp/` | protocols that the switch speaks itself, with a thread for their clocks | timers |
+//! | `patch_counters.rs` | what crossed patch ports and tunnels | any |
+//! | `knobs.rs`, `flow_log.rs`, `flow_text.rs`, `trace_text.rs` | what commands set; text about flows and traces | any |
+//!
+//! The main loop publishes a snapshot (`SharedState::publish`), hands the changes to the revalidator (`Revalidator::take`), and
+//! carries out the side effects that packets queued (`SharedState::take_side_effects`).
+
+pub mod bfd;
+pub mod changes;
+mod flow_log;
+pub mod flow_text;
+mod held_packet;
+pub mod knobs;
+pub mod lacp;
+pub mod live_changes;
+pub mod macs;
+pub mod neighbours;
+mod note_neighbour;
+pub mod patch_counters;
+pub mod published;
+pub mod revalidate;
+pub mod shared_state;
+pub mod side_effect;
+pub mod timers;
+pub mod trace_text;
+pub mod upcall;
+
+pub use bfd::sessions::Sessions;
+pub use changes::Changes;
+pub use flow_log::dumped as log_dump;
+pub use held_packet::HeldPacket;
+pub use knobs::Knobs;
+pub use macs::SharedMacs;
+pub use neighbours::SharedNeighbours;
+pub use patch_counters::PatchCounters;
+pub use published::Published;
+pub use revalidate::check::{Finding, compare};
+pub use revalidate::thread::Revalidator;
+pub use shared_state::SharedState;
+pub use side_effect::{SIDE_EFFECTS_MAX, SideEffect};
+pub use timers::Timers;
+pub use upcall::handler::Handler;
+pub use upcall::inject::OwnFrame;
+pub use upcall::owner::Owner;
+pub use upcall::packet_in::PacketInParts;
+pub use upcall::threads::Handlers;

@@ -1,0 +1,146 @@
+//! The neighbours, shared by the threads that translate and the main loop, and what was asked about them.
+//!
+//! **Threads**: any. A lock is held for one look-up or one update; under it a change is noted in
+//! [`LiveChanges`](crate::live_changes::LiveChanges), so that the revalidator never sees a change that nobody knows of.
+
+use crate::held_packet::HeldPacket;
+use flow::Mac;
+use router::NeighbourTable;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use units::Millis;
+use xlate::{BridgeId, Held, Neighbours, Room};
+
+/// A next hop that does not answer is asked for this often while packets want it.
+const ASK_INTERVAL: Millis = Millis(1000);
+/// Questions that are remembered. Beyond that the oldest may be asked again too soon.
+const ASKED_MAX: usize = 4096;
+
+/// Packets that are held for one next hop.
+const HELD_EACH: usize = 16;
+/// Next hops for which packets are held at once.
+const HELD_FOR: usize = 256;
+/// A packet that was held for longer is lost.
+const HELD_TIME: Millis = Millis(3000);
+
+/// The packets that wait, by bridge and next hop.
+type Waiting = HashMap<(String, IpAddr), Vec<HeldPacket>>;
+
+/// A locked [`NeighbourTable`], and the packets that wait for entries of it.
+#[derive(Default)]
+pub struct SharedNeighbours {
+    table: Mutex<NeighbourTable>,
+    held: Mutex<Waiting>,
+    asked: Mutex<HashMap<(BridgeId, IpAddr), Millis>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SharedNeighbours {
+    /// The table itself. Each operation on it is complete in itself, so a panic elsewhere leaves it usable.
+    pub fn lock(&self) -> MutexGuard<'_, NeighbourTable> {
+        lock(&self.table)
+    }
+
+    /// Keeps a packet until its next hop is known, if there is room.
+    pub(crate) fn hold(&self, held: Held, packet: &[u8], now: Millis) {
+        let mut waiting = lock(&self.held);
+        let key = (held.next_bridge.clone(), held.next);
+        if waiting.len() >= HELD_FOR && !waiting.contains_key(&key) {
+            return;
+        }
+        let list = waiting.entry(key).or_default();
+        list.retain(|p| now.since(p.since) < HELD_TIME);
+        if list.len() < HELD_EACH {
+            list.push(HeldPacket { held, packet: packet.to_vec(), since: now });
+        }
+    }
+
+    /// Forgets the neighbours that were neither used nor seen for long, and the packets that waited for too long. Returns the
+    /// addresses of the former, and those for which packets can wait again.
+    pub fn expire(&self, now: Millis) -> Vec<IpAddr> {
+        let mut changed = Vec::new();
+        lock(&self.held).retain(|(_, ip), list| {
+            let stays = list.iter().any(|p| now.since(p.since) < HELD_TIME);
+            changed.extend((!stays && list.len() >= HELD_EACH).then_some(*ip));
+            stays
+        });
+        changed.extend(self.lock().expire(now).into_iter().map(|(_, ip)| ip));
+        changed
+    }
+
+    /// The packets that waited for a next hop.
+    pub(crate) fn release(&self, bridge: &str, ip: IpAddr, now: Millis) -> Vec<HeldPacket> {
+        let mut list = lock(&self.held).remove(&(bridge.to_owned(), ip)).unwrap_or_default();
+        list.retain(|p| now.since(p.since) < HELD_TIME);
+        list
+    }
+
+    /// Forgets the neighbours of a bridge, or all; they may be asked for at once. True: there were some.
+    pub fn flush(&self, bridge: Option<&str>) -> bool {
+        lock(&self.asked).clear();
+        self.lock().flush(bridge)
+    }
+
+    /// It is time to ask for a next hop. Notes that it is asked for now.
+    pub fn may_ask(&self, bridge: BridgeId, ip: IpAddr, now: Millis) -> bool {
+        let mut asked = lock(&self.asked);
+        if asked.get(&(bridge, ip)).is_some_and(|at| now.since(*at) < ASK_INTERVAL) {
+            return false;
+        }
+        if asked.len() >= ASKED_MAX {
+            asked.retain(|_, at| now.since(*at) < ASK_INTERVAL);
+        }
+        if asked.len() < ASKED_MAX {
+            asked.insert((bridge, ip), now);
+        }
+        true
+    }
+}
+
+impl Neighbours for SharedNeighbours {
+    fn mac_of(&self, bridge: &str, ip: IpAddr) -> Option<Mac> {
+        self.lock().get(bridge, ip)
+    }
+
+    fn room(&self, bridge: &str, ip: IpAddr) -> Room {
+        let waiting = lock(&self.held);
+        match waiting.get(&(bridge.to_owned(), ip)) {
+            Some(list) if list.len() >= HELD_EACH => Room::FullForIt,
+            None if waiting.len() >= HELD_FOR => Room::Full,
+            _ => Room::Free,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Flow;
+    use units::OfPort;
+
+    fn held(last: u8) -> Held {
+        Held {
+            next_bridge: "br0".to_owned(),
+            next: IpAddr::from([10, 0, 0, last]),
+            at: (BridgeId(1), OfPort(1)),
+            initial: Flow::ZERO,
+            flow: Flow::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_next_hop_that_has_room_again_has_changed() {
+        let neighbours = SharedNeighbours::default();
+        (0..HELD_EACH).for_each(|_| neighbours.hold(held(1), &[0; 60], Millis(0)));
+        neighbours.hold(held(2), &[0; 60], Millis(0));
+        let room = |last: u8| neighbours.room("br0", [10, 0, 0, last].into());
+        assert_eq!((room(1), room(2)), (Room::FullForIt, Room::Free));
+        assert!(neighbours.expire(Millis(2000)).is_empty());
+        assert_eq!(neighbours.expire(Millis(4000)), [held(1).next]);
+        assert_eq!(room(1), Room::Free);
+    }
+}

@@ -1,0 +1,108 @@
+//! What changed lately, and the log line about a megaflow that was wrong although no change had found it: it says what the
+//! megaflow's translation had consulted, and which changes there were since the megaflow was made, so that the dependency
+//! that is missing can be read from it.
+
+use super::check::Finding;
+use crate::changes::Changes;
+use crate::published::Published;
+use crate::shared_state::SharedState;
+use dpif::DpFlow;
+use dpif::text::{NoNames, actions_text, key_text, ufid_text};
+use flow::Match;
+use std::collections::VecDeque;
+use units::Millis;
+use xlate::{BridgeId, Change, Dependencies};
+
+/// So many sets of changes are remembered.
+const SETS: usize = 32;
+/// Bytes of a log line at most.
+const LINE_MAX: usize = 4096;
+
+/// The changes of one publication.
+struct Set {
+    at: Millis,
+    changes: Changes,
+}
+
+/// The last sets of changes, the newest first.
+#[derive(Default)]
+pub(super) struct History {
+    sets: VecDeque<Set>,
+}
+
+impl History {
+    pub(super) fn note(&mut self, changes: &Changes, at: Millis) {
+        self.sets.truncate(SETS - 1);
+        self.sets.push_front(Set { at, changes: changes.clone() });
+    }
+
+    /// The line about a megaflow. `dependency_set`: the number of what its translation had consulted.
+    pub(super) fn line(
+        &self,
+        shared: &SharedState,
+        published: &Published,
+        (flow, dependency_set): (&DpFlow, u32),
+        finding: &Finding,
+        now: Millis,
+    ) -> String {
+        let name = |id: BridgeId| {
+            published.snapshot.bridge(id).map_or_else(|| format!("bridge {}", id.0), |b| b.name.clone())
+        };
+        let dependencies = shared.dependencies(dependency_set);
+        let consulted =
+            dependencies.as_ref().map_or("is not known".to_owned(), |dependencies| dependencies.text(&name));
+        let mut line = format!(
+            "megaflow {} was wrong and is repaired: it did {}, and should do {}; {}; its translation consulted: {consulted}; \
+             changes since it was made, the newest first: ",
+            ufid_text(flow.ufid),
+            actions_text(&flow.actions, &NoNames),
+            finding.wanted(),
+            key_text(&flow.key, Some(&flow.mask), false, &NoNames),
+        );
+        line += &self.since(flow, dependencies.as_deref(), &name, now);
+        cut(line)
+    }
+
+    fn since(
+        &self,
+        flow: &DpFlow,
+        dependencies: Option<&Dependencies>,
+        name: &dyn Fn(BridgeId) -> String,
+        now: Millis,
+    ) -> String {
+        let later = self.sets.iter().take_while(|set| flow.created.is_none_or(|made| set.at >= made));
+        let mut parts = Vec::new();
+        for set in later {
+            let ago = now.since(set.at).0;
+            if set.changes.is_all() {
+                parts.push(format!("everything ({ago} ms ago)"));
+            }
+            for change in set.changes.list() {
+                let found = if dependencies.is_none_or(|dependencies| concerns(dependencies, change, flow)) {
+                    ""
+                } else {
+                    ", not by it"
+                };
+                parts.push(format!("{} ({ago} ms ago{found})", change.text(name)));
+            }
+        }
+        let rest = if self.sets.len() == SETS { " and perhaps others" } else { "" };
+        if parts.is_empty() { format!("none{rest}") } else { parts.join(", ") + rest }
+    }
+}
+
+/// Whether the change finds the megaflow.
+fn concerns(dependencies: &Dependencies, change: &Change, flow: &DpFlow) -> bool {
+    let meets = |m: &Match| m.flow.masked(&flow.mask) == flow.key.masked(&m.mask).masked(&flow.mask);
+    dependencies.concerned_by(change).iter().any(meets)
+}
+
+/// Lines of the log are bounded.
+fn cut(mut line: String) -> String {
+    if line.len() > LINE_MAX {
+        let end = (0..=LINE_MAX).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
+        line.truncate(end);
+        line += "... (cut)";
+    }
+    line
+}

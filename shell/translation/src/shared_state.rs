@@ -1,0 +1,148 @@
+//! What the threads that translate share with the main loop: the published snapshot, frozen states, and a queue of
+//! side effects for the main loop.
+//!
+//! **Threads**: workers and the main loop. Workers read the snapshot without a lock; the queue and the frozen states
+//! stand behind locks that are held for one operation.
+
+use crate::live_changes::LiveChanges;
+use crate::macs::SharedMacs;
+use crate::neighbours::SharedNeighbours;
+use crate::published::Published;
+use crate::side_effect::{SIDE_EFFECTS_MAX, SideEffect};
+use arc_swap::ArcSwap;
+use runtime::Waker;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use xlate::{BridgeId, Dependencies, DependencySets, Frozen, Recirc, RecircTable, Snapshot};
+
+/// See the module.
+pub struct SharedState {
+    /// Next hops of tunnels.
+    pub neighbours: Arc<SharedNeighbours>,
+    published: ArcSwap<Published>,
+    recirc: Mutex<RecircTable>,
+    side_effects: Mutex<Vec<SideEffect>>,
+    lost: AtomicU64,
+    /// Changes of learning tables, which translations read past the snapshot.
+    pub live: LiveChanges,
+    dependency_sets: Mutex<DependencySets>,
+    waker: Waker,
+}
+
+impl SharedState {
+    /// Nothing published yet; `waker` is the main loop's.
+    pub fn new(waker: Waker, neighbours: Arc<SharedNeighbours>) -> SharedState {
+        let empty = Published { version: 0, snapshot: Snapshot::default(), macs: HashMap::new() };
+        SharedState {
+            neighbours,
+            published: ArcSwap::from_pointee(empty),
+            recirc: Mutex::default(),
+            side_effects: Mutex::default(),
+            lost: AtomicU64::new(0),
+            live: LiveChanges::new(waker.clone()),
+            dependency_sets: Mutex::default(),
+            waker,
+        }
+    }
+
+    /// The newest snapshot.
+    pub fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    /// Publishes; the version is the next one.
+    pub fn publish(&self, snapshot: Snapshot, macs: HashMap<BridgeId, Arc<SharedMacs>>) {
+        let version = self.published.load().version + 1;
+        self.published.store(Arc::new(Published { version, snapshot, macs }));
+    }
+
+    /// The version of the newest snapshot.
+    pub fn version(&self) -> u64 {
+        self.published.load().version
+    }
+
+    /// Ends the main loop's sleep.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Queues a side effect and wakes the main loop.
+    pub fn enqueue(&self, side_effect: SideEffect) {
+        let mut side_effects = lock(&self.side_effects);
+        if side_effects.len() < SIDE_EFFECTS_MAX {
+            side_effects.push(side_effect);
+            drop(side_effects);
+            self.waker.wake();
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All side effects since the last call.
+    pub fn take_side_effects(&self) -> Vec<SideEffect> {
+        std::mem::take(&mut *lock(&self.side_effects))
+    }
+
+    /// The number of what a translation consulted.
+    pub fn number(&self, dependencies: &Dependencies) -> u32 {
+        lock(&self.dependency_sets).number(dependencies)
+    }
+
+    /// What a number stands for.
+    pub fn dependencies(&self, number: u32) -> Option<Arc<Dependencies>> {
+        lock(&self.dependency_sets).get(number)
+    }
+
+    /// All sets of dependencies with their numbers.
+    pub fn dependency_sets(&self) -> Vec<(u32, Arc<Dependencies>)> {
+        lock(&self.dependency_sets).all()
+    }
+
+    /// Three quarters of the numbers of dependencies are in use.
+    pub fn has_many_dependency_sets(&self) -> bool {
+        lock(&self.dependency_sets).is_crowded()
+    }
+
+    /// Forgets the sets of dependencies that no megaflow has.
+    pub fn retain_dependency_sets(&self, used: &HashSet<u32>) {
+        lock(&self.dependency_sets).retain(used);
+    }
+
+    /// Side effects that were lost since the last call.
+    pub fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+
+    /// Gives references to frozen states back.
+    pub fn release(&self, ids: &[u32]) {
+        if !ids.is_empty() {
+            let mut table = lock(&self.recirc);
+            ids.iter().for_each(|&id| table.release(id));
+        }
+    }
+
+    /// Frees frozen states that nothing has referred to for a while; to be called about once a second.
+    pub fn expire_frozen(&self) {
+        lock(&self.recirc).expire();
+    }
+}
+
+impl Recirc for SharedState {
+    fn freeze(&self, state: Frozen) -> Option<u32> {
+        lock(&self.recirc).freeze(state)
+    }
+
+    fn thaw(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).thaw(id)
+    }
+
+    fn hold(&self, id: u32) -> Option<Arc<Frozen>> {
+        lock(&self.recirc).hold(id)
+    }
+}
+
+/// A panic of another holder leaves each of them usable: each operation on them is complete in itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

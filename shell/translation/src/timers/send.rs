@@ -1,0 +1,33 @@
+//! Sending messages: out of their ports as any packet of the switch, so that a patch port takes them to the next bridge and
+//! a tunnel gets its header. No table sees them.
+
+use crate::bfd::sessions::Due;
+use crate::published::Published;
+use crate::upcall::handler::Handler;
+use crate::upcall::inject::OwnFrame;
+use datapath::Datapath;
+use flow::FieldId;
+use openflow::Action;
+use units::Millis;
+
+/// Bit of the field `tun_flags`: the packet is one for operation and maintenance.
+const OAM: u128 = 1;
+
+/// Sends what is due, of LACP as well; true if that was anything.
+pub fn send_due(handler: &Handler, datapath: &Datapath, now: Millis) -> bool {
+    let published = handler.shared.published();
+    let plain = |(at, frame)| Due { at, frame, oam: false };
+    let lacp = handler.lacp.take_due(now).into_iter().map(plain);
+    let due: Vec<Due> = handler.bfd.take_due(&published, now).into_iter().chain(lacp).collect();
+    due.iter().for_each(|due| send(handler, datapath, &published, due, now));
+    !due.is_empty()
+}
+
+fn send(handler: &Handler, datapath: &Datapath, published: &Published, due: &Due, now: Millis) {
+    let (bridge, port) = due.at;
+    let mark = Action::SetField { field: FieldId::TunFlags, value: OAM, mask: OAM };
+    let actions = [mark, Action::output(port)];
+    let actions = if due.oam { &actions } else { &actions[1..] };
+    let own = OwnFrame { bridge, from: OwnFrame::NOWHERE, frame: &due.frame, actions };
+    handler.send(datapath, published, &own, now);
+}

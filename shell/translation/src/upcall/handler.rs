@@ -1,0 +1,298 @@
+//! The control half as the workers see it: translates what misses, takes what `userspace` hands over.
+//!
+//! **Threads**: any worker, inline in its poll. Nothing here waits for the main loop.
+
+use crate::bfd::sessions::Sessions;
+use crate::knobs::Knobs;
+use crate::lacp::groups::Groups;
+use crate::patch_counters::PatchCounters;
+use crate::published::Published;
+use crate::shared_state::SharedState;
+use crate::side_effect::SideEffect;
+use crate::timers::wakeup::Wakeup;
+use crate::trace_text::Words;
+use crate::upcall::owner::Owner;
+use crate::upcall::packet_in::PacketInParts;
+use crate::upcall::verdicts::Verdicts;
+use dpif::{DpAction, DropReason, Translation, Upcall, UpcallHandler, Userspace, UserspaceCookie};
+use flow::{Flow, Tunnel};
+use runtime::{Module, RateLimit};
+use std::sync::Arc;
+use units::{Millis, PortNo, Ufid};
+use xlate::{BridgeId, Effect, Failure, Input, Output, Start, translate};
+
+static LOG: Module = Module::new("ofproto_dpif_xlate");
+static LIMIT: RateLimit = RateLimit::new(1, 5);
+static UPCALL: Module = Module::new("ofproto_dpif_upcall");
+static LOOP_LIMIT: RateLimit = RateLimit::new(1, 1);
+
+/// See the module.
+pub struct Handler {
+    /// What is shared with the main loop.
+    pub shared: Arc<SharedState>,
+    /// Counters of patch ports.
+    pub patches: Arc<PatchCounters>,
+    /// What commands set.
+    pub knobs: Knobs,
+    /// The datapath's name, for the log.
+    pub name: String,
+    /// What came of packets that workers showed.
+    pub verdicts: Verdicts,
+    /// BFD on its ports.
+    pub bfd: Sessions,
+    /// LACP on its ports.
+    pub lacp: Groups,
+    /// Woken when a clock of these protocols is due sooner than it was.
+    pub wakeup: Arc<Wakeup>,
+}
+
+impl Handler {
+    /// A handler that shares these. `seed`: a random number.
+    pub fn new(kind: &str, shared: Arc<SharedState>, patches: Arc<PatchCounters>, seed: u64) -> Handler {
+        let wakeup = Arc::default();
+        Handler {
+            bfd: Sessions::new(&shared, &wakeup, seed),
+            lacp: Groups::new(&shared, &wakeup),
+            wakeup,
+            shared,
+            patches,
+            knobs: Knobs::default(),
+            name: format!("ovs-{kind}"),
+            verdicts: Verdicts::default(),
+        }
+    }
+
+    fn translate(
+        &self,
+        published: &Published,
+        bridge: BridgeId,
+        flow: &Flow,
+        packet: Option<&[u8]>,
+    ) -> Box<Output> {
+        let input = Input {
+            bridge,
+            flow,
+            packet,
+            start: Start::Tables,
+            packet_out: false,
+            side_effects: packet.is_some(),
+            pretend: false,
+            recirc: &*self.shared,
+            trace: None,
+        };
+        translate(&published.snapshot, &input)
+    }
+
+    /// Carries out what a translation of `packet` asks to be done once.
+    pub fn carry_out(&self, published: &Published, effects: Vec<Effect>, packet: &[u8], now: Millis) {
+        for effect in effects {
+            match effect {
+                Effect::MacLearn { bridge, need } => {
+                    if let Some(macs) = published.macs.get(&bridge) {
+                        macs.learn(&self.shared.live, bridge, &need, now);
+                    }
+                }
+                Effect::Learn(flow) => self.shared.enqueue(SideEffect::Learn(flow, now)),
+                Effect::FinTimeout(fin) => self.shared.enqueue(SideEffect::FinTimeout(fin)),
+                Effect::Lacp { at } => self.lacp.receive(at, packet, now),
+                Effect::Bfd { at, ttl } => self.bfd.receive(at, packet, ttl, now),
+                Effect::Neighbour { bridge, ip, mac } => self.shared.note_neighbour(&bridge, ip, mac, now),
+                Effect::Solicit(solicitation) => self.shared.enqueue(SideEffect::Solicit(solicitation)),
+                Effect::Hold(held) => self.shared.hold(*held, packet, now),
+            }
+        }
+    }
+
+    /// Writes the lines that a translation left.
+    pub fn log(output: &Output) {
+        for line in &output.log {
+            let text = if line.text.ends_with("while processing ") {
+                format!("{}{}", line.text, flow::text::flow_text(&line.flow, &flow::text::NoNames))
+            } else {
+                line.text.clone()
+            };
+            match line.level {
+                xlate::Level::Warn => runtime::warn_rl!(LOG, LIMIT, "{text}"),
+                xlate::Level::Info => runtime::log_rl!(LOG, LIMIT, runtime::log::Level::Info, "{text}"),
+                xlate::Level::Debug => runtime::debug!(LOG, "{text}"),
+            }
+        }
+    }
+
+    /// Tables that loop are hard to find without a trace: it goes to the log, once a minute at most. The trace is cut after
+    /// 1 MB, and translating once more is bounded as the first time was.
+    fn log_loop(&self, published: &Published, bridge: BridgeId, flow: &Flow, packet: &[u8]) {
+        let input = Input {
+            bridge,
+            flow,
+            packet: Some(packet),
+            start: Start::Tables,
+            packet_out: false,
+            side_effects: false,
+            pretend: true,
+            recirc: &*self.shared,
+            trace: Some(&Words { names: false }),
+        };
+        UPCALL.log_lazily(&LOOP_LIMIT, runtime::log::Level::Warn, || {
+            let names = (&flow::text::NoNames, &dpif::text::NoNames);
+            let (text, output) = xlate::trace_report(&published.snapshot, &input, names.0, names.1);
+            self.shared.release(&output.recircs);
+            text
+        });
+    }
+
+    /// Translates a megaflow again: what there should be now for its key.
+    pub fn retranslate(&self, published: &Published, key: &Flow) -> Retranslation {
+        let Some((bridge, flow)) = received(published, self, key) else { return Retranslation::Unassociated };
+        let output = self.translate(published, bridge, &flow, None);
+        let translation = self.translation(published, output, (bridge, key), false);
+        // A packet that cannot be translated is dropped by a megaflow like any other.
+        if translation.install { Retranslation::Megaflow(translation) } else { Retranslation::OneByOne }
+    }
+
+    fn translation(
+        &self,
+        published: &Published,
+        mut output: Box<Output>,
+        (bridge, key): (BridgeId, &Flow),
+        fresh: bool,
+    ) -> Translation {
+        let mut mask = if self.knobs.exact() { Box::new(Flow::ONES) } else { output.megaflow_mask() };
+        mask.in_port = u32::MAX;
+        mask.tlv = match published.snapshot.bridge(bridge) {
+            Some(bridge) if !self.knobs.exact() => bridge.options_mask(key, &output.mask),
+            _ => mask.tlv,
+        };
+        mask.layout = flow::tlv::Layout::EMPTY;
+        let install = output.slow.is_empty() && !output.avoid_caching;
+        let dependency_set = self.shared.number(&output.dependencies);
+        let actions = output.packet_actions();
+        let owner = Owner::new(&self.shared, &self.patches, output.credits, output.recircs, fresh);
+        let slow_meter = output.slow_meter.filter(|_| !output.slow.is_empty()).map(DpAction::Meter);
+        Translation {
+            actions: slow_meter.into_iter().chain(actions).collect(),
+            mask,
+            install,
+            version: published.version,
+            owner: Arc::new(owner),
+            dependency_set,
+            error: None,
+        }
+    }
+}
+
+/// What there should be for the key of a megaflow.
+pub enum Retranslation {
+    /// This megaflow.
+    Megaflow(Translation),
+    /// None: each packet has to be translated.
+    OneByOne,
+    /// None but the one that drops packets of ports that no bridge has.
+    Unassociated,
+}
+
+/// What the megaflow does that drops packets of ports that no bridge has.
+pub const UNASSOCIATED: DpAction = DpAction::Drop(DropReason::ActionOfPipeline);
+
+/// In which bridge a datapath flow is, and the flow as OpenFlow sees it. A recirculated packet's frozen state knows.
+fn received(published: &Published, handler: &Handler, flow: &Flow) -> Option<(BridgeId, Flow)> {
+    if let Some(found) = published.snapshot.receive(flow) {
+        return Some(found);
+    }
+    use xlate::Recirc;
+    let state = handler.shared.thaw(flow.recirc_id).filter(|_| flow.recirc_id != 0)?;
+    let mut openflow = *flow;
+    state.metadata.restore(&mut openflow);
+    Some((state.bridge, openflow))
+}
+
+/// A packet that no bridge wants, dropped by a megaflow of its own so that the next one costs nothing. One that came out of
+/// a tunnel says nothing of others: tunnels of a kind share a port.
+fn unassociated(published: &Published, flow: &Flow) -> Translation {
+    let mask = Flow { in_port: u32::MAX, recirc_id: u32::MAX, packet_type: u32::MAX, ..Flow::ZERO };
+    let none = Tunnel::default();
+    let tunnel = if flow.tunnel == none { none } else { outer() };
+    Translation {
+        actions: Arc::new([UNASSOCIATED]),
+        mask: Box::new(Flow { tunnel, ..mask }),
+        install: true,
+        version: published.version,
+        owner: Arc::new(dpif::NoOwner),
+        dependency_set: 0,
+        error: None,
+    }
+}
+
+/// The mask of the fields of an outer header by which packets are known to be a tunnel's.
+fn outer() -> Tunnel {
+    let (v4, v6) = (u32::MAX, [0xff; 16]);
+    Tunnel { tun_id: u64::MAX, ipv6_src: v6, ipv6_dst: v6, ip_src: v4, ip_dst: v4, ..Tunnel::default() }
+}
+
+impl UpcallHandler for Handler {
+    fn hears_of_flows(&self) -> bool {
+        crate::flow_log::hears_of_added()
+    }
+
+    fn flow_added(&self, flow: &dpif::DpFlow) {
+        crate::flow_log::added(flow);
+    }
+
+    fn miss(&self, upcall: Upcall<'_>) -> Translation {
+        crate::flow_log::missed(&self.name, upcall.flow, upcall.packet);
+        let published = self.shared.published();
+        let Some((bridge, flow)) = received(&published, self, upcall.flow) else {
+            runtime::log_rl!(
+                LOG,
+                LIMIT,
+                runtime::log::Level::Info,
+                "received packet on unassociated datapath port {}",
+                PortNo(upcall.flow.in_port)
+            );
+            return unassociated(&published, upcall.flow);
+        };
+        let mut output = self.translate(&published, bridge, &flow, Some(upcall.packet));
+        Handler::log(&output);
+        if matches!(output.error, Some(Failure::RecursionTooDeep | Failure::TooManyResubmits)) {
+            self.log_loop(&published, bridge, &flow, upcall.packet);
+        }
+        self.carry_out(&published, std::mem::take(&mut output.effects), upcall.packet, upcall.now);
+        self.translation(&published, output, (bridge, upcall.flow), true)
+    }
+
+    fn userspace(&self, packet: &[u8], flow: &Flow, userspace: &Userspace) {
+        use xlate::Recirc;
+        let UserspaceCookie::Controller {
+            dont_send,
+            continuation,
+            reason,
+            recirc_id,
+            rule_cookie,
+            controller_id,
+            ..
+        } = userspace.cookie
+        else {
+            return;
+        };
+        if dont_send {
+            return;
+        }
+        if let Some(state) = self.shared.thaw(recirc_id) {
+            let parts =
+                PacketInParts::new(packet, flow, &state, (reason, rule_cookie, controller_id), continuation);
+            self.shared.enqueue(SideEffect::PacketIn(Box::new(parts)));
+        }
+    }
+
+    fn shadow(&self, packet: &[u8], flow: &Flow, megaflow: &dpif::DpFlow) {
+        self.look_again(packet, flow, megaflow);
+    }
+
+    fn lookups_differ(&self, packet: &[u8], found: Option<Ufid>, naive: Option<Ufid>) {
+        self.tell_lookups(packet, found, naive);
+    }
+
+    fn is_current(&self, version: u64) -> bool {
+        self.shared.version() == version
+    }
+}

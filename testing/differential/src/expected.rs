@@ -1,0 +1,186 @@
+//! Expected differences from the stock switch, which are no fault of ours: each with its reason, no wider than its cause.
+
+use crate::{normal, sent};
+
+mod copies;
+pub mod learned;
+pub mod megaflows;
+pub mod outputs;
+
+/// Assertions that end the stock switch (3.1 or 3.7.1), and what leads there.
+const ENDS: &[(&str, &str)] = &[
+    (
+        "assertion !dp_packet_is_eth(packet) failed in push_eth()",
+        "it puts an Ethernet header on a packet that has one",
+    ),
+    (
+        "assertion state->action_set_len <= state->ofpacts_len failed in recirc_alloc_id__()",
+        "it sets an action set aside that it takes for longer than all that is left to do",
+    ),
+    (
+        "flow->nsh.np == base_flow->nsh.np failed in commit_set_nsh_action()",
+        "it writes to a service header of another kind than the one that the packet has",
+    ),
+];
+
+/// Why the stock switch ended, by its log, if that is expected.
+pub fn end(log: &str) -> Option<&'static str> {
+    ENDS.iter().find(|(assertion, _)| log.contains(assertion)).map(|(_, why)| *why)
+}
+
+/// The expected difference between two traces, if it is one. `loose`: the stock switch is of an older version.
+pub fn trace(stock: &str, ours: &str, loose: bool) -> Option<&'static str> {
+    if loose && action_set_again(stock, ours) {
+        return Some("trace: action set done again");
+    }
+    type Alike = fn(&str, &str) -> bool;
+    let named: [(_, Alike); 4] = [
+        ("trace: header around a copy", copies::alike),
+        ("trace: action set of the other branch", left_over),
+        ("trace: frame below a label", frame_below_a_label),
+        ("trace: option that was deleted", option_that_was),
+    ];
+    named.into_iter().find(|(_, alike)| alike(stock, ours)).map(|(name, _)| name)
+}
+
+/// Whether the stock switch does an action set once more than ours: 3.1 does it in each branch of `check_pkt_larger` and within
+/// `clone`, and again behind these. What comes before them is the same, and ours sends nothing that the stock switch does not send.
+fn action_set_again(stock: &str, ours: &str) -> bool {
+    const LISTS: [&str; 2] = ["check_pkt_len(", "clone("];
+    let sets = |text: &str| text.matches("Executing action set:").count();
+    let lists = |text: &str| -> String {
+        text.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect::<Vec<_>>().join(",")
+    };
+    let before = |text: &str| {
+        let list = normal::line(text, normal::ACTIONS);
+        list[..LISTS.iter().filter_map(|l| list.find(l)).min().unwrap_or(0)].to_owned()
+    };
+    let mut theirs = sent::ports(&lists(stock), None);
+    let within = sent::ports(&lists(ours), None)
+        .iter()
+        .all(|port| theirs.iter().position(|p| p == port).map(|at| theirs.swap_remove(at)).is_some());
+    // A copy that is the last of its list, or whose flow needs no restoring, stands in the list without a `clone`.
+    let has_copy = ["clone(", "check_pkt_larger("].iter().any(|action| ours.contains(action));
+    has_copy && sets(stock) > sets(ours) && before(stock) == before(ours) && within
+}
+
+/// Whether the final flow is what it was at first but for an option of a tunnel that was set and deleted: what it held stays in the
+/// stock switch's memory, so that it does not say `unchanged`, and does not show.
+fn option_that_was(stock: &str, ours: &str) -> bool {
+    let last = |text| normal::line(text, "Final flow: ").strip_prefix("Final flow: ").map(str::to_owned);
+    let (Some(first), Some(theirs)) = (normal::line(stock, "Flow: ").strip_prefix("Flow: "), last(stock))
+    else {
+        return false;
+    };
+    let same = normal::trace(&stock.replace(&format!("Final flow: {first}"), "Final flow: unchanged"))
+        == normal::trace(ours);
+    first == theirs && same && stock.contains("delete_field:tun_metadata")
+}
+
+/// Whether `decap()` took a label off that was not the last, without a word on what follows: the stock switch takes that for a frame,
+/// and refuses to put an Ethernet header on it; ours takes it for the next label. Both drop the packet in the end.
+fn frame_below_a_label(stock: &str, ours: &str) -> bool {
+    const REFUSED: &str = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
+    let end = |text| ["Final flow:", "Megaflow:", normal::ACTIONS].map(|what| normal::line(text, what));
+    stock.contains("decap()")
+        && stock.contains(REFUSED)
+        && !ours.contains(REFUSED)
+        && end(stock) == end(ours)
+        && end(ours)[2].strip_prefix(normal::ACTIONS) == Some("drop")
+}
+
+/// Whether the traces differ in what is left in the action set when the branch for short packets of `check_pkt_larger` begins: in
+/// the stock switch it holds what a group of the action set wrote in the branch for long ones.
+fn left_over(stock: &str, ours: &str) -> bool {
+    let (stock, ours) = (normal::trace(stock), normal::trace(ours));
+    let first = stock.lines().zip(ours.lines()).find(|(a, b)| a != b);
+    let Some((theirs, mine)) = first.and_then(|(a, b)| {
+        let set = " -> action set is: ";
+        Some((a.split_once(set)?.1, b.split_once(set)?.1))
+    }) else {
+        return false;
+    };
+    let rest = |text: &str| {
+        let list = normal::line(text, normal::ACTIONS);
+        let to_branch = list.find("le(").map_or("", |at| &list[..at]);
+        (normal::line(text, "Megaflow:").to_owned(), to_branch.to_owned())
+    };
+    mine.split(',').all(|m| theirs.split(',').any(|t| t == m))
+        && !rest(&ours).1.is_empty()
+        && rest(&stock) == rest(&ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_in_an_action_set_is_expected_of_one_branch() {
+        let text = |set: &str, longer: &str, shorter: &str| {
+            let list = format!("check_pkt_len(size=60,gt({longer}),le({shorter}))");
+            format!("x\n  -> action set is: {set}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+        };
+        let ours = text("group:1", "4", "4");
+        assert!(left_over(&text("output:2,group:1", "4", "4"), &ours));
+        assert!(left_over(&text("output:2,group:1", "4", "2"), &ours));
+        assert!(!left_over(&text("output:2,group:1", "2", "4"), &ours));
+        assert!(!left_over(&text("output:2", "4", "4"), &ours));
+        assert!(!left_over(
+            &ours.replace("le(", "gt("),
+            &ours.replace("le(", "gt(").replace("group:1", "group:2")
+        ));
+    }
+
+    #[test]
+    fn a_frame_below_a_label_is_expected_where_both_drop() {
+        let refused = "Dropping packet as encap(ethernet) is not supported for packet type ethernet.";
+        let text =
+            |says: &str, list: &str| format!("decap()\n{says}\nMegaflow: m\n{}{list}", normal::ACTIONS);
+        assert!(frame_below_a_label(&text(refused, "drop"), &text("output:5", "drop")));
+        assert!(!frame_below_a_label(&text(refused, "1"), &text("output:5", "1")));
+        assert!(!frame_below_a_label(&text("output:5", "drop"), &text(refused, "drop")));
+    }
+
+    #[test]
+    fn an_option_that_was_deleted_is_expected_of_a_final_flow_alone() {
+        let text = |last: &str, list: &str| {
+            let head = "Flow: in_port=1\n\n    delete_field:tun_metadata0";
+            format!("{head}\nFinal flow: {last}\nMegaflow: m\n{}{list}", normal::ACTIONS)
+        };
+        let ours = text("unchanged", "6");
+        assert!(option_that_was(&text("in_port=1", "6"), &ours));
+        assert!(!option_that_was(&text("in_port=2", "6"), &ours));
+        assert!(!option_that_was(&text("in_port=1", "7"), &ours));
+        assert!(!option_that_was(
+            &text("in_port=1", "6").replace("delete", "set"),
+            &ours.replace("delete", "set")
+        ));
+    }
+
+    #[test]
+    fn an_action_set_that_is_done_again_is_expected_behind_branches() {
+        let text = |action: &str, times: usize, list: &str| {
+            let sets = "--. Executing action set:\n".repeat(times);
+            format!("    {action}\n{sets}Megaflow: m\n{}{list}", normal::ACTIONS)
+        };
+        let larger = |times, list| text("check_pkt_larger(60)->NXM_NX_REG0[0]", times, list);
+        let ours = larger(1, "1,check_pkt_len(size=60,gt(2),le(3)),5");
+        assert!(action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
+        assert!(!action_set_again(&larger(1, "1,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
+        assert!(!action_set_again(&larger(2, "4,check_pkt_len(size=60,gt(2,5),le(3,5)),5"), &ours));
+        assert!(!action_set_again(&larger(2, "1,check_pkt_len(size=60,gt(2),le(4)),5"), &ours));
+        let copy = |times, list| text("clone(output:2)", times, list);
+        assert!(action_set_again(&copy(2, "1,clone(2)"), &copy(1, "1,clone()")));
+        assert!(action_set_again(&copy(2, "1,2,5,5"), &copy(1, "1,2,5")));
+        assert!(!action_set_again(&copy(2, "1,2,5"), &copy(1, "1,2,6")));
+        assert!(!action_set_again(&text("output:2", 2, "1,2,5"), &text("output:2", 1, "1,2")));
+    }
+
+    #[test]
+    fn an_end_by_another_assertion_is_not_expected() {
+        assert!(
+            end("EMER|lib/packets.c:273: assertion !dp_packet_is_eth(packet) failed in push_eth()").is_some()
+        );
+        assert!(end("EMER|lib/packets.c:1: assertion x failed in push_eth()").is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! What lists of datapath actions send, as far as it can be told from their text.
+
+use crate::normal;
+use crate::packet::Packet;
+
+/// The ports by which a list sends, in order. `longer`: which branch of `check_pkt_len` is taken; `None`: either.
+pub fn ports(list: &str, longer: Option<bool>) -> Vec<u32> {
+    let mut out = Vec::new();
+    add_ports(list, longer, &mut out);
+    out.sort_unstable();
+    out
+}
+
+fn add_ports(list: &str, longer: Option<bool>, out: &mut Vec<u32>) {
+    for action in normal::split(list) {
+        let (name, inside) = action.split_once('(').unwrap_or((action, ""));
+        let inside = inside.strip_suffix(')').unwrap_or(inside);
+        match name {
+            "clone" | "check_pkt_len" | "sample" | "actions" => add_ports(inside, longer, out),
+            "gt" if longer != Some(false) => add_ports(inside, longer, out),
+            "le" if longer != Some(true) => add_ports(inside, longer, out),
+            _ => out.extend(name.parse::<u32>().ok().filter(|_| inside.is_empty())),
+        }
+    }
+}
+
+/// The ports of frames as they left: `p1 0123...`.
+pub fn ports_of_frames<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<u32> {
+    let port = |line: &str| line.strip_prefix('p')?.split(' ').next()?.parse().ok();
+    let mut out: Vec<u32> = lines.filter_map(port).collect();
+    out.sort_unstable();
+    out
+}
+
+/// Ports of dummies, whose frames are seen.
+const SEEN: std::ops::RangeInclusive<u32> = 1..=6;
+
+/// What frames should have left by a trace, if these are others: as many by each port as the trace's lists send, and where the
+/// list does nothing but send, the packet as it came.
+pub fn against_trace(trace: &str, packet: &Packet, frames: &[String]) -> Option<String> {
+    let lists: Vec<&str> = trace.lines().filter_map(|l| l.strip_prefix(normal::ACTIONS)).collect();
+    let list = lists.join(",");
+    let seen = |ports: Vec<u32>| ports.into_iter().filter(|p| SEEN.contains(p)).collect::<Vec<u32>>();
+    let got = seen(ports_of_frames(frames.iter().map(String::as_str)));
+    let chance = ["sample(", "check_pkt_len(", "ct("].iter().any(|a| list.contains(a));
+    let wanted = seen(ports(&list, None));
+    let right = match chance {
+        true => got.iter().all(|p| wanted.contains(p)),
+        false => got == wanted,
+    };
+    let plain = normal::split(&list).iter().all(|a| a.parse::<u32>().is_ok());
+    let hex = packet.hex();
+    let unchanged = !plain || frames.iter().all(|f| f.ends_with(&hex));
+    (!right || !unchanged).then(|| format!("ports {wanted:?} by {list}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_a_list_are_those_of_the_branch_taken() {
+        let list = "1,push_vlan(vid=3,pcp=0),check_pkt_len(size=60,gt(2,clone(set(x),4)),le(3)),userspace(pid=0),100";
+        assert_eq!(ports(list, Some(true)), [1, 2, 4, 100]);
+        assert_eq!(ports(list, Some(false)), [1, 3, 100]);
+        assert_eq!(ports(list, None), [1, 2, 3, 4, 100]);
+        assert_eq!(ports_of_frames(["p3 00", "p1 01", "x"].into_iter()), [1, 3]);
+    }
+
+    #[test]
+    fn frames_are_those_of_the_trace() {
+        let packet = Packet { port: 1, bytes: vec![0xab, 0xcd] };
+        let trace = |list: &str| format!("x\n{}{list}", normal::ACTIONS);
+        let frames = |lines: &[&str]| lines.iter().map(|l| (*l).to_owned()).collect::<Vec<_>>();
+        let fine =
+            |list: &str, lines: &[&str]| against_trace(&trace(list), &packet, &frames(lines)).is_none();
+        assert!(fine("2,3,100", &["p2 abcd", "p3 abcd"]) && fine("drop", &[]));
+        assert!(!fine("2,3", &["p2 abcd"]) && !fine("2,3", &["p2 abcd", "p3 abce"]));
+        assert!(fine("set(x),2", &["p2 abce"]) && !fine("set(x),2", &["p3 abce"]));
+        let branches = "check_pkt_len(size=60,gt(2),le(3))";
+        assert!(fine(branches, &["p3 abcd"]) && !fine(branches, &["p4 abcd"]));
+    }
+}

@@ -1,0 +1,38 @@
+"""The run's own network namespace: bridges and devices of tests have names that a host may use, or another run beside this one."""
+import ctypes
+import os
+import subprocess
+import tempfile
+
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+# The host's network namespace, while tests run in another one.
+_host = None
+
+
+def enter():
+    """Moves this process, and what it starts, to a new network namespace; no effect without root."""
+    global _host
+    if os.geteuid():
+        return
+    _host = os.open("/proc/self/ns/net", os.O_RDONLY)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET | CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "unshare")
+
+    def run(*argv):
+        subprocess.run(argv, check=True)
+    run("mount", "--make-rslave", "/")
+    run("ip", "link", "set", "lo", "up")
+    # Of /sys only what belongs to a network namespace: the rest (cgroups, bpf) is the host's.
+    with tempfile.TemporaryDirectory() as sysfs:
+        run("mount", "-t", "sysfs", "sysfs", sysfs)
+        for devices in ("class/net", "devices/virtual/net"):
+            run("mount", "--bind", "%s/%s" % (sysfs, devices), "/sys/" + devices)
+        run("umount", sysfs)
+
+
+def of_host(*argv):
+    """The command, to be run where the host's network is: for downloads."""
+    if _host is None:
+        return list(argv)
+    return ["nsenter", "--net=/proc/%d/fd/%d" % (os.getpid(), _host), "--", *argv]

@@ -1,0 +1,197 @@
+"""Policers, queueing disciplines and shapers: rates that hold, queues that are counted, and what they show."""
+import re
+import subprocess
+import time
+
+from lib import lab
+
+# Seconds over which a rate is measured, and by how much it may be wrong on a machine that others use.
+SECONDS, ERROR = 3, 0.05
+
+
+def column(s, port, key):
+    """A counter of a port that is zero where the row does not have it."""
+    text = s.vsctl("--if-exists", "get", "Interface", port, "statistics:" + key).strip()
+    return int(text or 0)
+
+
+def pair(kind=None):
+    """A switch with two namespaces; whatever comes by one port leaves by the other."""
+    s = lab.Switch().start()
+    a, b = lab.Namespace("10.1.1.1/24"), lab.Namespace("10.1.1.2/24")
+    s.add_bridge("br0", a.port, b.port)
+    if kind:
+        for ns in (a, b):
+            s.vsctl("set", "Interface", ns.port, "type=" + kind)
+    lab.wait_until(lambda: "1 received" in a.run("ping", "-c", "1", "-W", "1", "10.1.1.2", check=False), "the namespaces")
+    return s, a, b
+
+
+def udp(a, b, length, megabits=60):
+    """Packets per second that arrive of UDP packets with so many bytes of payload, once bursts are over."""
+    lab.iperf3_server(b, "-1")
+    sender = a.spawn("iperf3", "-u", "-c", "10.1.1.2", "-l", str(length), "-b", "%dM" % megabits, "-t", str(SECONDS + 3),
+                     stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    rate = packet_rate(b.received)
+    sender.wait(20 * lab.PATIENCE)
+    return rate
+
+
+def near(rate, wanted, error=ERROR):
+    return abs(rate - wanted) <= error * wanted
+
+
+def test_a_policed_port_brings_its_rate():
+    """ingress_policing_rate and _kpkts_rate of a kernel port, changed and removed under way; drops are in its statistics."""
+    lab.need("iperf3")
+    s, a, b = pair()
+    policing = ["ingress_policing_rate=8000", "ingress_policing_burst=2000"]
+    s.vsctl("set", "Interface", a.port, *policing)
+    for length in (200, 1400):
+        rate = udp(a, b, length) * (length + 28) * 8
+        assert near(rate, 8e6), "%d bytes: %.0f" % (length, rate)
+    lab.wait_until(lambda: column(s, a.port, "rx_dropped") > 1000, "the drops in the statistics")
+    s.vsctl("set", "Interface", a.port, "ingress_policing_rate=0", "ingress_policing_kpkts_rate=1", "ingress_policing_kpkts_burst=1")
+    rate = udp(a, b, 1000)
+    assert near(rate, 1000), "%.0f packets" % rate
+    s.vsctl("set", "Interface", a.port, "ingress_policing_kpkts_rate=0")
+    assert udp(a, b, 1000) > 1500
+
+
+def qdisc(port):
+    return lab.sh("tc", "qdisc", "show", "dev", port)
+
+
+def test_queues_of_a_kernel_port():
+    """linux-htb on a kernel port: classes as the rows say, packets in the queues that flows name, counters, and its end."""
+    lab.need("tc")
+    s, a, b = pair()
+    probe = lab.Network()
+    probe.run("ip", "link", "add", "probe", "type", "veth", "peer", "name", "other")
+    if "unknown" in probe.run("tc", "qdisc", "add", "dev", "probe", "root", "htb", check=False):
+        raise lab.Skip("needs HTB in the kernel")
+    s.vsctl("set", "Port", b.port, "qos=@qos", "--", "--id=@qos", "create", "QoS", "type=linux-htb", "other_config:max-rate=80000000",
+            "queues:0=@first", "queues:7=@second", "--", "--id=@first", "create", "Queue", "other_config:max-rate=40000000",
+            "--", "--id=@second", "create", "Queue", "other_config:min-rate=2000000", "other_config:max-rate=8000000",
+            "other_config:burst=160000", "dscp=12")
+    classes = lab.sh("tc", "class", "show", "dev", b.port)
+    assert re.search(r"class htb 1:1 parent 1:fffe .*ceil 40Mbit", classes), classes
+    assert re.search(r"class htb 1:8 parent 1:fffe .*rate 2Mbit ceil 8Mbit burst 2....b", classes), classes
+    assert re.search(r"class htb 1:fffe root rate 80Mbit ceil 80Mbit", classes), classes
+    s.ofctl("add-flow", "br0", "udp,in_port=%s,actions=set_queue:7,normal" % a.port)
+    rate = udp(a, b, 1400) * 1442 * 8
+    assert near(rate, 8e6), "%.0f" % rate
+    text = s.appctl("qos/show", b.port)
+    shown = re.search(r"\nQueue 7:\n  min-rate: 2000000\n  max-rate: 8000000\n  burst: 160000\n  tx_packets: (\d+)\n", text)
+    assert text.startswith("QoS: %s linux-htb\nmax-rate: 80000000\n\nDefault:\n" % b.port), text
+    assert shown and int(shown[1]) > 1000, text
+    stats = s.ofctl("queue-stats", "br0", b.port)
+    assert re.search(r"queue 7: bytes=[1-9]\d+, pkts=[1-9]\d+, errors=\d+", stats), stats
+    trace = s.appctl("ofproto/trace", "br0", "udp,in_port=%s,nw_tos=0" % a.port)
+    assert "set(skb_priority(0x7))" in trace and "set(ipv4(tos=0x30/0xfc))" in trace, trace
+    s.vsctl("set", "QoS", b.port, "other_config:max-rate=4000000", check=False)
+    s.vsctl("clear", "Port", b.port, "qos")
+    assert "htb" not in qdisc(b.port), qdisc(b.port)
+    assert s.appctl("qos/show", b.port) == "QoS not configured on %s\n" % b.port
+    assert s.appctl("qos/show-types", b.port).count("QoS type: linux-") == 7
+
+
+def started(*sources):
+    """A switch with DPDK, a port that takes everything, and ports that bring frames of so many bytes without end."""
+    lab.need_root()
+    s = lab.Switch().start()
+    s.vsctl("set", "Open_vSwitch", ".", "other_config:dpdk-init=true", "other_config:per-port-memory=true",
+            "other_config:pmd-cpu-mask=1", 'other_config:dpdk-extra="--no-pci --no-telemetry --no-huge -m 512"')
+    if s.vsctl("get", "Open_vSwitch", ".", "dpdk_initialized").strip() != "true":
+        raise lab.Skip("needs DPDK, which does not start here")
+    s.add_bridge("br0")
+    s.ofctl("del-flows", "br0")
+    ports = [("out", "net_null9,no-rx=1")] + [("in%d" % i, "net_null%d,size=%d" % (i, size)) for i, size in enumerate(sources)]
+    for number, (name, devargs) in enumerate(ports):
+        s.vsctl("add-port", "br0", name, "--", "set", "Interface", name, "type=dpdk", 'options:dpdk-devargs="%s"' % devargs,
+                "ofport_request=%d" % (number + 1))
+    return s
+
+
+def sent(s):
+    line = s.appctl("dpctl/show", "-s").split(": out (")[1].split("TX packets:")[1]
+    return int(line.split()[0])
+
+
+def packet_rate(count):
+    """Of a counter, per second, after what bursts let through."""
+    time.sleep(1.5)
+    (before, began) = (count(), time.monotonic())
+    time.sleep(SECONDS)
+    (after, ended) = (count(), time.monotonic())
+    return (after - before) / (ended - began)
+
+
+def set_qos(s, kind, *settings, queues=()):
+    """Gives port `out` these settings, and queues: number and settings."""
+    words = ["--", "--id=@qos", "create", "QoS", "type=" + kind, *["other_config:" + setting for setting in settings]]
+    words += ["queues:%d=@q%d" % (number, number) for number, *_ in queues]
+    for number, *of_queue in queues:
+        words += ["--", "--id=@q%d" % number, "create", "Queue", *["other_config:" + setting for setting in of_queue]]
+    s.vsctl("set", "Port", "out", "qos=@qos", *words)
+
+
+def test_policers_of_a_dpdk_port():
+    """egress-policer, trtcm-policer and ingress policing of DPDK ports: their rates, texts and counters."""
+    s = started(64)
+    s.ofctl("add-flow", "br0", "in_port=2,actions=output:1")
+    # Without the Ethernet header 50 bytes of each packet count.
+    # A poll thread of a busy machine is away for longer than short bursts last.
+    set_qos(s, "egress-policer", "cir=1000000", "cbs=500000")
+    rate = packet_rate(lambda: sent(s))
+    assert near(rate, 20_000), rate
+    assert s.appctl("qos/show", "out") == "QoS: out egress-policer\ncir: 1000000\ncbs: 500000\n"
+    lab.wait_until(lambda: column(s, "out", "ovs_tx_qos_drops") > 1000, "the drops in the statistics")
+    s.vsctl("--", "clear", "Port", "out", "qos")
+    set_qos(s, "trtcm-policer", "cir=2000000", "cbs=900000", "eir=500000", "ebs=250000",
+            queues=[(0, "cir=500000", "cbs=250000"), (3, "cir=1500000", "cbs=700000", "eir=9000000", "ebs=900000")])
+    rate = packet_rate(lambda: sent(s))
+    assert near(rate, 10_000), rate
+    s.ofctl("add-flow", "br0", "in_port=2,actions=set_queue:3,output:1")
+    rate = packet_rate(lambda: sent(s))
+    # What the queue has beyond 1.5 MB/s is the port's excess.
+    assert near(rate, 40_000), rate
+    text = s.appctl("qos/show", "out")
+    assert "\nQueue 3:\n  cir: 1500000\n  eir: 9000000\n  cbs: 700000\n  ebs: 900000\n  tx_packets: " in text, text
+    s.vsctl("clear", "Port", "out", "qos", "--", "set", "Interface", "in0", "ingress_policing_rate=8000", "ingress_policing_burst=4000")
+    rate = packet_rate(lambda: sent(s))
+    assert near(rate, 20_000), rate
+    lab.wait_until(lambda: column(s, "in0", "ovs_rx_qos_drops") > 1000, "the drops in the statistics")
+    set_qos(s, "egress-policer", "cbs=20000")
+    assert s.appctl("qos/show", "out") == "QoS not configured on out\n"
+    assert "Failed to set QoS type egress-policer on port out: Invalid argument" in s.written_log()
+
+
+def test_a_shaper_of_a_dpdk_port():
+    """linux-htb on a port without a kernel behind it: rates of the port and of queues at several sizes of packets."""
+    s = started(64, 570)
+    s.ofctl("add-flow", "br0", "in_port=2,actions=set_queue:1,output:1")
+    s.ofctl("add-flow", "br0", "in_port=3,actions=set_queue:2,output:1")
+    set_qos(s, "linux-htb", "max-rate=400000000", queues=[(1, "min-rate=1000000", "max-rate=8000000", "burst=8000000"),
+                                                          (2, "min-rate=8000000", "max-rate=32000000", "burst=32000000")])
+
+    def of_queue(number):
+        found = re.search(r"port 1 queue %d: bytes=\d+, pkts=(\d+)" % number, s.ofctl("queue-stats", "br0", "1"))
+        return int(found[1])
+
+    rate = packet_rate(lambda: of_queue(1)) * 64 * 8
+    assert near(rate, 8e6), rate
+    rate = packet_rate(lambda: of_queue(2)) * 570 * 8
+    assert near(rate, 32e6), rate
+    text = s.appctl("qos/show", "out")
+    assert text.startswith("QoS: out linux-htb\nmax-rate: 400000000\n\nDefault:\n  min-rate: "), text
+    assert "QoS type: linux-htb" in s.appctl("qos/show-types", "out")
+    # It is changed while packets wait.
+    qos = s.vsctl("get", "Port", "out", "qos").strip()
+    s.vsctl("set", "QoS", qos, "other_config:max-rate=12000000")
+    rate = packet_rate(lambda: of_queue(1)) * 64 * 8 + packet_rate(lambda: of_queue(2)) * 570 * 8
+    # The port's burst is that of a millisecond.
+    assert 0.3 * 12e6 < rate < (1 + ERROR) * 12e6, rate
+    s.vsctl("clear", "Port", "out", "qos")
+    assert packet_rate(lambda: sent(s)) > 20_000

@@ -1,0 +1,113 @@
+"""Bonds between two hosts joined by two wires: LACP with the stock switch and with ours, and links that fail under traffic."""
+from lib import lab
+
+WIRES = ("w1", "w2")
+
+
+class Host:
+    """A network namespace with a switch whose bridge has a guest and a bond of two wires."""
+
+    def __init__(self, number, ours):
+        self.net, self.guest, self.switch = lab.Network(), lab.Network(), lab.Switch(ours=ours)
+        self.switch.network = self.net
+        self.address = "10.41.0.%d" % number
+
+    def start(self, mode, *settings):
+        s = self.switch.start()
+        s.add_bridge("br0")
+        self.net.run("ip", "link", "add", "guest", "type", "veth", "peer", "name", "eth0", "netns", self.guest.name)
+        self.guest.run("ip", "address", "add", self.address + "/24", "dev", "eth0")
+        self.guest.run("ip", "link", "set", "eth0", "up")
+        for device in (*WIRES, "guest"):
+            self.net.run("ip", "link", "set", device, "up")
+        s.vsctl("add-port", "br0", "guest")
+        if mode:
+            s.vsctl("add-bond", "br0", "bond0", *WIRES, "bond_mode=" + mode, *settings)
+        else:
+            for wire in WIRES:
+                s.vsctl("add-port", "br0", wire)
+
+    def reaches(self, other, count=5):
+        """Whether all of so many echo requests are answered."""
+        out = self.guest.run("ping", "-c", count, "-i", "0.05", "-W", "1", other.address, check=False)
+        return "%d received" % count in out and " 0%" in out
+
+    def shows(self, *words):
+        text = self.switch.appctl("bond/show", "bond0")
+        return all(word in text for word in words)
+
+
+def pair(kinds, mode, *settings, both=True):
+    """Two hosts, each `True` for ours or `False` for the stock switch, with a bond between them; `both=False`: the second one
+    does not know of it."""
+    hosts = [Host(i + 1, ours) for i, ours in enumerate(kinds)]
+    for wire in WIRES:
+        lab.sh("ip", "link", "add", wire, "netns", hosts[0].net.name, "type", "veth",
+               "peer", "name", wire, "netns", hosts[1].net.name)
+    hosts[0].start(mode, *settings)
+    hosts[1].start(mode if both else None, *settings)
+    return hosts
+
+
+def each_link_fails(a, b):
+    """Traffic goes on by the other link, both ways, and by both again afterwards."""
+    for wire in WIRES:
+        a.net.run("ip", "link", "set", wire, "down")
+        lab.wait_until(lambda: a.shows("member %s: disabled" % wire), "the link to be seen down")
+        lab.wait_until(lambda: a.reaches(b) and b.reaches(a), "traffic by the other link")
+        a.net.run("ip", "link", "set", wire, "up")
+        lab.wait_until(lambda: a.shows("member w1: enabled", "member w2: enabled"), "both links")
+
+
+def test_active_backup_goes_on_by_the_other_link():
+    """An active-backup bond between two of ours: whichever link fails, traffic goes on."""
+    a, b = pair((True, True), "active-backup")
+    lab.wait_until(lambda: a.reaches(b), "the guests")
+    each_link_fails(a, b)
+    mac = a.switch.vsctl("get", "port", "bond0", "bond_active_slave").strip().strip('"')
+    assert "active member mac: %s(" % mac in a.switch.appctl("bond/show", "bond0"), mac
+
+
+def test_balance_slb_shares_stations():
+    """The other end is a plain switch: floods come back by both links, and it hears where stations are when a link fails."""
+    a, b = pair((True, False), "balance-slb", both=False)
+    lab.wait_until(lambda: a.reaches(b), "the guests")
+    each_link_fails(a, b)
+
+
+def negotiated(ours, mode, *settings):
+    a, b = pair((True, ours), mode, "lacp=active", "other_config:lacp-time=fast", *settings)
+    lab.wait_until(lambda: a.shows("lacp_status: negotiated", "member w1: enabled", "member w2: enabled"), "LACP")
+    lab.wait_until(lambda: a.reaches(b) and b.reaches(a), "the guests")
+    return a, b
+
+
+def test_lacp_with_the_stock_switch():
+    """Both ends agree, connections are shared, a link that fails is left, and its end falls silent for the other."""
+    a, b = negotiated(False, "balance-tcp")
+    each_link_fails(a, b)
+    current = a.switch.vsctl("get", "interface", "w1", "lacp_current").strip()
+    assert current == "true", current
+    assert "partner state: activity timeout aggregation synchronized collecting distributing" in \
+        a.switch.appctl("lacp/show", "bond0")
+    # The other end stops to speak: the bond carries nothing until it speaks again.
+    b.switch.vsctl("set", "port", "bond0", "lacp=off")
+    lab.wait_until(lambda: a.shows("lacp_status: configured"), "the other end to be forgotten")
+    assert not a.reaches(b, count=1)
+    b.switch.vsctl("set", "port", "bond0", "lacp=passive")
+    lab.wait_until(lambda: a.reaches(b), "the other end again")
+
+
+def test_connections_are_shared_between_links():
+    """Of many connections each link carries some, and they are counted by bucket."""
+    a, b = negotiated(True, "balance-tcp")
+    a.guest.run("python3", "-c", """
+import socket
+for port in range(20000, 20200):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(3):
+        s.sendto(b"x" * 1400, ("%s", port))
+""" % b.address)
+    sent = lambda wire: int(a.net.run("cat", "/sys/class/net/%s/statistics/tx_packets" % wire))
+    assert sent("w1") > 100 and sent("w2") > 100, [sent(w) for w in WIRES]
+    lab.wait_until(lambda: a.shows("kB load"), "loads of buckets")

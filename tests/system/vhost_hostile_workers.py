@@ -1,0 +1,114 @@
+"""PMD threads that a guest or the scheduler holds up, and the interrupts that guests get."""
+import fcntl
+import os
+import select
+import struct
+import time
+
+from lib import lab
+from lib.hostile_guest import Held, ThreeGuests, control, pmd_thread
+from lib.vhost_user import frame
+
+
+def test_a_worker_that_stands_still():
+    """A poll thread that does not answer: ports come and go, tools answer, the log tells; then everything is as before."""
+    network = ThreeGuests()
+    switch = network.switch
+    with Held(pmd_thread(switch)):
+        for port in "bad", "good2":
+            started = time.time()
+            switch.vsctl("del-port", "br0", port)
+            assert time.time() - started < 15 * lab.PATIENCE, "del-port took %.1f s" % (time.time() - started)
+        took = control(network)
+        assert took < 15 * lab.PATIENCE, "commands took %.1f s" % took
+        switch.appctl("dpif-netdev/pmd-stats-show")
+        lab.wait_until(lambda: "has not answered for" in switch.log(), "the log tells")
+    for i, name in enumerate(("good1", "good2", "bad")):
+        if name != "good1":
+            switch.vsctl("add-port", "br0", name, "--", "set", "interface", name, "type=dpdkvhostuserclient",
+                         "ofport_request=%d" % (i + 1), "options:vhost-server-path=" + network.guests[name].path)
+            network.guests[name].drop()
+            network.guests[name].fresh()
+            network.guests[name].accept().handshake()
+        lab.wait_until(lambda: network.up(name), name + " is up")
+    network.others()
+    network.pass_on("bad", "good1")
+
+
+def fill(guest):
+    """The worker that takes the guest's next packet waits until the guest takes its notification."""
+    counter = guest.events[2]
+    fcntl.fcntl(counter, fcntl.F_SETFL, fcntl.fcntl(counter, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+    if select.select([counter], [], [], 0)[0]:
+        os.read(counter, 8)
+    os.write(counter, struct.pack("<Q", 2**64 - 2))
+    guest.send(frame(0))
+
+
+def test_a_guest_that_takes_no_notification():
+    """A counter that is full and blocks: the worker is freed, the connection ends, and the others lose nothing."""
+    network = ThreeGuests()
+    fill(network.bad)
+    assert network.bad.ended(20), "the guest goes on to hold the worker"
+    network.others()
+    took = control(network)
+    assert took < 5 * lab.PATIENCE, "commands took %.1f s" % took
+    network.recover()
+
+
+def test_a_port_out_of_service():
+    """A worker that stays inside of a guest's rings: the port's error tells, its memory stays, and the port comes back."""
+    network = ThreeGuests()
+    switch, bad = network.switch, network.bad
+    thread = pmd_thread(switch)
+    error = lambda: switch.vsctl("get", "interface", "bad", "error")
+    for _ in range(5):
+        held = Held(thread)
+        fill(bad)
+        lab.wait_until(lambda: writes(switch, thread), "the worker waits for the guest")
+        with held:
+            try:
+                lab.wait_until(lambda: "out of service" in error(), "the error tells", seconds=5)
+            except AssertionError:
+                # It had been freed before it was stopped.
+                pass
+            else:
+                assert not network.up("bad")
+                assert control(network) < 15 * lab.PATIENCE
+                stays = [line for line in open("/proc/%d/maps" % switch.daemon.pid) if "memfd:guest" in line]
+                assert len(stays) >= 3, "memory was unmapped under a worker: %s" % stays
+                break
+        network.recover()
+    else:
+        raise AssertionError("the worker was never held inside")
+    lab.wait_until(lambda: "out of service" not in error(), "the port is in service again")
+    network.others()
+    network.recover()
+
+
+def writes(switch, thread):
+    with open("/proc/%d/task/%d/syscall" % (switch.daemon.pid, thread)) as f:
+        return f.read().startswith("1 ")
+
+
+def test_interrupts_are_counted():
+    """What a guest's port says of interrupts is what the guest got, of packets that came and of packets that were taken."""
+    network = ThreeGuests()
+    guest = network.guests["good1"]
+    # Ring 0 is filled by the switch, ring 1 emptied: its tx and its rx.
+    calls, names = [guest.events[0], guest.events[2]], ["tx_q0_guest_notifications", "rx_q0_guest_notifications"]
+
+    def got():
+        ready = select.select(calls, [], [], 0)[0]
+        return [struct.unpack("<Q", os.read(call, 8))[0] if call in ready else 0 for call in calls]
+
+    def told():
+        values = (network.switch.vsctl("--if-exists", "get", "interface", "good1", "statistics:" + name) for name in names)
+        return [int(value.strip() or -1) for value in values]
+
+    # Setting rings up may call, too.
+    got()
+    network.others()
+    interrupts = got()
+    assert min(interrupts) > 0, interrupts
+    lab.wait_until(lambda: told() == interrupts, "the interrupts %s are told" % interrupts)
