@@ -27,6 +27,12 @@ class Skip(Exception):
     """This test cannot run here; the text says what is missing."""
 
 
+def one_try(test):
+    """A test with a fresh random seed: where it fails, it does not run again."""
+    test.one_try = True
+    return test
+
+
 def need_root():
     if os.geteuid():
         raise Skip("needs root")

@@ -36,6 +36,7 @@ def test_a_fixed_range():
     assert SHOWN <= shown, "no longer different: %s" % sorted(SHOWN - shown)
 
 
+@lab.one_try
 def test_a_fresh_range():
     """The same with 60 cases that no run before had; the seed is printed, and repeats them."""
     first = random.SystemRandom().randrange(10**9)

@@ -175,6 +175,7 @@ def compare(seed):
         switch.stop()
 
 
+@lab.one_try
 def test_as_the_stock_switch():
     """Random streams under translations that are drawn: connections, timeouts and packets as those of the stock switch."""
     lab.need("ovs-vswitchd")

@@ -127,7 +127,8 @@ fn sleep(front: &Front, endpoints: &[Endpoint]) -> bool {
     let limit = limits
         .min()
         .map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
-    let happened = poll(&mut fds, limit.as_ref()) != Ok(0);
-    let _ = rustix::io::read(&front.waker, &mut [0u8; 8]);
-    happened
+    let ready = poll(&mut fds, limit.as_ref()) != Ok(0);
+    // It may be woken when the time is over already; what is taken back here must not be forgotten.
+    let woken = rustix::io::read(&front.waker, &mut [0u8; 8]).is_ok();
+    ready || woken
 }
