@@ -1,7 +1,8 @@
-//! What many connections cost: `cargo run --release -p conntrack --example fill [connections]`.
+//! Measures the cost of many connections: `cargo run --release -p conntrack --example fill [connections]`.
 //!
-//! Prints memory per connection, and nanoseconds of a new connection, of a packet of a known one, and of the sweep that removes
-//! all; then how established and new connections fare while a flood of first packets fills the table.
+//! Prints memory per connection, and nanoseconds per new connection, per packet of a known connection, and
+//! per connection that the sweep removes; then what happens to established and new connections while a flood
+//! of first packets fills the table.
 
 use conntrack::{Action, Conntrack, Metadata, Packet};
 use flow::compose::compose;
@@ -52,7 +53,7 @@ fn resident() -> usize {
     text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
 
-/// Nanoseconds of one of `n`; what it costs to make the packet is measured and left out.
+/// Nanoseconds for each of `n` calls, without the time to make the packets.
 fn each(n: u32, mut run: impl FnMut(&[u8]), reply: bool) -> f64 {
     let start = Instant::now();
     let bytes: usize = (0..n).map(|i| std::hint::black_box(packet(i, reply)).len()).sum();
@@ -73,7 +74,7 @@ fn main() {
     let known = each(n, |l3| _ = track(&ct, l3, 1), true);
     println!("{n} connections: {bytes:.0} bytes each, new {new:.0} ns, known {known:.0} ns");
 
-    // All of them are established now, and a flood fills the tenth that is free many times over.
+    // All connections are established now. A flood fills the remaining tenth of the table many times over.
     let start = Instant::now();
     ct.flush(None, &conntrack::Filter { proto: Some(6), ..Default::default() });
     println!("a look at all of them: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);

@@ -1,4 +1,4 @@
-//! A packet begins a connection: room is found for it, free addresses and ports are chosen, and its record is made.
+//! Begins a connection: reserves a place, chooses free addresses and ports, and makes its record.
 
 use crate::helper::{self, Parent};
 use crate::key::Key;
@@ -12,12 +12,13 @@ use flow::flow::ct_state::{INVALID, NEW, RELATED};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-/// A key that was free may be taken before the connection is added: so often another one is chosen.
+/// A key that was free may be taken before the connection is added. How many times another key is then
+/// chosen.
 const CLASHES_MAX: usize = 4;
 
 impl Conntrack {
-    /// Begins a connection, if that is wanted and possible.
-    /// `parent`: the control connection that has announced it.
+    /// Begins a connection, if the action commits and the limits allow it. `parent`: the control connection
+    /// that announced it.
     pub(crate) fn begin(
         &self,
         visit: &Visit<'_>,
@@ -66,7 +67,7 @@ impl Conntrack {
         Some(Connection { handle, record })
     }
 
-    /// Adds a connection. If it is translated, the key of its replies is one that no other connection has.
+    /// Adds a connection. If it is translated, its reply key differs from those of all other connections.
     fn add(&self, filling: &mut Filling, nat: Option<&Nat>, now: Millis) -> Option<Handle> {
         let table = self.table();
         for _ in 0..CLASHES_MAX {
@@ -90,7 +91,8 @@ impl Conntrack {
         None
     }
 
-    /// A place for one more connection of a zone: the number of the count in which it is.
+    /// Reserves a place for a connection of a zone and returns the number of the zone's count, in which it is
+    /// included.
     fn admit(&self, zone: u16, now: Millis) -> Option<u32> {
         match self.limits.admit(zone) {
             Admission::Counted(number) => return Some(number),
@@ -104,8 +106,8 @@ impl Conntrack {
         }
     }
 
-    /// How many connections were not begun, since this was asked last, because all addresses and ports that they might
-    /// have had were taken.
+    /// Returns how many connections could not begin, since the last call, because all their possible
+    /// addresses and ports were taken.
     pub fn take_exhausted(&self) -> u64 {
         self.exhausted.swap(0, Ordering::Relaxed)
     }

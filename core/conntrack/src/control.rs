@@ -1,4 +1,4 @@
-//! What the switch sets, counts, lists and has forgotten.
+//! Settings, counters, dumps and flushes, for the control half.
 
 use crate::SHARDS;
 use crate::dump::{Entry, Filter};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use units::Millis;
 
 impl Conntrack {
-    /// The connections that there are, by zone.
+    /// Lists the connections, of one zone or of all.
     pub fn dump(&self, zone: Option<u16>, now: Millis) -> Vec<Entry> {
         let mut entries = Vec::new();
         let Some(table) = self.table.get() else { return entries };
@@ -25,12 +25,12 @@ impl Conntrack {
         entries
     }
 
-    /// How many connections each shard has.
+    /// Number of connections in each shard.
     pub fn shard_lens(&self) -> Vec<usize> {
         self.table.get().map_or_else(|| vec![0; SHARDS], Table::lens)
     }
 
-    /// Forgets the connections of a zone (`None`: of all) that the filter says; how many.
+    /// Removes the connections of a zone (`None`: of all zones) that match the filter, and returns how many.
     pub fn flush(&self, zone: Option<u16>, filter: &Filter) -> usize {
         let mut gone = 0;
         let Some(table) = self.table.get() else { return gone };
@@ -42,64 +42,65 @@ impl Conntrack {
         gone
     }
 
-    /// How many connections there are, those that are to be swept included.
+    /// Number of connections, including expired ones that the sweep has not removed yet.
     pub fn count(&self) -> u32 {
         self.limits.count()
     }
 
-    /// How many there may be.
+    /// Maximum number of connections.
     pub fn max(&self) -> u32 {
         self.limits.total()
     }
 
-    /// Sets how many connections there may be. Beyond that a new one takes the place of one without an answer or closing.
+    /// Sets the maximum number of connections. At the maximum, a new connection replaces one that has no
+    /// answer yet or is closing.
     pub fn set_max(&self, max: u32) {
         self.limits.set_total(max);
     }
 
-    /// TCP sequence numbers count, or not.
+    /// Returns whether TCP sequence numbers are checked.
     pub fn is_strict(&self) -> bool {
         self.strict.load(Ordering::Relaxed)
     }
 
-    /// From now on they do, or not.
+    /// Sets whether TCP sequence numbers are checked.
     pub fn set_strict(&self, strict: bool) {
         self.strict.store(strict, Ordering::Relaxed);
     }
 
-    /// In how many milliseconds a connection whose time is over is removed, at most.
+    /// Milliseconds within which an expired connection is removed.
     pub fn sweep_interval(&self) -> u32 {
         self.sweep_interval.load(Ordering::Relaxed)
     }
 
-    /// See [`Conntrack::sweep_interval`].
+    /// Sets the [`Conntrack::sweep_interval`].
     pub fn set_sweep_interval(&self, millis: u32) {
         self.sweep_interval.store(millis, Ordering::Relaxed);
     }
 
-    /// Sets or (`None`) removes the timeout policy of a number, which is not 0. Connections that were committed with it
-    /// follow with their next packet.
+    /// Sets or (`None`) removes the timeout policy with a number other than 0. Connections that were
+    /// committed with it use the new timeouts from their next packet on.
     pub fn set_timeout_policy(&self, number: u16, policy: Option<TimeoutPolicy>) {
         self.policies.set(number, policy);
     }
 
-    /// Limits a zone, or (`None`) each zone that has no limit of its own; there 0 is no limit. Whether it counted
-    /// its connections before.
+    /// Sets the limit of a zone, or (`None`) the default limit of zones without their own; a default of 0
+    /// means no limit. Returns whether the zone had a limit before.
     pub fn set_limit(&self, zone: Option<u16>, limit: u32) -> bool {
         self.limits.set(zone, limit)
     }
 
-    /// Removes a limit; whether there was one.
+    /// Removes a limit and returns whether there was one.
     pub fn remove_limit(&self, zone: Option<u16>) -> bool {
         self.limits.remove(zone)
     }
 
-    /// The limit that a zone is held to, and how many connections count towards it.
+    /// The limit that applies to a zone, and the number of connections that count towards it.
     pub fn limit(&self, zone: Option<u16>) -> ZoneLimit {
         self.limits.get(zone)
     }
 
-    /// The default limit, then those of zones that have their own.
+    /// The default limit, then those of zones with their own limits.
     pub fn limits(&self) -> Vec<ZoneLimit> {
         self.limits.all()
     }

@@ -1,4 +1,4 @@
-//! Connections for those who look at them, and which of them are to be forgotten.
+//! Connections in dumps, and filters for flushes.
 
 use crate::helper::{self, Helper};
 use crate::key::{Key, is_icmp};
@@ -9,26 +9,26 @@ use crate::tcp::{Peer, Scale, TcpState};
 use std::net::IpAddr;
 use units::Millis;
 
-/// A connection as it was when somebody looked.
+/// A snapshot of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// As its first packet had it.
+    /// Key of the original direction.
     pub original: Key,
-    /// As the answers have it.
+    /// Key of the reply direction.
     pub reply: Key,
     /// Mark.
     pub mark: u32,
     /// Label.
     pub label: u128,
-    /// Until its time is over.
+    /// Time until it expires.
     pub left: Millis,
-    /// Of TCP: both ends, who began first.
+    /// TCP state of both ends, the initiator first.
     pub(crate) tcp: Option<[Peer; 2]>,
-    /// It is a control connection of this protocol.
+    /// The helper, if it is a control connection.
     pub helper: Option<Helper>,
 }
 
-/// Of both directions of a connection, what counts of one; `None`: anything will do.
+/// Filter for one direction of a connection; `None` matches everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct TupleFilter {
@@ -40,18 +40,18 @@ pub struct TupleFilter {
     pub icmp: Option<(u16, u8, u8)>,
 }
 
-/// Which connections are meant. The default means all.
+/// Filter for connections. The default matches all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// IP protocol.
     pub proto: Option<u8>,
-    /// The direction of the first packet.
+    /// Filter of the original direction.
     pub original: TupleFilter,
-    /// That of the answers.
+    /// Filter of the reply direction.
     pub reply: TupleFilter,
-    /// Mark and the bits of it that count.
+    /// Mark and mask.
     pub mark: (u32, u32),
-    /// Label and the bits of it that count.
+    /// Label and mask.
     pub label: (u128, u128),
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn whole([high, low]: [u64; 2]) -> u128 {
 }
 
 impl Entry {
-    /// The connection of a handle, if it is still there.
+    /// A snapshot of the connection of a handle, if it still exists.
     pub(crate) fn new(table: &Table, handle: Handle, now: Millis) -> Option<Entry> {
         let [original, reply] = table.keys(handle)?;
         let record = table.get(handle)?;
@@ -73,7 +73,7 @@ impl Entry {
         Some(Entry { original, reply, mark, label, left: record.expires().since(now), tcp, helper })
     }
 
-    /// Of TCP: the state that says more, of the two ends'. `FinWait2` counts as `TimeWait`.
+    /// For TCP: the further advanced of the two ends' states. `FinWait2` counts as `TimeWait`.
     pub fn tcp_state(&self) -> Option<TcpState> {
         let [a, b] = self.tcp?;
         Some(match a.state.max(b.state) {
@@ -110,7 +110,7 @@ impl Filter {
 }
 
 impl Peer {
-    /// How far it shifts its windows, where that is known.
+    /// Window scale of this end, or 0 if unknown.
     pub(crate) fn shift(&self) -> u8 {
         match self.scale {
             Scale::By(bits) => bits,

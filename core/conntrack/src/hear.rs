@@ -1,4 +1,5 @@
-//! Packets of control connections are heard, and the connections that they announce are expected; see `helper`.
+//! Passes packets of control connections to their helpers, and expects the connections that they announce;
+//! see `helper`.
 
 use crate::helper::{
     BY_COMMAND, Control, Edit, Expected, HELPER_BITS, Heard, Helper, Parent, RELATED_BIT, Readdress, SKEWED,
@@ -16,7 +17,7 @@ use packet::{Ipv4, Ipv6, Tcp};
 use std::net::IpAddr;
 
 impl Control {
-    /// A packet of a connection, if that is a control connection.
+    /// Returns the control connection of a packet, if its connection is one.
     #[inline(always)]
     pub(crate) fn of(c: &Connection<'_>, reply: bool, translated: bool) -> Option<Control> {
         let is_control = c.record.special() & HELPER_BITS != 0;
@@ -25,12 +26,12 @@ impl Control {
 }
 
 impl Conntrack {
-    /// The control connection that has announced the connection of a key.
+    /// Returns the control connection that announced the connection with this key.
     pub(crate) fn expected(&self, key: &Key) -> Option<Parent> {
         self.helpers.expectations.find(&ends_of(key))
     }
 
-    /// A packet of a connection whose special word is not 0.
+    /// As `control`, for a connection whose helper word is not 0.
     #[cold]
     pub(crate) fn write_special(
         &self,
@@ -50,7 +51,7 @@ impl Conntrack {
         meta.control = Control::of(c, reply, translated);
     }
 
-    /// A connection is about to be removed: what it has announced is not expected any more.
+    /// Removes the expectations of a control connection that is about to be removed.
     #[inline]
     pub(crate) fn forget_control(&self, handle: Handle) {
         let record = self.table.get().and_then(|table| table.get(handle));
@@ -63,7 +64,8 @@ impl Conntrack {
         }
     }
 
-    /// A packet of a control connection, as it is after its translation. The caller does what is returned.
+    /// Processes a packet of a control connection after its translation. The caller applies the returned
+    /// edits.
     pub fn hear(&self, control: &Control, packet: &Packet<'_>) -> Heard {
         let found = self
             .table
@@ -89,7 +91,7 @@ impl Conntrack {
         match ftp::read(payload, keys[0].v6) {
             Message::Other => {}
             Message::Malformed => heard.invalid = true,
-            // Commands come from the client, replies from the server.
+            // Commands come only from the client, replies only from the server.
             Message::Announces(a) if (a.mode == Mode::Active) == control.reply => {}
             Message::Announces(a) => {
                 let [original, reply] = keys;
@@ -112,7 +114,7 @@ impl Conntrack {
         heard
     }
 
-    /// What the sequence numbers of a packet become.
+    /// Computes the shift of a packet's sequence and acknowledgement numbers.
     fn shift(&self, control: &Control, original: &Key, (seq, ack): (u32, u32), heard: &mut Heard) {
         let mut skews = lock(&self.helpers.skews);
         let [first, second] = skews.entry(ends_of(original)).or_default();
@@ -123,7 +125,7 @@ impl Conntrack {
         }
     }
 
-    /// Expects a connection to a port, towards the end that the packet came from.
+    /// Expects a connection to a port of the end that sent the packet.
     fn expect(
         &self,
         [original, reply]: &[Key; 2],
@@ -136,7 +138,7 @@ impl Conntrack {
             () if original.src.address != reply.dst.address => Some(Side::Source),
             () => None,
         };
-        // The other end sends to the address that it knows.
+        // The other end connects to the address that it knows.
         let (from, side, address) = match (by_reply, translated) {
             (true, Some(Side::Destination)) => (original, Side::Destination, reply.src.address),
             (true, _) => (original, Side::Source, reply.dst.address),
@@ -148,7 +150,7 @@ impl Conntrack {
         self.helpers.expectations.add(ends, Parent { ends: ends_of(original), mark, label, nat });
     }
 
-    /// The connections that are expected in a zone (`None`: in all).
+    /// The expected connections of a zone (`None`: of all zones).
     pub fn dump_expected(&self, zone: Option<u16>) -> Vec<Expected> {
         let all = self.helpers.expectations.dump(zone).into_iter();
         all.map(|e| Expected {
@@ -161,7 +163,7 @@ impl Conntrack {
     }
 }
 
-/// The text that takes the place of an announced address, if that differs.
+/// The text that replaces an announced address, if it differs.
 fn replacement(a: &ftp::Announcement, address: IpAddr) -> Option<Edit> {
     let text = ftp::address_text(address, a.is_classic);
     (a.address? != address).then_some(Edit { range: a.text.clone(), text })

@@ -1,12 +1,12 @@
 //! Control connections of FTP and TFTP, and the connections that they announce.
 //!
-//! A packet of a control connection is passed to `Conntrack::hear` after it was tracked, with its payload. A connection that was
-//! announced is *related* for as long as it lives, and begins with mark and label of its control connection, whose first packet's
-//! tuple its packets have.
+//! A packet of a control connection is passed to `Conntrack::hear` after it was tracked, with its payload. A
+//! connection that was announced is *related* during its whole lifetime. It starts with the mark and label of
+//! its control connection, and its packets have the tuple of that connection's first packet.
 //!
-//! Where the control connection is translated, the announced address is replaced by the one that the other end knows, and sequence
-//! numbers are shifted from there on if the text has another length. An address that is not that of the sender is refused: it
-//! would open the way to a third host (RFC 2577 §3).
+//! If the control connection is translated, the announced address is replaced by the one that the other end
+//! knows, and sequence numbers are shifted from there on if the text has another length. An address that is
+//! not that of the sender is refused, because it would open a connection to a third host (RFC 2577 §3).
 
 use crate::key::{Key, Tuple};
 use crate::record::Side;
@@ -18,53 +18,53 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// A protocol whose connections announce others.
+/// A protocol with control connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Helper {
     /// RFC 959.
     Ftp,
-    /// RFC 1350: the server answers from another port.
+    /// RFC 1350: the server replies from another port.
     Tftp,
 }
 
-/// How the replies to an expected connection are to be addressed, if it is translated.
+/// The destination of the replies to an expected connection, if it is translated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readdress(pub(crate) Option<(Side, [u64; 2])>);
 
 pub(crate) type Parent = helpers::Parent<Readdress>;
 
-/// A connection that is expected, as dumps show it.
+/// An expected connection in dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// Its key, with source port 0.
     pub key: Key,
-    /// That of its control connection.
+    /// Key of its control connection.
     pub parent: Key,
-    /// Mark and label that it will have.
+    /// Mark that it will have.
     pub mark: u32,
-    /// Most significant half first.
+    /// Label that it will have, most significant half first.
     pub label: [u64; 2],
 }
 
-/// What is to be done with a packet of a control connection, beside what was done to track it.
+/// What a helper wants to change in a packet of a control connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// It is invalid: it begins like an announcement and is none, or names another host.
+    /// The packet is invalid: it contains a malformed announcement, or one of another host's address.
     pub invalid: bool,
-    /// Text that replaces a part of its payload.
+    /// Replacement of a part of its payload.
     pub edit: Option<Edit>,
-    /// What is added to its sequence number.
+    /// Value to add to its sequence number.
     pub seq: i32,
-    /// What is added to the number that it acknowledges.
+    /// Value to add to its acknowledgement number.
     pub ack: i32,
 }
 
 /// A replacement of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Which bytes of the payload are replaced.
+    /// The bytes of the payload that are replaced.
     pub range: Range<usize>,
-    /// By these.
+    /// The new text.
     pub text: String,
 }
 
@@ -73,31 +73,31 @@ pub struct Edit {
 pub struct Control {
     pub(crate) handle: Handle,
     pub(crate) reply: bool,
-    /// Addresses were written into the packet in this zone, just now.
+    /// Addresses were written into this packet in this zone.
     pub(crate) translated: bool,
 }
 
-/// Everything that is known of control connections beside their records.
+/// State of control connections outside their records.
 #[derive(Debug, Default)]
 pub(crate) struct Helpers {
     pub(crate) expectations: Expectations<Readdress>,
-    /// Shifts of both directions, by the key of the connection.
+    /// Sequence number shifts of both directions, by the key of the connection.
     pub(crate) skews: Mutex<BTreeMap<Ends, [Skew; 2]>>,
 }
 
 pub(crate) const HELPER_BITS: u64 = 3;
 pub(crate) const RELATED_BIT: u64 = 4;
-/// The control connection announced it in the direction of its first packet.
+/// It was announced by the initiator of the control connection.
 pub(crate) const BY_COMMAND: u64 = 8;
 pub(crate) const SKEWED: u64 = 16;
 
 impl Helper {
-    /// The helper of a name.
+    /// The helper with this name.
     pub fn of_name(name: &str) -> Option<Helper> {
         [Helper::Ftp, Helper::Tftp].into_iter().find(|helper| helper.name() == name)
     }
 
-    /// Its name in actions and dumps.
+    /// The name in actions and dumps.
     pub fn name(self) -> &'static str {
         match self {
             Helper::Ftp => "ftp",
@@ -113,7 +113,7 @@ impl Helper {
     }
 }
 
-/// The special word of a record.
+/// The helper word of a record.
 pub(crate) fn special_of(helper: Option<Helper>, key: &Key, parent: Option<&Parent>) -> u64 {
     let helper = match helper.filter(|helper| helper.proto() == key.proto) {
         None => 0,
@@ -126,7 +126,7 @@ pub(crate) fn special_of(helper: Option<Helper>, key: &Key, parent: Option<&Pare
     helper | RELATED_BIT | by_command | ports
 }
 
-/// The helper that a special word names.
+/// The helper in a helper word.
 pub(crate) fn helper_of(special: u64) -> Option<Helper> {
     match special & HELPER_BITS {
         1 => Some(Helper::Ftp),
@@ -135,7 +135,7 @@ pub(crate) fn helper_of(special: u64) -> Option<Helper> {
     }
 }
 
-/// What a special word adds to the state of packets.
+/// The bits of `ct_state` that a helper word adds.
 #[inline(always)]
 pub(crate) fn state_of(special: u64) -> u8 {
     if special & RELATED_BIT != 0 { RELATED } else { 0 }
@@ -159,7 +159,7 @@ pub(crate) fn tuple_of(ends: &Ends) -> Tuple {
     key_of(ends).tuple()
 }
 
-/// The key of the replies to an expected connection, and what of it is translated; `None`: nothing is.
+/// The reply key of an expected connection, and which side is translated; `None` without translation.
 pub(crate) fn reply_of(key: &Key, parent: &Parent) -> Option<(Key, Side)> {
     let (side, address) = parent.nat.0?;
     let mut reply = key.reverse();

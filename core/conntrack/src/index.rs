@@ -1,58 +1,59 @@
-//! Where connections are, by the hashes of their keys: a hash table that is read without a lock and grows one bucket at
-//! a time.
+//! Index of connections by the hashes of their keys: a hash table that is read without a lock and grows one
+//! bucket at a time.
 //!
-//! A bucket is a cache line: seven entries and the number of a bucket for what does not fit. An entry is 36 bits of the
-//! hash and the number of the record, which says whether it is the right one. The highest ten bits of a hash choose the
-//! *shard*, whose lock a writer holds. Each shard grows by linear hashing (W. Litwin, 1980): one of its buckets is split
-//! for every four entries that come, so no insert pays for more than that.
+//! A bucket is a cache line: seven entries and the number of an overflow bucket. An entry is 36 bits of the
+//! hash and the number of a record, whose key tells whether it is the right one. The highest ten bits of a
+//! hash select the *shard*, whose lock a writer holds. Each shard grows by linear hashing (W. Litwin, 1980):
+//! after every four inserted entries one of its buckets is split, so no insertion costs more than that.
 //!
-//! **Readers** take no lock. A split copies entries to the new bucket, then publishes the size, then clears the old
-//! entries: a reader that found nothing and sees the size unchanged has missed nothing that was there all the time.
+//! **Readers** take no lock. A split copies entries to the new bucket, then publishes the size, then clears
+//! the old entries. So a reader that found nothing and sees an unchanged size has not missed an entry that
+//! existed during the whole look-up.
 
 use crate::slab::Slab;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use zerocopy::FromZeros;
 
-/// How many shards there are: enough that 16 workers that all begin connections seldom meet.
+/// Number of shards: large enough that 16 workers that all begin connections rarely need the same lock.
 pub const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 10;
-/// Bits of an entry that hold the number of a record, plus one.
+/// Bits of an entry that contain the number of a record, plus one.
 const RECORD_BITS: u32 = 28;
-/// Records that can be pointed at.
+/// Maximum number of records.
 pub(crate) const RECORDS_MAX: u32 = (1 << RECORD_BITS) - 2;
-/// Bits of a hash that choose the bucket in its shard, and so the limit of its growth.
+/// Bits of a hash that select the bucket in its shard; this limits the growth of a shard.
 const BUCKET_BITS: u32 = 18;
 const ENTRIES: usize = 7;
-/// Entries per bucket from which on one more bucket is made.
+/// Average number of entries per bucket above which a bucket is added.
 const LOAD: u32 = 4;
-/// Buckets for what does not fit that a shard takes at once.
+/// Number of overflow buckets that a shard reserves at once.
 const OVERFLOW_BATCH: u32 = 4;
 
 #[repr(C, align(64))]
 #[derive(Debug, FromZeros)]
 struct Bucket {
     entries: [AtomicU64; ENTRIES],
-    /// Number of the next bucket of the chain, plus one; 0: none. Once set it stays.
+    /// Number of the next bucket of the chain, plus one; 0: none. It is set at most once.
     next: AtomicU64,
 }
 
-/// See the module.
+/// Finds records by the hashes of their keys.
 #[derive(Debug)]
 pub(crate) struct Index {
     /// Bucket `i` of shard `s` has number `i * SHARDS + s`.
     buckets: Slab<Bucket>,
     overflow: Slab<Bucket>,
-    /// Overflow buckets that shards have taken.
+    /// Number of overflow buckets that shards have reserved.
     overflow_used: AtomicU32,
-    /// How many buckets each shard has.
+    /// Number of buckets of each shard.
     sizes: Box<[AtomicU32]>,
 }
 
-/// What the lock of a shard protects, of the index.
+/// The part of the index that the lock of a shard protects.
 #[derive(Debug, Default)]
 pub(crate) struct ShardIndex {
     entries: u32,
-    /// Overflow buckets that no chain has.
+    /// Reserved overflow buckets that are in no chain.
     spare: Vec<u32>,
 }
 
@@ -66,7 +67,7 @@ fn entry_of(hash: u64, record: u32) -> u64 {
     hash >> RECORD_BITS << RECORD_BITS | u64::from(record + 1)
 }
 
-/// The bucket in its shard, of `size` buckets.
+/// The bucket of a hash in its shard, which has `size` buckets.
 #[inline(always)]
 fn bucket_of(hash: u64, size: u32) -> u32 {
     let bits = (hash >> RECORD_BITS) as u32 & ((1 << BUCKET_BITS) - 1);
@@ -103,7 +104,7 @@ impl Index {
         })
     }
 
-    /// Has the bucket of a hash fetched.
+    /// Prefetches the bucket of a hash.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
         let shard = shard_of(hash);
@@ -113,7 +114,7 @@ impl Index {
         }
     }
 
-    /// The record that the first entry of this hash names, if its bucket has one.
+    /// The record of the first entry with this hash, if its bucket has one.
     #[inline(always)]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         let shard = shard_of(hash);
@@ -123,7 +124,7 @@ impl Index {
         entries.filter(|e| (e ^ hash) >> RECORD_BITS == 0).find_map(record_of)
     }
 
-    /// The first that `is` finds of the records of a hash. Reads without a lock.
+    /// Searches the records of a hash with `is` and returns its first result. Reads without a lock.
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, mut is: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let shard = shard_of(hash);
@@ -147,7 +148,8 @@ impl Index {
         }
     }
 
-    /// Adds an entry. `false`: there is no memory. The caller has the lock of the hash's shard, as in what follows.
+    /// Adds an entry. `false`: out of memory. Here and in the functions below, the caller holds the lock of
+    /// the hash's shard.
     pub(crate) fn insert(&self, state: &mut ShardIndex, hash: u64, record: u32) -> bool {
         let shard = shard_of(hash);
         let size = self.sizes[shard].load(Ordering::Relaxed);
@@ -187,7 +189,7 @@ impl Index {
         bucket.map(|b| (number, b))
     }
 
-    /// One more bucket, with what belongs there of another.
+    /// Adds a bucket and moves the entries that belong there from another one.
     fn split(&self, state: &mut ShardIndex, shard: usize, size: u32) {
         if size >= 1 << BUCKET_BITS {
             return;
@@ -199,7 +201,8 @@ impl Index {
             for entry in &bucket.entries {
                 let entry = entry.load(Ordering::Relaxed);
                 if moves(entry) && !self.put(state, Some(new), entry) {
-                    // Without memory the bucket stays as it was: what was copied is not looked for.
+                    // Out of memory: the old bucket stays as it was, and the copies in the new one are
+                    // cleared.
                     return self.chain(Some(new)).for_each(|b| b.entries.iter().for_each(clear));
                 }
             }
@@ -226,7 +229,7 @@ fn clear(entry: &AtomicU64) {
     entry.store(0, Ordering::Release);
 }
 
-/// The record that an entry names.
+/// The record of an entry.
 #[inline(always)]
 fn record_of(entry: u64) -> Option<u32> {
     (entry as u32 & ((1 << RECORD_BITS) - 1)).checked_sub(1)
@@ -237,7 +240,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Hashes of few shards, many of which are equal in what an entry keeps.
+    /// Hashes for few shards, many of which have equal hash bits in their entries.
     fn hash_of(n: u64) -> u64 {
         let mixed = cpu::siphash([1, 2], &[n]);
         mixed & !(0x3fe << 54) & if n.is_multiple_of(3) { u64::MAX << 40 } else { u64::MAX }

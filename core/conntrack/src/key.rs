@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) struct End {
     /// The address, most significant half first; of IPv4 in the low half.
     pub(crate) address: [u64; 2],
-    /// The port; of ICMP the identifier, the type that this end sends and its code, 16, 8 and 8 bits.
+    /// The port; for ICMP the identifier (16 bits), the type that this end sends (8) and its code (8).
     pub(crate) port: u32,
 }
 
-/// A connection as one of its directions sees it.
+/// A connection as seen in one of its directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     pub(crate) zone: u16,
@@ -27,10 +27,10 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ordered(Key);
 
-/// What is matched of the first packet of a connection. The default says that nothing is known.
+/// The tuple of a connection's first packet, as flows match it. The default means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuple {
-    /// IP protocol; 0: nothing is known.
+    /// IP protocol; 0: unknown.
     pub proto: u8,
     /// The addresses are those of IPv6.
     pub v6: bool,
@@ -53,12 +53,13 @@ pub(crate) fn icmp_port(id: u16, kind: u8, code: u8) -> u32 {
     u32::from(id) << 16 | u32::from(kind) << 8 | u32::from(code)
 }
 
-/// The type of the answer to an ICMP message, or of what it answers; the type itself of any other.
+/// The type of the reply to an ICMP request, or of the request of a reply; the type itself for other
+/// messages.
 pub(crate) fn icmp_counterpart(v6: bool, kind: u8) -> u8 {
     match (v6, kind) {
         (false, 0) => 8,
         (false, 8) => 0,
-        // Timestamp (RFC 792) and information request.
+        // Timestamp (RFC 792) and information requests.
         (false, 13 | 15) => kind + 1,
         (false, 14 | 16) => kind - 1,
         (true, 128) => 129,
@@ -68,12 +69,12 @@ pub(crate) fn icmp_counterpart(v6: bool, kind: u8) -> u8 {
 }
 
 impl Key {
-    /// The other direction.
+    /// The key of the other direction.
     pub(crate) fn reverse(self) -> Key {
         Key { src: self.dst, dst: self.src, ..self }
     }
 
-    /// The addresses of IPv4: source, destination.
+    /// The IPv4 addresses: source, destination.
     #[inline(always)]
     pub(crate) fn address_word(&self) -> u64 {
         self.src.address[1] << 32 | self.dst.address[1]
@@ -85,7 +86,7 @@ impl Key {
         u64::from(self.src.port) << 32 | u64::from(self.dst.port)
     }
 
-    /// The same number for both directions.
+    /// A hash that is equal for both directions.
     #[inline(always)]
     pub(crate) fn hash(self, secret: [u64; 2]) -> u64 {
         self.ordered().hash(secret)
@@ -134,8 +135,8 @@ impl Key {
         }
     }
 
-    /// The key of the first packet, as a packet has it that is of the same connection; of ICMP the identifier is that of
-    /// the other packet.
+    /// The key of the connection's original direction, from its tuple. The tuple has no ICMP identifier: it
+    /// is taken from the packet.
     pub(crate) fn of_tuple(tuple: &Tuple, packet: &Key) -> Key {
         let Tuple { proto, v6, src, dst, tp_src, tp_dst } = *tuple;
         let (a, b) = match is_icmp(proto) {
@@ -149,7 +150,7 @@ impl Key {
         Key { zone: packet.zone, v6, proto, src: end(src, a), dst: end(dst, b) }
     }
 
-    /// As packets match it.
+    /// The tuple that flows match.
     pub(crate) fn tuple(&self) -> Tuple {
         let (tp_src, tp_dst) = match is_icmp(self.proto) {
             true => (u16::from(self.icmp().1), u16::from(self.icmp().2)),

@@ -1,27 +1,27 @@
-//! How many connections there may be, of all zones together and of each.
+//! Limits of the number of connections, in total and by zone.
 //!
-//! **Threads**: workers ask for a place for each new connection. The zones' limits are behind a lock that readers
-//! share; a flag spares them even that where no zone has one.
+//! **Threads**: workers reserve a place for each new connection. The limits of zones are behind a read-write
+//! lock; a flag tells that no zone has a limit, so that the lock need not be taken.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// As many connections as Open vSwitch has places for.
+/// Default maximum of connections, as in Open vSwitch.
 const TOTAL: u32 = 3_000_000;
 
-/// The limit of a zone (`zone` is `None`: of all that have none of their own).
+/// The limit of a zone (`zone` is `None`: of all zones without their own).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ZoneLimit {
     pub zone: Option<u16>,
     pub limit: u32,
-    /// Connections since the zone has a limit.
+    /// Number of connections since the zone has a limit.
     pub count: u32,
 }
 
-/// See the module.
+/// Limits and counts of connections.
 #[derive(Debug)]
 pub(crate) struct Limits {
     total: AtomicU32,
@@ -32,10 +32,10 @@ pub(crate) struct Limits {
 
 #[derive(Debug, Default)]
 struct Zones {
-    /// 0: none.
+    /// Default limit of zones; 0: none.
     default: u32,
     zones: BTreeMap<u16, Zone>,
-    /// The number of the count that was begun last.
+    /// The number of the latest count.
     last: u32,
 }
 
@@ -44,22 +44,22 @@ struct Zone {
     /// `None`: the default.
     limit: Option<u32>,
     count: AtomicU32,
-    /// Tells this count from those that the zone had before: a connection is in one of them.
+    /// Distinguishes this count from earlier counts of the zone: a connection belongs to one of them.
     number: u32,
 }
 
-/// What a new connection counts towards.
+/// Result of reserving a place for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The total, and this count of its zone; 0: none.
+    /// Included in the total and in this count of its zone; 0: the zone has no limit.
     Counted(u32),
-    /// There is no place in its zone.
+    /// The limit of its zone is reached.
     ZoneFull,
-    /// There is no place at all.
+    /// The total limit is reached.
     Full,
 }
 
-/// Counts one more, unless there are `most`.
+/// Increments the count unless it is `most` or more.
 fn take(count: &AtomicU32, most: u32) -> bool {
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).is_ok()
 }
@@ -76,7 +76,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// A place for one more connection of a zone, if there is one.
+    /// Reserves a place for a connection of a zone.
     pub(crate) fn admit(&self, zone: u16) -> Admission {
         let number = match self.zones_limited.load(Ordering::Relaxed) {
             true => match self.admit_to_zone(zone) {
@@ -92,7 +92,7 @@ impl Limits {
         Admission::Full
     }
 
-    /// The place of a connection is free again.
+    /// Releases the place of a connection.
     pub(crate) fn leave(&self, zone: u16, number: u32) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         self.leave_zone(zone, number);
@@ -107,7 +107,8 @@ impl Limits {
         }
     }
 
-    /// The zone's count; 0: it has no limit. `None`: it is full.
+    /// Includes a connection in its zone's count and returns its number; 0: the zone has no limit. `None`:
+    /// the zone is full.
     fn admit_to_zone(&self, zone: u16) -> Option<u32> {
         let known = |zones: &Zones| {
             let found = zones.zones.get(&zone)?;
@@ -120,7 +121,7 @@ impl Limits {
             None if zones.default == 0 => return Some(0),
             None => drop(zones),
         }
-        // It is counted from now on.
+        // The zone gets the default limit and is counted from now on.
         let mut zones = self.write();
         zones.count(zone, None);
         known(&zones).unwrap_or(Some(0))
@@ -134,12 +135,12 @@ impl Limits {
         self.zones.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connections that there are.
+    /// Number of connections.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// As many as there may be.
+    /// Maximum number of connections.
     pub(crate) fn total(&self) -> u32 {
         self.total.load(Ordering::Relaxed)
     }
@@ -148,7 +149,7 @@ impl Limits {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Sets a limit; a default of 0 is none. Whether the zone counted its connections before.
+    /// Sets a limit; a default of 0 means no limit. Returns whether the zone had a limit before.
     pub(crate) fn set(&self, zone: Option<u16>, limit: u32) -> bool {
         let mut zones = self.write();
         let before = match zone {
@@ -166,7 +167,8 @@ impl Limits {
         before
     }
 
-    /// Removes a limit. A zone without one is held to the default, if there is one. Whether there was one.
+    /// Removes a limit and returns whether there was one. A zone without a limit gets the default, if there
+    /// is one.
     pub(crate) fn remove(&self, zone: Option<u16>) -> bool {
         let mut zones = self.write();
         let there = match zone {
@@ -186,7 +188,7 @@ impl Limits {
         self.zones_limited.store(limited, Ordering::Relaxed);
     }
 
-    /// The limit that a zone is held to.
+    /// The limit that applies to a zone.
     pub(crate) fn get(&self, zone: Option<u16>) -> ZoneLimit {
         let zones = self.read();
         let found = zone.and_then(|zone| zones.zones.get(&zone));
@@ -197,7 +199,7 @@ impl Limits {
         }
     }
 
-    /// The default, then the zones that have a limit of their own.
+    /// The default limit, then those of zones with their own limits.
     pub(crate) fn all(&self) -> Vec<ZoneLimit> {
         let zones = self.read();
         let own = zones.zones.iter().filter_map(|(zone, z)| {
@@ -209,7 +211,7 @@ impl Limits {
 }
 
 impl Zones {
-    /// Begins to count a zone's connections, if they are not counted.
+    /// Starts to count a zone's connections, unless they are counted already.
     fn count(&mut self, zone: u16, limit: Option<u32>) {
         let number = self.last.wrapping_add(1).max(1);
         if let Entry::Vacant(vacant) = self.zones.entry(zone) {

@@ -1,8 +1,9 @@
-//! Address translation: which addresses and ports a new connection gets, and what packets have written into them.
+//! Address translation: chooses the addresses and ports of a new connection, and the edits of its packets.
 //!
-//! The choice is that of Open vSwitch 3.7: an address of the range by a hash of the connection, then ports from a first
-//! one on until the key of the replies is free. Two differences: a bare `nat` translates no connection that it commits,
-//! and of ICMP another identifier is tried where two hosts have chosen the same one.
+//! The choice is that of Open vSwitch 3.7: an address of the range is selected by a hash of the connection,
+//! then ports are tried from a first one on until the reply key is free. There are two differences: a bare
+//! `nat` does not translate a connection that it commits, and for ICMP another identifier is tried if two
+//! hosts have chosen the same one.
 
 use crate::key::{End, Key, is_icmp};
 use crate::record::Side;
@@ -10,72 +11,74 @@ use cpu::siphash;
 use packet::ipproto;
 use std::net::IpAddr;
 
-/// What `nat` is asked to do.
+/// The parameters of `nat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nat {
-    /// What is translated of a new connection; `None`: what its connection says of a known one.
+    /// The side of a new connection that is translated; `None`: only apply the translation of a known
+    /// connection.
     pub side: Option<Side>,
-    /// First and last address; `None`, or from zero on: the address stays.
+    /// First and last address; `None`, or a range that starts with zero: the address stays.
     pub addresses: Option<(IpAddr, IpAddr)>,
-    /// First and last port; `None`: the port stays if it can.
+    /// First and last port; `None`: the port stays if possible.
     pub ports: Option<(u16, u16)>,
-    /// A client has the same address in all connections.
+    /// A client gets the same address in all connections.
     pub persistent: bool,
-    /// The first port that is tried is drawn.
+    /// The first port to try is random.
     pub random: bool,
 }
 
-/// What is written into a packet. The datapath keeps the checksums right.
+/// Edits of a packet. The datapath updates the checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translation {
     /// The addresses are those of IPv6.
     pub v6: bool,
-    /// The source address, most significant half first; of IPv4 in the low half.
+    /// New source address, most significant half first; of IPv4 in the low half.
     pub src: Option<[u64; 2]>,
-    /// The destination address.
+    /// New destination address.
     pub dst: Option<[u64; 2]>,
-    /// What is written behind the network header.
+    /// Edits after the network header.
     pub transport: Transport,
-    /// The packet is an ICMP error: this is written into the packet that it quotes. Nothing else of it changes.
+    /// The packet is an ICMP error: edits of the packet that it quotes. The transport header of the error
+    /// itself does not change.
     pub quoted: Option<Quoted>,
 }
 
-/// What is written into a packet that an ICMP error quotes.
+/// Edits of a packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     /// The source address.
     pub src: [u64; 2],
     /// The destination address.
     pub dst: [u64; 2],
-    /// What is written behind its network header.
+    /// Edits after its network header.
     pub transport: Transport,
 }
 
-/// What is written into a transport header.
+/// Edits of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Nothing.
+    /// None.
     Same,
     /// Ports of TCP, UDP or SCTP: source, destination.
     Ports(u16, u16),
-    /// The identifier of ICMP.
+    /// ICMP identifier.
     Id(u16),
 }
 
-/// What decides between addresses and ports that are all as good.
+/// Inputs of the choice between equally suitable addresses and ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chance {
     pub(crate) secret: [u64; 2],
-    /// Another number for every connection.
+    /// A random number, different for each connection.
     pub(crate) random: u32,
 }
 
-/// Ports that are tried in one round.
+/// Number of ports tried in the first round.
 const TRIES_MAX: u32 = 128;
-/// Rounds get shorter by half, down to this.
+/// Each round is half as long as the previous one, down to this number.
 const TRIES_MIN: u32 = 16;
 
-/// Ports that are tried: from `first` on, around the range. `first` may be outside of it.
+/// Ports to try: from `first` on, wrapping around the range. `first` may be outside the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ports {
     first: u16,
@@ -87,7 +90,7 @@ pub(crate) fn has_ports(proto: u8) -> bool {
     matches!(proto, ipproto::TCP | ipproto::UDP | ipproto::SCTP)
 }
 
-/// Addresses as numbers: as many as can be counted with 32 bits, from the first on.
+/// An address as a number. Ranges have at most 2^32 addresses.
 fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(a) => a.to_bits().into(),
@@ -100,7 +103,7 @@ fn halves(address: u128) -> [u64; 2] {
 }
 
 impl Nat {
-    /// The key that replies to a connection are to have; `None`: all that could be are taken.
+    /// Chooses the reply key of a connection; `None` if all candidates are taken.
     pub(crate) fn choose(
         &self,
         key: &Key,
@@ -136,7 +139,7 @@ impl Nat {
         source.search(&mut draw, |port| free(&with(port))).map(with)
     }
 
-    /// What the address and the first port are chosen by.
+    /// The hashes that select the address and the first port.
     fn hashes(&self, key: &Key, chance: Chance) -> [u32; 2] {
         let (low, high) = self.addresses.map_or((0, 0), |(a, b)| (number(a), number(b)));
         let ports = self.ports.map_or(0, |(a, b)| u64::from(a) << 16 | u64::from(b));
@@ -147,13 +150,13 @@ impl Nat {
         };
         let ports = [key.port_word(), 0];
         let whole = hash(chance.secret, [key.src.address, key.dst.address, ports]);
-        // Without the secret: a client keeps its address over a restart.
+        // Without the secret, so that a client keeps its address after a restart.
         let client = hash([0; 2], [key.src.address, [0; 2], [0; 2]]);
         let address = if self.persistent { client } else { whole };
         [address, if self.random { chance.random } else { whole }]
     }
 
-    /// The address that takes the place of the translated one. `None`: the range is of the other family.
+    /// The address that replaces the translated one. `None`: the range is of the other address family.
     fn address(&self, key: &Key, side: Side, hash: u32) -> Option<[u64; 2]> {
         let own = match side {
             Side::Source => key.src.address,
@@ -169,7 +172,7 @@ impl Nat {
         Some(halves(number(first) + u128::from(u64::from(hash) % (more + 1))))
     }
 
-    /// Source ports to try. Where none are given they are of the same kind as that of the sender.
+    /// Source ports to try. If none are configured, they are of the same class as the sender's port.
     fn source_ports(&self, key: &Key, side: Side, hash: u32) -> Ports {
         if let (Side::Source, Some((low, high))) = (side, self.ports) {
             return Ports::from(low, high, hash);
@@ -183,7 +186,7 @@ impl Nat {
         Ports { first, low, high }
     }
 
-    /// Destination ports to try, if it is not to be the one that the sender chose.
+    /// Destination ports to try, unless the port chosen by the sender stays.
     fn destination_ports(&self, side: Side, hash: u32) -> Option<Ports> {
         self.ports.filter(|_| side == Side::Destination).map(|(low, high)| Ports::from(low, high, hash))
     }
@@ -196,8 +199,8 @@ impl Ports {
         Ports { first, low, high }
     }
 
-    /// The first that is free. Of many ports it tries some from the first on, then fewer from one that is drawn, and so on:
-    /// a range that is nearly full costs no more than that.
+    /// Returns the first free port. In a large range it tries some ports from the first one on, then fewer
+    /// ports from a random one on, and so on, so the cost is bounded even if the range is nearly full.
     fn search(self, draw: &mut u32, mut free: impl FnMut(u16) -> bool) -> Option<u16> {
         let count = u32::from(self.high - self.low) + 1;
         let mut tries = count.min(TRIES_MAX);
@@ -220,7 +223,7 @@ impl Ports {
     }
 }
 
-/// The key of an ICMP reply with the identifier that it has, or another that is free.
+/// The key of an ICMP reply with its own identifier, or with another one that is free.
 fn with_free_id(reply: Key, mut free: impl FnMut(&Key) -> bool) -> Option<Key> {
     let own = (reply.dst.port >> 16) as u16;
     let with = |id: u16| {
@@ -231,11 +234,11 @@ fn with_free_id(reply: Key, mut free: impl FnMut(&Key) -> bool) -> Option<Key> {
 }
 
 impl Translation {
-    /// Of a packet of a connection that has these keys. `reply`: its direction; `related`: it is an ICMP error about a
-    /// packet of the other direction.
+    /// The edits of a packet of a connection with these keys. `reply`: its direction; `related`: it is an
+    /// ICMP error about a packet of the other direction.
     pub(crate) fn new([original, back]: &[Key; 2], side: Side, reply: bool, related: bool) -> Translation {
         let (from, to) = if reply { (back, original.reverse()) } else { (original, back.reverse()) };
-        // The addresses of replies are translated on the other side.
+        // Replies are translated on the opposite side.
         let source = (side == Side::Source) != reply;
         let (src, dst) = (source.then_some(to.src.address), (!source).then_some(to.dst.address));
         let (transport, quoted) = match related {
@@ -252,7 +255,7 @@ impl Translation {
 }
 
 impl Transport {
-    /// What makes the ports of one key those of another.
+    /// The edits that replace the ports of one key by those of another.
     fn of(from: &Key, to: &Key) -> Transport {
         match from.port_word() == to.port_word() {
             true => Transport::Same,

@@ -1,4 +1,5 @@
-//! Address translation against a list of all that is taken, and there and back through the tracker.
+//! Address translation compared with a list of all taken addresses and ports, and both directions through the
+//! tracker.
 
 use super::*;
 use crate::{Action, Conntrack, Metadata, Packet};
@@ -50,7 +51,7 @@ fn what_zero_stands_for_stays() {
         let other = nat.choose(&key, CHANCE, |r| *r != key.reverse());
         assert_eq!(other.map(|r| (r.dst.address, r.dst.port)), Some((key.src.address, 5001)));
     }
-    // A range of the other family has no address for it.
+    // A range of the other address family contains no address for it.
     assert_eq!(
         range(Side::Source, (1, 1), None).choose(
             &Key { v6: true, ..key_of(6, (1, 1), (2, 2)) },
@@ -79,7 +80,7 @@ fn a_client_keeps_its_address_where_that_is_asked_for() {
     assert!(of_all(false) > 50);
 }
 
-/// What a packet becomes.
+/// Applies a translation to a flow.
 fn translated(mut flow: Flow, t: &Translation) -> Flow {
     assert!(!t.v6 && t.quoted.is_none());
     t.src.into_iter().for_each(|a| flow.nw_src = a[1] as u32);
@@ -110,7 +111,7 @@ fn reversed(f: &Flow) -> Flow {
     Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
 }
 
-/// Sends a packet through `ct`: what it becomes, and its state.
+/// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, meta: &mut Metadata, action: &Action, now: u64) -> Flow {
     let l3 = &compose(flow, &[])[14..];
     let packet = Packet { ethertype: 0x0800, l3, verify: true };
@@ -146,7 +147,7 @@ fn replies_find_their_way_back_without_a_rule_of_their_own() {
             (sent.nw_src & 255, sent.nw_dst & 255, sent.tp_src, sent.tp_dst),
             (out.0, out.1, 5000, 53)
         );
-        // In the same zone it is not translated twice, and it is known as what it was.
+        // In the same zone it is not translated twice, and the connection is found.
         let again = send(&ct, &sent, &mut meta, &Action { commit: true, nat: None, ..LOOK }, 0);
         assert_eq!((again, meta.state, meta.tuple.src[1] & 255), (sent, NEW | TRACKED | state, 1));
         assert_eq!(ct.count(), 1);
@@ -159,13 +160,13 @@ fn replies_find_their_way_back_without_a_rule_of_their_own() {
         assert!(text.contains("orig=(src=10.0.0.1,dst=10.0.0.2,sport=5000,dport=53)"), "{text}");
         let reply = format!("reply=(src=10.0.0.{},dst=10.0.0.{},sport=53,dport=5000)", out.1, out.0);
         assert!(text.contains(&reply), "{text}");
-        // Who did not ask for a translation sees the packet as it is.
+        // Without `nat` the packet is not translated.
         let mut meta = Metadata::default();
         assert_eq!(send(&ct, &request, &mut meta, &Action { nat: None, ..LOOK }, 1), request);
         assert_eq!(meta.state, ESTABLISHED | TRACKED);
-        // It knows its connection now, and is translated without another look-up.
+        // Its connection is stored in the metadata now, so it is translated without another look-up.
         assert_eq!(send(&ct, &request, &mut meta, &LOOK, 1), sent);
-        // The connection is gone with both of its keys.
+        // The connection is removed together with both keys.
         assert_eq!(ct.flush(None, &crate::Filter::default()), 1);
         let mut meta = Metadata::default();
         send(&ct, &reversed(&sent), &mut meta, &LOOK, 1);
@@ -211,7 +212,8 @@ fn errors_are_translated_with_what_they_quote() {
     assert_eq!(sent.tp_src, 40_000);
     let error = |from: u8, about: &Flow| {
         let quoted = &compose(about, &[0; 20])[14..];
-        // An echo with that for its data, which then becomes "port unreachable": checksums count in words.
+        // An echo with this payload; the message then becomes "port unreachable". Checksums are computed over
+        // words.
         let outer = flow_of(1, (from, 8), ((about.nw_src & 255) as u8, 0));
         let mut l3 = compose(&outer, quoted)[14..].to_vec();
         let sum = packet::checksum::update16(u16::from_be_bytes([l3[22], l3[23]]), 0x0800, 0x0303);
@@ -224,7 +226,8 @@ fn errors_are_translated_with_what_they_quote() {
         let written = ct.track(&Packet { ethertype: 0x0800, l3, verify: true }, &mut meta, &LOOK, Millis(0));
         (meta.state, written)
     };
-    // A router on the way to the server complains: the client hears of the packet that it sent.
+    // A router on the way to the server sends an error: for the client it must quote the packet that the
+    // client sent.
     let quoted =
         Quoted { src: [0, 0x0a00_0001], dst: [0, 0x0a00_0002], transport: Transport::Ports(5000, 53) };
     let expected = Translation {
@@ -235,7 +238,8 @@ fn errors_are_translated_with_what_they_quote() {
         quoted: Some(quoted),
     };
     assert_eq!(track(&error(77, &sent)), (RELATED | REPLY_DIR | TRACKED | DST_NAT, Some(expected)));
-    // The client does: the server hears of what it sent to the address that it knows.
+    // The client sends an error: for the server it must quote the packet that the server sent to the address
+    // that it knows.
     let quoted =
         Quoted { src: [0, 0x0a00_0002], dst: [0, 0x0a00_0009], transport: Transport::Ports(53, 40_000) };
     let expected = Translation { src: Some([0, 0x0a00_0009]), dst: None, quoted: Some(quoted), ..expected };
@@ -248,7 +252,7 @@ fn two_hosts_with_the_same_identifier_get_different_ones() {
     let nat = commit(range(Side::Source, (9, 9), None));
     let echo = |host: u8| {
         let mut l3 = compose(&flow_of(1, (host, 8), (2, 0)), &[])[14..].to_vec();
-        // Identifier 7, and the checksum of that.
+        // Identifier 7, and the checksum for it.
         l3[22..26].copy_from_slice(&[0xf7, 0xf8, 0, 7]);
         l3
     };
@@ -279,10 +283,10 @@ fn where_all_is_taken_nothing_begins() {
     assert_eq!((ct.count(), ct.take_exhausted()), (4, 2));
 }
 
-/// A search for a port as it is described, step by step.
+/// The search for a port as documented, step by step.
 fn naive_search(ports: Ports, taken: &[u16]) -> bool {
     let inside = (ports.low..=ports.high).any(|p| !taken.contains(&p));
-    // An own port outside of the range takes the place of the last one of a small range.
+    // The sender's port, if it is outside a small range, replaces the last port of the range.
     inside || !taken.contains(&ports.first)
 }
 
@@ -296,7 +300,8 @@ proptest! {
         prop_assert!(found.is_none_or(|p| (low..low + size).contains(&p) && !taken.contains(&p)));
     }
 
-    /// Of a great range at most 128 + 64 + 32 + 16 + 8 are tried, and a free one is found unless nearly all are taken.
+    /// In a large range at most 128 + 64 + 32 + 16 + 8 ports are tried, and a free one is found unless nearly
+    /// all are taken.
     #[test]
     fn of_a_great_range_not_all_are_tried(first in 1024..u16::MAX, one_of in 2..8u16) {
         let (mut tries, ports) = (0, Ports { first, low: 1024, high: u16::MAX });
@@ -305,8 +310,8 @@ proptest! {
         prop_assert!(ports.search(&mut 1, |p| p % one_of == 0).is_some());
     }
 
-    /// Clients, servers, translations and answers at random: an answer always comes to who asked, as what was asked for, and no
-    /// two connections look the same from outside.
+    /// Random clients, servers, translations and answers: an answer always reaches the client that asked,
+    /// with the addresses that it used, and no two connections look the same from outside.
     #[test]
     fn there_and_back(steps in prop::collection::vec((0..4u8, 0..6u16, any::<bool>(), any::<bool>(), 0..3u8), 1..80)) {
         let ct = Conntrack::new(5);

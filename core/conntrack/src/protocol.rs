@@ -1,4 +1,4 @@
-//! How far a connection has got, by its protocol.
+//! The protocol state of a connection.
 
 use crate::key::is_icmp;
 use crate::record::Words;
@@ -7,18 +7,18 @@ use crate::tcp::{self, Peer};
 use crate::timeout::Timeout;
 use packet::ipproto;
 
-/// See the module.
+/// The protocol state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Protocol {
-    /// Who began, and the other end.
+    /// The initiator, and the other end.
     Tcp([Peer; 2]),
-    /// Whether there was an answer.
+    /// Whether there was a reply.
     Icmp { answered: bool },
-    /// UDP and the like.
+    /// UDP and similar protocols.
     Other(Talk),
 }
 
-/// Who has spoken.
+/// Which ends have sent packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Talk {
     Once,
@@ -26,21 +26,21 @@ pub(crate) enum Talk {
     BothSided,
 }
 
-/// What a packet is to its connection.
+/// The meaning of a packet for its connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Update {
-    /// Not one of it.
+    /// It does not belong to the connection.
     Invalid,
-    /// One of a connection that has an answer; how long to wait for the next, if that changes.
+    /// A packet of a connection that has a reply; with the new timeout, if that changes.
     Valid(Option<Timeout>),
-    /// One of a connection that has no answer yet.
+    /// A packet of a connection without a reply so far.
     New(Timeout),
-    /// The connection is over, and this is the first packet of another one between the same ends.
+    /// The connection is closed, and this is the first packet of another one between the same ends.
     Again,
 }
 
 impl Protocol {
-    /// As a record keeps it.
+    /// Packs the state into the words of a record.
     #[inline(always)]
     pub(crate) fn words(&self) -> Words {
         match self {
@@ -50,7 +50,7 @@ impl Protocol {
         }
     }
 
-    /// What a record keeps of a connection of this IP protocol.
+    /// Unpacks the state of a connection of this IP protocol from the words of a record.
     #[inline(always)]
     pub(crate) fn of_words(proto: u8, words: Words) -> Protocol {
         match proto {
@@ -64,7 +64,8 @@ impl Protocol {
         }
     }
 
-    /// It has no answer yet, or it closes: where there is no room for more connections, it goes first.
+    /// Returns whether it has no reply yet or is closing: such connections are evicted when the table is
+    /// full.
     pub(crate) fn is_dispensable(&self) -> bool {
         match self {
             Protocol::Tcp(peers) => tcp::is_dispensable(peers),
@@ -73,7 +74,8 @@ impl Protocol {
         }
     }
 
-    /// Of the connection that a packet begins, and how long to wait for the next; `None`: it begins none.
+    /// The state of the connection that a packet begins, and its timeout; `None` if the packet cannot begin
+    /// one.
     pub(crate) fn begin(content: &Content) -> Option<(Protocol, Timeout)> {
         match content {
             Content::Tcp(segment) => {
@@ -86,7 +88,8 @@ impl Protocol {
         }
     }
 
-    /// A packet of the connection; `reply`: from the end that did not begin. `strict`: sequence numbers count.
+    /// Updates the state for a packet. `reply`: from the end that did not begin. `strict`: sequence numbers
+    /// are checked.
     pub(crate) fn update(&mut self, content: &Content, reply: bool, strict: bool) -> Update {
         match (self, content) {
             (Protocol::Tcp([first, second]), Content::Tcp(segment)) => match reply {

@@ -1,8 +1,9 @@
 //! The record of a connection: 128 bytes of atomic words, and 64 more for the addresses of IPv6.
 //!
-//! Whoever holds no lock may read a record at any time, even one that is being reused. What makes that safe: the first
-//! word has a *generation*, which changes with every use of the record. A reader compares the key between two loads of
-//! that word, and the words of the protocol carry bits of the generation and change by compare-and-swap.
+//! A thread without a lock may read a record at any time, even while it is being reused. This is safe because
+//! of the *generation* in the first word, which changes with every use of the record: a reader loads this
+//! word before and after it compares the key. The words of the protocol state contain bits of the generation
+//! and are changed by compare-and-swap.
 //!
 //! | word | contents |
 //! |---|---|
@@ -11,12 +12,12 @@
 //! | 2 | ports of the original direction |
 //! | 3, 4 | addresses and ports of the replies, if addresses are translated |
 //! | 5 | state of the protocol, with 14 bits of the generation |
-//! | 6 | when it expires, in milliseconds |
+//! | 6 | time at which it expires, in milliseconds |
 //! | 7 | mark 32, timeout policy 16, 16 free |
-//! | 8, 9 | TCP: how far each end has got |
+//! | 8, 9 | TCP: sequence numbers of each end |
 //! | 10, 11 | label |
 //! | 12, 13 | hashes of the two keys |
-//! | 14 | which count of its zone it is in |
+//! | 14 | number of its zone's count that includes it |
 //! | 15 | helper 2, related 1, announced by a command 1, translated text 1, 11 free, ports of the control connection 32 |
 
 use crate::key::{End, Key};
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use units::Millis;
 use zerocopy::FromZeros;
 
-/// See the module.
+/// The record of a connection.
 #[repr(C, align(128))]
 #[derive(Debug, FromZeros)]
 pub(crate) struct Record {
@@ -49,12 +50,12 @@ pub(crate) struct Record {
 #[derive(Debug, FromZeros)]
 pub(crate) struct Addresses([[AtomicU64; 2]; 4]);
 
-/// What a record is used for.
+/// The phase of a record's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing.
+    /// Unused.
     Free = 0,
-    /// Its keys are taken, but look-ups do not find it yet.
+    /// Its keys count as taken, but look-ups do not find it yet.
     Reserved = 1,
     /// A connection.
     Live = 2,
@@ -124,7 +125,7 @@ impl Meta {
         (self.0 >> 32) as u32
     }
 
-    /// Protocol, zone and family are those of a key.
+    /// Returns whether protocol, zone and address family are those of a key.
     #[inline(always)]
     fn is_of(self, key: &Key) -> bool {
         let wanted = u64::from(key.v6) << 2 | u64::from(key.proto) << 8 | u64::from(key.zone) << 16;
@@ -132,11 +133,11 @@ impl Meta {
     }
 }
 
-/// What a record is filled with.
+/// The initial contents of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling {
     pub(crate) key: Key,
-    /// The key of replies and what is translated; `None`: nothing.
+    /// The reply key and the translated side; `None` without translation.
     pub(crate) reply: Option<(Key, Side)>,
     pub(crate) hashes: [u64; 2],
     pub(crate) expires: Millis,
@@ -147,10 +148,10 @@ pub(crate) struct Filling {
     pub(crate) special: u64,
 }
 
-/// The state of a protocol, as records keep it: state, and how far two ends of TCP have got.
+/// The state of a protocol as records store it: the state, and the sequence numbers of two ends of TCP.
 pub(crate) type Words = [u64; 3];
 
-/// Bits of the state word that the protocol has.
+/// Bits of the state word that are available to the protocol.
 pub(crate) const STATE_BITS: u32 = 50;
 
 fn stamp(generation: u32) -> u64 {
@@ -166,7 +167,7 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Writes only what changes: the line stays shared otherwise.
+/// Writes only what changes, because a write would take the cache line from other CPUs.
 #[inline(always)]
 fn renew(word: &AtomicU64, value: u64) {
     if load(word) != value {
@@ -192,18 +193,19 @@ impl Record {
         Meta(self.meta.load(Ordering::Acquire))
     }
 
-    /// The connection of this generation is there.
+    /// Returns whether the connection of this generation is live.
     #[inline(always)]
     pub(crate) fn is_live(&self, generation: u32) -> bool {
         let meta = self.meta();
         meta.phase() == Phase::Live && meta.generation() == generation
     }
 
-    /// A free record becomes a reserved one; of which generation. `addresses`: number of those of IPv6.
+    /// Makes a free record a reserved one and returns its generation. `addresses`: number of the IPv6
+    /// addresses.
     pub(crate) fn reserve(&self, f: &Filling, addresses: Option<(u32, &Addresses)>) -> u32 {
         let generation = self.meta().generation().wrapping_add(1);
         let side = f.reply.map(|(_, side)| side);
-        // Readers of what it was before learn that it changes before anything does.
+        // The generation changes before anything else, so that readers of the previous connection notice.
         self.meta.store(Meta::new(Phase::Reserved, &f.key, side, generation).0, Ordering::Relaxed);
         fence(Ordering::Release);
         match addresses {
@@ -233,19 +235,20 @@ impl Record {
         generation
     }
 
-    /// The reserved record is a connection from now on.
+    /// Makes the reserved record a live connection.
     pub(crate) fn publish(&self) {
         let meta = load(&self.meta);
         self.meta.store(meta & !3 | Phase::Live as u64, Ordering::Release);
     }
 
-    /// Nobody uses it any more.
+    /// Marks the record as free.
     pub(crate) fn free(&self) {
         let meta = load(&self.meta);
         self.meta.store(meta & !3 | Phase::Free as u64, Ordering::Release);
     }
 
-    /// Begins the removal of the connection of this generation. True for one caller only, which removes it.
+    /// Begins the removal of the connection of this generation. Returns true to only one caller, which then
+    /// removes it.
     pub(crate) fn claim(&self, generation: u32) -> bool {
         let live = self.meta();
         let dead = live.0 | Phase::Dead as u64;
@@ -258,12 +261,12 @@ impl Record {
         [load(&self.hashes[0]), load(&self.hashes[1])]
     }
 
-    /// Number of its addresses of IPv6.
+    /// Number of its IPv6 addresses.
     pub(crate) fn addresses(&self) -> u32 {
         load(&self.addresses) as u32
     }
 
-    /// Which direction of the connection a key is, if it is one, and its first word. `true`: that of replies.
+    /// Returns whether a key belongs to the connection, its direction (`true`: reply), and the first word.
     #[inline(always)]
     pub(crate) fn matches(&self, key: &Key, addresses: &Slab<Addresses>) -> Option<(Meta, bool)> {
         loop {
@@ -275,12 +278,13 @@ impl Record {
                 false => self.direction_v4(meta, key),
                 true => self.direction_v6(meta, key, addresses),
             }?;
-            // Addresses may be another record's as soon as this one is dead.
+            // The addresses may belong to another record as soon as this one is dead.
             fence(Ordering::Acquire);
             if load(&self.meta) == meta.0 {
                 return Some((meta, reply));
             }
-            // Another phase of the same record, such as from reserved to live, must not look as if the key were free.
+            // Another phase of the same record, such as from reserved to live, must not make the key look
+            // free.
         }
     }
 
@@ -312,7 +316,7 @@ impl Record {
         (reply_ports == ports && reply == wanted).then_some(true)
     }
 
-    /// The keys of both directions. They are those of the generation that `meta` has as long as that does not change.
+    /// The keys of both directions. They belong to the generation of `meta` as long as that does not change.
     pub(crate) fn keys(&self, meta: Meta, slab: &Slab<Addresses>) -> [Key; 2] {
         let key = |[src, dst]: [[u64; 2]; 2], ports: u64| Key {
             zone: meta.zone(),
@@ -334,7 +338,7 @@ impl Record {
         [original, reply]
     }
 
-    /// The state of the protocol, if the generation is this one.
+    /// The state of the protocol, if the record has this generation.
     #[inline(always)]
     pub(crate) fn words(&self, generation: u32) -> Option<Words> {
         let state = load(&self.state);
@@ -342,10 +346,11 @@ impl Record {
         own.then(|| [state & ((1 << STATE_BITS) - 1), load(&self.ends[0]), load(&self.ends[1])])
     }
 
-    /// Changes the state of the protocol. `false`: another thread has done so meanwhile.
+    /// Changes the state of the protocol. Returns `false` if another thread has changed it meanwhile.
     ///
-    /// How far the ends have got is written for each by itself, as long as it is what it was. Two packets at the same
-    /// time, one in each direction, may so lose an update of a window; the next packet makes up for it.
+    /// The sequence numbers of each end are written separately, and only if they are unchanged. So of two
+    /// packets at the same time in opposite directions, one may lose its update of a window; the next packet
+    /// repeats it.
     #[inline(always)]
     pub(crate) fn exchange(&self, generation: u32, old: Words, new: Words) -> bool {
         let swap = |word: &AtomicU64, old: u64, new: u64| {
@@ -393,7 +398,7 @@ impl Record {
         self.label.iter().zip(label).for_each(|(word, half)| renew(word, half));
     }
 
-    /// What is special about it: 0, but for control connections and those that they announce.
+    /// The helper word: 0 except for control connections and those that they announce.
     #[inline(always)]
     pub(crate) fn special(&self) -> u64 {
         load(&self.special)
@@ -403,7 +408,7 @@ impl Record {
         self.special.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// Which count of its zone it is in; 0: none.
+    /// Number of the count of its zone that includes it; 0: none.
     pub(crate) fn counted(&self) -> u32 {
         load(&self.counted) as u32
     }
@@ -413,7 +418,7 @@ impl Record {
 mod tests {
     use super::*;
 
-    /// What a connection costs, but for its entries in the index.
+    /// The size of a connection, without its entries in the index.
     #[test]
     fn records_are_as_small_as_they_are_said_to_be() {
         assert_eq!((size_of::<Record>(), size_of::<Addresses>()), (128, 64));

@@ -1,23 +1,23 @@
-//! Slots that never move, made in chunks and read without a lock.
+//! Slots that never move, allocated in chunks and read without a lock.
 //!
-//! A chunk has 1,024 slots, so that to make one takes microseconds: a worker does it. Chunks are found by a directory of two
-//! levels and never freed: a reader may hold any number.
+//! A chunk has 1,024 slots, so that a worker can allocate one in some microseconds. A directory of two levels
+//! contains the chunks. They are never freed, because a reader may use any slot number at any time.
 
 use std::sync::OnceLock;
 use zerocopy::FromZeros;
 
-/// Slots of a chunk, and chunks of a part of the directory, as powers of two.
+/// Slots per chunk, and chunks per part of the directory, as powers of two.
 const CHUNK_BITS: u32 = 10;
 const PART_BITS: u32 = 9;
-/// Slots that there can be.
+/// Maximum number of slots.
 pub(crate) const SLOTS_MAX: u32 = 1 << 28;
 
-/// Some slots.
+/// A chunk of slots.
 type Chunk<T> = OnceLock<Box<[T]>>;
-/// Some chunks.
+/// A part of the directory.
 type Part<T> = OnceLock<Box<[Chunk<T>]>>;
 
-/// See the module.
+/// Slots by number.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     parts: Box<[Part<T>]>,
@@ -29,7 +29,7 @@ impl<T> Default for Slab<T> {
     }
 }
 
-/// The part of the directory that a slot is in, its chunk there, and where it is in the chunk.
+/// The position of a slot: part of the directory, chunk, index in the chunk.
 #[inline(always)]
 fn place(number: u32) -> [usize; 3] {
     let chunk = number >> CHUNK_BITS;
@@ -38,7 +38,7 @@ fn place(number: u32) -> [usize; 3] {
 }
 
 impl<T> Slab<T> {
-    /// The slot, if it was made.
+    /// The slot, if it is allocated.
     #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Option<&T> {
         let [part, chunk, at] = place(number);
@@ -47,7 +47,7 @@ impl<T> Slab<T> {
 }
 
 impl<T: FromZeros> Slab<T> {
-    /// The slot, made of zeros if it was not there. `None`: there is no memory.
+    /// The slot, which is allocated and zeroed if necessary. `None`: out of memory.
     pub(crate) fn make(&self, number: u32) -> Option<&T> {
         let [part, chunk, at] = place(number);
         let part =

@@ -1,7 +1,7 @@
-//! What a packet says: whose connection it is of, and what it means to it.
+//! Reads a packet: the key of its connection, and its meaning for the protocol state.
 //!
-//! A packet of which that cannot be said is *invalid*: it is cut off, a fragment, its checksums are wrong, its ports
-//! are zero, or it is of a kind that belongs to no connection.
+//! A packet is *invalid* if this is impossible: it is truncated, a fragment, has a wrong checksum or a zero
+//! port, or is of a type that belongs to no connection.
 
 use crate::key::{End, Key, icmp_counterpart, icmp_port, is_icmp};
 use crate::tcp::Segment;
@@ -10,38 +10,39 @@ use packet::ether::ethertype;
 use packet::ip::{Fragment, skip_extensions};
 use packet::{Icmp, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, ipproto};
 
-/// See the module.
+/// What connection tracking reads from a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Subject {
-    /// The connection, in the packet's direction.
+    /// The key of the connection, in the packet's direction.
     pub(crate) key: Key,
-    /// It is an error that a packet of the connection has caused (RFC 792, RFC 4443), not one of its packets.
+    /// The packet is an ICMP error about a packet of the connection (RFC 792, RFC 4443), not one of its
+    /// packets.
     pub(crate) related: bool,
     pub(crate) content: Content,
 }
 
-/// What a packet means to its connection.
+/// The meaning of a packet for the state of its connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
     Tcp(Segment),
-    /// Whether it asks for something: an answer alone begins no connection.
+    /// Whether it is a request: a reply alone begins no connection.
     Icmp {
         asks: bool,
     },
     Other,
 }
 
-/// Errors carry so much of the transport header at least (RFC 792).
+/// Bytes of the transport header that an error quotes at least (RFC 792).
 const QUOTED: usize = 8;
 
-/// The transport header and what follows it, and the sum of the pseudo header; the key has all but ports.
+/// The transport header and payload, and the sum of the pseudo header. The key is complete except for ports.
 struct Transport<'a> {
     key: Key,
     data: &'a [u8],
     pseudo: u32,
 }
 
-/// Reads a packet from its network header on. `verify`: its checksums are finished, and are to be right.
+/// Reads a packet from its network header on. `verify`: its checksums are finished and must be right.
 pub(crate) fn read(ethertype: u16, l3: &[u8], zone: u16, verify: bool) -> Option<Subject> {
     let transport = match ethertype {
         ethertype::IPV4 => {
@@ -154,14 +155,15 @@ impl Transport<'_> {
         }
     }
 
-    /// A request or an answer.
+    /// A request or a reply.
     fn message(&self, kind: u8, code: u8, id: u16) -> Option<Subject> {
         let key = message_key(self.key, kind, code, id)?;
         let asks = matches!((key.v6, kind), (false, 8 | 13 | 15) | (true, 128));
         Some(Subject { key, related: false, content: Content::Icmp { asks } })
     }
 
-    /// An error that a packet with this key has caused, of which `data` are the first bytes. It goes where that came from.
+    /// An error about a packet with this key, which begins with `data`. It is sent to the source of that
+    /// packet.
     fn caused_by(&self, cause: Key, data: &[u8]) -> Option<Subject> {
         if cause.src.address != self.key.dst.address {
             return None;
@@ -171,13 +173,13 @@ impl Transport<'_> {
     }
 }
 
-/// Nobody has port zero.
+/// Adds ports to a key; port 0 is invalid.
 fn with_ports(key: Key, src: u16, dst: u16) -> Option<Key> {
     let end = |end: End, port: u16| End { port: port.into(), ..end };
     (src != 0 && dst != 0).then(|| Key { src: end(key.src, src), dst: end(key.dst, dst), ..key })
 }
 
-/// The key of a packet of which only the beginning is there.
+/// The key of a truncated packet.
 fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
     let head = data.first_chunk::<QUOTED>();
     let word = |at: usize| head.map(|h| u16::from_be_bytes([h[at], h[at + 1]]));
@@ -190,14 +192,15 @@ fn quoted_key(key: Key, data: &[u8]) -> Option<Key> {
     }
 }
 
-/// The key of an ICMP message that asks or answers: each end has the type that it sends.
+/// The key of an ICMP request or reply: each end has the type that it sends.
 fn message_key(key: Key, kind: u8, code: u8, id: u16) -> Option<Key> {
     let answer = icmp_counterpart(key.v6, kind);
     let end = |end: End, kind| End { port: icmp_port(id, kind, 0), ..end };
     (code == 0 && answer != kind).then(|| Key { src: end(key.src, kind), dst: end(key.dst, answer), ..key })
 }
 
-/// The checksum of an SCTP packet, which stands after the ports and the tag, is right (RFC 9260 §6.8).
+/// Returns whether the checksum of an SCTP packet, which follows the ports and the tag, is right (RFC 9260
+/// §6.8).
 fn sctp_intact(data: &[u8]) -> bool {
     match data.first_chunk::<{ Sctp::LEN }>() {
         Some(&[.., a, b, c, d]) => {
@@ -208,7 +211,7 @@ fn sctp_intact(data: &[u8]) -> bool {
     }
 }
 
-/// The chunks of an SCTP packet fill it, each padded to whole words (RFC 9260 §3.2).
+/// Returns whether the chunks of an SCTP packet, each padded to whole words, fill it (RFC 9260 §3.2).
 fn whole_chunks(data: &[u8]) -> bool {
     let Some((_, mut rest)) = Sctp::parse(data) else { return false };
     while let Some(&[_, _, high, low]) = rest.first_chunk::<4>() {

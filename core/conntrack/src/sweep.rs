@@ -1,18 +1,18 @@
-//! Connections that go without being asked: those whose time is over, and those that can be spared where there is no room.
+//! Removal of expired connections, and of dispensable ones when the table is full.
 
 use crate::protocol::Protocol;
 use crate::tracker::{Conntrack, lock};
 use std::sync::atomic::Ordering;
 use units::Millis;
 
-/// Connections that are looked at for one that can be spared: where a twentieth of them can be, 19 of 20 searches find
-/// one.
+/// Number of connections that are searched for a dispensable one: if a twentieth of them is dispensable, 19
+/// of 20 searches find one.
 const LOOKED_AT: u32 = 64;
-/// Records that are passed meanwhile, which lie in a row: a few microseconds.
+/// Consecutive records that such a search visits at most: a few microseconds.
 const PASSED: u32 = 1024;
 
 impl Conntrack {
-    /// Removes some of the connections whose time is over: every record has its turn once in the sweep interval.
+    /// Removes some of the expired connections: each record is visited once per sweep interval.
     pub fn sweep(&self, now: Millis) {
         let mut sweep = lock(&self.sweep);
         let since = now.since(sweep.last.unwrap_or(now));
@@ -40,8 +40,9 @@ impl Conntrack {
         }
     }
 
-    /// Removes a connection that has no answer yet, or closes: the first of some that are looked at in turn, so a flood
-    /// that fills the table makes room for the next connections itself. Connections on which data goes stay.
+    /// Evicts a connection that has no reply yet or is closing: the first one found, searching from where the
+    /// last search ended. So a flood that fills the table evicts its own connections. Established connections
+    /// stay.
     pub(crate) fn spare_one(&self, now: Millis) {
         let Some(table) = self.table.get() else { return };
         let used = table.used().max(1);
@@ -56,7 +57,7 @@ impl Conntrack {
                 spared = (record.expires() <= now || dispensable).then_some(handle);
             });
             if spared.is_some_and(|handle| self.remove(handle)) {
-                // The next search goes on behind it.
+                // The next search continues after it.
                 self.spare_from.store(at + 1, Ordering::Relaxed);
                 return;
             }

@@ -1,8 +1,9 @@
 //! All connections: records, and the index that finds them by the keys of both directions.
 //!
-//! A connection whose addresses are translated has two entries in the index, one for each key; any other has one, as
-//! the hash of a key is that of its reverse. Look-ups take no lock. Inserts and removals hold the lock of one shard at a
-//! time: that of the reply key first, so that a record is found by both keys or by neither.
+//! A translated connection has two entries in the index, one for each key. Any other connection has one,
+//! because a key and its reverse have the same hash. Look-ups take no lock. Insertions and removals hold the
+//! lock of one shard at a time, that of the reply key first, so that a record is found by both keys or by
+//! neither.
 
 use crate::index::{Index, RECORDS_MAX, SHARDS, ShardIndex, shard_of};
 use crate::key::Key;
@@ -12,22 +13,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Millis;
 
-/// On lines of its own, as other workers take its neighbours' locks.
+/// In a cache line of its own, because other workers take the neighbouring locks.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Apart(Mutex<Shard>);
 
-/// What is behind the lock of a shard.
+/// What the lock of a shard protects.
 #[derive(Debug, Default)]
 struct Shard {
     index: ShardIndex,
-    /// Records and addresses that no connection uses.
+    /// Unused records and addresses.
     free: Vec<u32>,
     free_addresses: Vec<u32>,
     connections: usize,
 }
 
-/// See the module.
+/// The table of all connections.
 #[derive(Debug)]
 pub(crate) struct Table {
     index: Index,
@@ -38,7 +39,7 @@ pub(crate) struct Table {
     shards: Box<[Apart]>,
 }
 
-/// Names a connection that a look-up has found; it may be gone since.
+/// Names a connection that a look-up has found; it may have been removed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) record: u32,
@@ -50,16 +51,16 @@ pub(crate) struct Handle {
 pub(crate) struct Found<'a> {
     pub(crate) handle: Handle,
     pub(crate) record: &'a Record,
-    /// The key is that of its replies.
+    /// The key is the reply key.
     pub(crate) reply: bool,
 }
 
-/// Why a connection was not added.
+/// The reason why a connection was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// One of its keys is taken.
     Taken,
-    /// There is no memory, or no number left.
+    /// Out of memory, or all record numbers are used.
     NoRoom,
 }
 
@@ -76,7 +77,7 @@ impl Default for Table {
     }
 }
 
-/// A number that is free, or one that was never used.
+/// Returns a free number, or one that was never used.
 fn take(free: &mut Vec<u32>, used: &AtomicU32) -> Option<u32> {
     let more = |n: u32| (n < RECORDS_MAX).then_some(n + 1);
     free.pop().or_else(|| used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok())
@@ -91,7 +92,7 @@ impl Table {
         self.index.prefetch(hash);
     }
 
-    /// Has the record fetched that a hash most likely means; its number.
+    /// Prefetches the record that most likely belongs to a hash; returns its number.
     #[inline(always)]
     pub(crate) fn prefetch_record(&self, hash: u64) -> Option<u32> {
         let number = self.index.guess(hash)?;
@@ -99,7 +100,7 @@ impl Table {
         Some(number)
     }
 
-    /// The connection of a key, if it is in this record and alive at `now`.
+    /// The connection of a key, if it is in this record and not expired at `now`.
     #[inline(always)]
     pub(crate) fn verify(&self, number: u32, key: &Key, now: Millis) -> Option<Found<'_>> {
         let record = self.records.get(number)?;
@@ -109,7 +110,7 @@ impl Table {
         alive.then_some(Found { handle, record, reply })
     }
 
-    /// The connection of a key, which is alive at `now`; or one whose time is over, if there is no other.
+    /// The connection of a key that is not expired at `now`, or else an expired one.
     pub(crate) fn find(&self, hash: u64, key: &Key, now: Millis) -> Option<Found<'_>> {
         let mut over = None;
         let alive = self.index.find(hash, |number| {
@@ -129,7 +130,7 @@ impl Table {
         alive.or(over)
     }
 
-    /// A connection has this key, or is about to have it.
+    /// Returns whether a connection has this key or has reserved it.
     pub(crate) fn is_taken(&self, hash: u64, key: &Key, now: Millis) -> bool {
         let taken = self.index.find(hash, |number| {
             let record = self.records.get(number)?;
@@ -143,13 +144,13 @@ impl Table {
         taken.is_some()
     }
 
-    /// The connection of a handle, if it is still there.
+    /// The connection of a handle, if it still exists.
     #[inline(always)]
     pub(crate) fn get(&self, handle: Handle) -> Option<&Record> {
         self.records.get(handle.record).filter(|r| r.is_live(handle.generation))
     }
 
-    /// The record and its keys, if it is still there.
+    /// The keys of a connection, if it still exists.
     pub(crate) fn keys(&self, handle: Handle) -> Option<[Key; 2]> {
         let record = self.get(handle)?;
         let keys = record.keys(record.meta(), &self.addresses);
@@ -165,7 +166,7 @@ impl Table {
         };
         if let Some((key, _)) = &filling.reply {
             let mut shard = self.lock(reply_hash);
-            // A record that is reserved counts, so of two that choose the same key one is refused.
+            // A reserved record counts, so if two threads choose the same key, one of them is refused.
             let taken = self.is_taken(reply_hash, key, now);
             if taken || !self.index.insert(&mut shard.index, reply_hash, number) {
                 self.give_back(&mut shard, number, record);
@@ -214,7 +215,7 @@ impl Table {
         Some((number, record, record.reserve(filling, addresses)))
     }
 
-    /// A record that no entry names any more.
+    /// Returns a record to the free ones, when no index entry refers to it any more.
     fn give_back(&self, shard: &mut Shard, number: u32, record: &Record) {
         if record.meta().v6() {
             shard.free_addresses.push(record.addresses());
@@ -223,7 +224,8 @@ impl Table {
         shard.free.push(number);
     }
 
-    /// Removes a connection: which count of its zone it was in. `None`: it was not there any more.
+    /// Removes a connection and returns its zone and the number of its zone's count. `None`: it was removed
+    /// already.
     pub(crate) fn remove(&self, handle: Handle) -> Option<(u16, u32)> {
         let record = self.records.get(handle.record)?;
         if !record.claim(handle.generation) {
@@ -243,7 +245,8 @@ impl Table {
         Some((meta.zone(), counted))
     }
 
-    /// Records from number `first` on that are connections, at most `most` records; and the number to go on from.
+    /// Calls `each` for the live connections among the records from number `first` on, at most `most`
+    /// records; returns the number to continue from.
     pub(crate) fn scan(&self, first: u32, most: u32, mut each: impl FnMut(Handle, &Record, Meta)) -> u32 {
         let used = self.records_used.load(Ordering::Relaxed);
         let end = used.min(first.saturating_add(most));
@@ -257,12 +260,12 @@ impl Table {
         if end == used { 0 } else { end }
     }
 
-    /// Records that were ever used.
+    /// Number of records that were ever used.
     pub(crate) fn used(&self) -> u32 {
         self.records_used.load(Ordering::Relaxed)
     }
 
-    /// How many connections each shard has.
+    /// Number of connections of each shard.
     pub(crate) fn lens(&self) -> Vec<usize> {
         let len = |apart: &Apart| apart.0.lock().unwrap_or_else(PoisonError::into_inner).connections;
         self.shards.iter().map(len).collect()

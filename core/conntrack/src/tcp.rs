@@ -1,8 +1,9 @@
-//! TCP: how far both ends have got, and which segments can be theirs.
+//! TCP: the state of both ends, and the check whether a segment can belong to the connection.
 //!
-//! The rules are those that packet filters have after G. van Rooij, "Real Stateful TCP Packet Filtering in IP Filter"
-//! (2001), as Open vSwitch's datapath applies them: each end may send what the other has offered a window for, one window
-//! back (sent again) and no further ahead. A connection whose beginning was not seen is picked up.
+//! The rules are those of packet filters after G. van Rooij, "Real Stateful TCP Packet Filtering in IP
+//! Filter" (2001), as Open vSwitch's datapath applies them: the sequence numbers of an end must be within the
+//! window that the other end has offered, or at most one window before it (retransmissions). A connection
+//! whose beginning was not seen is picked up.
 
 use crate::protocol::Update;
 use crate::record::Words;
@@ -16,12 +17,13 @@ const PSH: u16 = 0x08;
 const ACK: u16 = 0x10;
 const URG: u16 = 0x20;
 
-/// So far may an acknowledgement be off, before scaling: a window, and some.
+/// By how much an acknowledgement may be off, before scaling: a window and one segment.
 const ACK_SLACK: i32 = 0xffff + 1500;
-/// RFC 7323 §2.3.
+/// Maximum window scale (RFC 7323 §2.3).
 const MAX_SCALE: u8 = 14;
 
-/// How far one end has got. `Listen`, `SynRecv` and some others are names that dumps know; no end is ever there.
+/// The state of one end. `Listen`, `SynRecv` and some others are only names for dumps; no end has these
+/// states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum TcpState {
@@ -40,22 +42,22 @@ pub enum TcpState {
 }
 
 impl TcpState {
-    /// The state of this number in the order of [`TcpState::ALL`].
+    /// The state with this index in [`TcpState::ALL`].
     #[inline(always)]
     fn of(number: u64) -> TcpState {
         TcpState::ALL.get(number as usize).copied().unwrap_or_default()
     }
 }
 
-/// What an end said of window scaling.
+/// The window scaling that an end has announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// Nothing.
+    /// No window scaling.
     #[default]
     None,
-    /// Its windows are to be shifted by so much.
+    /// Windows are shifted by this number of bits.
     By(u8),
-    /// That was before the first packet seen.
+    /// Unknown, because its SYN was not seen.
     Unknown,
 }
 
@@ -68,18 +70,18 @@ impl Scale {
     }
 }
 
-/// [`Scale::None`] and [`Scale::Unknown`] in five bits, where a shift is at most 14.
+/// Encodes [`Scale::None`] and [`Scale::Unknown`] in five bits, where a shift is at most 14.
 const NO_SCALE: u64 = 30;
 const UNKNOWN_SCALE: u64 = 31;
 
-/// What counts of a segment.
+/// The fields of a segment that are used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Segment {
     flags: u16,
     seq: u32,
     ack: u32,
     window: u16,
-    /// Of the option; only a segment with SYN has one that counts.
+    /// Of the window scale option, which is valid only with SYN.
     scale: Scale,
     /// Bytes of payload.
     len: u32,
@@ -96,7 +98,7 @@ impl Segment {
         self.flags & flag != 0
     }
 
-    /// No TCP sends these flags together.
+    /// Returns whether the combination of flags is invalid.
     fn is_nonsense(&self) -> bool {
         let contradicts = self.has(SYN) && self.has(RST | FIN);
         let says_nothing = !self.has(SYN | ACK | RST);
@@ -104,12 +106,12 @@ impl Segment {
         contradicts || says_nothing || lacks_ack
     }
 
-    /// It may be the first of a connection that is seen: not the answer to one that was not.
+    /// Returns whether it may be the first segment seen of a connection: not a SYN-ACK.
     pub(crate) fn may_begin(&self) -> bool {
         !(self.is_nonsense() || self.has(SYN) && self.has(ACK))
     }
 
-    /// How many sequence numbers it takes (RFC 9293 §3.4).
+    /// Number of sequence numbers that it occupies (RFC 9293 §3.4).
     fn extent(&self) -> u32 {
         self.len + u32::from(self.has(SYN)) + u32::from(self.has(FIN))
     }
@@ -131,21 +133,22 @@ fn scale_of(options: &[u8]) -> Scale {
     }
 }
 
-/// One end.
+/// State of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Peer {
     pub(crate) state: TcpState,
     pub(crate) scale: Scale,
-    /// What follows the last byte that it has sent.
+    /// The sequence number after the last byte that it has sent.
     sent: u32,
-    /// It may send up to here: what the other end has acknowledged, and its window. 1: nobody has said.
+    /// Maximum sequence number that it may send: the other end's acknowledgement plus its window. 1: not
+    /// known.
     limit: u32,
-    /// The greatest window it has offered, before scaling.
+    /// The largest window that it has offered, before scaling.
     window: u16,
 }
 
 impl Peer {
-    /// State, scale and window in 25 bits.
+    /// State, scale and window packed into 25 bits.
     fn packed(&self) -> u64 {
         let scale = match self.scale {
             Scale::By(bits) => u64::from(bits.min(MAX_SCALE)),
@@ -166,14 +169,15 @@ impl Peer {
     }
 }
 
-/// As a record keeps it. What packets of one direction write of windows is in one word.
+/// Packs both ends into the words of a record. One word contains the window data that packets of one
+/// direction change.
 pub(crate) fn pack([first, second]: &[Peer; 2]) -> Words {
     let pair = |sent: u32, limit: u32| u64::from(sent) << 32 | u64::from(limit);
     let states = first.packed() | second.packed() << 25;
     [states, pair(first.sent, second.limit), pair(second.sent, first.limit)]
 }
 
-/// The opposite of [`pack`].
+/// Unpacks what [`pack`] has packed.
 #[inline(always)]
 pub(crate) fn unpack([states, forward, back]: Words) -> [Peer; 2] {
     let half = |word: u64| ((word >> 32) as u32, word as u32);
@@ -182,7 +186,7 @@ pub(crate) fn unpack([states, forward, back]: Words) -> [Peer; 2] {
     [Peer::unpacked(states & 0x1ff_ffff, first_sent, first_limit), second]
 }
 
-/// The connection that a segment begins: who sent it, and the other end.
+/// The state of a connection that a segment begins: its sender, and the other end.
 pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
     let scale = if segment.has(SYN) { segment.scale } else { Scale::Unknown };
     let first = Peer {
@@ -197,12 +201,12 @@ pub(crate) fn begin(segment: &Segment) -> [Peer; 2] {
     [first, Peer { scale: unseen, limit: 1, window: 1, ..Peer::default() }]
 }
 
-/// `a` is not before `b`, in numbers that wrap around.
+/// Returns whether `a` is not before `b`, in sequence numbers that wrap around.
 fn reaches(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
 
-/// A segment goes from `src` to `dst`. `strict`: sequence numbers count.
+/// Processes a segment from `src` to `dst`. `strict`: sequence numbers are checked.
 pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: bool) -> Update {
     use TcpState::{Closed, FinWait2, SynSent};
     if segment.is_nonsense() {
@@ -224,7 +228,7 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
         seen.change_states(src, dst);
         Update::Valid(Some(timeout(src.state, dst.state)))
     } else if seen.is_tolerable(src, dst) {
-        // Nothing but what this end says of itself is believed, and the connection does not live longer by it.
+        // Only the sender's own state is updated, and the lifetime of the connection is not extended.
         seen.advance(src, dst);
         seen.end_states(src, dst);
         Update::Valid(None)
@@ -233,17 +237,18 @@ pub(crate) fn update(src: &mut Peer, dst: &mut Peer, segment: &Segment, strict: 
     }
 }
 
-/// A segment in the numbers of its connection.
+/// A segment being checked, with sequence numbers as stored.
 struct Seen<'a> {
     segment: &'a Segment,
-    /// The first number and the one after the last; of one that takes none, where its end stands.
+    /// The first sequence number and the one after the last; for a segment without payload, the sender's
+    /// current number.
     seq: u32,
     end: u32,
     ack: u32,
     window: u16,
-    /// How far the acknowledgement is behind what the other end has sent.
+    /// By how much the acknowledgement is behind what the other end has sent.
     skew: i32,
-    /// By how much windows are shifted, of who sends it and of who receives it.
+    /// Window scales of sender and receiver.
     shift: [u8; 2],
 }
 
@@ -259,7 +264,7 @@ impl<'a> Seen<'a> {
         let (seq, ack, window) = (segment.seq, segment.ack, segment.window);
         let mut seen = Seen { segment, seq, end, ack, window, skew: 0, shift };
         let picked_up = src.state < TcpState::SynSent && seen.first_of(src, dst);
-        // Some set no number with RST, or with a FIN that nothing came before.
+        // Some stacks set no acknowledgement number with RST, or with a FIN at the beginning of a connection.
         if !segment.has(ACK) || segment.ack == 0 && segment.has(RST) {
             seen.ack = dst.sent;
         }
@@ -272,7 +277,8 @@ impl<'a> Seen<'a> {
         seen
     }
 
-    /// The first segment of its end that is seen. Whether its end may have sent more than was seen.
+    /// Handles the first segment seen of its sender. Returns whether the sender may have sent more than was
+    /// seen.
     fn first_of(&mut self, src: &mut Peer, dst: &mut Peer) -> bool {
         if self.segment.has(SYN)
             && let Scale::By(other) = dst.scale
@@ -284,7 +290,7 @@ impl<'a> Seen<'a> {
                     self.window = self.window.div_ceil(1 << own);
                 }
                 _ => {
-                    // Scaling needs both (RFC 7323 §2.2).
+                    // Scaling requires that both ends announce it (RFC 7323 §2.2).
                     dst.window = (u32::from(dst.window) << other).min(u16::MAX.into()) as u16;
                     dst.scale = Scale::None;
                 }
@@ -304,7 +310,7 @@ impl<'a> Seen<'a> {
     fn is_in_window(&self, src: &Peer, dst: &Peer) -> bool {
         let back = u32::from(dst.window) << self.shift[1];
         let seq = self.segment.seq;
-        // A reset counts only where the end stands, or one off.
+        // A reset is valid only at the sender's current sequence number, or one off.
         let reset_fits = !self.segment.has(RST) || seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
         reaches(src.limit, self.end)
             && reaches(self.seq, src.sent.wrapping_sub(back))
@@ -312,7 +318,8 @@ impl<'a> Seen<'a> {
             && reset_fits
     }
 
-    /// While a connection opens or is over, ends that answer in no order are borne with.
+    /// Returns whether to tolerate wrong numbers: while a connection opens or is closed, both ends may answer
+    /// in any order.
     fn is_tolerable(&self, src: &Peer, dst: &Peer) -> bool {
         let loose = dst.state < TcpState::SynSent
             || dst.state >= TcpState::FinWait2
@@ -348,7 +355,7 @@ impl<'a> Seen<'a> {
         self.end_states(src, dst);
     }
 
-    /// What ends a connection counts in any case.
+    /// FIN and RST change the states in any case.
     fn end_states(&self, src: &mut Peer, dst: &mut Peer) {
         if self.segment.has(FIN) && src.state < TcpState::Closing {
             src.state = TcpState::Closing;
@@ -359,7 +366,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// It has not opened yet, or it closes: no data is lost with it, or hardly any.
+/// Returns whether the connection has not opened yet or is closing: its removal loses hardly any data.
 pub(crate) fn is_dispensable([a, b]: &[Peer; 2]) -> bool {
     timeout(a.state, b.state) != Timeout::TcpEstablished
 }

@@ -1,4 +1,4 @@
-//! The tracker against a reference implementation, TCP by example, and packets of any bytes.
+//! The tracker against a reference implementation, TCP by example, and random packets.
 
 use crate::*;
 use flow::compose::compose;
@@ -114,16 +114,16 @@ fn tcp_opens_talks_closes_and_opens_again() {
     assert_eq!(tcp_state(&ct, 0), Some(TcpState::Established));
     assert_eq!(fresh(&ct, &segment(true, ACK, 100, 500, 300), &LOOK, 1), EST | TRK);
     assert_eq!(fresh(&ct, &segment(false, ACK, 500, 400, 10), &LOOK, 2), EST | RPL | TRK);
-    // Far outside of what the other end has a window for.
+    // Far outside the other end's window.
     assert_eq!(fresh(&ct, &segment(true, ACK, 400_000, 510, 300), &LOOK, 3), INV | TRK);
-    // A reset that nobody can have meant, and flags that nobody sends.
+    // A reset with an impossible sequence number, and an invalid combination of flags.
     assert_eq!(fresh(&ct, &segment(true, RST, 300, 0, 0), &LOOK, 3), INV | TRK);
     assert_eq!(fresh(&ct, &segment(true, SYN | FIN, 400, 0, 0), &LOOK, 3), INV | TRK);
     assert_eq!(fresh(&ct, &segment(true, FIN | ACK, 400, 510, 0), &LOOK, 4), EST | TRK);
     assert_eq!(fresh(&ct, &segment(false, FIN | ACK, 510, 401, 0), &LOOK, 5), EST | RPL | TRK);
     assert_eq!(fresh(&ct, &segment(true, ACK, 401, 511, 0), &LOOK, 6), EST | TRK);
     assert_eq!(tcp_state(&ct, 6), Some(TcpState::TimeWait));
-    // The same ports again, before that is forgotten.
+    // A new connection with the same ports, before the old one has expired.
     handshake(&ct, 100);
     assert_eq!((ct.count(), tcp_state(&ct, 100)), (1, Some(TcpState::Established)));
 }
@@ -142,7 +142,7 @@ fn a_connection_whose_beginning_was_not_seen_is_picked_up() {
     let ct = Conntrack::new(1);
     assert_eq!(fresh(&ct, &segment(true, ACK, 5000, 9000, 10), &COMMIT, 0), NEW | TRK);
     assert_eq!(fresh(&ct, &segment(false, ACK, 9000, 5010, 500), &LOOK, 0), EST | RPL | TRK);
-    // Windows are taken to be as wide as scaling can make them.
+    // Without known scaling, windows are assumed to be as large as possible.
     assert_eq!(fresh(&ct, &segment(true, ACK, 500_000, 9500, 10), &LOOK, 0), EST | TRK);
     assert_eq!(tcp_state(&ct, 0), Some(TcpState::Established));
 }
@@ -161,11 +161,11 @@ fn how_long_a_connection_waits_depends_on_how_far_it_has_got() {
     assert_eq!(left(60_000), Some(30_000));
 }
 
-/// An ICMP error from a router (host 9) about a packet, of which it quotes so much.
+/// An ICMP error from a router (host 9) about a packet, of which it quotes `quoted` bytes.
 fn error_about(l3: &[u8], to: u8, quoted: usize) -> Vec<u8> {
     let v6 = l3[0] >> 4 == 6;
     let (proto, kind): (u8, u8) = if v6 { (58, 1) } else { (1, 3) };
-    // An echo with that for its data, whose type is another then.
+    // An echo with this payload; its type is changed afterwards.
     let echo = if v6 { 128 } else { 8 };
     let mut out = bytes_of(&flow_of(v6, proto, (9, echo), (to, 0)), &l3[..quoted.min(l3.len())]);
     let (at, sum) = if v6 { (40, 42) } else { (20, 22) };
@@ -188,7 +188,7 @@ fn errors_are_related_to_what_caused_them() {
         assert_eq!(fresh(&ct, &error, &LOOK, 0), REL | RPL | TRK);
         let answer = bytes_of(&flow_of(v6, 17, (2, 53), (1, 1000)), &[0; 100]);
         assert_eq!(fresh(&ct, &error_about(&answer, 2, 4000), &LOOK, 0), REL | TRK);
-        // To somebody else than who sent the cause; and with too little of it.
+        // An error for another host than the sender of the cause, and errors that quote too little.
         assert_eq!(fresh(&ct, &error_about(&cause, 3, 4000), &LOOK, 0), INV | TRK);
         assert_eq!(fresh(&ct, &error_about(&cause, 1, header + 7), &LOOK, 0), INV | TRK);
         assert_eq!(ct.count(), 1);
@@ -204,7 +204,7 @@ fn what_is_damaged_is_invalid() {
         let mut bad = good.clone();
         bad[at] ^= 1;
         assert_eq!(fresh(&ct, &bad, &LOOK, 0), INV | TRK);
-        // Who leaves checksums to others is believed.
+        // Unfinished checksums are accepted.
         let mut meta = Metadata::default();
         ct.track(&Packet { ethertype: 0x0800, l3: &bad, verify: false }, &mut meta, &LOOK, Millis(0));
         assert_eq!(meta.state, NEW | TRK);
@@ -236,7 +236,7 @@ fn sctp_has_a_checksum_and_chunks_of_its_own() {
         bad[at] = value;
         assert_eq!(fresh(&ct, &bad, &LOOK, 0), INV | TRK);
     }
-    // Of chunks that do not fill the packet it does not help that nobody looks at the checksum.
+    // A packet that its chunks do not fill is invalid even if checksums are not verified.
     good[35] = 12;
     let mut meta = Metadata::default();
     ct.track(&Packet { ethertype: 0x0800, l3: &good, verify: false }, &mut meta, &LOOK, Millis(0));
@@ -280,7 +280,7 @@ fn zones_are_held_to_their_limits() {
     begin(1, 1);
     ct.set_limit(Some(1), 1);
     (2..5).for_each(|port| begin(1, port));
-    // What was there before the limit does not count towards it.
+    // Connections from before the limit do not count towards it.
     assert_eq!(ct.limit(Some(1)), ZoneLimit { zone: Some(1), limit: 1, count: 1 });
     ct.set_limit(None, 2);
     (0..5).for_each(|port| begin(2, port + 1));
@@ -309,7 +309,7 @@ fn where_there_is_no_room_what_has_no_answer_goes_and_what_has_one_stays() {
         fresh(&ct, &packet(1, port, false), &COMMIT, 0);
         fresh(&ct, &packet(1, port, true), &LOOK, 0);
     }
-    // A flood of which nothing is ever answered, and between its packets clients that are answered soon.
+    // A flood that gets no replies, and between its packets clients that soon get replies.
     for n in 1..5000u16 {
         fresh(&ct, &packet(2 + (n % 100) as u8, n, false), &COMMIT, 1);
         assert!(ct.count() <= 100);
@@ -322,7 +322,7 @@ fn where_there_is_no_room_what_has_no_answer_goes_and_what_has_one_stays() {
     for port in 1..61 {
         assert_eq!(fresh(&ct, &packet(1, port, false), &LOOK, 2), EST | TRK);
     }
-    // Where all have been answered the new one is not kept.
+    // If all connections have replies, a new one is refused.
     ct.set_max(50);
     ct.flush(
         None,
@@ -373,7 +373,7 @@ fn what_is_over_is_swept_in_time_and_memory_comes_back() {
     assert_eq!(ct.count(), 0);
 }
 
-/// What the reference implementation knows of a connection.
+/// A connection in the reference implementation.
 #[derive(Clone, Debug)]
 struct Known {
     zone: u16,
@@ -411,16 +411,16 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The reference implementation: a list that is searched from end to end.
+/// The reference implementation: a list that is searched linearly.
 #[derive(Default)]
 struct Reference {
     known: Vec<Known>,
-    /// Of each zone.
+    /// Limit of each zone.
     max: usize,
 }
 
 impl Reference {
-    /// State and mark of a packet. ICMP is echo: the type of a request from hosts with an odd port, else of an answer.
+    /// State and mark of a packet. ICMP is echo: hosts with an odd port send requests, others replies.
     fn track(&mut self, v6: bool, proto: u8, ends: [(u8, u16); 2], action: &Action, now: u64) -> (u8, u32) {
         self.known.retain(|k| k.expires > now);
         let [src, dst] = ends;
@@ -476,7 +476,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Packet { v6, proto, mut ends, action } => {
-                    // Ends of ICMP have the types of a request and of its answer; other protocols have no ports.
+                    // The ends of ICMP have the types of request and reply; other protocols have no ports.
                     match proto {
                         1 | 58 => ends[1].1 = 3 - ends[0].1,
                         47 => (ends[0].1, ends[1].1) = (0, 0),
@@ -490,7 +490,8 @@ proptest! {
                     prop_assert_eq!((state, meta.mark), reference.track(v6, proto, ends, &action, now));
                 }
                 Step::Pass(millis) => {
-                    // A connection whose time is over has its place until it is swept: not so of the reference.
+                    // An expired connection occupies its place until it is swept; in the reference
+                    // implementation it does not.
                     ct.sweep(Millis(now));
                     now += millis + 1;
                     ct.sweep(Millis(now));
@@ -511,7 +512,7 @@ proptest! {
         }
     }
 
-    /// Nothing that a network can carry makes it fail.
+    /// No packet makes it fail.
     #[test]
     fn any_bytes(v6: bool, proto in prop::sample::select(vec![1u8, 6, 17, 58, 132, 47]), kind: u8,
                  mut bytes in prop::collection::vec(any::<u8>(), 0..120), verify: bool) {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::fmt::Write as _;
 
 impl TcpState {
-    /// All states, in their order.
+    /// All states, in order.
     pub const ALL: [TcpState; 11] = [
         TcpState::Closed,
         TcpState::Listen,
@@ -24,7 +24,7 @@ impl TcpState {
         TcpState::TimeWait,
     ];
 
-    /// Its name in dumps.
+    /// The name of the state in dumps.
     pub fn name(self) -> &'static str {
         match self {
             TcpState::Closed => "CLOSED",
@@ -74,7 +74,8 @@ impl fmt::Display for Key {
 }
 
 impl Entry {
-    /// One line, without its end. `verbose`: also what is seldom asked for; `statistics`: and the time that is left.
+    /// One line, without line end. `verbose`: with less common fields; `statistics`: with the time until it
+    /// expires.
     pub fn text(&self, verbose: bool, statistics: bool) -> String {
         let Entry { original, reply, mark, label, .. } = self;
         let mut text = format!("{},orig=({original}),reply=({reply})", Protocol(original.proto()));

@@ -1,41 +1,42 @@
-//! How long a connection stays without a packet, by how far it has got. The times are those of Open vSwitch's datapath,
+//! How long a connection stays without packets, by its state. The times are those of Open vSwitch's datapath,
 //! unless the connection has a timeout policy.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use units::Millis;
 
-/// What a connection waits for.
+/// The state on which the timeout of a connection depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timeout {
-    /// TCP: only the first end has spoken.
+    /// TCP: only the initiator has sent a segment.
     TcpFirst,
-    /// Both have, and not yet agreed.
+    /// TCP: both ends have sent a segment, and the handshake is not complete.
     TcpOpening,
-    /// Data goes.
+    /// TCP: established.
     TcpEstablished,
-    /// One end has closed.
+    /// TCP: one end has closed.
     TcpClosing,
-    /// Both have, one of them without an answer.
+    /// TCP: both ends have closed, and one has no acknowledgement of that yet.
     TcpFinWait,
-    /// It is over.
+    /// TCP: closed.
     TcpClosed,
-    /// UDP and the like: one packet.
+    /// UDP and similar: one packet.
     OtherFirst,
-    /// More than one, in one direction.
+    /// UDP and similar: several packets in one direction.
     OtherSingle,
-    /// In both directions.
+    /// UDP and similar: packets in both directions.
     OtherMultiple,
     /// ICMP: a request.
     IcmpFirst,
-    /// And an answer.
+    /// ICMP: a request and a reply.
     IcmpReply,
 }
 
-/// How many [`Timeout`]s there are.
+/// Number of [`Timeout`]s.
 const TIMEOUTS: usize = 11;
 
-/// Timeouts of the connections that are committed with it; what it does not set is as without it.
+/// Timeouts of the connections that are committed with this policy. Timeouts that it does not set have their
+/// default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutPolicy([u32; TIMEOUTS]);
 
@@ -46,9 +47,9 @@ impl Default for TimeoutPolicy {
 }
 
 impl TimeoutPolicy {
-    /// With timeouts in seconds: of TCP after the first packet, opening, established, closing, with both ends closing, and
-    /// closed; of UDP and the like after the first packet, with packets one way, and both ways; of ICMP after a request, and
-    /// after a reply. `None`: as without a policy.
+    /// Makes a policy of timeouts in seconds: of TCP after the first packet, opening, established, closing,
+    /// with both ends closing, and closed; of UDP and similar after the first packet, with packets in one
+    /// direction, and in both; of ICMP after a request, and after a reply. `None`: the default.
     pub fn new(seconds: [Option<u32>; TIMEOUTS]) -> TimeoutPolicy {
         let mut policy = TimeoutPolicy::default();
         for (own, wanted) in policy.0.iter_mut().zip(seconds) {
@@ -63,7 +64,7 @@ impl TimeoutPolicy {
 }
 
 impl Timeout {
-    /// When it is over without a policy, if nothing comes after `now`.
+    /// The time at which it expires by default, if no packet arrives after `now`.
     #[inline(always)]
     fn after(self, now: Millis) -> Millis {
         let seconds = match self {
@@ -78,15 +79,15 @@ impl Timeout {
     }
 }
 
-/// The policies that there are, by their numbers.
+/// The timeout policies by number.
 ///
 /// **Threads**: workers read it, for connections that have a policy.
 #[derive(Debug, Default)]
 pub(crate) struct Policies(RwLock<BTreeMap<u16, TimeoutPolicy>>);
 
 impl Policies {
-    /// When a connection of a policy is over, if nothing comes after `now`. 0, and a number that no policy has, mean
-    /// none.
+    /// The time at which a connection with this policy expires, if no packet arrives after `now`. 0 and
+    /// unknown numbers mean no policy.
     #[inline(always)]
     pub(crate) fn after(&self, policy: u16, timeout: Timeout, now: Millis) -> Millis {
         if policy == 0 { timeout.after(now) } else { self.after_of(policy, timeout, now) }
@@ -98,7 +99,8 @@ impl Policies {
         policies.get(&policy).map_or_else(|| timeout.after(now), |p| p.after(timeout, now))
     }
 
-    /// Sets or (`None`) removes a policy. Connections that have it change with their next packet.
+    /// Sets or (`None`) removes a policy. Connections with this policy use the new timeouts from their next
+    /// packet on.
     pub(crate) fn set(&self, number: u16, policy: Option<TimeoutPolicy>) {
         let mut policies = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match policy {

@@ -1,8 +1,8 @@
-//! `Conntrack`: packets are tracked, connections that are too old go.
+//! `Conntrack`: tracks packets and owns all connections.
 //!
-//! **Threads**: any. A packet of a known connection takes no lock; one that begins a connection, or ends one, takes the
-//! lock of one of [`SHARDS`](crate::SHARDS) shards at a time. The table is made when the first packet is tracked: who
-//! never does has none.
+//! **Threads**: any. A packet of a known connection takes no lock; one that begins or ends a connection takes
+//! the lock of one of [`SHARDS`](crate::SHARDS) shards at a time. The table is allocated when the first
+//! packet is tracked, so it costs nothing where `ct` is not used.
 
 use crate::helper::{self, Control, Helper, Helpers};
 use crate::key::{Key, Tuple};
@@ -18,24 +18,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use units::Millis;
 
-/// What `ct` is asked to do.
+/// The parameters of `ct`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// Zone.
     pub zone: u16,
-    /// Keep the connection.
+    /// Commit the connection.
     pub commit: bool,
-    /// A connection of the opposite direction is forgotten first.
+    /// Remove an existing connection of the opposite direction first.
     pub force: bool,
     /// Mark to write: value, mask.
     pub mark: Option<(u32, u32)>,
     /// Label to write: value, mask; most significant half first.
     pub label: Option<([u64; 2], [u64; 2])>,
-    /// Addresses and ports are translated.
+    /// Translate addresses and ports.
     pub nat: Option<Nat>,
-    /// Timeout policy of the connection, if this keeps it; 0: none.
+    /// Timeout policy of the connection, if `commit` is set; 0: none.
     pub timeout: u16,
-    /// It is a control connection of this protocol, if this keeps it.
+    /// Helper of the connection, if `commit` is set.
     pub helper: Option<Helper>,
 }
 
@@ -44,13 +44,13 @@ pub struct Action {
 pub struct Packet<'a> {
     /// Ethernet type.
     pub ethertype: u16,
-    /// From the network header on; padding may follow.
+    /// The packet from the network header on; padding may follow.
     pub l3: &'a [u8],
-    /// Its checksums are finished, and are to be right.
+    /// Its checksums are finished and must be right.
     pub verify: bool,
 }
 
-/// What is known of a packet's connection.
+/// Connection tracking metadata of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Bits of `flow::flow::ct_state`.
@@ -61,15 +61,15 @@ pub struct Metadata {
     pub mark: u32,
     /// Label.
     pub label: [u64; 2],
-    /// The first packet of the connection.
+    /// The tuple of the connection's first packet.
     pub tuple: Tuple,
-    /// Its connection, which has counted this packet already.
+    /// Its connection, if that has counted this packet already.
     pub known: Known,
-    /// It is a packet of a control connection: to be passed to [`Conntrack::hear`].
+    /// The packet belongs to a control connection: pass it to [`Conntrack::hear`].
     pub control: Option<Control>,
 }
 
-/// The connection that a packet was found to be of: in the same zone it is not looked up again.
+/// The connection of a packet that was tracked before: it is not looked up again in the same zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known(Option<Seen>);
 
@@ -81,37 +81,37 @@ struct Seen {
 }
 
 impl Known {
-    /// There is one.
+    /// Returns whether there is one.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }
 }
 
-/// What a packet says, before its connection is looked up.
+/// Result of reading a packet, before its connection is looked up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read(What);
 
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::large_enum_variant, reason = "a batch of them lies on the stack")]
 enum What {
-    /// Of no connection that there could be.
+    /// Invalid: it belongs to no connection.
     #[default]
     Invalid,
-    /// One that need not be looked up.
+    /// Its connection is known from an earlier `ct`.
     Known,
-    /// One to be looked up.
+    /// Its connection must be looked up.
     Subject(Subject, Place),
 }
 
-/// Where the connection of a packet may be found.
+/// Where to look for the connection of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) hash: u64,
-    /// The record that the hash most likely means, if it was prefetched.
+    /// The record that most likely belongs to the hash, if it was prefetched.
     guess: Option<u32>,
 }
 
-/// See the module.
+/// The connections of a datapath.
 #[derive(Debug)]
 pub struct Conntrack {
     pub(crate) secret: [u64; 2],
@@ -119,17 +119,17 @@ pub struct Conntrack {
     pub(crate) limits: Limits,
     pub(crate) policies: Policies,
     pub(crate) strict: AtomicBool,
-    /// Milliseconds in which every record is looked at once.
+    /// Milliseconds in which every record is visited once.
     pub(crate) sweep_interval: AtomicU32,
     pub(crate) sweep: Mutex<Sweep>,
-    /// Where the search for a connection that can be spared goes on.
+    /// Where the search for a dispensable connection continues.
     pub(crate) spare_from: AtomicU32,
     pub(crate) draws: AtomicU64,
     pub(crate) exhausted: AtomicU64,
     pub(crate) helpers: Helpers,
 }
 
-/// How far the present round of the sweep has got.
+/// State of the present round of the sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
     pub(crate) at: u32,
@@ -140,21 +140,21 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes the bits of a mask.
+/// Replaces the bits of a mask.
 fn masked_mark(old: u32, (value, mask): (u32, u32)) -> u32 {
     value | old & !mask
 }
 
-/// The same for a label.
+/// As `masked_mark`, for a label.
 fn masked_label(old: [u64; 2], (value, mask): ([u64; 2], [u64; 2])) -> [u64; 2] {
     [value[0] | old[0] & !mask[0], value[1] | old[1] & !mask[1]]
 }
 
-/// The bits of a state that say that the packet was translated in this zone.
+/// The bits of a state that tell that the packet was translated in this zone.
 const TRANSLATED: u8 = SRC_NAT | DST_NAT;
 
 impl Conntrack {
-    /// Without connections. `seed` is random and secret.
+    /// Makes a tracker without connections. `seed` is random and secret.
     pub fn new(seed: u64) -> Conntrack {
         Conntrack {
             secret: cpu::siphash_key(seed),
@@ -175,8 +175,8 @@ impl Conntrack {
         self.table.get_or_init(Table::default)
     }
 
-    /// Finds the connection of a packet, which it moves on, or begins one; `meta` says what is known of it afterwards.
-    /// The caller writes into the packet what is returned.
+    /// Finds and updates the connection of a packet, or begins one, and updates `meta`. The caller applies
+    /// the returned translation to the packet.
     pub fn track(
         &self,
         packet: &Packet<'_>,
@@ -188,8 +188,8 @@ impl Conntrack {
         self.track_read(&read, meta, action, now)
     }
 
-    /// The first step of [`Conntrack::track`]: reads a packet, and has what its hash means fetched. Of the packets of a
-    /// batch each step is done for all before the next one, so their memory accesses overlap.
+    /// The first step of [`Conntrack::track`]: reads a packet and prefetches the bucket of its hash. Each
+    /// step is done for all packets of a batch before the next step, so that their memory accesses overlap.
     #[inline]
     pub fn read(&self, packet: &Packet<'_>, meta: &Metadata, action: &Action) -> Read {
         if self.known(meta, action).is_some() {
@@ -202,7 +202,7 @@ impl Conntrack {
         Read(What::Subject(subject, Place { hash, guess: None }))
     }
 
-    /// The second step: has the record fetched of the connection that the packet most likely is of.
+    /// The second step: prefetches the record that most likely is the packet's connection.
     #[inline]
     pub fn prefetch(&self, read: &mut Read) {
         if let What::Subject(_, place) = &mut read.0 {
@@ -210,7 +210,7 @@ impl Conntrack {
         }
     }
 
-    /// The third step: the rest. Metadata and action are those that the packet was read with.
+    /// The third step: everything else. Metadata and action must be those with which the packet was read.
     pub fn track_read(
         &self,
         read: &Read,
@@ -222,7 +222,7 @@ impl Conntrack {
         if let Some((found, seen)) = known {
             return self.write_known(&found, seen, meta, action);
         }
-        // What another zone says of a packet is nothing to this one.
+        // Metadata of another zone does not apply to this one.
         if meta.zone != action.zone {
             meta.state = 0;
         }
@@ -230,7 +230,7 @@ impl Conntrack {
         meta.zone = action.zone;
         match &read.0 {
             What::Subject(subject, place) => self.pass(&Visit { subject, place: *place, action, now }, meta),
-            // Another thread has removed it since the packet was read.
+            // Another thread has removed the connection since the packet was read.
             What::Known => {
                 (meta.mark, meta.label) = (0, [0; 2]);
                 None
@@ -242,7 +242,7 @@ impl Conntrack {
         }
     }
 
-    /// The connection of a packet that passed it in this zone before.
+    /// The connection of a packet that was tracked in this zone before.
     #[inline(always)]
     fn known(&self, meta: &Metadata, action: &Action) -> Option<(Connection<'_>, Seen)> {
         let seen = meta.known.0.filter(|_| meta.zone == action.zone && !action.force)?;
@@ -270,7 +270,7 @@ impl Conntrack {
         written
     }
 
-    /// A packet that says of which connection it is.
+    /// Tracks a packet that has a valid key.
     fn pass(&self, visit: &Visit<'_>, meta: &mut Metadata) -> Option<Translation> {
         let &Visit { subject, action, .. } = visit;
         let Looked { connection, key, reply } = self.look_up(visit, meta);
@@ -320,7 +320,7 @@ impl Conntrack {
         written
     }
 
-    /// The key of a connection's first packet, where a packet of one direction has this key.
+    /// The key of the original direction, from the key of a packet in one of the directions.
     #[inline(always)]
     fn original(&self, c: &Connection<'_>, key: &Key, reply: bool) -> Key {
         match c.record.meta().side() {
@@ -330,8 +330,8 @@ impl Conntrack {
         }
     }
 
-    /// The connection of a packet. One that has been translated in this zone has the reverse of the key of the other
-    /// direction, or its first packet's tuple says which it is of.
+    /// Finds the connection of a packet. A packet that was translated in this zone has the reverse of the
+    /// other direction's key, or else the tuple identifies its connection.
     #[inline(always)]
     fn look_up(&self, visit: &Visit<'_>, meta: &Metadata) -> Looked<'_> {
         let &Visit { subject, place, action, now } = visit;
@@ -351,7 +351,7 @@ impl Conntrack {
         Looked { connection: Some(connection), key, reply }
     }
 
-    /// The connection of a packet that was translated, and has since been changed by something else.
+    /// Finds the connection of a packet that was translated and then changed by another action.
     #[cold]
     fn look_up_tuple(&self, key: &Key, tuple: &Tuple, now: Millis) -> Option<Connection<'_>> {
         let original = Key::of_tuple(tuple, key);
@@ -359,7 +359,7 @@ impl Conntrack {
         (found.record.expires() > now).then_some(Connection { handle: found.handle, record: found.record })
     }
 
-    /// Removes a connection whose time is over, or that goes the other way where that is not wanted.
+    /// Removes an expired connection, or one of the opposite direction if `force` is set.
     #[inline(always)]
     fn is_to_be_used(&self, found: &Found<'_>, action: &Action, translated: bool, now: Millis) -> bool {
         let stays = found.record.expires() > now && !(action.force && found.reply != translated);
@@ -369,7 +369,8 @@ impl Conntrack {
         stays
     }
 
-    /// A packet of a connection, or one that is related to it. `false`: it is the first of another one.
+    /// Updates a connection for one of its packets or for a related one. `false`: the packet begins another
+    /// connection.
     #[inline(always)]
     fn advance(&self, c: &Connection<'_>, visit: &Visit<'_>, reply: bool, meta: &mut Metadata) -> bool {
         let &Visit { subject, now, .. } = visit;
@@ -382,7 +383,7 @@ impl Conntrack {
         let strict = self.strict.load(Ordering::Relaxed);
         let (record, generation) = (c.record, c.handle.generation);
         let update = loop {
-            // Another thread removes it at this moment: it is as if the packet had come before.
+            // Another thread is removing the connection: treat the packet as if it had arrived before.
             let Some(words) = record.words(generation) else { break Update::Valid(None) };
             let mut protocol = Protocol::of_words(subject.key.proto, words);
             let update = protocol.update(&subject.content, reply, strict);
@@ -408,7 +409,7 @@ impl Conntrack {
         true
     }
 
-    /// What is to be written into a packet of a connection: nothing if it was written in this zone before.
+    /// The translation of a packet of a connection; none if it was translated in this zone before.
     fn translation(
         &self,
         c: &Connection<'_>,
@@ -426,7 +427,7 @@ impl Conntrack {
         Some(Translation::new(&keys, side, reply, related))
     }
 
-    /// Forgets a connection.
+    /// Removes a connection.
     pub(crate) fn remove(&self, handle: Handle) -> bool {
         self.forget_control(handle);
         let gone = self.table.get().and_then(|table| table.remove(handle));
@@ -437,7 +438,7 @@ impl Conntrack {
     }
 }
 
-/// A packet that passes.
+/// A packet being tracked.
 pub(crate) struct Visit<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) place: Place,
@@ -445,22 +446,22 @@ pub(crate) struct Visit<'a> {
     pub(crate) now: Millis,
 }
 
-/// A connection that a packet is of.
+/// The connection of a packet.
 pub(crate) struct Connection<'a> {
     pub(crate) handle: Handle,
     pub(crate) record: &'a Record,
 }
 
-/// What a look-up says.
+/// Result of a look-up.
 struct Looked<'a> {
     connection: Option<Connection<'a>>,
-    /// As the packet had it before it was translated.
+    /// The key of the packet before it was translated.
     key: Key,
     reply: bool,
 }
 
 impl Connection<'_> {
-    /// Mark and label, for the packet and with what is to be written into them.
+    /// Mark and label for the packet, including what the action writes.
     #[inline(always)]
     fn write(&self, meta: &mut Metadata, action: &Action) {
         (meta.mark, meta.label) = (self.record.mark(), self.record.label());

@@ -1,4 +1,4 @@
-//! One tracker, several threads.
+//! One tracker used by several threads.
 
 use conntrack::{Action, Conntrack, Filter, Metadata, Nat, Packet, Side, Translation, Transport};
 use flow::compose::compose;
@@ -10,7 +10,7 @@ use units::Millis;
 
 const NETWORK: u32 = 0x0a00_0000;
 const SERVER: u32 = NETWORK + 200;
-/// Ports of the address that all share. Of more than 128 not every free one is found by one search.
+/// Ports of the shared address. With more than 128 a single search may miss a free port.
 const PORTS: u16 = 100;
 
 fn request(host: u8, port: u16) -> Flow {
@@ -40,7 +40,7 @@ fn translated(mut flow: Flow, t: &Translation) -> Flow {
     flow
 }
 
-/// Sends a packet through `ct`: what it becomes, and its state.
+/// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
     let mut meta = Metadata::default();
     let packet = Packet { ethertype: 0x0800, l3: &compose(flow, &[])[14..], verify: true };
@@ -48,7 +48,7 @@ fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
     (written.map_or(*flow, |t| translated(*flow, &t)), meta.state)
 }
 
-/// The source becomes 10.0.0.9.
+/// Commits with the source translated to 10.0.0.9.
 fn commit(zone: u16) -> Action {
     let address = Ipv4Addr::from_bits(NETWORK + 9).into();
     let nat = Nat {
@@ -60,7 +60,7 @@ fn commit(zone: u16) -> Action {
     Action { zone, commit: true, nat: Some(nat), ..Action::default() }
 }
 
-/// A request and its answer. `false`: no port is left.
+/// Sends a request and its reply. `false`: no port is left.
 fn ask(ct: &Conntrack, host: u8, port: u16) -> bool {
     let request = request(host, port);
     let (sent, _) = send(ct, &request, &commit(0));
@@ -73,8 +73,9 @@ fn ask(ct: &Conntrack, host: u8, port: u16) -> bool {
     true
 }
 
-/// Four threads share one address and its ports, while a fifth begins and forgets connections of another zone, so that records
-/// are used again all the time: an answer reaches the host that asked or none, and no record is lost.
+/// Four threads share one address and its ports, while a fifth begins and removes connections of another
+/// zone, so that records are reused all the time. A reply reaches the host that sent the request, or none,
+/// and no record is lost.
 #[test]
 fn threads_do_not_get_the_answers_of_others() {
     let (ct, ended) = (Conntrack::new(1), AtomicBool::new(false));
@@ -99,7 +100,7 @@ fn threads_do_not_get_the_answers_of_others() {
         assert!(answered.into_iter().sum::<usize>() > 2_500, "{answered:?}");
         assert!(other_zone.join().expect("the other zone ends") > 0);
     });
-    // 61 ports of each of four hosts want more than there are.
+    // 61 ports of each of four hosts are more than there are.
     assert_eq!((ct.count(), ct.dump(None, Millis(0)).len()), (PORTS.into(), PORTS.into()));
     assert_eq!(ct.flush(None, &everything), PORTS.into());
     assert!((0..PORTS).all(|n| ask(&ct, 6, 1000 + n)) && !ask(&ct, 6, 1), "all ports are free again");

@@ -31,7 +31,7 @@ fn reversed(f: &Flow) -> Flow {
     Flow { nw_src: f.nw_dst, nw_dst: f.nw_src, tp_src: f.tp_dst, tp_dst: f.tp_src, ..*f }
 }
 
-/// Sends a packet through `ct`: what it becomes, and its state.
+/// Passes a packet through `ct`; returns the translated packet and its state.
 fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
     let l3 = &compose(flow, &[])[14..];
     let (mut meta, mut after) = (Metadata::default(), *flow);
@@ -46,8 +46,9 @@ fn send(ct: &Conntrack, flow: &Flow, action: &Action) -> (Flow, u8) {
     (after, meta.state)
 }
 
-/// Four workers begin, answer and end connections behind one address with hardly more ports than there are connections: no
-/// two have the same port, every answer finds its way, and nothing is left in the end.
+/// Four workers begin, answer and end connections behind one address that has hardly more ports than there
+/// are connections: no two connections have the same port, every reply reaches its client, and nothing is
+/// left in the end.
 #[test]
 fn workers_never_choose_the_same_ports() {
     let ct = Conntrack::new(1);

@@ -1,8 +1,9 @@
-//! What the path costs a packet, without devices: received frames are copied from memory, sent ones are freed.
+//! The cost of the path per packet, without devices: received frames are copied from memory, sent ones are
+//! freed.
 //!
-//! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds a packet. With `PACKETS` set it takes
-//! that many of each case and no clock decides, as a counter of instructions wants it. The case `rx` has no path:
-//! subtract it.
+//! `cargo run --release -p datapath --example path [case ...]` prints nanoseconds per packet. If `PACKETS` is
+//! set, it processes that many packets of each case without using the clock, as instruction counters need it.
+//! The case `rx` has no path: subtract its result.
 
 use datapath::batch::BATCH;
 use datapath::port::{FrameBatch, FramePool, RxQueue, RxResult, Sink};
@@ -16,14 +17,14 @@ use std::sync::Arc;
 use std::time::Instant;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Gives the same packets for ever, in order, at most so many at once.
+/// Delivers the same packets again and again, in order, with a maximum burst size.
 struct Source {
     packets: Vec<Vec<u8>>,
     next: usize,
     burst: usize,
 }
 
-/// Packets of a burst: what follows `by` in the case's name, or a whole batch.
+/// Packets per burst: the number after `by` in the case's name, or a whole batch.
 fn burst(case: &str) -> usize {
     case.split_once("by").and_then(|(_, n)| n.parse().ok()).unwrap_or(BATCH)
 }
@@ -46,7 +47,7 @@ fn output_to(port: u32) -> Vec<DpAction> {
     vec![DpAction::Output(PortNo(port))]
 }
 
-/// A case: name, number of packets that differ, masks of its megaflows, actions.
+/// A case: name, number of different packets, masks of its megaflows, actions.
 type Case = (&'static str, u32, Vec<Flow>, Vec<DpAction>);
 
 fn cases() -> Vec<Case> {
@@ -116,13 +117,13 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The same of IPv6.
+/// As `networks`, for IPv6.
 fn networks6() -> Vec<Flow> {
     let mask = |bits: u32| (u128::MAX << (128 - bits)).to_be_bytes();
     (24..29).map(|bits| Flow { dl_type: u16::MAX, nw_frag: 3, ipv6_src: mask(bits), ..Flow::ZERO }).collect()
 }
 
-/// Of IPv4, in VLANs.
+/// As `networks`, for IPv4 in VLANs.
 fn tagged_networks(tagged: &Flow) -> Vec<Flow> {
     networks(&Flow { dl_type: u16::MAX, nw_frag: 3, ..*tagged })
 }
@@ -134,7 +135,8 @@ fn networks(ip: &Flow) -> Vec<Flow> {
     masks
 }
 
-/// The packets of a case: those with 10,000 have packets of twenty networks, to destinations that all differ.
+/// Packet `n` of a case: cases with 10,000 packets use twenty networks and a different destination for each
+/// packet.
 fn packet(case: &str, n: u32) -> Flow {
     if case.starts_with("six") {
         let ipv6_src = (0x2001_u128 << 112 | u128::from(n % 20) << 104 | u128::from(n)).to_be_bytes();
@@ -148,7 +150,7 @@ fn packet(case: &str, n: u32) -> Flow {
     } else if case.starts_with("est") || case.starts_with("snat") {
         let there = udp(n / 2);
         let (nw_src, nw_dst, tp_src) = (there.nw_dst, there.nw_src, there.tp_dst);
-        // Replies come to the address that the server sees; of all clients each has a port of its own.
+        // Replies are sent to the address that the server sees; each client has its own port there.
         let host = if case.starts_with("snat") { 0x1e00_0001 } else { nw_dst };
         let port = 1024 + (n / 2 % 60_000) as u16;
         match n % 2 {
@@ -212,10 +214,11 @@ fn bed((name, n, masks, actions): &Case) -> (Arc<Datapath>, Worker) {
     (datapath, worker)
 }
 
-/// Full bursts in a millisecond, at some 20 million packets a second: what a worker does once in a millisecond is rare.
+/// Full bursts per millisecond at about 20 million packets per second, so that work done once per millisecond
+/// is as rare as in practice.
 const TURNS_PER_MS: u64 = 600;
 
-/// Nanoseconds a packet: the best of several windows.
+/// Nanoseconds per packet: the minimum of several windows.
 fn measure(mut poll: impl FnMut(u64) -> u64, fixed: Option<u64>) -> f64 {
     let mut turn = 0;
     let mut window = |packets: u64| {

@@ -1,8 +1,8 @@
-//! The packets that go through the path together: a structure of arrays, owned by the worker and always hot.
+//! The packets that go through the path together: a structure of arrays that the worker owns and reuses.
 //!
-//! All packets of a batch came in by one port, so one context and one parsing depth hold for all of them. Packets
-//! fresh from a port also share all their metadata, which is then here once; a [`Packet`] is made of a frame only where
-//! an action or the control half needs one.
+//! All packets of a batch were received by one port, so one context and one parsing depth apply to all of
+//! them. Packets that a port has just received also share all their metadata, which the batch stores once. A
+//! [`Packet`] is made from a frame only where an action or the control half needs one.
 
 use crate::packet::{Meta, Packet};
 use crate::popped::{Arrived, Outers};
@@ -14,17 +14,17 @@ use flow::{Flow, Tlv};
 
 pub use classifier::megaflow::{BATCH, NONE};
 
-/// How often a packet may be recirculated.
+/// How many times a packet may be recirculated.
 pub const MAX_PASSES: u8 = 8;
 
-/// A packet that is to go through the path again.
+/// A packet to be recirculated.
 pub(crate) struct Again {
     pub(crate) packet: Packet,
-    /// Its key, if its bytes have not changed since that was read.
+    /// The packet's key, if its bytes have not changed since the key was read.
     pub(crate) key: Option<Known>,
 }
 
-/// The key of a packet as deep as it was read, without what only wide keys have.
+/// The key of a packet at the depth to which it was read, without the words that only wide keys have.
 #[derive(Clone, Copy)]
 pub(crate) struct Known {
     line: Line,
@@ -42,46 +42,47 @@ impl From<Packet> for Again {
 pub struct Miss {
     /// The packet.
     pub packet: Packet,
-    /// It had one, which was removed since: a stage has counted it as found.
+    /// The packet had a megaflow, which was removed since: a stage has already counted it as found.
     pub answered: bool,
 }
 
-/// See the module.
+/// A batch: see the module documentation for what its packets share.
 pub struct Batch {
     /// The packets.
     pub frames: FrameBatch,
-    /// The sum of their lengths.
+    /// Sum of the frame lengths in bytes.
     pub bytes: u64,
     /// Metadata of each packet, unless it has its own.
     pub common: Meta,
-    /// Metadata of packets that have been through the path before: none, or one for each frame.
+    /// Metadata of recirculated packets: empty, or one entry for each frame.
     pub own: Vec<Meta>,
-    /// Their keys; only the first where they are `alike`.
+    /// The keys of the packets; only the first one is filled if all are `alike`.
     pub lines: Box<[Line; BATCH]>,
-    /// The rest of their keys, a column for each word; filled only at depth `Wide`, and then no more than `words`.
+    /// The rest of wide keys, a column for each word; filled only at depth `Wide`, and only for the words of
+    /// `words`.
     pub exts: Vec<Column>,
-    /// Which words of `exts` are filled, and whether options are.
+    /// Which words of `exts` are filled, and whether `options` is.
     pub words: Words,
-    /// Their tunnel options, at depth `Wide`; none where no packet has any.
+    /// Tunnel options at depth `Wide`; empty if no packet has any.
     pub options: Vec<Option<Box<Options>>>,
     /// TCP flags, for statistics.
     pub tcp_flags: [u16; BATCH],
     /// Hashes for the cache.
     pub hashes: [u32; BATCH],
-    /// Megaflow of each, or [`NONE`].
+    /// Megaflow index of each packet, or [`NONE`].
     pub found: [u32; BATCH],
-    /// How deep they were parsed.
+    /// The depth to which the packets were parsed.
     pub depth: Depth,
-    /// All have the same key, as far as the megaflows of the port look: at nothing but the port, or at nothing in which
-    /// these packets differ.
+    /// All packets have the same key in the bits that the port's megaflows match, either because these match
+    /// only the port or because the packets do not differ there.
     pub alike: bool,
-    /// Recirculation ids and hashes of the packets are in their lines alone, not in `common`.
+    /// Recirculation ids and hashes of the packets are only in their lines, not in `common`.
     pub(crate) in_lines: bool,
-    /// The keys of all packets are known, as deep as this, without a look at their bytes.
+    /// The keys of all packets are known to this depth without parsing their bytes.
     pub(crate) known: Option<Depth>,
-    /// Outer headers of packets that came out of a tunnel: none, or one for each frame.
+    /// Outer headers of decapsulated packets: empty, or one for each frame.
     pub(crate) outers: Outers,
-    /// The packets that the control half is to be asked about.
+    /// Packets for which an upcall is needed.
     pub missed: Vec<Miss>,
 }
 
@@ -116,12 +117,12 @@ impl Batch {
         self.frames.len()
     }
 
-    /// There is none.
+    /// Returns whether the batch has no packets.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Adds a packet that has been through the path before. All of a batch have, or none.
+    /// Adds a recirculated packet. A batch holds either only recirculated packets or none.
     pub(crate) fn push(&mut self, again: Again) {
         let (Again { packet, key }, i) = (again, self.frames.len() % BATCH);
         match key.filter(|key| i == 0 || self.known == Some(key.depth)) {
@@ -136,7 +137,8 @@ impl Batch {
         self.own.push(packet.meta);
     }
 
-    /// The key of packet `number` with other metadata; `None`: it is not known, or has more than a line.
+    /// Returns the key of packet `number` with other metadata; `None` if the key is not known or is a wide
+    /// key.
     pub(crate) fn known(&self, number: Option<u8>, meta: &Meta) -> Option<Known> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth < Depth::Wide)?);
         let (line, now) = (self.lines.get(i)?, meta.line());
@@ -144,7 +146,7 @@ impl Batch {
         Some(Known { line, tcp_flags: self.tcp_flags[i], depth: self.depth })
     }
 
-    /// The key of packet `number`, if it was read as deep as the ports.
+    /// Returns the key of packet `number` if it was read at the depth of the ports' megaflows.
     #[inline]
     pub(crate) fn key_to_ports(&self, number: Option<u8>) -> Option<(&Line, Rest<'_>)> {
         let i = usize::from(number.filter(|_| !self.alike && self.depth >= Depth::L4)?);
@@ -152,20 +154,21 @@ impl Batch {
         Some((self.lines.get(i)?, rest))
     }
 
-    /// Packet `i` is to go through the path again, with its key.
+    /// Recirculates packet `i` with its key.
     #[inline]
     pub(crate) fn again(&mut self, i: usize, id: u32, dp_hash: Option<u32>) {
         step_line(&mut self.lines[i % BATCH], id, dp_hash);
     }
 
-    /// Packets whose key changes so may go on as a batch, now.
+    /// Returns whether packets whose key changes like this can pass through the path again at once, as a
+    /// batch.
     #[inline]
     pub(crate) fn may_go_again(&self, hashed: bool) -> bool {
         let reads_all = !hashed || (self.depth >= Depth::L4 && !self.alike);
         reads_all && self.own.is_empty() && self.common.cut == 0 && self.common.passes < MAX_PASSES
     }
 
-    /// Takes the key of packet `from` to place `to`.
+    /// Moves the key of packet `from` to place `to`.
     pub(crate) fn move_key(&mut self, from: usize, to: usize) {
         let (from, to) = (from % BATCH, to % BATCH);
         (self.lines[to], self.tcp_flags[to]) = (self.lines[from], self.tcp_flags[from]);
@@ -181,7 +184,7 @@ impl Batch {
         }
     }
 
-    /// Takes packets that came out of a tunnel, in the place of no packets; what has no packets is left.
+    /// Exchanges the empty batch for decapsulated packets; `arrived` is left without packets.
     pub(crate) fn exchange(&mut self, arrived: &mut Arrived) {
         let Arrived { arrival, frames, outers, options } = arrived;
         self.common = arrival.meta();
@@ -192,7 +195,7 @@ impl Batch {
         options.clear();
     }
 
-    /// No packets came out of a tunnel any more.
+    /// Removes the outer headers.
     pub(crate) fn forget_outers(&mut self) {
         if !self.outers.is_empty() {
             self.outers.clear();
@@ -217,7 +220,7 @@ impl Batch {
         }
     }
 
-    /// The metadata of a packet that has a part of them in its line, or beside it.
+    /// Returns the metadata of a packet of which some are in its line or in another array.
     #[inline]
     fn gathered(&self, i: usize) -> Meta {
         let mut meta = self.common.clone();
@@ -237,28 +240,28 @@ impl Batch {
         self.own.get(i).unwrap_or(&self.common)
     }
 
-    /// The packet that `frame`, the next one taken out of the batch, belongs to.
+    /// Makes the packet of `frame`, which is the next frame taken out of the batch.
     #[inline(always)]
     pub(crate) fn packet(&mut self, i: usize, frame: Frame) -> Packet {
         let own = self.own.get_mut(i).map(std::mem::take);
         Packet::new(frame, own.unwrap_or_else(|| self.gathered(i)))
     }
 
-    /// All packets are Ethernet, none is to be cut, and none names a QoS queue.
+    /// Returns whether all packets are Ethernet, none is to be truncated, and none selects a QoS queue.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         let plain = |meta: &Meta| meta.cut == 0 && meta.packet_type | meta.skb_priority == 0;
         if self.own.is_empty() { plain(&self.common) } else { self.own.iter().all(plain) }
     }
 
-    /// Room for wide keys, once per worker.
+    /// Allocates the columns of wide keys, once per worker.
     pub(crate) fn widen(&mut self) {
         if self.exts.len() < EXT_WORDS {
             self.exts.resize(EXT_WORDS, [0; BATCH]);
         }
     }
 
-    /// Sets these words of all keys to zero. They are those that will be filled.
+    /// Sets these words of all keys to zero. They are the words that will be filled next.
     pub(crate) fn clear(&mut self, words: Words) {
         self.widen();
         if self.outers.is_empty() {
@@ -271,19 +274,19 @@ impl Batch {
         }
     }
 
-    /// All of wide keys but their lines.
+    /// Returns everything of wide keys except their lines.
     #[inline(always)]
     pub(crate) fn rests(&self) -> Rests<'_> {
         Rests { exts: &self.exts, options: &self.options, known: self.words }
     }
 
-    /// How many keys there are: packets, or 1 if all have the same.
+    /// Number of keys: one per packet, or 1 if all packets have the same key.
     #[inline]
     pub(crate) fn keys(&self) -> usize {
         if self.alike { 1 } else { self.len() }
     }
 
-    /// A bit for every key.
+    /// Returns a bit for each key.
     #[inline]
     pub(crate) fn all(&self) -> u64 {
         match self.keys() {
@@ -293,7 +296,7 @@ impl Batch {
     }
 }
 
-/// Changes a key for its next pass.
+/// Changes a key for the next pass of its packet.
 #[inline(always)]
 pub(crate) fn step_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     line[0] = line[0] & 0xffff_ffff | u64::from(id) << 32;
@@ -302,7 +305,7 @@ pub(crate) fn step_line(line: &mut Line, id: u32, dp_hash: Option<u32>) {
     }
 }
 
-/// Notes the megaflows of those of `n` packets whose bit is set.
+/// Stores the megaflows of those of the first `n` packets whose bit is set.
 #[inline(always)]
 pub(crate) fn note(found: &mut [u32; BATCH], n: usize, hits: u64, indices: &[u32; BATCH]) {
     if hits.count_ones() as usize == n {

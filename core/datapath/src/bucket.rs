@@ -1,55 +1,56 @@
-//! A token bucket that any thread takes from and none waits for.
+//! A token bucket from which several threads take tokens without waiting for each other.
 //!
-//! Tokens are millionths of a packet, or thousandths of a bit: so many of them flow in per microsecond as the rate is packets, or
-//! kilobits, per second. Nothing is rounded, whatever the sizes of packets.
+//! A token is a millionth of a packet or a thousandth of a bit. So the number of tokens added per microsecond
+//! equals the rate in packets per second or kilobits per second, and nothing is rounded, whatever the packet
+//! sizes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use units::Micros;
 
-/// Tokens of a packet.
+/// Tokens per packet.
 pub(crate) const PACKET: u64 = 1_000_000;
-/// Tokens of a byte.
+/// Tokens per byte.
 pub(crate) const BYTE: u64 = 8_000;
-/// Tokens of one unit of a burst: a packet, or a kilobit.
+/// Tokens per unit of burst: a packet or a kilobit.
 pub(crate) const BURST: u64 = 1_000_000;
 
-/// See the module.
+/// A token bucket.
 #[derive(Debug)]
 pub(crate) struct Bucket {
-    /// Tokens that flow in per microsecond.
+    /// Tokens added per microsecond.
     rate: u64,
-    /// Tokens that it holds at most.
+    /// Capacity in tokens.
     full: u64,
     tokens: AtomicU64,
 }
 
 impl Bucket {
-    /// A full bucket. `rate`: packets or kilobits per second; `burst`: packets or kilobits.
+    /// Returns a full bucket. `rate`: packets or kilobits per second; `burst`: packets or kilobits.
     pub(crate) fn new(rate: u64, burst: u64) -> Bucket {
         let full = burst.saturating_mul(BURST);
         Bucket { rate, full, tokens: AtomicU64::new(full) }
     }
 
-    /// Pours in what flowed in this time.
+    /// Adds the tokens of this time.
     pub(crate) fn pour(&self, passed: Micros) {
-        // More than fills it is not worth multiplying.
+        // The product could overflow; a longer time than this fills the bucket anyway.
         let enough = self.full / self.rate.max(1) + 1;
         let more = passed.0.min(enough).saturating_mul(self.rate);
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some(t.saturating_add(more).min(self.full)));
     }
 
-    /// Takes tokens; `false`, and nothing taken, if there are not as many.
+    /// Takes tokens. Returns `false` and takes none if there are too few.
     pub(crate) fn take(&self, cost: u64) -> bool {
         self.tokens.fetch_update(Relaxed, Relaxed, |t| t.checked_sub(cost)).is_ok()
     }
 
-    /// Gives back what was taken.
+    /// Returns tokens that were taken.
     pub(crate) fn give(&self, cost: u64) {
         let _ = self.tokens.fetch_update(Relaxed, Relaxed, |t| Some(t.saturating_add(cost).min(self.full)));
     }
 }
 
-/// When tokens were last poured in. The thread that moves it forward pours in what has flowed since.
+/// When tokens were last added. The thread that advances this time adds the tokens since then.
 #[derive(Debug)]
 pub(crate) struct PouringClock(AtomicU64);
 
@@ -58,7 +59,7 @@ impl PouringClock {
         PouringClock(AtomicU64::new(now.0))
     }
 
-    /// Moves the clock to `now`; the time that passed, for the one caller that moved it.
+    /// Advances the clock to `now` and returns the time that passed, to only one of concurrent callers.
     pub(crate) fn advance(&self, now: Micros) -> Option<Micros> {
         if self.0.load(Relaxed) >= now.0 {
             return None;

@@ -1,4 +1,4 @@
-//! `Datapath`: what the control half and the commands call.
+//! `Datapath`: the interface for the control half and for commands.
 //!
 //! Any thread may call it; no call waits for a worker.
 
@@ -30,24 +30,24 @@ use std::sync::{Arc, Mutex};
 use sync::Snapshot;
 use units::{Millis, PortNo, Ufid, WorkerId};
 
-/// The worker that packets of the control half, and flows nobody has used, are shown under.
+/// The worker under which packets of the control half, and flows that no packet has used, are listed.
 pub const OUTSIDE: WorkerId = WorkerId(u16::MAX);
 
-/// Flows that are looked at in one go with the publisher's lock held.
+/// Number of flow indices that are visited while the publisher's lock is held once.
 const STEP: u32 = 8192;
-/// What a megaflow is taken to cost where there is none.
+/// Assumed bytes of a megaflow while there is none to measure.
 const TYPICAL_BYTES: usize = 800;
 
-/// What a datapath is made with.
+/// Parameters of a new datapath.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The most megaflows that can have a number; what bounds them is `set_flow_limits`.
+    /// Capacity for megaflows. `set_flow_limits` sets the limit in force.
     pub max_flows: usize,
     /// The most masks of one ingress port.
     pub max_masks: usize,
-    /// Random, and new at each start.
+    /// Random number, different at each start; all secrets are derived from it.
     pub seed: u64,
-    /// Told of tables of huge pages before they are used.
+    /// Called with the memory of large tables before first use, to request huge pages.
     pub advise: Option<cpu::Advise>,
 }
 
@@ -57,30 +57,31 @@ impl Default for Config {
     }
 }
 
-/// Why a flow or a port could not be put.
+/// Why a flow or a port could not be added or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutError {
-    /// It is there already.
+    /// It exists already.
     Exists,
-    /// It is not there.
+    /// It does not exist.
     NotFound,
-    /// No room, or a port number out of range.
+    /// A limit is reached, or the port number is out of range.
     NoRoom,
 }
 
-/// See the module.
+/// The datapath; see the module documentation.
 pub struct Datapath {
     pub(crate) shared: Arc<Shared>,
     /// Workers without rx queues, for `execute`.
     spare: Mutex<Vec<Worker>>,
-    /// What the random numbers of workers begin with.
+    /// The number from which the random seeds of workers are made.
     random: u64,
 }
 
 impl Datapath {
     /// An empty datapath.
     pub fn new(config: &Config) -> Arc<Datapath> {
-        // Each use has a secret of its own: ufids are shown, and random numbers are seen by those they choose packets of.
+        // Each use has a separate secret: users can see ufids, and the receivers of sampled packets can see
+        // the effect of random numbers.
         let secret = |purpose| cpu::derive(config.seed, purpose);
         let capacity = config.max_flows + SPARE;
         let (table, publisher) = MegaflowTable::new(capacity, config.max_masks, secret(b"megaflow"));
@@ -109,13 +110,13 @@ impl Datapath {
         Arc::new(Datapath { shared: Arc::new(shared), spare: Mutex::new(Vec::new()), random })
     }
 
-    /// Who answers upcalls. Until it is called, packets without a megaflow are lost.
+    /// Sets the handler of upcalls. Until this is called, packets without a megaflow are dropped.
     pub fn set_handler(&self, handler: Arc<dyn UpcallHandler>) {
         self.shared.handler.store(Arc::new(Some(handler)));
         self.shared.changed();
     }
 
-    /// Nobody answers upcalls any more: packets without a megaflow are lost.
+    /// Removes the handler of upcalls: packets without a megaflow are dropped.
     pub fn clear_handler(&self) {
         self.shared.handler.store(Arc::new(None));
         self.shared.changed();
@@ -126,17 +127,18 @@ impl Datapath {
         &self.shared.conntrack
     }
 
-    /// One thread's right to answer upcalls: while there is one, workers that can park (`Worker::park_misses`) do.
+    /// Registers a thread that serves upcalls. While one exists, workers park misses if they can
+    /// (`Worker::park_misses`).
     pub fn upcall_server(&self) -> UpcallServer {
         UpcallServer::new(Arc::clone(&self.shared))
     }
 
-    /// What wakes a thread that serves: called, by workers too, when there is something to serve.
+    /// Sets the call that wakes a sleeping handler. Workers call it too, when an upcall waits.
     pub fn set_upcall_wake(&self, wake: Wake) {
         self.shared.upcalls.set_wake(wake);
     }
 
-    /// A request, for tests that answer in an order of their own.
+    /// Takes a request, for tests that answer in another order.
     #[cfg(test)]
     pub(crate) fn next_upcall(&self) -> Option<crate::upcalls::Request> {
         let mut next = Vec::new();
@@ -144,17 +146,18 @@ impl Datapath {
         next.pop()
     }
 
-    /// How many upcalls wait to be served.
+    /// Number of upcalls that wait for a handler.
     pub fn upcalls_waiting(&self) -> usize {
         self.shared.upcalls.waiting()
     }
 
-    /// A worker. `tx_queue` says which tx queue of every port it uses (modulo how many the port has).
+    /// Adds a worker. `tx_queue`: the tx queue that it uses of every port, modulo the port's number of tx
+    /// queues.
     pub fn worker(&self, id: WorkerId, tx_queue: usize) -> Worker {
         Worker::new(Arc::clone(&self.shared), id, tx_queue, self.random ^ u64::from(id.0) << 32)
     }
 
-    /// Adds a port that sends by these queues. Its rx queues are given to workers.
+    /// Adds a port with these tx queues. Its rx queues are given to workers.
     pub fn add_port(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
         let _one_at_a_time = self.shared.flows();
         let mut ports = Ports::clone(&self.shared.ports.load());
@@ -170,8 +173,8 @@ impl Datapath {
         Ok(())
     }
 
-    /// Removes a port. Its rx queues must have been taken from their workers before. Its tx queues are dropped when
-    /// the last worker has taken another turn, or rests.
+    /// Removes a port. The caller must have taken its rx queues from their workers before. Its tx queues are
+    /// dropped when the last worker has run another iteration, or rests.
     pub fn del_port(&self, no: PortNo) -> Result<(), PutError> {
         let egress = self.shared.ports.load().get(no.0).and_then(|port| port.egress.clone());
         self.replace_port(no, |_| None)?;
@@ -181,7 +184,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// Gives a port other tx queues; its counters stay. The old ones are dropped as by `del_port`.
+    /// Replaces the tx queues of a port; its counters stay. The old queues are dropped as by `del_port`.
     pub fn set_tx_queues(&self, no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Result<(), PutError> {
         self.replace_port(no, |port| Some(port.with_queues(txqs)))
     }
@@ -203,7 +206,7 @@ impl Datapath {
         Ok(())
     }
 
-    /// So many workers send: a port that has fewer tx queues shares them out among those that do.
+    /// Sets the number of workers that send: a port with fewer tx queues shares them among these workers.
     pub fn set_senders(&self, senders: usize) {
         let _one_at_a_time = self.shared.flows();
         let mut ports = self.shared.ports.load_full();
@@ -214,7 +217,8 @@ impl Datapath {
         }
     }
 
-    /// Packets say by which of a port's tx queues they go; else the worker that sends them does. Whether that is new.
+    /// Sets whether a hash of the packet selects the tx queue of this port, instead of the worker that sends.
+    /// Returns whether this is a change.
     pub fn set_tx_hash(&self, no: PortNo, by_hash: bool) -> bool {
         let same = |p: &Arc<Port>| p.is_by_hash() == by_hash;
         let known = self.shared.ports.load().get(no.0).is_none_or(same);
@@ -229,7 +233,7 @@ impl Datapath {
         lock(&self.spare).push(worker);
     }
 
-    /// Who sends by which tx queue of a port.
+    /// Returns which workers use which tx queue of a port.
     pub fn tx_queues(&self, no: PortNo, now: Millis) -> Option<TxQueues> {
         let ports = self.shared.ports.load();
         let port = ports.get(no.0)?;
@@ -237,12 +241,12 @@ impl Datapath {
         Some(TxQueues { mode, users: port.users.by_queue(port.txqs.len(), now) })
     }
 
-    /// What the datapath counted at a port.
+    /// Statistics of a port.
     pub fn port_stats(&self, no: PortNo) -> Option<PortStats> {
         Some(self.shared.ports.load().get(no.0)?.stats())
     }
 
-    /// The numbers of all ports, ascending.
+    /// Numbers of all ports, ascending.
     pub fn ports(&self) -> Vec<PortNo> {
         self.shared.ports.load().iter().map(|p| p.no).collect()
     }
@@ -252,7 +256,7 @@ impl Datapath {
         self.shared.flows().ufid(&Key::from_flow(key), &KeyMask::from_flow(mask))
     }
 
-    /// Puts a flow by hand.
+    /// Adds a flow that was not made by a translation (`dpctl/add-flow`).
     pub fn flow_put(
         &self,
         key: &Flow,
@@ -272,7 +276,7 @@ impl Datapath {
         flows.ufid_at(index).ok_or(PutError::NoRoom)
     }
 
-    /// Gives a flow other actions (and another owner, with what was consulted for it). No packet misses meanwhile.
+    /// Replaces the actions, the owner and the dependencies of a flow. No packet misses meanwhile.
     pub fn flow_modify(
         &self,
         ufid: Ufid,
@@ -284,8 +288,7 @@ impl Datapath {
         found.then_some(()).ok_or(PutError::NotFound)
     }
 
-    /// Gives a flow another owner, with what was consulted for it, and leaves the rest as it is: no reader and no cache
-    /// notices.
+    /// Replaces the owner and the dependencies of a flow. Everything that readers and caches see stays.
     pub fn flow_set_owner(
         &self,
         ufid: Ufid,
@@ -296,7 +299,7 @@ impl Datapath {
         found.then_some(()).ok_or(PutError::NotFound)
     }
 
-    /// Removes a flow; what it had counted.
+    /// Removes a flow and returns it with its final statistics.
     pub fn flow_del(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
         self.with_credits(|flows, credits| {
             flows.fold_one(ufid, now, credits);
@@ -312,7 +315,7 @@ impl Datapath {
         });
     }
 
-    /// One flow, its statistics up to date.
+    /// Returns a flow with current statistics.
     pub fn flow_get(&self, ufid: Ufid, now: Millis) -> Option<DpFlow> {
         self.with_credits(|flows, credits| {
             flows.fold_one(ufid, now, credits);
@@ -320,12 +323,12 @@ impl Datapath {
         })
     }
 
-    /// The number of what was consulted for a flow (`Translation::dependency_set`).
+    /// Returns the number of a flow's dependency set (`Translation::dependency_set`).
     pub fn flow_dependency_set(&self, ufid: Ufid) -> Option<u32> {
         self.shared.flows().dependency_set(ufid)
     }
 
-    /// All flows, their statistics up to date.
+    /// Returns all flows with current statistics.
     pub fn flow_dump(&self, now: Millis) -> Vec<DpFlow> {
         self.with_credits(|flows, credits| {
             *credits = flows.fold(now);
@@ -333,7 +336,8 @@ impl Datapath {
         })
     }
 
-    /// All flows, each under every worker that has counted a packet of it; under `fallback` where none has.
+    /// Returns all flows. A flow is listed under each worker that has counted a packet of it, or under
+    /// `fallback` if none has.
     pub fn flow_dump_by_worker(&self, fallback: WorkerId, now: Millis) -> Vec<DpFlow> {
         self.with_credits(|flows, credits| {
             *credits = flows.fold(now);
@@ -341,7 +345,8 @@ impl Datapath {
         })
     }
 
-    /// Calls `f` for some indices of flows after others, until it has been called for all: nobody else waits for long.
+    /// Calls `f` for consecutive ranges of indices and releases the lock between them, so that other threads
+    /// do not wait long.
     fn in_steps<T>(&self, mut f: impl FnMut(&mut Flows, &mut Credits, Range<u32>) -> T) -> Vec<T> {
         let (mut from, mut out) = (0, Vec::new());
         while from < self.flow_end() {
@@ -352,24 +357,25 @@ impl Datapath {
         out
     }
 
-    /// Indices of flows are below.
+    /// The end of the range of flow indices.
     pub fn flow_end(&self) -> u32 {
         self.shared.flows().end()
     }
 
-    /// Flows that came of translations, of some indices, for a walk over all of them in steps.
+    /// Returns the flows made by translations in a range of indices, for a walk over all flows in steps.
     pub fn flows_at(&self, range: Range<u32>) -> Vec<DpFlow> {
         let flows = self.shared.flows();
         flows.all_translated(range.start..range.end.min(flows.end()))
     }
 
-    /// The flows that a change concerns, of some indices. A flow that is published meanwhile is not found, unless its translation was older.
+    /// Returns the flows of a range that a change affects. A flow published during the call is found only if
+    /// its translation is older than the change.
     pub fn flows_concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
         let flows = self.shared.flows();
         flows.concerned(concerns, range.start..range.end.min(flows.end()))
     }
 
-    /// The sets of dependencies that flows have (`Translation::dependency_set`).
+    /// The dependency sets that flows have (`Translation::dependency_set`).
     pub fn dependency_sets(&self) -> HashSet<u32> {
         self.in_steps(|flows, _, range| flows.dependency_sets(range).collect::<HashSet<u32>>())
             .into_iter()
@@ -377,25 +383,25 @@ impl Datapath {
             .collect()
     }
 
-    /// Removes the flows that no packet has used since then; how many.
+    /// Removes the flows that no packet has used since `then` and returns how many.
     pub fn expire(&self, then: Millis, now: Millis) -> usize {
         self.in_steps(|flows, credits, range| flows.expire(range, then, now, credits)).into_iter().sum()
     }
 
-    /// The same for the flows of some indices, for a walk over all of them in steps.
+    /// As `expire` for a range of indices, for a walk over all flows in steps.
     pub fn expire_at(&self, range: Range<u32>, then: Millis, now: Millis) -> usize {
         self.with_credits(|flows, credits| {
             flows.expire(range.start..range.end.min(flows.end()), then, now, credits)
         })
     }
 
-    /// Limits the number of megaflows and their bytes from now on. Existing megaflows stay. When a limit is reached, a new
-    /// megaflow evicts one that was not used for long.
+    /// Sets the limits of megaflows and of their bytes. Existing megaflows stay. At a limit, a new megaflow
+    /// evicts one that has been unused for long.
     pub fn set_flow_limits(&self, flows: usize, bytes: usize) {
         self.shared.flows().set_flow_limits(FlowLimits { flows, bytes });
     }
 
-    /// How many megaflows the limits allow, if new ones are as large as the present ones.
+    /// Number of megaflows that the limits allow, if new ones are as large as the present ones on average.
     pub fn flow_capacity(&self) -> usize {
         let flows = self.shared.flows();
         let (limits, n) = (flows.limits(), flows.len());
@@ -403,56 +409,57 @@ impl Datapath {
         limits.flows.min(limits.bytes / each.max(1))
     }
 
-    /// Bytes of memory that flows take, as near as can be told.
+    /// Estimated bytes of memory that flows use.
     pub fn flow_bytes(&self) -> usize {
         self.shared.flows().bytes()
     }
 
-    /// How many VLAN tags of a packet are looked at from now on (0: as many as a flow has room for). Flows made under another
-    /// limit do not fit any more: the caller removes them.
+    /// Sets how many VLAN tags are parsed (0: as many as a flow can hold). Flows that were made under another
+    /// limit become wrong: the caller removes them.
     pub fn set_vlan_limit(&self, limit: u8) {
         self.shared.vlan_limit.store(limit, Ordering::Relaxed);
         self.shared.changed();
     }
 
-    /// Of packets that megaflows answer, one of so many is shown to the control half from now on; 0: none.
+    /// Sets the shadow check: one of `every` packets that hit a megaflow is reported to the control half; 0:
+    /// none.
     pub fn set_shadow_check(&self, every: u32) {
         if self.shared.shadow_check.swap(every, Ordering::Relaxed) != every {
             self.shared.changed();
         }
     }
 
-    /// Workers compare every look-up with a naive one from now on, or no more.
+    /// Sets whether workers compare every look-up with a linear search.
     pub fn set_validate(&self, validate: bool) {
         if self.shared.validate.swap(validate, Ordering::Relaxed) != validate {
             self.shared.changed();
         }
     }
 
-    /// Look-ups that differed from naive ones.
+    /// Number of look-ups that differed from the linear search.
     pub fn lookup_differences(&self) -> u64 {
         self.shared.lookup_differences.load(Ordering::Relaxed)
     }
 
-    /// How many ports have megaflows, and how many subtables those have together.
+    /// Number of ports that have megaflows, and the sum of their subtables.
     pub fn subtables(&self) -> (usize, usize) {
         self.shared.table.subtables()
     }
 
-    /// How far megaflows lie from where their hashes say.
+    /// Distances of megaflows from their home slots in the hash tables.
     pub fn probes(&self) -> Probes {
         self.shared.table.probes()
     }
 
-    /// Workers that know the time (`Worker::set_tick`) hold packets to send so many microseconds for more of their port to
-    /// come, from now on; 0: to the end of a turn.
+    /// Sets how many microseconds workers that know the time (`Worker::set_tick`) hold packets, so that more
+    /// packets for the same port can be sent with them; 0: until the end of the iteration.
     pub fn set_tx_hold(&self, micros: u32) {
         if self.shared.tx_hold.swap(micros, Ordering::Relaxed) != micros {
             self.shared.changed();
         }
     }
 
-    /// Workers use this cache from now on; each begins with an empty one, unless it has that kind already.
+    /// Sets the kind of flow cache. Each worker whose cache is of another kind starts with an empty one.
     pub fn set_flow_cache(&self, choice: Choice) {
         if **self.shared.flow_cache.load() != choice {
             self.shared.flow_cache.store(Arc::new(choice));
@@ -460,12 +467,12 @@ impl Datapath {
         }
     }
 
-    /// Which cache workers use.
+    /// The kind of flow cache that workers use.
     pub fn flow_cache(&self) -> Choice {
         **self.shared.flow_cache.load()
     }
 
-    /// The cache of one worker; all zero if the worker is not there, or has not looked yet.
+    /// State of a worker's flow cache; all zero if the worker does not exist or has not run yet.
     pub fn worker_cache(&self, id: WorkerId) -> CacheView {
         let tallies = lock(&self.shared.tallies);
         tallies.there.iter().find(|(w, _)| *w == id).map(|(_, t)| t.cache()).unwrap_or_default()
@@ -476,14 +483,14 @@ impl Datapath {
         self.shared.flows().len()
     }
 
-    /// Folds statistics and credits owners, frees what was removed, ranks subtables. To be called about once a second,
-    /// and before a reply that shows what owners were credited with.
+    /// Folds statistics, credits owners, frees removed flows and ranks subtables. Call it about once a
+    /// second, and before reporting what owners were credited with.
     pub fn maintain(&self, now: Millis) {
         self.tidy(now);
         self.in_steps(|flows, credits, range| flows.fold_range(range, now, credits));
     }
 
-    /// Frees what was removed, ranks subtables.
+    /// Frees removed flows and ranks subtables.
     pub fn tidy(&self, now: Millis) {
         self.shared.upcalls.tidy();
         self.with_credits(|flows, credits| {
@@ -492,7 +499,7 @@ impl Datapath {
         });
     }
 
-    /// Frees what was removed. To be called after many removals; `maintain` does it, too.
+    /// Frees removed flows. Call it after many removals; `maintain` does this too.
     pub fn reclaim(&self, now: Millis) {
         self.with_credits(|flows, credits| flows.reclaim(now, credits));
     }
@@ -504,13 +511,13 @@ impl Datapath {
         result
     }
 
-    /// Runs actions on a packet of the control half: a packet-out, or what the slow path made. `flow` gives its
-    /// metadata. Recirculation and its upcalls happen before it returns, and so do the transmissions.
+    /// Executes actions on a packet of the control half (a packet-out, or a packet of the slow path); `flow`
+    /// provides its metadata. Recirculation, its upcalls and transmission are complete when this returns.
     pub fn execute(&self, packet: &[u8], flow: &Flow, actions: &[DpAction], now: Millis) {
         self.outside(|worker| worker.execute(packet, flow, &Program::compile(actions), now));
     }
 
-    /// Totals since the counters were as in `zero`.
+    /// Totals relative to the counters in `zero`.
     pub fn stats(&self, zero: &Tally) -> DpStats {
         let t = self.tally().since(zero);
         let flows = self.shared.flows();
@@ -525,7 +532,7 @@ impl Datapath {
         }
     }
 
-    /// The counters of all workers together, those that are gone included.
+    /// Sum of the counters of all workers, including removed ones.
     pub fn tally(&self) -> Tally {
         let Tallies { there, gone } = &*lock(&self.shared.tallies);
         let mut sum = *gone;
@@ -533,7 +540,7 @@ impl Datapath {
         sum
     }
 
-    /// The counters of one worker (`pmd-stats-show`); all zero if it is not there.
+    /// Counters of one worker (`pmd-stats-show`); all zero if the worker does not exist.
     pub fn worker_tally(&self, id: WorkerId) -> Tally {
         let mut sum = Tally::default();
         let tallies = lock(&self.shared.tallies);
@@ -541,7 +548,7 @@ impl Datapath {
         sum
     }
 
-    /// Packets that were dropped a moment ago, the newest first. Workers that are gone have forgotten theirs.
+    /// Recently dropped packets, the newest first. Those of removed workers are not included.
     pub fn last_drops(&self) -> Vec<LastDrop> {
         let tallies = lock(&self.shared.tallies);
         let mut all: Vec<LastDrop> = tallies.there.iter().flat_map(|(_, t)| t.last_drops.all()).collect();

@@ -1,10 +1,12 @@
 //! Egress: a policer or a shaper between the workers and a port's device.
 //!
-//! The port's tx queues are then [`EgressQueue`]s, which stand in front of those of the device; a port without QoS has no such queue
-//! in its way. All of them share one [`Egress`], under a lock that a worker holds for a burst. A shaper sends by the first tx queue
-//! of the device alone, so that the packets of a flow stay in order whichever worker sends them.
+//! The tx queues of a port with QoS are [`EgressQueue`]s, which are placed in front of the device's; a port
+//! without QoS has the device's own. All queues of a port share one [`Egress`], whose lock a worker holds for
+//! one burst. A shaper sends by the first tx queue of the device only, so the packets of a flow stay in order
+//! whichever worker sends them.
 //!
-//! A shaper holds frames. The worker that left some comes back in each of its turns until there are none (`path/transmit.rs`).
+//! A shaper holds frames. The worker that left frames in it serves it in each iteration until it is empty
+//! (`path/transmit.rs`).
 
 use crate::path::transmit::TX_BURST;
 use crate::port::{Frame, FrameBatch, QosResult, TxQueue, TxResult};
@@ -16,13 +18,13 @@ use units::Nanos;
 /// Bytes of a frame that policers do not count: the Ethernet header.
 const ETHERNET: u64 = 14;
 
-/// The most bursts that a shaper sends in one go, if its rate allows: other ports have their turn.
+/// The most bursts that a shaper sends in one call, so that other ports are served as well.
 const BURSTS: usize = 8;
 
 /// The tx queues of a device.
 pub(crate) type DeviceQueues = Arc<[Mutex<Box<dyn TxQueue>>]>;
 
-/// What a port's packets go through.
+/// The QoS of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EgressSpec {
     /// `egress-policer`
@@ -38,7 +40,7 @@ enum State {
     SingleRate(SingleRateSpec, SingleRate),
     TwoRate(TwoRate),
     Shaper(Box<Shaper<Frame>>),
-    /// The port has no QoS any more; a worker that does not know yet sends as it comes.
+    /// The port has no QoS any more. A worker with an older snapshot sends directly.
     Closed,
 }
 
@@ -56,7 +58,7 @@ impl State {
     }
 }
 
-/// A queue with rates that none can have is left out.
+/// Sets the queues. A queue with invalid rates is left out.
 fn set_queues(policer: &mut TwoRate, tree: &TwoRateTree, now: Nanos) {
     policer.retain(|queue| tree.queues.contains_key(&queue));
     for (queue, spec) in &tree.queues {
@@ -64,17 +66,17 @@ fn set_queues(policer: &mut TwoRate, tree: &TwoRateTree, now: Nanos) {
     }
 }
 
-/// Tells the time.
+/// Reads the clock.
 pub type EgressClock = Arc<dyn Fn() -> Nanos + Send + Sync>;
 
-/// See the module.
+/// The egress policer or shaper of a port.
 pub struct Egress {
     state: Mutex<State>,
     clock: EgressClock,
 }
 
 impl Egress {
-    /// With full buckets and no packets.
+    /// Makes a policer or shaper with full buckets and no packets.
     pub fn new(spec: EgressSpec, clock: EgressClock) -> Result<Egress, Invalid> {
         let state = Mutex::new(State::new(spec, clock())?);
         Ok(Egress { state, clock })
@@ -84,7 +86,8 @@ impl Egress {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the rates. What stays keeps its counters and packets; the packets of queues that go are returned.
+    /// Changes the rates. Queues that remain keep their counters and packets. Returns the packets of queues
+    /// that are removed.
     pub(crate) fn set(&self, spec: EgressSpec) -> Result<Vec<Frame>, Invalid> {
         let now = (self.clock)();
         let mut state = self.lock();
@@ -99,7 +102,7 @@ impl Egress {
         Ok(Vec::new())
     }
 
-    /// What is in force; `None` once it is closed.
+    /// Returns the specification in force; `None` after `close`.
     pub fn spec(&self) -> Option<EgressSpec> {
         match &*self.lock() {
             State::SingleRate(spec, _) => Some(EgressSpec::SingleRate(*spec)),
@@ -109,7 +112,7 @@ impl Egress {
         }
     }
 
-    /// What passed a queue; `None` if it is not there, or not counted.
+    /// Returns the counters of a queue; `None` if the queue does not exist or is not counted.
     pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
         match &*self.lock() {
             State::TwoRate(policer) => policer.counts(queue),
@@ -118,13 +121,14 @@ impl Egress {
         }
     }
 
-    /// Ends it; the packets that it held.
+    /// Closes it and returns the packets that it held.
     pub(crate) fn close(&self) -> Vec<Frame> {
         replace(&mut self.lock(), State::Closed)
     }
 
-    /// Sends frames by tx queue `at` of the device. `queues`: which QoS queue each names; the default where it is shorter.
-    /// `Err`: there is nothing but the device any more.
+    /// Sends frames by tx queue `at` of the device. `queues` contains the QoS queue of each frame; frames
+    /// beyond its end use the default queue. Returns `Err` if QoS was closed: the caller sends to the device
+    /// directly.
     fn send(
         &self,
         frames: &mut FrameBatch,
@@ -167,7 +171,7 @@ impl Egress {
     }
 }
 
-/// Another state; the packets that the one before held.
+/// Replaces the state and returns the packets that the old one held.
 fn replace(state: &mut State, new: State) -> Vec<Frame> {
     match std::mem::replace(state, new) {
         State::Shaper(mut shaper) => shaper.drain(),
@@ -175,7 +179,7 @@ fn replace(state: &mut State, new: State) -> Vec<Frame> {
     }
 }
 
-/// Sends what may leave now. What the device gives back is put in `back`.
+/// Sends the packets that may leave now. Packets that the device does not accept are added to `back`.
 fn release(
     shaper: &mut Shaper<Frame>,
     device: &DeviceQueues,
@@ -194,27 +198,27 @@ fn release(
     }
 }
 
-/// Bytes that a policer counts.
+/// Bytes of a frame as policers count them.
 fn counted(frame: &Frame) -> u64 {
     (frame.len() as u64).saturating_sub(ETHERNET)
 }
 
-/// A tx queue of a device that has some.
+/// Locks a tx queue of a device that has at least one.
 fn lock(device: &DeviceQueues, at: usize) -> MutexGuard<'_, Box<dyn TxQueue>> {
     device[at % device.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A tx queue of a port with QoS: in front of one of the device.
+/// A tx queue of a port with QoS, in front of a queue of the device.
 pub(crate) struct EgressQueue {
     egress: Arc<Egress>,
     device: DeviceQueues,
     at: usize,
-    /// What became of the last send.
+    /// Result of the last send.
     last: Option<QosResult>,
 }
 
 impl EgressQueue {
-    /// One for each queue of the device.
+    /// Makes one for each queue of the device.
     pub(crate) fn all(egress: &Arc<Egress>, device: &DeviceQueues) -> DeviceQueues {
         let queue =
             |at| EgressQueue { egress: Arc::clone(egress), device: Arc::clone(device), at, last: None };

@@ -1,4 +1,4 @@
-//! What the stages of a worker share: buffers, batch, queues, counters. One thread's own.
+//! State that the stages of a worker share: buffers, batch, queues, counters. Used by one thread.
 
 use crate::batch::{Again, Batch};
 use crate::last_drop::DropLog;
@@ -26,77 +26,78 @@ use std::sync::Arc;
 use sync::Lane;
 use units::{Cycles, Millis, WorkerId};
 
-/// The control half, if it is there.
+/// The upcall handler, if there is one.
 pub(crate) type Handler = Arc<Option<Arc<dyn UpcallHandler>>>;
 
-/// How many free buffers a worker keeps.
+/// Number of free buffers that a worker keeps.
 const KEEP_BUFFERS: usize = 2048;
-/// How many boxes of rare metadata it keeps: those of the packets that are recirculated at the same time.
+/// Number of boxes of rare metadata that a worker keeps for packets that are recirculated at the same time.
 const KEEP_RARE: usize = 256;
 
-/// See the module.
+/// The state that the stages of a worker share.
 pub(crate) struct Engine {
     pub(crate) id: WorkerId,
     pub(crate) batch: Batch,
     pub(crate) cache: Cache,
-    /// What it was made by.
+    /// The choice from which `cache` was made.
     pub(crate) choice: Choice,
-    /// What the last packet of each port was found to be.
+    /// The last packet of each port and its megaflow.
     pub(crate) recent: RecentByPort,
-    /// In its place between batches.
+    /// The groups; taken out while a batch is processed.
     pub(crate) groups: Option<Box<Groups>>,
     pub(crate) lane: Lane,
     pub(crate) pool: FramePool,
     pub(crate) tally: Tally,
-    /// What was dropped in this turn.
+    /// Packets dropped in this iteration.
     pub(crate) drops: DropLog,
-    /// Packets to go through the path again.
+    /// Packets to be recirculated.
     pub(crate) recirculated: VecDeque<Again>,
-    /// Packets that came out of tunnels.
+    /// Decapsulated packets.
     pub(crate) popped: PoppedBatches,
-    /// Frames to be sent, by port number.
+    /// Frames to send, by port number.
     pub(crate) outputs: Vec<FrameBatch>,
-    /// The ports that have some; also those with frames that name QoS queues, or a shaper that holds some.
+    /// Ports with frames to send, including those with frames that select a QoS queue or with frames held in
+    /// a shaper.
     pub(crate) waiting: Vec<u32>,
-    /// Ports whose shapers hold frames that this worker left there: they wait for the next turn.
+    /// Ports whose shapers hold frames of this worker: they are served in the next iteration.
     pub(crate) held: Vec<u32>,
-    /// Frames to be sent that name QoS queues, by port number.
+    /// Frames to send that select QoS queues, by port number.
     pub(crate) queued: BTreeMap<u32, Queued>,
     pub(crate) hold: Hold,
-    /// Which tx queue this worker uses.
+    /// The index of this worker's tx queues.
     pub(crate) tx_queue: usize,
-    /// The tx queues that it has taken of ports that have too few.
+    /// The tx queues that the worker has taken of ports with fewer tx queues than workers.
     pub(crate) taken: Taken,
-    /// A burst, by tx queue, of a port whose packets say by which they go.
+    /// The burst of a port whose packets select the tx queue by hash, split by tx queue.
     pub(crate) parts: Vec<FrameBatch>,
-    /// The present turn.
+    /// Time of the present iteration.
     pub(crate) now: Millis,
-    /// Ports, control half and meters, as they were when the poll began.
+    /// Ports, upcall handler and meters as of the beginning of the iteration.
     pub(crate) ports: Arc<Ports>,
     pub(crate) handler: Handler,
     pub(crate) meters: Arc<Meters>,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
     pub(crate) metering: Scratch,
-    /// What meters go by.
+    /// The clock of meters.
     pub(crate) fine: FineClock,
-    /// `Meta::vlan_limit` of packets that come in.
+    /// `Meta::vlan_limit` of received packets.
     pub(crate) vlan_limit: u8,
     pub(crate) shadow: Shadow,
-    /// Every look-up is compared with a naive one.
+    /// Every look-up is compared with a linear search.
     pub(crate) validate: bool,
-    /// Empty lists of packets, whose memory was used before.
+    /// Empty lists of packets, kept for their memory.
     pub(crate) lists: Vec<Vec<Packet>>,
-    /// Empty groups, likewise.
+    /// Empty groups, kept for their memory.
     pub(crate) groups_free: Vec<Group>,
-    /// Memory for metadata that few packets have, used before.
+    /// Boxes for rare metadata, kept for their memory.
     #[allow(clippy::vec_box, reason = "boxes are given to packets and taken back")]
     pub(crate) rare_free: Vec<Box<Rare>>,
-    /// For misses that leave the worker; `None`: it translates all of them.
+    /// Parked packets; `None`: the worker translates all misses inline.
     pub(crate) parking: Option<Box<Parking>>,
-    /// Reads the cycle counter; it stands still where nobody said how.
+    /// Reads the cycle counter; always returns the same if none was set.
     pub(crate) counter: fn() -> Cycles,
-    /// For who asks where the time goes.
+    /// Times the stages if requested.
     pub(crate) stages: Option<Box<StageClock>>,
     random: u64,
 }
@@ -152,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// A stage is over.
+    /// Ends a stage, for the stage clock.
     #[inline]
     pub(crate) fn end_stage(&mut self, stage: PathStage) {
         if let Some(clock) = &mut self.stages {
@@ -160,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// An empty list of packets, whose memory was used before.
+    /// Returns an empty list of packets from the kept ones.
     pub(crate) fn list(&mut self) -> Vec<Packet> {
         self.lists.pop().unwrap_or_default()
     }
@@ -171,7 +172,7 @@ impl Engine {
         self.lists.push(list);
     }
 
-    /// Takes the packets that came out of a tunnel first as the batch, which has none; the tunnel port.
+    /// Makes the oldest decapsulated packets the batch, which must be empty, and returns their tunnel port.
     pub(crate) fn next_popped(&mut self) -> Option<u32> {
         let mut arrived = self.popped.next()?;
         let port = arrived.arrival.port;
@@ -180,21 +181,21 @@ impl Engine {
         Some(port)
     }
 
-    /// The packet ends here, for a reason that is counted and remembered.
+    /// Drops a packet: counts the reason and records the packet.
     pub(crate) fn drop_packet(&mut self, packet: Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
         let before = self.drops.hold(packet, reason, self.now);
         before.into_iter().for_each(|frame| self.pool.free(frame));
     }
 
-    /// Something that was to be made of the packet, or done with it, is dropped; the packet itself goes on.
+    /// Counts and records the drop of a copy or of an effect of the packet, which itself continues.
     #[cold]
     pub(crate) fn drop_part(&mut self, packet: &Packet, reason: DropReason) {
         self.tally.drop(reason, 1);
         self.drops.packet(packet, reason, self.now);
     }
 
-    /// Puts a copy of a frame in the port's burst.
+    /// Adds a copy of a frame to the port's burst.
     #[inline]
     pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
         self.tally.add(Event::Created, 1);
@@ -204,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Puts a copy of each frame in the port's burst. The frames are of one batch.
+    /// Adds a copy of each frame of a batch to the port's burst.
     pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
         if self.output(port).is_none() {
             return frames.iter().for_each(|frame| self.send_copy(frame, port));
@@ -231,7 +232,7 @@ impl Engine {
         self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
     }
 
-    /// The turn ends, and with it the packet that was dropped last.
+    /// Ends the iteration and records the packet that was dropped last.
     #[inline]
     pub(crate) fn end_drops(&mut self) {
         if let Some(frame) = self.drops.end_turn(self.now, self.tally.dropped_total()) {
@@ -239,7 +240,7 @@ impl Engine {
         }
     }
 
-    /// There is no port that could send these frames.
+    /// Drops frames for a port that does not exist.
     #[cold]
     fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         for frame in frames {
@@ -249,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// Puts a frame in the port's burst.
+    /// Adds a frame to the port's burst.
     #[inline(always)]
     pub(crate) fn send(&mut self, port: u32, frame: Frame) {
         match self.outputs.get_mut(port as usize) {
@@ -258,7 +259,7 @@ impl Engine {
         }
     }
 
-    /// [`send`](Self::send) of a frame that begins a burst, or ends one.
+    /// [`send`](Self::send) for the first or the last frame of a burst.
     #[inline(never)]
     fn send_at_end(&mut self, port: u32, frame: Frame) {
         let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
@@ -268,7 +269,7 @@ impl Engine {
         }
     }
 
-    /// Puts each of these frames, of which there are as many as a burst or two, in the port's burst.
+    /// Adds these frames to the port's burst; there are at most about two bursts of them.
     pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
         match self.output(port) {
             Some(output) => output.extend(frames),
@@ -279,7 +280,7 @@ impl Engine {
         }
     }
 
-    /// Puts all these frames in the port's burst.
+    /// Adds all these frames to the port's burst.
     pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
         let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
         if output.is_empty() {
@@ -292,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// The burst of a port, which gets something now; `None` if there is no such port.
+    /// Returns the burst of a port to which a frame will be added; `None` if there is no such port.
     #[inline]
     fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
         let at = port as usize;
@@ -302,7 +303,7 @@ impl Engine {
         self.outputs.get_mut(at)
     }
 
-    /// A port's burst is to get its first frame.
+    /// Prepares a port's burst for its first frame.
     fn begin_burst(&mut self, port: u32) -> Option<()> {
         self.ports.get(port)?;
         if self.outputs.len() <= port as usize {
@@ -314,7 +315,7 @@ impl Engine {
         Some(())
     }
 
-    /// A number for `sample` (xorshift64*, Vigna 2016): even, not secret.
+    /// Returns a random number for `sample` (xorshift64*, Vigna 2016): uniform, not secret.
     pub(crate) fn random(&mut self) -> u32 {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
@@ -322,12 +323,12 @@ impl Engine {
         (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
     }
 
-    /// Drops the metadata of packets that are gone; what is costly to make is kept.
+    /// Drops the metadata of packets that are gone, and keeps the memory of rare metadata.
     pub(crate) fn drop_metas(&mut self, metas: &mut Vec<Meta>) {
         metas.drain(..).for_each(|meta| self.keep_rare(meta.rare));
     }
 
-    /// Keeps rare metadata that no packet needs any more, for the next one.
+    /// Keeps a box of rare metadata for reuse.
     #[inline]
     pub(crate) fn keep_rare(&mut self, rare: Option<Box<Rare>>) {
         if let Some(rare) = rare
@@ -337,7 +338,7 @@ impl Engine {
         }
     }
 
-    /// Rare metadata that say nothing.
+    /// Returns a box of default rare metadata.
     #[inline]
     pub(crate) fn new_rare(&mut self) -> Box<Rare> {
         let Some(mut rare) = self.rare_free.pop() else { return Box::default() };

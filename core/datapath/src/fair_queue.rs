@@ -1,17 +1,18 @@
 //! Upcall fairness: a queue with one line for each port, served round robin.
 //!
-//! A port with a thousand upcalls delays the first upcall of another port by one, not by a thousand. Users that share the queue put
-//! it behind a lock. The queue has no limit of its own: workers bound the upcalls they send (`park`).
+//! A port with a thousand upcalls delays the first upcall of another port by one upcall, not by a thousand.
+//! The queue is shared behind a lock. It has no limit of its own: workers bound the upcalls that they send
+//! (`park`).
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Empty lines that are kept, so that a busy port does not allocate one for each upcall.
+/// Number of empty lines that are kept, so that a busy port does not allocate one for each upcall.
 const IDLE_LINES: usize = 64;
 
-/// See the module.
+/// A queue with one line for each port, served round robin.
 pub struct FairQueue<T> {
     lines: BTreeMap<u32, VecDeque<T>>,
-    /// Ports that have something, the next one first.
+    /// Ports with waiting items, the next one first.
     turns: VecDeque<u32>,
     len: usize,
 }
@@ -23,12 +24,12 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// Items in all lines.
+    /// Number of items in all lines.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Appends to the line of a port.
+    /// Appends an item to the line of a port.
     pub fn push(&mut self, port: u32, item: T) {
         let line = self.lines.entry(port).or_default();
         if line.is_empty() {
@@ -38,7 +39,7 @@ impl<T> FairQueue<T> {
         self.len += 1;
     }
 
-    /// Takes the first item of the port whose turn it is.
+    /// Takes the first item of the next port.
     pub fn pop(&mut self) -> Option<T> {
         let port = self.turns.pop_front()?;
         let line = self.lines.get_mut(&port)?;
@@ -68,7 +69,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is lost, and each port's own order is kept.
+        /// No item is lost, and each port's own order is kept.
         #[test]
         fn as_a_line_per_port(steps in prop::collection::vec(prop::option::of(0..4u32), 0..100)) {
             let mut queue = FairQueue::default();

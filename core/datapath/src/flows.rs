@@ -1,10 +1,12 @@
-//! The publisher's side of the megaflows: identity, owner and statistics of each. Behind one lock.
+//! The publisher's side of the megaflows: identity, owner and statistics of each. One lock protects all of
+//! it.
 //!
-//! Statistics live in per-worker lanes that workers write without asking. A *fold* reads them and adds the differences
-//! to the totals here; whoever holds the lock collects what owners are to be credited with, and credits them after it
-//! has let the lock go, so that an owner may call the datapath.
+//! Each worker counts in a lane of its own, without a lock. A *fold* reads the lanes and adds the differences
+//! to the totals here. The thread that holds the lock collects what owners are to be credited with, and
+//! credits them after it has released the lock, because an owner may call the datapath.
 //!
-//! A removed megaflow is folded once more when no worker can count for it any more, so no packet is lost to its rule.
+//! A removed megaflow is folded once more when no worker can count for it any more, so that its rule is
+//! credited with every packet.
 
 use crate::action::hash;
 use crate::program::Program;
@@ -31,33 +33,34 @@ use entry::Entry;
 pub(crate) use eviction::{FlowLimits, SPARE};
 use fold::LaneSlot;
 
-/// What owners are to be told.
+/// Statistics to credit to owners.
 pub(crate) type Credits = Vec<(Arc<dyn FlowOwner>, FlowStats)>;
 
-/// Tells them. Call it without the lock.
+/// Credits the owners. Call it without the lock.
 pub(crate) fn credit(credits: Credits) {
     for (owner, delta) in credits {
         owner.credit(&delta);
     }
 }
 
-/// Whose miss made a flow, and when.
+/// The worker whose miss made a flow, and when.
 #[derive(Clone, Copy)]
 pub(crate) struct Birth {
     pub(crate) worker: WorkerId,
     pub(crate) at: Millis,
 }
 
-/// Half of an identifier: of millions of flows hardly two have the same, and one of those would have to do without a megaflow.
+/// Half of an identifier. The second of two flows with the same half is not installed; among millions of
+/// flows this is very unlikely.
 fn half(ufid: Ufid) -> u64 {
     ufid.0 as u64
 }
 
-/// A flow that is to be published, and all of it that can be made without the lock.
+/// A flow to be published, with everything that can be prepared without the lock.
 pub(crate) struct NewFlow<'a> {
     in_port: u32,
     key: &'a Key,
-    /// The packet that made it.
+    /// The flow of the packet that made it.
     packed: PackedFlow,
     mask: KeyMask,
     program: Program,
@@ -68,7 +71,7 @@ pub(crate) struct NewFlow<'a> {
 }
 
 impl<'a> NewFlow<'a> {
-    /// `birth`: whose miss it was; `None`: nobody's.
+    /// `birth`: the worker whose miss it was; `None` if no miss made the flow.
     pub(crate) fn new(
         flow: &Flow,
         key: &'a Key,
@@ -81,7 +84,7 @@ impl<'a> NewFlow<'a> {
         NewFlow { in_port: flow.in_port, key, packed, mask, program, actions, owner, dependency_set, birth }
     }
 
-    /// What was made of a miss.
+    /// Makes the flow from a translated miss.
     pub(crate) fn of_miss(
         flow: &Flow,
         key: &'a Key,
@@ -97,21 +100,21 @@ impl<'a> NewFlow<'a> {
         )
     }
 
-    /// When the packet came that made it.
+    /// When the packet that made the flow arrived.
     pub(crate) fn at(&self) -> Millis {
         self.birth.map_or(Millis::NEVER, |birth| birth.at)
     }
 }
 
-/// What became of a flow that was to be published.
+/// Result of publishing a flow.
 pub(crate) enum Published {
-    /// It is there now. With all that is known of it, if the control half wants to hear.
+    /// The flow was added, at this index. With a full description if the control half asked for it.
     New(u32, Option<Box<DpFlow>>),
-    /// It was there already.
+    /// The flow existed already.
     Known(u32),
 }
 
-/// What a flow does, for whom, and what was consulted for it.
+/// What a flow consists of: actions, owner and dependency set.
 pub(crate) struct FlowContent<'a> {
     pub(crate) mask: &'a Flow,
     pub(crate) actions: &'a Arc<[DpAction]>,
@@ -119,24 +122,24 @@ pub(crate) struct FlowContent<'a> {
     pub(crate) dependency_set: u32,
 }
 
-/// See the module.
+/// All megaflows as the publisher sees them.
 pub(crate) struct Flows {
     publisher: MegaflowPublisher<Program>,
     rewrites: Shared,
-    /// By half of their identifiers: no two that have the same half are there together.
+    /// By half of the identifier. Two flows with the same half never exist at the same time.
     by_ufid: ByHash<u64, u32>,
     entries: Entries,
-    /// Those that were removed and may still be counted for, by index.
+    /// Owners of removed flows for which workers may still count, by index.
     dying: HashMap<u32, Arc<dyn FlowOwner>>,
-    /// By slot; `None` once the worker is gone.
+    /// By slot; `None` after the worker was removed.
     lanes: Vec<Option<LaneSlot>>,
     capacity: usize,
     limits: FlowLimits,
-    /// What all of them are taken to cost.
+    /// Estimated bytes of all flows.
     bytes: usize,
     ufids: Ufids,
     serial: u64,
-    /// Where the search for an unused flow goes on.
+    /// Where the search for an unused flow continues (CLOCK).
     hand: u32,
 }
 
@@ -158,7 +161,7 @@ impl Flows {
         }
     }
 
-    /// At most this many megaflows from now on, and of so many bytes.
+    /// Sets the limits of megaflows and of their bytes.
     pub(crate) fn set_flow_limits(&mut self, limits: FlowLimits) {
         self.limits = FlowLimits { flows: limits.flows.min(self.capacity), bytes: limits.bytes };
     }
@@ -167,7 +170,7 @@ impl Flows {
         self.limits
     }
 
-    /// A lane for a new worker, and its slot.
+    /// Adds a lane for a new worker; returns its slot too.
     pub(crate) fn add_lane(&mut self, worker: WorkerId) -> (usize, Lane) {
         let (lane, lanes) = Lane::new(self.capacity + SPARE);
         let slot = self.lanes.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -178,7 +181,7 @@ impl Flows {
         (slot, lane)
     }
 
-    /// The worker is gone: its counts stay in the totals.
+    /// Removes the lane of a worker; its counts stay in the totals.
     pub(crate) fn remove_lane(&mut self, slot: usize, now: Millis) -> Credits {
         let credits = self.fold(now);
         if let Some(lane) = self.lanes.get_mut(slot) {
@@ -196,7 +199,7 @@ impl Flows {
         self.entries.len()
     }
 
-    /// All indices are below.
+    /// The end of the range of indices.
     pub(crate) fn end(&self) -> u32 {
         self.entries.end()
     }
@@ -205,7 +208,7 @@ impl Flows {
         self.publisher.mask_count()
     }
 
-    /// The identifier that a flow has, or would get.
+    /// The identifier that a flow with this key and mask has.
     pub(crate) fn ufid(&self, key: &Key, mask: &KeyMask) -> Ufid {
         let line = key.line.iter().zip(&mask.line).map(|(k, m)| (*k, *m));
         let rest = mask.ext.iter().map(|word| (usize::from(word.at), key.rest().word(word.at), word.mask));
@@ -224,9 +227,10 @@ impl Flows {
         (self.ufid_at(index) == Some(ufid)).then_some(index)
     }
 
-    /// Publishes a flow. If it is there already, nothing changes. `None`: no room. `shown`: the control half wants to hear.
+    /// Publishes a flow. Nothing changes if it exists already. `None`: a limit is reached. `shown`: the
+    /// control half wants a description of the flow.
     pub(crate) fn publish(&mut self, new: NewFlow<'_>, shown: bool) -> Option<Published> {
-        // Another worker may have published it since this one looked.
+        // Another worker may have published it after this worker's look-up.
         if let Some(index) = self.publisher.find(new.in_port, new.key) {
             return Some(Published::Known(index));
         }
@@ -238,7 +242,7 @@ impl Flows {
         Some(Published::New(index, shown.then(|| self.show(index).map(Box::new)).flatten()))
     }
 
-    /// As `publish`, whether or not another megaflow covers the packet.
+    /// As `publish`, but also if another megaflow covers the packet.
     pub(crate) fn insert(&mut self, new: NewFlow<'_>) -> Option<u32> {
         if self.is_full() {
             return None;
@@ -281,7 +285,7 @@ impl Flows {
         }
     }
 
-    /// Gives a flow other actions, and another owner; its statistics go on.
+    /// Replaces the actions and the owner of a flow; its statistics continue.
     pub(crate) fn modify(
         &mut self,
         ufid: Ufid,
@@ -301,7 +305,8 @@ impl Flows {
         let Some(new) = self.publisher.replace(old, program) else { return false };
         let (used, mut dependency_set) = (self.entries.used(old), self.entries.dependency_set(old));
         let Some(mut entry) = self.entries.remove(old) else { return false };
-        // Packets counted under the old index until its readers are gone are credited to the old owner.
+        // Packets that are counted under the old index until its readers are gone are credited to the old
+        // owner.
         self.dying.insert(old, Arc::clone(&entry.owner));
         entry.actions = actions;
         if let Some((owner, consulted)) = owner {
@@ -312,13 +317,14 @@ impl Flows {
         true
     }
 
-    /// Keeps what belongs to a megaflow that was published.
+    /// Stores the entry of a published megaflow.
     fn enter(&mut self, index: u32, entry: Box<Entry>, used: Millis, dependency_set: u32) {
         let brief = self.publisher.get(index).map(Megaflow::brief).unwrap_or_default();
         self.entries.insert(index, entry, used, dependency_set, brief);
     }
 
-    /// Gives a flow another owner; what it has counted until now is the old one's. Readers do not notice.
+    /// Replaces the owner of a flow; what was counted before is credited to the old owner. Readers see no
+    /// change.
     pub(crate) fn set_owner(
         &mut self,
         ufid: Ufid,
@@ -334,7 +340,7 @@ impl Flows {
         true
     }
 
-    /// Removes a flow and tells what it had counted.
+    /// Removes a flow and returns it with its statistics.
     pub(crate) fn remove(&mut self, ufid: Ufid) -> Option<DpFlow> {
         let index = self.index_of(ufid)?;
         let flow = self.show(index);
@@ -342,7 +348,7 @@ impl Flows {
         flow
     }
 
-    /// Takes a flow out of sight.
+    /// Removes a flow from the table that readers see.
     fn take_out(&mut self, index: u32) {
         self.publisher.remove(index);
         if let Some(entry) = self.entries.remove(index) {
@@ -359,7 +365,7 @@ impl Flows {
         }
     }
 
-    /// Removes those of some indices that no packet has used since then, and says how many.
+    /// Removes the flows of a range of indices that no packet has used since then, and returns how many.
     pub(crate) fn expire(
         &mut self,
         range: Range<u32>,
@@ -380,7 +386,7 @@ impl Flows {
         }
     }
 
-    /// Frees what no worker sees any more, after a last fold.
+    /// Frees removed flows that no worker can see any more, after a last fold.
     pub(crate) fn reclaim(&mut self, now: Millis, credits: &mut Credits) {
         let mut freed = Vec::new();
         self.publisher.reclaim(|index| freed.push(index));
@@ -391,28 +397,28 @@ impl Flows {
         }
     }
 
-    /// Puts the subtables that are hit most first.
+    /// Sorts subtables so that those with most hits come first.
     pub(crate) fn rank(&mut self) {
         self.publisher.rank();
     }
 
-    /// One flow with its totals.
+    /// Returns a flow with its totals.
     pub(crate) fn get(&self, ufid: Ufid) -> Option<DpFlow> {
         self.show(self.index_of(ufid)?)
     }
 
-    /// The flow at an index, if it came of a translation.
+    /// Returns the flow at an index if a translation made it.
     pub(crate) fn translated(&self, index: u32) -> Option<DpFlow> {
         self.entries.get(index)?.birth?;
         self.show(index)
     }
 
-    /// Those of some indices that came of a translation.
+    /// Returns the flows of a range of indices that translations made.
     pub(crate) fn all_translated(&self, range: Range<u32>) -> Vec<DpFlow> {
         self.entries.there(range).filter_map(|index| self.translated(index)).collect()
     }
 
-    /// What was consulted for a flow.
+    /// Returns the dependency set of a flow.
     pub(crate) fn dependency_set(&self, ufid: Ufid) -> Option<u32> {
         self.index_of(ufid).map(|index| self.entries.dependency_set(index))
     }
@@ -442,8 +448,8 @@ impl Flows {
         self.in_order().into_iter().filter_map(|(index, _)| self.show(index)).collect()
     }
 
-    /// Each flow under the worker whose packet made it, and under each whose lane counted a packet of it; those put by hand
-    /// that nobody has used under `fallback`.
+    /// Lists each flow under the worker whose packet made it and under each worker that counted a packet of
+    /// it. Flows that were added by a command and are unused are listed under `fallback`.
     pub(crate) fn dump_by_worker(&self, fallback: WorkerId) -> Vec<DpFlow> {
         let mut out = Vec::new();
         for (index, entry) in self.in_order() {

@@ -1,4 +1,4 @@
-//! Fragments that wait for their datagrams, for the control half.
+//! Waiting fragments, for the control half.
 
 use crate::datapath::Datapath;
 use crate::packet::Packet;
@@ -8,7 +8,7 @@ use dpif::DropReason;
 use reassembly::{Gone, Reassembly, Removal};
 use units::{Millis, PortNo};
 
-/// Why a fragment that was removed is dropped.
+/// The drop reason of a fragment that was removed.
 pub(crate) fn reason(why: Removal) -> DropReason {
     match why {
         Removal::Expired => DropReason::FragmentExpired,
@@ -18,22 +18,22 @@ pub(crate) fn reason(why: Removal) -> DropReason {
 }
 
 impl Datapath {
-    /// Fragments that wait, their settings and counters.
+    /// The waiting fragments, their settings and counters.
     pub fn reassembly(&self) -> &Reassembly<Packet> {
         &self.shared.reassembly
     }
 
-    /// Removes fragments that wait for long. To be called about once a second.
+    /// Removes fragments that have waited for too long. Call it about once a second.
     pub fn purge_fragments(&self, now: Millis) {
         self.count_removed(self.shared.reassembly.purge(now));
     }
 
-    /// Removes fragments that came by a port which is gone.
+    /// Removes fragments that were received by a removed port.
     pub(crate) fn forget_fragments(&self, no: PortNo) {
         self.count_removed(self.shared.reassembly.forget_port(no.0));
     }
 
-    /// No worker removed them: they are counted with the workers that are gone.
+    /// Counts removed fragments with the counters of removed workers, because no worker removed them.
     fn count_removed(&self, removed: Vec<Gone<Packet>>) {
         if removed.is_empty() {
             return;

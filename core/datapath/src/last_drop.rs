@@ -1,14 +1,17 @@
 //! Recently dropped packets, for `ofproto/trace --last-drop`.
 //!
-//! A worker holds the packet that it dropped last until its turn ends, or until it drops one of another port or for another
-//! reason; only then are the bytes copied. So forwarded packets pay nothing, and of a dropped stream one packet in a turn is copied. A packet
-//! that a device did not accept has no metadata any more: only its bytes and its output port are recorded.
+//! A worker keeps the packet that it dropped last until its iteration ends, or until it drops a packet of
+//! another port or for another reason; only then are the bytes copied. So forwarded packets cost nothing, and
+//! of a dropped stream one packet per iteration is copied. A packet that a device did not accept has no
+//! metadata any more: only its bytes and its output port are recorded.
 //!
-//! One packet of each flow, port and reason is kept: a newer one replaces it. When there are too many, the oldest packet of the
-//! port and reason with the most packets is removed, so a flood of one kind leaves the others.
+//! One packet of each flow, port and reason is kept: a newer one replaces it. If there are too many, the
+//! oldest packet of the port and reason with the most packets is removed, so a flood of one kind does not
+//! remove the others.
 //!
-//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one turn. Of turns that drop more
-//! than [`FEW`] packets only [`FLOODS_PER_MS`] in a millisecond are recorded, so that a flood costs little more than its drops.
+//! **Bounds**: [`SLOTS`] packets of [`KEPT`] bytes for each worker; [`PER_TURN`] copies in one iteration. Of
+//! iterations that drop more than [`FEW`] packets only [`FLOODS_PER_MS`] per millisecond are recorded, so
+//! that recording costs little in a flood.
 //!
 //! **Threads**: the worker writes, any thread reads. If a reader holds the lock, the worker does not wait and discards its copies.
 
@@ -24,15 +27,16 @@ use units::{Millis, WorkerId};
 pub const SLOTS: usize = 128;
 /// Bytes of each packet that are kept: a whole frame of the common MTU.
 pub const KEPT: usize = 2048;
-/// Packets that are copied in one turn at most, when port or reason changes with each packet: a few microseconds.
+/// Packets that are copied in one iteration at most, when port or reason change with each packet: a few
+/// microseconds.
 const PER_TURN: u8 = 8;
-/// A turn that drops at most this many packets is always recorded.
+/// An iteration that drops at most this many packets is always recorded.
 const FEW: u64 = 8;
-/// Turns of a flood that are recorded in a millisecond. At 20 Mpps there are about 600, and each costs about 1,000 instructions if
-/// every packet is of another flow.
+/// Iterations of a flood that are recorded per millisecond. At 20 Mpps there are about 600 iterations per
+/// millisecond, and recording one costs about 1,000 instructions if every packet is of another flow.
 const FLOODS_PER_MS: u32 = 16;
 
-/// The port at which a packet was dropped, by its datapath port number.
+/// The port where a packet was dropped, by its datapath port number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The packet was received by this port.
@@ -61,23 +65,24 @@ pub struct LastDrop {
     pub reason: DropReason,
     /// The port.
     pub place: Place,
-    /// Its length; 0: the device accepted it and did not deliver it.
+    /// Length in bytes; 0 if the device accepted the packet and could not deliver it.
     pub len: usize,
-    /// The first of its bytes.
+    /// Its first bytes, at most [`KEPT`].
     pub bytes: Vec<u8>,
     meta: Meta,
     kind: Kind,
-    /// Grows with each that the worker remembers.
+    /// Increases with each packet that the worker records.
     serial: u64,
 }
 
 impl LastDrop {
-    /// The order in which they were dropped, as far as it is known of different workers.
+    /// Sort key by time of the drop; the order between different workers is approximate.
     pub(crate) fn order(&self) -> (Millis, u64) {
         (self.at, self.serial)
     }
 
-    /// Replaces it by another one, without `bytes`. Its memory is used again: a flood that is dropped must not allocate.
+    /// Replaces the record by another one and reuses the memory of `bytes`, so that a flood of drops does not
+    /// allocate.
     fn become_drop(&mut self, new: LastDrop, bytes: &[u8]) {
         let mut memory = std::mem::take(&mut self.bytes);
         memory.clear();
@@ -85,13 +90,13 @@ impl LastDrop {
         *self = LastDrop { bytes: memory, ..new };
     }
 
-    /// Its fields; `in_port` is a datapath number, or 0 where it is not known.
+    /// The fields of the packet. `in_port` is a datapath port number, or 0 if unknown.
     pub fn flow(&self) -> Flow {
         self.meta.flow_of(&self.bytes)
     }
 }
 
-/// What tells flows apart.
+/// What distinguishes flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     macs: (Mac, Mac),
@@ -117,21 +122,22 @@ impl Kind {
     }
 }
 
-/// What one worker remembers.
+/// The records of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct LastDrops(Mutex<Ring>);
 
 #[derive(Debug, Default)]
 struct Ring {
     drops: Vec<LastDrop>,
-    /// How many there are of each port and reason.
+    /// Number of records of each port and reason.
     classes: BTreeMap<(Place, DropReason), usize>,
-    /// How many were ever remembered.
+    /// Number of packets ever recorded.
     serial: u64,
 }
 
 impl Ring {
-    /// The place for another one: that of the same flow, a free one, or that of the oldest of the most numerous.
+    /// Writes a record in place of that of the same flow, in a free place, or in place of the oldest of the
+    /// most frequent port and reason.
     fn write(&mut self, mut new: LastDrop, bytes: &[u8]) {
         self.serial += 1;
         new.serial = self.serial;
@@ -147,7 +153,7 @@ impl Ring {
         }
         let most = self.classes.iter().max_by_key(|(_, n)| **n).map(|(class, _)| *class);
         let of_most = |d: &&mut LastDrop| most == Some((d.place, d.reason));
-        // The new one is not among them yet, but its class may be the most numerous by it alone.
+        // The new record is not in the list yet, but may itself make its class the most frequent.
         let victim = match self.drops.iter_mut().filter(of_most).min_by_key(|d| d.serial) {
             Some(victim) => Some(victim),
             None => self.drops.iter_mut().min_by_key(|d| d.serial),
@@ -178,12 +184,12 @@ impl LastDrops {
         }
     }
 
-    /// All that there is.
+    /// All records.
     pub(crate) fn all(&self) -> Vec<LastDrop> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).drops.clone()
     }
 
-    /// The port is gone.
+    /// Removes the records of a removed port.
     pub(crate) fn forget(&self, port: u32) {
         let mut ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ring.drops.retain(|d| d.place.port() != port);
@@ -191,17 +197,17 @@ impl LastDrops {
     }
 }
 
-/// The worker's side: what it has dropped in the present turn.
+/// The worker's side: the packets that it dropped in the present iteration.
 pub(crate) struct DropLog {
     worker: WorkerId,
     drops: Arc<LastDrops>,
     /// The packet that was dropped last.
     held: Option<(Packet, DropReason)>,
-    /// Copies that may still be made in this turn.
+    /// Copies that may still be made in this iteration.
     left: u8,
-    /// Packets that the worker had dropped before this turn.
+    /// Number of packets that the worker had dropped before this iteration.
     before: u64,
-    /// The present millisecond, and the turns of a flood that were remembered in it.
+    /// The present millisecond, and the number of flood iterations recorded in it.
     floods: (Millis, u32),
 }
 
@@ -210,7 +216,7 @@ impl DropLog {
         DropLog { worker, drops, held: None, left: PER_TURN, before: 0, floods: (Millis(0), 0) }
     }
 
-    /// Holds a packet; gives back the frame of the one before.
+    /// Keeps a packet and returns the frame of the packet that was kept before.
     pub(crate) fn hold(&mut self, packet: Packet, reason: DropReason, now: Millis) -> Option<Frame> {
         let port = packet.meta.in_port;
         let (before, why) = self.held.replace((packet, reason))?;
@@ -220,7 +226,8 @@ impl DropLog {
         Some(before.frame)
     }
 
-    /// The turn ends; gives back the frame that was held. `dropped`: packets that the worker ever dropped.
+    /// Ends the iteration and returns the frame that was kept. `dropped`: total number of packets that the
+    /// worker has dropped.
     #[inline]
     pub(crate) fn end_turn(&mut self, now: Millis, dropped: u64) -> Option<Frame> {
         let is_flood = dropped.wrapping_sub(std::mem::replace(&mut self.before, dropped)) > FEW;
@@ -246,19 +253,19 @@ impl DropLog {
         *turns <= FLOODS_PER_MS
     }
 
-    /// Remembers a packet.
+    /// Records a packet.
     #[cold]
     pub(crate) fn packet(&mut self, packet: &Packet, reason: DropReason, now: Millis) {
         self.bytes(packet.frame.bytes(), &packet.meta, reason, Place::In(packet.meta.in_port), now);
     }
 
-    /// Remembers a packet of which its bytes are known, and the port that should have sent it.
+    /// Records a packet of which only its bytes and its output port are known.
     #[cold]
     pub(crate) fn unsent(&mut self, bytes: &[u8], reason: DropReason, port: u32, now: Millis) {
         self.bytes(bytes, &Meta::default(), reason, Place::Out(port), now);
     }
 
-    /// Remembers a packet of these bytes.
+    /// Records a packet with these bytes.
     #[cold]
     pub(crate) fn bytes(&mut self, bytes: &[u8], meta: &Meta, reason: DropReason, place: Place, now: Millis) {
         let Some(left) = self.left.checked_sub(1) else { return };
@@ -285,7 +292,7 @@ mod tests {
         compose(&Flow { dl_type: 0x0800, nw_proto: 17, nw_ttl: 64, nw_src: src, ..Flow::ZERO }, b"")
     }
 
-    /// Takes the first of what it is given.
+    /// Accepts this many frames and refuses the others.
     struct Full(usize);
 
     impl TxQueue for Full {
@@ -295,7 +302,7 @@ mod tests {
         }
     }
 
-    /// Keeps what it refuses to itself.
+    /// Refuses frames and does not give them back.
     struct Picky;
 
     impl TxQueue for Picky {
@@ -307,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Cannot deliver what comes, and then has a frame that is none.
+    /// Fails to deliver a frame, and then leaves an empty frame in its place.
     struct Broken(u32);
 
     impl RxQueue for Broken {
@@ -324,7 +331,8 @@ mod tests {
         }
     }
 
-    /// Port 1 receives; sources 1 to 8 go to the port of their number, 9 to one that is not there, others are dropped.
+    /// Port 1 receives. Sources 1 to 8 go to the port with that number, 9 to a port that does not exist;
+    /// other sources are dropped.
     struct Bed {
         datapath: Arc<Datapath>,
         worker: Worker,
@@ -364,7 +372,8 @@ mod tests {
             self.worker.poll(Millis(self.at), Cycles(0));
         }
 
-        /// Reason, place and length of all, the newest first. Each reason that was counted is among them.
+        /// Reason, place and length of all records, the newest first. Checks that each counted reason is
+        /// among them.
         fn drops(&self) -> Vec<(DropReason, Place, usize)> {
             let drops = self.datapath.last_drops();
             for (reason, _) in self.datapath.drops() {
@@ -384,7 +393,7 @@ mod tests {
         let mut bed = Bed::new();
         bed.send(&[1]);
         assert!(bed.drops().is_empty());
-        // First by an upcall, then by megaflows: the whole batch, and some of it.
+        // First by an upcall, then by megaflows: for whole batches and for parts of batches.
         for sources in [&[10, 20][..], &[20, 20], &[20, 10, 1, 20, 1]] {
             bed.send(sources);
             let last = &bed.datapath.last_drops()[0];
@@ -457,7 +466,7 @@ mod tests {
                 .zip((0..10 * SLOTS as u32).rev())
                 .all(|(d, n)| d.flow().nw_src == 1000 + n)
         );
-        // However many there are in a turn, few are copied; the last one is.
+        // However many packets an iteration drops, few are copied; the last one is always copied.
         let mixed: Vec<u32> = (0..RX_BURST as u32).map(|n| if n % 2 == 0 { 10 } else { 5000 + n }).collect();
         let before = bed.at;
         bed.send(&mixed);

@@ -1,4 +1,4 @@
-//! Where the headers of a packet start, for the actions that write into them.
+//! Offsets of a packet's headers, for the actions that write into them.
 
 use packet::ether::{Ethernet, VlanTag, ethertype, ethertype_of};
 use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
@@ -6,27 +6,27 @@ use packet::ip::{Fragment, Ipv4, Ipv6, ipproto, skip_extensions};
 /// Offsets from the start of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Ethernet type behind all VLAN tags; 0 if the frame is cut off.
+    /// Ethernet type after all VLAN tags; 0 if the frame is truncated.
     pub dl_type: u16,
-    /// What follows Ethernet and its tags: an MPLS label or the network header.
+    /// Start of what follows Ethernet and its tags: an MPLS label or the network header.
     pub l3: u16,
-    /// The transport header; `None` if there is none in this packet.
+    /// Start of the transport header; `None` if the packet has none.
     pub l4: Option<u16>,
-    /// Where the network packet ends: padding follows.
+    /// End of the network packet; padding may follow.
     pub end: u32,
     /// IP protocol of the transport header.
     pub proto: u8,
-    /// The destination that checksums cover is in a routing header, not in the IPv6 header.
+    /// The destination that the transport checksum covers is in a routing header, not in the IPv6 header.
     pub routed: bool,
 }
 
 impl Layout {
-    /// How long the transport header and what it carries are, without padding.
+    /// Length of the transport header and its payload in bytes, without padding.
     pub fn l4_len(&self) -> usize {
         self.l4.map_or(0, |l4| (self.end as usize).saturating_sub(usize::from(l4)))
     }
 
-    /// Of a frame (`packet_type` 0), or of a layer 3 packet.
+    /// Finds the headers of a frame (`packet_type` 0) or of a layer 3 packet.
     pub fn of(data: &[u8], packet_type: u32) -> Layout {
         let mut out = Layout::default();
         let rest = if packet_type == 0 {
@@ -38,7 +38,7 @@ impl Layout {
             data
         };
         let l3 = data.len() - rest.len();
-        // Tags without end: more than any packet of sense has.
+        // More VLAN tags than an offset can express.
         let Ok(narrow) = u16::try_from(l3) else { return Layout::default() };
         out.l3 = narrow;
         let transport = match out.dl_type {
@@ -73,7 +73,7 @@ fn ethernet(data: &[u8]) -> Option<(u16, &[u8])> {
     ethertype_of(rest)
 }
 
-/// A routing header with segments left (RFC 8200 §4.4) stands among the extension headers.
+/// Returns whether the extension headers contain a routing header with segments left (RFC 8200 §4.4).
 fn has_routing(mut next: u8, mut data: &[u8]) -> bool {
     while matches!(next, ipproto::HOPOPTS | ipproto::ROUTING | ipproto::DSTOPTS) {
         let &[following, len, _, segments_left, ..] = data else { return false };

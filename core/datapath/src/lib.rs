@@ -3,50 +3,51 @@
 //! # Map
 //!
 //! ```text
-//! Datapath (datapath.rs)  what the control half and commands call; shared.rs: what it has in common with workers
+//! Datapath (datapath.rs)  the interface for the control half and commands; shared.rs: what it shares with workers
 //!   ├ flows.rs            the publisher's side of megaflows: ufid, owner, statistics, folding of lanes
-//!   ├ ports.rs, port.rs   the ports; the contract with devices (RxQueue, TxQueue, Frame)
+//!   ├ ports.rs, port.rs   the ports; the interface of devices (RxQueue, TxQueue, Frame)
 //!   ├ port_qos.rs, egress.rs  a policer or a shaper in front of a port's tx queues
-//!   ├ rxq.rs              an rx queue as workers pass it on
+//!   ├ rxq.rs              an rx queue as workers hand it over
 //!   ├ upcalls.rs          upcalls on their way to handler threads, and their answers; fair_queue.rs: ports take turns
 //!   ├ upcall_server() → UpcallServer (server.rs)  one handler thread's: serve() answers some upcalls
-//!   └ worker(id) → Worker (worker.rs)  one poll thread's turn: poll(now, cycles) -> busy
+//!   └ worker(id) → Worker (worker.rs)  one PMD thread's iteration: poll(now, cycles) -> busy
 //!        └ Engine (engine.rs)          what its stages share: batch, cache, lane, buffers, bursts, counters
 //!             path/  receive → extract → cache → classify → group → execute → upcall → transmit
-//!             park.rs, tuple.rs  packets that wait for answers, by flow
-//!             upcall_budget.rs, rxq_backoff.rs  what is done with misses when no more can be parked
-//!             path/conntrack.rs  `ct`: metadata to the crate `conntrack`, and back
-//!             action/helper.rs   text and sequence numbers of FTP control connections that are translated
-//!             path/fragments.rs  fragments wait in the crate `reassembly` until `ct` sees their whole datagram
-//!             tunnels.rs, path/tunnel.rs  tunnel ports, and their headers put on and taken off
+//!             park.rs, tuple.rs  packets that wait for answers to upcalls, by flow
+//!             upcall_budget.rs, rxq_backoff.rs  treatment of misses when no more can be parked
+//!             path/conntrack.rs  `ct`: passes packets to the crate `conntrack`
+//!             action/helper.rs   translates text and sequence numbers of FTP control connections
+//!             path/fragments.rs  passes fragments to the crate `reassembly` until their datagram is complete
+//!             tunnels.rs, path/tunnel.rs  tunnel ports; adding and removing their headers
 //!             meter.rs    meters, and the bank that numbers them; bucket.rs: their tokens; policer.rs: ingress policing
 //!             batch.rs    structure of arrays, at most 64 packets of one ingress port
 //!             packet.rs   frame + metadata, as actions hold it; layout.rs: where its headers are
 //!             program.rs  actions compiled once per megaflow; action/: one file per header
 //!             tally.rs    events and drops by reason; packet accounting
-//!             stages.rs   where the time of a turn goes, on demand
+//!             stages.rs   how long each stage of an iteration takes, on demand
 //! ```
 //!
 //! # Use
 //!
-//! `Datapath::new`, `set_handler` (upcalls), `add_port(no, tx queues)`; then a `worker(id, tx_queue)` per thread gets
-//! rx queues by `add_rxq` and is polled. `maintain(now)` once a second folds statistics into `FlowOwner::credit`.
-//! `execute` sends packets of the control half. A worker may be polled by the main loop in place of a thread.
+//! `Datapath::new`, `set_handler` (upcalls), `add_port(no, tx queues)`; then each thread makes a `worker(id,
+//! tx_queue)`, gives it rx queues by `add_rxq` and polls it. `maintain(now)` once a second folds statistics
+//! into `FlowOwner::credit`. `execute` sends packets of the control half. The main loop may poll a worker
+//! instead of a thread (dummy mode).
 //!
 //! # Invariants
 //!
 //! * **No lock on the hit path** and no allocation: megaflows are read under an epoch guard that lives for one batch;
 //!   ports and the control half are snapshots, looked at once per turn. The one lock is that of a tx queue, taken per burst.
-//! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that is
-//!   found nowhere is parsed whole and looked up again before the control half is asked.
-//! * **A megaflow is published under the publisher's lock, if its translation is still current** then. So who changes
-//!   the control half first raises its version, then sweeps the flows: what the sweep does not see was never published.
-//! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + fragments that wait,
-//!   between turns (`Tally::balance`).
-//! * Nothing of a packet is in a worker between turns but what is parked (fragments that wait are in no worker), so a queue
-//!   may be moved between any two of them once it is settled (`Worker::settle`).
-//! * **Packets of a flow keep their order**, also when the first of them waits for an answer (`path/park.rs`).
-//! * Owners and the upcall handler are called without any lock of the datapath (but `is_current`), and may call it.
+//! * **Every look-up is verified** against the megaflow, at the depth to which the packet was parsed. A packet that matches no
+//!   megaflow at this depth is parsed completely and looked up again before an upcall is sent.
+//! * **A megaflow is published under the publisher's lock, and only if its translation is still current.** So a change of the
+//!   control half first increments its version, then revalidates the flows: a stale flow that this does not see was never published.
+//! * **Packet accounting balances**: received + created = sent + delivered + dropped by reason + parked + waiting fragments,
+//!   between iterations (`Tally::balance`).
+//! * Between iterations a worker holds no packets except parked ones (waiting fragments belong to no worker), so a queue
+//!   can be handed over between any two iterations once its parked packets are settled (`Worker::settle`).
+//! * **Packets of a flow keep their order**, also when the first of them waits for the answer to an upcall (`path/park.rs`).
+//! * Owners and the upcall handler are called without any lock of the datapath (except `is_current`), and may call the datapath.
 
 pub mod action;
 pub mod batch;

@@ -1,8 +1,10 @@
 //! Meters: token buckets, and the bank that numbers them.
 //!
-//! **Any worker may run any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by one exchange
-//! if there are enough. Who moves a meter's clock forward pours in what has flowed since.
-//! Sources: OpenFlow 1.3.5 §5.7; which band fires is as in Open vSwitch: of those exceeded the one with the highest rate.
+//! **Any worker may use any meter, and none waits**: all numbers are atomic, and a batch takes its tokens by
+//! one exchange if there are enough. The worker that advances a meter's clock adds the tokens since its last
+//! advance.
+//! Sources: OpenFlow 1.3.5 §5.7. As in Open vSwitch, of the bands that are exceeded the one with the highest
+//! rate applies.
 
 use crate::bucket::{BYTE, Bucket, PACKET, PouringClock};
 use dpif::Counter;
@@ -54,8 +56,8 @@ impl Meter {
         if self.packets { PACKET } else { u64::from(len) * BYTE }
     }
 
-    /// Packets of these lengths come, all at once. False: none exceeds any band. Else `verdicts` says of each which band
-    /// fires, or [`NO_BAND`].
+    /// Meters packets of these lengths that arrive together. Returns false if none exceeds any band;
+    /// otherwise `verdicts` contains for each packet the band that applies, or [`NO_BAND`].
     pub(crate) fn judge(&self, lens: &[u32], now: Micros, verdicts: &mut Vec<u8>) -> bool {
         self.advance(now);
         self.total.add(lens.len() as u64, lens.iter().map(|l| u64::from(*l)).sum());
@@ -80,7 +82,8 @@ impl Meter {
         verdicts.iter().any(|v| *v != NO_BAND)
     }
 
-    /// Takes tokens for so many packets and bytes of every band. `false`, and nothing taken: a band has not as many.
+    /// Takes tokens for these packets and bytes from every band. Returns `false` and takes none if a band has
+    /// too few.
     pub(crate) fn take_all(&self, (packets, bytes): (u64, u64), now: Micros) -> bool {
         self.advance(now);
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
@@ -90,25 +93,25 @@ impl Meter {
         short.is_none()
     }
 
-    /// Gives back tokens that were taken.
+    /// Returns tokens that were taken.
     pub(crate) fn give_all(&self, (packets, bytes): (u64, u64)) {
         let cost = if self.packets { packets * PACKET } else { bytes * BYTE };
         self.bands.iter().for_each(|band| band.bucket.give(cost));
     }
 
-    /// Packets and bytes have passed whose tokens were taken.
+    /// Counts packets and bytes that passed and whose tokens were taken.
     pub(crate) fn count(&self, (packets, bytes): (u64, u64)) {
         self.total.add(packets, bytes);
     }
 
-    /// Pours in what has flowed since the meter's clock was moved last.
+    /// Adds the tokens since the meter's clock was advanced last.
     fn advance(&self, now: Micros) {
         if let Some(passed) = self.clock.advance(now) {
             self.bands.iter().for_each(|band| band.bucket.pour(passed));
         }
     }
 
-    /// What a band does with the packets that exceed it: see [`Band::remark`].
+    /// What a band does with a packet that exceeds it: see [`Band::remark`].
     pub(crate) fn remark(&self, band: u8) -> Option<u8> {
         self.bands.get(usize::from(band))?.band.remark
     }
@@ -125,13 +128,13 @@ impl Meter {
 /// The meters of a datapath as workers see them.
 pub(crate) type Meters = HashTrieMapSync<u32, Arc<Meter>>;
 
-/// See the module.
+/// Allocates meter numbers and publishes meters to workers.
 pub(crate) struct Bank {
     set: Snapshot<Meters>,
     numbers: Mutex<Numbers>,
 }
 
-/// Which numbers are free: those given back, and all from `next` on.
+/// The free numbers: those that were freed, and all from `next` on.
 #[derive(Default)]
 struct Numbers {
     returned: BTreeSet<u32>,
@@ -175,16 +178,16 @@ impl Bank {
     }
 }
 
-/// The same instant.
+/// The same time in microseconds.
 fn micros(now: Millis) -> Micros {
     Micros(now.0.saturating_mul(1000))
 }
 
-/// The time to a microsecond: so many cycles after a millisecond began. Buckets that hold less than flows in during a
-/// millisecond need it.
+/// A clock with microsecond resolution: milliseconds and the cycles since. Buckets that are smaller than the
+/// tokens of a millisecond need it.
 #[derive(Debug, Default)]
 pub(crate) struct FineClock {
-    /// Cycles in a millisecond; 0: not known, and no time passes within one.
+    /// Cycles per millisecond; 0: not known, and the clock advances only by whole milliseconds.
     pub(crate) per_ms: u64,
     now: Millis,
     began: Cycles,
@@ -192,7 +195,7 @@ pub(crate) struct FineClock {
 }
 
 impl FineClock {
-    /// A turn begins.
+    /// Begins an iteration.
     #[inline]
     pub(crate) fn turn(&mut self, now: Millis, at: Cycles) {
         if self.now != now {
@@ -201,7 +204,7 @@ impl FineClock {
         self.at = at;
     }
 
-    /// The time of the present turn, which began in this millisecond. It never goes back.
+    /// Returns the time in the present iteration, which began in millisecond `now`. It never goes back.
     pub(crate) fn read(&self, now: Millis) -> Micros {
         let passed = (self.at - self.began).0.saturating_mul(1000).checked_div(self.per_ms).unwrap_or(0);
         Micros(micros(now).0 + if now == self.now { passed.min(999) } else { 0 })
@@ -217,7 +220,7 @@ mod tests {
         Meter::new(&MeterSpec { packets, bands }, Micros(0))
     }
 
-    /// How many of these packets pass.
+    /// Returns how many of these packets pass.
     fn pass(meter: &Meter, lens: &[u32], now: u64) -> usize {
         let mut verdicts = Vec::new();
         let exceeded = meter.judge(lens, Micros(now), &mut verdicts);

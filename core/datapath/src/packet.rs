@@ -1,4 +1,4 @@
-//! A packet outside of its batch: frame and metadata, as actions and the recirculation queue hold it.
+//! A packet outside its batch: frame and metadata, as actions and the recirculation queue use it.
 
 use crate::layout::Layout;
 use crate::port::Frame;
@@ -9,15 +9,15 @@ use flow::flow::PLAIN_WORDS;
 use flow::{Flow, Tlv, Tunnel};
 use packet::ethertype;
 
-/// Words of a key behind its line that metadata fill.
+/// Words of a key after its line that contain metadata.
 const METADATA_WORDS: Words = 1 << 10 | 0xf_f800 | TUNNEL_WORDS | 1 << EXT_WORDS;
 
-/// What belongs to a packet beside its bytes.
+/// A packet's metadata.
 #[derive(Clone, Debug, Default)]
 pub struct Meta {
     /// Datapath number of the ingress port.
     pub in_port: u32,
-    /// Which pass through the datapath; 0 is the first.
+    /// Recirculation id; 0 is the first pass.
     pub recirc_id: u32,
     /// 0 for Ethernet, or `1 << 16 | ethertype` for a packet of layer 3.
     pub packet_type: u32,
@@ -33,33 +33,34 @@ pub struct Meta {
     pub ct_zone: u16,
     /// Connection tracking state.
     pub ct_state: u8,
-    /// Its connection in that zone, if that has counted this packet.
+    /// The packet's connection in that zone, if that connection has counted this packet.
     pub ct_known: Known,
-    /// How often it was recirculated.
+    /// How many times the packet was recirculated.
     pub passes: u8,
-    /// How many VLAN tags are taken off before the packet's type; 0: as many as a flow has room for.
+    /// How many VLAN tags are parsed before the packet's type; 0: as many as a flow can hold.
     pub vlan_limit: u8,
-    /// How many bytes of its end the next output leaves out: what is pushed and popped meanwhile does not change that.
+    /// How many bytes the next output truncates from the end. Pushing and popping headers meanwhile does not
+    /// change this number.
     pub cut: usize,
-    /// What few packets have.
+    /// Metadata that few packets have.
     pub rare: Option<Box<Rare>>,
 }
 
 /// Metadata that few packets have.
 #[derive(Clone, Debug, Default)]
 pub struct Rare {
-    /// Outer header of the tunnel it came by, or shall leave by.
+    /// Outer header of the tunnel on which the packet was received or is to be sent.
     pub tunnel: Tunnel,
-    /// The options of that header, as they stand in it.
+    /// The options of that header, as bytes.
     pub options: Option<Box<Tlv>>,
     /// Connection tracking label.
     pub ct_label: [u64; 2],
-    /// The first packet of the connection.
+    /// The tuple of the connection's first packet.
     pub ct_tuple: Tuple,
 }
 
 impl Meta {
-    /// The words of a key that hold metadata; the others are 0.
+    /// Returns the line of a key that contains this metadata; all other words are 0.
     pub(crate) fn line(&self) -> Line {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let ct = u32::from(self.ct_state) << 24 | u32::from(self.ct_zone);
@@ -75,12 +76,12 @@ impl Meta {
         ]
     }
 
-    /// Of a packet that a port received.
+    /// Metadata of a packet that a port received.
     pub fn received(in_port: u32) -> Meta {
         Meta { in_port, ..Meta::default() }
     }
 
-    /// Of a packet that the control half sends with this flow.
+    /// Metadata of a packet that the control half sends with this flow.
     pub fn of_flow(f: &Flow) -> Meta {
         let options = (f.tlv.present != 0).then(|| Box::new(f.tlv));
         let any =
@@ -104,26 +105,27 @@ impl Meta {
         }
     }
 
-    /// Some of these words of a key may come from here: QoS priority, connection, tunnel and its options.
+    /// Returns whether this metadata sets some of these words of a key: QoS priority, connection, tunnel and
+    /// its options.
     pub(crate) fn has_words(&self, words: Words) -> bool {
         words & METADATA_WORDS != 0 && (self.rare.is_some() || self.skb_priority != 0)
     }
 
-    /// How many VLAN tags are looked at.
+    /// Number of VLAN tags to parse.
     #[inline]
     pub fn tags(&self) -> usize {
         if self.vlan_limit == 0 { flow::flow::VLANS_MAX } else { usize::from(self.vlan_limit) }
     }
 
-    /// A flow with this metadata and no packet fields.
+    /// Makes a flow with this metadata and no packet fields.
     pub fn to_flow(&self) -> Flow {
         let mut f = Flow::ZERO;
         self.fill_flow(&mut f);
         f
     }
 
-    /// The same in the place of another packet's flow. Tunnel options, a third of a flow, are touched only where one
-    /// of the two packets has any.
+    /// As `to_flow`, in the memory of another packet's flow. Tunnel options, a third of a flow, are written
+    /// only if one of the two packets has any.
     pub(crate) fn fill_flow(&self, f: &mut Flow) {
         if f.tlv.present != 0 {
             f.tlv = Tlv::NONE;
@@ -141,21 +143,21 @@ impl Meta {
         }
     }
 
-    /// The flow of a packet of these bytes with this metadata.
+    /// Makes the flow of a packet with these bytes and this metadata.
     pub(crate) fn flow_of(&self, bytes: &[u8]) -> Flow {
         let mut f = Flow::ZERO;
         self.read(bytes, &mut f);
         f
     }
 
-    /// The same in the place of another packet's.
+    /// As `flow_of`, in the memory of another packet's flow.
     pub(crate) fn read(&self, bytes: &[u8], f: &mut Flow) {
         self.fill_flow(f);
         flow::extract::extract(bytes, self.tags(), f);
     }
 }
 
-/// The tuple of the connection that a flow names.
+/// The connection's tuple in a flow.
 fn tuple_of(f: &Flow) -> Tuple {
     let halves = |a: [u8; 16]| {
         let bits = u128::from_be_bytes(a);
@@ -186,28 +188,28 @@ fn put_tuple(f: &mut Flow, t: &Tuple) {
 pub struct Packet {
     /// The bytes.
     pub frame: Frame,
-    /// The rest.
+    /// Its metadata.
     pub meta: Meta,
-    /// Where its layers start, once somebody asked; forgotten when a header is pushed or popped.
+    /// Its header offsets, once needed; cleared when a header is pushed or popped.
     pub layout: Option<Layout>,
-    /// Its number in the batch, as long as its bytes are those that the batch's key was read from.
+    /// Its index in the batch, as long as its bytes are those from which the batch's key was read.
     pub(crate) number: Option<u8>,
 }
 
 impl Packet {
-    /// A packet nobody has looked into yet.
+    /// Makes a packet whose headers are not parsed.
     #[inline(always)]
     pub fn new(frame: Frame, meta: Meta) -> Packet {
         Packet { frame, meta, layout: None, number: None }
     }
 
-    /// Where its layers start.
+    /// Returns the header offsets.
     #[inline]
     pub fn layout(&mut self) -> Layout {
         *self.layout.get_or_insert_with(|| Layout::of(self.frame.bytes(), self.meta.packet_type))
     }
 
-    /// All its fields.
+    /// Returns all fields of the packet.
     pub fn flow(&self) -> Flow {
         self.meta.flow_of(self.frame.bytes())
     }

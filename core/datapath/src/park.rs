@@ -1,15 +1,16 @@
 //! Parked packets: those that wait in a worker for the answer to an upcall, and the order in which they continue.
 //!
-//! A *flow* here is a number that the packets of one 5-tuple of one ingress port share (`tuple`). The first packet of a
-//! flow that misses opens an entry, and its upcall carries the entry's ticket. While the entry is there, every later
-//! packet of the flow waits behind it. An answer takes the entry with all that waits; a packet that must wait again
-//! opens another, with another ticket, so an answer that comes late finds nothing.
+//! A *flow* here is a number that all packets of one 5-tuple of one ingress port have in common (`tuple`).
+//! The first packet of a flow that misses opens an entry, and its upcall carries the entry's ticket. While
+//! the entry exists, every later packet of the flow waits behind it. An answer removes the entry with all
+//! packets that wait. A packet that must wait again opens another entry with another ticket, so a late answer
+//! finds no entry.
 //!
-//! **Bounds.** A worker parks at most `worker` packets, a flow at most `flow` of them. A port may have as many as are
-//! still free (a dynamic threshold, Choudhury and Hahne 1998): a port alone gets half of all, n storming ports leave
-//! the next one 1/(n+1), without a count of the ports.
+//! **Bounds.** A worker parks at most `worker` packets, a flow at most `flow` of them. A port may have as
+//! many parked packets as places are free (a dynamic threshold, Choudhury and Hahne 1998): a single port gets
+//! half of all places, and n ports with storms leave 1/(n+1) for the next port, without counting the ports.
 //!
-//! Pure: the parked item is a type parameter. Each worker has its own instance.
+//! The code is pure: the parked item is a type parameter. Each worker has its own instance.
 
 use cpu::prehashed::ByHash;
 use std::collections::hash_map::Entry;
@@ -18,9 +19,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Limits of parked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Packets of the worker.
+    /// Maximum of the worker's parked packets.
     pub worker: usize,
-    /// Packets of one flow.
+    /// Maximum of one flow's parked packets.
     pub flow: usize,
 }
 
@@ -36,13 +37,13 @@ struct Waiting<T> {
     items: VecDeque<T>,
 }
 
-/// See the module.
+/// The parked packets of one worker.
 pub struct Park<T> {
     flows: ByHash<u64, Waiting<T>>,
-    /// Parked packets of each port that has some.
+    /// Number of parked packets, of each port that has some.
     ports: BTreeMap<u32, usize>,
     parked: usize,
-    /// Unanswered upcalls, also those whose flow was taken out meanwhile.
+    /// Upcalls without an answer, including those whose flow was removed meanwhile.
     unanswered: usize,
     next: u64,
     limits: Limits,
@@ -50,11 +51,11 @@ pub struct Park<T> {
     spare: Vec<VecDeque<T>>,
 }
 
-/// How many empty lists are kept.
+/// Number of empty lists that are kept.
 const SPARE: usize = 256;
 
 impl<T> Park<T> {
-    /// Nothing is parked.
+    /// Makes an instance without parked packets.
     pub fn new(limits: Limits) -> Park<T> {
         Park {
             flows: ByHash::default(),
@@ -73,19 +74,19 @@ impl<T> Park<T> {
         self.parked
     }
 
-    /// Nothing is parked.
+    /// Returns whether no packets are parked.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.parked == 0
     }
 
-    /// Packets of this port are parked.
+    /// Returns whether packets of this port are parked.
     #[inline]
     pub fn any_of(&self, port: u32) -> bool {
         self.parked != 0 && self.ports.contains_key(&port)
     }
 
-    /// Packets of this flow are parked: the next one has to wait behind them.
+    /// Returns whether packets of this flow are parked, so that the next one must wait behind them.
     #[inline]
     pub fn waits(&self, flow: u64) -> bool {
         self.flows.contains_key(&flow)
@@ -96,13 +97,13 @@ impl<T> Park<T> {
         used < self.limits.worker.saturating_sub(self.parked)
     }
 
-    /// A flow of this port may be opened.
+    /// Returns whether a flow of this port may be opened.
     pub fn may_open(&self, port: u32) -> bool {
         self.unanswered < self.limits.worker && self.room(port)
     }
 
-    /// Parks the first packet of a flow, after `may_open`; returns the ticket that its answer must carry. If the flow is open
-    /// already, the packet is parked behind the others, and the ticket stays.
+    /// Parks the first packet of a flow, after `may_open`, and returns the ticket that its answer must carry.
+    /// If the flow is open already, the packet is parked behind the others and the ticket stays.
     pub fn open(&mut self, port: u32, flow: u64, item: T) -> u64 {
         self.count(port);
         let entry = match self.flows.entry(flow) {
@@ -118,7 +119,8 @@ impl<T> Park<T> {
         entry.ticket
     }
 
-    /// Parks one more packet of an open flow; `Err` gives it back: the flow is not open, or there is no room.
+    /// Parks one more packet of an open flow. `Err` returns the packet: the flow is not open, or a limit is
+    /// reached.
     pub fn append(&mut self, flow: u64, item: T) -> Result<(), T> {
         let Some(port) = self.flows.get(&flow).map(|w| w.port) else { return Err(item) };
         let room = self.room(port);
@@ -136,14 +138,14 @@ impl<T> Park<T> {
         *self.ports.entry(port).or_default() += 1;
     }
 
-    /// Takes the packets that wait for the answer with this ticket, oldest first; `None` if none wait any more.
+    /// Removes the packets that wait for the answer with this ticket, oldest first; `None` if there are none.
     pub fn answered(&mut self, flow: u64, ticket: u64) -> Option<VecDeque<T>> {
         self.unanswered = self.unanswered.saturating_sub(1);
         self.flows.get(&flow).filter(|w| w.ticket == ticket)?;
         self.take(flow)
     }
 
-    /// Takes a flow out before its answer.
+    /// Removes a flow before its answer.
     pub fn take(&mut self, flow: u64) -> Option<VecDeque<T>> {
         let waiting = self.flows.remove(&flow)?;
         self.parked -= waiting.items.len();
@@ -156,7 +158,8 @@ impl<T> Park<T> {
         Some(waiting.items)
     }
 
-    /// Takes all flows of a port (`None`: of all ports) out before their answers, the one that has waited longest first.
+    /// Removes all flows of a port (`None`: of all ports) before their answers, in the order of their first
+    /// packets.
     pub fn take_port(&mut self, port: Option<u32>) -> Vec<VecDeque<T>> {
         let of_port = |w: &Waiting<T>| port.is_none_or(|p| p == w.port);
         let all = self.flows.iter().filter(|(_, w)| of_port(w));
@@ -165,7 +168,7 @@ impl<T> Park<T> {
         flows.into_iter().filter_map(|(_, flow)| self.take(flow)).collect()
     }
 
-    /// Takes an emptied list back.
+    /// Takes an emptied list back for reuse.
     pub fn give_back(&mut self, list: VecDeque<T>) {
         if list.is_empty() && self.spare.len() < SPARE {
             self.spare.push(list);
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same with one list: (flow, port, ticket, item), in the order of arrival.
+    /// Reference implementation with one list: (flow, port, ticket, item), in the order of arrival.
     #[derive(Default)]
     struct Naive {
         list: Vec<(u64, u32, u64, u32)>,

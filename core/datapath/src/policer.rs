@@ -1,13 +1,15 @@
-//! Ingress policing: what a port may bring, in kilobits and in packets per second (`ingress_policing_*`).
+//! Ingress policing: limits the kilobits and the packets per second that a port receives
+//! (`ingress_policing_*`).
 //!
-//! A single-rate meter with one burst (RFC 2697 with no excess burst): what it does not pass is dropped. As in Open vSwitch the
-//! Ethernet header does not count, so the rate is that of IP packets. All rx queues of a port share one policer; a batch that
-//! passes whole takes its tokens by one exchange per bucket.
+//! A single-rate meter with one burst (RFC 2697 without excess burst): it drops the packets that it does not
+//! pass. As in Open vSwitch the Ethernet header is not counted, so the rate is that of IP packets. All rx
+//! queues of a port share one policer. A batch that passes completely takes its tokens by one exchange per
+//! bucket.
 
 use crate::bucket::{BYTE, Bucket, PACKET, PouringClock};
 use units::Micros;
 
-/// Bytes of a frame that do not count.
+/// Bytes of a frame that are not counted.
 const ETHERNET: u64 = 14;
 
 /// The rates of a policer. A rate of 0 does not limit.
@@ -15,15 +17,15 @@ const ETHERNET: u64 = 14;
 pub struct PolicerSpec {
     /// Kilobits per second.
     pub kbits: u64,
-    /// Kilobits that may come at once.
+    /// Burst in kilobits.
     pub kbits_burst: u64,
     /// Packets per second.
     pub packets: u64,
-    /// Packets that may come at once.
+    /// Burst in packets.
     pub packets_burst: u64,
 }
 
-/// See the module.
+/// The ingress policer of a port.
 #[derive(Debug)]
 pub(crate) struct Policer {
     pub(crate) spec: PolicerSpec,
@@ -33,7 +35,7 @@ pub(crate) struct Policer {
 }
 
 impl Policer {
-    /// With full buckets; `None`: nothing is limited.
+    /// Makes a policer with full buckets; `None` if the specification limits nothing.
     pub(crate) fn new(spec: PolicerSpec, now: Micros) -> Option<Policer> {
         let bucket = |rate, burst| (rate != 0).then(|| Bucket::new(rate, burst));
         let (bits, packets) =
@@ -42,7 +44,8 @@ impl Policer {
         limits.then(|| Policer { spec, clock: PouringClock::new(now), bits, packets })
     }
 
-    /// So many packets with so many bytes come. `false`, and nothing taken: not all of them pass.
+    /// Takes the tokens for this many packets and bytes. Returns `false` and takes none if not all of them
+    /// may pass.
     pub(crate) fn pass(&self, packets: u64, bytes: u64, now: Micros) -> bool {
         if let Some(passed) = self.clock.advance(now) {
             self.bits.iter().chain(&self.packets).for_each(|bucket| bucket.pour(passed));
@@ -63,7 +66,8 @@ impl Policer {
 mod tests {
     use super::*;
 
-    /// Packets that pass of as many as come in ten seconds, at twice to some hundred times the rate, in batches of 32.
+    /// Number of packets that pass in ten seconds, if packets arrive in batches of 32 at twice to some
+    /// hundred times the rate.
     fn passed(spec: PolicerSpec, len: u64) -> u64 {
         let policer = Policer::new(spec, Micros(0)).unwrap();
         let mut passed = 0;
@@ -104,7 +108,7 @@ mod tests {
         let policer = Policer::new(spec, Micros(0)).unwrap();
         assert!((0..3).all(|_| policer.pass(1, 64, Micros(0))));
         assert!((0..100).all(|_| !policer.pass(1, 64, Micros(0))));
-        // 8 kilobits are 1000 bytes, of which 150 were taken; a packet per second flows in.
+        // 8 kilobits are 1000 bytes, of which 150 were taken; one packet per second is added.
         assert!(!policer.pass(1, 14 + 1001, Micros(1_000_000)));
         assert!(policer.pass(1, 14 + 1000, Micros(1_000_000)));
     }

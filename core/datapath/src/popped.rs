@@ -1,7 +1,8 @@
-//! What came out of tunnels: packets whose outer header was taken off, on their way in by the tunnel port.
+//! Decapsulated packets on their way into the path on the tunnel port.
 //!
-//! They go through the path in batches of their own, right behind the batch that they came in. The fields of the outer headers
-//! stay beside the packets: only the words that megaflows of the tunnel port look at are written into keys.
+//! They pass through the path in batches of their own, directly after the batch that contained them. The
+//! fields of the outer headers stay beside the packets: only the words that megaflows of the tunnel port
+//! match are written into keys.
 
 use crate::packet::{Meta, Rare};
 use crate::port::{Frame, FrameBatch};
@@ -23,7 +24,7 @@ impl Outers {
         self.0.clear();
     }
 
-    /// The headers, to be changed together with the frames.
+    /// The headers, for changes that are made together with those of the frames.
     pub(crate) fn tunnels_mut(&mut self) -> &mut Vec<Tunnel> {
         &mut self.0
     }
@@ -33,21 +34,21 @@ impl Outers {
         self.0.get(i)
     }
 
-    /// What packet `i` has that few packets have.
+    /// Returns the rare metadata of packet `i`.
     pub(crate) fn rare(&self, i: usize, options: &[Option<Box<Options>>]) -> Option<Box<Rare>> {
         let options = options.get(i).and_then(|o| o.as_deref()).map(|o| Box::new(tlv_of_options(o)));
         let &tunnel = self.0.get(i)?;
         Some(Box::new(Rare { tunnel, options, ..Rare::default() }))
     }
 
-    /// Takes the header of packet `from` to place `to`.
+    /// Moves the header of packet `from` to place `to`.
     pub(crate) fn move_to(&mut self, from: usize, to: usize) {
         if from < self.0.len() && to < self.0.len() {
             self.0.swap(from, to);
         }
     }
 
-    /// Fills the columns of those of `words` that are the headers'.
+    /// Fills the columns of those of `words` that contain outer header fields.
     pub(crate) fn fill(&self, columns: &mut [Column], words: Words) {
         for at in bits(words & TUNNEL_WORDS) {
             let Some(column) = columns.get_mut(at) else { return };
@@ -58,7 +59,7 @@ impl Outers {
     }
 }
 
-/// What packets of a batch have in common.
+/// What the packets of a batch have in common.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Arrival {
     /// The tunnel port.
@@ -71,7 +72,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// By a tunnel port, of packets with this outer metadata.
+    /// For packets received on a tunnel port with this outer metadata.
     pub(crate) fn new(port: u32, outer: &Meta) -> Arrival {
         Arrival {
             port,
@@ -89,12 +90,12 @@ impl Arrival {
     }
 }
 
-/// Packets that arrive together.
+/// Packets that pass through the path together.
 pub(crate) struct Arrived {
     pub(crate) arrival: Arrival,
     pub(crate) frames: FrameBatch,
     pub(crate) outers: Outers,
-    /// Options of the outer headers; shorter than the batch where the last packets have none.
+    /// Options of the outer headers; shorter than the batch if the last packets have none.
     pub(crate) options: Vec<Option<Box<Options>>>,
 }
 
@@ -102,12 +103,12 @@ pub(crate) struct Arrived {
 #[derive(Default)]
 pub(crate) struct PoppedBatches {
     waiting: VecDeque<Arrived>,
-    /// Empty ones, whose memory was used before.
+    /// Empty batches, kept for their memory.
     free: Vec<Arrived>,
 }
 
 impl PoppedBatches {
-    /// Takes out the last batch, or an empty one, to which `more` packets are to be added.
+    /// Takes the last batch, if `more` packets can be added to it, or an empty one.
     pub(crate) fn open(&mut self, arrival: Arrival, more: usize) -> Arrived {
         let fits = |last: &mut Arrived| last.arrival == arrival && last.frames.len() + more <= BATCH;
         self.waiting.pop_back_if(fits).unwrap_or_else(|| self.empty(arrival))
@@ -141,7 +142,7 @@ impl PoppedBatches {
         Arrived { arrival, ..memory }
     }
 
-    /// The tunnel port of the batch that is next.
+    /// The tunnel port of the next batch.
     pub(crate) fn first_port(&self) -> Option<u32> {
         self.waiting.front().map(|batch| batch.arrival.port)
     }
@@ -150,7 +151,7 @@ impl PoppedBatches {
         self.waiting.pop_front()
     }
 
-    /// Takes a batch back that was taken out.
+    /// Takes back an emptied batch for reuse.
     pub(crate) fn give_back(&mut self, batch: Arrived) {
         debug_assert!(batch.frames.is_empty() && batch.outers.is_empty() && batch.options.is_empty());
         self.free.push(batch);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use units::{Micros, Millis, PortNo};
 
 impl Datapath {
-    /// Limits from now on what a port brings; rates of 0 limit nothing. Whether that is new: a policer that stays keeps what it
-    /// has in its buckets.
+    /// Sets the ingress policer of a port; a rate of 0 does not limit. Returns whether this is a change. An
+    /// unchanged policer keeps the tokens in its buckets.
     pub fn set_policer(&self, no: PortNo, spec: PolicerSpec, now: Millis) -> bool {
         let new = Policer::new(spec, Micros(now.0.saturating_mul(1000)));
         let old = self.shared.ports.load().get(no.0).and_then(|p| p.policer.as_ref().map(|p| p.spec));
@@ -18,8 +18,9 @@ impl Datapath {
         is_new && self.replace_port(no, |port| Some(port.policed(new))).is_ok()
     }
 
-    /// What a port sends goes through this from now on, or through nothing. Packets that were held and have no queue any more are
-    /// dropped and counted. What is in force already keeps its counters and packets. Fails where the rates cannot be.
+    /// Sets or removes the egress policer or shaper of a port. Held packets that have no queue any more are
+    /// dropped and counted. If the specification is in force already, it keeps its counters and packets.
+    /// Fails if the rates are invalid.
     pub fn set_egress(
         &self,
         no: PortNo,
@@ -35,7 +36,7 @@ impl Datapath {
             (None, None) => return Ok(()),
             (_, spec) => {
                 let new = spec.map(|spec| Egress::new(spec, Arc::clone(clock))).transpose()?.map(Arc::new);
-                // A port that is gone needs none.
+                // A port that was removed needs none.
                 let _ = self.replace_port(no, |port| Some(port.with_egress(new)));
             }
         }
@@ -43,17 +44,17 @@ impl Datapath {
         Ok(())
     }
 
-    /// What a port's packets go through.
+    /// The egress policer or shaper of a port.
     pub fn egress(&self, no: PortNo) -> Option<Arc<Egress>> {
         self.shared.ports.load().get(no.0)?.egress.clone()
     }
 
-    /// Packets that name a QoS queue go to the device with its number from now on, or without.
+    /// Sets whether packets are sent to the device with the number of the QoS queue that they select.
     pub fn set_device_queues(&self, no: PortNo, has_queues: bool) {
         let _ = self.replace_port(no, |port| Some(port.with_device_queues(has_queues)));
     }
 
-    /// Drops what a shaper held that has no queue any more.
+    /// Drops packets that a shaper held and that have no queue any more.
     pub(crate) fn drop_held(&self, frames: Vec<Frame>) {
         if !frames.is_empty() {
             self.outside(|worker| worker.drop_all(frames, DropReason::TxQos));

@@ -1,7 +1,7 @@
 //! The ports of the datapath: their numbers, their tx queues, their counters.
 //!
-//! Workers read a snapshot; adding or removing a port publishes another. A tx queue stands behind a lock of its own:
-//! where a port has one for every worker (the usual case) nobody ever waits.
+//! Workers read a snapshot; adding or removing a port publishes another one. Each tx queue has a lock. If a
+//! port has a tx queue for every worker (the usual case), no worker ever waits for it.
 
 use crate::egress::{DeviceQueues, Egress, EgressQueue};
 use crate::path::receive::SHORTEST;
@@ -18,28 +18,29 @@ use units::PortNo;
 /// The largest port number.
 pub const MAX_PORT: u32 = classifier::megaflow::publisher::MAX_PORT;
 
-/// One port. Copies share everything.
+/// One port. Copies share its queues and counters.
 #[derive(Clone)]
 pub struct Port {
     /// Its number.
     pub no: PortNo,
-    /// What workers send by: the device's own queues, or those of `egress` in front of them.
+    /// The queues by which workers send: the device's own, or those of `egress` in front of them.
     pub(crate) txqs: DeviceQueues,
     device: DeviceQueues,
     pub(crate) egress: Option<Arc<Egress>>,
-    /// Its device has QoS queues, by which packets go as `set_queue` says.
+    /// The device has QoS queues, and `set_queue` selects one of them.
     device_has_queues: bool,
-    /// Packets say by which queue they go.
+    /// A hash of the packet selects the tx queue.
     by_hash: bool,
     pub(crate) users: Arc<Users>,
     pub(crate) counters: Arc<Counters>,
-    /// Limits what it brings.
+    /// Ingress policer.
     pub(crate) policer: Option<Arc<Policer>>,
-    /// A batch with a frame shorter than this is looked at frame by frame: every batch of a policed port.
+    /// A batch with a frame shorter than this is inspected frame by frame. On a port with a policer this is
+    /// longer than any frame, so every batch is inspected.
     pub(crate) inspect_below: usize,
 }
 
-/// What is counted at a port, whatever its queues are at the time.
+/// Counters of a port; they stay when its queues are replaced.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) rx: Counter,
@@ -50,7 +51,7 @@ pub(crate) struct Counters {
 }
 
 impl Port {
-    /// A port that sends by these queues. One that has none drops what it is given.
+    /// Makes a port with these tx queues. A port without tx queues drops all frames.
     pub(crate) fn new(no: PortNo, txqs: Vec<Box<dyn TxQueue>>) -> Port {
         let device: DeviceQueues = txqs.into_iter().map(Mutex::new).collect();
         Port {
@@ -67,13 +68,13 @@ impl Port {
         }
     }
 
-    /// The same port with other tx queues.
+    /// Returns the same port with other tx queues.
     pub(crate) fn with_queues(&self, txqs: Vec<Box<dyn TxQueue>>) -> Port {
         let Port { device, users, .. } = Port::new(self.no, txqs);
         Port { device, users, ..self.clone() }.with_egress(self.egress.clone())
     }
 
-    /// The same port with this between the workers and the device, or nothing.
+    /// Returns the same port with this egress policer or shaper, or with none.
     pub(crate) fn with_egress(&self, egress: Option<Arc<Egress>>) -> Port {
         let txqs = match &egress {
             Some(egress) => EgressQueue::all(egress, &self.device),
@@ -82,22 +83,22 @@ impl Port {
         Port { txqs, egress, ..self.clone() }
     }
 
-    /// The same port, whose device has QoS queues or none.
+    /// Returns the same port, whose device has QoS queues or not.
     pub(crate) fn with_device_queues(&self, device_has_queues: bool) -> Port {
         Port { device_has_queues, ..self.clone() }
     }
 
-    /// Whether it matters which QoS queue a packet names.
+    /// Returns whether the QoS queue that a packet selects has an effect on this port.
     pub(crate) fn has_queues(&self) -> bool {
         self.device_has_queues || self.egress.is_some()
     }
 
-    /// The same port; packets say (or do not) by which queue they go.
+    /// Returns the same port, on which a hash of the packet selects the tx queue or not.
     pub(crate) fn steered(&self, by_hash: bool) -> Port {
         Port { by_hash, ..self.clone() }
     }
 
-    /// The same port with another ingress policer, or none.
+    /// Returns the same port with another ingress policer, or none.
     pub(crate) fn policed(&self, policer: Option<Policer>) -> Port {
         let inspect_below = if policer.is_some() { usize::MAX } else { SHORTEST };
         Port { policer: policer.map(Arc::new), inspect_below, ..self.clone() }
@@ -107,18 +108,18 @@ impl Port {
         self.by_hash
     }
 
-    /// How its tx queues are shared by so many workers.
+    /// Returns how this many workers share its tx queues.
     #[inline]
     pub(crate) fn tx_mode(&self, senders: usize) -> TxMode {
         match self.txqs.len() {
-            // One queue is the same for all packets.
+            // With one queue there is nothing to select.
             2.. if self.by_hash => TxMode::Hash,
             n if n >= senders => TxMode::Static,
             _ => TxMode::Xps,
         }
     }
 
-    /// What was counted at this port.
+    /// Statistics of the port.
     pub fn stats(&self) -> PortStats {
         let Counters { rx, tx, tx_dropped, rx_policed, tx_qos } = &*self.counters;
         let ((rx_packets, rx_bytes), (tx_packets, tx_bytes)) = (rx.get(), tx.get());
@@ -134,13 +135,13 @@ impl Port {
     }
 }
 
-/// All ports, by number. Copies share what they have in common.
+/// All ports, by number. Copies share their memory.
 #[derive(Clone, Default)]
 pub struct Ports {
     pub(crate) all: Numbered<PortNo, Port>,
-    /// How many workers send.
+    /// Number of workers that send.
     pub(crate) senders: usize,
-    /// Ports without devices.
+    /// Tunnel ports, which have no devices.
     pub(crate) tunnels: TunnelPorts,
 }
 
@@ -151,7 +152,7 @@ impl Ports {
         self.all.get_shared(&PortNo(no))
     }
 
-    /// All of them, in the order of their numbers.
+    /// All ports, by number.
     pub fn iter(&self) -> impl Iterator<Item = &Port> {
         self.all.values()
     }

@@ -1,8 +1,7 @@
-//! Actions compiled for execution: what every packet of a megaflow goes through.
+//! Actions compiled for execution: the program of a megaflow.
 //!
-//! Compilation makes the common things cheap and the impossible ones explicit: trailing actions that nothing would see
-//! are cut off, so that **the last operation consumes the packet**; what is not built yet becomes a drop with its own
-//! reason; nesting is bounded.
+//! Compilation removes trailing actions without effect, so that **the last operation consumes the packet**.
+//! An action that is not built yet becomes a drop with its own reason. Nesting is bounded.
 
 use crate::rewrite::{Expected, Rewrite, Shared, with_rewrites};
 use conntrack::{Action as Track, Helper, Nat, Side};
@@ -11,7 +10,7 @@ use flow::{Flow, Mac};
 use std::sync::Arc;
 use tunnel::Template;
 
-/// How deep lists may be nested in lists.
+/// Maximum nesting depth of lists.
 const MAX_NESTING: usize = 16;
 
 /// A compiled list.
@@ -19,32 +18,33 @@ const MAX_NESTING: usize = 16;
 pub struct Program {
     /// Operations; the last one consumes the packet.
     pub ops: Vec<Op>,
-    /// What it amounts to: kept with the megaflow, so that most packets are sent without a look at the operations.
+    /// Summary of the program, stored with the megaflow, so that most packets are sent without reading the
+    /// operations.
     pub sum: Sum,
-    /// The first operation behind its meters, if that is a rewrite.
+    /// The first operation after its meters, if that is a rewrite.
     rewrite: Option<Arc<Rewrite>>,
-    /// Programs of one number have equal operations; 0: not known.
+    /// Programs with the same number have equal operations; 0: not known.
     number: u64,
 }
 
-/// It begins with meters.
+/// The program begins with meters.
 pub const METERS: u8 = 1;
-/// It begins with a rewrite, or has one behind its meters.
+/// The program begins with a rewrite, or has one after its meters.
 pub const REWRITES: u8 = 2;
-/// It sends copies, or rewrites more than once.
+/// The program sends copies, or rewrites more than once.
 pub const COPIES: u8 = 4;
 
-/// What a program amounts to.
+/// Summary of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Sum {
-    /// Passes meters, then rewrites packets and sends copies in any order, and last sends by a port.
+    /// Passes meters, then rewrites packets and sends copies in any order, and finally sends to a port.
     Send {
         /// The port.
         port: u32,
-        /// What else it does: some of [`METERS`], [`REWRITES`], [`COPIES`].
+        /// The other operations: some of [`METERS`], [`REWRITES`], [`COPIES`].
         does: u8,
     },
-    /// Puts a tunnel's header on, then sends by this port.
+    /// Adds a tunnel's header, then sends to this port.
     PushAndSend(u32),
     /// Recirculates with this id.
     Again(u32),
@@ -68,7 +68,7 @@ pub enum Sum {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// Consumes if last, else works on a copy.
+    /// Consumes the packet if it is last, else works on a copy.
     Output(u32),
     /// As `Output`.
     Userspace(Box<Userspace>),
@@ -76,13 +76,13 @@ pub enum Op {
     Recirc(u32),
     /// As `Output`.
     Clone(Program),
-    /// As `Output`; share of the packets.
+    /// As `Output`: share of the packets in 1/2^32, and the program for them.
     Sample(u32, Program),
-    /// As `Output`: longest packet of the second program, program of the longer ones, and the second.
+    /// As `Output`: maximum length in bytes for the second program, the program for longer packets, and the second program.
     CheckLen(usize, Program, Program),
     /// Always last.
     Drop(DropReason),
-    /// Stands for some operations that follow, where it fits the packet.
+    /// Replaces some of the following operations for packets that fit it.
     Rewrite(Arc<Rewrite>),
     Set(SetField),
     PushVlan {
@@ -108,25 +108,25 @@ pub enum Op {
     PopEth,
     /// The header's bytes.
     PushNsh(Box<[u8]>),
-    /// Packets whose header cannot be removed end here.
+    /// Drops packets whose header cannot be removed.
     PopNsh,
     Hash {
         symmetric: bool,
         basis: u32,
     },
-    /// What it does outside of the packet counts, too.
+    /// Always executed: it also has an effect outside the packet.
     Ct(Box<Track>),
     CtClear,
-    /// Puts a tunnel's header on.
+    /// Adds a tunnel's header.
     TunnelPush(Box<Push>),
-    /// As `Output`: takes a tunnel's header off, and has the packet come in by this port.
+    /// As `Output`: removes a tunnel's header; the inner packet is then received on this port.
     TunnelPop(u32),
-    /// Some packets may end here. Last, it is followed by a drop of the others.
+    /// May drop some packets. If it is the last action, a drop of the others follows.
     Meter(u32),
     Trunc(u32),
 }
 
-/// A tunnel's header to be put on.
+/// A tunnel's header to be added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push {
     /// The header.
@@ -136,12 +136,14 @@ pub struct Push {
 }
 
 impl Op {
-    /// It puts the transport header where nobody finds it who would finish a checksum or cut a packet later.
+    /// Returns whether the operation moves the transport header to a place where a later stage cannot find it
+    /// to finish a checksum or to segment the packet.
     pub(crate) fn hides_transport(&self) -> bool {
         matches!(self, Op::PushMpls { .. } | Op::AddMpls { .. } | Op::PopEth | Op::PushNsh(_))
     }
 
-    /// It changes the bytes of the packet, and nothing of it ends here unless it cannot be changed so.
+    /// Returns whether the operation only changes the bytes of the packet, and drops the packet at most if
+    /// the change is impossible.
     pub(crate) fn is_edit(&self) -> bool {
         match self {
             Op::Set(field) => {
@@ -153,7 +155,7 @@ impl Op {
         }
     }
 
-    /// The packet (or a copy of it) ends here.
+    /// Returns whether the packet (or a copy of it) ends here.
     fn consumes(&self) -> bool {
         matches!(
             self,
@@ -170,7 +172,7 @@ impl Op {
 }
 
 impl Program {
-    /// Of operations of which the last one consumes.
+    /// Makes a program of operations of which the last one consumes the packet.
     fn new(ops: Vec<Op>) -> Program {
         let sum = match ops[..] {
             [Op::Drop(reason)] => Sum::Drop(reason),
@@ -186,7 +188,7 @@ impl Program {
         Program { ops, sum, rewrite, number: 0 }
     }
 
-    /// Uses one rewrite with other programs whose first is equal, and one number with programs that are equal.
+    /// Shares the rewrite with other programs that have an equal one, and the number with equal programs.
     pub(crate) fn share(&mut self, shared: &mut Shared) {
         let at = meters(&self.ops).count();
         if let (Some(rewrite), Some(Op::Rewrite(first))) = (&mut self.rewrite, self.ops.get_mut(at)) {
@@ -198,7 +200,7 @@ impl Program {
         }
     }
 
-    /// See the field.
+    /// The summary of the program.
     #[inline(always)]
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -209,7 +211,7 @@ impl Program {
         compile(actions, 0)
     }
 
-    /// Compiles the list of a megaflow: `flow` is of one of its packets, `mask` what it matches.
+    /// Compiles the actions of a megaflow. `flow` is the flow of one of its packets, `mask` its wildcards.
     pub fn compile_for(actions: &[DpAction], flow: &Flow, mask: &Flow) -> Program {
         let program = compile(actions, 0);
         match program.sum {
@@ -218,35 +220,36 @@ impl Program {
         }
     }
 
-    /// It hashes packets, so their keys had better be read as deep as that needs.
+    /// Returns whether the program hashes packets, so that keys should be read to the depth that the hash
+    /// needs.
     pub(crate) fn hashes(&self) -> bool {
         self.ops.iter().any(|op| matches!(op, Op::Hash { .. }))
     }
 
-    /// The meters that its packets pass before anything else.
+    /// The meters at the beginning of the program.
     #[inline]
     pub(crate) fn meters(&self) -> impl Iterator<Item = u32> {
         meters(&self.ops)
     }
 
-    /// The operations behind its meters.
+    /// The operations after the meters.
     pub(crate) fn after_meters(&self) -> &[Op] {
         &self.ops[meters(&self.ops).count()..]
     }
 
-    /// The rewrite that comes first, or behind its meters.
+    /// The rewrite at the beginning or after the meters.
     #[inline(always)]
     pub(crate) fn rewrite(&self) -> Option<&Rewrite> {
         self.rewrite.as_deref()
     }
 
-    /// Both come to the same [rewrite](Self::rewrite), or both to none.
+    /// Returns whether both programs have the same first [rewrite](Self::rewrite), or both none.
     #[inline(always)]
     pub(crate) fn has_rewrite_of(&self, other: &Program) -> bool {
         self.rewrite.as_ref().map(Arc::as_ptr) == other.rewrite.as_ref().map(Arc::as_ptr)
     }
 
-    /// The header that it puts on and does no more than that and send.
+    /// The tunnel header, if the program does nothing but add it and send.
     #[inline(always)]
     pub(crate) fn push(&self) -> Option<(&Push, u32)> {
         match (self.sum, self.ops.first()) {
@@ -255,7 +258,7 @@ impl Program {
         }
     }
 
-    /// The same program with rewrites for packets that are as expected.
+    /// Returns the same program with rewrites for packets of the expected layout.
     pub(crate) fn with_rewrites(self, expected: Option<Expected>) -> Program {
         if expected.is_none() {
             return self;
@@ -263,14 +266,14 @@ impl Program {
         Program::new(with_rewrites(self.ops, expected))
     }
 
-    /// The same in the memory of a program that nobody needs any more.
+    /// Compiles into the memory of a program that is not needed any more.
     pub(crate) fn compile_in(mut memory: Vec<Op>, actions: &[DpAction]) -> Program {
         memory.clear();
         compile_nested(memory, actions, 0)
     }
 }
 
-/// The meters that a list begins with.
+/// The meters at the beginning of a list.
 fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
     ops.iter().map_while(|op| match op {
         &Op::Meter(id) => Some(id),
@@ -278,7 +281,7 @@ fn meters(ops: &[Op]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// What a list amounts to that does no more than [sending](Sum::Send).
+/// Summary of a list if it is a [`Sum::Send`].
 fn sends(ops: &[Op]) -> Option<Sum> {
     let (mut rest, mut does) = (&ops[meters(ops).count()..], 0);
     if rest.len() != ops.len() {
@@ -300,7 +303,8 @@ fn sends(ops: &[Op]) -> Option<Sum> {
 }
 
 fn compile(actions: &[DpAction], nesting: usize) -> Program {
-    // Programs are as many as megaflows: no more room than they need, which is one operation at least.
+    // There is a program for each megaflow, so allocate no more than it needs, which is at least one
+    // operation.
     compile_nested(Vec::with_capacity(actions.len().max(1)), actions, nesting)
 }
 
@@ -320,7 +324,7 @@ fn compile_nested(mut ops: Vec<Op>, actions: &[DpAction], nesting: usize) -> Pro
     if !ops.last().is_some_and(Op::consumes) {
         ops.push(Op::Drop(DropReason::NoOutput));
     }
-    // Nothing follows a clone that is last, so it need not be one.
+    // A clone in last place has no effect on later operations, so its actions are inlined.
     while let Some(Op::Clone(_)) = ops.last() {
         if let Some(Op::Clone(inner)) = ops.pop() {
             ops.extend(inner.ops);

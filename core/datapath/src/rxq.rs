@@ -1,4 +1,4 @@
-//! An rx queue as workers pass it on: the device's object, and what was counted of it, which goes along.
+//! An rx queue as workers hand it over: the device's queue and its counters.
 
 use crate::port::{RX_BURST, RxQueue};
 use crate::rxq_backoff::RxqBackoff;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Cycles, PortNo, QueueId};
 
-/// What a queue brought and what that took, ever. Written by the one worker that has the queue, read by all.
+/// Total packets and cycles of a queue. Written by the one worker that polls the queue, read by all threads.
 #[derive(Debug, Default)]
 pub struct RxqLoad {
     cycles: AtomicU64,
@@ -16,14 +16,14 @@ pub struct RxqLoad {
     full: AtomicU64,
 }
 
-/// Adds where there is one writer: no read-modify-write is needed.
+/// Adds to a counter that has one writer, so that no read-modify-write is needed.
 #[inline]
 fn add(sum: &AtomicU64, n: u64) {
     sum.store(sum.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
 impl RxqLoad {
-    /// So many packets came at once, which took so many cycles up to their sending.
+    /// Counts a burst: its packets, and the cycles from receive to transmit.
     #[inline]
     pub(crate) fn burst(&self, packets: u64, cycles: Cycles) {
         self.add(cycles);
@@ -44,7 +44,7 @@ impl RxqLoad {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Turns that brought packets, and those of them that brought as many as one can.
+    /// Number of iterations in which the queue delivered packets, and number of those with a full burst.
     pub fn bursts(&self) -> (u64, u64) {
         (self.bursts.load(Ordering::Relaxed), self.full.load(Ordering::Relaxed))
     }
@@ -55,7 +55,7 @@ impl RxqLoad {
     }
 }
 
-/// See the module.
+/// An rx queue with its counters and its state for upcall budget and backoff.
 pub struct Rxq {
     /// Its port.
     pub port: PortNo,
@@ -63,16 +63,16 @@ pub struct Rxq {
     pub id: QueueId,
     pub(crate) queue: Box<dyn RxQueue>,
     pub(crate) load: Arc<RxqLoad>,
-    /// Packets that it brought in the present turn.
+    /// Packets received from it in the present iteration.
     pub(crate) in_turn: u64,
-    /// Whether it waits for others.
+    /// Whether it is in rx queue backoff.
     pub(crate) backoff: RxqBackoff,
-    /// How much of it has no megaflow, where misses may leave the worker.
+    /// Share of its packets without a megaflow, if misses may be parked.
     pub(crate) mix: Mix,
 }
 
 impl Rxq {
-    /// A queue that nobody has polled yet.
+    /// Makes a queue that was never polled.
     pub fn new(port: PortNo, id: QueueId, queue: Box<dyn RxQueue>) -> Rxq {
         Rxq {
             port,
@@ -85,7 +85,7 @@ impl Rxq {
         }
     }
 
-    /// What is counted of it, whoever polls it.
+    /// The counters of the queue, which stay the same when another worker polls it.
     pub fn load(&self) -> Arc<RxqLoad> {
         Arc::clone(&self.load)
     }

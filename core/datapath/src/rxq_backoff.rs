@@ -1,21 +1,23 @@
 //! Rx queue backoff: a queue whose packets mostly miss and are dropped is polled less often while other queues have work.
 //!
-//! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), and dropped beyond it.
-//! Either costs several times as much as a packet with a megaflow. If more than half of the packets of a poll end like that, the
-//! worker skips the queue for a number of turns that doubles with each such poll. The packets wait in the queue's ring, or the
-//! device drops them there, which costs the worker nothing. A turn in which no other queue brought packets ends the wait.
+//! A miss that cannot be parked (`park`) is translated by the worker within its budget (`upcall_budget`), and
+//! dropped beyond it. Either costs several times as much as a packet with a megaflow. If more than half of
+//! the packets of a poll end like that, the worker skips the queue for a number of iterations that doubles
+//! with each such poll. The packets wait in the queue's ring, or the device drops them there, which costs the
+//! worker nothing. An iteration in which no other queue delivers packets ends the wait.
 //!
-//! Counts only: no clock, no randomness.
+//! The decision uses counts only: no clock, no randomness.
 
 use crate::port::RX_BURST;
 
-/// Turns that a queue is skipped at most: it keeps one poll in 64.
+/// Maximum number of iterations that a queue is skipped: it keeps one poll in 64.
 const TURNS_MAX: u32 = 63;
-/// The wait is counted in quarters of a turn. A turn in which another queue brought a full burst, so that more packets wait there,
-/// counts as one quarter; a turn in which others brought fewer counts as four.
+/// The wait is counted in quarters of an iteration. An iteration in which another queue delivers a full
+/// burst, so that more packets wait there, counts as one quarter; an iteration in which others deliver fewer
+/// packets counts as four.
 const PARTS_OF_TURN: u32 = 4;
 
-/// What the queues without backoff brought in a turn.
+/// What the queues without backoff delivered in an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Others {
     #[default]
@@ -35,17 +37,18 @@ impl Others {
     }
 }
 
-/// The backoff of one queue. See the module.
+/// The backoff of one queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RxqBackoff {
-    /// Turns that the queue is skipped after each poll.
+    /// Number of iterations that the queue is skipped after each poll.
     turns: u32,
-    /// What is left of the wait, in parts of a turn.
+    /// Rest of the wait, in quarters of an iteration.
     left: u32,
 }
 
 impl RxqBackoff {
-    /// Whether the queue is skipped in this turn. `others`: what other queues brought in the turn before.
+    /// Returns whether the queue is skipped in this iteration. `others`: what other queues delivered in the
+    /// previous iteration.
     #[inline]
     pub(crate) fn skips(&mut self, others: Others) -> bool {
         if self.left == 0 {
@@ -59,7 +62,7 @@ impl RxqBackoff {
         self.left != 0
     }
 
-    /// The queue was polled and brought `packets`, of which `overflow` could not be parked.
+    /// Updates the backoff after a poll that delivered `packets`, of which `overflow` could not be parked.
     #[inline]
     pub(crate) fn polled(&mut self, packets: u64, overflow: u64) {
         if 2 * overflow > packets {
@@ -67,7 +70,7 @@ impl RxqBackoff {
         } else if self.turns != 0 {
             self.turns /= 2;
         }
-        // The turn of the poll itself counts, too.
+        // The iteration of the poll itself counts, too.
         self.left = if self.turns == 0 { 0 } else { PARTS_OF_TURN * (self.turns + 1) };
     }
 }
@@ -76,7 +79,8 @@ impl RxqBackoff {
 mod tests {
     use super::*;
 
-    /// Polls, in so many turns, of a queue that brings 32 packets of which `overflow` cannot be parked.
+    /// Number of polls in this many iterations of a queue that delivers 32 packets, of which `overflow`
+    /// cannot be parked.
     fn polls(turns: u32, overflow: u64, others: u64) -> u32 {
         let mut backoff = RxqBackoff::default();
         let mut polls = 0;

@@ -1,7 +1,9 @@
-//! `UpcallServer`: one thread's right to answer upcalls. While one exists, misses leave the workers.
+//! `UpcallServer`: a thread that serves upcalls. While one exists, workers park misses instead of translating
+//! them inline.
 //!
-//! It looks a packet up before it asks the control half: where megaflows are wide, the first of a burst makes the
-//! megaflow of them all. It publishes what comes out; the worker runs it on the packet that it was made for.
+//! It looks a packet up before it calls the control half: if megaflows are wide, the first packet of a burst
+//! creates the megaflow for all of them. It publishes the megaflow; the worker executes the actions on the
+//! packet that was parked.
 
 use crate::flows::{Birth, NewFlow, Published};
 use crate::packet::Meta;
@@ -16,29 +18,30 @@ use packet::ip::ipproto;
 use std::sync::Arc;
 use sync::Reader;
 
-/// See the module.
+/// Serves upcalls on one handler thread. Dropping it unregisters the thread.
 pub struct UpcallServer {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
-    /// Those being served; empty between two calls.
+    /// Requests being served; empty between two calls.
     requests: Vec<Request>,
-    /// What is made of them, in order.
+    /// Their translations, in the same order.
     translated: Vec<Translated>,
-    /// Empty between two calls, like the next.
+    /// Empty between two calls, like the next field.
     answers: Vec<Addressed>,
-    /// What workers gave back.
+    /// Memory that workers returned.
     spent: Vec<Spent>,
     /// Memory for the programs of the next upcalls.
     memory: Vec<Vec<Op>>,
 }
 
-/// So many upcalls are served together: they share locks that workers want, too. One waits for the others.
+/// Number of upcalls that are served together, because they share locks that workers need too. The first of
+/// them waits for the others.
 const TOGETHER: usize = 8;
-/// Memory of so many programs is kept.
+/// Number of programs whose memory is kept.
 const PROGRAMS: usize = 64;
 
-/// A packet's fields, and what the control half says of it; `Err`: it need not be asked, or does not know. Used again for the
-/// next packet: there are too many fields to move them about.
+/// A packet's flow and the answer of the control half; `Err` without an answer: none is needed, or the
+/// control half has none. The memory is reused for the next packet, because a flow is too large to move.
 struct Translated {
     flow: Flow,
     key: Key,
@@ -57,7 +60,7 @@ impl Translated {
         self.key = Key::from_flow(&self.flow);
     }
 
-    /// What is to become a megaflow.
+    /// The translation, if a megaflow is to be installed for it.
     fn to_install(&self) -> Option<&Translation> {
         self.result.as_ref().ok().filter(|translation| translation.install)
     }
@@ -77,7 +80,7 @@ impl UpcallServer {
         }
     }
 
-    /// Answers some upcalls; how many. None waits if that is none.
+    /// Serves some upcalls and returns how many. 0 means that none waits.
     pub fn serve(&mut self) -> usize {
         self.shared.upcalls.next(TOGETHER, &mut self.requests, &mut self.spent);
         for (program, _) in self.spent.drain(..) {
@@ -89,15 +92,15 @@ impl UpcallServer {
             return 0;
         }
         let served = self.requests.len();
-        // Should anything below fail, dropping the requests gives the packets back to their workers.
+        // If the code below panics, dropping the requests returns the packets to their workers.
         let requests = std::mem::take(&mut self.requests);
         self.requests = self.answer(requests);
         served
     }
 
-    /// Answers upcalls, and returns the memory that they were in.
+    /// Serves upcalls and returns the memory of the requests.
     pub(crate) fn answer(&mut self, mut requests: Vec<Request>) -> Vec<Request> {
-        // The workers' processors wrote the packets.
+        // The packets were written by the workers' CPUs, so they are not in this CPU's cache.
         requests.iter().for_each(|request| prefetch_at(request.bytes.as_ptr()));
         let handler = self.shared.handler.load_full();
         let mut translated = std::mem::take(&mut self.translated);
@@ -144,7 +147,7 @@ impl UpcallServer {
             let (translation, birth) = (t.to_install()?, Birth { worker: request.worker, at: request.now });
             Some((translation.version, NewFlow::of_miss(&t.flow, &t.key, translation, birth)))
         });
-        // All of them are made before the lock is taken.
+        // Prepares all of them before the lock is taken.
         let new: Vec<_> = new.collect();
         self.shared.publish(new.into_iter(), handler, Patience::Long, |p| published.push(p));
         for (t, p) in translated.iter_mut().filter(|t| t.to_install().is_some()).zip(published) {
@@ -155,7 +158,7 @@ impl UpcallServer {
         }
     }
 
-    /// What the worker that asked is to do.
+    /// Returns what the worker that sent the request must do.
     fn outcome(&mut self, translated: &mut Translated) -> Outcome {
         let published = translated.published.take();
         let translation = match std::mem::replace(&mut translated.result, Err(Outcome::Again)) {
@@ -176,7 +179,7 @@ impl UpcallServer {
 
 impl Drop for UpcallServer {
     fn drop(&mut self) {
-        // There are some only if it failed between two of them.
+        // There are answers only if serving failed between two of them.
         answer_all(&mut self.answers);
         self.shared.upcalls.leave();
     }

@@ -1,4 +1,4 @@
-//! `Shared`: what workers and the control half have in common, and the publisher's lock.
+//! `Shared`: the state that workers and the control half share, and the publisher's lock.
 
 use crate::flows::{Flows, NewFlow, Published, credit};
 use crate::meter::Bank;
@@ -18,30 +18,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use sync::Snapshot;
 use units::WorkerId;
 
-/// What workers see of the datapath.
+/// The state that workers and the control half share.
 pub(crate) struct Shared {
     pub(crate) table: MegaflowTable<Program>,
-    /// Of what caches look packets up by.
+    /// Secret of the hashes by which flow caches are indexed.
     pub(crate) cache_secret: cpu::Secret,
-    /// Of the numbers that tell flows apart which must keep their order.
+    /// Secret of the numbers that identify flows whose packets must keep their order.
     pub(crate) tuple_secret: Chain,
     pub(crate) ports: Snapshot<Ports>,
     pub(crate) handler: Snapshot<Option<Arc<dyn UpcallHandler>>>,
     pub(crate) vlan_limit: AtomicU8,
-    /// One packet of so many is shown to the control half; 0: none.
+    /// One packet of this many is reported to the control half; 0: none.
     pub(crate) shadow_check: AtomicU32,
-    /// Workers compare every look-up with a naive one, and count here what differs.
+    /// Whether workers compare every look-up with a linear search; differences are counted here.
     pub(crate) validate: AtomicBool,
     pub(crate) lookup_differences: AtomicU64,
-    /// Microseconds that packets to send wait for more.
+    /// Microseconds for which packets are held so that more can be sent with them.
     pub(crate) tx_hold: AtomicU32,
     pub(crate) meters: Bank,
     pub(crate) conntrack: Arc<Conntrack>,
     pub(crate) reassembly: Arc<Reassembly<Packet>>,
-    /// Which flow cache workers use.
+    /// The kind of flow cache that workers use.
     pub(crate) flow_cache: Snapshot<Choice>,
     pub(crate) advise: Option<cpu::Advise>,
-    /// Raised after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`, `validate`,
+    /// Incremented after each change of `ports`, `handler`, `meters`, `vlan_limit`, `shadow_check`,
+    /// `validate`, `tx_hold` and `flow_cache`.
     /// `tx_hold` and `flow_cache`.
     pub(crate) version: AtomicU64,
     pub(crate) upcalls: Upcalls,
@@ -49,19 +50,20 @@ pub(crate) struct Shared {
     pub(crate) tallies: Mutex<Tallies>,
 }
 
-/// Whether a thread waits for the publisher's lock.
+/// How long a thread waits for the publisher's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Some microseconds: others translate as well, and a packet that is forwarded without a megaflow does no harm.
+    /// Some microseconds: for a worker. Other threads translate as well, and forwarding a packet without
+    /// installing its megaflow is harmless.
     Short,
-    /// Nobody else makes the megaflow.
+    /// As long as needed: for a handler, because no other thread creates this megaflow.
     Long,
 }
 
-/// So often a lock is tried: a few microseconds.
+/// How many times a worker tries the lock: a few microseconds.
 const SPINS: usize = 64;
 
-/// Counters of each worker that is there, and the sum of those that went.
+/// Counters of each worker, and the sum of those of removed workers.
 #[derive(Default)]
 pub(crate) struct Tallies {
     pub(crate) there: Vec<(WorkerId, Arc<SharedTally>)>,
@@ -73,7 +75,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Workers look again at their next turn.
+    /// Announces a change; workers see it in their next iteration.
     pub(crate) fn changed(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -82,7 +84,7 @@ impl Shared {
         lock(&self.flows)
     }
 
-    /// The lock, unless somebody holds it for longer than who forwards packets can wait.
+    /// Returns the lock, unless another thread holds it for longer than a worker may wait.
     fn flows_soon(&self) -> Option<MutexGuard<'_, Flows>> {
         for _ in 0..SPINS {
             match self.flows.try_lock() {
@@ -94,8 +96,9 @@ impl Shared {
         None
     }
 
-    /// Publishes what came of misses, each unless the control half has changed since the version that it was translated
-    /// by; none if the lock is held for too long. What became of each is told, in order.
+    /// Publishes the megaflows of translated misses, except those whose translation is older than the last
+    /// change of the control half. Publishes none if the lock is held for too long. Returns the result of
+    /// each, in order.
     pub(crate) fn publish<'a>(
         &self,
         births: impl Iterator<Item = (u64, NewFlow<'a>)>,

@@ -1,8 +1,8 @@
-//! Where a worker's time goes: the stages of the path, timed on demand.
+//! Time of a worker by stage of the path, measured on demand.
 //!
-//! A worker that is not asked looks at one empty pointer per stage and batch.
+//! If it is not measured, it costs a check of one empty pointer per stage and batch.
 
-/// A part of a worker's turn.
+/// A part of a worker's iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PathStage {
@@ -10,18 +10,18 @@ pub enum PathStage {
     Receive,
     /// Keys are read from packets.
     Extract,
-    /// Megaflows are found: by the last one, the cache, the subtables.
+    /// Megaflows are found: in the last megaflow, the flow cache, the subtables.
     LookUp,
     /// Packets are counted, rewritten, and put into bursts; bursts that are full are sent.
     Execute,
-    /// Bursts are sent at the end of the turn, and buffers freed.
+    /// Bursts are sent at the end of the iteration, and buffers are freed.
     Transmit,
-    /// Everything else: what a turn, a queue or a batch costs without packets.
+    /// Everything else: the fixed costs of an iteration, a queue or a batch.
     Turn,
 }
 
 impl PathStage {
-    /// All of them, in the order of the path.
+    /// All stages, in the order of the path.
     pub const ALL: [PathStage; 6] = [
         PathStage::Receive,
         PathStage::Extract,
@@ -31,25 +31,25 @@ impl PathStage {
         PathStage::Turn,
     ];
 
-    /// In lower case.
+    /// The name in lower case.
     pub fn name(self) -> &'static str {
         ["receive", "extract", "look up", "execute", "transmit", "turn"][self as usize]
     }
 }
 
-/// What was found of a stage.
+/// The measurement of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTime {
-    /// How long it took in all, in the unit of the clock.
+    /// Total time, in the unit of the clock.
     pub time: u64,
-    /// How often it ended, which reads the clock once.
+    /// How many times the stage ended; each end reads the clock once.
     pub ends: u64,
 }
 
 /// All stages, by [`PathStage`].
 pub type StageTimes = [StageTime; PathStage::ALL.len()];
 
-/// The clock of a worker that is asked, and what it has found.
+/// The stage clock of a worker, and its measurements.
 pub(crate) struct StageClock {
     read: fn() -> u64,
     last: u64,
@@ -61,7 +61,7 @@ impl StageClock {
         StageClock { read, last: read(), times: StageTimes::default() }
     }
 
-    /// A stage is over: the time since the one before it is its own.
+    /// Ends a stage: the time since the end of the previous stage is added to it.
     pub(crate) fn end(&mut self, stage: PathStage) {
         let now = (self.read)();
         let StageTime { time, ends } = &mut self.times[stage as usize];
@@ -87,7 +87,7 @@ mod tests {
         static NOW: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Each reading is one later than the one before.
+    /// Each reading is one later than the previous one.
     fn clock() -> u64 {
         NOW.replace(NOW.get() + 1)
     }
@@ -108,7 +108,7 @@ mod tests {
         worker.time_stages(clock);
         wire.put(&compose(&key, b""));
         worker.poll(Millis(0), Cycles(0));
-        // What a turn costs comes before the first queue and behind the last.
+        // The fixed costs of an iteration arise before the first queue and after the last one.
         let times = |worker: &Worker| worker.stage_times().map(|stage| (stage.time, stage.ends));
         assert_eq!(times(&worker), [1, 1, 1, 1, 1, 2].map(|n| (n, n)));
         worker.poll(Millis(0), Cycles(0));

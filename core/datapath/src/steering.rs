@@ -1,11 +1,12 @@
-//! By which of a port's tx queues a worker sends.
+//! Selection of the tx queue by which a worker sends to a port.
 //!
-//! Where a port has a queue for each worker, each has its own. Where it has fewer, a worker takes the one that fewest
-//! use, and lets go of it when it has not sent for half a second: who takes a queue looks who has become idle, so nobody
-//! has to come back to let go. A port can also be told to spread packets over all queues by a hash of their 5-tuple,
-//! whoever sends them.
+//! If a port has a tx queue for each worker, each worker has its own. If it has fewer, a worker takes the
+//! queue with the fewest users, and loses it when it has not sent for half a second. A worker that takes a
+//! queue ignores idle users, so an idle worker need not do anything to release its queue. A port can also be
+//! configured to spread packets over all queues by a hash of their 5-tuple, whichever worker sends them.
 //!
-//! Whatever the way, a worker's packets of one flow go by one queue for as long as it sends them, so they keep their order.
+//! In all modes the packets of a flow that one worker sends use one queue as long as the worker keeps
+//! sending, so they keep their order.
 //!
 //! **Threads**: each worker has its own [`Taken`]; the list of a port is behind a lock that is taken when a worker takes
 //! a queue, not when it sends.
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use units::{Millis, WorkerId};
 
-/// Who has not sent for so long has no queue any more.
+/// A worker that has not sent for this long loses its queue.
 const IDLE: Millis = Millis(500);
 
 /// How a port's tx queues are shared.
@@ -25,14 +26,14 @@ const IDLE: Millis = Millis(500);
 pub enum TxMode {
     /// Each worker has its own.
     Static,
-    /// A worker takes the one that fewest use, while it sends.
+    /// A worker that sends takes the queue with the fewest users.
     Xps,
-    /// The packet says which.
+    /// A hash of the packet selects the queue.
     Hash,
 }
 
 impl TxMode {
-    /// Its name.
+    /// The name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             TxMode::Static => "static",
@@ -42,7 +43,7 @@ impl TxMode {
     }
 }
 
-/// The tx queues of a port, for tables.
+/// The tx queues of a port, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxQueues {
     /// How they are shared.
@@ -55,7 +56,7 @@ pub struct TxQueues {
 struct User {
     worker: WorkerId,
     queue: usize,
-    /// When it last sent.
+    /// Time of its last transmission.
     last: Arc<AtomicU64>,
 }
 
@@ -65,7 +66,7 @@ impl User {
     }
 }
 
-/// Who has taken which queue of a port.
+/// Which workers use which queue of a port.
 #[derive(Debug, Default)]
 pub(crate) struct Users(Mutex<Vec<User>>);
 
@@ -74,7 +75,7 @@ impl Users {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one of `queues` queues; what the worker had before goes back.
+    /// Takes one of `queues` queues and releases the worker's previous one.
     fn take(&self, worker: WorkerId, queues: usize, last: &Arc<AtomicU64>, now: Millis) -> usize {
         let mut users = self.lock();
         users.retain(|u| !Arc::ptr_eq(&u.last, last) && !u.is_idle(now));
@@ -85,7 +86,7 @@ impl Users {
         queue
     }
 
-    /// Who has each of `queues` queues.
+    /// The workers that use each of `queues` queues.
     pub(crate) fn by_queue(&self, queues: usize, now: Millis) -> Vec<Vec<WorkerId>> {
         let mut out = vec![Vec::new(); queues];
         for user in self.lock().iter().filter(|u| !u.is_idle(now)) {
@@ -96,21 +97,21 @@ impl Users {
     }
 }
 
-/// What a worker has of one port.
+/// The queue that a worker has taken of one port.
 #[derive(Debug)]
 struct Use {
-    /// Whose queue it is: a port that got new queues has a new list.
+    /// The list of users that it belongs to. A port that gets new queues gets a new list.
     users: Arc<Users>,
     queue: usize,
     last: Arc<AtomicU64>,
 }
 
-/// What one worker has taken, by port number.
+/// The queues that one worker has taken, by port number.
 #[derive(Debug, Default)]
 pub(crate) struct Taken(Vec<Option<Use>>);
 
 impl Taken {
-    /// The queue by which to send now.
+    /// Returns the queue by which to send now.
     #[inline]
     pub(crate) fn queue(
         &mut self,
@@ -143,8 +144,8 @@ impl Taken {
     }
 }
 
-/// Which of `queues` queues a packet goes by that is spread by its hash. The hash has no secret: a sender that wants one queue
-/// for all its packets may as well send packets of one flow.
+/// Selects one of `queues` queues by a hash of the packet. The hash has no secret: a sender that wants all
+/// its packets in one queue can as well send packets of one flow.
 pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
     static SPREAD: LazyLock<Chain> = LazyLock::new(|| Chain::new(0));
     (tuple(packet, &Meta::received(0), &SPREAD) % queues.max(1) as u64) as usize
@@ -154,7 +155,7 @@ pub(crate) fn by_hash(packet: &[u8], queues: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Workers that send by a port of two queues, at an instant.
+    /// Workers that send to a port with two queues, at a given time.
     struct Bench {
         users: Arc<Users>,
         workers: Vec<Taken>,
@@ -180,7 +181,7 @@ mod tests {
         let mut bench = Bench::new(4);
         assert_eq!([0, 1, 2, 3].map(|w| bench.send(w, 1000)), [0, 1, 0, 1]);
         assert_eq!(bench.users(1000), [[0, 2], [1, 3]]);
-        // It keeps it while it sends.
+        // It keeps its queue while it sends.
         assert_eq!((1..20).map(|i| bench.send(2, 1000 + 100 * i)).max(), Some(0));
     }
 
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(bench.users(1500), [vec![], vec![1]]);
         assert_eq!((bench.send(2, 1500), bench.send(0, 1600)), (0, 0));
         assert_eq!(bench.users(1600), [vec![0, 2], vec![1]]);
-        // An idle one takes what is best then.
+        // An idle worker takes the best queue when it sends again.
         assert_eq!(bench.send(1, 1901), 1);
         assert_eq!((bench.send(0, 2400), bench.send(2, 2400)), (0, 0));
     }

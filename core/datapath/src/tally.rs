@@ -1,18 +1,20 @@
-//! What a worker counts: events, and drops by reason.
+//! The counters of a worker: events, and drops by reason.
 //!
-//! The worker counts in plain memory and adds to shared atomics once per poll, so that others read consistent, slightly
-//! old numbers and no packet pays for an atomic.
+//! The worker counts in plain memory and copies to shared atomics once per iteration. So other threads read
+//! slightly old numbers, and no packet pays for an atomic.
 //!
-//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting, where "created" counts copies and
-//! packets that the control half sent, "delivered" those a `userspace` action consumed, "parked" those whose upcall was
-//! not answered yet, "fragments" those that wait for others of their datagram, and "waiting" what is in the recirculation queue and in output batches (nothing between polls).
+//! **Packet accounting**: received + created = sent + delivered + dropped + parked + fragments + waiting.
+//! "Created" counts copies and packets that the control half sent, "delivered" packets that a `userspace`
+//! action consumed, "parked" packets whose upcall has no answer yet, "fragments" those that wait for others
+//! of their datagram, and "waiting" the packets in the recirculation queue and in output bursts (none between
+//! iterations).
 
 use crate::last_drop::LastDrops;
 use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is counted.
+/// A counted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -21,59 +23,59 @@ pub enum Event {
     Received,
     /// Copies, and packets from the control half.
     Created,
-    /// Packets that a device took.
+    /// Packets that a device accepted.
     Sent,
     /// Packets that ended in a `userspace` action.
     Delivered,
-    /// Packets that entered the path again.
+    /// Recirculated packets.
     Recirculated,
-    /// Passes that the cache answered.
+    /// Look-ups that the flow cache answered.
     CacheHit,
-    /// Those of them that something smaller in front answered: the megaflow that the batch before ended with, or an EMC.
+    /// Cache hits that a smaller cache in front answered: the last megaflow of the previous batch, or an EMC.
     FrontHit,
-    /// Passes that the megaflow table answered.
+    /// Look-ups that the megaflow table answered.
     MegaflowHit,
-    /// Subtables visited for those.
+    /// Subtables visited for megaflow hits.
     MasksVisited,
-    /// Passes that the control half answered.
+    /// Look-ups without a megaflow that the control half answered.
     Missed,
-    /// Passes that it could not answer.
+    /// Look-ups that the control half could not answer.
     Lost,
-    /// Packets that were set aside until their upcall is answered.
+    /// Packets that were parked until the answer to their upcall.
     Parked,
-    /// Those of them that went on.
+    /// Parked packets that continued or were dropped.
     Unparked,
-    /// Fragments that waited for others of their datagram.
+    /// Fragments that were held for others of their datagram.
     FragmentsHeld,
-    /// Those of them that went on or were removed, be it by another worker.
+    /// Held fragments that continued or were removed, possibly by another worker.
     FragmentsReleased,
     /// Cycles that the worker itself spent on upcalls.
     UpcallCycles,
     /// Calls of a device's transmit.
     OutputBatches,
-    /// Cycles of polls that found packets.
+    /// Cycles of iterations that found packets.
     BusyCycles,
-    /// Cycles of polls that found none.
+    /// Cycles of iterations that found none.
     IdleCycles,
-    /// Polls that found packets.
+    /// Iterations that found packets.
     BusyIterations,
-    /// Polls after which the worker slept.
+    /// Iterations after which the worker slept.
     SleepIterations,
     /// Cycles that it slept.
     SleepCycles,
-    /// Polls.
+    /// Iterations.
     Iterations,
 }
 
 /// Number of [`Event`]s.
 pub const EVENTS: usize = Event::Iterations as usize + 1;
 
-/// Plain counters: a worker's own, or a copy for who asked.
+/// Plain counters: a worker's own, or a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     events: [u64; EVENTS],
     drops: [u64; DropReason::COUNT],
-    /// Their sum: who publishes wants to know at each turn whether there are new ones.
+    /// Sum of the drops: `store` checks in each iteration whether it has changed.
     dropped: u64,
 }
 
@@ -90,18 +92,18 @@ impl Tally {
         self.events[event as usize] += n;
     }
 
-    /// Takes `n` of an event back that were counted in this turn.
+    /// Subtracts `n` events that were counted in this iteration.
     #[inline]
     pub(crate) fn take_back(&mut self, event: Event, n: u64) {
         self.events[event as usize] = self.events[event as usize].wrapping_sub(n);
     }
 
-    /// Packets that are parked.
+    /// Number of packets that are parked.
     pub fn parked(&self) -> u64 {
         self.get(Event::Parked).wrapping_sub(self.get(Event::Unparked))
     }
 
-    /// Fragments that wait for others of their datagram.
+    /// Number of fragments that are held.
     pub fn fragments(&self) -> u64 {
         self.get(Event::FragmentsHeld).wrapping_sub(self.get(Event::FragmentsReleased))
     }
@@ -113,17 +115,17 @@ impl Tally {
         self.dropped += n;
     }
 
-    /// How many of an event.
+    /// The count of an event.
     pub fn get(&self, event: Event) -> u64 {
         self.events[event as usize]
     }
 
-    /// How many drops for a reason.
+    /// The count of drops for a reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// How many drops in all.
+    /// The count of all drops.
     pub fn dropped_total(&self) -> u64 {
         self.dropped
     }
@@ -145,7 +147,8 @@ impl Tally {
         out
     }
 
-    /// Received and created less sent, delivered, dropped, parked and fragments that wait: the packets that are on their way.
+    /// Received and created less sent, delivered, dropped, parked and waiting fragments: the packets in the
+    /// recirculation queue and in output bursts.
     pub fn balance(&self) -> i128 {
         let n = |e| i128::from(self.get(e));
         n(Event::Received) + n(Event::Created)
@@ -157,7 +160,7 @@ impl Tally {
     }
 }
 
-/// A worker's counters as others see them.
+/// A worker's counters as other threads read them.
 #[derive(Debug)]
 pub struct SharedTally {
     events: [AtomicU64; EVENTS],
@@ -165,20 +168,20 @@ pub struct SharedTally {
     /// The sum of `drops`.
     dropped: AtomicU64,
     cache: [AtomicU64; 4],
-    /// The packets that it dropped last.
+    /// The packets that the worker dropped recently.
     pub(crate) last_drops: Arc<LastDrops>,
 }
 
 /// The flow cache of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheView {
-    /// How many entries it has room for.
+    /// Capacity in entries.
     pub entries: u64,
-    /// Its memory.
+    /// Bytes of memory.
     pub bytes: u64,
     /// The address of its largest table.
     pub address: u64,
-    /// The bytes of that.
+    /// Size in bytes of this table.
     pub table: u64,
 }
 
@@ -198,14 +201,14 @@ impl SharedTally {
     /// Publishes the worker's counters.
     pub fn store(&self, tally: &Tally) {
         self.events.iter().zip(tally.events).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
-        // Most turns drop nothing.
+        // Most iterations drop nothing.
         if self.dropped.load(Ordering::Relaxed) != tally.dropped {
             self.dropped.store(tally.dropped, Ordering::Relaxed);
             self.drops.iter().zip(tally.drops).for_each(|(a, n)| a.store(n, Ordering::Relaxed));
         }
     }
 
-    /// Publishes what is to be known of the worker's cache.
+    /// Publishes the state of the worker's cache.
     pub(crate) fn store_cache(&self, view: CacheView) {
         let CacheView { entries, bytes, address, table } = view;
         self.cache
@@ -214,13 +217,13 @@ impl SharedTally {
             .for_each(|(a, n)| a.store(n, Ordering::Relaxed));
     }
 
-    /// The worker's cache, as it was published last.
+    /// The state of the worker's cache as published last.
     pub fn cache(&self) -> CacheView {
         let [entries, bytes, address, table] = std::array::from_fn(|i| self.cache[i].load(Ordering::Relaxed));
         CacheView { entries, bytes, address, table }
     }
 
-    /// A copy.
+    /// Copies the counters.
     pub fn load(&self) -> Tally {
         let drops: [u64; DropReason::COUNT] = std::array::from_fn(|i| self.drops[i].load(Ordering::Relaxed));
         let events = std::array::from_fn(|i| self.events[i].load(Ordering::Relaxed));

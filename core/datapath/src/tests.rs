@@ -80,7 +80,7 @@ impl FlowOwner for Credited {
 }
 
 impl Control {
-    /// The actions of the first rule that matches, and the bits that were looked at.
+    /// The actions of the first rule that matches, and the bits that were consulted.
     pub(crate) fn scan(&self, flow: &Flow) -> (Vec<DpAction>, Flow) {
         let mut mask = Flow::ZERO;
         for (key, rule_mask, actions) in self.rules.lock().unwrap().iter() {
@@ -219,7 +219,7 @@ fn a_megaflow_is_shown_under_each_worker_that_knows_it() {
         let dump = bed.datapath.flow_dump_by_worker(WorkerId(7), Millis(2000));
         dump.iter().map(|f| (f.worker.unwrap().0, f.stats.packets, f.stats.bytes)).collect::<Vec<_>>()
     };
-    // The packets by which they came to know it are shown nowhere.
+    // The packets that created a megaflow are not in its statistics.
     let len = bytes.len() as u64;
     assert_eq!(shown(0), [(0, 0, 0)]);
     assert_eq!(shown(1), [(0, 0, 0), (1, 0, 0)]);
@@ -244,7 +244,7 @@ fn a_port_without_megaflows_does_not_use_what_another_port_found() {
 fn packets_to_send_are_held_for_more_to_come() {
     let mut bed = Bed::new(vec![all(vec![out(2)])]);
     let bytes = compose(&tcp(1, 80), b"");
-    // A thousand cycles are a microsecond.
+    // A microsecond is a thousand cycles.
     bed.worker.set_tick(1_000_000);
     bed.datapath.set_tx_hold(50);
     let at = |bed: &mut Bed, micros: u64, packets: usize| {
@@ -256,9 +256,9 @@ fn packets_to_send_are_held_for_more_to_come() {
         [at(&mut bed, 7, 2), at(&mut bed, 30, 3), at(&mut bed, 56, 0), at(&mut bed, 57, 0)],
         [0, 0, 0, 5]
     );
-    // The next wait anew; a full burst does not wait.
+    // The next wait starts anew; a full burst does not wait.
     assert_eq!([at(&mut bed, 60, 1), at(&mut bed, 100, 31), at(&mut bed, 101, 1)], [0, 32, 0]);
-    // Who hands a queue over or goes to sleep sends first.
+    // A worker that hands a queue over or goes to sleep first sends what it holds.
     bed.worker.remove_rxq(PortNo(3), QueueId(0));
     assert_eq!(bed.tx[1].take().len(), 1);
     assert_eq!(at(&mut bed, 102, 4), 0);
@@ -393,7 +393,7 @@ fn what_a_branch_of_check_pkt_len_does_ends_with_it() {
     };
     let mut bytes = compose(&tcp(1, 80), b"");
     let tagged = bytes.len() + 4;
-    // Padding does not make a packet longer.
+    // Padding does not change the length of a packet.
     bytes.resize(bytes.len() + 30, 0);
     let limit = bytes.len() as u16 - 30;
     let list =
@@ -536,7 +536,7 @@ fn any_mask() -> impl Strategy<Value = Flow> {
     })
 }
 
-/// Programs of one operation and of several, those that send a packet nowhere among them.
+/// Programs of one operation and of several, including some that send no packet.
 fn any_actions() -> impl Strategy<Value = Vec<DpAction>> {
     let push = DpAction::PushVlan { tpid: 0x88a8, tci: 0x1009 };
     (0..6u8, 2..5u32).prop_map(move |(which, port)| match which {
@@ -547,7 +547,7 @@ fn any_actions() -> impl Strategy<Value = Vec<DpAction>> {
     })
 }
 
-/// What leaves by which port.
+/// What each port sends.
 fn sent(actions: &[DpAction], mut bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
     let mut all = Vec::new();
     for action in actions {
@@ -563,9 +563,10 @@ fn sent(actions: &[DpAction], mut bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
     all
 }
 
-/// The packets of a port, those of each ingress port and flow in their order, flows in any.
+/// The packets of a port sorted by ingress port and flow; packets of one flow keep their order.
 fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-    // The source address says from where, which flow, and when. A program's copies may overtake each other.
+    // The source address contains ingress port, flow and sequence number. A program's copies may overtake
+    // each other.
     packets.sort_by_key(|p| [p[7], p[8], p[12], p[13]]);
     packets
 }
@@ -573,8 +574,8 @@ fn by_flow(mut packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever the rules, their actions and the order of the packets, each packet leaves as a scan of the rules says,
-    /// and those of a flow in their order.
+    /// Whatever the rules, their actions and the order of the packets, each packet is sent as a linear search
+    /// of the rules says, and packets of a flow keep their order.
     #[test]
     fn in_order_as_a_scan_of_the_rules(
         rules in prop::collection::vec((any_flow(), any_mask(), any_actions()), 0..8),
@@ -608,8 +609,8 @@ proptest! {
         prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * order.len() as u64);
     }
 
-    /// Whatever the rules, the caches and the order of the packets, each packet leaves by the port that a scan of the
-    /// rules says.
+    /// Whatever the rules, the caches and the order of the packets, each packet leaves by the port that a
+    /// linear search of the rules says.
     #[test]
     fn as_a_scan_of_the_rules(
         rules in prop::collection::vec((any_flow(), any_mask(), 2..5u32), 0..12),
@@ -648,7 +649,7 @@ proptest! {
         prop_assert_eq!(bed.control.credited.0.load(Ordering::Relaxed), 3 * flows.len() as u64);
     }
 
-    /// Fast extraction is the naive one, cut off at the depth.
+    /// The optimised extraction equals the reference implementation, cut off at the depth.
     #[test]
     fn fast_is_naive(f in any_flow(), noise in prop::collection::vec((0..90usize, any::<u8>()), 0..4), cut in 0..100usize) {
         let mut bytes = compose(&f, b"some payload that is long enough");
@@ -681,7 +682,7 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     let naive = line_of(&flow);
     let (key, flags) = wide(bytes, &meta);
     prop_assert_eq!(key.line, naive);
-    // A shallower key has the fields of its depth, and zeroes for the others.
+    // A shallower key has the fields of its depth, and zeros for the others.
     let l4 = Flow { tp_src: 0, tp_dst: 0, tcp_flags: 0, ..flow };
     let l3 = Flow { nw_src: 0, nw_dst: 0, nw_proto: 0, nw_tos: 0, nw_ttl: 0, nw_frag: 0, ..l4 };
     let depths = [
@@ -700,7 +701,7 @@ fn check_extract(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The keys of a packet that is in a batch twice, among others: `own`, as one that comes again.
+/// The keys of a packet that is in a batch twice, among others. `own`: as a recirculated packet.
 fn in_batch(bytes: &[u8], meta: &Meta, depth: Depth, own: bool) -> [(cpu::Line, u16); 2] {
     let tagged = Flow { vlans: [flow::Vlan { tpid: 0x8100, tci: 0x1005 }, Default::default()], ..tcp(1, 2) };
     let six = Flow { dl_type: 0x86dd, nw_src: 0, nw_dst: 0, ..tcp(1, 2) };

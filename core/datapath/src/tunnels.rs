@@ -1,7 +1,7 @@
-//! The datapath's tunnel ports: what is taken off and put on in their name.
+//! The datapath's tunnel ports.
 //!
-//! A tunnel port has no device. `tnl_pop` says by its number what kind of header to take off, and `tnl_push` counts its
-//! packets where the header numbers them.
+//! A tunnel port has no device. The port number in `tnl_pop` tells which kind of header to remove; `tnl_push`
+//! uses the port's counter where the header contains a sequence number.
 
 use crate::Datapath;
 use crate::datapath::PutError;
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tunnel::Kind;
 use units::PortNo;
 
-/// The source ports of outer UDP headers at first.
+/// Default range of the source ports of outer UDP headers.
 pub const TUNNEL_SOURCE_PORTS: (u16, u16) = (32_768, 61_000);
 
 /// A tunnel port.
 #[derive(Debug)]
 pub(crate) struct TunnelPort {
     pub(crate) kind: Kind,
-    /// The number of the next packet, of tunnels that number packets.
+    /// The sequence number of the next packet, for tunnels that number packets.
     seq: AtomicU32,
 }
 
 impl TunnelPort {
-    /// The number of a packet.
+    /// Returns the sequence number of a packet.
     pub(crate) fn next_seq(&self) -> u32 {
         self.seq.fetch_add(1, Ordering::Relaxed)
     }
@@ -33,7 +33,7 @@ impl TunnelPort {
 #[derive(Clone, Debug)]
 pub(crate) struct TunnelPorts {
     by_no: Vec<Option<Arc<TunnelPort>>>,
-    /// The first source port of outer UDP headers, and the last.
+    /// First and last source port of outer UDP headers.
     source_ports: (u16, u16),
 }
 
@@ -56,7 +56,7 @@ impl TunnelPorts {
         &mut self.by_no[at]
     }
 
-    /// The source port of packets of this hash. The range is used evenly.
+    /// The source port for packets with this hash. All ports of the range are equally likely.
     #[inline]
     pub(crate) fn source_port(&self, hash: u32) -> u16 {
         let (first, last) = self.source_ports;
@@ -65,8 +65,8 @@ impl TunnelPorts {
 }
 
 impl Datapath {
-    /// Makes a number that of a tunnel port. One that is there is of this kind from now on, and its packets are numbered
-    /// on from where they were.
+    /// Makes `no` a tunnel port of this kind. If it is a tunnel port already, its kind changes and its
+    /// sequence numbers continue.
     pub fn set_tunnel(&self, no: PortNo, kind: Kind) -> Result<(), PutError> {
         if no.0 > MAX_PORT {
             return Err(PutError::NoRoom);
@@ -79,14 +79,14 @@ impl Datapath {
         Ok(())
     }
 
-    /// The number is no tunnel port's any more.
+    /// Removes a tunnel port.
     pub fn del_tunnel(&self, no: PortNo) {
         if no.0 <= MAX_PORT {
             self.change_ports(|ports| *ports.tunnels.place(no) = None);
         }
     }
 
-    /// The source ports of outer UDP headers are in this range from now on.
+    /// Sets the range of the source ports of outer UDP headers.
     pub fn set_tunnel_source_ports(&self, first: u16, last: u16) {
         self.change_ports(|ports| ports.tunnels.source_ports = (first.min(last), first.max(last)));
     }

@@ -1,15 +1,15 @@
-//! The number by which packets that must keep their order are told from others: a hash of ingress port, pass and
-//! 5-tuple.
+//! Identifies packets that must keep their order: a hash of ingress port, recirculation id and 5-tuple.
 //!
-//! Two flows with one number wait for each other and are none the worse: every parked packet is looked up again. What
-//! has no 5-tuple is told apart by its Ethernet addresses and type; a fragment has no ports, as in a flow key.
+//! Two flows with the same number only wait for each other: every parked packet is looked up again. A packet
+//! without a 5-tuple is identified by its Ethernet addresses and type; a fragment has no ports, as in a flow
+//! key.
 
 use crate::layout::Layout;
 use crate::packet::Meta;
 use cpu::Chain;
 use packet::ether::ethertype;
 
-/// See the module. `secret`: the datapath's.
+/// Computes the number. `secret`: the datapath's.
 pub(crate) fn tuple(bytes: &[u8], meta: &Meta, secret: &Chain) -> u64 {
     let layout = Layout::of(bytes, meta.packet_type);
     let l3 = usize::from(layout.l3);

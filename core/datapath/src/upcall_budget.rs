@@ -3,31 +3,32 @@
 //! When no more misses can be parked, a worker translates inline rather than lose a packet. A storm of misses must not take the
 //! core from packets that have a megaflow, so inline translation is paid from a budget of cycles (ADR 10):
 //!
-//! - It grows by 1/16 of the time that passes, or by the share of misses among the packets where that is more.
-//! - In that share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first hurts its own port, and
-//!   a core that has little else gets time for the misses.
-//! - Shares are those of the last turns that brought packets. The queue with the storm may be skipped (`rxq_backoff`) and polled just
-//!   when the others have nothing.
-//! - While calm queues have packets, one turn adds at most what their rings can wait for. While a calm queue brings full bursts, so
-//!   that more packets wait in it, the budget grows by 1/256 of the time.
+//! - It grows by 1/16 of the time that passes, or by the share of misses among the packets if that is more.
+//! - In that share, a packet with a megaflow weighs more if its queue has few misses ([`Mix`]): a storm first slows down its own
+//!   port, and a core with little other traffic gets time for the misses.
+//! - Shares are those of the last iterations that delivered packets. The queue with the storm may be in backoff (`rxq_backoff`) and
+//!   polled only when the others are empty.
+//! - A calm queue has few misses. While calm queues have packets, one iteration adds at most a time for which their rings can
+//!   wait. While a calm queue delivers full bursts, so that more packets wait in it, the budget grows by 1/256 of the time.
 //!
 //! The caller measures the cycles.
 
 /// The budget grows by one cycle in 16.
 const SHARE: u64 = 16;
-/// One cycle in 256 while a calm queue brings full bursts: the packets that wait there may be lost.
+/// One cycle in 256 while a calm queue delivers full bursts, because the packets that wait there may be lost.
 const SHARE_OF_THE_PRESSED: u64 = 256;
-/// Cycles that are saved at most: 8 million, a few milliseconds.
+/// Maximum budget in cycles: 8 million, a few milliseconds.
 const MOST: i64 = 1 << 23;
-/// Cycles that the misses' share adds at most in a turn for which calm queues wait: about 20 µs.
+/// Cycles that the misses' share adds at most in an iteration while calm queues wait: about 20 µs.
 const IN_A_TURN: u64 = 1 << 16;
-/// The weight of a miss. A packet with a megaflow, of a queue of nearly nothing but misses, weighs 1.
+/// The weight of a miss. A packet with a megaflow weighs 1 if its queue delivers almost only misses.
 const MISS: u64 = 4;
 /// The weight of a packet of a queue without misses.
 const CALM: u64 = 16;
-/// After this number of turns with packets, about a third of what a turn brought still counts.
+/// After this number of iterations with packets, about a third of an iteration's contribution is left.
 const TURNS: u64 = 128;
-/// The same for the turns of one queue. It is longer, since flows come in runs: a run without a miss does not make a queue calm.
+/// The same for the iterations of one queue. It is longer, because flows come in runs: a run without a miss
+/// does not make a queue calm.
 const TURNS_OF_QUEUE: u64 = 1024;
 
 /// A decaying sum, in units of 1/TURNS.
@@ -65,7 +66,7 @@ impl Mix {
     }
 }
 
-/// See the module.
+/// The upcall budget of one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct UpcallBudget {
     cycles: i64,
@@ -77,17 +78,17 @@ pub struct UpcallBudget {
     calm: Recent<TURNS>,
 }
 
-/// What a turn brought.
+/// What an iteration delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     /// Misses of the queue that is being received from.
     fresh: u64,
-    /// Anything.
+    /// Packets of all queues.
     packets: u64,
     misses: u64,
     hits: u64,
     calm: u64,
-    /// A calm queue brought a full burst.
+    /// A calm queue delivered a full burst.
     pressed: bool,
 }
 
@@ -105,7 +106,7 @@ impl UpcallBudget {
         self.turn.fresh += packets;
     }
 
-    /// A queue brought `packets`, misses included. `more`: a full burst, so that others may wait.
+    /// Counts `packets` of a queue, misses included. `more`: a full burst, so more packets may wait.
     #[inline]
     pub(crate) fn received(&mut self, packets: u64, more: bool, mix: &mut Mix) {
         let fresh = std::mem::take(&mut self.turn.fresh).min(packets);
@@ -120,7 +121,7 @@ impl UpcallBudget {
         }
     }
 
-    /// A turn has ended after `cycles`.
+    /// Ends an iteration that took `cycles`.
     #[inline]
     pub fn earn(&mut self, cycles: u64) {
         let turn = std::mem::take(&mut self.turn);
@@ -139,12 +140,13 @@ impl UpcallBudget {
         self.cycles = self.cycles.saturating_add(share).min(MOST);
     }
 
-    /// Something is left.
+    /// Returns whether there is budget left.
     pub fn is_left(&self) -> bool {
         self.cycles > 0
     }
 
-    /// An inline translation took `cycles`. A debt is earned back before the next one.
+    /// Takes the `cycles` of an inline translation. The budget may become negative, and is then earned back
+    /// before the next translation.
     pub fn spend(&mut self, cycles: u64) {
         self.cycles = self.cycles.saturating_sub(i64::try_from(cycles).unwrap_or(i64::MAX));
     }
@@ -170,8 +172,8 @@ mod tests {
         assert!(budget.is_left());
     }
 
-    /// The share of its time that goes into inline translations of 1000 cycles, where a turn's other work takes 500: one queue
-    /// brings `misses` and `beside`, another `others`.
+    /// The share of its time that goes into inline translations of 1000 cycles, if the other work of an
+    /// iteration takes 500 cycles: one queue delivers `misses` and `beside`, another one `others`.
     fn inline_share(misses: u64, beside: u64, others: u64) -> f64 {
         let (mut budget, mut inline, mut all) = (spent(), 0, 0);
         let mut mixes = [Mix::default(); 2];
@@ -195,11 +197,12 @@ mod tests {
             let got = inline_share(misses, beside, others);
             assert!((got - share).abs() < 0.01, "{misses}, {beside}, {others}: {got}");
         }
-        // Each turn has one.
+        // Each iteration has one miss.
         assert!(inline_share(64, 0, 0) > 0.66);
     }
 
-    /// The share of 64,000 turns that is earned, all of which is spent. `brings`: misses and packets of a turn, and its queue.
+    /// The budget earned in 64,000 iterations, as a share of the time; all of it is spent. `brings`: misses,
+    /// packets and queue of an iteration.
     fn earned_share(brings: impl Fn(u64) -> (u64, u64, usize)) -> f64 {
         const TURN: u64 = 1000;
         let (mut budget, mut earned) = (spent(), 0);
@@ -222,7 +225,7 @@ mod tests {
         assert!((0.06..0.065).contains(&share), "{share}");
     }
 
-    /// Half of the flows of a queue are new, and they come one after the other.
+    /// Half of the flows of a queue are new, and they arrive one after the other.
     #[test]
     fn runs_of_known_flows_do_not_make_a_queue_calm() {
         let share = earned_share(|turn| (if turn / 500 % 2 == 0 { 64 } else { 0 }, 64, 0));

@@ -1,14 +1,15 @@
-//! The queue of upcalls from workers to handler threads, and the way of answers back.
+//! The queue of upcalls from workers to handler threads, and the return of answers.
 //!
-//! A [`Request`] holds a copy of the packet; the packet itself stays parked with the worker. Each request is answered exactly
-//! once. A request that is dropped (no handler is left, or the handler failed) answers that the worker must translate inline.
+//! A [`Request`] holds a copy of the packet; the packet itself stays parked in the worker. Each request is
+//! answered exactly once. When a request is dropped (no handler is left, or the handler failed), the worker
+//! is told to translate inline.
 //!
-//! **A worker never waits for a lock here.** If the queue or its inbox is locked, it tries again in its next turn. Locks are held
-//! while a few words are moved. Nor does a worker wait for the allocator, whose lock a thread takes when it frees what another one
-//! allocated: copies of packets return to the worker with the answers, and programs return to a handler with the next requests
-//! ([`Spent`]).
+//! **A worker never waits for a lock here.** If the queue or its inbox is locked, it tries again in its next
+//! iteration. Locks are held only while a few words are moved. A worker does not wait for the allocator
+//! either, whose lock a thread takes when it frees memory of another thread: copies of packets return to the
+//! worker with the answers, and programs return to a handler with the next requests ([`Spent`]).
 //!
-//! The shell provides the calls that wake a sleeping handler, and each worker.
+//! The shell provides the functions that wake a sleeping handler and each worker.
 
 use crate::fair_queue::FairQueue;
 use crate::packet::Meta;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use sync::Mailbox;
 use units::{Millis, WorkerId};
 
-/// Wakes a thread that sleeps for lack of work; costs little if it does not sleep.
+/// Wakes a sleeping thread; cheap if the thread is awake.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// An upcall: a packet of a worker that matched no megaflow.
@@ -35,7 +36,7 @@ pub(crate) struct Request {
     pub(crate) inbox: Option<Arc<Inbox>>,
 }
 
-/// The answer to a worker.
+/// The answer to an upcall.
 pub(crate) struct Answer {
     pub(crate) flow: u64,
     pub(crate) ticket: u64,
@@ -44,18 +45,18 @@ pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Memory that a handler allocated and a worker has finished with; a handler frees it.
+/// Memory that a handler allocated and a worker does not need any more; a handler frees it.
 pub(crate) type Spent = (Program, Arc<dyn FlowOwner>);
 
 /// What the worker does with the packet of the request. Packets parked behind it are looked up again in any case.
 pub(crate) enum Outcome {
     /// It was translated: execute this program and credit the owner. `tcp_flags` are those of the packet.
     Run { program: Program, owner: Arc<dyn FlowOwner>, tcp_flags: u16 },
-    /// A megaflow for it exists now: look it up again, too.
+    /// It has a megaflow now: look it up again, too.
     Again,
     /// It could not be translated.
     Failed(DropReason),
-    /// No handler has translated it.
+    /// No handler has translated it: translate it inline.
     Unserved,
 }
 
@@ -83,7 +84,7 @@ impl Drop for Request {
     }
 }
 
-/// Sends answers; consecutive answers to one worker are sent together.
+/// Sends answers; consecutive answers for one worker are sent together.
 pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
     let mut answers = answers.drain(..).peekable();
     while let Some((inbox, first)) = answers.next() {
@@ -92,7 +93,7 @@ pub(crate) fn answer_all(answers: &mut Vec<Addressed>) {
     }
 }
 
-/// Answers for one worker. There are at most as many as its unanswered requests, which are bounded.
+/// Answers for one worker. Their number is bounded by that of its unanswered requests.
 pub(crate) struct Inbox {
     answers: Mailbox<Answer>,
     wake: Wake,
@@ -109,7 +110,8 @@ impl Inbox {
         }
     }
 
-    /// Moves all answers to `out`, which is empty. Returns true if there were any, or there may be some behind a lock.
+    /// Moves all answers to `out`, which is empty. Returns true if there were any, or if the inbox was
+    /// locked.
     #[inline]
     pub(crate) fn take(&self, out: &mut VecDeque<Answer>) -> bool {
         self.answers.try_take_all(out)
@@ -139,19 +141,19 @@ impl Upcalls {
         self.servers.load(Ordering::Acquire) != 0
     }
 
-    /// Wakes a handler thread.
+    /// Sets the function that wakes a handler thread.
     pub(crate) fn set_wake(&self, wake: Wake) {
         lock(&self.state).wake = Some(wake);
     }
 
-    /// The end of a worker: it sends requests and receives answers.
+    /// Registers a worker's inbox.
     pub(crate) fn add_inbox(&self, inbox: &Arc<Inbox>) {
         let mut state = lock(&self.state);
         state.inboxes.retain(|i| i.strong_count() != 0);
         state.inboxes.push(Arc::downgrade(inbox));
     }
 
-    /// Adds a handler thread.
+    /// Registers a handler thread.
     pub(crate) fn enter(&self) {
         let _state = lock(&self.state);
         self.servers.fetch_add(1, Ordering::Release);

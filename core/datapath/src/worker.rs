@@ -1,11 +1,12 @@
-//! `Worker`: the loop of one poll thread, one turn at a time.
+//! `Worker`: the loop of one PMD thread, one iteration per call.
 //!
-//! A turn receives a burst from each rx queue, takes each through the path, then the recirculated packets, then sends
-//! what was collected. It can be run by a thread, or by a main loop between other things (virtual time). It reads no
-//! clock of its own: time is told, and so is how to read the cycle counter.
+//! An iteration receives a burst from each rx queue, processes each burst and then the recirculated packets,
+//! and finally sends the collected packets. A thread runs it, or the main loop in virtual time. A worker
+//! reads no clock of its own: its caller passes the time and a function that reads the cycle counter.
 //!
-//! **What it holds of others.** Ports and control half are snapshots, kept from turn to turn while nothing changes (one
-//! load tells). A worker that will not take its next turn soon is to `rest`, so that a removed port's queues are dropped.
+//! **References to shared data.** Ports and upcall handler are snapshots, kept from iteration to iteration
+//! while nothing changes (checked by one load). A worker that will not run its next iteration soon must
+//! `rest`, so that the queues of a removed port are dropped.
 
 use crate::batch::BATCH;
 use crate::engine::{Engine, Handler};
@@ -33,10 +34,10 @@ use std::sync::atomic::Ordering;
 use sync::Reader;
 use units::{Cycles, Millis, PortNo, QueueId, WorkerId};
 
-/// Turns between two looks at the size of the cache.
+/// Iterations between two checks of the cache size.
 const CACHE_CHECK: u64 = 1024;
 
-/// A turn whose end nobody has told yet.
+/// An iteration whose end time is not known yet.
 struct Turn {
     start: Cycles,
     /// When the packets of all queues had been executed.
@@ -45,24 +46,24 @@ struct Turn {
     busy: bool,
 }
 
-/// See the module.
+/// A worker: see the module documentation.
 pub struct Worker {
     shared: Arc<Shared>,
     reader: Reader<Megaflow<Program>>,
     contexts: Contexts,
     engine: Engine,
     rxqs: Vec<Rxq>,
-    /// Those that are not polled for now.
+    /// Rx queues that are not polled at present.
     aside: BTreeMap<(PortNo, QueueId), Rxq>,
     published: Arc<SharedTally>,
     lane_slot: usize,
     last: Option<Turn>,
-    /// What the last turn brought by queues that had room for all, and whether it passed over a queue.
+    /// What the queues without backoff delivered in the last iteration, and whether it skipped a queue.
     served: Others,
     held: bool,
-    /// The version of the snapshots that the engine holds; 0: none.
+    /// The version of the engine's snapshots; 0: none.
     seen: u64,
-    /// What it holds instead while it rests.
+    /// Empty snapshots, which it holds while it rests.
     nothing: (Arc<Ports>, Handler),
 }
 
@@ -96,28 +97,28 @@ impl Worker {
         worker
     }
 
-    /// Who it is.
+    /// The worker's id.
     pub fn id(&self) -> WorkerId {
         self.engine.id
     }
 
-    /// Polls this queue from now on.
+    /// Adds a new rx queue.
     pub fn add_rxq(&mut self, port: PortNo, id: QueueId, queue: Box<dyn RxQueue>) {
         self.take_over(Rxq::new(port, id, queue));
     }
 
-    /// Polls a queue that another worker had, or that is new.
+    /// Adds an rx queue that another worker polled, or a new one.
     pub fn take_over(&mut self, rxq: Rxq) {
-        // What it brought the other worker is not this one's turn.
+        // Its packets of another worker's iteration do not belong to this worker's.
         self.rxqs.push(Rxq { in_turn: 0, ..rxq });
     }
 
-    /// Stops polling a queue and gives it back. With its port's last queue go the packets that are parked, dropped,
-    /// unless they were settled before. Between turns nothing else of it is inside the worker.
+    /// Stops polling a queue and returns it. With the last queue of a port its parked packets are dropped,
+    /// unless they were settled before. Between iterations the worker holds no other packets of the queue.
     pub fn remove_rxq(&mut self, port: PortNo, id: QueueId) -> Option<Rxq> {
         self.fetch(port, id);
         let at = self.rxqs.iter().position(|q| q.port == port && q.id == id)?;
-        // What another worker sends of it must not overtake what is held here.
+        // Packets of this queue that another worker sends must not overtake those that are held here.
         self.send_held();
         let rxq = self.rxqs.remove(at);
         let others = (port, QueueId(0))..=(port, QueueId(u16::MAX));
@@ -128,26 +129,27 @@ impl Worker {
         Some(rxq)
     }
 
-    /// Sends by these tx queues from now on.
+    /// Sets the tx queue.
     pub fn set_tx_queue(&mut self, tx_queue: usize) {
         self.engine.tx_queue = tx_queue;
     }
 
-    /// From now on packets without a megaflow are parked while somebody serves upcalls (`Datapath::upcall_server`).
-    /// `wake` ends this worker's sleep when an answer comes; `counter` reads the counter that `poll` is told.
+    /// Enables parking of misses while a thread serves upcalls (`Datapath::upcall_server`). `wake` ends this
+    /// worker's sleep when an answer arrives; `counter` reads the counter that is passed to `poll`.
     pub fn park_misses(&mut self, limits: Limits, wake: Wake, counter: fn() -> Cycles) {
         self.engine.counter = counter;
         self.engine.parking = Some(Box::new(Parking::new(&self.shared, limits, wake)));
     }
 
-    /// So many cycles of the counter that `poll_with` reads make a millisecond: meters know the time to a microsecond.
+    /// Sets the number of cycles per millisecond, of the counter that `poll_with` reads, so that meters know
+    /// the time to a microsecond.
     pub fn set_tick(&mut self, cycles_per_ms: u64) {
         self.engine.fine.per_ms = cycles_per_ms;
         self.seen = 0;
     }
 
-    /// Nothing that this port's queues brought is parked afterwards: it is translated here and now, and sent. To be
-    /// called between turns, before one of them is handed over.
+    /// Translates and sends all parked packets of this port inline. Call it between iterations, before one of
+    /// the port's queues is handed over.
     pub fn settle(&mut self, port: PortNo, now: Millis) {
         self.begin(now);
         let guard = self.reader.enter();
@@ -157,17 +159,17 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
-    /// Packets wait for an answer.
+    /// Returns whether packets are parked.
     pub fn has_parked(&self) -> bool {
         self.engine.parking.as_ref().is_some_and(|p| !p.park.is_empty())
     }
 
-    /// The queues it polls.
+    /// The rx queues that it polls.
     pub fn rxqs(&self) -> impl Iterator<Item = (PortNo, QueueId)> {
         self.rxqs.iter().map(|q| (q.port, q.id)).chain(self.aside.keys().copied())
     }
 
-    /// Does not poll these queues until they are fetched: whoever runs the worker knows when they have something.
+    /// Stops polling these queues until they are fetched: the caller knows when they have packets.
     pub fn set_aside(&mut self, is_meant: impl Fn(PortNo, QueueId) -> bool) {
         let meant = self.rxqs.extract_if(.., |q| is_meant(q.port, q.id));
         self.aside.extend(meant.map(|q| ((q.port, q.id), q)));
@@ -178,24 +180,26 @@ impl Worker {
         self.rxqs.extend(self.aside.remove(&(port, id)));
     }
 
-    /// What it counted, up to its last turn.
+    /// Its counters, up to its last iteration.
     pub fn tally(&self) -> &Tally {
         &self.engine.tally
     }
 
-    /// One turn at an instant: nothing that it does takes any cycles.
+    /// Runs one iteration in virtual time: nothing in it takes any cycles.
     pub fn poll(&mut self, now: Millis, cycles: Cycles) -> bool {
         self.poll_with(now, || cycles)
     }
 
-    /// One turn. `counter` reads the cycle counter: what passed since the last turn began is booked as busy or idle by
-    /// what that one found, and what a queue's packets took is booked to the queue. True if there was any packet.
+    /// Runs one iteration. `counter` reads the cycle counter. The cycles since the previous iteration began
+    /// are counted as busy or idle depending on whether that iteration found packets; the cycles of a queue's
+    /// packets are counted for the queue. Returns true if there was any packet.
     #[inline]
     pub fn poll_with(&mut self, now: Millis, counter: impl Fn() -> Cycles) -> bool {
         self.poll_from(now, counter(), counter)
     }
 
-    /// The same of a turn that began when the counter stood at `start`: to read it takes longer than to look for packets.
+    /// As `poll_with`, for an iteration that began when the counter was `start`: reading the counter takes
+    /// longer than checking for packets.
     #[inline]
     pub fn poll_from(&mut self, now: Millis, start: Cycles, counter: impl Fn() -> Cycles) -> bool {
         self.begin(now);
@@ -253,34 +257,34 @@ impl Worker {
         busy
     }
 
-    /// From now on each turn is timed by this clock, stage by stage. Reading it takes time, too.
+    /// Times each stage of the next iterations by this clock. Reading the clock takes time, too.
     pub fn time_stages(&mut self, clock: fn() -> u64) {
         self.engine.stages = Some(Box::new(StageClock::new(clock)));
     }
 
-    /// What the stages took since [`time_stages`](Self::time_stages).
+    /// The time of each stage since [`time_stages`](Self::time_stages).
     pub fn stage_times(&self) -> StageTimes {
         self.engine.stages.as_ref().map_or_else(Default::default, |clock| clock.times)
     }
 
-    /// A shaper holds frames that this worker has to come back for.
+    /// Returns whether a shaper holds frames that this worker must serve.
     pub fn holds_frames(&self) -> bool {
         transmit::holds(&self.engine)
     }
 
-    /// The most packets that a queue brought in the last turn. One that was passed over has more than it should, and what a shaper
-    /// holds may not wait for a sleep to end.
+    /// The most packets that a queue delivered in the last iteration; at least a full burst if a queue was skipped or a
+    /// shaper holds frames, because then the worker must not sleep.
     pub fn most_in_turn(&self) -> u64 {
         let held = if self.held || self.holds_frames() { RX_BURST as u64 } else { 0 };
         self.rxqs.iter().map(|q| q.in_turn).max().unwrap_or(0).max(held)
     }
 
-    /// Packets that the last turn brought.
+    /// Number of packets of the last iteration.
     pub fn packets_in_turn(&self) -> u64 {
         self.rxqs.iter().map(|q| q.in_turn).sum()
     }
 
-    /// Asks all devices to tell when frames come (`on`), or no more. False: not all can.
+    /// Asks all devices to report when frames arrive (`on`), or to stop. Returns false if some device cannot.
     pub fn arm(&mut self, on: bool) -> bool {
         let mut all = true;
         for q in &mut self.rxqs {
@@ -289,18 +293,19 @@ impl Worker {
         all
     }
 
-    /// What each queue brought in the last turn, of those that brought anything: packets, and how many more of a guest
-    /// wait.
+    /// For each queue that delivered packets in the last iteration: the number of packets, and how many more
+    /// wait in a guest's ring if that is known.
     pub fn bursts(&mut self) -> impl Iterator<Item = (u64, Option<u32>)> {
         self.rxqs.iter_mut().filter(|q| q.in_turn != 0).map(|q| (q.in_turn, q.queue.waiting()))
     }
 
-    /// Sends what is held for more to come (`Datapath::set_tx_hold`). To be called before a sleep.
+    /// Sends the packets that are held for others to join them (`Datapath::set_tx_hold`). Call it before a
+    /// sleep.
     pub fn send_held(&mut self) {
         transmit::end_turn(&mut self.engine, None);
     }
 
-    /// It slept after its last turn: these cycles are neither busy nor idle.
+    /// Records a sleep after the last iteration: its cycles are neither busy nor idle.
     pub fn slept(&mut self, cycles: Cycles) {
         self.engine.tally.add(Event::SleepIterations, 1);
         self.engine.tally.add(Event::SleepCycles, cycles.0);
@@ -310,7 +315,7 @@ impl Worker {
         }
     }
 
-    /// A turn is over, as another one starts.
+    /// Ends an iteration, at the start of the next one.
     #[inline]
     fn book(&mut self, turn: Turn, next: Cycles) {
         let event = if turn.busy { Event::BusyCycles } else { Event::IdleCycles };
@@ -319,7 +324,7 @@ impl Worker {
         if let Some(parking) = &mut self.engine.parking {
             parking.budget.earn(passed);
         }
-        // What recirculation and sending took is the queues', by how many packets each brought.
+        // The cycles of recirculation and sending are divided among the queues by their number of packets.
         let sending = (next - turn.received).0;
         for q in self.rxqs.iter().filter(|q| q.in_turn != 0) {
             let share =
@@ -328,7 +333,7 @@ impl Worker {
         }
     }
 
-    /// Runs a program on one packet of the control half.
+    /// Executes a program on a packet of the control half.
     pub(crate) fn execute(&mut self, packet: &[u8], flow: &Flow, program: &Program, now: Millis) {
         self.begin(now);
         self.engine.tally.add(Event::Created, 1);
@@ -358,7 +363,7 @@ impl Worker {
         self.published.store(&self.engine.tally);
     }
 
-    /// Runs a program on one received packet that its sender left something undone of.
+    /// Executes a program on a received packet with unfinished offloads.
     #[cfg(test)]
     pub(crate) fn execute_undone(
         &mut self,
@@ -414,8 +419,9 @@ impl Worker {
         });
     }
 
-    /// Lets go of ports and control half until the next turn. To be called between turns: by a worker that is going to
-    /// sleep, and by one that is to acknowledge a change of ports. Nothing is held back afterwards.
+    /// Releases the references to ports and upcall handler until the next iteration, and sends all packets
+    /// that are held. Called between iterations by a worker that will sleep, or that must acknowledge a
+    /// change of ports.
     pub fn rest(&mut self) {
         self.send_held();
         self.seen = 0;
@@ -423,13 +429,14 @@ impl Worker {
         self.engine.handler = Arc::clone(&self.nothing.1);
     }
 
-    /// The port of packets that are to go through the path again: recirculated ones, or else those out of a tunnel.
+    /// The port of the next packets to pass through the path again: recirculated ones first, then
+    /// decapsulated ones.
     fn again(&self) -> Option<u32> {
         let recirculated = self.engine.recirculated.front().map(|a| a.packet.meta.in_port);
         recirculated.or_else(|| self.engine.popped.first_port())
     }
 
-    /// Recirculated packets, then transmission, of what may not wait for more at this instant.
+    /// Processes recirculated packets, then sends all packets that must not be held longer.
     fn finish(&mut self, now: Millis, at: Option<Cycles>) {
         while let Some(in_port) = self.again() {
             while self.engine.batch.len() < BATCH

@@ -1,20 +1,22 @@
-//! Connections that are expected.
+//! Expected connections.
 //!
-//! An expectation says which connection will come: from which address, to which address and port. Its source port is not known.
-//! It belongs to the control connection that announced it, and goes with that.
+//! An expectation names the source address, the destination address and the destination port of a connection;
+//! its source port is not known. It belongs to the control connection that announced it and is removed with
+//! it.
 //!
-//! **Bounds**: [`PER_PARENT`] expectations of one control connection; a newer one takes the place of the oldest. [`EXPECTED_MAX`] of
-//! all together; when there are so many, no more are added. Open vSwitch has neither bound.
+//! **Bounds**: [`PER_PARENT`] expectations of one control connection; a newer one replaces the oldest.
+//! [`EXPECTED_MAX`] in total; when this is reached, no more are added. Open vSwitch has neither bound.
 //!
-//! **Threads**: any. A new connection costs one load where nothing is expected, and a look-up behind a mutex otherwise.
+//! **Threads**: any. A new connection costs one load if nothing is expected, and otherwise a look-up under a
+//! mutex.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Expectations of one control connection.
+/// Maximum number of expectations of one control connection.
 pub const PER_PARENT: usize = 64;
-/// Expectations of all control connections.
+/// Maximum number of expectations of all control connections.
 pub const EXPECTED_MAX: usize = 65_536;
 
 /// Two ends in a zone, of one protocol.
@@ -45,7 +47,7 @@ pub struct Parent<N> {
     pub mark: u32,
     /// Its label, most significant half first.
     pub label: [u64; 2],
-    /// How the expected connection is to be translated.
+    /// The translation of the expected connection.
     pub nat: N,
 }
 
@@ -61,11 +63,11 @@ pub struct Expectation<N> {
 #[derive(Debug)]
 struct Tables<N> {
     by_ends: BTreeMap<Ends, Parent<N>>,
-    /// The expectations of each control connection, the oldest first.
+    /// Expectations of each control connection, the oldest first.
     by_parent: BTreeMap<Ends, VecDeque<Ends>>,
 }
 
-/// See the module. `N` says how expected connections are translated.
+/// All expected connections. `N` describes the translation of an expected connection.
 #[derive(Debug)]
 pub struct Expectations<N> {
     count: AtomicUsize,
@@ -88,7 +90,8 @@ impl<N: Copy> Expectations<N> {
         self.count.store(tables.by_ends.len(), Ordering::Relaxed);
     }
 
-    /// Expects a connection, whatever its source port. One that is expected already stays as it is. `false`: there are too many.
+    /// Expects a connection with any source port. An existing expectation is not changed. `false`: a limit is
+    /// reached.
     pub fn add(&self, ends: Ends, parent: Parent<N>) -> bool {
         let ends = Ends { src_port: 0, ..ends };
         let mut tables = self.lock();
@@ -109,7 +112,8 @@ impl<N: Copy> Expectations<N> {
         fits
     }
 
-    /// The control connection that announced a connection, if one did. The expectation stays: the peer may try again.
+    /// The control connection that announced a connection, if there is one. The expectation stays, because
+    /// the peer may retry.
     #[inline]
     pub fn find(&self, ends: &Ends) -> Option<Parent<N>> {
         if self.is_empty() {
@@ -118,7 +122,7 @@ impl<N: Copy> Expectations<N> {
         self.lock().by_ends.get(&Ends { src_port: 0, ..*ends }).copied()
     }
 
-    /// A control connection is gone, and with it what it announced.
+    /// Removes the expectations of a control connection that was removed.
     pub fn forget(&self, parent: &Ends) {
         if self.is_empty() {
             return;
@@ -130,18 +134,18 @@ impl<N: Copy> Expectations<N> {
         self.note(&tables);
     }
 
-    /// Nothing is expected.
+    /// Returns whether nothing is expected.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// How many connections are expected.
+    /// Number of expected connections.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// All of a zone (`None`: of all zones), in the order of their ends.
+    /// All expectations of a zone (`None`: of all zones), ordered by their ends.
     pub fn dump(&self, zone: Option<u16>) -> Vec<Expectation<N>> {
         let tables = self.lock();
         let all = tables.by_ends.iter().filter(|(ends, _)| zone.is_none_or(|zone| ends.zone == zone));

@@ -1,18 +1,18 @@
 //! FTP control messages that announce a data connection: `PORT` and the reply 227 to `PASV` (RFC 959 §4.1.2, §5.4), `EPRT` and the
 //! reply 229 to `EPSV` (RFC 2428).
 //!
-//! A message has to begin with the segment, and all that is read of it has to be in the segment and within its first
-//! [`MESSAGE_MAX`] bytes: text that comes in two segments is not put together, as in Open vSwitch.
+//! A message must begin with its segment, and all that is read of it must be in the segment and within its
+//! first [`MESSAGE_MAX`] bytes: text that is split over two segments is not reassembled, as in Open vSwitch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// Bytes of a message that are looked at.
+/// Maximum number of bytes of a message that are read.
 pub const MESSAGE_MAX: usize = 128;
-/// The longest text of an address.
+/// Maximum length of the text of an address.
 const ADDRESS_MAX: usize = 45;
 
-/// Which end will listen for the data connection.
+/// Which end listens for the data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The end that sends the command: `PORT`, `EPRT`.
@@ -21,33 +21,34 @@ pub enum Mode {
     Passive,
 }
 
-/// A data connection that is announced.
+/// An announced data connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Which end will listen.
+    /// Which end listens.
     pub mode: Mode,
-    /// At this address; `None`: at that of the control connection.
+    /// Address on which it listens; `None`: that of the control connection.
     pub address: Option<IpAddr>,
-    /// At this port, never 0.
+    /// Port on which it listens, never 0.
     pub port: u16,
-    /// Where in the payload the text of the address stands; empty if there is none.
+    /// Position of the address text in the payload; empty if there is none.
     pub text: Range<usize>,
     /// The six numbers of RFC 959, separated by commas; otherwise the notation of RFC 2428.
     pub is_classic: bool,
 }
 
-/// What a segment of an FTP control connection says.
+/// What a segment of an FTP control connection contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Nothing about data connections.
     Other,
-    /// It begins as an announcement does, and is none.
+    /// It begins like an announcement and cannot be parsed.
     Malformed,
     /// A data connection.
     Announces(Announcement),
 }
 
-/// Reads the payload of a segment; `v6`: the control connection is one of IPv6, which `PORT` and 227 cannot be about.
+/// Parses the payload of a segment. `v6`: the control connection uses IPv6, for which `PORT` and 227 are
+/// invalid.
 pub fn read(payload: &[u8], v6: bool) -> Message {
     let head = payload.get(..MESSAGE_MAX).unwrap_or(payload);
     let mut text = Text { bytes: head, at: 0 };
@@ -93,7 +94,7 @@ impl Text<'_> {
         (self.next()? == byte).then_some(())
     }
 
-    /// Takes a command, or the code of a reply's last line, and the spaces behind it.
+    /// Consumes a command, or the code of a reply's last line, and the spaces after it.
     fn word(&mut self, word: &[u8]) -> bool {
         let is_it = self.rest().get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
             && self.rest().get(word.len()) == Some(&b' ');
@@ -111,8 +112,8 @@ impl Text<'_> {
         Some(())
     }
 
-    /// Takes a decimal number that is at most `max`. Its last digit has to be followed by something: it could go on in the
-    /// next segment.
+    /// Consumes a decimal number that is at most `max`. Another character must follow its last digit, because
+    /// it could continue in the next segment.
     fn number(&mut self, max: u32) -> Option<u32> {
         let mut value = 0u32;
         let first = self.at;
@@ -177,13 +178,13 @@ fn extended_port(text: &mut Text<'_>) -> Option<Announcement> {
     Some(Announcement { mode: Mode::Passive, address: None, port, text: 0..0, is_classic: false })
 }
 
-/// Any character that is neither a digit nor invisible, and that no address has.
+/// Consumes any visible character that is neither a digit nor part of an address.
 fn delimiter(text: &mut Text<'_>) -> Option<u8> {
     text.next()
         .filter(|byte| byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() && !b".:".contains(byte))
 }
 
-/// The text of an address as an announcement has it.
+/// Formats an address for an announcement.
 pub fn address_text(address: IpAddr, is_classic: bool) -> String {
     let text = address.to_string();
     if is_classic { text.replace('.', ",") } else { text }

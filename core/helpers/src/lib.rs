@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! ftp.rs           what a segment of an FTP control connection announces
-//! skew.rs          sequence numbers of a connection whose text was replaced by text of another length
-//! expectations.rs  connections that are expected, each because of a control connection
+//! skew.rs          shifts of sequence numbers after text was replaced by text of another length
+//! expectations.rs  expected connections, by control connection
 //! ```
 //!
-//! Nothing here knows a connection: the tracker passes payloads and ends in, and asks about the first packets of connections.
+//! This crate knows no connections: the tracker passes it payloads and ends, and queries it for the first
+//! packets of connections.
 
 mod expectations;
 pub mod ftp;

@@ -1,10 +1,11 @@
-//! How far the sequence numbers of one direction of a TCP connection are shifted, after text in it was replaced by text of another
-//! length. The latest change counts from its place on; before it the shift is that of all changes before.
+//! The shift of sequence numbers in one direction of a TCP connection, after text was replaced by text of
+//! another length. The latest change applies from its position on; before it the sum of all earlier changes
+//! applies.
 
-/// See the module. The default shifts nothing.
+/// The shift of one direction. The default shifts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skew {
-    /// The segment with the latest change begins here, in the sender's numbers.
+    /// First sequence number of the segment with the latest change, as the sender counts.
     at: u32,
     before: i32,
     after: i32,
@@ -16,20 +17,20 @@ fn is_after(a: u32, b: u32) -> bool {
 }
 
 impl Skew {
-    /// The segment that begins at `seq` was made longer by so many bytes (negative: shorter). A segment that is sent again
-    /// changes nothing more.
+    /// Records that the segment at `seq` was made longer by this many bytes (negative: shorter). Nothing
+    /// changes for a retransmission.
     pub fn note(&mut self, seq: u32, by: i32) {
         if self.before == self.after || is_after(seq, self.at) {
             *self = Skew { at: seq, before: self.after, after: self.after.wrapping_add(by) };
         }
     }
 
-    /// What is added to the sequence number of a segment of the sender.
+    /// The value to add to the sequence number of a segment of the sender.
     pub fn of_seq(&self, seq: u32) -> i32 {
         if is_after(seq, self.at) { self.after } else { self.before }
     }
 
-    /// What is taken off the number that the receiver acknowledges.
+    /// The value to subtract from the receiver's acknowledgement number.
     pub fn of_ack(&self, ack: u32) -> i32 {
         if is_after(ack.wrapping_add_signed(self.before.wrapping_neg()), self.at) {
             self.after

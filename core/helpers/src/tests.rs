@@ -1,4 +1,4 @@
-//! What FTP messages announce, by example and of any bytes; expectations and their bounds.
+//! FTP messages, by example and with random bytes; expectations and their bounds.
 
 use crate::ftp::{Announcement, MESSAGE_MAX, Message, Mode, address_text, read};
 use crate::*;
@@ -51,7 +51,7 @@ fn what_announces_nothing_is_other_or_malformed() {
     ] {
         assert_eq!(read(text.as_bytes(), false), Message::Other, "{text}");
     }
-    // IPv6 has none of the classic messages.
+    // The messages of RFC 959 do not exist for IPv6.
     assert_eq!(read(b"PORT 1,2,3,4,5,6\r\n", true), Message::Other);
     assert_eq!(read(b"227 (1,2,3,4,5,6)\r\n", true), Message::Other);
     for text in [
@@ -61,7 +61,7 @@ fn what_announces_nothing_is_other_or_malformed() {
         "PORT 10,1,1,1,256,7\r\n",
         "PORT 10,1,1,1,0,0\r\n",
         "PORT 10,1,1,1,0000000000200,7\r\n",
-        // It may go on in the next segment.
+        // The number may continue in the next segment.
         "PORT 10,1,1,1,200,7",
         "227 Entering Passive Mode\r\n",
         "229 Entering Extended Passive Mode |||6446|\r\n",
@@ -130,7 +130,7 @@ fn an_expected_connection_is_found_by_all_but_its_source_port() {
     ] {
         assert_eq!(all.find(&other), None, "{other:?}");
     }
-    // The first that announces it is its parent.
+    // The first connection that announces it is its parent.
     assert!(all.add(ends(2, 1, 0, 5000), parent(8)));
     assert_eq!((all.find(&ends(2, 1, 1, 5000)), all.len(), all.dump(Some(1)).len()), (Some(parent(7)), 1, 0));
     all.forget(&parent(8).ends);
@@ -154,7 +154,8 @@ fn expectations_are_bounded() {
         more += 1;
     }
     assert_eq!(all.len(), EXPECTED_MAX);
-    // Who is refused leaves nothing behind, and who has some may replace them.
+    // A refused expectation leaves nothing behind, and a control connection that has expectations may replace
+    // them.
     assert!(all.add(ends(2, 1, 0, n + 6), parent(7)));
     all.forget(&parent(7).ends);
     assert_eq!(all.len(), EXPECTED_MAX - PER_PARENT);
@@ -173,7 +174,7 @@ fn sequence_numbers_are_shifted_from_the_change_on() {
     skew.note(120, -6);
     assert_eq!([skew.of_seq(120), skew.of_seq(130)], [3, -3]);
     assert_eq!([skew.of_ack(123), skew.of_ack(127)], [3, -3]);
-    // Around zero.
+    // Around sequence number zero.
     let mut skew = Skew::default();
     skew.note(u32::MAX - 4, 2);
     assert_eq!([skew.of_seq(u32::MAX - 4), skew.of_seq(5), skew.of_ack(7)], [0, 2, 2]);

@@ -1,7 +1,7 @@
-//! What a fragment costs, in nanoseconds of processor time: of datagrams that complete, and of a flood that never does.
+//! CPU time per fragment in nanoseconds: of datagrams that are completed, and of a flood of incomplete ones.
 //!
-//! `cargo run --release -p reassembly --example cost`. Each case runs with one thread and with two, which share the table; then
-//! the time is that of a fragment in its thread.
+//! `cargo run --release -p reassembly --example cost`. Each case runs with one thread and with two that share
+//! the table; the time is that of a fragment in its own thread.
 
 use packet::checksum::checksum;
 use reassembly::{Origin, Reassembly, Verdict};
@@ -11,7 +11,7 @@ use units::Millis;
 const FRAGMENTS: u32 = 3_000_000;
 const LEN: usize = 1480;
 
-/// The packets of a thread, by its number.
+/// The packets of a thread, by the thread's number.
 type Packets<'a> = &'a dyn Fn(u8) -> Vec<Vec<u8>>;
 
 fn fragment(id: u32, src: u8, start: usize, more: bool) -> Vec<u8> {
@@ -26,7 +26,7 @@ fn fragment(id: u32, src: u8, start: usize, more: bool) -> Vec<u8> {
     l3
 }
 
-/// Nanoseconds that this thread has run.
+/// CPU time of this thread in nanoseconds.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or_default()
@@ -49,7 +49,7 @@ fn run(all: &Reassembly<u32>, packets: &[Vec<u8>], port: u32) -> f64 {
 }
 
 fn main() {
-    // Of one source each: datagrams of three fragments, one after another.
+    // From one source each: datagrams of three fragments, one after another.
     let honest = |src: u8| {
         let of = |id: u32| [0, 1, 2].map(|part| fragment(id, src, part * LEN, part != 2));
         (0..1000).flat_map(of).collect::<Vec<_>>()

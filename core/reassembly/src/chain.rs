@@ -1,9 +1,9 @@
-//! Places with stable numbers, and lists through them that cost the same whatever their length.
+//! Slots with stable numbers, and linked lists of them with constant-time operations.
 
-/// "No place."
+/// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Values in places; the number of a place stays while its value is there.
+/// Values in slots; the number of a slot stays while its value exists.
 #[derive(Debug)]
 pub(crate) struct Places<V> {
     values: Vec<Option<V>>,
@@ -17,7 +17,7 @@ impl<V> Default for Places<V> {
 }
 
 impl<V> Places<V> {
-    /// Puts a value in a free place; the number of the place.
+    /// Stores a value in a free slot and returns the slot's number.
     pub(crate) fn insert(&mut self, value: V) -> u32 {
         match self.free.pop() {
             Some(at) => {
@@ -46,7 +46,7 @@ impl<V> Places<V> {
     }
 }
 
-/// First and last of a list of places.
+/// First and last slot of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub(crate) first: u32,
@@ -59,7 +59,7 @@ impl Default for Chain {
     }
 }
 
-/// The neighbours of each place in its list. A place is in one list of a `Links` at most.
+/// The neighbours of each slot in its list. A slot is in at most one list of a `Links`.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Vec<Link>);
 
@@ -70,7 +70,7 @@ struct Link {
 }
 
 impl Links {
-    /// Adds a place, which is in no list, to the end.
+    /// Appends a slot, which is in no list.
     pub(crate) fn push(&mut self, chain: &mut Chain, at: u32) {
         let none = Link { before: NONE, after: NONE };
         if self.0.len() <= at as usize {
@@ -84,7 +84,7 @@ impl Links {
         chain.last = at;
     }
 
-    /// Takes a place out of the list that it is in.
+    /// Removes a slot from its list.
     pub(crate) fn remove(&mut self, chain: &mut Chain, at: u32) {
         let Link { before, after } = self.0[at as usize];
         match self.0.get_mut(before as usize) {
@@ -97,7 +97,7 @@ impl Links {
         }
     }
 
-    /// The place after this one.
+    /// The slot after this one.
     pub(crate) fn after(&self, at: u32) -> u32 {
         self.0.get(at as usize).map_or(NONE, |link| link.after)
     }

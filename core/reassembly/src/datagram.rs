@@ -4,7 +4,8 @@ use crate::header::Fragment;
 use crate::key::Key;
 use units::Millis;
 
-/// The most fragments of a datagram: with the smallest that can be set as minimum (400 bytes) the longest has 193.
+/// Maximum number of fragments of a datagram: with the smallest minimum size that can be set (400 bytes) the
+/// longest datagram has 193.
 const PARTS_MAX: usize = 256;
 
 /// A fragment of a datagram.
@@ -12,9 +13,9 @@ const PARTS_MAX: usize = 256;
 pub struct Part<T> {
     pub(crate) start: u32,
     pub(crate) len: u32,
-    /// Where its payload begins, in bytes from the network header.
+    /// Offset of its payload, in bytes from the network header.
     pub(crate) at: u32,
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it uses.
     pub(crate) memory: u32,
     /// What the caller stores.
     pub content: T,
@@ -25,18 +26,18 @@ impl<T> Part<T> {
         self.start + self.len
     }
 
-    /// Its payload: where in the packet, in bytes from the network header.
+    /// Position of its payload in the packet, in bytes from the network header.
     pub fn payload(&self) -> std::ops::Range<usize> {
         self.at as usize..(self.at + self.len) as usize
     }
 
-    /// Where in the payload of the whole datagram its payload belongs.
+    /// Position of its payload in the payload of the whole datagram.
     pub fn place(&self) -> std::ops::Range<usize> {
         self.start as usize..self.end() as usize
     }
 }
 
-/// A datagram of which all fragments are there, in order.
+/// A complete datagram, with its fragments in order.
 #[derive(Debug)]
 pub struct Datagram<T> {
     /// It is one of IPv6.
@@ -45,26 +46,26 @@ pub struct Datagram<T> {
     pub parts: Vec<Part<T>>,
 }
 
-/// Why a fragment does not become a part.
+/// The reason why a fragment is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It has bytes that are there, or contradicts the end of the datagram.
+    /// It overlaps another fragment, or contradicts the end of the datagram.
     Overlap,
-    /// There are too many.
+    /// The datagram has too many fragments.
     Full,
 }
 
-/// Some fragments of a datagram.
+/// The fragments of an incomplete datagram.
 #[derive(Debug)]
 pub(crate) struct Waiting<T> {
     pub(crate) key: Key,
-    /// The first of its fragments came then.
+    /// When its first fragment arrived.
     pub(crate) since: Millis,
     /// Ordered by place, without overlaps.
     pub(crate) parts: Vec<Part<T>>,
-    /// Where the datagram ends, once the last fragment is there.
+    /// Length of the datagram's payload, once the last fragment has arrived.
     end: Option<u32>,
-    /// Bytes of payload that are there.
+    /// Bytes of payload that have arrived.
     there: u32,
 }
 
@@ -73,18 +74,19 @@ impl<T> Waiting<T> {
         Waiting { key, since, parts: Vec::new(), end: None, there: 0 }
     }
 
-    /// With this fragment nothing would be missing.
+    /// Returns whether this fragment would complete the datagram.
     pub(crate) fn is_completed_by(&self, f: &Fragment) -> bool {
         let end = if f.more { self.end } else { Some(f.end()) };
         end == Some(self.there + f.len)
     }
 
-    /// Nothing is missing: no two parts overlap and none is beyond the end, so that it is enough to count bytes.
+    /// Returns whether the datagram is complete. Parts never overlap or exceed the end, so counting bytes is
+    /// enough.
     pub(crate) fn is_complete(&self) -> bool {
         self.end == Some(self.there)
     }
 
-    /// Where a fragment belongs among the parts.
+    /// Returns the index of a fragment among the parts.
     pub(crate) fn place(&self, f: &Fragment) -> Result<usize, Refusal> {
         let at = self.parts.partition_point(|p| p.start <= f.start);
         let overlaps_before = at.checked_sub(1).is_some_and(|i| self.parts[i].end() > f.start);
@@ -97,7 +99,7 @@ impl<T> Waiting<T> {
         if self.parts.len() == PARTS_MAX { Err(Refusal::Full) } else { Ok(at) }
     }
 
-    /// Adds a fragment, in the place that [`Waiting::place`] gave.
+    /// Inserts a fragment at the index returned by [`Waiting::place`].
     pub(crate) fn insert(&mut self, at: usize, f: &Fragment, content: T, memory: u32) {
         self.parts.insert(at, Part { start: f.start, len: f.len, at: f.at, memory, content });
         self.there += f.len;
@@ -106,7 +108,7 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// The first fragment is there; the last one is.
+    /// Returns whether the first fragment has arrived, and whether the last has.
     pub(crate) fn seen(&self) -> (bool, bool) {
         (self.parts.first().is_some_and(|p| p.start == 0), self.end.is_some())
     }

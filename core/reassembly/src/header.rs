@@ -1,51 +1,51 @@
-//! What the headers of a packet say about its datagram.
+//! Reads the headers of a fragment.
 
 use packet::checksum::checksum;
 use packet::ether::ethertype;
 use packet::ip::is_extension;
 use packet::{Ipv4, Ipv6, ipproto};
 
-/// The longest datagram: what the length fields of both protocols can say.
+/// Maximum length of a datagram, by the length fields of both protocols.
 const DATAGRAM_MAX: u32 = 65_535;
-/// Offsets count in units of eight bytes.
+/// Unit of fragment offsets in bytes.
 const UNIT: u32 = 8;
 const MORE_V4: u16 = 0x2000;
 const OFFSET_V4: u16 = 0x1fff;
 const MORE_V6: u16 = 1;
 const FRAGMENT_HEADER: usize = 8;
 
-/// A part of a datagram, as its headers say.
+/// A fragment, as its headers describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     pub(crate) v6: bool,
-    /// IPv4: protocol of the datagram. IPv6: 0, since only the first fragment can say it.
+    /// IPv4: protocol of the datagram. IPv6: 0, because only the first fragment contains it.
     pub(crate) proto: u8,
     pub(crate) id: u32,
     /// Source address, most significant half first; of IPv4 in the low half.
     pub(crate) src: [u64; 2],
     pub(crate) dst: [u64; 2],
-    /// Where the payload begins, in bytes from the network header.
+    /// Offset of the payload, in bytes from the network header.
     pub(crate) at: u32,
     /// Length of the payload.
     pub(crate) len: u32,
-    /// Where in the datagram it belongs.
+    /// Offset of its payload in the datagram's payload.
     pub(crate) start: u32,
-    /// It is not the last.
+    /// More fragments follow.
     pub(crate) more: bool,
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A whole datagram, or no IP at all.
+    /// A whole datagram, or not IP.
     Whole,
-    /// A fragment of which that cannot be said, or that cannot be a part of any datagram.
+    /// A fragment that cannot be parsed, or that cannot be part of any datagram.
     Broken,
     /// A fragment.
     Fragment(Fragment),
 }
 
-/// A look at one or two bytes: `false` means that the packet, from its network header on, is no fragment.
+/// Checks one or two bytes: `false` means that the packet, from its network header on, is not a fragment.
 #[inline]
 pub fn may_be_fragment(dl_type: u16, l3: &[u8]) -> bool {
     match dl_type {
@@ -91,7 +91,7 @@ fn read_v4(l3: &[u8]) -> Content {
 fn read_v6(l3: &[u8]) -> Content {
     let Some((ip, payload)) = Ipv6::parse_checked(l3) else { return Content::Broken };
     let (mut next, mut rest) = (ip.next_header(), payload);
-    // Each header takes at least eight bytes, so the walk is bounded by the data.
+    // Each header has at least eight bytes, so the length of the data bounds the loop.
     while is_extension(next) {
         let Some(&[following, len, high, low, a, b, c, d]) = rest.first_chunk::<FRAGMENT_HEADER>() else {
             return Content::Broken;
@@ -132,13 +132,14 @@ fn read_v6(l3: &[u8]) -> Content {
 }
 
 impl Fragment {
-    /// All but the last fragment carry whole units (RFC 791 §3.2, RFC 8200 §4.5), and none reaches beyond the longest datagram.
+    /// Checks that a fragment other than the last has whole units (RFC 791 §3.2, RFC 8200 §4.5), and that
+    /// none exceeds the longest datagram.
     fn content(self) -> Content {
         let is_cut = self.more && (self.len == 0 || !self.len.is_multiple_of(UNIT));
         if is_cut || self.end() > DATAGRAM_MAX { Content::Broken } else { Content::Fragment(self) }
     }
 
-    /// Where in the datagram it ends.
+    /// End of its payload in the datagram's payload.
     pub(crate) fn end(&self) -> u32 {
         self.start + self.len
     }
@@ -148,7 +149,7 @@ impl Fragment {
         self.at + self.len
     }
 
-    /// It is one of IPv6.
+    /// Returns whether it is IPv6.
     pub fn is_v6(&self) -> bool {
         self.v6
     }

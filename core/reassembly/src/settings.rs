@@ -1,12 +1,12 @@
-//! Switches, limits and counters, for each IP version. Any thread reads and writes them.
+//! Settings and counters for each IP version. Any thread reads and writes them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Fragments that wait at most, unless set otherwise.
+/// Default maximum of waiting fragments.
 pub(crate) const MAX_FRAGMENTS: u32 = 1000;
-/// The most that can be set.
+/// The largest maximum that can be set.
 const MAX_FRAGMENTS_LIMIT: u32 = 5000;
-/// The smallest packet that can be set as the minimum.
+/// The smallest minimum size in bytes that can be set.
 const MIN_SIZE_LIMIT: u32 = 400;
 
 /// An IP version.
@@ -17,40 +17,40 @@ pub enum Family {
     V6,
 }
 
-/// What is counted: fragments.
+/// Counters of fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// They waited for others.
+    /// Fragments that were stored.
     pub accepted: u64,
-    /// They went on with a whole datagram.
+    /// Fragments that continued with a complete datagram.
     pub completed: u64,
-    /// Others of their datagram did not come in time.
+    /// Fragments whose datagram was not completed in time.
     pub expired: u64,
-    /// Refused: too small, and not the last of their datagram.
+    /// Fragments refused because they were too small and not the last of their datagram.
     pub too_small: u64,
-    /// Refused: they overlap others.
+    /// Fragments refused because they overlapped others.
     pub overlapped: u64,
-    /// Removed for any other reason.
+    /// Fragments removed for another reason.
     pub purged: u64,
 }
 
-/// One IP version.
+/// State of one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FamilyStatus {
-    /// Its fragments wait for each other. Otherwise they are invalid.
+    /// Fragments are held until their datagram is complete. Otherwise they are invalid.
     pub enabled: bool,
-    /// Bytes that a packet has, from its network header on, if it is not the last fragment.
+    /// Minimum size in bytes, from the network header on, of a packet that is not the last fragment.
     pub min_size: u32,
     /// Counters.
     pub counts: Counts,
 }
 
-/// Everything that is set and counted.
+/// Settings and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Fragments that wait.
+    /// Number of waiting fragments.
     pub fragments: u32,
-    /// How many may.
+    /// Their maximum.
     pub max_fragments: u32,
     /// IPv4.
     pub v4: FamilyStatus,
@@ -111,7 +111,7 @@ impl Shared {
     }
 }
 
-/// See the module.
+/// Settings and counters that threads share.
 #[derive(Debug)]
 pub(crate) struct Settings {
     max_fragments: AtomicU32,
@@ -121,7 +121,7 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        // The minimum of IPv6 is that of its links (RFC 8200 §5).
+        // The default minimum for IPv6 is the minimum MTU of its links (RFC 8200 §5).
         Settings {
             max_fragments: AtomicU32::new(MAX_FRAGMENTS),
             v4: Shared::new(1200),
@@ -142,7 +142,7 @@ impl Settings {
         self.max_fragments.load(Ordering::Relaxed)
     }
 
-    /// `false`: more than can be set.
+    /// Returns `false` if this is more than can be set.
     pub(crate) fn set_max_fragments(&self, max: u32) -> bool {
         let fits = max <= MAX_FRAGMENTS_LIMIT;
         if fits {
@@ -155,7 +155,7 @@ impl Settings {
         self.of(family).enabled.store(enabled, Ordering::Relaxed);
     }
 
-    /// `false`: less than can be set.
+    /// Returns `false` if this is less than can be set.
     pub(crate) fn set_min_size(&self, family: Family, bytes: u32) -> bool {
         let fits = bytes >= MIN_SIZE_LIMIT;
         if fits {

@@ -1,9 +1,10 @@
-//! How many fragments each port and each source holds, and whose datagram goes first when there is no room.
+//! Numbers of fragments by port and source, and the choice of the datagram to remove when the table is full.
 //!
-//! **The rule.** The port with the most fragments loses one of its datagrams: of its sources that hold [`HEAVY`] fragments or
-//! more, the one with the most loses its oldest; if there is none, the oldest datagram of the port goes. A source below that
-//! bound counts no more than another: otherwise a flood of single fragments from spoofed sources would remove exactly the
-//! datagrams that have several. Those complete within a round trip of a burst, long before they are the oldest.
+//! **The rule.** The port with the most fragments loses one of its datagrams: of its sources with [`HEAVY`]
+//! fragments or more, the one with the most loses its oldest datagram; if there is no such source, the port
+//! loses its oldest datagram. Sources below that bound are treated equally: otherwise a flood of single
+//! fragments from spoofed sources would remove exactly the datagrams that have several fragments. These are
+//! usually completed long before they are the oldest.
 
 use crate::chain::{Chain, Links, NONE, Places};
 use cpu::prehashed::ByHash;
@@ -11,12 +12,12 @@ use cpu::siphash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-/// A source is heavy with so many fragments: the longest datagram has 45 at an MTU of 1,500 bytes.
+/// Number of fragments from which on a source is heavy: the longest datagram has 45 at an MTU of 1,500 bytes.
 const HEAVY: u32 = 64;
-/// Ports are compared in units of so many fragments, so that a port seldom changes its rank.
+/// Ports are compared in units of this many fragments, so that the rank of a port rarely changes.
 const PORT_UNIT: u32 = 16;
 
-/// Who sends fragments.
+/// The origin of fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) port: u32,
@@ -37,7 +38,7 @@ impl Hash for Hashed {
     }
 }
 
-/// What a source or a port holds.
+/// The fragments of a source or a port.
 #[derive(Debug, Default)]
 struct Share {
     fragments: u32,
@@ -51,7 +52,7 @@ struct SourceShare {
     share: Share,
 }
 
-/// See the module. Datagrams are known by the numbers of their places.
+/// The shares of all ports and sources. Datagrams are identified by their slot numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     by_source: ByHash<Hashed, u32>,
@@ -59,14 +60,14 @@ pub(crate) struct Shares {
     of_source: Links,
     ports: BTreeMap<u32, Share>,
     of_port: Links,
-    /// Ports by how much they hold, in units.
+    /// Ports ordered by their number of fragments, in units.
     ranks: BTreeSet<(u32, u32)>,
-    /// Heavy sources: port, how much in units, number.
+    /// Heavy sources: port, number of fragments in units, slot number.
     heavy: BTreeSet<(u32, u32, u32)>,
 }
 
 impl Shares {
-    /// A datagram begins, still without fragments; the number of its source.
+    /// Adds a datagram without fragments and returns the slot number of its source.
     pub(crate) fn begin(&mut self, secret: [u64; 2], source: Source, datagram: u32) -> u32 {
         let Source { port, v6, address } = source;
         let hash = siphash(secret, &[u64::from(port) << 1 | u64::from(v6), address[0], address[1]]);
@@ -88,7 +89,7 @@ impl Shares {
         number
     }
 
-    /// A source holds `fragments` more, or fewer.
+    /// Adds `fragments` to the count of a source; the number may be negative.
     pub(crate) fn add(&mut self, number: u32, fragments: i32) {
         let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
         let port = source.source.port;
@@ -111,7 +112,7 @@ impl Shares {
         }
     }
 
-    /// A datagram of a source is gone, with so many fragments.
+    /// Removes a datagram of a source with its fragments.
     pub(crate) fn end(&mut self, number: u32, datagram: u32, fragments: u32) {
         self.add(number, -(fragments as i32));
         let Some(SourceShare { source, share }) = self.sources.get_mut(number) else { return };
@@ -130,7 +131,7 @@ impl Shares {
         }
     }
 
-    /// The datagram that goes first.
+    /// The datagram to remove next.
     pub(crate) fn victim(&self) -> Option<u32> {
         let &(_, port) = self.ranks.last()?;
         let heavy = self.heavy.range((port, 0, 0)..=(port, u32::MAX, u32::MAX)).next_back();

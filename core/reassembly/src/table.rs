@@ -1,4 +1,4 @@
-//! All datagrams that wait for fragments.
+//! All incomplete datagrams.
 
 use crate::chain::{Chain, Links, NONE, Places};
 use crate::datagram::{Datagram, Refusal, Waiting};
@@ -10,51 +10,52 @@ use units::Millis;
 
 /// How long a datagram waits for its fragments.
 pub(crate) const PATIENCE: Millis = Millis::from_secs(15);
-/// How long after that a datagram is removed, if no fragment of any datagram has come meanwhile.
+/// Age at which a datagram is removed if no later fragment has removed it.
 pub(crate) const PURGE: Millis = Millis::from_secs(25);
-/// Memory of a fragment, on average. A fragment is seldom longer than 1,500 bytes.
+/// Average memory per fragment in bytes that is allowed. A fragment is rarely longer than 1,500 bytes.
 pub const BYTES_PER_FRAGMENT: u64 = 4096;
-/// Expired datagrams that one fragment removes: more than it can begin.
+/// Number of expired datagrams that one fragment removes: more than it can begin.
 const EXPIRED_AT_ONCE: usize = 2;
-/// Open vSwitch reassembles no frame that is longer, its Ethernet header included.
+/// Maximum length of a reassembled frame, with its Ethernet header, as in Open vSwitch.
 const FRAME_MAX: u32 = 65_535;
 
-/// What becomes of a fragment.
+/// The result for a fragment.
 #[derive(Debug)]
 pub enum Verdict<T> {
-    /// It waits.
+    /// It was stored.
     Waits,
-    /// It is given back: it overlaps another one, or there is no room that it has a right to.
+    /// It is returned: it overlaps another one, or the table is full and its sender holds the most.
     Refused(T),
-    /// It was the last that was missing.
+    /// It completed its datagram.
     Complete(Datagram<T>),
-    /// The same, and the datagram is too long to be handled.
+    /// It completed its datagram, which is too long.
     TooLong(Datagram<T>),
 }
 
-/// Why a fragment was removed.
+/// The reason why a fragment was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// Others of its datagram did not come in time.
+    /// Its datagram was not completed in time.
     Expired,
-    /// The same, and for ten seconds more no fragment came that would have removed it.
+    /// Its datagram was not completed in time, and no fragment that arrived in the next ten seconds removed
+    /// it.
     Purged,
-    /// Its place was needed.
+    /// It was removed for a newer fragment.
     Evicted,
 }
 
 /// A fragment that was removed.
 #[derive(Debug)]
 pub struct Gone<T> {
-    /// What the caller stored.
+    /// The stored content.
     pub content: T,
-    /// Why.
+    /// The reason.
     pub why: Removal,
     /// It is one of IPv6.
     pub v6: bool,
 }
 
-/// Why a fragment is given back.
+/// The reason why a fragment is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     Overlap,
@@ -67,7 +68,7 @@ struct Entry<T> {
     source: u32,
 }
 
-/// See the module.
+/// The table of incomplete datagrams.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     secret: [u64; 2],
@@ -94,12 +95,13 @@ impl<T> Table<T> {
         }
     }
 
-    /// Fragments that wait.
+    /// Number of waiting fragments.
     pub(crate) fn fragments(&self) -> u32 {
         self.fragments
     }
 
-    /// Takes a fragment; fragments that are removed because of it are added to `gone`. `max`: how many may wait.
+    /// Adds a fragment. Fragments that are removed because of it are added to `gone`. `max`: the maximum
+    /// number of fragments.
     pub(crate) fn put(
         &mut self,
         f: &Fragment,
@@ -117,7 +119,7 @@ impl<T> Table<T> {
             Err(Refusal::Overlap) => return (Verdict::Refused(content), Some(Problem::Overlap)),
             Err(Refusal::Full) => return (Verdict::Refused(content), Some(Problem::Room)),
         };
-        // A fragment that completes a datagram needs no room.
+        // A fragment that completes its datagram is accepted even if the table is full.
         let completes = entry.is_some_and(|entry| entry.waiting.is_completed_by(f));
         if !completes && !self.make_room(max, origin.memory, found, gone) {
             return (Verdict::Refused(content), Some(Problem::Room));
@@ -155,7 +157,8 @@ impl<T> Table<T> {
         at
     }
 
-    /// Removes datagrams until there is room for one more fragment. `false`: that of the fragment itself would be the next.
+    /// Removes datagrams until one more fragment can be stored. `false`: the next one to remove would be that
+    /// of the fragment itself.
     fn make_room(&mut self, max: u32, memory: u32, own: Option<u32>, gone: &mut Vec<Gone<T>>) -> bool {
         let most = u64::from(max) * BYTES_PER_FRAGMENT;
         while self.fragments >= max || self.memory + u64::from(memory) > most {
@@ -167,12 +170,12 @@ impl<T> Table<T> {
         true
     }
 
-    /// Removes the oldest datagrams whose time is over, `most` of them.
+    /// Removes up to `most` of the oldest expired datagrams.
     fn expire(&mut self, now: Millis, most: usize, gone: &mut Vec<Gone<T>>) {
         self.remove_older(now, PATIENCE, most, Removal::Expired, gone);
     }
 
-    /// Removes datagrams that nothing else has removed.
+    /// Removes expired datagrams that no fragment has removed.
     pub(crate) fn purge(&mut self, now: Millis, gone: &mut Vec<Gone<T>>) {
         self.remove_older(now, PURGE, usize::MAX, Removal::Purged, gone);
     }
@@ -191,7 +194,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Removes all datagrams that began with a fragment of a port.
+    /// Removes all datagrams whose first received fragment came from a port.
     pub(crate) fn forget_port(&mut self, port: u32, gone: &mut Vec<Gone<T>>) {
         while let Some(at) = self.shares.oldest_of(port) {
             self.discard(at, Removal::Purged, gone);
@@ -213,14 +216,14 @@ impl<T> Table<T> {
         Some(waiting)
     }
 
-    /// Datagrams that wait, the oldest first.
+    /// Incomplete datagrams, the oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting<T>> {
         let at = |at: u32| self.entries.get(at).map(|entry| (at, entry));
         std::iter::successors(at(self.by_age.first), move |(here, _)| at(self.ages.after(*here)))
             .map(|(_, entry)| &entry.waiting)
     }
 
-    /// Counts agree with what there is.
+    /// Checks that all counts are consistent.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         let parts = || self.iter().flat_map(|w| &w.parts);

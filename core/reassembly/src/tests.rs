@@ -1,4 +1,4 @@
-//! Datagrams cut and put together again, the table against a reference implementation, and floods.
+//! Fragmented and reassembled datagrams, the table against a reference implementation, and floods.
 
 mod floods;
 mod reference;
@@ -45,7 +45,7 @@ impl Whole {
         l3
     }
 
-    /// With a header of destination options in front of the fragment header.
+    /// An IPv6 fragment with a header of destination options in front of the fragment header.
     fn v6(&self, start: usize, more: bool, payload: &[u8]) -> Vec<u8> {
         let mut l3 = vec![0x60, 0, 0, 0];
         l3.extend(((16 + payload.len()) as u16).to_be_bytes());
@@ -71,7 +71,7 @@ fn datagram(v6: bool, id: u32, len: usize) -> Whole {
     Whole { v6, id, src: 1, dst: 2, payload }
 }
 
-/// Takes small fragments, too.
+/// A table that accepts small fragments.
 fn small() -> Reassembly<Held> {
     let all = Reassembly::new(5);
     assert!(all.set_min_size(Family::V4, 400) && all.set_min_size(Family::V6, 400));
@@ -91,7 +91,8 @@ fn bytes(datagram: &Datagram<Held>) -> Vec<u8> {
     out
 }
 
-/// Offsets at which a payload is cut: multiples of eight, so that no part but the last is smaller than `least`.
+/// Offsets at which a payload is cut: multiples of eight, so that only the last part may be smaller than
+/// `least`.
 fn cuts(len: usize, least: usize, steps: &[usize]) -> Vec<usize> {
     let mut at = vec![0];
     for step in steps.iter().cycle() {
@@ -152,9 +153,9 @@ fn what_is_no_fragment_is_not_taken_for_one() {
     let v4 = datagram(false, 1, 500).part(0, 500, false);
     let v6 = datagram(true, 1, 500).part(0, 500, false);
     assert!(!may_be_fragment(0x0800, &v4) && !may_be_fragment(0x0806, &v6));
-    // An atomic fragment of IPv6 is whole.
+    // An atomic fragment of IPv6 is a whole datagram.
     assert_eq!((read(0x0800, &v4), read(0x86dd, &v6)), (Content::Whole, Content::Whole));
-    // The bits "do not fragment" and "reserved" are none.
+    // The bits "do not fragment" and "reserved" do not make a fragment.
     let mut df = v4.clone();
     df[6] = 0xc0;
     assert!(!may_be_fragment(0x0800, &df));
@@ -174,7 +175,7 @@ fn what_can_be_no_part_is_broken() {
     sum[10] ^= 1;
     wrong(&sum);
     wrong(&whole.part(0, 16, true)[..30]);
-    // The last possible offset, and payload that reaches beyond the longest datagram.
+    // The last possible offset, and payload that exceeds the longest datagram.
     let mut far = datagram(false, 1, 65_528 + 16).v4(65_528, false, &[0; 16]);
     wrong(&far);
     far.truncate(20);
@@ -224,7 +225,7 @@ fn datagrams_of_different_passes_zones_and_sources_do_not_mix() {
     put(&all, 0x0800, Whole { src: 3, ..whole.clone() }.part(0, 800, true), 0, 0);
     put(&all, 0x0800, Whole { id: 10, ..whole.clone() }.part(0, 800, true), 0, 0);
     assert_eq!((all.fragments(), all.dump().len()), (5, 5));
-    // Two ports may bring parts of one datagram: they may be links of one bond.
+    // Two ports may receive fragments of one datagram: they may be members of one bond.
     assert!(matches!(put(&all, 0x0800, whole.part(800, 1600, false), 7, 0), Verdict::Complete(_)));
 }
 
@@ -237,12 +238,12 @@ fn an_end_that_contradicts_is_an_overlap() {
     refused(whole.part(2000, 2400, true));
     refused(whole.part(2400, 2800, false));
     refused(whole.part(800, 1200, false));
-    // One that encloses another, and one that begins or ends within it.
+    // A fragment that encloses another one, and fragments that begin or end within another one.
     refused(whole.part(1200, 2400, true));
     refused(whole.part(1600, 2000, false));
     refused(whole.part(1200, 1608, true));
     assert_eq!(all.status().v4.counts.overlapped, 6);
-    // Without bytes: not within another one, but beside it.
+    // Fragments without payload: refused within another one, accepted beside it.
     refused(whole.part(1800, 1800, false));
     assert!(matches!(put(&all, 0x0800, whole.part(2000, 2000, false), 1, 0), Verdict::Waits));
     assert!(matches!(put(&all, 0x0800, whole.part(0, 1600, true), 1, 0), Verdict::Complete(_)));
@@ -261,7 +262,7 @@ fn what_does_not_come_in_time_goes() {
     };
     late(16_000, other.part(0, 800, true), &mut gone);
     assert_eq!((gone.len(), all.fragments()), (0, 2));
-    // The rest of the first one comes too late: it begins another datagram.
+    // The rest of the first datagram arrives too late: it begins another datagram.
     assert!(matches!(late(16_001, whole.part(800, 1600, false), &mut gone), Verdict::Waits));
     assert_eq!((gone.len(), gone[0].why, all.fragments()), (1, Removal::Expired, 2));
     assert_eq!(all.purge(Millis(40_999)).len(), 0);
@@ -275,7 +276,7 @@ fn what_does_not_come_in_time_goes() {
 #[test]
 fn too_long_a_datagram_is_shown_once() {
     let all = small();
-    // The datagram alone would be as long as can be, but for its Ethernet header.
+    // The datagram has the maximum length, but with its Ethernet header it exceeds the maximum.
     let whole = datagram(false, 1, 65_515);
     put(&all, 0x0800, whole.part(0, 40_000, true), 1, 0);
     let Verdict::TooLong(long) = put(&all, 0x0800, whole.part(40_000, 65_515, false), 1, 0) else { panic!() };
@@ -303,7 +304,7 @@ fn what_is_translated_in_the_whole_is_in_every_fragment() {
         for (part, (start, end, more)) in done.parts.iter().zip(cuts) {
             assert_eq!(part.content, after.part(start, end, more));
         }
-        // One of another length is not written.
+        // A datagram of another length is not written.
         let shorter = before.part(0, 1992, false);
         done.write_back(&shorter, |l3| l3);
         assert_eq!(

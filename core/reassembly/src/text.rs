@@ -5,7 +5,7 @@ use packet::ether::ethertype;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A datagram that waits, as it was when somebody looked.
+/// A snapshot of an incomplete datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Source.
@@ -16,9 +16,9 @@ pub struct Entry {
     id: u32,
     zone: u16,
     proto: u8,
-    /// Fragments that are there.
+    /// Number of fragments that have arrived.
     pub fragments: usize,
-    /// The first is there; the last is.
+    /// Whether the first fragment has arrived, and whether the last has.
     seen: (bool, bool),
 }
 

@@ -1,26 +1,26 @@
-//! A whole datagram, made of its fragments.
+//! Assembles a whole datagram from its fragments.
 //!
-//! It has the headers of the first fragment, which then say that it is whole. In IPv6 the fragment header stays, and says that
-//! there is one fragment (RFC 6946): so the headers keep their places.
+//! It has the headers of the first fragment, changed to those of a whole datagram. In IPv6 the fragment
+//! header stays, as that of an atomic fragment (RFC 6946), so that all headers keep their offsets.
 
 use crate::datagram::Datagram;
 use packet::checksum::{update16, update32};
 use packet::{Ipv4, Ipv6};
 
 impl<T> Datagram<T> {
-    /// Bytes of the whole datagram, from its network header on.
+    /// Length of the whole datagram in bytes, from its network header on.
     pub fn len(&self) -> usize {
         let (first, last) = (self.parts.first(), self.parts.last());
         first.map_or(0, |p| p.payload().start) + last.map_or(0, |p| p.place().end)
     }
 
-    /// It has no bytes: never so, as a fragment has.
+    /// Always `false`: a fragment has bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes the datagram to `out`, which has its [length](Datagram::len). `l3` gives the bytes of a fragment from its network header
-    /// on. `None`: they are not those that were read.
+    /// Writes the datagram to `out`, whose length is [`Datagram::len`]. `l3` returns the bytes of a fragment
+    /// from its network header on. `None`: these bytes are not those that were read.
     pub fn write<'a>(&'a self, out: &mut [u8], l3: impl Fn(&'a T) -> &'a [u8]) -> Option<()> {
         let first = self.parts.first()?;
         let header = first.payload().start;
@@ -39,8 +39,9 @@ impl<T> Datagram<T> {
 }
 
 impl<T> Datagram<T> {
-    /// Writes what has changed in the whole datagram, from its network header on, into the fragments: addresses and payload. A
-    /// datagram of another length, which they cannot carry, changes only their addresses. `l3` as in [`Datagram::write`].
+    /// Copies changes of the whole datagram, from its network header on, to the fragments: addresses and
+    /// payload. If the length of the datagram has changed, only addresses are copied. `l3` as in
+    /// [`Datagram::write`].
     pub fn write_back(&mut self, whole: &[u8], l3: impl Fn(&mut T) -> &mut [u8]) {
         let Some(header) = self.parts.first().map(|first| first.payload().start) else { return };
         let (same_len, v6) = (whole.len() == self.len(), self.v6);
@@ -88,7 +89,7 @@ fn whole_v4(head: &mut [u8], len: usize) -> Option<()> {
 fn whole_v6(head: &mut [u8], len: usize) -> Option<()> {
     let payload = u16::try_from(len.checked_sub(Ipv6::LEN)?).ok()?;
     head.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
-    // The fragment header is the last of them: reserved byte, offset and flag become zero.
+    // The fragment header is the last of them: its reserved byte, offset and flag become zero.
     let at = head.len().checked_sub(8)?;
     head.get_mut(at + 2..at + 4)?.fill(0);
     Some(())

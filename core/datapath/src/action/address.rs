@@ -28,10 +28,10 @@ pub fn set_ipv4(p: &mut Packet, m: &Masked<Ipv4Key>) {
     }
 }
 
-/// Where the addresses are in an IPv4 header.
+/// Offset of the source address in an IPv4 header.
 pub(super) const IPV4_SRC: usize = 12;
 pub(super) const IPV4_DST: usize = 16;
-/// Where they are in an IPv6 header.
+/// Offset of the source address in an IPv6 header.
 pub(super) const IPV6_SRC: usize = 8;
 pub(super) const IPV6_DST: usize = 24;
 
@@ -49,8 +49,8 @@ pub(super) fn write_ipv4(p: &mut Packet, offset: usize, value: u32, mask: u32) {
     }
 }
 
-/// Writes an address of an IPv6 packet, and the transport checksum. Behind a routing header the checksum covers the final
-/// destination (RFC 8200 §8.1), so writing this one does not change it.
+/// Writes an address of an IPv6 packet, and the transport checksum. If there is a routing header, the
+/// checksum covers the final destination (RFC 8200 §8.1), so writing this address does not change it.
 pub(super) fn write_ipv6(p: &mut Packet, offset: usize, value: &[u8; 16], mask: &[u8; 16]) {
     let layout = p.layout();
     let Some(ip) = header::<40>(p, layout.l3) else { return };

@@ -18,12 +18,12 @@ pub fn set(p: &mut Packet, m: &Masked<EthKey>) {
     }
 }
 
-/// Both addresses, from the most significant bit on.
+/// Both addresses as one number, in network byte order.
 fn word(key: &EthKey) -> u128 {
     u128::from(key.dst.to_u64()) << 80 | u128::from(key.src.to_u64()) << 32
 }
 
-/// Pushes a header on a layer 3 packet. `None`: no room.
+/// Pushes a header on a layer 3 packet. `None`: not enough headroom.
 pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     if p.meta.packet_type == 0 {
         return Some(());
@@ -38,7 +38,8 @@ pub fn push(p: &mut Packet, dst: Mac, src: Mac) -> Option<()> {
     Some(())
 }
 
-/// Removes the header. A tag behind it is one that nobody looks at: no decapsulation is asked for where a flow has one.
+/// Removes the header. A VLAN tag after it becomes payload: it is one beyond the parsed tags, because a flow with a tag is
+/// not decapsulated.
 pub fn pop(p: &mut Packet) {
     let l3 = p.layout().l3;
     let type_at = |end: u16| {
@@ -46,7 +47,8 @@ pub fn pop(p: &mut Packet) {
         two.map(|two| u16::from_be_bytes(*two))
     };
     let header = if type_at(14).is_some_and(ethertype::is_vlan) { 14 } else { l3 };
-    // Of an 802.3 frame without a type it is the length, which is true again when it comes back.
+    // In an 802.3 frame without a type this field is the length, which is correct again when the header is
+    // pushed back.
     let kind = type_at(header);
     if let (0, Some(kind)) = (p.meta.packet_type, kind)
         && p.frame.pull_front(usize::from(header)).is_some()

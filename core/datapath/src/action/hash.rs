@@ -1,7 +1,8 @@
 //! The `hash` action: `dp_hash` from addresses, protocol and ports.
 //!
-//! Zero means "not hashed", so it is never the result. The symmetric hash is that of Open vSwitch, so that a select group
-//! sends each connection where it went before; of the other only the distribution is promised.
+//! 0 means "not hashed", so it is never the result. The symmetric hash equals that of Open vSwitch, so that a
+//! select group chooses the same bucket for each connection. Of the other hash only the distribution is
+//! guaranteed.
 
 use crate::packet::Meta;
 use crate::path::extract;
@@ -11,10 +12,10 @@ use flow::{Flow, Mac};
 use packet::ether::ethertype;
 use packet::ip::ipproto;
 
-/// The words of a key behind its line that hold the addresses of IPv6.
+/// The words of a key after its line that contain IPv6 addresses.
 const ADDRESSES: Words = 0b1_1110;
 
-/// How deep, and which words, keys of packets like this must be read to be hashed.
+/// The depth and the words to which keys of packets of this type must be read for hashing.
 pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
     match dl_type {
         ethertype::IPV6 => (Depth::Wide, ADDRESSES),
@@ -22,7 +23,7 @@ pub(crate) fn depth_of(dl_type: u16) -> (Depth, Words) {
     }
 }
 
-/// The hash of a packet. `key`: its key, if it is known as deep as the ports.
+/// The hash of a packet. `key`: its key, if it is known to the depth of the ports.
 #[inline]
 pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric: bool, basis: u32) -> u32 {
     if let Some((line, _)) = key
@@ -40,7 +41,7 @@ pub fn hash(bytes: &[u8], meta: &Meta, key: Option<(&Line, Rest<'_>)>, symmetric
     hash.max(1)
 }
 
-/// The hash of a packet whose key is not at hand: the one that [`hash`] gives, not symmetric and with basis 0.
+/// The hash of a packet without a key: equals [`hash`], not symmetric, with basis 0.
 #[inline(always)]
 pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
     if meta.packet_type == 0
@@ -51,21 +52,22 @@ pub(crate) fn of_ends(bytes: &[u8], meta: &Meta) -> u32 {
     hash(bytes, meta, None, false, 0)
 }
 
-/// The hash, not symmetric, of a key as deep as the ports; `None`: its addresses are not in its line.
+/// The non-symmetric hash of a key with ports; `None` if its addresses are not in its line.
 #[inline(always)]
 pub(crate) fn one_way_of_line(line: &Line, basis: u32) -> Option<u32> {
     if line[1] as u16 == ethertype::IPV6 { None } else { Some(one_way_of(line, basis)) }
 }
 
-/// The hash of a key as deep as the ports, whose addresses are in its line: what [`Fields::one_way`] gives.
+/// The hash of a key with ports whose addresses are in its line; equals [`Fields::one_way`].
 #[inline(always)]
 fn one_way_of(line: &Line, basis: u32) -> u32 {
     let ends = line[4] & 0xffff_ffff_0000_0000 | (line[4] >> 24 & 0xff) << 16 | line[1] & 0xffff;
     last(mixed(mixed(basis.into(), line[3]), ends)).max(1)
 }
 
-/// A word more in the one-way hash: a product, which moves each bit up, and its upper half, which moves them down.
-/// Fixed, without a secret: `dp_hash` shall be the same after a restart.
+/// Adds a word to the one-way hash: a product, which carries each bit upwards, xored with its upper half,
+/// which carries them downwards. Fixed and without a secret, because `dp_hash` must be the same after a
+/// restart.
 #[inline(always)]
 fn mixed(hash: u64, word: u64) -> u64 {
     let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -77,12 +79,12 @@ fn last(hash: u64) -> u32 {
     (hash.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
 }
 
-/// What is hashed of a packet.
+/// The hashed fields of a packet.
 #[derive(Default)]
 struct Fields {
     dl_type: u16,
     macs: [u64; 2],
-    /// Of both VLAN tags, 0 where there is none.
+    /// VLAN ids of both tags; 0 if there is no tag.
     vids: [u16; 2],
     nw_proto: u8,
     ports: [u16; 2],
@@ -91,7 +93,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// From a key as deep as the ports, if that has all.
+    /// Reads the fields from a key with ports, if the key contains all of them.
     #[inline]
     fn of_key(line: &Line, rest: Rest<'_>) -> Option<Fields> {
         let dl_type = line[1] as u16;
@@ -132,7 +134,8 @@ impl Fields {
         last(mixed(hash, ports | u64::from(self.nw_proto) << 16 | u64::from(self.dl_type)))
     }
 
-    /// Each pair of fields is one field, their difference; UDP's ports are left out, as they need not come in pairs.
+    /// Hashes the difference of each pair of fields. UDP ports are excluded, because the ports of the two
+    /// directions may be unrelated.
     fn both_ways(&self, basis: u32) -> u32 {
         let mut fields = [0; 32];
         let is_ip = matches!(self.dl_type, ethertype::IPV4 | ethertype::IPV6);
@@ -154,7 +157,8 @@ impl Fields {
     }
 }
 
-/// Bob Jenkins's hash of bytes (lookup3, 2006, public domain); where nothing is left over the last round is left out.
+/// Bob Jenkins's hash of bytes (lookup3, 2006, public domain). The last round is omitted if no bytes are left
+/// over.
 fn jenkins(bytes: &[u8], basis: u32) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(basis);
     let mut state = [start; 3];
@@ -236,7 +240,8 @@ mod tests {
         }
     }
 
-    /// Consecutive addresses, and consecutive ports, are spread over the buckets of a group as random numbers are.
+    /// Consecutive addresses and consecutive ports are spread over the buckets of a group as evenly as random
+    /// numbers.
     #[test]
     fn one_way_spreads_neighbours() {
         fn spread(dl_type: u16, shift: u32, set: fn(&mut Flow, u32)) -> u32 {
@@ -250,7 +255,8 @@ mod tests {
             counts.map(|n| n.abs_diff(256)).into_iter().max().unwrap()
         }
         for shift in [0, 8, 16, 28] {
-            // 256 in each, with a deviation of 15.5: five of them.
+            // 256 are expected in each bucket, with a standard deviation of 15.5: the limit is five
+            // deviations.
             assert!(spread(0x0800, shift, |f, i| f.nw_src += i) < 80);
             assert!(spread(0x0800, shift, |f, i| f.nw_dst += 256 * i) < 80);
             assert!(spread(0x0800, shift, |f, i| f.tp_src = i as u16) < 80);
@@ -268,7 +274,8 @@ mod tests {
         assert_ne!(both_ways(&there, 5), both_ways(&there, 6));
     }
 
-    /// As Open vSwitch lays the fields out: a select group of two buckets takes the second for this ping.
+    /// Fields are arranged as in Open vSwitch: a select group of two buckets uses the second one for this
+    /// ping.
     #[test]
     fn the_fields_have_their_places() {
         let (dl_src, dl_dst) = (Mac([0x50, 0x54, 0, 0, 0, 7]), Mac([0x50, 0x54, 0, 0, 0, 1]));

@@ -1,15 +1,15 @@
-//! What is written into packets of FTP control connections whose addresses are translated: text of another length, and sequence
-//! numbers that are shifted because of it.
+//! Edits in packets of FTP control connections whose addresses are translated: text of a different length,
+//! and sequence numbers that are shifted because of it.
 
 use crate::packet::Packet;
 use conntrack::{Edit, Heard};
 use packet::checksum::{add, finish, pseudo_v4, pseudo_v6, update16};
 use packet::{Ipv4, Ipv6, Tcp, ethertype, ipproto};
 
-/// Where the checksum of a TCP header is.
+/// Offset of the checksum in a TCP header.
 const CHECKSUM: usize = 16;
 
-/// Does what was heard. `None`: the packet has no room for the text, or is none that it could be written into.
+/// Applies the edits of a helper. `None`: the packet has not enough space for the text, or has no TCP header.
 pub fn write(p: &mut Packet, heard: &Heard) -> Option<()> {
     if heard.edit.is_none() && heard.seq == 0 && heard.ack == 0 {
         return Some(());
@@ -37,14 +37,14 @@ pub fn write(p: &mut Packet, heard: &Heard) -> Option<()> {
     checksum(p.frame.bytes_mut(), usize::from(layout.l3), l4, layout.dl_type)
 }
 
-/// Adds to a number of the TCP header.
+/// Adds to a sequence or acknowledgement number of the TCP header.
 fn shift(tcp: &mut [u8], at: usize, by: i32) -> Option<()> {
     let number = tcp.get_mut(at..)?.first_chunk_mut::<4>()?;
     *number = u32::from_be_bytes(*number).wrapping_add_signed(by).to_be_bytes();
     Some(())
 }
 
-/// Replaces a part of the payload, which begins at `payload`; how much longer the packet is then.
+/// Replaces a part of the payload, which begins at `payload`. Returns by how many bytes the packet has grown.
 fn replace(p: &mut Packet, payload: usize, Edit { range, text }: &Edit) -> Option<i16> {
     let (from, to, end) = (payload + range.start, payload + range.end, p.frame.len());
     let new_to = from + text.len();

@@ -42,7 +42,7 @@ fn write(p: &mut Packet, at: usize, value: &[u8], mask: &[u8]) {
     }
 }
 
-/// Writes the target and the link-layer addresses that the message has.
+/// Writes the target, and the link-layer addresses if the message contains them.
 pub fn set_nd(p: &mut Packet, m: &Masked<NdKey>) {
     let Some((target, [sll, tll])) = neighbour(p) else { return };
     write(p, target, &m.value.target, &m.mask.target);

@@ -1,4 +1,4 @@
-//! Operations that change one packet. They do nothing to a packet that has not the header they are for.
+//! Operations that change one packet. They do nothing to a packet without the header that they change.
 
 pub mod address;
 pub mod ether;

@@ -1,5 +1,5 @@
-//! What connection tracking has written into packets: addresses, ports, ICMP identifiers, and those of the packet that an
-//! ICMP error quotes.
+//! Edits for address translation: addresses, ports and ICMP identifiers of the packet, and of the packet that
+//! an ICMP error quotes.
 
 use super::address::{IPV4_DST, IPV4_SRC, IPV6_DST, IPV6_SRC, write_ipv4, write_ipv6};
 use super::transport::{header, set_ports, set_sctp_ports, write_word};
@@ -52,7 +52,7 @@ fn ports(p: &mut Packet, src: u16, dst: u16) {
     }
 }
 
-/// Writes into the packet that an ICMP error quotes, as far as it does.
+/// Writes into the packet that an ICMP error quotes, as far as it is quoted.
 fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
     let Some(packet) = icmp.get_mut(Icmp::LEN..) else { return };
     let place = if v6 { place_v6(packet) } else { place_v4(packet) };
@@ -80,7 +80,7 @@ fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
         ipproto::TCP => 16,
         ipproto::UDP => 6,
         ipproto::ICMP | ipproto::ICMPV6 => 2,
-        // The CRC of SCTP covers what is not quoted.
+        // The CRC of SCTP covers bytes that are not quoted.
         _ => usize::MAX,
     };
     let none = proto == ipproto::UDP && transport.get(6..8) == Some(&[0, 0]);
@@ -107,20 +107,20 @@ fn write_quoted(icmp: &mut [u8], v6: bool, quoted: &Quoted) {
     }
 }
 
-/// Changes a word, if it is there.
+/// Changes a word, if the data contains it.
 fn with_word(data: &mut [u8], at: usize, change: impl FnOnce(u16) -> u16) {
     if let Some(word) = data.get_mut(at..).and_then(|d| d.first_chunk_mut::<2>()) {
         *word = change(u16::from_be_bytes(*word)).to_be_bytes();
     }
 }
 
-/// Protocol and offset of the transport header of an IPv4 packet of which only the beginning may be there.
+/// Protocol and offset of the transport header of an IPv4 packet, which may be truncated.
 fn place_v4(packet: &[u8]) -> Option<(u8, usize)> {
     let (ip, _) = Ipv4::parse(packet)?;
     Some((ip.proto(), ip.header_len()))
 }
 
-/// The same for IPv6.
+/// As `place_v4`, for IPv6.
 fn place_v6(packet: &[u8]) -> Option<(u8, usize)> {
     let (ip, rest) = Ipv6::parse(packet)?;
     let inner = skip_extensions(ip.next_header(), rest)?;
@@ -159,7 +159,7 @@ mod tests {
         if v6 { [half; 2] } else { [0, u64::from(u32::from_be_bytes([n; 4]))] }
     }
 
-    /// An ICMP error about a packet, of which it quotes so much.
+    /// An ICMP error about a packet, of which it quotes `quoted` bytes.
     fn error(v6: bool, [src, dst]: [u8; 2], about: &Flow, quoted: usize) -> Vec<u8> {
         let (proto, echo, kind) = if v6 { (58, 128, 1) } else { (1, 8, 3) };
         let about = &compose(about, b"an odd payload.")[14..];
@@ -189,10 +189,10 @@ mod tests {
             let mut p = packet(&compose(&before, b"payload"));
             write(&mut p, &t);
             let after = compose(&flow_of(v6, proto, after_ends, to_ports), b"payload");
-            // The tests of `set_sctp_ports` say what becomes of its CRC, which `compose` leaves open.
+            // `compose` does not compute the CRC of SCTP; the tests of `set_sctp_ports` check it.
             let end = if proto == ipproto::SCTP { after.len() - b"payload".len() - 4 } else { after.len() };
             let (is, is_to_be) = (&p.frame.bytes()[..end], &after[..end]);
-            // One's complement has two zeros: a changed sum may be the other one.
+            // One's complement has two zeros: a changed checksum may be either.
             prop_assert!(twice_zero(is, is_to_be), "{is:02x?}\n{is_to_be:02x?}");
         }
 
@@ -201,7 +201,7 @@ mod tests {
             v6: bool, proto in prop::sample::select(vec![6u8, 17]), router: u8, ends: [u8; 2], ports: [u16; 2],
             to: [u8; 2], to_ports: [u16; 2], quoted in 28..100usize,
         ) {
-            // Half of a checksum cannot be brought up to date.
+            // A half of a checksum cannot be updated.
             let quoted = (quoted & !1) + if v6 { 20 } else { 0 };
             let (about, other) = (flow_of(v6, proto, ends, ports), flow_of(v6, proto, to, to_ports));
             let mut p = packet(&error(v6, [router, ends[0]], &about, quoted));
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Equal but for words that are one zero here and the other there.
+    /// Equal except for words that are one zero in `a` and the other in `b`.
     fn twice_zero(a: &[u8], b: &[u8]) -> bool {
         let words = |d: &[u8]| d.chunks(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
         let zero = |w: &[u8]| w == [0, 0] || w == [0xff, 0xff];

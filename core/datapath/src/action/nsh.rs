@@ -1,4 +1,4 @@
-//! The network service header (RFC 8300), which stands in front of a whole frame or of a layer 3 packet.
+//! The network service header (RFC 8300), which precedes a whole frame or a layer 3 packet.
 
 use crate::packet::Packet;
 use dpif::Masked;
@@ -8,7 +8,7 @@ use packet::nsh::next;
 
 const PACKET_TYPE: u32 = 1 << 16 | ethertype::NSH as u32;
 
-/// What a header says about the packet behind it; `None`: no header can carry it.
+/// The protocol number of a header's payload; `None`: NSH has no number for this packet type.
 fn next_of(packet_type: u32) -> Option<u8> {
     match (packet_type >> 16, packet_type as u16) {
         (0, 0) => Some(next::ETHERNET),
@@ -30,7 +30,7 @@ fn packet_type_of(next_protocol: u8) -> Option<u32> {
     }
 }
 
-/// Pushes a ready-made header, but for what it carries. `None`: no room.
+/// Pushes a prepared header and sets its next protocol. `None`: not enough headroom.
 pub fn push(p: &mut Packet, header: &[u8]) -> Option<()> {
     let Some(next_protocol) = next_of(p.meta.packet_type) else { return Some(()) };
     let room = p.frame.push_front(header.len())?;
@@ -41,7 +41,7 @@ pub fn push(p: &mut Packet, header: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Removes the header. `None`: it does not say the truth, or what it carries is nothing that can go on.
+/// Removes the header. `None`: the header is invalid, or its payload has an unsupported type.
 pub fn pop(p: &mut Packet) -> Option<()> {
     if p.meta.packet_type != PACKET_TYPE {
         return Some(());

@@ -1,8 +1,8 @@
 //! Checksums of the transport header, and the ports.
 //!
-//! A checksum field of UDP that is zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but then it is
-//! the sender's). Where the frame says that the checksum is still to be finished, its field holds the sum of the
-//! pseudo header, not complemented: addresses are added to that, ports are not.
+//! A UDP checksum field that is zero stays zero (RFC 768: not computed; RFC 8200 forbids it over IPv6, but
+//! that is the sender's responsibility). If the frame's checksum is unfinished, its field holds the sum of
+//! the pseudo header, not complemented: changed addresses are added to it, changed ports are not.
 
 use crate::layout::Layout;
 use crate::packet::Packet;
@@ -10,7 +10,7 @@ use dpif::{Masked, PortsKey};
 use packet::checksum::{update16, update32, update128};
 use packet::{Icmp, Tcp, Udp, ipproto};
 
-/// What changed in the bytes under the transport checksum.
+/// A change of bytes that the transport checksum covers.
 pub enum Change<'a> {
     /// A word of the pseudo header.
     Address4(u32, u32),
@@ -20,7 +20,7 @@ pub enum Change<'a> {
     Word(u16, u16),
 }
 
-/// Where the checksum of the transport header is; none of a header that the packet ends in.
+/// Offset of the transport checksum; `None` if the packet ends within the header.
 fn field_at(layout: &Layout) -> Option<usize> {
     let (offset, header) = match layout.proto {
         ipproto::TCP => (16, Tcp::LEN),
@@ -32,14 +32,14 @@ fn field_at(layout: &Layout) -> Option<usize> {
     (layout.l4_len() >= header).then_some(l4 + offset)
 }
 
-/// Brings the transport checksum up to date.
+/// Updates the transport checksum.
 pub fn changed(p: &mut Packet, change: &Change<'_>) {
     let layout = p.layout();
     let in_pseudo_header = !matches!(change, Change::Word(..));
     if layout.proto == ipproto::ICMP && in_pseudo_header {
         return;
     }
-    // That of a packet inside of this one does not count: it covers nothing that changes here.
+    // An unfinished checksum of an inner packet is not affected: it does not cover the changed bytes.
     let unfinished = p.frame.offload().csum.is_some_and(|csum| Some(csum.start) == layout.l4);
     if unfinished && !in_pseudo_header {
         return;
@@ -65,14 +65,14 @@ pub fn changed(p: &mut Packet, change: &Change<'_>) {
     *field = new.to_be_bytes();
 }
 
-/// The transport header and what it carries, without padding; empty where there is none.
+/// The transport header and its payload, without padding; empty if there is none.
 pub fn header(p: &mut Packet) -> &mut [u8] {
     let layout = p.layout();
     let l4 = layout.l4.map_or(0, usize::from);
     p.frame.bytes_mut().get_mut(l4..l4 + layout.l4_len()).unwrap_or_default()
 }
 
-/// Writes a 16-bit word of the transport header under its checksum.
+/// Writes a 16-bit word of the transport header and updates its checksum.
 pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
     let word = header(p).get_mut(offset..).and_then(|b| b.first_chunk_mut::<2>());
     let Some(word) = word else { return };
@@ -84,7 +84,7 @@ pub fn write_word(p: &mut Packet, offset: usize, value: u16, mask: u16) {
     }
 }
 
-/// Writes the ports of TCP or UDP; not of TCP whose header says that it is longer than the packet.
+/// Writes the ports of TCP or UDP. A TCP packet that is shorter than its data offset says is not changed.
 pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     if p.layout().proto != proto {
         return;
@@ -98,8 +98,8 @@ pub fn set_ports(p: &mut Packet, proto: u8, m: &Masked<PortsKey>) {
     }
 }
 
-/// Writes the ports of SCTP. Its CRC covers the whole packet; a wrong one stays wrong by the same bits, so that the
-/// receiver still detects what it would have detected.
+/// Writes the ports of SCTP. Its CRC covers the whole packet. A wrong CRC stays wrong by the same bits, so
+/// that the receiver still detects the error.
 pub fn set_sctp_ports(p: &mut Packet, m: &Masked<PortsKey>) {
     if p.layout().proto != ipproto::SCTP {
         return;

@@ -1,10 +1,10 @@
-//! VLAN tags (IEEE 802.1Q): four bytes after the addresses.
+//! VLAN tags (IEEE 802.1Q): four bytes after the Ethernet addresses.
 
 use crate::packet::Packet;
 use flow::VLAN_CFI;
 use packet::ether::ethertype;
 
-/// Pushes an outermost tag. The bit that says "present" in a flow is not sent. `None`: no room.
+/// Pushes an outermost tag. The flow's "present" bit is cleared in the packet. `None`: not enough headroom.
 pub fn push(p: &mut Packet, tpid: u16, tci: u16) -> Option<()> {
     if p.frame.len() < 14 || p.meta.packet_type != 0 {
         return Some(());

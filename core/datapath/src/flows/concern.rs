@@ -1,5 +1,5 @@
-//! Finds the megaflows that a change of the tables may concern, by their dependencies and their matches (ADR 16). Most changes
-//! concern few megaflows; only those are translated again.
+//! Finds the megaflows that a change of the tables may affect, by their dependencies and their matches (ADR
+//! 16). Most changes affect few megaflows; only those are translated again.
 
 use super::Flows;
 use classifier::megaflow::Pattern;
@@ -8,30 +8,31 @@ use flow::Match;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// For each set of dependencies (`Translation::dependency_set`), matches on the packets that are concerned. Of a set that is not
-/// named, all megaflows are concerned.
+/// For each dependency set (`Translation::dependency_set`), matches on the affected packets. A dependency set
+/// without an entry means that all its megaflows are affected.
 #[derive(Clone, Debug, Default)]
 pub struct Concerns {
     by_dependency_set: HashMap<u32, Vec<Pattern>>,
 }
 
 impl Concerns {
-    /// Of the megaflows with these dependencies, those are concerned that meet one of the matches.
+    /// Declares that of the megaflows with these dependencies only those are affected that overlap one of the
+    /// matches.
     pub fn add(&mut self, dependency_set: u32, matches: &[Match]) {
         self.by_dependency_set.entry(dependency_set).or_default().extend(matches.iter().map(Pattern::from));
     }
 
-    /// Matches on the packets that are concerned; `None`: every megaflow with these dependencies is.
+    /// The matches for a dependency set; `None` if every megaflow with these dependencies is affected.
     fn of(&self, dependency_set: u32) -> Option<&[Pattern]> {
         self.by_dependency_set.get(&dependency_set).map(Vec::as_slice)
     }
 }
 
 impl Flows {
-    /// The megaflows that are concerned, of those at these indices.
+    /// The affected megaflows in a range of indices.
     pub(crate) fn concerned(&self, concerns: &Concerns, range: Range<u32>) -> Vec<DpFlow> {
         let mut out = Vec::new();
-        // Most megaflows have the same dependencies as the one before.
+        // Most megaflows have the same dependencies as the previous one.
         let (mut dependency_set, mut patterns) = (0, concerns.of(0));
         for (index, own, brief) in self.entries.briefs(range) {
             if own != dependency_set {

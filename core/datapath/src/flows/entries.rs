@@ -1,7 +1,7 @@
-//! Entries by the index of their megaflow.
+//! Entries of the publisher, indexed by megaflow.
 //!
-//! They are stored in chunks, so that a growing table moves none while the lock is held. Columns that are scanned over all entries
-//! (last use, dependencies, matched addresses) are arrays of their own.
+//! They are stored in chunks, so that no entry is moved under the lock when the table grows. Columns that are
+//! scanned over all entries (last use, dependencies, matched addresses) are separate arrays.
 
 use super::entry::Entry;
 use classifier::megaflow::Brief;
@@ -40,7 +40,7 @@ impl Entries {
         self.len
     }
 
-    /// All indices are below this one.
+    /// The end of the range of indices.
     pub(super) fn end(&self) -> u32 {
         (self.chunks.len() * CHUNK) as u32
     }
@@ -120,7 +120,7 @@ impl Entries {
         self.chunks.iter_mut().flat_map(|c| c.entries.iter_mut()).filter_map(|e| e.as_deref_mut())
     }
 
-    /// The indices in the range that have an entry.
+    /// The indices in the range that have entries.
     pub(super) fn there(&self, range: Range<u32>) -> impl Iterator<Item = u32> {
         range.filter(|i| self.get(*i).is_some())
     }

@@ -1,4 +1,4 @@
-//! The publisher's data of one megaflow, which workers do not read.
+//! The publisher's data of one megaflow; workers do not read it.
 
 use super::Birth;
 use crate::program::{Op, Program};
@@ -11,21 +11,22 @@ use units::{Ufid, WorkerId};
 
 pub(crate) struct Entry {
     pub(super) ufid: Ufid,
-    /// The packet that caused it.
+    /// The flow of the packet that caused it.
     pub(super) key: PackedFlow,
     pub(super) actions: Arc<[DpAction]>,
     pub(super) owner: Arc<dyn FlowOwner>,
     pub(super) total: FlowStats,
-    /// By slot of a lane; `None`, or absent, for a worker that has counted nothing.
+    /// Counts by lane slot; `None` or missing for a worker that has counted nothing.
     pub(super) lanes: Vec<Option<FlowStats>>,
     pub(super) birth: Option<Birth>,
-    /// Dumps list flows in the order in which they were added.
+    /// Increases with each new flow: dumps list flows in the order in which they were added.
     pub(super) serial: u64,
-    /// The estimate of its memory when it was added.
+    /// Estimated bytes of memory at the time when it was added.
     pub(super) bytes: u32,
 }
 
-/// A megaflow beside its entry: record, index, lane, the tables that find it by identifier and by key. As measured.
+/// Bytes of a megaflow in addition to its entry: record, index, lane, and hash table entries by identifier
+/// and by key. Measured.
 const PER_MEGAFLOW: usize = size_of::<Megaflow<Program>>() + 176;
 
 impl Entry {
@@ -42,10 +43,10 @@ impl Entry {
         }
     }
 
-    /// A cheap estimate of the bytes of memory that the megaflow takes.
+    /// Estimates the bytes of memory of the megaflow.
     pub(super) fn footprint(&self) -> usize {
         let actions = self.actions.len() * (size_of::<DpAction>() + size_of::<Op>());
-        // A list with a `set` has a rewrite for it; few lists have two.
+        // A list with a `set` has one rewrite; few lists have two.
         let set = self.actions.iter().any(|action| matches!(action, DpAction::Set(_)));
         let rewrite = usize::from(set) * (size_of::<Rewrite>() + size_of::<Op>());
         PER_MEGAFLOW + size_of::<Entry>() + self.key.heap() + actions + rewrite + self.owner.footprint()
@@ -65,8 +66,8 @@ impl Entry {
     }
 }
 
-/// What a worker's dump shows of its counts: without its first packet of the megaflow. In the peer each worker has a megaflow of its
-/// own, and the packet that creates it is not counted. The length of the first of several packets that are folded together is
+/// Counts as a dump by worker shows them: without the first packet. In Open vSwitch each worker has its own
+/// megaflow and does not count the packet that created it. The length of the first of several packets is
 /// assumed to be their mean.
 fn without_first(delta: &FlowStats) -> FlowStats {
     match delta.packets {

@@ -1,25 +1,26 @@
-//! Eviction: when megaflows take all the memory that they may, or are as many as they may be, one that was unused for long is
-//! removed for a new one.
+//! Eviction: when megaflows reach the limit of memory or of their number, one that was unused for long is
+//! removed for each new one.
 //!
-//! CLOCK eviction: the hand goes round all megaflows; of the next [`SAMPLE`] that it visits, the least recently used is removed. To
-//! find the least recently used of all would take a look at all.
+//! CLOCK eviction: a hand goes round all megaflows; of the next [`SAMPLE`] megaflows the least recently used
+//! is removed. Finding the least recently used of all would mean to visit all.
 
 use super::fold::ago;
 use super::{Credits, Flows};
 use units::Millis;
 
-/// Megaflows that the hand visits for one eviction.
+/// Megaflows visited for one eviction.
 const SAMPLE: usize = 16;
-/// Indices without a megaflow that the hand skips at most in one eviction.
+/// Free indices that are skipped at most in one eviction.
 const STEPS: usize = 1024;
-/// Removed megaflows that may wait until no reader holds them: there are as many indices beyond the limit.
+/// Removed megaflows that may wait until no reader uses them: this many indices exist beyond the limit.
 pub(crate) const SPARE: usize = 8192;
-/// If as many are waiting, the readers are asked whether they have gone on.
+/// If this many are waiting, the readers' progress is checked.
 const WAITING: usize = 256;
-/// Evictions for one new megaflow at most: more than one, so that a limit that was lowered is reached step by step.
+/// Maximum evictions for one new megaflow: more than one, so that after a limit was lowered, the number
+/// approaches it step by step.
 const GO: usize = 4;
 
-/// How many megaflows there may be.
+/// Limits of the megaflows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowLimits {
     pub(crate) flows: usize,
@@ -32,7 +33,7 @@ impl Flows {
         self.bytes
     }
 
-    /// A limit is reached.
+    /// Returns whether a limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.entries.len() >= self.limits.flows || self.bytes >= self.limits.bytes
     }
@@ -56,7 +57,7 @@ impl Flows {
         }
     }
 
-    /// The least recently used of those that the hand visits. Megaflows that a command added are not evicted.
+    /// The least recently used of the next megaflows. Megaflows that a command added are not evicted.
     fn least_used(&mut self, now: Millis) -> Option<u32> {
         let indices = self.entries.end();
         let (mut oldest, mut seen) = (None, 0);
@@ -74,7 +75,7 @@ impl Flows {
         oldest.map(|(index, _)| index)
     }
 
-    /// Milliseconds since the last packet, or since it was made.
+    /// Milliseconds since the last packet, or since it was added.
     fn age(&self, index: u32, now: Millis) -> Option<u64> {
         self.entries.get(index)?.birth?;
         let folded = now.since(self.entries.used(index)).0;

@@ -1,6 +1,7 @@
-//! Folding: adds what workers have counted in their lanes to the totals, and collects credits for the owners.
+//! Folding: adds the workers' counts in their lanes to the totals, and collects credits for the owners.
 //!
-//! The counts at the last fold are stored densely, so a megaflow without a new packet costs the comparison of two words.
+//! The counts at the last fold are stored contiguously, so a megaflow without a new packet costs the
+//! comparison of two words.
 
 use super::entries::CHUNK;
 use super::{Credits, Flows};
@@ -22,7 +23,7 @@ impl LaneSlot {
         LaneSlot { worker, lanes, seen: Vec::new() }
     }
 
-    /// The counts that were not folded yet, if any.
+    /// The counts that are not folded yet, and those at the last fold; `None` if they are equal.
     pub(super) fn news(&self, index: u32) -> Option<(LaneCount, LaneCount)> {
         let (read, seen) = (self.lanes.read(index), self.seen(index));
         (read.packets_since(&seen) != 0).then_some((read, seen))
@@ -70,7 +71,7 @@ pub(super) fn ago(used: u32, now: Millis) -> u64 {
 }
 
 impl Flows {
-    /// Brings the totals of one megaflow up to date.
+    /// Folds one megaflow.
     pub(super) fn fold_index(&mut self, index: u32, now: Millis, credits: &mut Credits) {
         let Flows { lanes, entries, dying, .. } = self;
         let mut sum = FlowStats::default();
@@ -95,7 +96,7 @@ impl Flows {
         }
     }
 
-    /// Brings the totals of some megaflows up to date.
+    /// Folds a range of megaflows.
     pub(crate) fn fold_range(&mut self, range: Range<u32>, now: Millis, credits: &mut Credits) {
         for index in range {
             if self.lanes.iter().flatten().any(|slot| slot.news(index).is_some()) {
@@ -104,7 +105,7 @@ impl Flows {
         }
     }
 
-    /// Brings all totals up to date.
+    /// Folds all megaflows.
     pub(crate) fn fold(&mut self, now: Millis) -> Credits {
         let mut credits = Vec::new();
         self.fold_range(0..self.entries.end(), now, &mut credits);

@@ -1,10 +1,11 @@
-//! Cache: hash every key, prefetch every bucket, then every megaflow that it names, then look every packet up; what the
-//! cache does not know is [classified](super::classify), and remembered.
+//! Cache: hashes every key, prefetches every bucket, then every megaflow found in them, then looks every
+//! packet up. Packets without a cache entry are [classified](super::classify), and the result is inserted.
 //!
-//! The hash covers what the port's megaflows look at, so that a million flows that fall into twenty megaflows may need
-//! no more than twenty entries.
+//! The hash covers only the bits that the port's megaflows match, so a million flows that match twenty
+//! megaflows may need no more than twenty entries.
 //!
-//! A hit is verified against its megaflow, at the depth the packet was parsed to. Which cache it is, is asked once.
+//! A hit is verified against its megaflow, at the depth to which the packet was parsed. The cache kind is
+//! matched once per batch, not per packet.
 
 use super::{Megaflows, classify};
 use crate::batch::{BATCH, Batch, NONE, note};
@@ -16,8 +17,8 @@ use cpu::{Secret, Stage};
 use flowcache::{Entry, FlowCache, Learned, each_cache};
 use std::sync::LazyLock;
 
-/// Clears the bits of the packets that it finds a megaflow for; a bit for each that the cache found, or that needed no
-/// look-up.
+/// Clears the bits of the packets for which it finds a megaflow. Returns a bit for each packet that the cache
+/// answered or that needed no look-up.
 pub(crate) fn stage(
     context: &Context,
     guard: &Megaflows<'_>,
@@ -41,7 +42,7 @@ pub(crate) fn stage(
     })
 }
 
-/// Looks all packets up in the cache alone.
+/// Looks all packets up in the cache, without the classifier.
 struct LookUp<'a, 'g, C> {
     cache: &'a mut C,
     context: &'a Context,
@@ -85,7 +86,7 @@ impl<C: FlowCache> Stage for LookUp<'_, '_, C> {
     }
 }
 
-/// A bit for each of the `asked` packets that belongs to its candidate; `found` is filled for them.
+/// Returns a bit for each of the `asked` packets that matches its candidate, and sets `found` for them.
 #[inline(always)]
 fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], asked: u64) -> u64 {
     let n = batch.keys().min(BATCH);
@@ -94,7 +95,7 @@ fn confirm(batch: &mut Batch, guard: &Megaflows<'_>, candidates: &[u32; BATCH], 
     hits
 }
 
-/// Looks the packets that are left up one by one.
+/// Looks the remaining packets up one by one.
 #[inline(never)]
 fn search<C: FlowCache>(
     cache: &mut C,
@@ -118,21 +119,21 @@ fn search<C: FlowCache>(
     }
 }
 
-/// Hashes the bits of `mask` of every key; without a mask, those that tell flows, not packets, apart.
+/// Hashes the bits of `mask` of every key; without a mask, the bits that distinguish flows.
 #[inline(always)]
 fn hash(batch: &mut Batch, mask: Option<&KeyMask>, secret: &Secret) {
     let (n, is_wide) = (batch.keys(), batch.depth == Depth::Wide);
     let mask = mask.unwrap_or_else(|| if is_wide { &FLOW_WIDE } else { &FLOW_NARROW });
     let Batch { lines, exts, options, hashes, words, .. } = batch;
-    // Of packets that were parsed less deeply nothing but the line is filled.
+    // For packets that were parsed less deeply only the line is filled.
     let rests = if is_wide { Rests { exts, options, known: *words } } else { Rests::NONE };
     mask.hash_all(&lines[..n], rests, secret, hashes);
 }
 
-/// What tells flows apart in keys without rests.
+/// The bits that distinguish flows in keys without rests.
 static FLOW_NARROW: LazyLock<KeyMask> = LazyLock::new(|| KeyMask::new(FLOW_BITS, Rest::NONE));
 
-/// What tells flows apart in wide keys: addresses, labels, the tunnel and its options, too.
+/// The bits that distinguish flows in wide keys: also addresses, labels, the tunnel and its options.
 static FLOW_WIDE: LazyLock<KeyMask> = LazyLock::new(|| {
     let mut ext = [0; EXT_WORDS];
     [0..5, 9..10].into_iter().flatten().chain(bits(TUNNEL_WORDS)).for_each(|i| ext[i] = u64::MAX);

@@ -1,4 +1,4 @@
-//! Classify: packets are looked up in their port's subtables.
+//! Classify: looks packets up in the subtables of their port.
 
 use super::Megaflows;
 use crate::batch::{BATCH, Batch, note};
@@ -6,7 +6,7 @@ use crate::tally::{Event, Tally};
 use classifier::megaflow::{Context, Rests};
 use cpu::Stage;
 
-/// Looks the packets up, and nobody else is to learn of it.
+/// Looks packets up without filling the flow cache.
 pub(crate) struct Classify<'a, 'g> {
     pub(crate) context: &'a Context,
     pub(crate) guard: &'a Megaflows<'g>,
@@ -25,8 +25,8 @@ impl Stage for Classify<'_, '_> {
     }
 }
 
-/// Clears the bits of the packets it finds; `found` of the others stays [`NONE`](crate::batch::NONE). `learn` is told of
-/// a subtable, the packets found there, and their megaflows.
+/// Clears the bits of the packets that it finds; `found` of the others stays [`NONE`](crate::batch::NONE).
+/// `learn` is called with a subtable, the packets found in it, and their megaflows.
 #[inline(always)]
 pub(crate) fn stage(
     context: &Context,

@@ -1,4 +1,4 @@
-//! Connection tracking: packets of a group learn what is known of their connections.
+//! Connection tracking: packets of a group get the metadata of their connections.
 
 use crate::action::{helper, nat};
 use crate::engine::Engine;
@@ -6,10 +6,11 @@ use crate::packet::{Packet, Rare};
 use conntrack::{Action, Control, Known, Metadata, Read, Tuple};
 use flow::flow::ct_state::INVALID;
 
-/// Packets whose connections are looked up together.
+/// Number of packets whose connections are looked up together.
 const TOGETHER: usize = 16;
 
-/// `ct`: finds, moves on or begins the packets' connections, and writes the addresses and ports that they give packets.
+/// Executes `ct`: finds, updates or begins the packets' connections, and translates addresses and ports as
+/// these say.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut [Packet]) {
     for group in group.chunks_mut(TOGETHER) {
         let mut reads = [Read::default(); TOGETHER];
@@ -57,7 +58,7 @@ fn track_one(engine: &mut Engine, action: &Action, read: &Read, p: &mut Packet) 
     }
 }
 
-/// A packet of a control connection of FTP or TFTP: it may announce other connections.
+/// Passes a packet of an FTP or TFTP control connection to its helper: it may announce other connections.
 #[cold]
 fn hear(engine: &Engine, control: &Control, p: &mut Packet) {
     let layout = p.layout();
@@ -69,7 +70,7 @@ fn hear(engine: &Engine, control: &Control, p: &mut Packet) {
     }
 }
 
-/// `ct_clear`: the packet is as if it had never been tracked.
+/// Executes `ct_clear`: removes all connection tracking metadata.
 pub(super) fn clear(p: &mut Packet) {
     (p.meta.ct_state, p.meta.ct_zone, p.meta.ct_mark, p.meta.ct_known) = (0, 0, 0, Known::default());
     if let Some(rare) = &mut p.meta.rare {

@@ -1,7 +1,7 @@
 //! Execute: a program, operation by operation, over all packets of a group.
 //!
-//! An operation that ends a packet's way (output, userspace, recirculation, clone, sample) takes the packet itself if
-//! it is the last of the program, and a copy otherwise.
+//! An operation that consumes a packet (output, userspace, recirculation, clone, sample) takes the packet
+//! itself if it is the last of the program, and a copy otherwise.
 
 use super::{conntrack, fragments, meter, transmit, tunnel};
 use crate::action::{ether, hash, mpls, nsh, set_field, vlan};
@@ -13,12 +13,12 @@ use crate::rewrite::Rewrite;
 use crate::tally::Event;
 use dpif::{DropReason, Userspace};
 
-/// Runs the program. The group is empty afterwards.
+/// Executes the program. The group is empty afterwards.
 pub(crate) fn run(engine: &mut Engine, program: &Program, group: &mut Vec<Packet>) {
     run_ops(engine, &program.ops, group);
 }
 
-/// Runs the rest of a program. The group is empty afterwards.
+/// Executes the rest of a program. The group is empty afterwards.
 pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) {
     let mut ops = ops;
     while let Some((op, rest)) = ops.split_first() {
@@ -61,7 +61,8 @@ pub(super) fn run_ops(engine: &mut Engine, ops: &[Op], group: &mut Vec<Packet>) 
             op => edit(engine, op, group),
         }
     }
-    // A program ends with an operation that consumes; should one not, its packets are accounted for.
+    // A program ends with an operation that consumes. If one did not, its packets would still be accounted
+    // for.
     group.drain(..).for_each(|p| engine.drop_packet(p, DropReason::NoOutput));
 }
 
@@ -86,8 +87,8 @@ fn edit(engine: &mut Engine, op: &Op, group: &mut Vec<Packet>) {
     }
 }
 
-/// Rewrites the packets from number `first` on. A packet that the rewrite does not fit goes through the `edits` that the
-/// rewrite stands for. The order of the packets stays.
+/// Rewrites the packets from index `first` on. A packet that the rewrite does not fit goes through the
+/// `edits` that the rewrite replaces. The order of the packets stays.
 pub(super) fn edit_from(
     engine: &mut Engine,
     rewrite: &Rewrite,
@@ -120,7 +121,7 @@ fn rewrite_one(rewrite: &Rewrite, p: &mut Packet) -> bool {
     fits
 }
 
-/// Each packet, or a copy of it, to `end`.
+/// Passes each packet, or a copy of it if the operation is not the last, to `end`.
 fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&mut Engine, Packet)) {
     if last {
         group.drain(..).for_each(|p| end(engine, p));
@@ -134,7 +135,7 @@ fn each(engine: &mut Engine, group: &mut Vec<Packet>, last: bool, end: impl Fn(&
     }
 }
 
-/// A copy; `None` (and a drop is counted) if there is no buffer.
+/// Copies a packet; `None` (and a counted drop) if there is no buffer.
 pub(super) fn copy(engine: &mut Engine, p: &Packet) -> Option<Packet> {
     engine.tally.add(Event::Created, 1);
     let Some(frame) = engine.pool.copy_of(&p.frame) else {
@@ -150,7 +151,7 @@ pub(super) fn truncate(p: &mut Packet) {
         return;
     }
     p.frame.trim(p.frame.len().saturating_sub(p.meta.cut));
-    // What was left undone covered bytes that are gone.
+    // The unfinished offloads cover bytes that were truncated.
     p.frame.set_offload(Default::default());
     (p.layout, p.number) = (None, None);
     p.meta.cut = 0;
@@ -164,7 +165,7 @@ fn output(engine: &mut Engine, port: u32, mut p: Packet) {
     }
 }
 
-/// Queues a packet for another pass through the path, with its key if that is still known.
+/// Queues a packet for recirculation, with its key if that is still known.
 #[inline]
 pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     p.meta.passes += 1;
@@ -177,8 +178,8 @@ pub(super) fn recirculate(engine: &mut Engine, id: u32, mut p: Packet) {
     engine.recirculated.push_back(Again { packet: p, key });
 }
 
-/// Hands each packet to the control half. It reads; so nothing is copied, except to cut it short or to finish what its
-/// sender left undone.
+/// Passes each packet to the control half, which only reads it. So packets are copied only to truncate them
+/// or to finish their offloads.
 fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>, last: bool) {
     for p in group.iter_mut() {
         if !last {
@@ -211,8 +212,8 @@ fn userspace(engine: &mut Engine, userspace: &Userspace, group: &mut Vec<Packet>
     }
 }
 
-/// Runs a nested program on the packets (or copies) that `chosen` says. Packets that are not chosen, where nothing
-/// follows, end here as the sampler wants.
+/// Executes a nested program on the packets (or copies) that `chosen` selects. If nothing follows, the
+/// packets that are not selected are dropped for the reason of the sampler.
 fn branch(
     engine: &mut Engine,
     inner: &Program,
@@ -249,7 +250,7 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
         group.drain(..).for_each(|p| sides[side(&p)].push(p));
     } else {
         for p in group.iter() {
-            // What only drops needs no copy to do it to.
+            // A program that only drops needs no copy.
             if !matches!(programs[side(p)].sum, Sum::Drop(_)) {
                 sides[side(p)].extend(copy(engine, p));
             }
@@ -263,7 +264,8 @@ fn split(engine: &mut Engine, max: usize, programs: [&Program; 2], group: &mut V
     }
 }
 
-/// The longest packet that comes of it, without padding where that matters: where it is longer than `max` with it.
+/// The length of the longest packet that results from it. Padding is subtracted only if the length with
+/// padding exceeds `max`.
 fn longest(p: &Packet, max: usize) -> usize {
     let whole = if p.frame.is_undone() { p.frame.offload().longest(p.frame.bytes()) } else { p.frame.len() };
     let len = whole.saturating_sub(p.meta.cut);
@@ -274,12 +276,12 @@ fn longest(p: &Packet, max: usize) -> usize {
     len.saturating_sub(flow::extract::extract(p.frame.bytes(), p.meta.tags(), &mut flow).l2_pad)
 }
 
-/// An operation that may lack room in front of a packet, which is then dropped.
+/// Executes an operation that may lack headroom in front of a packet, which is then dropped.
 fn push(engine: &mut Engine, group: &mut Vec<Packet>, op: impl FnMut(&mut Packet) -> Option<()>) {
     or_drop(engine, group, DropReason::NoHeadroom, op);
 }
 
-/// An operation that cannot be done to some packets, which are then dropped.
+/// Executes an operation that fails for some packets, which are then dropped.
 fn or_drop(
     engine: &mut Engine,
     group: &mut Vec<Packet>,
@@ -297,7 +299,7 @@ fn or_drop(
     }
 }
 
-/// Does now what the senders of packets left undone; a packet that is to be cut becomes several.
+/// Finishes the offloads of packets; a packet that needs segmentation becomes several.
 pub(super) fn finish_undone(engine: &mut Engine, group: &mut Vec<Packet>) {
     if !group.iter().any(|p| p.frame.is_undone()) {
         return;
@@ -331,7 +333,7 @@ fn finish_one(engine: &mut Engine, mut p: Packet, finished: &mut Vec<Packet>) {
     if cut.is_none() || pieces == 0 {
         return engine.drop_packet(p, DropReason::MalformedForAction);
     }
-    // The packet is the first of its pieces.
+    // The packet itself is the first of its segments.
     engine.tally.add(Event::Created, pieces - 1);
     if lost != 0 {
         engine.tally.drop(DropReason::NoBuffer, lost - 1);

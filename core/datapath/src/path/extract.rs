@@ -1,7 +1,7 @@
-//! Extract: keys straight from bytes, no deeper than the port's megaflows ask.
+//! Extract: reads keys directly from packet bytes, only to the depth that the port's megaflows need.
 //!
-//! The meaning is that of `flow::extract`, and a test holds the two together. Whatever the depth, the TCP flags of a
-//! packet that was parsed as far as its addresses are read too, since statistics show them.
+//! The result equals that of `flow::extract`; a test compares the two. At every depth from the addresses on,
+//! the TCP flags are read too, because statistics contain them.
 
 mod parse;
 mod shape;
@@ -19,18 +19,18 @@ use packet::ip::ipproto;
 use parse::Parse;
 use shape::{AHEAD, Again, Ask, Fresh, GROUP_WORD, Keys, MPLS_WORDS, NEIGHBOUR_WORDS};
 
-/// Fills keys and flags of a batch, so deep, and these words behind its lines.
+/// Fills keys and TCP flags of a batch to a depth, and these words after its lines.
 pub fn read(batch: &mut Batch, depth: Depth, words: Words) {
     cpu::stage(Extract { batch, depth, words, by_kind: false });
 }
 
-/// Fills keys and flags of the batch.
+/// Fills keys and TCP flags of the batch.
 pub(crate) struct Extract<'a> {
     pub(crate) batch: &'a mut Batch,
     pub(crate) depth: Depth,
-    /// At depth `Wide`: which words behind the line are filled.
+    /// At depth `Wide`: the words after the line that are filled.
     pub(crate) words: Words,
-    /// The port's megaflows tell no more than kinds of packets apart.
+    /// The port's megaflows match no more than what distinguishes kinds of packets.
     pub(crate) by_kind: bool,
 }
 
@@ -62,7 +62,7 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
             return;
         }
     }
-    // Each depth is compiled for itself.
+    // Each depth is compiled separately.
     match depth {
         Depth::Wide => {
             batch.clear(words);
@@ -76,8 +76,8 @@ fn stage(batch: &mut Batch, depth: Depth, words: Words, by_kind: bool) {
     }
 }
 
-/// Fills lines, and the words behind them that are asked for: those of packets that have a shape in a loop for all that
-/// have the same, then the others.
+/// Fills lines and the requested words after them: first packets of the same shape, in one loop per shape,
+/// then the others.
 #[inline(always)]
 fn some(batch: &mut Batch, depth: Depth, words: Words) {
     let (all, meta) = (batch.all(), batch.own.first().unwrap_or(&batch.common));
@@ -95,7 +95,7 @@ fn some(batch: &mut Batch, depth: Depth, words: Words) {
     bits(others).for_each(|i| general(batch, i, depth, words));
 }
 
-/// Packets that come again are fewer: one loop for all depths is enough.
+/// There are few recirculated packets, so one loop is enough for all depths.
 #[inline(never)]
 fn again(frames: &[Frame], bases: &Again<'_>, keys: &mut Keys<'_>, ask: Ask, all: u64) -> u64 {
     shape::fill(frames, bases, keys, ask, all)
@@ -126,8 +126,8 @@ fn general(batch: &mut Batch, i: usize, depth: Depth, words: Words) {
     }
 }
 
-/// All packets are of the kind of the first, whose line is filled; then their TCP flags are filled. `false`: they are
-/// not, or it would take longer to find out than to parse them.
+/// Returns whether all packets are of the kind of the first one, whose line is filled, and then fills their
+/// TCP flags. `false`: they are not, or checking would take longer than parsing.
 fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     match batch.lines[0][1] as u16 {
         ethertype::IPV4 if depth >= Depth::L3 => all_plain(batch),
@@ -136,7 +136,8 @@ fn one_kind(batch: &mut Batch, depth: Depth) -> bool {
     }
 }
 
-/// All are of the kind that most are: IPv4 without tags and options that is not a fragment.
+/// Returns whether all packets are of the most frequent kind: IPv4 without tags and options that is not a
+/// fragment.
 fn all_plain(batch: &mut Batch) -> bool {
     let frames = batch.frames.iter().take(BATCH).zip(&mut batch.tcp_flags).enumerate();
     for (i, (frame, tcp_flags)) in frames {
@@ -150,7 +151,8 @@ fn all_plain(batch: &mut Batch) -> bool {
     true
 }
 
-/// All have no VLAN tag and the Ethernet type or LLC header of the first. Of IP that does not tell fragments.
+/// Returns whether all packets have no VLAN tag and the Ethernet type or LLC header of the first one. This
+/// does not distinguish fragments of IP.
 fn all_of_one_type(batch: &mut Batch) -> bool {
     let Some(first) = batch.frames[0].bytes().get(TYPE) else { return false };
     let type_field = u16::from_be_bytes([first[0], first[1]]);
@@ -169,16 +171,16 @@ fn all_of_one_type(batch: &mut Batch) -> bool {
     true
 }
 
-/// The Ethernet type, or the length and what says the type then: LLC and SNAP headers.
+/// The Ethernet type, or the length and then the LLC and SNAP headers that contain the type.
 const TYPE: std::ops::Range<usize> = 12..22;
 
-/// The first words of an `Ext`: label, source, destination. `None`: the header is not where it is in most packets of this
-/// line, or a length in it was wrong.
+/// The first words of an `Ext`: label, source, destination. `None`: the header is not at its usual place in
+/// packets with this line, or a length in it was wrong.
 #[inline(always)]
 fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
     let tagged = |word: u64| word & u64::from(VLAN_CFI) != 0;
     let tags = 4 * (usize::from(tagged(line[0])) + usize::from(tagged(line[2])));
-    // No protocol has the number of an extension, and zero is one.
+    // No protocol has the number of an extension header, except zero.
     let parsed =
         line[4] & 0xff00_0000 != 0 && data.get(12 + tags..14 + tags)? == ethertype::IPV6.to_be_bytes();
     parsed.then(|| shape::six_words(data, tags)).flatten()
@@ -186,7 +188,7 @@ fn six_words(data: &[u8], line: &Line) -> Option<[u64; 5]> {
 
 const ARP_WORDS: Words = 0b1_1000_0000;
 
-/// The words that something else than an IPv6 header may fill, of packets of this line.
+/// The words that a header other than IPv6 may fill, for packets with this line.
 #[inline(always)]
 fn others(line: &Line) -> Words {
     match line[1] as u16 {
@@ -226,7 +228,7 @@ pub(crate) fn wide(data: &[u8], meta: &Meta) -> (Key, u16) {
     (Key::from_flow(&flow), flags)
 }
 
-/// Fills the packet's fields of a flow that has its metadata; its TCP flags.
+/// Fills the packet fields of a flow that has its metadata; returns the packet's TCP flags.
 fn fill_wide(data: &[u8], tags: usize, flow: &mut Flow) -> u16 {
     flow::extract::extract(data, tags, flow);
     if flow.is_ip() && flow.nw_proto == ipproto::TCP { flow.tcp_flags } else { 0 }
@@ -239,8 +241,8 @@ pub fn line(data: &[u8], meta: &Meta, depth: Depth) -> (Line, u16) {
     (line, flags)
 }
 
-/// Addresses, protocol and ports of an IPv4 packet without tags and options, in a line that has nothing else but its type.
-/// `None`: it is another.
+/// Reads addresses, protocol and ports of an IPv4 packet without tags and options, into a line that contains
+/// nothing else but the type. `None`: another kind of packet.
 #[inline(always)]
 pub(crate) fn ends(data: &[u8]) -> Option<Line> {
     let (proto, payload) = shape::plain(data)?;
@@ -249,7 +251,7 @@ pub(crate) fn ends(data: &[u8]) -> Option<Line> {
     Some([0, u64::from(ethertype::IPV4), 0, addresses, u64::from(proto) << 24 | ports, 0, 0, 0])
 }
 
-/// Fills the line of a packet whose metadata are those of `base`; its TCP flags.
+/// Fills the line of a packet whose metadata is in `base`; returns its TCP flags.
 fn fill(line: &mut Line, base: &Line, data: &[u8], tags: usize, depth: Depth) -> u16 {
     *line = *base;
     if depth == Depth::Port {

@@ -1,9 +1,10 @@
-//! `ct` with fragments: each waits until its datagram is complete, which is tracked whole. Then every fragment goes on as it
-//! came, in order, with what is known of the connection.
+//! `ct` with fragments: each waits until its datagram is complete, which is then tracked whole. After that
+//! every fragment continues with the bytes it had, in order, with the connection's metadata.
 //!
-//! As in Open vSwitch, all fragments of a datagram go on with the actions of the one that came last, and leave in the order of
-//! their offsets. What address translation writes into the datagram is written into each of them. A fragment that cannot wait
-//! (too small, overlapping, malformed, no room) is tracked by itself, and so is invalid.
+//! As in Open vSwitch, all fragments of a datagram continue with the actions of the fragment that arrived
+//! last, and leave in the order of their offsets. Edits of address translation in the datagram are copied to
+//! each fragment. A fragment that cannot wait (too small, overlapping, malformed, table full) is tracked by
+//! itself, and is invalid as a result.
 
 use super::conntrack;
 use crate::engine::Engine;
@@ -18,10 +19,12 @@ use reassembly::{Datagram, Gone, Origin, Verdict, may_be_fragment};
 
 /// Bytes of Ethernet and IPv4 headers.
 const HEADERS: usize = 34;
-/// Buffers may be larger than their frames by so much: those of the usual size are kept as they are.
+/// By how many bytes buffers may be larger than their frames, so that buffers of the usual size are not
+/// copied.
 const SLACK: usize = 2048;
 
-/// Whether a packet may be a fragment: of IPv4 without tags, which most are, by two comparisons.
+/// Returns whether a packet may be a fragment. For IPv4 without tags, the usual case, this takes two
+/// comparisons.
 #[inline]
 fn is_fragment(p: &mut Packet) -> bool {
     match p.frame.bytes().first_chunk::<HEADERS>() {
@@ -35,19 +38,19 @@ fn is_fragment(p: &mut Packet) -> bool {
     }
 }
 
-/// The packet from its network header on; its layout is known.
+/// The packet from its network header on. Its layout must be known.
 fn l3(p: &Packet) -> &[u8] {
     let at = p.layout.map_or(0, |layout| layout.l3);
     p.frame.bytes().get(usize::from(at)..).unwrap_or_default()
 }
 
-/// The same, to be changed.
+/// As `l3`, mutable.
 fn l3_mut(p: &mut Packet) -> &mut [u8] {
     let at = p.layout.map_or(0, |layout| layout.l3);
     p.frame.bytes_mut().get_mut(usize::from(at)..).unwrap_or_default()
 }
 
-/// `ct` for all packets of a group, which may have fewer or more packets afterwards.
+/// Executes `ct` for all packets of a group. Afterwards the group may have fewer or more packets.
 pub(super) fn track(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     match group.iter_mut().any(is_fragment) {
         true => track_each(engine, action, group),
@@ -59,14 +62,14 @@ fn track_one(engine: &mut Engine, action: &Action, p: &mut Packet) {
     conntrack::track(engine, action, std::slice::from_mut(p));
 }
 
-/// The same where some of the packets may be fragments.
+/// As `track`, when some of the packets may be fragments.
 #[cold]
 fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     let (mut all, mut gone) = (engine.list(), Vec::new());
     all.append(group);
     for mut p in all.drain(..) {
         let layout = p.layout();
-        // What is left undone of a fragment is nothing that a kernel or a card leaves undone.
+        // A fragment with unfinished offloads: no kernel and no network card sends this.
         let may_wait = may_be_fragment(layout.dl_type, l3(&p)) && !p.frame.is_undone();
         let fragment = may_wait.then(|| engine.reassembly.read(layout.dl_type, l3(&p))).flatten();
         let Some(fragment) = fragment else {
@@ -101,7 +104,8 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     engine.give_back(all);
 }
 
-/// A packet that may wait for seconds: not in a buffer of a device, which would lack it, nor in one that is much too large.
+/// Prepares a packet for waiting for seconds: copies it if it is in a buffer of a device, which needs its
+/// buffers, or in a buffer that is much too large.
 fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {
@@ -111,7 +115,7 @@ fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p
 }
 
-/// Tracks a whole datagram, and lets its fragments go on.
+/// Tracks a whole datagram and lets its fragments continue.
 fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>, group: &mut Vec<Packet>) {
     engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
     let mut whole = whole(engine, &datagram);
@@ -132,7 +136,8 @@ fn complete(engine: &mut Engine, action: &Action, mut datagram: Datagram<Packet>
     whole.into_iter().for_each(|whole| engine.pool.free(whole.frame));
 }
 
-/// The whole datagram behind the link header of its first fragment, with that one's metadata. `None`: there is no buffer.
+/// Makes the whole datagram after the link header of its first fragment, with that fragment's metadata.
+/// `None`: there is no buffer.
 fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
     let first = &datagram.parts.first()?.content;
     let front = usize::from(first.layout?.l3);
@@ -143,7 +148,7 @@ fn whole(engine: &mut Engine, datagram: &Datagram<Packet>) -> Option<Packet> {
     Some(Packet::new(frame, first.meta.clone()))
 }
 
-/// A fragment learns what is known of the connection of its datagram.
+/// Copies the connection's metadata from the datagram to a fragment.
 fn learn(p: &mut Packet, whole: &Packet) {
     let (to, from) = (&mut p.meta, &whole.meta);
     (to.ct_state, to.ct_zone, to.ct_mark) = (from.ct_state, from.ct_zone, from.ct_mark);
@@ -154,7 +159,7 @@ fn learn(p: &mut Packet, whole: &Packet) {
     }
 }
 
-/// A datagram that is complete and longer than can be handled ends here.
+/// Drops a datagram that is complete and longer than the maximum.
 fn too_long(engine: &mut Engine, datagram: Datagram<Packet>) {
     engine.tally.add(Event::FragmentsReleased, datagram.parts.len() as u64);
     if let Some(first) = datagram.parts.first() {

@@ -1,7 +1,7 @@
-//! Frames: a program is executed on frames alone, as long as nothing but their bytes matters to its operations.
+//! Frames: a program is executed on frames alone, as long as its operations need only their bytes.
 //!
-//! A [`Packet`] is three times the size of a frame: to make one of each frame takes longer than to
-//! rewrite it. So the packets of a batch become packets only for the first operation that needs one.
+//! A [`Packet`] is three times the size of a frame, and making one takes longer than rewriting a frame. So
+//! the packets of a batch become [`Packet`]s only at the first operation that needs them.
 
 use super::{execute, meter, tunnel};
 use crate::action::hash;
@@ -11,13 +11,13 @@ use crate::port::FrameBatch;
 use crate::program::{Op, Program};
 use crate::rewrite::Rewrite;
 
-/// Packets that go through a program together.
+/// Frames that go through a program together.
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) frames: FrameBatch,
-    /// The metadata of each, or none: that of all is the batch's.
+    /// Metadata of each; empty if all have the batch's.
     pub(crate) own: Vec<Meta>,
-    /// The number of each in the batch; none once their bytes have changed.
+    /// Index of each in the batch; empty after their bytes have changed.
     pub(crate) numbers: Vec<u8>,
 }
 
@@ -40,8 +40,8 @@ impl Group {
     }
 }
 
-/// Runs the program on packets of the batch; those that are `plain` are Ethernet, and none is to be cut. The group is
-/// empty afterwards.
+/// Executes the program on frames of the batch. `plain`: all are Ethernet, and none is to be truncated. The
+/// group is empty afterwards.
 pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, plain: bool) {
     let mut ops = &program.ops[..];
     while plain && let Some((op, rest)) = ops.split_first() {
@@ -89,13 +89,14 @@ pub(super) fn run(engine: &mut Engine, program: &Program, group: &mut Group, pla
     engine.give_back(packets);
 }
 
-/// Rewrites all frames; the first that the rewrite does not fit, none after it is rewritten then.
+/// Rewrites all frames. Returns the index of the first frame that the rewrite does not fit; it and the frames
+/// after it are unchanged.
 #[inline]
 fn unfit(rewrite: &Rewrite, frames: &mut FrameBatch) -> Option<usize> {
     frames.iter_mut().position(|frame| !rewrite.apply(frame))
 }
 
-/// Gives each packet its hash, from its key where that holds all that is hashed.
+/// Sets each packet's hash, computed from its key if that contains all hashed fields.
 fn hash(engine: &Engine, group: &mut Group, symmetric: bool, basis: u32) {
     let Group { frames, own, numbers } = group;
     if own.is_empty() {

@@ -1,10 +1,10 @@
-//! Group: the packets of each megaflow are counted and executed together.
+//! Group: counts and executes the packets of each megaflow together.
 //!
-//! Packets of one flow keep their order. Most often all programs of a batch are straight (see the file `straight`), and no
-//! group is made. Else each frame is rewritten and put at once where its program would; only packets of longer programs are
-//! gathered.
+//! Packets of one flow keep their order. Usually all programs of a batch are straight (see the file
+//! `straight`), and no groups are made. Otherwise each frame is rewritten and added directly to its output
+//! burst; only packets of longer programs are collected in groups.
 //!
-//! Packets whose program does no more than hash and recirculate stay in the batch with their keys, of which two words
+//! Packets whose program only hashes and recirculates stay in the batch with their keys, of which two words
 //! change, and are looked up again at once.
 
 use super::frames::{self, Group};
@@ -22,7 +22,7 @@ use cpu::{Line, Stage};
 use dpif::DropReason;
 use units::Millis;
 
-/// Where packets of a group go.
+/// What happens with the packets of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Send(u32),
@@ -30,13 +30,13 @@ enum Way {
     /// They stay in the batch, to be looked up again.
     Again(Step),
     Drop(DropReason),
-    /// To a list of this number.
+    /// They are collected in the list with this number.
     Gather(usize),
 }
 
 impl Way {
-    /// Of a program; `gathered` lists there are before. `plain`: nothing but its bytes matters about a packet that is
-    /// sent.
+    /// The way of a program. `gathered`: number of lists so far. `plain`: only the bytes of packets matter
+    /// when they are sent.
     fn of(program: &Program, gathered: usize, plain: bool) -> Way {
         match program.sum {
             Sum::Send { port, does: 0 } if plain => Way::Send(port),
@@ -47,16 +47,16 @@ impl Way {
     }
 }
 
-/// How a key changes on the way to its next pass.
+/// How a key changes before its next pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     id: u32,
-    /// Symmetric, and basis.
+    /// Whether the hash is symmetric, and its basis.
     hash: Option<(bool, u32)>,
 }
 
 impl Step {
-    /// Of a program that changes nothing else.
+    /// The step of a program that changes nothing else.
     #[inline]
     fn of(sum: Sum) -> Option<Step> {
         match sum {
@@ -66,7 +66,7 @@ impl Step {
         }
     }
 
-    /// Takes packet `i` of the batch this step.
+    /// Applies this step to packet `i` of the batch.
     #[inline]
     fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
         let hashed = self.hash.map(|(symmetric, basis)| {
@@ -76,8 +76,8 @@ impl Step {
     }
 }
 
-/// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
-/// flow that is parked must not be passed by.
+/// Returns whether packets may take a step at once. They must not overtake packets that wait for
+/// recirculation, nor parked packets of their flow.
 #[inline]
 fn may_go_now(engine: &Engine, hashed: bool) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
@@ -92,7 +92,7 @@ fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
     Step::of(program.sum).filter(|step| may_go_now(engine, step.hash.is_some()))
 }
 
-/// What a megaflow counts.
+/// Counts for a megaflow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     packets: u32,
@@ -102,7 +102,8 @@ struct Count {
 
 /// The groups of a batch, and a hash table of them by the indices of their megaflows.
 ///
-/// No chain is longer than a batch. A slot counts only if the group that it names points back, so no slot is cleared between batches.
+/// No chain is longer than a batch. A slot is valid only if its group refers back to it, so slots are not
+/// cleared between batches.
 pub(crate) struct Groups {
     len: usize,
     index: [u32; BATCH],
@@ -112,13 +113,13 @@ pub(crate) struct Groups {
     slots: [u8; SLOTS],
     /// The group of each packet, or [`NO_GROUP`].
     of: [u8; BATCH],
-    /// Packets of programs of several operations: the group and its packets.
+    /// Packets of programs with several operations: the index of the group and its packets.
     gathered: Vec<(usize, Group)>,
-    /// Packets that take a step: the number of each in the batch.
+    /// Packets that take a step: the index of each in the batch.
     again: Vec<(usize, Step, Frame)>,
 }
 
-/// More than there are groups, so that a free slot is always found.
+/// More than the maximum number of groups, so that a free slot always exists.
 const SLOTS: usize = 2 * BATCH;
 const NO_GROUP: u8 = u8::MAX;
 
@@ -139,7 +140,7 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// The group of a megaflow, or else the slot for it.
+    /// Returns the group of a megaflow, or else the slot for it.
     #[inline]
     fn find(&self, index: u32) -> Result<usize, usize> {
         let mut slot = index as usize % SLOTS;
@@ -155,7 +156,7 @@ impl Groups {
         }
     }
 
-    /// A group more. There are no more groups than packets, so there is room.
+    /// Adds a group. There are at most as many groups as packets, so the array is large enough.
     #[inline]
     fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
         let group = self.len % BATCH;
@@ -167,8 +168,8 @@ impl Groups {
     }
 }
 
-/// Executes all packets of the batch that have a megaflow; the others are `missed` then. True: those that are left in the
-/// batch, with their keys, are to be looked up again.
+/// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
+/// packets are left in the batch, with their keys, to be looked up again.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
     let mut own = std::mem::take(&mut engine.batch.own);
@@ -250,7 +251,7 @@ fn all(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) {
     }
 }
 
-/// The port gets all frames of the batch.
+/// Sends all frames of the batch to the port.
 #[inline]
 fn send_all(engine: &mut Engine, port: u32) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
@@ -258,7 +259,7 @@ fn send_all(engine: &mut Engine, port: u32) {
     engine.batch.frames = frames;
 }
 
-/// All packets of the batch take this step.
+/// Applies this step to all packets of the batch.
 fn every(batch: &mut Batch, step: Step) {
     let mut left = batch.all();
     if let Some((false, basis)) = step.hash
@@ -272,8 +273,8 @@ fn every(batch: &mut Batch, step: Step) {
     batch.frames = frames;
 }
 
-/// Packets take a step with a hash that is not symmetric; a bit for each whose addresses are not in its line, with which
-/// nothing is done.
+/// Applies a step with a non-symmetric hash to packets. Returns a bit for each packet whose addresses are not
+/// in its line; these packets are unchanged.
 struct HashAll<'b> {
     lines: &'b mut [Line],
     id: u32,
@@ -296,7 +297,7 @@ impl Stage for HashAll<'_> {
     }
 }
 
-/// The step of all programs of a batch, if it is the same and may be taken at once.
+/// The step of all programs of a batch, if all have the same and it may be taken at once.
 #[inline(always)]
 fn one_step(guard: &Megaflows<'_>, engine: &Engine) -> Option<Step> {
     let found = &engine.batch.found[..engine.batch.len().min(BATCH)];
@@ -319,7 +320,7 @@ fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Step>; BATCH]
     may_go_now(engine, hashed).then_some(steps)
 }
 
-/// Runs operations on one packet of the batch.
+/// Executes operations on one packet of the batch.
 #[cold]
 pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let packet = engine.batch.packet(i, frame);
@@ -329,7 +330,7 @@ pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     engine.give_back(group);
 }
 
-/// Counts every packet for itself, which costs less than to find its group.
+/// Counts every packet separately, which costs less than finding its group.
 #[inline(always)]
 fn count_each(engine: &mut Engine, now: Millis) {
     let Engine { batch, lane, .. } = &mut *engine;
@@ -339,7 +340,7 @@ fn count_each(engine: &mut Engine, now: Millis) {
     recent::remember(engine, engine.batch.found[engine.batch.len() - 1]);
 }
 
-/// All packets of the batch go through one program.
+/// Executes one program on all packets of the batch.
 fn whole(engine: &mut Engine, program: &Program) {
     let plain = engine.batch.is_plain();
     let way = Way::of(program, 0, plain);
@@ -408,7 +409,7 @@ fn several(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, pend
     }
 }
 
-/// Says of each packet which group it is in, and sums the groups up.
+/// Assigns each packet to a group and adds up the counts of each group.
 fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain: bool) {
     let batch = &engine.batch;
     groups.len = 0;
@@ -419,7 +420,8 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
             Ok(group) => group,
             Err(_) if index == NONE => continue,
             Err(slot) => {
-                // Found under this guard, so it is still there unless it was removed since; then the packet is a miss.
+                // The megaflow was found under this guard, so it still exists unless it was removed since; in
+                // that case the packet is a miss.
                 let Some(megaflow) = guard.get(index) else { continue };
                 let way = match step_now(engine, &megaflow.payload) {
                     Some(step) => Way::Again(step),
@@ -440,7 +442,7 @@ fn assign(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, plain
     }
 }
 
-/// Puts every frame where its group goes.
+/// Sends every frame the way of its group.
 fn scatter(
     groups: &mut Groups,
     guard: &Megaflows<'_>,
@@ -478,7 +480,8 @@ fn scatter(
     }
 }
 
-/// A packet that its megaflow's rewrite does not fit, or whose megaflow was removed since it was found.
+/// Handles a packet that its megaflow's rewrite does not fit, or whose megaflow was removed after it was
+/// found.
 #[cold]
 fn unfit(groups: &mut Groups, guard: &Megaflows<'_>, engine: &mut Engine, i: usize, frame: Frame) {
     let group = usize::from(groups.of[i]) % BATCH;

@@ -1,4 +1,4 @@
-//! Meter: the packets of a group pass a meter; what exceeds its bands is dropped or marked.
+//! Meter: passes the packets of a group through a meter; packets that exceed its bands are dropped or marked.
 
 use crate::action::set_field;
 use crate::batch::BATCH;
@@ -9,7 +9,7 @@ use crate::port::Frame;
 use dpif::{DropReason, Ipv4Key, Ipv6Key, Masked, SetField};
 use std::sync::Arc;
 
-/// A meter that is not there (any more) lets everything pass.
+/// Executes a meter. A meter that does not exist lets all packets pass.
 pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     settle(engine);
     let Some(meter) = engine.meters.get(&id).cloned() else { return };
@@ -36,11 +36,11 @@ pub(super) fn run(engine: &mut Engine, id: u32, group: &mut Vec<Packet>) {
     engine.metering = scratch;
 }
 
-/// The same of packets that are frames. `false`, and nothing done: some packets would be dropped or marked.
+/// As `run`, for frames. Returns `false` and changes nothing if some packets would be dropped or marked.
 ///
-/// The groups of a batch often pass one meter. The second in a row takes tokens for the whole batch, and the groups after
-/// it use what is left, so that a turn costs a few atomic operations and not a few for each group. What nobody used goes
-/// back at the end of the turn.
+/// Groups of a batch often use the same meter. The second group in a row takes tokens for the whole batch,
+/// and the groups after it use the rest, so that an iteration costs a few atomic operations instead of a few
+/// for each group. Unused tokens are returned at the end of the iteration.
 pub(super) fn run_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool {
     let (packets, bytes) = (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum());
     if let Some(lease) = engine.metering.lease.as_mut().filter(|lease| lease.id == id)
@@ -70,7 +70,8 @@ pub(super) fn run_frames(engine: &mut Engine, id: u32, frames: &[Frame]) -> bool
 /// Tokens of a meter: its number, packets and bytes.
 pub(super) type Charge = (u32, (u64, u64));
 
-/// Packets pass these meters, which are all different. `false`, and nothing taken: one of them has not as many tokens.
+/// Charges these meters, which are all different. Returns `false` and takes nothing if one of them has too
+/// few tokens.
 pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
     settle(engine);
     let now = engine.fine.read(engine.now);
@@ -87,7 +88,7 @@ pub(super) fn charge(engine: &mut Engine, charges: &[Charge]) -> bool {
     taken == charges.len()
 }
 
-/// Gives back the tokens that were taken and not used. To be called at the end of a turn.
+/// Returns tokens that were taken and not used. Called at the end of an iteration.
 #[inline]
 pub(crate) fn settle(engine: &mut Engine) {
     if let Some(lease) = engine.metering.lease.take() {
@@ -95,17 +96,17 @@ pub(crate) fn settle(engine: &mut Engine) {
     }
 }
 
-/// Tokens that a worker has taken of a meter for the rest of its turn.
+/// Tokens that a worker has taken of a meter for the rest of its iteration.
 struct Lease {
     id: u32,
     meter: Arc<Meter>,
-    /// Packets and bytes.
+    /// Packets and bytes that are left.
     left: (u64, u64),
     spent: (u64, u64),
 }
 
 impl Lease {
-    /// `false`: there are not enough.
+    /// Takes tokens; `false` if there are too few.
     #[inline]
     fn spend(&mut self, packets: u64, bytes: u64) -> bool {
         let left = self.left.0.checked_sub(packets).zip(self.left.1.checked_sub(bytes));
@@ -122,17 +123,17 @@ impl Lease {
     }
 }
 
-/// Lengths and verdicts of a group, whose memory is used again.
+/// Lengths and verdicts of a group, kept for their memory.
 #[derive(Default)]
 pub(crate) struct Scratch {
     lens: Vec<u32>,
     verdicts: Vec<u8>,
     lease: Option<Lease>,
-    /// The meter that a group passed last.
+    /// The meter of the last group.
     last: Option<u32>,
 }
 
-/// Raises the drop precedence of a packet of assured forwarding (RFC 2597 §6). Others have none.
+/// Increases the drop precedence of an assured-forwarding packet (RFC 2597 §6). Other packets have none.
 fn remark(p: &mut Packet, steps: u8) {
     let flow = p.flow();
     let Some(tos) = raised(flow.nw_tos, steps) else { return };
@@ -151,7 +152,8 @@ fn remark(p: &mut Packet, steps: u8) {
     set_field::set(p, &field);
 }
 
-/// The TOS byte with the DSCP of the same class and a higher drop precedence, without ECN; `None`: it is of no class.
+/// The TOS byte with the DSCP of the same class and a higher drop precedence, without ECN; `None` if it
+/// belongs to no class.
 fn raised(tos: u8, steps: u8) -> Option<u8> {
     let (class, precedence) = (tos >> 5, tos >> 3 & 3);
     if !(1..=4).contains(&class) || precedence == 0 || tos & 4 != 0 {

@@ -1,7 +1,7 @@
 //! The path of a batch, in the order of its stages:
 //! `receive → extract → recent → cache → classify → group → execute → upcall → transmit`.
 //!
-//! Packets that are recirculated with the key that they have go from `group` back to `recent`.
+//! Packets that are recirculated with an unchanged key go from `group` back to `recent`.
 
 pub mod cache;
 pub mod classify;
@@ -31,10 +31,11 @@ use classifier::megaflow::{ALL_WORDS, Context, Contexts, Depth, Megaflow};
 use sync::Guard;
 use units::Millis;
 
-/// What a worker's reader guards while a batch is on its way.
+/// The guard under which a worker reads megaflows while it processes a batch.
 pub type Megaflows<'g> = Guard<'g, Megaflow<Program>>;
 
-/// Takes the engine's batch, whose packets all came in by this port, through the path, and then what came out of tunnels.
+/// Processes the engine's batch, whose packets were all received by this port, and then the packets
+/// decapsulated from it.
 pub(crate) fn run(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -49,7 +50,7 @@ pub(crate) fn run(
     }
 }
 
-/// Takes the batch through the path. `context`: that of the port its packets came in by.
+/// Processes the batch. `context`: that of the ingress port.
 pub(crate) fn pass_all(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -68,7 +69,7 @@ pub(crate) fn pass_all(
     if engine.batch.known.take() == Some(depth) {
         (engine.batch.depth, engine.batch.alike) = (depth, false);
     } else {
-        // Other caches hash what tells flows apart, whether or not a megaflow looks at it.
+        // Other caches hash all bits that distinguish flows, whether or not a megaflow matches them.
         let words = context.map_or(0, |c| if engine.cache.is_by_masks() { c.words() } else { ALL_WORDS });
         cpu::stage(extract::Extract { batch: &mut engine.batch, depth, words, by_kind });
     }
@@ -76,7 +77,8 @@ pub(crate) fn pass_all(
     while pass(shared, guard, context, engine, now) {}
 }
 
-/// Looks the packets up and executes them. True: those that are left in the batch are to be looked up again.
+/// Looks the packets up and executes them. Returns true if packets are left in the batch to be looked up
+/// again.
 fn pass(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -85,7 +87,7 @@ fn pass(
     now: Millis,
 ) -> bool {
     let (n, mut pending) = (engine.batch.len(), engine.batch.all());
-    // What the batch before this one found is nothing to these packets: a port without megaflows finds none.
+    // Clear the results of the previous batch: on a port without megaflows no stage sets them.
     engine.batch.found[..n].fill(NONE);
     let (mut recent, mut cached) = (0, 0);
     if let Some(context) = context {

@@ -1,11 +1,13 @@
-//! Park: packets without a megaflow are set aside and asked about; packets behind them wait; answers set them going.
+//! Park: packets without a megaflow are parked and upcalls are sent for them; later packets of their flows
+//! wait behind them until the answer.
 //!
-//! Three places keep the order of a flow. Before a batch is looked up, packets of flows that wait join them
-//! ([`waiting`]). A packet that was found behind one of the same flow that was not, is a miss like it
-//! ([`hold_back`]: a megaflow may have been published between the two look-ups). And a flow's packets are set going
-//! together, before anything else is received, each looked up again ([`answers`]).
+//! Three rules keep the order of a flow. Before a batch is looked up, packets whose flow is parked join it
+//! ([`waiting`]). A packet that was found after a packet of the same flow that was not becomes a miss as
+//! well, because a megaflow may have been published between the two look-ups ([`hold_back`]). And the packets
+//! of an answered flow continue together, each looked up again, before anything else is received
+//! ([`answers`]).
 //!
-//! Only ports that have parked packets pay: with none, each batch costs a comparison.
+//! Only ports that have parked packets pay for this: without them, each batch costs a comparison.
 
 use super::{Megaflows, execute, pass_all, upcall};
 use crate::batch::{BATCH, NONE};
@@ -23,26 +25,26 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use units::Millis;
 
-/// What a worker needs to let others translate for it.
+/// State of a worker that parks misses.
 pub(crate) struct Parking {
     pub(crate) park: Park<Packet>,
     pub(crate) budget: UpcallBudget,
-    /// Asked, and not yet in the queue.
+    /// Upcalls that are not in the queue yet.
     outbox: Vec<Request>,
     inbox: Arc<Inbox>,
     answers: VecDeque<Answer>,
-    /// Copies of packets that were answered, for the next ones.
+    /// Buffers of answered upcalls, for the next ones.
     copies: Vec<Vec<u8>>,
-    /// Done with, and not yet given back.
+    /// Memory to be returned to handlers.
     spent: Vec<Spent>,
-    /// Somebody served when the turn began.
+    /// A handler existed when the iteration began.
     served: bool,
-    /// Packets of the queue that is being received from for which there was no room.
+    /// Packets of the queue that is being received from that could not be parked.
     pub(crate) overflow: u64,
 }
 
 impl Parking {
-    /// Nothing is parked. `wake` ends the worker's sleep.
+    /// Makes a state without parked packets. `wake` ends the worker's sleep.
     pub(crate) fn new(shared: &Shared, limits: Limits, wake: Wake) -> Parking {
         let inbox = Arc::new(Inbox::new(wake));
         shared.upcalls.add_inbox(&inbox);
@@ -60,12 +62,13 @@ impl Parking {
     }
 }
 
-/// Misses of this turn leave the worker.
+/// Returns whether misses of this iteration may be parked.
 pub(crate) fn is_served(engine: &Engine) -> bool {
     engine.parking.as_ref().is_some_and(|p| p.served)
 }
 
-/// Begins a turn: takes note of whether anybody serves, and of answers. True: there is something to do for [`answers`].
+/// Begins an iteration: checks whether a handler exists, and collects answers. Returns true if [`answers`]
+/// must be called.
 #[inline]
 pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
@@ -73,7 +76,7 @@ pub(crate) fn begin(shared: &Shared, engine: &mut Engine) -> bool {
     parking.inbox.take(&mut parking.answers) || (!parking.served && !parking.park.is_empty())
 }
 
-/// Does what answers say. When nobody serves any more the worker helps itself.
+/// Processes answers. Without a handler the worker translates all parked packets inline.
 pub(crate) fn answers(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
     let Some(parking) = &mut engine.parking else { return };
     let mut answers = std::mem::take(&mut parking.answers);
@@ -90,8 +93,8 @@ pub(crate) fn answers(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
     }
 }
 
-/// Ends a turn: what was asked is queued, what was answered is given back. True if it could not be: the worker must not
-/// sleep.
+/// Ends an iteration: queues upcalls and returns memory. Returns true if the queue was locked: the worker
+/// must not sleep.
 pub(crate) fn ask(shared: &Shared, engine: &mut Engine) -> bool {
     let Some(parking) = &mut engine.parking else { return false };
     let Parking { outbox, spent, served, .. } = &mut **parking;
@@ -142,7 +145,7 @@ fn heed(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, answer: Ans
     }
 }
 
-/// Takes packets through the path, in their order.
+/// Processes packets in their order.
 fn replay(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -161,7 +164,7 @@ fn replay(
     }
 }
 
-/// Packets of the batch whose flow waits wait behind it.
+/// Parks packets of the batch whose flow is parked behind it.
 #[inline]
 pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, now: Millis) {
     let Engine { batch, parking: Some(parking), .. } = engine else { return };
@@ -183,12 +186,12 @@ pub(crate) fn waiting(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engin
 fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: &[u64; BATCH], now: Millis) {
     let mut frames = std::mem::take(&mut engine.batch.frames);
     let own = std::mem::take(&mut engine.batch.own);
-    // Packets that stay get other numbers than their keys have.
+    // The remaining packets get other indices, so the stored keys do not belong to them any more.
     engine.batch.known = None;
     let mut own = own.into_iter();
     for (frame, &flow) in frames.drain(..).zip(flows) {
         let meta = own.next();
-        // A flow that could not take one more is open no longer: what comes behind goes on its way.
+        // If the flow could not take another packet, it is not open any more, and later packets continue.
         if engine.parking.as_ref().is_some_and(|p| p.park.waits(flow)) {
             let meta = meta.unwrap_or_else(|| engine.batch.common.clone());
             behind(shared, guard, engine, flow, Packet::new(frame, meta), now);
@@ -200,7 +203,7 @@ fn take_out(shared: &Shared, guard: &Megaflows<'_>, engine: &mut Engine, flows: 
     engine.batch.bytes = engine.batch.frames.iter().map(|f| f.len() as u64).sum();
 }
 
-/// Adds a packet to a flow that waits.
+/// Adds a packet to a parked flow.
 fn behind(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -225,8 +228,8 @@ fn behind(
     }
 }
 
-/// Packets that were found, behind one of the same flow that was not, are misses, too. `recent` and `cached` say who found
-/// them: their hits are taken back, since they are looked up again.
+/// Makes packets misses that were found after a packet of the same flow that was not found. `recent` and
+/// `cached` tell which stage found them: their hits are subtracted, because they are looked up again.
 pub(crate) fn hold_back(
     engine: &mut Engine,
     secret: &Chain,
@@ -260,8 +263,8 @@ pub(crate) fn hold_back(
     }
 }
 
-/// Parks a packet that has no megaflow, and asks, unless its flow has asked already. Where there is no room for it the
-/// worker translates by itself, as far as its budget goes.
+/// Parks a packet that has no megaflow and sends an upcall, unless its flow has one already. If it cannot be
+/// parked, the worker translates it within its budget.
 pub(crate) fn miss(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -299,8 +302,7 @@ fn lose(engine: &mut Engine, packet: Packet, reason: DropReason) {
     engine.drop_packet(packet, reason);
 }
 
-/// Nothing of a port (`None`: of any) is parked afterwards: each packet is translated here and now. Answers that are on
-/// their way find nothing.
+/// Translates all parked packets of a port (`None`: of all ports) inline. Later answers find no entry.
 pub(crate) fn settle(
     shared: &Shared,
     guard: &Megaflows<'_>,
@@ -315,12 +317,12 @@ pub(crate) fn settle(
     }
 }
 
-/// Nothing of a port (`None`: of any) is parked afterwards: each packet is dropped.
+/// Drops all parked packets of a port (`None`: of all ports).
 pub(crate) fn abandon(engine: &mut Engine, port: Option<u32>) {
     let Some(parking) = &mut engine.parking else { return };
     for packets in parking.park.take_port(port) {
         engine.tally.add(Event::Unparked, packets.len() as u64);
-        // No turn follows that would give back what is held.
+        // No iteration follows in which the buffers would be returned.
         for packet in packets {
             engine.drop_part(&packet, DropReason::PortRemoved);
             engine.pool.free(packet.frame);

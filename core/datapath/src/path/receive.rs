@@ -11,10 +11,10 @@ use dpif::DropReason;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The shortest frame that is one: an Ethernet header.
+/// The shortest valid frame: an Ethernet header.
 pub(crate) const SHORTEST: usize = 14;
 
-/// Fills the engine's batch; the number of packets the queue gave.
+/// Fills the engine's batch; returns the number of packets that the queue delivered.
 pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) -> usize {
     let frames = &mut engine.batch.frames;
     let result = queue.rx(&mut engine.pool, frames, RX_BURST);
@@ -47,7 +47,7 @@ pub(crate) fn stage(queue: &mut dyn RxQueue, in_port: u32, engine: &mut Engine) 
     n
 }
 
-/// The batch has a frame that is no packet, or its port is policed.
+/// Handles a batch with a frame that is too short, or of a port with a policer.
 #[cold]
 fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
     if shortest < SHORTEST {
@@ -61,7 +61,7 @@ fn inspect(engine: &mut Engine, in_port: u32, shortest: usize) {
     }
 }
 
-/// Drops what exceeds the port's rates.
+/// Drops packets that exceed the port's rates.
 fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     let now = engine.fine.read(engine.now);
     let Engine { batch, pool, tally, drops, now: turn, .. } = engine;
@@ -80,7 +80,7 @@ fn police(engine: &mut Engine, in_port: u32, port: &Port, policer: &Policer) {
     port.counters.rx_policed.fetch_add(dropped, Ordering::Relaxed);
 }
 
-/// Packets that the device had and could not deliver: nobody knows their bytes.
+/// Counts packets that the device received and could not deliver; their bytes are unknown.
 #[cold]
 fn undelivered(engine: &mut Engine, in_port: u32, lost: u64) {
     engine.tally.drop(DropReason::RxInvalidPacket, lost);

@@ -1,26 +1,27 @@
-//! Recent: most batches are of one flow or of few, so their packets are first compared, all at once, with the megaflow
-//! that the batch before ended with: the smallest of caches, in front of all others, and counted so.
+//! Recent: most batches contain one flow or few. So their packets are first compared, all at once, with the
+//! megaflow that the previous batch of the port ended with. This is a cache of one entry in front of all
+//! others, and its hits are counted as such.
 //!
-//! A comparison costs less than a look-up; where it seldom helps, it is left out for a while.
+//! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
 
 use super::Megaflows;
 use crate::engine::Engine;
 use crate::tally::Event;
 
-/// Batches without the comparison after one that it did not help.
+/// Number of batches without the comparison after one in which it did not help.
 const PAUSE: u8 = 16;
 
-/// What the last packet of a batch of one port was found to be.
+/// The megaflow of the last packet of a port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recent {
     index: u32,
     pause: u8,
 }
 
-/// One for a port; those whose numbers are the same in the low bits share it.
+/// One per port; ports whose numbers have the same low bits share it.
 pub(crate) type RecentByPort = [Recent; 64];
 
-/// Clears the bits of the packets it finds, and returns them.
+/// Clears the bits of the packets that it finds, and returns them.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
     let recent = &mut recent[batch.meta(0).in_port as usize % 64];
@@ -46,13 +47,13 @@ pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u6
     hits
 }
 
-/// Remembers what the batch ended with.
+/// Records the megaflow of the batch's last packet.
 #[inline]
 pub(crate) fn remember(engine: &mut Engine, index: u32) {
     remember_for(engine, engine.batch.meta(0).in_port, index);
 }
 
-/// Remembers what a packet of this port made or found.
+/// Records the megaflow that a packet of this port created or found.
 #[inline]
 pub(crate) fn remember_for(engine: &mut Engine, in_port: u32, index: u32) {
     engine.recent[in_port as usize % 64].index = index;

@@ -1,30 +1,30 @@
-//! Shadow: now and then a packet that a megaflow answered is shown to the control half, which translates it again and
-//! compares (`other_config:shadow-check`).
+//! Shadow check: samples packets that hit a megaflow and passes them to the control half, which translates
+//! them again and compares (`other_config:shadow-check`).
 //!
-//! It tells faults of the whole short way, from parsing over caches and masks to revalidation, while traffic runs. A
-//! batch pays one subtraction.
+//! It detects faults of parsing, caches, masks and revalidation under real traffic. It costs a batch one
+//! subtraction.
 
 use crate::batch::NONE;
 use crate::engine::Engine;
 use crate::shared::Shared;
 
-/// When the next packet is to be shown.
+/// Counts down to the next sampled packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shadow {
-    /// One packet of so many; 0: none.
+    /// The sampling interval in packets; 0: none.
     every: u32,
     left: u32,
 }
 
 impl Shadow {
-    /// One packet of so many from now on; 0: none.
+    /// Sets the sampling interval in packets; 0: none.
     pub(crate) fn set(&mut self, every: u32) {
         if self.every != every {
             *self = Shadow { every, left: every };
         }
     }
 
-    /// One of these `n` packets is to be shown.
+    /// Returns whether one of these `n` packets is to be sampled.
     #[inline]
     fn due(&mut self, n: usize) -> bool {
         self.left = self.left.saturating_sub(n as u32);
@@ -32,7 +32,7 @@ impl Shadow {
     }
 }
 
-/// Before the batch is executed, and so as it came.
+/// Runs before the batch is executed, so that packets are unchanged.
 #[inline]
 pub(crate) fn stage(shared: &Shared, engine: &mut Engine) {
     if engine.shadow.due(engine.batch.len()) {

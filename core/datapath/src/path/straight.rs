@@ -1,7 +1,8 @@
-//! Straight: packets whose programs meter, rewrite, copy and send go through them in the order of the batch.
+//! Straight programs only meter, rewrite, copy and send. Packets of such programs are executed in the order
+//! of the batch.
 //!
-//! Nothing is gathered by megaflow: meters are asked once for all packets, frames are rewritten where they are, and a
-//! batch whose packets all leave by one port is handed on as it is.
+//! Packets are not grouped by megaflow: meters are charged once for all packets, frames are rewritten in
+//! place, and a batch whose packets all leave by one port is passed on as a whole.
 
 use super::group::run_one;
 use super::{Megaflows, meter};
@@ -12,16 +13,17 @@ use crate::program::{COPIES, METERS, Op, Program, REWRITES, Sum};
 use crate::rewrite::Rewrite;
 use cpu::Stage;
 
-/// The most meters of a batch. Packets that pass more are grouped by megaflow.
+/// Maximum number of meters of a batch. Batches with more are grouped by megaflow.
 const MOST: usize = 4;
 
-/// Stands for a port where a packet is dropped; no port has this number.
+/// Stands for a dropped packet in the place of an output port; no port has this number.
 const DROPS: u32 = u32::MAX;
 
-/// The programs of a batch, by packet. They stay as long as the guard, even if their megaflows are removed meanwhile.
+/// The programs of a batch, by packet. They live as long as the guard, even if their megaflows are removed
+/// meanwhile.
 type Programs<'g> = [Option<&'g Program>; BATCH];
 
-/// Where all packets are sent, if every one has a megaflow and all of those do no more than send by one port.
+/// The output port of all packets, if every packet has a megaflow that only sends to this port.
 #[inline(always)]
 pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -31,7 +33,8 @@ pub(super) fn one_way(guard: &Megaflows<'_>, batch: &Batch) -> Option<u32> {
     (same && batch.is_plain()).then_some(port)
 }
 
-/// The port that a program sends by, or [`DROPS`], and what else it does. `None`: it is not straight.
+/// The port that a program sends to, or [`DROPS`], and its other operations. `None`: the program is not
+/// straight.
 #[inline(always)]
 fn end_of(program: &Program) -> Option<(u32, u8)> {
     match program.sum {
@@ -41,20 +44,20 @@ fn end_of(program: &Program) -> Option<(u32, u8)> {
     }
 }
 
-/// See the module.
+/// A batch of straight programs.
 pub(super) struct Straight<'g> {
     programs: Programs<'g>,
-    /// The port of all packets, if it is the same.
+    /// The output port of all packets, if it is the same.
     port: Option<u32>,
-    /// What some of them do beside sending.
+    /// Operations other than sending that some of the programs have.
     does: u8,
-    /// The program of all packets, if it is known to be the same and does more than to send or drop them.
+    /// The program of all packets, if it is known to be the same and does more than send or drop them.
     alike: Option<&'g Program>,
 }
 
 impl<'g> Straight<'g> {
-    /// Of a batch whose packets all have a megaflow. `None`: a packet is to be cut or is no frame, or some program does
-    /// something else.
+    /// For a batch whose packets all have a megaflow. `None`: a packet is to be truncated or is not Ethernet,
+    /// or some program is not straight.
     #[inline(always)]
     pub(super) fn of(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<Self> {
         let (records, found) = (guard.records(), &batch.found[..batch.len().min(BATCH)]);
@@ -74,7 +77,7 @@ impl<'g> Straight<'g> {
         batch.is_plain().then_some(Straight { programs, port, does: all, alike })
     }
 
-    /// Of plain packets that all go through this program, if that does more than to send or drop them.
+    /// For plain packets that all have this program, if it does more than send or drop them.
     pub(super) fn by(program: &'g Program) -> Option<Self> {
         match program.sum {
             Sum::Send { port, does } if does != 0 => {
@@ -85,7 +88,7 @@ impl<'g> Straight<'g> {
         }
     }
 
-    /// All packets pass the meters of their programs. `false`, and no meter has counted any: some packets would not.
+    /// Charges the meters of all packets. Returns `false` and charges nothing if some packets would not pass.
     #[inline]
     pub(super) fn pass_meters(&self, engine: &mut Engine) -> bool {
         self.does & METERS == 0 || self.charge(engine)
@@ -98,7 +101,7 @@ impl<'g> Straight<'g> {
         }
     }
 
-    /// What the meters of all packets are to be charged; `None`: they are too many.
+    /// The sums to charge to each meter; `None` if there are too many meters.
     fn charges(&self, batch: &Batch) -> Option<Charges> {
         let mut charges = Charges::default();
         if let Some(program) = self.alike {
@@ -111,7 +114,7 @@ impl<'g> Straight<'g> {
         Some(charges)
     }
 
-    /// Executes the programs, whose meters the packets have passed.
+    /// Executes the programs. The packets must have passed their meters.
     #[inline(always)]
     pub(super) fn send(&self, engine: &mut Engine) {
         let mut frames = std::mem::take(&mut engine.batch.frames);
@@ -123,7 +126,7 @@ impl<'g> Straight<'g> {
         engine.batch.frames = frames;
     }
 
-    /// Of programs that differ.
+    /// Executes programs that differ.
     fn send_mixed(&self, engine: &mut Engine, frames: &mut FrameBatch) {
         let mut unfit = 0;
         if self.does & REWRITES != 0 {
@@ -136,7 +139,7 @@ impl<'g> Straight<'g> {
         }
     }
 
-    /// Sends or drops each frame, with which nothing is left to be done.
+    /// Sends or drops each frame; all other operations are done.
     fn send_or_drop(&self, engine: &mut Engine, frames: impl Iterator<Item = Frame>) {
         for (i, (frame, program)) in frames.zip(&self.programs).enumerate() {
             match program.map(|program| program.sum) {
@@ -150,7 +153,8 @@ impl<'g> Straight<'g> {
         }
     }
 
-    /// The same frame by frame, behind their meters and first rewrites, which do not fit those whose bit is set.
+    /// As `send_or_drop`, for programs with operations after their meters and first rewrites. The bit set
+    /// marks frames that the rewrite does not fit.
     fn send_each(&self, engine: &mut Engine, unfit: u64, frames: impl Iterator<Item = Frame>) {
         for (i, (frame, program)) in frames.zip(self.programs.iter().flatten()).enumerate() {
             match program.sum {
@@ -167,7 +171,7 @@ impl<'g> Straight<'g> {
     }
 }
 
-/// Charges of different meters.
+/// Sums charged to different meters.
 #[derive(Default)]
 struct Charges {
     all: [meter::Charge; MOST],
@@ -187,7 +191,7 @@ impl Charges {
     }
 }
 
-/// Rewrites all frames alike; a bit for each that the rewrite does not fit.
+/// Applies one rewrite to all frames. Returns a bit for each frame that it does not fit.
 struct RewriteAll<'a, 'g> {
     rewrite: &'g Rewrite,
     frames: &'a mut FrameBatch,
@@ -202,7 +206,7 @@ impl Stage for RewriteAll<'_, '_> {
     }
 }
 
-/// The same of frames whose programs say how, for those in a row that are rewritten alike.
+/// Applies to each frame the rewrite of its program, together for consecutive frames with the same rewrite.
 struct RewriteRuns<'a, 'g> {
     programs: &'a Programs<'g>,
     frames: &'a mut FrameBatch,
@@ -228,7 +232,7 @@ impl Stage for RewriteRuns<'_, '_> {
     }
 }
 
-/// Takes all frames of the batch through the operations of a program, which end with the one that sends.
+/// Executes a program's operations, which end with sending, on all frames of the batch.
 fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     let mut ops = ops;
     loop {
@@ -256,7 +260,7 @@ fn send_alike(engine: &mut Engine, ops: &[Op], frames: &mut FrameBatch) {
     }
 }
 
-/// What a program does behind its meters and the rewrite that may come first.
+/// The operations after the meters and the first rewrite.
 fn behind_rewrite(program: &Program) -> &[Op] {
     match (program.rewrite(), program.after_meters()) {
         (Some(rewrite), [_, rest @ ..]) => rest.get(usize::from(rewrite.ops)..).unwrap_or_default(),
@@ -264,7 +268,7 @@ fn behind_rewrite(program: &Program) -> &[Op] {
     }
 }
 
-/// Takes a frame through operations, of which the last sends it.
+/// Executes operations on a frame; the last operation sends it.
 #[inline]
 fn finish(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
     let (mut ops, mut frame) = (ops, frame);

@@ -1,6 +1,6 @@
-//! Transmit: frames collected per port are handed to the device in bursts.
+//! Transmit: passes the frames that are collected for each port to its device in bursts.
 //!
-//! The order in which a worker's packets of one flow are put here is the order in which the device gets them.
+//! The device gets a worker's packets of one flow in the order in which they are added here.
 
 use crate::engine::Engine;
 use crate::last_drop::DropLog;
@@ -14,19 +14,20 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use units::{Cycles, Millis, WorkerId};
 
-/// A burst is sent when it has grown to this.
+/// A burst of this size is sent at once.
 pub(crate) const TX_BURST: usize = 32;
 
-/// How long bursts that have not grown to [`TX_BURST`] wait for more (`tx-flush-interval`).
+/// How long smaller bursts wait for more frames (`tx-flush-interval`).
 #[derive(Default)]
 pub(crate) struct Hold {
-    /// Cycles; 0: to the end of the turn.
+    /// Wait in cycles; 0: until the end of the iteration.
     pub(crate) cycles: u64,
     since: Option<Cycles>,
 }
 
 impl Hold {
-    /// Whether what waits has waited long enough at the end of a turn; `None`: it may wait no longer.
+    /// Returns whether the bursts have waited long enough at the end of an iteration; `None`: they may wait
+    /// no longer.
     #[inline]
     fn is_over(&mut self, at: Option<Cycles>) -> bool {
         let over = match at {
@@ -40,7 +41,7 @@ impl Hold {
     }
 }
 
-/// The end of a turn at an instant: sends what has waited long enough.
+/// Ends an iteration: sends the bursts that have waited long enough.
 #[inline]
 pub(crate) fn end_turn(engine: &mut Engine, at: Option<Cycles>) {
     if !engine.waiting.is_empty() && engine.hold.is_over(at) {
@@ -48,7 +49,7 @@ pub(crate) fn end_turn(engine: &mut Engine, at: Option<Cycles>) {
     }
 }
 
-/// Sends what waits for every port. A port whose shaper holds frames waits for the next turn then.
+/// Sends the bursts of all ports. A port whose shaper holds frames is served again in the next iteration.
 fn flush(engine: &mut Engine) {
     while let Some(port) = engine.waiting.pop() {
         send(engine, port);
@@ -58,7 +59,7 @@ fn flush(engine: &mut Engine) {
     }
 }
 
-/// Sends what waits for one port.
+/// Sends the burst of one port.
 pub(crate) fn send(engine: &mut Engine, no: u32) {
     let Engine { outputs, ports, tally, drops, taken, parts, pool, tx_queue, id, now, .. } = engine;
     let Some(frames) = outputs.get_mut(no as usize).filter(|frames| !frames.is_empty()) else {
@@ -79,10 +80,11 @@ pub(crate) fn send(engine: &mut Engine, no: u32) {
     pool.free_all(frames);
 }
 
-/// Stands in the list of waiting ports for the QoS queues of a port: frames that name one, and those that its shaper holds.
+/// Marks the QoS queues of a port in the list of waiting ports: frames that select a queue, and frames that
+/// its shaper holds.
 pub(crate) const QUEUES_OF: u32 = 1 << 31;
 
-/// Sends the frames of a port that name a QoS queue, and what its shaper holds and may send now.
+/// Sends the frames of a port that select a QoS queue, and the frames of its shaper that may be sent now.
 #[cold]
 fn serve_queues(engine: &mut Engine, no: u32) {
     if no & QUEUES_OF == 0 {
@@ -108,7 +110,7 @@ fn serve_queues(engine: &mut Engine, no: u32) {
     pool.free_all(frames);
 }
 
-/// Puts a frame that names a QoS queue in a port's burst.
+/// Adds a frame that selects a QoS queue to a port's burst.
 pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Frame) {
     if !engine.ports.get(port).is_some_and(|port| port.has_queues()) {
         return engine.send(port, frame);
@@ -123,7 +125,7 @@ pub(crate) fn send_queued(engine: &mut Engine, port: u32, queue: u32, frame: Fra
     }
 }
 
-/// A shaper holds frames that this worker has to come back for.
+/// Returns whether a shaper holds frames that this worker must serve.
 pub(crate) fn holds(engine: &Engine) -> bool {
     engine.waiting.iter().chain(&engine.held).any(|port| port & QUEUES_OF != 0)
 }
@@ -134,14 +136,14 @@ fn wait(waiting: &mut Vec<u32>, port: u32) {
     }
 }
 
-/// Frames of a port that name QoS queues, and which.
+/// Frames of a port that select QoS queues, and the queue of each.
 #[derive(Default)]
 pub(crate) struct Queued {
     frames: FrameBatch,
     queues: Vec<u32>,
 }
 
-/// What of the engine it takes to send by one port.
+/// The parts of the engine that are needed to send to one port.
 struct Sending<'a> {
     port: &'a Port,
     tally: &'a mut Tally,
@@ -149,10 +151,10 @@ struct Sending<'a> {
     taken: &'a mut Taken,
     parts: &'a mut Vec<FrameBatch>,
     pool: &'a mut FramePool,
-    /// Ports that are to be looked at again in the next turn.
+    /// Ports that must be served again in the next iteration.
     held: &'a mut Vec<u32>,
     worker: WorkerId,
-    /// The worker's own tx queue, where there are as many.
+    /// The worker's own tx queue, if the port has enough queues.
     first: usize,
     senders: usize,
     now: Millis,
@@ -178,20 +180,20 @@ impl Sending<'_> {
         }
     }
 
-    /// The tx queue of this worker.
+    /// Selects the tx queue of this worker.
     #[inline(always)]
     fn own_queue(&mut self) -> usize {
         let queues = self.port.txqs.len();
         let Port { no, users, .. } = self.port;
         match self.port.tx_mode(self.senders) {
             TxMode::Xps => self.taken.queue(no.0, users, queues, self.worker, self.now),
-            // There are as many queues as senders most often, and a division takes longer than to look.
+            // Usually there are as many queues as senders, and a comparison is faster than a division.
             TxMode::Static | TxMode::Hash if self.first < queues => self.first,
             TxMode::Static | TxMode::Hash => self.first % queues,
         }
     }
 
-    /// Each frame goes by the queue that its hash says.
+    /// Sends each frame by the queue that its hash selects.
     #[inline(never)]
     fn by_hash(&mut self, frames: &mut FrameBatch) {
         let queues = self.port.txqs.len();
@@ -246,7 +248,7 @@ impl Sending<'_> {
 }
 
 impl Sending<'_> {
-    /// Sends frames of which each names a QoS queue; none, if a shaper is only to send what it holds.
+    /// Sends frames that each select a QoS queue; none, if only the shaper is to be served.
     fn by_class(&mut self, queue: usize, frames: &mut FrameBatch, queues: &[u32]) {
         let n = frames.len() as u64;
         let mut txq = self.port.txqs[queue].lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +265,7 @@ impl Sending<'_> {
         self.count(n, &result);
     }
 
-    /// The frames went through a policer or a shaper.
+    /// Counts frames that a policer or shaper has accepted or dropped.
     #[cold]
     fn shaped(&mut self, result: &QosResult, frames: &[Frame]) {
         let Sending { port, tally, drops, held, now, .. } = self;
@@ -294,8 +296,8 @@ impl Sending<'_> {
     }
 }
 
-/// Remembers a frame of those that were longer than the MTU, and one of those that the device refused. `frames` is what the
-/// device left: those that are too long are among them, as no device keeps what it does not send.
+/// Records one of the frames that exceeded the MTU, and one of those that the device refused. `frames`
+/// contains the frames that the device did not accept, including those that are too long.
 #[cold]
 fn remember(
     drops: &mut DropLog,

@@ -1,4 +1,4 @@
-//! `tnl_push` and `tnl_pop`: headers of tunnels put on and taken off.
+//! `tnl_push` and `tnl_pop`: add and remove headers of tunnels.
 
 use super::Megaflows;
 use super::execute::{copy, finish_undone, truncate};
@@ -19,10 +19,10 @@ use tunnel::{Kind, PerPacket, Popped, QUICK_HEADER};
 /// The shortest inner frame: an Ethernet header.
 const SHORTEST_FRAME: usize = 14;
 
-/// The headers of a batch, by packet.
+/// The headers to add to the packets of a batch, by packet.
 pub(super) type Pushes<'g> = [Option<&'g Push>; BATCH];
 
-/// The headers that the packets get, if every one gets a header and is sent by the same port then; and the port.
+/// The headers to add, if every packet gets a header and is then sent to the same port; and that port.
 #[inline]
 pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32, Pushes<'g>)> {
     let (mut pushes, mut port) = ([None; BATCH], None);
@@ -37,7 +37,7 @@ pub(super) fn pushes<'g>(guard: &'g Megaflows<'_>, batch: &Batch) -> Option<(u32
     port.filter(|_| is_done).map(|port| (port, pushes))
 }
 
-/// Puts its header in front of each frame of the batch, and sends all by this port.
+/// Adds its header to each frame of the batch, and sends all to this port.
 pub(super) fn push_each(engine: &mut Engine, port: u32, pushes: &Pushes<'_>) {
     let mut group = engine.groups_free.pop().unwrap_or_default();
     std::mem::swap(&mut group.frames, &mut engine.batch.frames);
@@ -49,7 +49,8 @@ pub(super) fn push_each(engine: &mut Engine, port: u32, pushes: &Pushes<'_>) {
     engine.groups_free.push(group);
 }
 
-/// Puts a header in front of frames of the batch. `false`, and nothing done: some are to be finished before.
+/// Adds a header to frames of the batch. Returns `false` and changes nothing if offloads of some must be
+/// finished before.
 #[inline]
 pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -> bool {
     if group.frames.iter().any(Frame::is_undone) {
@@ -60,7 +61,7 @@ pub(super) fn push_frames(engine: &mut Engine, push: &Push, group: &mut Group) -
     true
 }
 
-/// Puts its header in front of each frame. Frames that it does not fit end here.
+/// Adds its header to each frame. Frames that the header does not fit are dropped.
 #[inline]
 fn put_on_all<'p>(engine: &mut Engine, group: &mut Group, push: impl Fn(usize) -> Option<&'p Push>) {
     let failed = cpu::stage(PutOnEach { engine, group, push: &push });
@@ -69,7 +70,7 @@ fn put_on_all<'p>(engine: &mut Engine, group: &mut Group, push: impl Fn(usize) -
     }
 }
 
-/// Puts its header in front of each frame; a bit for each that it does not fit.
+/// Adds its header to each frame; returns a bit for each frame that it does not fit.
 struct PutOnEach<'a, F> {
     engine: &'a Engine,
     group: &'a mut Group,
@@ -93,7 +94,7 @@ impl<'p, F: Fn(usize) -> Option<&'p Push>> Stage for PutOnEach<'_, F> {
     }
 }
 
-/// Puts a header in front of a frame.
+/// Adds a header to a frame.
 #[inline(always)]
 fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Option<()> {
     let (template, ports) = (&push.template, &engine.ports.tunnels);
@@ -110,7 +111,7 @@ fn put_on(engine: &Engine, push: &Push, frame: &mut Frame, meta: &Meta) -> Optio
     template.put_on(frame, &each)
 }
 
-/// Takes the packets whose bit is set out of the group.
+/// Removes the packets whose bit is set from the group.
 #[cold]
 fn drop_failed<'p>(
     engine: &mut Engine,
@@ -132,9 +133,9 @@ fn drop_failed<'p>(
     }
 }
 
-/// Puts a header in front of each packet.
+/// Adds a header to each packet.
 pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
-    // Nobody finishes inner checksums or cuts inner packets behind this header.
+    // After this, inner checksums cannot be finished and inner packets cannot be segmented any more.
     finish_undone(engine, group);
     let mut i = 0;
     while i < group.len() {
@@ -150,7 +151,7 @@ pub(super) fn push(engine: &mut Engine, push: &Push, group: &mut Vec<Packet>) {
     }
 }
 
-/// A packet that a header cannot be put on ends here.
+/// Drops a packet to which the header cannot be added.
 #[cold]
 fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
     let known = engine.ports.tunnels.get(port).is_some();
@@ -158,8 +159,9 @@ fn drop_one(engine: &mut Engine, port: u32, packet: Packet) {
     engine.drop_packet(packet, reason);
 }
 
-/// Takes the header off each frame of the batch, which then comes in by the tunnel port. `false`, and nothing done: some are
-/// to be finished before, have metadata of their own, or may not come in again.
+/// Removes the header of each frame of the batch, which is then received on the tunnel port. Returns `false`
+/// and changes nothing if offloads of some frames must be finished before, or if some have metadata of their
+/// own or exceed the recirculation limit.
 #[inline]
 pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> bool {
     if !group.own.is_empty() || group.frames.iter().any(Frame::is_undone) {
@@ -171,7 +173,7 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
         return false;
     }
     group.numbers.clear();
-    // The inner headers are in the cache line behind those that were parsed.
+    // The inner headers are in the cache line after the parsed one.
     group.frames.iter().for_each(|frame| cpu::prefetch_at(frame.bytes().as_ptr().wrapping_add(64)));
     let mut arrived = engine.popped.open(arrival, group.frames.len());
     let tunnels = arrived.outers.tunnels_mut();
@@ -194,8 +196,8 @@ pub(super) fn pop_frames(engine: &mut Engine, port: u32, group: &mut Group) -> b
     true
 }
 
-/// Takes the header off each frame that has a usual one, and adds it to the tunnels. A bit for each other frame, to which
-/// nothing is done; a header is added for it, too.
+/// Removes the header of each frame that has a usual one, and stores the outer header. Returns a bit for each
+/// other frame, which is unchanged; an outer header is stored for it, too.
 struct TakeOffEach<'a> {
     kind: Kind,
     frames: &'a mut FrameBatch,
@@ -221,7 +223,8 @@ impl Stage for TakeOffEach<'_> {
     }
 }
 
-/// Adds those of these frames whose bit is not set, and keeps their headers of those that were added last. The others.
+/// Adds the frames whose bit is not set, and keeps their outer headers of those that were stored last.
+/// Returns the other frames.
 #[inline(never)]
 fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBatch {
     let mut rest = FrameBatch::new();
@@ -238,10 +241,10 @@ fn part(arrived: &mut Arrived, frames: &mut FrameBatch, others: u64) -> FrameBat
     rest
 }
 
-/// Takes the header off each packet, which then comes in by the tunnel port.
-/// `last`: nothing else is done with the packets, so that no copies are needed.
+/// Removes the header of each packet, which is then received on the tunnel port. `last`: nothing else is done
+/// with the packets, so that no copies are needed.
 pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last: bool) {
-    // An outer checksum that its sender left to the device cannot be checked.
+    // An outer checksum that its sender left unfinished cannot be checked.
     finish_undone(engine, group);
     let kind = engine.ports.tunnels.get(port).map(|tunnel| tunnel.kind);
     let mut list = engine.list();
@@ -268,8 +271,8 @@ pub(super) fn pop(engine: &mut Engine, port: u32, group: &mut Vec<Packet>, last:
     engine.give_back(list);
 }
 
-/// Takes the header off a frame, which goes to those that come in by the tunnel port. A frame whose header is refused comes
-/// back.
+/// Removes the header of a frame and adds the frame to those that are received on the tunnel port. Returns
+/// the frame if its header is refused.
 #[inline(always)]
 fn take_off(engine: &mut Engine, kind: Kind, arrival: Arrival, mut frame: Frame) -> Option<Frame> {
     let Ok(popped) = tunnel::pop(kind, frame.bytes()) else { return Some(frame) };

@@ -1,8 +1,8 @@
-//! Validate: every packet is looked up once more in the simplest way there is, and what the stages before have found is
+//! Validate: every packet is looked up once more by a linear search, and the result of the other stages is
 //! compared with that (`dpif-netdev/subtable-lookup-prio-set autovalidator`).
 //!
-//! It tells faults of parsing, depths, hashes, masks, caches and vector instructions. It is slow: for who looks for such a
-//! fault. A megaflow that comes or goes between the two look-ups is none.
+//! It detects faults of parsing, depths, hashes, masks, caches and vector instructions. It is slow and meant
+//! for finding such faults. A megaflow that is added or removed between the two look-ups is not reported.
 
 use super::Megaflows;
 use super::extract::wide;
@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use classifier::megaflow::{Column, Context, Key, Rests};
 use std::sync::atomic::Ordering;
 
-/// After the look-ups, and before packets that were found are held back.
+/// Runs after the look-ups and before packets that were found are held back.
 #[inline]
 pub(crate) fn stage(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut Engine) {
     if engine.validate {
@@ -36,7 +36,7 @@ fn every(shared: &Shared, guard: &Megaflows<'_>, context: &Context, engine: &mut
     }
 }
 
-/// What the naive way finds, if that is something else.
+/// The result of the linear search, if it differs.
 fn difference(
     guard: &Megaflows<'_>,
     context: &Context,
@@ -46,18 +46,20 @@ fn difference(
     key: &Key,
 ) -> Option<Option<u32>> {
     if let Some(index) = found {
-        // Megaflows may overlap, so any that holds the packet is right; one that is gone already cannot be asked.
+        // Megaflows may overlap, so any that matches the packet is right. A megaflow that was removed already
+        // cannot be checked.
         let wrong = guard.get(index).is_some_and(|m| !m.holds(key));
         return wrong.then(|| context.find_naively(guard, key));
     }
     let misses = || find_fast(guard, context, batch, i).is_none();
     let naive = || context.find_naively(guard, key);
-    // It may have come since the packet was looked up, or be going: it must be there before and after a second miss.
+    // It may have been added after the look-up, or may be about to be removed: it must exist before and after
+    // a second miss.
     let index = naive()?;
     (misses() && naive() == Some(index)).then_some(Some(index))
 }
 
-/// The look-up of one packet as its batch does it.
+/// Looks up the packet as its batch does.
 fn find_fast(guard: &Megaflows<'_>, context: &Context, batch: &Batch, i: usize) -> Option<u32> {
     let exts: Vec<Column> = batch.exts.iter().map(|column| [column[i]; BATCH]).collect();
     let rests =

@@ -1,7 +1,7 @@
-//! From operations to rewrites.
+//! Compiles operations to rewrites.
 //!
-//! Each operation is applied to the [`Expected`] header. What that reads of the packet becomes a comparison, what differs at
-//! the end of the run becomes written words and sums.
+//! Each operation is applied to the [`Expected`] header. Packet bytes that it reads become comparisons; bytes
+//! that differ at the end of the run become written words and checksum updates.
 
 use super::expected::{ADDRESSES, Byte, Expected, HEADER};
 use crate::program::{Op, Program};
@@ -11,7 +11,8 @@ use packet::ether::ethertype;
 use packet::{Icmp, Tcp, Udp, ipproto};
 use std::sync::Arc;
 
-/// The operations with a rewrite in front of every run of edits that it can stand for, here and in nested programs.
+/// Returns the operations with a rewrite in front of every run of edits that a rewrite can replace, here and
+/// in nested programs.
 pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec<Op> {
     let mut out = Vec::with_capacity(ops.len() + 1);
     let mut ops = ops.into_iter().peekable();
@@ -33,7 +34,7 @@ pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec
                 out.append(&mut run_ops);
             }
             (_, op @ Op::TunnelPush(_)) => {
-                // What follows is about another header.
+                // The following operations apply to another header.
                 expected = None;
                 out.push(op);
             }
@@ -43,7 +44,7 @@ pub(crate) fn with_rewrites(ops: Vec<Op>, mut expected: Option<Expected>) -> Vec
     out
 }
 
-/// A branch begins with what is expected where it is.
+/// A branch starts with the header that is expected at its place.
 fn nested(op: Op, expected: &Option<Expected>) -> Op {
     let side = |program: Program| program.with_rewrites(expected.clone());
     match op {
@@ -54,7 +55,7 @@ fn nested(op: Op, expected: &Option<Expected>) -> Op {
     }
 }
 
-/// Where the checksum of a transport header is, and how long the header is.
+/// Offset of the checksum in a transport header, and the length of the header.
 pub(super) fn checksum_of(proto: u8) -> Option<(usize, usize)> {
     match proto {
         ipproto::TCP => Some((16, Tcp::LEN)),
@@ -64,18 +65,18 @@ pub(super) fn checksum_of(proto: u8) -> Option<(usize, usize)> {
     }
 }
 
-/// A run of edits.
+/// A run of edits that is being compiled.
 pub(super) struct Run {
-    /// What is compared: mask and value of each byte of the packet as the run found it.
+    /// The compared bits: mask and value of each byte of the packet as it was before the run.
     pub(super) compared: [(u8, u8); HEADER + 8],
-    /// The header at its beginning.
+    /// The header before the run.
     pub(super) before: Vec<Byte>,
     pub(super) min_len: usize,
     /// The checksum of the IPv4 header changes.
     pub(super) ip_sum: bool,
-    /// The checksum of the transport header changes: with the addresses, if they are part of it.
+    /// The checksum of the transport header changes; true if the addresses are part of it.
     pub(super) l4_sum: Option<bool>,
-    /// Least length of the transport header, and whether it is TCP whose length is asked.
+    /// Minimum length of the transport header, and whether the length field of TCP must be checked.
     pub(super) lengths: Option<(usize, bool)>,
     pub(super) undone: bool,
 }
@@ -98,13 +99,13 @@ impl Run {
         e.bytes.len() as isize - self.before.len() as isize
     }
 
-    /// The header must go on to here.
+    /// Requires that the packet extends at least to `end`.
     fn extend(&mut self, e: &Expected, end: usize) {
         let before = end as isize - self.grown(e);
         self.min_len = self.min_len.max(before.max(0) as usize);
     }
 
-    /// These bits must be as expected.
+    /// Requires that these bits are as expected.
     fn rely(&mut self, e: &Expected, at: usize, mask: &[u8]) {
         for (byte, mask) in e.bytes[at..].iter().zip(mask) {
             if let Some(from) = byte.from {
@@ -115,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Where the network header starts.
+    /// Offset of the network header.
     fn l3(&mut self, e: &Expected) -> Option<usize> {
         e.dl_type?;
         (0..=e.tags).for_each(|tag| self.rely(e, ADDRESSES + 4 * tag, &[0xff; 2]));
@@ -127,7 +128,7 @@ impl Run {
         dl_type(e.dl_type?).then(|| self.l3(e)).flatten()
     }
 
-    /// Applies one edit. `None`, and nothing done: no rewrite can stand for it.
+    /// Applies one edit. Returns `None` and changes nothing if a rewrite cannot express it.
     fn edit(&mut self, e: &mut Expected, op: &Op) -> Option<()> {
         match op {
             Op::Set(field) => self.set(e, field),
@@ -173,7 +174,7 @@ impl Run {
         if ethertype < ethertype::MIN || ethertype::is_vlan(ethertype) {
             return None;
         }
-        // The next header is the one that was in front of the label, or one that nothing is known of.
+        // The next header is the one that preceded the label, or an unknown one.
         let next = e.l3() + 4;
         let same = e.ip == Some(next);
         if !same && (self.ip_sum || self.l4_sum.is_some()) {
@@ -261,7 +262,7 @@ impl Run {
         Some(())
     }
 
-    /// Addresses change, which checksums of some transports cover.
+    /// Marks addresses as changed, which some transport checksums cover.
     fn addresses(&mut self, e: &Expected) {
         let (Some(ip), Some(transport)) = (e.ip, e.transport) else { return };
         self.rely_on_proto(e, ip);
@@ -278,12 +279,12 @@ impl Run {
         self.rely(e, ip + at, &[0xff]);
     }
 
-    /// The transport header must be where it is expected, and at least so long.
+    /// Requires that the transport header is where it is expected, and at least this long.
     fn rely_on_transport(&mut self, e: &Expected, ip: usize, header: usize, tcp: bool) {
         self.rely_on_proto(e, ip);
         if e.dl_type == Some(ethertype::IPV4) {
             self.rely(e, ip, &[0xff]);
-            // Not a later fragment (RFC 791 §3.1).
+            // Requires that it is not a later fragment (RFC 791 §3.1).
             self.rely(e, ip + 6, &[0x1f, 0xff]);
         }
         let (least, asked) = self.lengths.unwrap_or_default();

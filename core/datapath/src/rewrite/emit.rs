@@ -1,4 +1,4 @@
-//! From the expected header at the end of a run to its [`Rewrite`].
+//! Makes a [`Rewrite`] from the expected header at the end of a run.
 
 use super::compile::{Run, checksum_of};
 use super::expected::{Byte, Expected, HEADER};
@@ -7,7 +7,8 @@ use super::{Kind, Lengths, More, Moved, Rewrite, Sum, Word};
 use packet::ipproto;
 
 impl Run {
-    /// The rewrite that stands for `ops` edits; `None`: for none, or the header would be moved in more than one part.
+    /// The rewrite that replaces `ops` edits; `None` if there are none, or if more than one part of the
+    /// header would have to be moved.
     pub(super) fn finish(mut self, e: &Expected, ops: usize) -> Option<Rewrite> {
         if ops == 0 {
             return None;
@@ -31,7 +32,8 @@ impl Run {
         };
         let [low, high] = [0, HALF].map(|start| Patch::new(start, compared, written));
         let more = More { compared: words(compared), written: words(written) };
-        // A tag that is pushed together with both addresses moves nothing: what is written there counts as moved.
+        // A tag that is pushed together with both addresses moves no bytes: the bytes written there are
+        // treated as moved.
         let moved = if moved.len == 0 && grown != 0 { Moved { len: 8, ..moved } } else { moved };
         let moved = moved.with_ends(written);
         Some(Rewrite {
@@ -58,7 +60,7 @@ impl Run {
         })
     }
 
-    /// The sums that change: of the IPv4 header, and of the transport header.
+    /// The checksum updates: of the IPv4 header, and of the transport header.
     fn sums(&mut self, e: &Expected, window: Window) -> Option<[Option<Sum>; 2]> {
         let mut sums = [None, None];
         if self.ip_sum {
@@ -80,8 +82,8 @@ impl Run {
         Some(sums)
     }
 
-    /// What a change of these ranges (start and length) adds to the checksum at `field`. Where the megaflow does not say
-    /// what the old bytes are, each packet does.
+    /// The update of the checksum at `field` for a change of these ranges (start and length). Old bytes that
+    /// the megaflow does not match are read from each packet.
     fn sum(&mut self, e: &Expected, window: Window, field: usize, ranges: &[(usize, usize)]) -> Option<Sum> {
         let mut constant = 0u64;
         let mut old = Vec::new();
@@ -114,7 +116,7 @@ impl Run {
     }
 }
 
-/// Adds two bytes to the words that are summed. Each begins where one of the checksum's own words does.
+/// Adds two bytes to the words that are summed, aligned to the words that the checksum sums.
 fn add_old(old: &mut Vec<(u8, u64)>, at: usize, bits: [u8; 2]) {
     if old.last().is_none_or(|(start, _)| at + 2 > usize::from(*start) + 8) {
         old.push((at as u8, 0));
@@ -126,13 +128,13 @@ fn add_old(old: &mut Vec<(u8, u64)>, at: usize, bits: [u8; 2]) {
     }
 }
 
-/// The sums that there are, in front of the places of those that there are not.
+/// Puts existing sums first in the array.
 fn in_front(sums: [Option<Sum>; 2]) -> [Sum; 2] {
     let mut sums = sums.into_iter().flatten();
     std::array::from_fn(|_| sums.next().unwrap_or_default())
 }
 
-/// Where bytes are in the window: see [`Rewrite`].
+/// Offsets in the window: see [`Rewrite`].
 #[derive(Clone, Copy)]
 struct Window {
     before: usize,
@@ -140,18 +142,18 @@ struct Window {
 }
 
 impl Window {
-    /// A byte of the packet as it was.
+    /// Offset of a byte of the packet before the rewrite.
     fn old(self, at: usize) -> usize {
         at + self.before
     }
 
-    /// A byte of the packet as it will be.
+    /// Offset of a byte of the packet after the rewrite.
     fn place(self, at: usize) -> usize {
         at + self.after
     }
 }
 
-/// The bytes that must be moved; `None`: more than one part of the header.
+/// The bytes that must be moved; `None` if they are more than one part of the header.
 fn moved(e: &Expected, window: Window) -> Option<Moved> {
     let place = |(to, byte): (usize, &Byte)| {
         let from = byte.from.filter(|_| byte.keep != 0).map(|from| window.old(from.into()));
@@ -166,7 +168,7 @@ fn moved(e: &Expected, window: Window) -> Option<Moved> {
 }
 
 impl Moved {
-    /// With what is `written` where the bytes go.
+    /// Adds the bytes that are written at the destination of the move.
     fn with_ends(self, written: impl Fn(usize) -> (u8, u8)) -> Moved {
         let end = |at: u8| {
             let bytes: [(u8, u8); 8] = std::array::from_fn(|i| written(usize::from(at) + i));
@@ -176,7 +178,7 @@ impl Moved {
     }
 }
 
-/// Words that cover all bytes behind the patches of which `bits` gives a mask.
+/// Words that cover all bytes beyond the patches for which `bits` gives a mask.
 fn words(bits: impl Fn(usize) -> (u8, u8)) -> Box<[Word]> {
     let mut words = Vec::new();
     let mut at = 2 * HALF;

@@ -1,31 +1,32 @@
-//! The header that the packets of a megaflow are expected to have, byte by byte, as a program changes it.
+//! The header that the packets of a megaflow are expected to have, byte by byte, while a program changes it.
 
 use flow::flow::frag;
 use flow::{Flow, Mac, VLAN_CFI};
 use packet::ether::ethertype;
 
-/// Bytes of the transport header that rewriting looks at: a TCP header without options.
+/// Bytes of the transport header that rewrites may use: a TCP header without options.
 const TRANSPORT: usize = 20;
 
-/// The longest header that is followed, with what is pushed.
+/// Maximum length of the header, including what is pushed.
 pub(super) const HEADER: usize = 128;
 
 /// The first bytes of a packet: two addresses.
 pub(super) const ADDRESSES: usize = 12;
 
-/// One byte: some bits of a byte of the packet as the present rewrite found it, the others written.
+/// One byte: some of its bits are those of a byte of the packet before the present rewrite, the others were
+/// written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Byte {
-    /// Which byte it was; `None`: it was pushed.
+    /// Which byte of the packet it was; `None`: it was pushed.
     pub(super) from: Option<u8>,
-    /// The bits that are as they were.
+    /// The unchanged bits.
     pub(super) keep: u8,
-    /// The other bits.
+    /// The values of the other bits.
     pub(super) value: u8,
-    /// The bits that are the same in all packets of the megaflow, and in those of many others: not those of addresses and
-    /// ports, so that megaflows that do the same share one rewrite.
+    /// The bits that are the same in all packets of the megaflow and in those of many other megaflows. Bits
+    /// of addresses and ports are excluded, so that megaflows with the same actions share one rewrite.
     pub(super) sure: u8,
-    /// The bits as they are expected, sure or not.
+    /// The expected values of all bits, sure or not.
     pub(super) bits: u8,
 }
 
@@ -36,23 +37,23 @@ pub(super) struct Transport {
     pub(super) at: usize,
 }
 
-/// See the module.
+/// The expected header.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     pub(super) bytes: Vec<Byte>,
-    /// VLAN tags.
+    /// Number of VLAN tags.
     pub(super) tags: usize,
-    /// Type behind the tags; `None`: nothing is known of what follows them.
+    /// Ethernet type after the tags; `None`: unknown.
     pub(super) dl_type: Option<u16>,
-    /// The IP header.
+    /// Offset of the IP header.
     pub(super) ip: Option<usize>,
-    /// `None`: the packets have none, or it is not known where.
+    /// `None`: the packets have none, or its offset is unknown.
     pub(super) transport: Option<Transport>,
 }
 
 impl Expected {
-    /// Of packets that have this flow's fields where the mask says so, and most likely its layout. `None`: of packets
-    /// without Ethernet.
+    /// The header of packets that have this flow's fields where the mask is set, and most likely its layout.
+    /// `None` for packets without Ethernet.
     pub(crate) fn of(flow: &Flow, mask: &Flow) -> Option<Expected> {
         if flow.packet_type != 0 {
             return None;
@@ -115,19 +116,19 @@ impl Expected {
         }
     }
 
-    /// What follows Ethernet and its tags.
+    /// Offset of what follows Ethernet and its tags.
     pub(super) fn l3(&self) -> usize {
         ADDRESSES + 4 * self.tags + 2
     }
 
-    /// A rewrite begins: its packets are as they are now.
+    /// Begins a rewrite: the bytes as they are now become those of its packets.
     pub(super) fn begin(&mut self) {
         for (i, byte) in self.bytes.iter_mut().enumerate() {
             (byte.from, byte.keep, byte.value) = (Some(i as u8), 0xff, 0);
         }
     }
 
-    /// Bits are written.
+    /// Writes bits.
     pub(super) fn write(&mut self, at: usize, value: &[u8], mask: &[u8]) {
         for (byte, (&value, &mask)) in self.bytes[at..].iter_mut().zip(value.iter().zip(mask)) {
             byte.keep &= !mask;
@@ -137,7 +138,7 @@ impl Expected {
         }
     }
 
-    /// Four bytes are pushed; `None`: the header would be longer than rewriting reaches.
+    /// Inserts four bytes; `None`: the header would become longer than [`HEADER`].
     pub(super) fn insert(&mut self, at: usize, value: [u8; 4]) -> Option<()> {
         if self.bytes.len() + 4 > HEADER {
             return None;
@@ -148,7 +149,7 @@ impl Expected {
         Some(())
     }
 
-    /// Four bytes are popped.
+    /// Removes four bytes.
     pub(super) fn remove(&mut self, at: usize) {
         self.bytes.drain(at..at + 4);
         self.shift(at, |x| x - 4);

@@ -1,13 +1,15 @@
 //! Rewrites: header edits of a megaflow, compiled for the header layout that its packets have.
 //!
-//! A run of edits (`set`, push and pop of tags and labels) becomes one [`Rewrite`]: masked words at fixed offsets, at most
-//! one move of the bytes in front of what is pushed or popped, and one update for each checksum. What the update adds is
-//! computed when the megaflow is made, as far as the megaflow matches the bytes that change.
+//! A run of edits (`set`, push and pop of tags and labels) becomes one [`Rewrite`]: masked words at fixed
+//! offsets, at most one move of the bytes in front of what is pushed or popped, and one update for each
+//! checksum. As far as the megaflow matches the bytes that change, the update is computed when the megaflow
+//! is created.
 //!
-//! **A rewrite checks what it relies on.** It compares the bytes that say the layout (types, IP header length, protocol)
-//! with those it was compiled for, and refuses a packet that differs, that is cut off, or that lacks headroom. The
-//! operations it stands for follow it in the program and are executed for such a packet one by one, so a rewrite is never
-//! the only way to a result, and needs no trust in parsing, masks or caches.
+//! **A rewrite checks what it relies on.** It compares the bytes that determine the layout (types, IP header
+//! length, protocol) with those for which it was compiled, and refuses a packet that differs, is truncated,
+//! or lacks headroom. The operations that it replaces follow it in the program and are executed one by one
+//! for such a packet. So results never depend on the rewrite alone, and faults of parsing, masks or caches
+//! cannot corrupt packets.
 
 mod compile;
 mod emit;
@@ -29,18 +31,18 @@ use sum::Sum;
 /// The window that [`Frame::head_mut`] gives.
 type Head = [u8; REACH];
 
-/// Eight bytes of the window, some bits of which are compared or written.
+/// Eight bytes of the window, of which some bits are compared or written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Word {
     at: u8,
-    /// The other bits.
+    /// Mask of the other bits.
     keep: u64,
-    /// The values of these bits.
+    /// The values of the bits.
     value: u64,
 }
 
 impl Word {
-    /// The bits that differ.
+    /// Returns the bits that differ.
     #[inline(always)]
     fn difference(&self, head: &Head) -> u64 {
         (load(head, self.at) ^ self.value) & !self.keep
@@ -52,27 +54,27 @@ impl Word {
     }
 }
 
-/// See the module. Offsets count from the start of the window: the start of the packet before or after the rewrite,
-/// whichever is first in the buffer.
+/// A compiled run of edits. Offsets count from the start of the window, which is the start of the packet
+/// before or after the rewrite, whichever comes first in the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewrite {
-    /// What is compared and written of the first 32 bytes of the window.
+    /// Compares and writes the first 32 bytes of the window.
     low: Patch,
-    /// Of the next 32 bytes: nothing unless `is_long`.
+    /// The same for the next 32 bytes; unused unless `is_long`.
     high: Patch,
     is_long: bool,
     kind: Kind,
-    /// How many sums there are.
+    /// Number of checksum updates.
     sum_count: u8,
-    /// How many operations after this one it stands for.
+    /// Number of operations after this one that it replaces.
     pub(crate) ops: u8,
-    /// By how much the packet becomes longer.
+    /// By how many bytes the packet grows.
     grown: i16,
-    /// The shortest packet that has all that is compared and written.
+    /// Minimum length of a packet that contains all compared and written bytes.
     min_len: u16,
-    /// Bytes of the window in front of the packet.
+    /// Bytes of the window before the start of the packet.
     front: u8,
-    /// Only for packets whose sender left no work undone.
+    /// Applies only to packets without unfinished offloads.
     needs_done: bool,
     sums: [Sum; 2],
     lengths: Option<Lengths>,
@@ -80,53 +82,55 @@ pub struct Rewrite {
     more: Option<Box<More>>,
 }
 
-/// What a rewrite consists of beside patches and sums.
+/// The parts of a rewrite besides patches and sums.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// Nothing.
+    /// No other parts.
     Fields,
     /// `lengths`.
     Transport,
-    /// `moved`, which are short, and the packet becomes longer or shorter.
+    /// `moved`, which is short, and the packet grows or shrinks.
     Tags,
     Any,
 }
 
-/// What is compared and written behind the first 64 bytes of the window.
+/// What is compared and written after the first 64 bytes of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct More {
     compared: Box<[Word]>,
     written: Box<[Word]>,
 }
 
-/// Bytes that are moved for what is pushed or popped behind them.
+/// Bytes that are moved because bytes after them are pushed or popped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Moved {
     from: u8,
     to: u8,
     len: u8,
-    /// Of 8 to 16 bytes, the first and the last eight once they are moved: bits that stay, and values of the others.
+    /// For 8 to 16 bytes: the first and the last eight bytes at the destination, as mask of unchanged bits
+    /// and values of the others.
     ends: [(u64, u64); 2],
 }
 
-/// Lengths that must be true for the transport header to be where it is expected, and whole.
+/// Length checks that ensure that the transport header is complete and where it is expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Lengths {
     v6: bool,
-    /// Where the IP header starts.
+    /// Offset of the IP header.
     ip: u8,
-    /// Where the transport header starts.
+    /// Offset of the transport header.
     l4: u8,
-    /// From the IP header to the end of the fixed transport header.
+    /// Bytes from the IP header to the end of the fixed transport header.
     least: u8,
-    /// The header length that TCP states is to be checked.
+    /// Checks the data offset of TCP.
     tcp: bool,
 }
 
 impl Rewrite {
-    /// Rewrites packets; a bit for each that has not the expected layout, with which nothing was done. Of at most 64.
+    /// Rewrites at most 64 packets. Returns a bit for each packet that has not the expected layout and is
+    /// unchanged.
     ///
-    /// What the rewrite consists of is asked once for all of them.
+    /// The kind of the rewrite is matched once for all packets.
     #[inline(always)]
     pub(crate) fn apply_all(&self, frames: &mut [Frame]) -> u64 {
         match (self.kind, self.sum_count) {
@@ -143,12 +147,13 @@ impl Rewrite {
         }
     }
 
-    /// [`apply_all`](Self::apply_all) with so many sums. `TAGS`, `L4`: of that [`Kind`].
+    /// [`apply_all`](Self::apply_all) for this number of sums. `TAGS`, `L4`: whether it is of that [`Kind`].
     #[inline(always)]
     fn each<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frames: &mut [Frame]) -> u64 {
         let same = self.same();
         let mut unfit = 0;
-        // No closures: what is not inlined here is compiled for older processors.
+        // Closures are avoided: a function that is not inlined here is compiled without the vector
+        // instructions.
         for (i, frame) in frames.iter_mut().enumerate() {
             unfit |= u64::from(!same.one::<SUMS, TAGS, L4>(frame)) << (i % 64);
         }
@@ -171,7 +176,7 @@ impl Rewrite {
         }
     }
 
-    /// Rewrites the packet; `false`, and nothing done: it has not the expected layout.
+    /// Rewrites the packet. Returns `false` and changes nothing if it has not the expected layout.
     #[inline]
     pub(crate) fn apply(&self, frame: &mut Frame) -> bool {
         let front = usize::from(self.front);
@@ -204,8 +209,8 @@ impl Rewrite {
     }
 }
 
-/// What is read of a rewrite for every packet, read once for all: the packets' bytes are written meanwhile, and compilers
-/// cannot tell that those are not the rewrite's.
+/// The fields of a rewrite that are read for every packet. They are copied once for all packets, because the
+/// compiler cannot know that writing packet bytes does not change them.
 struct Same<'r> {
     low: Patch,
     high: Patch,
@@ -220,7 +225,7 @@ struct Same<'r> {
 }
 
 impl Same<'_> {
-    /// What [`Rewrite::apply`] does.
+    /// Applies the rewrite; see [`Rewrite::apply`].
     #[inline(always)]
     fn one<const SUMS: usize, const TAGS: bool, const L4: bool>(&self, frame: &mut Frame) -> bool {
         if frame.len() < self.min_len || (self.needs_done && frame.is_undone()) {
@@ -239,7 +244,8 @@ impl Same<'_> {
         {
             return false;
         }
-        // Sums read what is overwritten, and are stored last: a load right behind the store of a part of it would wait.
+        // Checksums are computed before the bytes that they read are overwritten, and stored last: a load
+        // directly after a store to a part of it would stall.
         let first = if SUMS > 0 { self.sums[0].renewed(head) } else { 0 };
         let second = if SUMS > 1 { self.sums[1].renewed(head) } else { 0 };
         let ends = if TAGS { self.moved.ends(head) } else { [0; 2] };
@@ -266,12 +272,13 @@ impl Same<'_> {
 }
 
 impl Moved {
-    /// There are no more bytes than two words hold, and no fewer than one.
+    /// Returns whether there are 8 to 16 bytes.
     fn is_short(&self) -> bool {
         (8..=16).contains(&self.len)
     }
 
-    /// Of short ones, the first and the last eight bytes, as they will be; they overlap where there are fewer than 16.
+    /// For short moves, the first and the last eight bytes at the destination; they overlap if there are
+    /// fewer than 16.
     #[inline(always)]
     fn ends(&self, head: &Head) -> [u64; 2] {
         let [(keep_first, first), (keep_last, last)] = self.ends;
@@ -284,7 +291,7 @@ impl Moved {
         store(head, self.last(self.to), last);
     }
 
-    /// The last eight bytes from a start.
+    /// The last eight bytes before an offset.
     #[inline(always)]
     fn last(&self, start: u8) -> u8 {
         start.wrapping_add(self.len).wrapping_sub(8)
@@ -297,11 +304,11 @@ impl Moved {
 }
 
 impl Lengths {
-    /// `len`: of the window's part that is the packet.
+    /// `len`: length of the packet within the window.
     #[inline(always)]
     fn are_true(&self, head: &Head, len: usize) -> bool {
         let byte = |at: u8, more: usize| usize::from(head[(usize::from(at) + more).min(REACH - 1)]);
-        // IPv4 states the length with its header, IPv6 without.
+        // The length field of IPv4 includes the header, that of IPv6 does not.
         let (at, more) = if self.v6 { (4, 40) } else { (2, 0) };
         let end = (byte(self.ip, at) << 8 | byte(self.ip, at + 1)) + more + usize::from(self.ip);
         if end < usize::from(self.ip) + usize::from(self.least) || end > len {

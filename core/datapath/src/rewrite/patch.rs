@@ -1,27 +1,27 @@
 //! Patches: 32 bytes of a packet compared and written at once, under masks.
 //!
-//! Said of four words beside four, which compilers turn into what vectors the caller is compiled for.
+//! Written as operations on four words, which compilers translate to the widest vectors of the target.
 
 use super::Head;
 
-/// Bytes of a patch.
+/// Bytes per patch.
 pub(super) const HALF: usize = 32;
 
 type Half = [u64; 4];
 
-/// See the module.
+/// Compares and writes 32 bytes under masks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Patch {
-    /// The bits that are compared, and their values.
+    /// Mask and values of the compared bits.
     compared: Half,
     expected: Half,
-    /// The bits that are not written, and the values of the others.
+    /// Mask of the bits that are not written, and values of the others.
     keep: Half,
     pub(super) value: Half,
 }
 
 impl Patch {
-    /// What to compare, and what to write: mask and value of the byte at each offset, from `start` on.
+    /// Makes a patch of mask and value of the byte at each offset from `start` on, to compare and to write.
     pub(super) fn new(
         start: usize,
         compared: impl Fn(usize) -> (u8, u8),
@@ -40,12 +40,12 @@ impl Patch {
         }
     }
 
-    /// Compares and writes nothing.
+    /// Returns whether it compares and writes nothing.
     pub(super) fn is_nothing(&self) -> bool {
         self.compared == [0; 4] && self.keep == [u64::MAX; 4]
     }
 
-    /// Some of the bits that are compared have other values.
+    /// Returns whether some of the compared bits have other values.
     #[inline(always)]
     pub(super) fn differs(&self, old: &Half) -> bool {
         let differ: Half = std::array::from_fn(|i| (old[i] ^ self.expected[i]) & self.compared[i]);

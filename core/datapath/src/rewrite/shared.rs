@@ -1,26 +1,26 @@
-//! Rewrites and programs that several megaflows have.
+//! Rewrites and programs that several megaflows share.
 //!
-//! A rule that rewrites has a megaflow for every address that it matches, and all of them do the same. One rewrite for all
-//! stays in the processor's cache where a hundred thousand equal ones do not. Packets of programs that are known to be equal go
-//! through them together.
+//! A rule that rewrites has a megaflow for every address that it matches, and all of them have equal
+//! rewrites. One shared rewrite stays in the CPU cache, a hundred thousand equal ones do not. Packets whose
+//! programs are known to be equal are executed together.
 
 use super::Rewrite;
 use crate::program::Op;
 use std::sync::Arc;
 
-/// The rewrite, or the program, that was made last of each of so many fingerprints.
+/// For each of this many fingerprints the latest rewrite or program is kept.
 const PLACES: usize = 256;
 
-/// See the module.
+/// The shared rewrites and programs.
 #[derive(Default)]
 pub(crate) struct Shared {
     rewrites: Vec<Option<Arc<Rewrite>>>,
     programs: Vec<Option<Numbered>>,
-    /// The last number that was given.
+    /// The number assigned last.
     last: u64,
 }
 
-/// Operations of the programs of a number.
+/// The operations of the programs with a number.
 #[derive(Clone)]
 struct Numbered {
     ops: Box<[Op]>,
@@ -28,7 +28,7 @@ struct Numbered {
 }
 
 impl Shared {
-    /// Replaces a rewrite by an equal one that is there, if there is one, or else keeps it for those that follow.
+    /// Replaces a rewrite by an equal one that is kept, or else keeps it for later megaflows.
     pub(crate) fn share(&mut self, rewrite: &mut Arc<Rewrite>) {
         self.rewrites.resize(PLACES, None);
         let place = &mut self.rewrites[rewrite.fingerprint() as usize % PLACES];
@@ -38,7 +38,8 @@ impl Shared {
         }
     }
 
-    /// The number of programs of these operations: that of an equal one that is there, or else another than all before.
+    /// Returns the number of programs with these operations: that of an equal program that is kept, or a new
+    /// one.
     pub(crate) fn number(&mut self, ops: &[Op]) -> u64 {
         self.programs.resize(PLACES, None);
         let place = &mut self.programs[fingerprint(ops) as usize % PLACES];
@@ -53,7 +54,7 @@ impl Shared {
     }
 }
 
-/// Equal operations have the same.
+/// A hash of operations: equal operations have the same.
 fn fingerprint(ops: &[Op]) -> u32 {
     ops.iter().fold(0, |hash, op| match op {
         &Op::Output(port) => cpu::mix32(hash, port),
@@ -64,7 +65,7 @@ fn fingerprint(ops: &[Op]) -> u32 {
 }
 
 impl Rewrite {
-    /// Equal rewrites have the same.
+    /// A hash of the rewrite: equal rewrites have the same.
     fn fingerprint(&self) -> u32 {
         let word = |hash: u32, word: &u64| cpu::mix32(cpu::mix32(hash, *word as u32), (word >> 32) as u32);
         let hash = self.low.value.iter().chain(&self.high.value).fold(0, word);
@@ -101,7 +102,7 @@ mod tests {
         let (two, other) = (number(&[1, 2]), number(&[2, 1]));
         assert!(two != 0 && other != 0 && two != other);
         assert_eq!([number(&[1, 2]), number(&[2, 1])], [two, other]);
-        // Other programs may take their places: a number is not given again.
+        // Other programs may replace them, and a number is never assigned twice.
         let many: Vec<u64> = (0..2000).map(|port| number(&[port, 9])).collect();
         assert!(many.iter().all(|number| *number > other));
         assert!(many.windows(2).all(|pair| pair[0] != pair[1]));

@@ -3,21 +3,21 @@
 use super::Head;
 use super::patch::load;
 
-/// The update of one checksum (RFC 1624): what is added to its complement.
+/// The update of one checksum (RFC 1624): the value to add to its complement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Sum {
-    /// Where the checksum is.
+    /// Offset of the checksum.
     pub(super) at: u8,
-    /// Zero stands for "not computed".
+    /// UDP: zero means "not computed".
     pub(super) udp: bool,
-    /// The new bytes, and those of the old ones that all packets of the megaflow share, folded to 16 bits.
+    /// Sum of the new bytes and of those old bytes that all packets of the megaflow share, folded to 16 bits.
     pub(super) constant: u16,
-    /// The other old bytes: offsets of words, and the bits of each.
+    /// The other old bytes: offsets of words, and the mask of each.
     pub(super) old: Box<[(u8, u64)]>,
 }
 
 impl Sum {
-    /// The checksum after the rewrite. To be read before anything is written.
+    /// Returns the checksum after the rewrite. Call it before anything is written.
     #[inline(always)]
     pub(super) fn renewed(&self, head: &Head) -> u16 {
         let at = usize::from(self.at);
@@ -29,7 +29,8 @@ impl Sum {
                 let (added, carried) = sum.overflowing_add(!(load(head, at) & mask));
                 sum = added + u64::from(carried);
             }
-            // The upper half of a number and its halves exchanged is the sum of both halves, with the carry.
+            // The upper half of the sum of a number and the number with its halves exchanged is the sum of
+            // both halves, with the carry.
             sum = sum.wrapping_add(sum.rotate_left(32)) >> 32;
         }
         let sum = sum as u32;

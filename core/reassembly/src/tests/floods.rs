@@ -1,15 +1,16 @@
-//! Floods of fragments: what waits is bounded, and honest datagrams complete.
+//! Floods of fragments: memory is bounded, and honest datagrams are completed.
 
 use super::{Held, Whole, datagram, put, small};
 use crate::*;
 
-/// Memory that a fragment of the tests takes.
+/// Bytes of memory per fragment in the tests.
 const MAX: u32 = 1000;
 
-/// A flood: port, source, identification of fragment `n`.
+/// A flood: port, source and identification of fragment `n`.
 type Flood = fn(u32) -> (u32, u8, u32);
 
-/// Of 20 honest datagrams, whose three fragments come with `between` fragments of a flood after each, how many complete.
+/// The number of 20 honest datagrams that are completed, if `between` fragments of a flood follow each of
+/// their three fragments.
 fn honest(flood: Flood, between: u32, port: u32) -> usize {
     let all = small();
     let (mut n, mut completed) = (0, 0);
@@ -52,7 +53,7 @@ fn one_port_does_not_take_all_the_room() {
 #[test]
 fn spoofed_sources_at_the_same_port_go_by_age() {
     let spoofed: Flood = |n| (1, (n % 200) as u8, n);
-    // The three fragments come while less of the flood comes than waits.
+    // The three fragments arrive within fewer fragments of the flood than can wait.
     assert_eq!(honest(spoofed, 300, 1), 20);
 }
 

@@ -1,4 +1,4 @@
-//! The table against a list of datagrams that is scanned for everything.
+//! The table against a list of datagrams that is searched linearly.
 
 use super::{Held, Whole};
 use crate::*;
@@ -11,7 +11,7 @@ struct Slow {
     src: u8,
     id: u32,
     since: u64,
-    /// Start, end, whether more follow, in order of arrival.
+    /// Start, end and "more fragments", in order of arrival.
     parts: Vec<(u32, u32, bool)>,
 }
 
@@ -26,14 +26,14 @@ impl Slow {
         self.parts.iter().any(meets) || beyond || before
     }
 
-    /// Every byte up to the end is in a part.
+    /// Returns whether every byte up to the end has arrived.
     fn is_complete(&self) -> bool {
         let Some(end) = self.parts.iter().find(|p| !p.2).map(|p| p.1) else { return false };
         (0..end).step_by(8).all(|byte| self.parts.iter().any(|p| p.0 <= byte && byte < p.1))
     }
 }
 
-/// What became of a fragment, and what was removed.
+/// The result for a fragment, and the removed fragments.
 #[derive(Debug, PartialEq)]
 struct Seen {
     verdict: &'static str,
@@ -44,7 +44,7 @@ struct Seen {
 #[derive(Default)]
 struct Reference {
     max: usize,
-    /// The oldest first.
+    /// All datagrams, the oldest first.
     all: Vec<Slow>,
 }
 
@@ -53,7 +53,7 @@ impl Reference {
         self.all.iter().filter(|d| which(d)).map(|d| d.parts.len()).sum()
     }
 
-    /// The number of the datagram that goes first.
+    /// Index of the datagram to remove next.
     fn victim(&self) -> Option<usize> {
         let of_port = |port: u32| (self.held(|d| d.port == port) / 16, port);
         let (_, port) = self.all.iter().map(|d| of_port(d.port)).max()?;
@@ -103,7 +103,7 @@ impl Reference {
 /// One fragment: port, source, identification, first unit, units, more, pause.
 type Step = (u32, u8, u32, u32, u32, bool, u64);
 
-/// Most fragments are of few datagrams and meet; some sources send many of their own.
+/// Most fragments belong to few datagrams; some sources send many datagrams.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pause = prop_oneof![8 => 0..50u64, 1 => 0..16_000u64];
     let busy = (1..3u32, 0..3u8, 0..4u32, 0..6u32, 0..4u32, any::<bool>(), pause);

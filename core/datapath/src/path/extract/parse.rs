@@ -1,4 +1,4 @@
-//! Parse: the line of any packet, header by header.
+//! Parses the headers of any packet one by one and fills its line.
 
 use classifier::megaflow::Depth;
 use cpu::Line;
@@ -16,14 +16,14 @@ fn mac(bytes: [u8; 6]) -> u64 {
     u64::from_be_bytes([a, b, c, d, e, f, 0, 0])
 }
 
-/// A line to be filled, which has the packet's metadata, and what is read beside it.
+/// A line to be filled, which has the packet's metadata, and other results of parsing.
 pub(super) struct Parse<'l> {
     pub(super) line: &'l mut Line,
     pub(super) tcp_flags: u16,
 }
 
 impl Parse<'_> {
-    /// `None` is only a short way out: what was filled stays.
+    /// `None` only ends parsing early: the fields that were filled stay.
     #[inline(never)]
     pub(super) fn packet(&mut self, data: &[u8], packet_type: u16, tags: usize, depth: Depth) -> Option<()> {
         let (dl_type, rest) = if packet_type == 0 { self.l2(data, tags)? } else { (packet_type, data) };
@@ -103,12 +103,12 @@ impl Parse<'_> {
     }
 }
 
-/// What is read of a transport header.
+/// Fields of a transport header.
 #[derive(Default)]
 pub(super) struct Transport {
     /// The upper half of word 4 of the line.
     pub(super) ports: u64,
-    /// Its part of word 7.
+    /// The transport header's part of word 7.
     pub(super) word: u64,
     pub(super) tcp_flags: u16,
 }
@@ -135,7 +135,7 @@ pub(super) fn transport(proto: u8, data: &[u8], depth: Depth) -> Option<Transpor
     Some(Transport { ports, word: u64::from(word) << 48, tcp_flags })
 }
 
-/// Of transport headers that few packets have: what stands for source and destination port, and for TCP flags.
+/// Reads less frequent transport headers: their equivalents of source and destination port and of TCP flags.
 #[inline(never)]
 fn rare(proto: u8, data: &[u8]) -> Option<(u16, u16, u16)> {
     let (src, dst) = match proto {

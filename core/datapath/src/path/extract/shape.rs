@@ -1,8 +1,10 @@
-//! Shapes: the headers that nearly all packets have, each read by a loop of its own, without a branch per header.
+//! Shapes: the combinations of headers that nearly all packets have. Each is read by its own loop, without a
+//! branch per header.
 //!
-//! A shape is a number of VLAN tags and what follows them. The packets of a batch most often have one shape, or two: the
-//! first packet says which, all that have it are read, and the first of the others says the next. What has no shape, or a
-//! field that only the parser for [any](super::parse) packet understands, is left to that.
+//! A shape is a number of VLAN tags and the header that follows them. Usually the packets of a batch have one
+//! or two shapes: the first packet determines the first shape, and all packets of this shape are read; the
+//! first of the other packets determines the next shape. Packets without a shape, or with a field that needs
+//! the [general parser](super::parse), are left to that parser.
 
 use super::parse::{Transport, transport};
 use crate::batch::BATCH;
@@ -18,42 +20,43 @@ use packet::ip::{Ipv6, ipproto, is_extension};
 /// How many packets ahead to prefetch.
 pub(super) const AHEAD: usize = 6;
 
-/// Bytes of headers without tags that every shape has at least.
+/// Bytes of headers, VLAN tags excluded, that every shape has at least.
 const HEAD: usize = 34;
 
-/// How many shapes of a batch are read by loops of their own.
+/// Maximum number of shapes per batch that are read by separate loops.
 const SHAPES: usize = 4;
 
-/// Words of an `Ext` by what fills them. The label shares a word with what IGMP and neighbour discovery have.
+/// Words of an `Ext` by the header that fills them. The label shares a word with fields of IGMP and neighbour
+/// discovery.
 pub(super) const NEIGHBOUR_WORDS: Words = 0b1_1110_0001;
 pub(super) const GROUP_WORD: Words = 1;
 pub(super) const MPLS_WORDS: Words = 0b110_0000_0000;
 const MPLS_AT: usize = 9;
 
-/// The keys of a batch, to be filled.
+/// The keys of a batch to be filled.
 pub(super) struct Keys<'b> {
     pub(super) lines: &'b mut [Line; BATCH],
     pub(super) tcp_flags: &'b mut [u16; BATCH],
-    /// All columns, or none at depths that have none; those of `words` are zero.
+    /// All columns, or none at depths without columns; the columns of `words` are zero.
     pub(super) columns: &'b mut [Column],
     pub(super) words: Words,
 }
 
-/// What is the same for all packets.
+/// Parameters that are the same for all packets.
 #[derive(Clone, Copy)]
 pub(super) struct Ask {
     pub(super) depth: Depth,
-    /// The most tags that are taken off.
+    /// The maximum number of tags to parse.
     pub(super) tags: usize,
 }
 
-/// Where the words of the packets' metadata come from.
+/// Provides the words of the packets' metadata.
 pub(super) trait Bases {
-    /// The line of packet `i` with its metadata alone. `None`: they ask for more than a shape reads.
+    /// The line of packet `i` with its metadata only. `None`: its metadata requires the general parser.
     fn of(&self, i: usize) -> Option<Line>;
 }
 
-/// Of packets fresh from their port: all have the same metadata.
+/// Packets that a port has just received: all have the same metadata.
 pub(super) struct Fresh(pub(super) Line);
 
 impl Bases for Fresh {
@@ -63,7 +66,7 @@ impl Bases for Fresh {
     }
 }
 
-/// Of packets that have been through the path before.
+/// Recirculated packets.
 pub(super) struct Again<'b> {
     pub(super) own: &'b [Meta],
     pub(super) ask: Ask,
@@ -79,7 +82,7 @@ impl Bases for Again<'_> {
     }
 }
 
-/// Fills the keys of packets whose bit is set in `left`, where they have a shape; the bits of the others.
+/// Fills the keys of packets that are in `left` and have a shape; returns the bits of the others.
 #[inline(always)]
 pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, ask: Ask, left: u64) -> u64 {
     let mut left = left;
@@ -89,7 +92,7 @@ pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, as
         match frames.get(first).and_then(|frame| shape_of(frame.bytes(), ask)) {
             Some(shape) => {
                 let others = fill_shape(shape, frames, bases, keys, ask, left);
-                // The first is of this shape, but may have a field that asks for the parser.
+                // The first packet has this shape, but may have a field that needs the general parser.
                 shapeless |= others & 1 << first;
                 left = others & !(1 << first);
             }
@@ -102,7 +105,7 @@ pub(super) fn fill(frames: &[Frame], bases: &impl Bases, keys: &mut Keys<'_>, as
     left | shapeless
 }
 
-/// A shape: number of tags, and what follows them.
+/// A shape: number of tags, and the header after them.
 type Shape = (usize, Network);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,11 +113,11 @@ enum Network {
     Four,
     Six,
     Mpls,
-    /// Nothing but its type is asked.
+    /// Only the Ethernet type is needed.
     Any,
 }
 
-/// The shape that the packet's types say.
+/// The shape that the packet's Ethernet types determine.
 #[inline]
 fn shape_of(data: &[u8], ask: Ask) -> Option<Shape> {
     for tags in 0..=ask.tags.min(VLANS_MAX) {
@@ -168,7 +171,7 @@ fn fill_shape(
     }
 }
 
-/// Fills the keys of packets whose bit is set; the bits of those that are not of this shape.
+/// Fills the keys of the packets in the bit set; returns the bits of packets without this shape.
 #[inline(always)]
 fn each<const TAGS: usize, N: Read>(
     frames: &[Frame],
@@ -179,7 +182,8 @@ fn each<const TAGS: usize, N: Read>(
 ) -> u64 {
     let frames = &frames[..frames.len().min(BATCH)];
     let (mut i, mut others) = (left.trailing_zeros() as usize, 0);
-    // No iterators or closures: what is not inlined here is compiled for older processors.
+    // Iterators and closures are avoided: a function that is not inlined here is compiled without the vector
+    // instructions.
     while let Some(frame) = frames.get(i) {
         if let Some(ahead) = frames.get(i + AHEAD) {
             ahead.prefetch();
@@ -192,7 +196,7 @@ fn each<const TAGS: usize, N: Read>(
     others
 }
 
-/// Fills the key of one packet. `None`: it is not of this shape, and its key is not filled.
+/// Fills the key of one packet. `None`: the packet has not this shape, and its key is not filled.
 #[inline(always)]
 fn one<const TAGS: usize, N: Read>(
     data: &[u8],
@@ -203,7 +207,7 @@ fn one<const TAGS: usize, N: Read>(
 ) -> Option<()> {
     let at = 4 * TAGS;
     let head = data.get(..HEAD + at)?;
-    // The tags' parts of words 0, 2 and 7.
+    // The parts of words 0, 2 and 7 that come from tags.
     let mut tags = [0; 3];
     if TAGS > 0 {
         let tpid = pair(head, 12);
@@ -245,7 +249,7 @@ fn one<const TAGS: usize, N: Read>(
     Some(())
 }
 
-/// Eight bytes from `at` on.
+/// The eight bytes from `at` on.
 #[inline(always)]
 fn word(head: &[u8], at: usize) -> u64 {
     let mut out = [0; 8];
@@ -253,7 +257,7 @@ fn word(head: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(out)
 }
 
-/// Two bytes from `at` on.
+/// The two bytes from `at` on.
 #[inline(always)]
 fn pair(head: &[u8], at: usize) -> u16 {
     let mut out = [0; 2];
@@ -261,18 +265,18 @@ fn pair(head: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(out)
 }
 
-/// A packet whose tags are those of its shape.
+/// A packet with the tags of its shape.
 struct Packet<'a> {
     data: &'a [u8],
-    /// The first [`HEAD`] bytes, and `at` more.
+    /// The first [`HEAD`] + `at` bytes.
     head: &'a [u8],
-    /// How many bytes of tags there are.
+    /// Length of the tags in bytes.
     at: usize,
 }
 
-/// What is read of a network header.
+/// Result of reading a network header.
 struct Found<'a> {
-    /// The type of the header.
+    /// The Ethernet type of the header.
     dl_type: u16,
     /// Word 3 of the line.
     addresses: u64,
@@ -288,7 +292,7 @@ fn protocol(proto: u8, tos: u8, ttl: u8) -> u64 {
     u64::from(u32::from_be_bytes([proto, tos, ttl, 0]))
 }
 
-/// The first `len` of these bytes, if no more padding follows than a header could say.
+/// The first `len` bytes. Fails if more padding follows than is plausible for this length.
 #[inline(always)]
 fn without_padding(data: &[u8], len: usize) -> Option<&[u8]> {
     if len > data.len() || data.len() - len > usize::from(u16::MAX) {
@@ -299,10 +303,10 @@ fn without_padding(data: &[u8], len: usize) -> Option<&[u8]> {
 
 /// A network header.
 trait Read {
-    /// `None`: it is another.
+    /// Reads the header; `None`: it is another kind of header.
     fn read<'a>(packet: &Packet<'a>, words: Words) -> Option<Found<'a>>;
 
-    /// Fills the words behind the line of packet `i` that this header has, after it was read.
+    /// Fills the words after the line of packet `i` that come from this header, after it was read.
     #[inline(always)]
     fn words(_packet: &Packet<'_>, _columns: &mut [Column], _i: usize) {}
 }
@@ -323,7 +327,7 @@ impl Read for Four {
         if !plain {
             return None;
         }
-        // Less than a header says a length that no packet has.
+        // A length smaller than the header wraps to a length that no packet has.
         let len = usize::from(pair(head, 16 + at)).wrapping_sub(HEAD - 14);
         let payload = without_padding(&data[HEAD + at..], len)?;
         Some(Found {
@@ -335,7 +339,8 @@ impl Read for Four {
     }
 }
 
-/// The protocol and the payload of IPv4 without tags and options that is not a fragment. `None`: it is another.
+/// Protocol and payload of IPv4 without tags and options that is not a fragment. `None`: another kind of
+/// packet.
 #[inline(always)]
 pub(super) fn plain(data: &[u8]) -> Option<(u8, &[u8])> {
     let head = data.get(..HEAD)?;
@@ -377,15 +382,15 @@ impl Read for Six {
     }
 }
 
-/// The first words of an `Ext`: label, source, destination, of an IPv6 header behind so many bytes of tags. `None`: the
-/// packet is shorter.
+/// The first words of an `Ext`: label, source, destination, of an IPv6 header after this many bytes of tags.
+/// `None`: the packet is shorter.
 #[inline(always)]
 pub(super) fn six_words(data: &[u8], tags: usize) -> Option<[u64; 5]> {
     let ip: &[u8; Ipv6::LEN] = data.get(14 + tags..)?.first_chunk()?;
     Some([word(ip, 0) & 0x000f_ffff_0000_0000, word(ip, 8), word(ip, 16), word(ip, 24), word(ip, 32)])
 }
 
-/// MPLS: what follows the labels is not read.
+/// MPLS: the payload of the labels is not read.
 struct Mpls;
 
 impl Read for Mpls {
