@@ -1,5 +1,5 @@
-//! Which link of a bond is the active one: it carries all traffic of an active-backup bond, and the broadcasts that come in
-//! by others.
+//! The active link of a bond: it carries all traffic of an active-backup bond. In other modes it receives
+//! broadcasts, which are dropped on the other links.
 
 use crate::bond::Bond;
 use crate::settings::Mode;
@@ -7,7 +7,7 @@ use flow::Mac;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// Sees to it that a link that is used is active, and that it is the primary one where there is one.
+    /// Ensures that the active link is an enabled one, and the primary link if that is enabled.
     pub(crate) fn follow_active(&mut self, now: Millis) {
         let in_use = self.active.is_some_and(|a| self.is_enabled(a));
         let primary = self.primary().filter(|_| self.settings.mode == Mode::ActiveBackup);
@@ -45,7 +45,8 @@ impl Bond {
         }
     }
 
-    /// The primary link, then the one that was active before, then any that is used, then the one that will be soonest.
+    /// The primary link, then the previous active link, then any enabled link, then the link that will be
+    /// enabled first.
     fn best_active(&self) -> Option<OfPort> {
         let by_mac = self.links.iter().find(|(_, l)| l.enabled && l.facts.mac == self.active_mac);
         let enabled = self.links.iter().find(|(_, l)| l.enabled);
@@ -57,7 +58,7 @@ impl Bond {
         })
     }
 
-    /// The primary link, if it is used.
+    /// The primary link, if it is enabled.
     fn primary(&self) -> Option<OfPort> {
         let name = self.settings.primary.as_ref()?;
         self.links.iter().find(|(_, l)| l.enabled && l.facts.name == *name).map(|(port, _)| *port)

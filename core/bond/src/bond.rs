@@ -1,4 +1,4 @@
-//! A bond: its links and how traffic is shared among them.
+//! A bond: its links and how it shares traffic among them.
 
 use crate::buckets::Buckets;
 use crate::lacp::Negotiation;
@@ -10,34 +10,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Millis, OfPort};
 
-/// See the module.
+/// A bond: its links and how it shares traffic among them.
 #[derive(Debug, Default)]
 pub struct Bond {
     pub(crate) settings: Settings,
     pub(crate) links: BTreeMap<OfPort, Link>,
     pub(crate) negotiation: Negotiation,
     pub(crate) active: Option<OfPort>,
-    /// The active link's address: names change with a restart of the host, addresses do not.
+    /// The active link's address. It is stored instead of the name, because names may change with a restart
+    /// of the host.
     pub(crate) active_mac: Mac,
-    /// Of modes that share; `None`: there is nothing to share.
+    /// For modes that share traffic; `None` in other modes.
     pub(crate) buckets: Option<Buckets>,
-    /// What has been sent by bucket and is not in `buckets` yet.
+    /// Bytes sent by bucket that are not in `buckets` yet.
     pub(crate) tally: Arc<Tally>,
     pub(crate) next_rebalance: Millis,
-    /// When loads were last looked at; once at a time is enough.
+    /// Time of the last rebalance.
     pub(crate) looked: Millis,
-    /// Other switches are to be told where stations are.
+    /// Other switches must learn the new link of stations.
     pub(crate) announce: bool,
-    /// Translations are to be made again.
+    /// Translations must be made again.
     pub(crate) changed: bool,
-    /// Links came or went: their buckets are to be shared again.
+    /// Links were added or removed: their buckets must be shared again.
     pub(crate) spread: bool,
-    /// For the log.
+    /// Lines for the log.
     pub(crate) lines: Vec<String>,
 }
 
 impl Bond {
-    /// One without links. `active_mac`: the address of the link that was active before a restart, all zeros if none was.
+    /// Makes a bond without links. `active_mac`: the address of the active link before a restart, all zeros
+    /// if there was none.
     pub fn new(settings: Settings, active_mac: Mac, now: Millis) -> Bond {
         let mut bond = Bond { active_mac, changed: true, ..Bond::default() };
         bond.configure(settings, now);
@@ -49,7 +51,7 @@ impl Bond {
         &self.settings
     }
 
-    /// Other settings.
+    /// Changes the settings.
     pub fn configure(&mut self, settings: Settings, now: Millis) {
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &self.settings;
@@ -65,7 +67,7 @@ impl Bond {
         }
     }
 
-    /// A link, new or with other facts.
+    /// Adds a link, or changes the facts of a link.
     pub fn set_link(&mut self, port: OfPort, facts: LinkFacts) {
         if let Some(link) = self.links.get_mut(&port) {
             link.facts = facts;
@@ -77,7 +79,7 @@ impl Bond {
         self.enable(port, carrier);
     }
 
-    /// A link is no longer of the bond.
+    /// Removes a link.
     pub fn remove_link(&mut self, port: OfPort, now: Millis) {
         if !self.links.contains_key(&port) {
             return;
@@ -96,7 +98,8 @@ impl Bond {
         self.links.iter().map(|(port, link)| (*port, link))
     }
 
-    /// Time has passed, or link states or what LACP says have changed. True: translations are to be made again.
+    /// Handles the passing of time and changes of link states and LACP. Returns true if translations must be
+    /// made again.
     pub fn run(&mut self, negotiation: Negotiation, now: Millis) -> bool {
         if self.negotiation != negotiation {
             self.negotiation = negotiation;
@@ -114,7 +117,7 @@ impl Bond {
         std::mem::take(&mut self.changed)
     }
 
-    /// When [`Bond::run`] or [`Bond::rebalance`] has something to do.
+    /// The time of the next call of [`Bond::run`] or [`Bond::rebalance`].
     pub fn deadline(&self) -> Option<Millis> {
         let delays = self.links.values().filter_map(|l| l.delay_until);
         let rebalance = self.is_balanced().then_some(self.next_rebalance);
@@ -122,7 +125,7 @@ impl Bond {
         delays.chain(rebalance).chain(now).min()
     }
 
-    /// What translations see.
+    /// The bond as translations see it.
     pub fn view(&self) -> View {
         let usable = |link: &&Link| link.enabled || link.facts.may_enable;
         View {
@@ -138,12 +141,13 @@ impl Bond {
         }
     }
 
-    /// The active link's address, to be stored; all zeros: there is none.
+    /// The active link's address, to be stored; all zeros if there is none.
     pub fn active_mac(&self) -> Mac {
         self.active_mac
     }
 
-    /// Other switches are to be told where stations are: by which link, frames of the stations behind other ports.
+    /// Returns true once if the caller must announce the stations of other ports by frames on the active
+    /// link.
     pub fn take_announcement(&mut self) -> bool {
         let unspoken = self.negotiation == Negotiation::Off && self.settings.mode != Mode::BalanceTcp;
         let alone = self.settings.fallback && self.negotiation == Negotiation::Configured;
@@ -159,14 +163,15 @@ impl Bond {
         self.links.get(&port).is_some_and(|l| l.enabled)
     }
 
-    /// LACP is wanted and has not come about, and the settings say what then.
+    /// Returns whether LACP is configured but not negotiated, and the settings say to fall back to
+    /// active-backup.
     pub(crate) fn falls_back(&self) -> bool {
         self.settings.fallback
             && self.settings.mode != Mode::ActiveBackup
             && self.negotiation == Negotiation::Configured
     }
 
-    /// Loads are looked at.
+    /// Returns whether loads are rebalanced.
     pub(crate) fn is_balanced(&self) -> bool {
         self.settings.rebalance_interval.0 > 0
             && self.settings.mode != Mode::ActiveBackup

@@ -3,7 +3,7 @@
 use flow::Mac;
 use units::Millis;
 
-/// What is known of a link from outside.
+/// External facts about a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFacts {
     /// The interface's name.
@@ -12,18 +12,18 @@ pub struct LinkFacts {
     pub mac: Mac,
     /// It has a carrier.
     pub carrier: bool,
-    /// Nothing else, such as LACP or BFD, speaks against it.
+    /// Nothing else, such as LACP or BFD, forbids its use.
     pub may_enable: bool,
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// From outside.
+    /// External facts.
     pub facts: LinkFacts,
-    /// It is used.
+    /// The link is used.
     pub enabled: bool,
-    /// Its state differs from that, and then counts.
+    /// Time at which a pending change of `enabled` takes effect.
     pub delay_until: Option<Millis>,
 }
 

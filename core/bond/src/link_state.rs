@@ -1,10 +1,10 @@
-//! Whether a link is used. A change of its state counts when it has lasted for the delay.
+//! Enabling and disabling links. A change of a link's state takes effect after the configured delay.
 
 use crate::bond::Bond;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// Looks at a link's state.
+    /// Updates a link from its facts.
     pub(crate) fn follow_link(&mut self, port: OfPort, now: Millis) {
         let (up_delay, down_delay) = (self.settings.up_delay, self.settings.down_delay);
         let Some(link) = self.links.get_mut(&port) else { return };
@@ -32,7 +32,7 @@ impl Bond {
         }
     }
 
-    /// Uses a link, or no longer.
+    /// Enables or disables a link.
     pub(crate) fn enable(&mut self, port: OfPort, enable: bool) {
         let Some(link) = self.links.get_mut(&port) else { return };
         link.delay_until = None;

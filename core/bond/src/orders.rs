@@ -1,4 +1,4 @@
-//! What an operator orders by `bond/*` commands.
+//! The `bond/*` commands that change a bond.
 
 use crate::bond::Bond;
 use crate::buckets::BUCKETS;
@@ -11,7 +11,7 @@ impl Bond {
         link.map(|(port, _)| port).ok_or("no such member")
     }
 
-    /// Gives a bucket to a link.
+    /// Moves a bucket to a link.
     pub fn migrate(&mut self, hash: &str, link: &str) -> Result<&'static str, &'static str> {
         if self.settings.mode != Mode::BalanceSlb {
             return Err("not an SLB bond");
@@ -47,7 +47,7 @@ impl Bond {
         Ok("done")
     }
 
-    /// Uses a link or does not, until its state changes.
+    /// Enables or disables a link until its state changes.
     pub fn set_enabled(&mut self, link: &str, enable: bool) -> Result<&'static str, &'static str> {
         let port = self.named(link)?;
         self.enable(port, enable);

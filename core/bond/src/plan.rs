@@ -1,10 +1,11 @@
-//! Sharing loads among links: few moves, and a result close to the best.
+//! Balances loads among links with few moves and a result near the optimum.
 //!
-//! The largest link gives one bucket to another, or exchanges two with it, whichever makes the larger of the two smallest;
-//! this goes on while it helps. Where the result stays far from what is possible, buckets are shared from scratch, largest
-//! first, in two ways, and improved likewise (Graham 1969: at most a third above the best even without that).
+//! Repeatedly, the most loaded link gives one bucket to another link or exchanges two buckets with it,
+//! whichever minimises the larger load of the two; this ends when it does not help any more. If the result is
+//! far from the optimum, buckets are also assigned from scratch in two ways, largest first, and improved in
+//! the same way (Graham 1969: even without improvement at most a third above the optimum).
 
-/// A bucket: how much it carries, and which link has it.
+/// A bucket: its load, and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Load {
     /// Bytes.
@@ -13,17 +14,17 @@ pub(crate) struct Load {
     pub(crate) link: usize,
 }
 
-/// What is to change.
+/// The changes to make.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Buckets and the links that get them.
     pub(crate) moves: Vec<(usize, usize)>,
-    /// A bucket that carries more than a link's part, which cannot be divided.
+    /// A bucket with more than a link's fair share, which cannot be divided.
     pub(crate) elephant: Option<usize>,
 }
 
-/// Which buckets move, so that `links` links carry about the same. A difference of `least` bytes or less between the link
-/// that carries most and the one that carries least is left alone.
+/// Returns the buckets to move so that `links` links have about the same load. A difference of `least` bytes
+/// or less between the links with the most and the least load is ignored.
 pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
     let total: u64 = loads.iter().map(|l| l.bytes).sum();
     let mean = total / links.max(1) as u64;
@@ -45,7 +46,7 @@ pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
         });
         let scratch =
             improved.min_by_key(|s| s.extent().1).unwrap_or_else(|| Shared::new(loads.to_vec(), links));
-        // All buckets move: only for a good reason.
+        // All buckets would move, which must bring a clear improvement.
         if scratch.extent().1 + bound / 50 < shared.extent().1 {
             shared = scratch;
         }
@@ -54,7 +55,7 @@ pub(crate) fn plan(loads: &[Load], links: usize, least: u64) -> Plan {
     Plan { moves: moved.map(|(bucket, (_, new))| (bucket, new.link)).collect(), elephant }
 }
 
-/// Buckets, and what each link carries by them.
+/// An assignment of buckets, and the load of each link.
 struct Shared {
     loads: Vec<Load>,
     sums: Vec<u64>,
@@ -67,12 +68,12 @@ fn descending(loads: &[Load]) -> Vec<usize> {
     order
 }
 
-/// A bucket goes to a link, and one of that link comes back.
+/// Moves a bucket to a link, and optionally one of that link back.
 struct Exchange {
     there: usize,
     back: Option<usize>,
     to: usize,
-    /// What the larger of the two links carries then.
+    /// The larger load of the two links afterwards.
     high: u64,
 }
 
@@ -83,7 +84,7 @@ impl Shared {
         Shared { loads, sums }
     }
 
-    /// Each bucket goes to the link that carries least by then.
+    /// Assigns each bucket to the link with the least load so far.
     fn largest_first(loads: &[Load], links: usize) -> Option<Shared> {
         let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
         for i in descending(&loads) {
@@ -94,8 +95,8 @@ impl Shared {
         Some(Shared { loads, sums })
     }
 
-    /// Links are filled one after the other, up to the least limit for which that is found to suffice (MULTIFIT, Coffman,
-    /// Garey and Johnson 1978).
+    /// Fills links one after the other up to a limit, with the lowest limit found that suffices (MULTIFIT,
+    /// Coffman, Garey and Johnson 1978).
     fn packed(loads: &[Load], links: usize, bound: u64) -> Option<Shared> {
         let (mut low, mut high, mut best) = (bound, bound + bound / 2, None);
         for _ in 0..8 {
@@ -108,7 +109,7 @@ impl Shared {
         best
     }
 
-    /// Each bucket goes to the first link where it fits.
+    /// Assigns each bucket to the first link where it fits.
     fn within(loads: &[Load], links: usize, limit: u64) -> Option<Shared> {
         let (mut loads, mut sums) = (loads.to_vec(), vec![0; links]);
         for i in descending(&loads) {
@@ -119,13 +120,13 @@ impl Shared {
         Some(Shared { loads, sums })
     }
 
-    /// The least and the most that a link carries.
+    /// The least and the largest load of a link.
     fn extent(&self) -> (u64, u64) {
         let (low, high) = (self.sums.iter().min(), self.sums.iter().max());
         (low.copied().unwrap_or_default(), high.copied().unwrap_or_default())
     }
 
-    /// Exchanges buckets while that brings the largest link closer to what is possible.
+    /// Exchanges buckets while that brings the largest load closer to the optimum.
     fn improve(&mut self, bound: u64) {
         for _ in 0..2 * self.loads.len() {
             let from = (0..self.sums.len()).max_by_key(|l| self.sums[*l]).unwrap_or_default();
@@ -151,7 +152,8 @@ impl Shared {
         self.sums[e.to] = self.sums[e.to] + there - back;
     }
 
-    /// The exchange of two links that evens them most; `None`: none does by a five-hundredth.
+    /// The exchange between two links that balances them best; `None` if none improves by at least a
+    /// five-hundredth.
     fn best_exchange(&self, from: usize, to: usize) -> Option<Exchange> {
         let (high, low) = (self.sums[from], self.sums[to]);
         let half = high.checked_sub(low)? / 2;
@@ -162,7 +164,8 @@ impl Shared {
         let mut best: Option<Exchange> = None;
         for there in of(from) {
             let bytes = self.loads[there].bytes;
-            // What comes back makes the difference half of what it was, or as near to that as may be.
+            // Ideally the returned bucket makes the difference half of what it was; the nearest one is
+            // chosen.
             let at = theirs.partition_point(|(back, _)| *back < bytes.saturating_sub(half));
             for (back, i) in theirs[at.saturating_sub(1)..].iter().take(2).filter(|(back, _)| *back < bytes) {
                 let new = (high - (bytes - back)).max(low + (bytes - back));

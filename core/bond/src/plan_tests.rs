@@ -1,15 +1,16 @@
-//! Loads of many kinds, and the best possible.
+//! Various loads, compared with the optimum.
 
 use super::*;
 use crate::buckets::BUCKETS;
 
-/// Links that differ by less are left as they are.
+/// Smaller differences between links are ignored.
 const LEAST_BYTES: u64 = 100_000;
 
-/// How many of the largest buckets are tried in all ways.
+/// Number of the largest buckets for which all assignments are tried.
 const LARGE: usize = 16;
 
-/// Some assignment may leave every link below the limit: all that could be tried of the largest buckets were not too many.
+/// Returns whether an assignment with every link below the limit may exist: true also if there are too many
+/// to try.
 fn may_fit(bytes: &[u64], links: usize, limit: u64) -> bool {
     let mut sorted = bytes.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -25,7 +26,7 @@ fn search(left: &[u64], sums: &mut Vec<u64>, limit: u64) -> bool {
         return false;
     }
     (0..sums.len()).any(|link| {
-        // Links that carry the same are the same.
+        // Links with equal loads are interchangeable.
         if sums[..link].contains(&sums[link]) || sums[link] + first >= limit {
             return false;
         }
@@ -89,7 +90,7 @@ fn what_is_even_stays() {
 
 #[test]
 fn few_buckets_move() {
-    // One link of four has come back without a bucket.
+    // One link of four has returned and has no buckets.
     let loads: Vec<Load> = (0..240).map(|i| Load { bytes: 1_000_000, link: i % 3 }).collect();
     let moves = plan(&loads, 4, LEAST_BYTES).moves;
     assert!((57..=63).contains(&moves.len()), "{}", moves.len());

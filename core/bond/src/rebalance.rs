@@ -1,4 +1,4 @@
-//! Shares loads among the links again, from time to time.
+//! Periodic rebalancing of loads.
 
 use crate::bond::Bond;
 use crate::buckets::BUCKETS;
@@ -6,12 +6,12 @@ use crate::plan::{Load, plan};
 use crate::sharing::index;
 use units::{Millis, OfPort};
 
-/// Links that differ by less are left as they are.
+/// Smaller differences between links are ignored.
 const LEAST_BYTES: u64 = 100_000;
 
 impl Bond {
-    /// Shares loads again where it is time to; what was counted counts half from then on. True: buckets have moved, and
-    /// translations are to be made again.
+    /// Rebalances if the interval has passed, and halves all byte counts. Returns true if buckets have moved
+    /// and translations must be made again.
     pub fn rebalance(&mut self, now: Millis) -> bool {
         let looked = std::mem::replace(&mut self.looked, now);
         if !self.is_balanced() || now == looked || now < self.next_rebalance {

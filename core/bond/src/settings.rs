@@ -8,9 +8,9 @@ pub enum Mode {
     /// One link carries everything.
     #[default]
     ActiveBackup,
-    /// By source address and VLAN; the other end need not know of the bond.
+    /// By source address and VLAN. The other end need not be configured for the bond.
     BalanceSlb,
-    /// By connection; the other end must have agreed by LACP.
+    /// By connection. The other end must have agreed by LACP.
     BalanceTcp,
 }
 
@@ -41,14 +41,14 @@ pub struct Settings {
     pub up_delay: Millis,
     /// How long a link must be down before it is no longer used.
     pub down_delay: Millis,
-    /// Varies the hash that shares traffic.
+    /// Basis of the hash that shares traffic.
     pub basis: u32,
-    /// Time between looks at how traffic is shared; 0: never.
+    /// Time between rebalances; 0: never.
     pub rebalance_interval: Millis,
-    /// The link that is preferred.
+    /// The preferred link.
     pub primary: Option<String>,
-    /// Broadcasts are received by all links.
+    /// Broadcasts are accepted on all links.
     pub all_active: bool,
-    /// Where the other end does not speak LACP: as active-backup.
+    /// Without LACP of the other end, works as active-backup.
     pub fallback: bool,
 }

@@ -1,4 +1,4 @@
-//! Which link has which bucket, as links come and go.
+//! Assignment of buckets when links are added or removed.
 
 use crate::bond::Bond;
 use crate::buckets::{BUCKETS, Buckets};
@@ -6,18 +6,18 @@ use crate::plan::{Load, plan};
 use crate::settings::Mode;
 use units::{Millis, OfPort};
 
-/// Where a link stands among those that are used.
+/// Index of a link among the enabled ones.
 pub(crate) fn index(enabled: &[OfPort], link: OfPort) -> Option<usize> {
     enabled.iter().position(|port| *port == link)
 }
 
 impl Bond {
-    /// The links that are used.
+    /// The enabled links.
     pub(crate) fn enabled(&self) -> Vec<OfPort> {
         self.links().filter(|(_, l)| l.enabled).map(|(port, _)| port).collect()
     }
 
-    /// Shares all buckets from the start, and forgets what they carried.
+    /// Assigns all buckets from scratch and resets their loads.
     pub(crate) fn share_from_start(&mut self, now: Millis) {
         let shares = self.settings.mode != Mode::ActiveBackup && !self.falls_back();
         self.buckets = shares.then(Buckets::default);
@@ -25,7 +25,7 @@ impl Bond {
         (self.changed, self.spread) = (true, true);
     }
 
-    /// Gives buckets of links that are not used to others, and links that are new their part, by load.
+    /// Reassigns buckets of disabled links, and gives new links a share by load.
     pub(crate) fn spread_buckets(&mut self) {
         let enabled = self.enabled();
         let Some(buckets) = &mut self.buckets else { return };
@@ -34,7 +34,7 @@ impl Bond {
             buckets.owners = [OfPort::NONE; BUCKETS];
             return;
         }
-        // Buckets without traffic are shared evenly, too.
+        // The 1 makes buckets without traffic spread evenly, too.
         let weight = |bytes: u64| bytes + 1;
         let mut sums = vec![0; enabled.len()];
         let mut owners = buckets.owners.map(|owner| index(&enabled, owner));
@@ -55,7 +55,7 @@ impl Bond {
         buckets.owners = owners.map(|i| i.and_then(|i| enabled.get(i).copied()).unwrap_or(OfPort::NONE));
     }
 
-    /// Takes in what was counted.
+    /// Adds the counted bytes to the buckets.
     pub fn account(&mut self) {
         let counted = self.tally.take();
         let Some(buckets) = &mut self.buckets else { return };

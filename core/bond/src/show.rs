@@ -6,14 +6,14 @@ use crate::settings::Mode;
 use units::{Millis, OfPort};
 
 impl Bond {
-    /// Its line in `bond/list`, with the id under which packets come back from the datapath with their hash, or 0.
+    /// The line of `bond/list`, with the recirculation id of hashed packets, or 0.
     pub fn list(&self, recirc: u32) -> String {
         let names: Vec<&str> = self.links.values().map(|l| l.facts.name.as_str()).collect();
         let mode = self.settings.mode.text();
         format!("{}\t{mode}\t{recirc}\t{}\n", self.settings.name, names.join(", "))
     }
 
-    /// Everything that is known.
+    /// The text of `bond/show`.
     pub fn show(&self, recirc: u32, now: Millis) -> String {
         let s = &self.settings;
         let by_hash = recirc != 0 && s.mode == Mode::BalanceTcp && !self.falls_back();

@@ -79,7 +79,7 @@ fn delays_hold_changes_back() {
     b.run(Off, Millis(30));
     b.run(Off, Millis(80));
     assert_eq!(b.view().choice(), Choice::Link(P2));
-    // Where no link is used, the first that is up is used at once.
+    // If no link is enabled, the first one that is up is enabled at once.
     for port in [P1, P2] {
         b.set_link(port, facts(port.0 as u8, false));
     }

@@ -1,4 +1,4 @@
-//! What translations see of a bond: an unchanging choice of links.
+//! A bond as translations see it: an immutable choice of links.
 
 use crate::buckets::{BUCKETS, station_hash};
 use crate::lacp::Negotiation;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::OfPort;
 
-/// Bytes by bucket, counted by whoever reads the statistics of megaflows.
+/// Bytes by bucket, counted by the thread that reads the statistics of megaflows.
 #[derive(Debug)]
 pub struct Tally([AtomicU64; BUCKETS]);
 
@@ -19,12 +19,12 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// So many bytes were sent by a bucket.
+    /// Counts bytes that were sent by a bucket.
     pub fn credit(&self, bucket: u8, bytes: u64) {
         self.0[usize::from(bucket)].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What was counted since the last call.
+    /// Returns and resets the counts.
     pub(crate) fn take(&self) -> [u64; BUCKETS] {
         std::array::from_fn(|i| self.0[i].swap(0, Ordering::Relaxed))
     }
@@ -39,13 +39,13 @@ pub struct View {
     pub(crate) all_active: bool,
     pub(crate) basis: u32,
     pub(crate) active: Option<OfPort>,
-    /// Links that are used, or are about to be.
+    /// Links that are enabled or will soon be.
     pub(crate) usable: Vec<OfPort>,
     pub(crate) owners: Option<Arc<[OfPort; BUCKETS]>>,
     pub(crate) tally: Arc<Tally>,
 }
 
-/// How a packet leaves by a bond.
+/// How a bond selects the link of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// By this link.
@@ -54,23 +54,24 @@ pub enum Choice {
     ByStation,
     /// By the link that owns the bucket of the packet's connection, which the datapath hashes.
     ByConnection,
-    /// Not at all.
+    /// The packet is dropped.
     Nowhere,
 }
 
-/// What becomes of a packet that came by a link of a bond.
+/// Whether a packet that was received on a link of a bond is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is taken.
     Accept,
     /// It is dropped.
     Refuse,
-    /// It is dropped if its station is known to be elsewhere: it is most likely one of ours, come back by another link.
+    /// It is dropped if its source is known at another port: then it most likely is a packet of ours that
+    /// returned on another link.
     RefuseIfMoved,
 }
 
 impl View {
-    /// How packets leave.
+    /// How to select the link of packets.
     pub fn choice(&self) -> Choice {
         let by_active = self.active.map_or(Choice::Nowhere, Choice::Link);
         match (self.mode, self.negotiation) {
@@ -94,26 +95,26 @@ impl View {
         (owner != OfPort::NONE).then_some(owner)
     }
 
-    /// All owners, by bucket; `None`: nothing is shared.
+    /// The links by bucket; `None` if traffic is not shared.
     #[cfg(test)]
     pub(crate) fn owners(&self) -> Option<&[OfPort; BUCKETS]> {
         self.owners.as_deref()
     }
 
-    /// Where bytes of buckets are counted.
+    /// Counters of bytes by bucket.
     pub fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
 
-    /// Basis of the hash that the datapath makes.
+    /// Basis of the hash that the datapath computes.
     pub fn basis(&self) -> u32 {
         self.basis
     }
 
-    /// Whether a packet that came by this link is taken.
+    /// Returns whether a packet received on this link is accepted.
     pub fn admission(&self, link: OfPort, is_multicast: bool) -> Admission {
         match self.negotiation {
-            // The other end knows of the bond, and sends nothing twice.
+            // The other end knows the bond and sends each packet only once.
             Negotiation::Negotiated if self.usable.contains(&link) => return Admission::Accept,
             Negotiation::Negotiated => return Admission::Refuse,
             Negotiation::Configured if !self.fallback => return Admission::Refuse,

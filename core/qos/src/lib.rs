@@ -1,14 +1,15 @@
-//! What a port may send: policers, which drop what exceeds a rate, and a shaper, which delays it.
+//! QoS of a port: policers, which drop packets that exceed a rate, and a shaper, which delays them.
 //!
 //! ```text
-//! outcome.rs      what is counted, and what is refused
-//! tokens.rs       bytes that may pass by now
+//! outcome.rs      counters and errors
+//! tokens.rs       token bucket of bytes
 //! single_rate.rs  `egress-policer`: one rate, one burst
 //! two_rate.rs     `trtcm-policer`: a committed and an excess rate, of the port and of each queue (RFC 4115)
-//! shaper/         `linux-htb` without a kernel: queues with a guaranteed and a highest rate under the rate of the port
+//! shaper/         `linux-htb` without a kernel: queues with guaranteed and maximum rates within the rate of the port
 //! ```
 //!
-//! Pure: the caller gives the time. The item that a shaper holds is a type parameter, as only its length matters here.
+//! The code is pure: the caller passes the time. The item that a shaper holds is a type parameter, because
+//! the shaper only needs its length.
 
 mod outcome;
 pub mod shaper;

@@ -1,10 +1,10 @@
-//! What is counted, and what is refused.
+//! Counters of queues, and errors.
 
-/// Rates and bursts that no policer can have.
+/// The rates or bursts are invalid for this policer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invalid;
 
-/// What passed a queue.
+/// Counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Packets that were sent.

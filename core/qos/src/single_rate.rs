@@ -9,16 +9,16 @@ use units::Nanos;
 pub struct SingleRateSpec {
     /// Committed bytes per second (`cir`).
     pub cir: u64,
-    /// Bytes that may pass at once (`cbs`).
+    /// Burst in bytes (`cbs`).
     pub cbs: u64,
 }
 
-/// See the module.
+/// A policer with one rate.
 #[derive(Clone, Debug)]
 pub struct SingleRate(Tokens);
 
 impl SingleRate {
-    /// With a full bucket. Neither rate nor burst may be 0.
+    /// Makes a policer with a full bucket. Neither rate nor burst may be 0.
     pub fn new(spec: SingleRateSpec, now: Nanos) -> Result<SingleRate, Invalid> {
         match spec {
             SingleRateSpec { cir: 1.., cbs: 1.. } => Ok(SingleRate(Tokens::new(spec.cir, spec.cbs, now))),
@@ -26,7 +26,7 @@ impl SingleRate {
         }
     }
 
-    /// Whether a packet of so many bytes passes.
+    /// Returns whether a packet of this many bytes passes.
     pub fn pass(&mut self, bytes: u64, now: Nanos) -> bool {
         self.0.refill(now);
         self.0.take(bytes)

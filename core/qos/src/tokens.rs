@@ -1,11 +1,11 @@
-//! Bytes that may pass by now: a token bucket in billionths of a byte, so that no nanosecond is rounded away.
+//! A token bucket of bytes. Tokens are billionths of a byte, so that no nanosecond is lost to rounding.
 
 use units::Nanos;
 
-/// Tokens of a byte: at one byte per second, one flows in per nanosecond.
+/// Tokens per byte: at one byte per second, one token is added per nanosecond.
 const BYTE: u128 = 1_000_000_000;
 
-/// See the module.
+/// A token bucket of bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens {
     /// Bytes per second.
@@ -16,20 +16,20 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// A full bucket.
+    /// Makes a full bucket.
     pub(crate) fn new(rate: u64, burst: u64, now: Nanos) -> Tokens {
         let full = u128::from(burst) * BYTE;
         Tokens { rate, full, left: full, at: now }
     }
 
-    /// Pours in what has flowed since the last call.
+    /// Adds the tokens since the last call.
     pub(crate) fn refill(&mut self, now: Nanos) {
         let passed = now.0.saturating_sub(self.at.0);
         self.at.0 += passed;
         self.left = (self.left + u128::from(passed) * u128::from(self.rate)).min(self.full);
     }
 
-    /// Takes so many bytes; `false`, and nothing taken, if there are not as many.
+    /// Takes the tokens of bytes. Returns `false` and takes none if there are too few.
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
         match self.left.checked_sub(u128::from(bytes) * BYTE) {
             Some(left) => {

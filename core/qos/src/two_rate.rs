@@ -1,7 +1,8 @@
 //! `trtcm-policer`: a committed and an excess rate (RFC 4115), of the port and of each queue.
 //!
-//! A packet first gets a colour of its queue, then one of the port that takes the first into account. It is dropped if the port
-//! says red. A packet of a queue that is not there belongs to queue 0.
+//! A packet first gets the colour of its queue, then that of the port, which takes the first one into
+//! account. It is dropped if the port's colour is red. Packets for a queue that does not exist belong to
+//! queue 0.
 
 use crate::outcome::{Invalid, QueueCounts};
 use crate::tokens::Tokens;
@@ -13,20 +14,20 @@ use units::Nanos;
 pub struct TwoRateSpec {
     /// Committed bytes per second.
     pub cir: u64,
-    /// Their burst in bytes.
+    /// Committed burst in bytes.
     pub cbs: u64,
     /// Excess bytes per second.
     pub eir: u64,
-    /// Their burst in bytes.
+    /// Excess burst in bytes.
     pub ebs: u64,
 }
 
-/// The port, and its queues by number.
+/// The rates of the port, and of its queues by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TwoRateTree {
-    /// Of the port.
+    /// Rates of the port.
     pub port: TwoRateSpec,
-    /// Of queues.
+    /// Rates of queues.
     pub queues: BTreeMap<u32, TwoRateSpec>,
 }
 
@@ -45,7 +46,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// A rate without a burst would pass nothing.
+    /// Refuses a rate without a burst, because nothing would pass.
     fn new(spec: TwoRateSpec, now: Nanos) -> Result<Meter, Invalid> {
         if spec.cir != 0 && spec.cbs == 0 || spec.eir != 0 && spec.ebs == 0 {
             return Err(Invalid);
@@ -55,7 +56,7 @@ impl Meter {
         Ok(Meter { spec, committed, excess })
     }
 
-    /// The colour of a packet that came with one (green where nothing was said before).
+    /// The colour of a packet that has a colour already (green if it was not metered before).
     fn colour(&mut self, bytes: u64, before: Colour, now: Nanos) -> Colour {
         self.committed.refill(now);
         self.excess.refill(now);
@@ -72,7 +73,7 @@ struct Queue {
     counts: QueueCounts,
 }
 
-/// See the module.
+/// A policer with two rates for the port and for each queue.
 #[derive(Debug)]
 pub struct TwoRate {
     port: Meter,
@@ -80,12 +81,12 @@ pub struct TwoRate {
 }
 
 impl TwoRate {
-    /// With full buckets and no queues.
+    /// Makes a policer with full buckets and no queues.
     pub fn new(port: TwoRateSpec, now: Nanos) -> Result<TwoRate, Invalid> {
         Ok(TwoRate { port: Meter::new(port, now)?, queues: BTreeMap::new() })
     }
 
-    /// Gives a queue other rates; its counters stay. A queue that cannot have them is removed.
+    /// Sets the rates of a queue; its counters stay. A queue with invalid rates is removed.
     pub fn set_queue(&mut self, queue: u32, spec: TwoRateSpec, now: Nanos) -> Result<(), Invalid> {
         let counts = match self.queues.get(&queue) {
             Some(known) if known.meter.spec == spec => return Ok(()),
@@ -97,18 +98,18 @@ impl TwoRate {
         Ok(())
     }
 
-    /// Removes the queues whose numbers are not among these.
+    /// Removes the queues whose numbers `is_wanted` refuses.
     pub fn retain(&mut self, is_wanted: impl Fn(u32) -> bool) {
         self.queues.retain(|number, _| is_wanted(*number));
     }
 
-    /// What is in force.
+    /// The rates in force.
     pub fn tree(&self) -> TwoRateTree {
         let queues = self.queues.iter().map(|(number, queue)| (*number, queue.meter.spec));
         TwoRateTree { port: self.port.spec, queues: queues.collect() }
     }
 
-    /// Whether a packet of a queue passes.
+    /// Returns whether a packet of a queue passes.
     pub fn pass(&mut self, queue: u32, bytes: u64, now: Nanos) -> bool {
         let number = if self.queues.contains_key(&queue) { queue } else { 0 };
         let Some(queue) = self.queues.get_mut(&number) else { return false };
@@ -123,7 +124,7 @@ impl TwoRate {
         self.port.colour(bytes, colour, now) != Colour::Red
     }
 
-    /// What passed a queue, as the queue alone sees it.
+    /// Counters of a queue, by the colour of the queue alone.
     pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
         self.queues.get(&queue).map(|queue| queue.counts)
     }
@@ -139,7 +140,7 @@ mod tests {
         TwoRateSpec { cir, cbs, eir, ebs }
     }
 
-    /// Bytes per second that pass of two queues at 10 MB/s each.
+    /// Bytes per second that pass of two queues with 10 MB/s each.
     fn rates(policer: &mut TwoRate, len: u64) -> [f64; 2] {
         let step = len * 100;
         let mut bytes = [0; 2];

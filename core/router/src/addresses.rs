@@ -5,12 +5,12 @@ use rpds::RedBlackTreeMapSync;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// See the module. A copy costs nothing.
+/// The addresses of all interfaces. Copies share memory.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses(RedBlackTreeMapSync<Arc<str>, Arc<[Prefix]>>);
 
 impl Addresses {
-    /// Replaces the addresses of a device. False: it had these already.
+    /// Replaces the addresses of a device. Returns false if nothing changes.
     pub fn set(&mut self, dev: &str, addresses: Vec<Prefix>) -> bool {
         if self.of(dev) == addresses {
             return false;
@@ -28,7 +28,7 @@ impl Addresses {
         self.0.get(dev).map_or(&[], |list| &**list)
     }
 
-    /// The devices that have some.
+    /// The devices with addresses.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &[Prefix])> {
         self.0.iter().map(|(dev, list)| (&**dev, &**list))
     }
@@ -38,7 +38,7 @@ impl Addresses {
         self.devices().find(|(_, list)| list.iter().any(|a| a.addr() == addr)).map(|(dev, _)| dev)
     }
 
-    /// The source that a device has for packets to `dst`: that of the longest network which `dst` is in.
+    /// The source address of a device for packets to `dst`: that of the longest network that contains `dst`.
     pub fn source_for(&self, dev: &str, dst: IpAddr) -> Option<IpAddr> {
         let mut best: Option<Prefix> = None;
         for address in self.of(dev).iter().filter(|a| a.contains(dst)) {
@@ -49,7 +49,7 @@ impl Addresses {
         best.map(|b| b.addr())
     }
 
-    /// The device has the address `source`, in the network that `dst` is in.
+    /// Returns whether the device has the address `source`, in the network that contains `dst`.
     pub fn has_source(&self, dev: &str, dst: IpAddr, source: IpAddr) -> bool {
         self.of(dev).iter().any(|a| a.addr() == source && a.contains(dst))
     }

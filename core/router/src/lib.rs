@@ -1,4 +1,4 @@
-//! Routes, policy rules, interface addresses and neighbours: where a tunnel's outer packet goes.
+//! Routes, policy rules, interface addresses and neighbours, for the outer packets of tunnels.
 //!
 //! The switch fills a [`Router`] from the kernel's tables and from `ovs/route/*`; a translation looks up the route of a
 //! remote endpoint and the Ethernet address of the next hop. Nothing here reads a clock or the kernel. Copies of a

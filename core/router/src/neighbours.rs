@@ -1,8 +1,8 @@
 //! The Ethernet addresses of next hops, by bridge and IP address, each for a limited time.
 //!
-//! A neighbour is noted when it answers ARP or ND, when it announces itself, and when a tunnel packet comes from it.
-//! The last is what anybody can forge: the table has a limit, and what no translation has asked for is evicted first, so
-//! that forged sources do not displace the next hops in use.
+//! A neighbour is stored when it answers ARP or ND, when it announces itself, and when a tunnel packet from
+//! it arrives. Anybody can forge the last, so the table has a limit, and entries that no translation has
+//! asked for are evicted first: forged sources do not displace the next hops in use.
 
 use flow::Mac;
 use std::collections::{BTreeMap, HashMap};
@@ -10,11 +10,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use units::Millis;
 
-/// How long a neighbour is known without being used or seen, at first.
+/// Default lifetime of a neighbour that is neither used nor seen.
 const AGING: Millis = Millis(15 * 60 * 1000);
-/// The longest time that can be set.
+/// Maximum lifetime that can be set, in seconds.
 const AGING_MAX_S: u32 = 3600;
-/// Neighbours that are known at once: 10,000 remote endpoints in one network, and room for forged ones.
+/// Maximum number of neighbours: 10,000 remote endpoints in one network, and some more for forged ones.
 const MAX: usize = 16 * 1024;
 
 /// A known neighbour.
@@ -22,18 +22,18 @@ const MAX: usize = 16 * 1024;
 pub struct Neighbour {
     /// Its Ethernet address.
     pub mac: Mac,
-    /// When it is forgotten.
+    /// When it is removed.
     expires: Millis,
-    /// A translation asked for it.
+    /// A translation has asked for it.
     wanted: bool,
-    /// Position in the order of eviction.
+    /// Position in the eviction order.
     stamp: u64,
 }
 
-/// What came of noting a neighbour.
+/// Result of storing a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// It was known so.
+    /// It was known with this address.
     Renewed,
     /// It is new, or has another Ethernet address than before.
     Changed,
@@ -41,11 +41,11 @@ pub enum Noted {
 
 type Key = (Arc<str>, IpAddr);
 
-/// See the module.
+/// The neighbours of all bridges.
 #[derive(Clone, Debug)]
 pub struct NeighbourTable {
     by_key: HashMap<Key, Neighbour>,
-    /// In the order of eviction: those that nothing asked for first, and of these the oldest.
+    /// The eviction order: first those that nothing asked for, and of these the oldest.
     order: BTreeMap<(bool, u64), Key>,
     aging: Millis,
     stamp: u64,
@@ -58,7 +58,7 @@ impl Default for NeighbourTable {
 }
 
 impl NeighbourTable {
-    /// Notes that `ip` is at `mac` in the network of a bridge.
+    /// Stores that `ip` is at `mac` in the network of a bridge.
     pub fn note(&mut self, bridge: &str, ip: IpAddr, mac: Mac, now: Millis) -> Noted {
         let key: Key = (bridge.into(), ip);
         let old = self.take(&key);
@@ -94,7 +94,7 @@ impl NeighbourTable {
         self.by_key.get(&(bridge.into(), ip)).map(|n| n.mac)
     }
 
-    /// The neighbour is in use: its time begins anew.
+    /// Restarts the lifetime of a neighbour that is in use.
     pub fn renew(&mut self, bridge: &str, ip: IpAddr, now: Millis) {
         let key = (bridge.into(), ip);
         if let Some(old) = self.take(&key) {
@@ -102,7 +102,7 @@ impl NeighbourTable {
         }
     }
 
-    /// Forgets those whose time is over, and returns them.
+    /// Removes and returns expired neighbours.
     pub fn expire(&mut self, now: Millis) -> Vec<(Arc<str>, IpAddr)> {
         let over = |n: &Neighbour| n.expires <= now;
         let gone: Vec<Key> = self.by_key.iter().filter(|(_, n)| over(n)).map(|(k, _)| k.clone()).collect();
@@ -110,7 +110,7 @@ impl NeighbourTable {
         gone
     }
 
-    /// Forgets those of one bridge, or all. True: there were some.
+    /// Removes the neighbours of one bridge, or all. Returns true if there were any.
     pub fn flush(&mut self, bridge: Option<&str>) -> bool {
         let meant = |key: &&Key| bridge.is_none_or(|b| *key.0 == *b);
         let gone: Vec<Key> = self.by_key.keys().filter(meant).cloned().collect();
@@ -118,12 +118,12 @@ impl NeighbourTable {
         !gone.is_empty()
     }
 
-    /// How many seconds a neighbour is known without being used or seen.
+    /// The lifetime in seconds.
     pub fn aging_s(&self) -> u32 {
         (self.aging.0 / 1000) as u32
     }
 
-    /// Sets it: 1 to 3600 s. Those that are known longer than that are known no longer than that from now on.
+    /// Sets the lifetime: 1 to 3600 s. Longer remaining lifetimes are shortened to it.
     pub fn set_aging_s(&mut self, seconds: u32, now: Millis) -> Result<(), BadAging> {
         if !(1..=AGING_MAX_S).contains(&seconds) {
             return Err(BadAging);
@@ -134,30 +134,30 @@ impl NeighbourTable {
         Ok(())
     }
 
-    /// All of them as `tnl/neigh/show` prints them.
+    /// All neighbours, as `tnl/neigh/show` prints them.
     pub fn text(&self, now: Millis) -> String {
         let mut rows: Vec<_> = self.by_key.iter().collect();
         rows.sort_by(|(a, _), (b, _)| (a.1, &a.0).cmp(&(b.1, &b.0)));
         let line = |((bridge, ip), n): (&Key, &Neighbour)| {
             let stale = if n.expires <= now { " STALE" } else { "" };
-            // As wide as the longest IPv6 address with its terminator in C.
+            // The width of the longest IPv6 address and its terminator in C.
             format!("{:<46}{}   {bridge}{stale}\n", ip.to_string(), n.mac)
         };
         let lines: String = rows.into_iter().map(line).collect();
         format!("{:<46}{:<20}Bridge\n{}\n{lines}", "IP", "MAC", "=".repeat(74))
     }
 
-    /// How many there are.
+    /// Number of neighbours.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// There is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 }
 
-/// The time is out of range.
+/// The lifetime is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadAging;

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network: the bits of the address behind `len` are 0, unless it was made by [`Prefix::of_interface`].
+/// A network: the bits of the address after `len` are 0, unless it was made by [`Prefix::of_interface`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix {
     addr: IpAddr,
     len: u8,
 }
 
-/// Bits in an address of this family.
+/// Number of bits of an address of this family.
 fn width(addr: IpAddr) -> u8 {
     if addr.is_ipv4() { 32 } else { 128 }
 }
@@ -29,7 +29,8 @@ fn masked(addr: IpAddr, len: u8) -> IpAddr {
 }
 
 impl Prefix {
-    /// The network of `len` bits that an address is in. A longer `len` than the address has counts as all its bits.
+    /// The network of `len` bits that contains an address. `len` is limited to the number of bits of the
+    /// address.
     pub fn new(addr: IpAddr, len: u8) -> Prefix {
         let len = len.min(width(addr));
         Prefix { addr: masked(addr, len), len }
@@ -50,32 +51,32 @@ impl Prefix {
         self.addr
     }
 
-    /// The number of its leading bits that count.
+    /// Length of the prefix in bits.
     pub fn len(&self) -> u8 {
         self.len
     }
 
-    /// Every address of its family is in it.
+    /// Returns whether it contains every address of its family.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// It is of IPv4.
+    /// Returns whether it is IPv4.
     pub fn is_ipv4(&self) -> bool {
         self.addr.is_ipv4()
     }
 
-    /// It is one address.
+    /// Returns whether it is a single address.
     pub fn is_host(&self) -> bool {
         self.len == width(self.addr)
     }
 
-    /// The address is in the network.
+    /// Returns whether the network contains the address.
     pub fn contains(&self, addr: IpAddr) -> bool {
         addr.is_ipv4() == self.is_ipv4() && masked(addr, self.len) == masked(self.addr, self.len)
     }
 
-    /// Reads an address, an address with a length, or an IPv4 address with a mask that is a prefix.
+    /// Parses an address, an address with a length, or an IPv4 address with a mask that is a prefix.
     pub fn parse(text: &str) -> Option<Prefix> {
         let (addr, rest) = text.split_once('/').map_or((text, None), |(a, r)| (a, Some(r)));
         let addr: IpAddr = addr.parse().ok()?;

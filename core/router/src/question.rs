@@ -1,4 +1,4 @@
-//! The question who has an address: an ARP request (RFC 826), or a neighbour solicitation (RFC 4861 §4.3).
+//! Requests for an Ethernet address: ARP (RFC 826), or neighbour solicitation (RFC 4861 §4.3).
 
 use flow::Mac;
 use packet::checksum;
@@ -8,10 +8,10 @@ const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 const ICMPV6: u8 = 58;
 const SOLICITATION: u8 = 135;
-/// Bytes of a solicitation with the option that has the sender's Ethernet address.
+/// Length of a solicitation with the option for the sender's Ethernet address.
 const SOLICITATION_LEN: u8 = 32;
 
-/// The frame of a question from a device for `target`. `None`: the addresses are not of one family.
+/// The frame of a request from a device for `target`. `None`: the addresses have different families.
 pub fn question(mac: Mac, source: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
     match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => Some(arp(mac, source, target)),

@@ -8,44 +8,45 @@ use std::sync::Arc;
 /// A route of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Where it leads.
+    /// Destination.
     pub prefix: Prefix,
-    /// It is for packets of this mark only.
+    /// It applies only to packets with this mark.
     pub mark: u32,
-    /// The device that packets leave by.
+    /// The output device.
     pub dev: Arc<str>,
-    /// The next hop; `None`: the destination itself.
+    /// The next hop; `None`: the destination is directly reachable.
     pub gateway: Option<IpAddr>,
-    /// The address that packets are sent from.
+    /// Source address of packets.
     pub source: IpAddr,
-    /// `ovs/route/add` made it.
+    /// Added by `ovs/route/add`.
     pub user: bool,
-    /// Of the kernel's routes to the same destination that with the lowest is used.
+    /// Of the kernel's routes to one destination the one with the lowest metric is used.
     pub metric: u32,
-    /// Routes are shown in the order in which they were added.
+    /// Increases with each route: routes are listed in the order in which they were added.
     pub(crate) serial: u64,
 }
 
 /// A route to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRoute<'a> {
-    /// Where it leads.
+    /// Destination.
     pub prefix: Prefix,
-    /// It is for packets of this mark only.
+    /// It applies only to packets with this mark.
     pub mark: u32,
-    /// The device that packets leave by.
+    /// The output device.
     pub dev: &'a str,
     /// The next hop.
     pub gateway: Option<IpAddr>,
-    /// The address that packets are sent from; `None`: one of the device in the network of the next hop.
+    /// Source address of packets; `None`: an address of the device in the network of the next hop.
     pub source: Option<IpAddr>,
-    /// `ovs/route/add` makes it: it comes before a route of the kernel whose prefix is up to 31 bits longer.
+    /// Added by `ovs/route/add`: it is preferred to routes of the kernel whose prefix is up to 31 bits
+    /// longer.
     pub user: bool,
-    /// Of the kernel's routes to the same destination that with the lowest is used.
+    /// Of the kernel's routes to one destination the one with the lowest metric is used.
     pub metric: u32,
 }
 
-/// The device of a route has no address that packets could be sent from.
+/// The device of a route has no address that can be the source of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteError;
 

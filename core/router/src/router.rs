@@ -1,4 +1,4 @@
-//! All tables, rules and interface addresses, and the look-up of a route in them.
+//! All routing tables, rules and interface addresses, and the look-up of a route.
 
 use crate::rules::unspecified;
 use crate::table::TABLE_LOCAL;
@@ -7,7 +7,7 @@ use rpds::RedBlackTreeMapSync;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// See the module. A copy costs nothing, however many routes there are.
+/// Routing tables, rules and addresses. Copies share memory, however many routes there are.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     tables: RedBlackTreeMapSync<u32, Table>,
@@ -18,27 +18,27 @@ pub struct Router {
     serial: u64,
 }
 
-/// The way to a destination.
+/// The result of a route look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The device that packets leave by.
+    /// The output device.
     pub dev: Arc<str>,
-    /// The next hop; `None`: the destination itself.
+    /// The next hop; `None`: the destination is directly reachable.
     pub gateway: Option<IpAddr>,
-    /// The address that packets are sent from.
+    /// Source address of packets.
     pub source: IpAddr,
 }
 
 impl Router {
-    /// Adds a route, in the place of an equal one. It fails if the device has no address that packets could come from.
+    /// Adds or replaces a route. Fails if the device has no address that can be the source of packets.
     pub fn add(&mut self, table: u32, new: &NewRoute<'_>) -> Result<(), RouteError> {
         let source = self.source_of(new).ok_or(RouteError)?;
         self.insert(table, new, source);
         Ok(())
     }
 
-    /// Adds a route of the kernel, whose choice of a source is not in question. False: there is one to the same
-    /// destination, and only the better one is kept.
+    /// Adds a route of the kernel without checking its source address. Returns false if a better one to the
+    /// same destination exists; only the better one is kept.
     pub fn add_of_kernel(&mut self, table: u32, new: &NewRoute<'_>) -> Result<bool, RouteError> {
         let source = new.source.or_else(|| self.source_of(new)).ok_or(RouteError)?;
         let known = self.table(table).and_then(|t| t.get(&new.prefix, new.mark, false));
@@ -50,7 +50,7 @@ impl Router {
         Ok(alone)
     }
 
-    /// Removes a route of the kernel, if it is this one that is kept.
+    /// Removes a route of the kernel, if it is the one that was kept.
     pub fn remove_of_kernel(&mut self, table: u32, gone: &NewRoute<'_>) -> bool {
         let known = self.table(table).and_then(|t| t.get(&gone.prefix, gone.mark, false));
         let same =
@@ -78,7 +78,7 @@ impl Router {
         }
     }
 
-    /// The source of a route's packets: what it asks for, if the device has that, or what the device has.
+    /// The source address of a route: the requested one if the device has it, or one of the device.
     fn source_of(&self, new: &NewRoute<'_>) -> Option<IpAddr> {
         let towards = [Some(new.prefix.addr()), new.gateway];
         let mut towards = towards.into_iter().flatten();
@@ -90,12 +90,12 @@ impl Router {
         }
     }
 
-    /// Removes a route. False: there is none.
+    /// Removes a route. Returns false if it does not exist.
     pub fn remove(&mut self, table: u32, prefix: &Prefix, mark: u32, user: bool) -> bool {
         self.tables.get_mut(&table).is_some_and(|routes| routes.remove(prefix, mark, user))
     }
 
-    /// Forgets the kernel's routes, rules and addresses.
+    /// Removes the kernel's routes, rules and addresses.
     pub fn clear_kernel(&mut self) {
         self.rules.clear_kernel();
         self.addresses = Addresses::default();
@@ -109,7 +109,7 @@ impl Router {
         }
     }
 
-    /// A table, if it has or had any routes.
+    /// A table that has or had routes.
     pub fn table(&self, number: u32) -> Option<&Table> {
         self.tables.get(&number)
     }
@@ -119,7 +119,8 @@ impl Router {
         self.tables.iter().map(|(number, table)| (*number, table))
     }
 
-    /// The way to `dst` for packets of this mark. A `source` that is asked for must be one of the host's own.
+    /// Looks up the route to `dst` for packets with this mark. A requested `source` must be an address of the
+    /// host.
     pub fn lookup(&self, mark: u32, dst: IpAddr, source: Option<IpAddr>) -> Option<Hop> {
         let source = source.filter(|s| !s.is_unspecified());
         if let Some(source) = source {

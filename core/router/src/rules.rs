@@ -1,4 +1,4 @@
-//! Policy rules: which tables are asked for which packets, in which order.
+//! Policy rules: which routing tables are looked up for a packet, and in which order.
 
 use crate::Prefix;
 use crate::table::{TABLE_DEFAULT, TABLE_LOCAL, TABLE_MAIN};
@@ -15,13 +15,13 @@ const PRIORITY_DEFAULT: u32 = 0x7fff;
 pub struct Rule {
     /// Rules with a lower number come first.
     pub priority: u32,
-    /// It is for packets that do not come from `from`.
+    /// It applies to packets whose source is not in `from`.
     pub invert: bool,
-    /// The sources that it is for; an empty prefix is every source of the family.
+    /// The sources to which it applies; an empty prefix means every source of the family.
     pub from: Prefix,
-    /// The table to ask.
+    /// The table to look up.
     pub table: u32,
-    /// `ovs/route/rule/add` made it.
+    /// Added by `ovs/route/rule/add`.
     pub user: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn everything(ipv4: bool) -> Prefix {
     Prefix::new(unspecified(ipv4), 0)
 }
 
-/// The address that says nothing.
+/// The unspecified address of a family.
 pub(crate) fn unspecified(ipv4: bool) -> IpAddr {
     if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
@@ -60,7 +60,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Forgets the kernel's rules but for the standard ones.
+    /// Removes the kernel's rules except the standard ones.
     pub fn reset(&mut self) {
         self.clear_kernel();
         for ipv4 in [true, false] {
@@ -70,7 +70,7 @@ impl Rules {
         self.add(Rule::for_all(true, PRIORITY_DEFAULT, TABLE_DEFAULT));
     }
 
-    /// Forgets the kernel's rules.
+    /// Removes the kernel's rules.
     pub fn clear_kernel(&mut self) {
         Arc::make_mut(&mut self.0).retain(|r| r.user);
     }
@@ -83,15 +83,14 @@ impl Rules {
         }
     }
 
-    /// Adds a rule behind those of its priority.
+    /// Adds a rule after those of its priority.
     pub fn add(&mut self, rule: Rule) {
         let rules = Arc::make_mut(&mut self.0);
         let at = rules.partition_point(|r| r.priority <= rule.priority);
         rules.insert(at, rule);
     }
 
-    /// The priority of a rule that was given none: just before the first rule that has room before it, or before the
-    /// rules that follow each other without a gap.
+    /// The priority of a rule that is added without one: just before the last rule that has a free priority before it.
     pub fn free_priority(&self) -> u32 {
         let (mut free, mut previous) = (0, 0);
         for rule in self.0.iter().filter(|r| r.priority != 0) {
@@ -103,7 +102,7 @@ impl Rules {
         free
     }
 
-    /// Removes a user's rule; priority 0 is any. False: there is none.
+    /// Removes a user's rule; priority 0 matches any. Returns false if there is none.
     pub fn remove(&mut self, like: &Rule) -> bool {
         let same = |r: &Rule| {
             let priority = like.priority == 0 || r.priority == like.priority;
@@ -113,17 +112,17 @@ impl Rules {
         at.map(|at| Arc::make_mut(&mut self.0).remove(at)).is_some()
     }
 
-    /// All of them, in order.
+    /// All rules, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }
 
-    /// The tables to ask for packets from a source, in order.
+    /// The tables to look up for packets from a source, in order.
     pub(crate) fn tables(&self, source: IpAddr) -> impl Iterator<Item = u32> {
         self.0.iter().filter(move |r| r.matches(source)).map(|r| r.table)
     }
 
-    /// Some rule names the table.
+    /// Returns whether some rule refers to the table.
     pub fn names_table(&self, table: u32) -> bool {
         self.0.iter().any(|r| r.table == table)
     }

@@ -1,8 +1,9 @@
 //! One routing table: look-up by priority and longest prefix.
 //!
-//! Routes of one priority and one prefix length are in one hash map, and a look-up asks the maps in descending order of
-//! priority. A full table of the Internet has 25 lengths of IPv4 and 48 of IPv6, so a look-up takes at most that many
-//! hash look-ups. The maps are persistent: a changed copy shares all but the changed path with the original.
+//! Routes of one priority and one prefix length are in one hash map, and a look-up searches the maps in
+//! descending order of priority. A full table of the Internet has 25 prefix lengths of IPv4 and 48 of IPv6,
+//! so a look-up takes at most that many hash look-ups. The maps are persistent: a changed copy shares all but
+//! the changed path with the original.
 
 use crate::{Prefix, Route};
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
@@ -15,12 +16,12 @@ pub const TABLE_MAIN: u32 = 254;
 /// The kernel's table `default`.
 pub const TABLE_DEFAULT: u32 = 253;
 
-/// The table has a name of its own.
+/// Returns whether the table has a name.
 pub fn is_standard(table: u32) -> bool {
     (TABLE_DEFAULT..=TABLE_LOCAL).contains(&table)
 }
 
-/// How much further up a user's route is than one of the kernel with the same prefix.
+/// By how many bits of prefix length a user's route is preferred to a kernel's route with the same prefix.
 const USER: u8 = 32;
 
 /// Family, inverted priority, prefix length: the order of look-ups.
@@ -47,7 +48,7 @@ impl Group {
 /// Mark and network.
 type Key = (u32, IpAddr);
 
-/// See the module.
+/// A routing table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     groups: RedBlackTreeMapSync<Group, HashTrieMapSync<Key, Route>>,
@@ -55,7 +56,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds a route in the place of one with the same prefix, mark and owner.
+    /// Adds a route, or replaces the one with the same prefix, mark and owner.
     pub(crate) fn insert(&mut self, route: Route) {
         let group = Group::of(&route.prefix, route.user);
         let key = (route.mark, route.prefix.addr());
@@ -69,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Removes a route. False: there is none.
+    /// Removes a route. Returns false if there is none.
     pub(crate) fn remove(&mut self, prefix: &Prefix, mark: u32, user: bool) -> bool {
         let group = Group::of(prefix, user);
         let Some(routes) = self.groups.get_mut(&group) else { return false };
@@ -81,12 +82,12 @@ impl Table {
         removed
     }
 
-    /// The route of this prefix, mark and owner.
+    /// The route with this prefix, mark and owner.
     pub fn get(&self, prefix: &Prefix, mark: u32, user: bool) -> Option<&Route> {
         self.groups.get(&Group::of(prefix, user))?.get(&(mark, prefix.addr()))
     }
 
-    /// The best route to an address for packets of a mark.
+    /// The best route to an address for packets with a mark.
     pub fn lookup(&self, mark: u32, dst: IpAddr) -> Option<&Route> {
         let first = Group { v6: dst.is_ipv6(), inverse: 0, len: 0 };
         let groups = self.groups.range(first..).take_while(|(g, _)| g.v6 == dst.is_ipv6());
@@ -100,7 +101,7 @@ impl Table {
         all
     }
 
-    /// Removes the routes that the kernel had.
+    /// Removes the kernel's routes.
     pub(crate) fn clear_kernel(&mut self) {
         let gone: Vec<Group> = self.groups.keys().filter(|g| !g.is_users()).copied().collect();
         for group in gone {
@@ -109,12 +110,12 @@ impl Table {
         }
     }
 
-    /// How many routes there are.
+    /// Number of routes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// There is none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -163,7 +163,7 @@ fn forged_neighbours_do_not_displace_those_in_use() {
 }
 
 proptest! {
-    /// The best route is the one that a search through all of them finds.
+    /// The best route equals that found by a linear search.
     #[test]
     fn lookups_agree_with_a_search(
         routes in proptest::collection::vec((any::<u16>(), 0u8..=32, 0u32..2, any::<bool>()), 0..40),

@@ -19,7 +19,7 @@ fn owner(user: bool) -> &'static str {
 }
 
 impl Route {
-    /// Its line. `named`: the number of its table is in it, unless the table has a name.
+    /// The line of a route. `named`: it contains the number of its table, unless the table has a name.
     fn line(&self, table: u32, named: bool) -> String {
         let mut out = format!("{}: {}", owner(self.user), self.prefix);
         // Writing to a String cannot fail.
@@ -43,13 +43,14 @@ impl Route {
 }
 
 impl Table {
-    /// The lines of its routes. `named`: each has the number of the table, unless that has a name.
+    /// The lines of the table's routes. `named`: each contains the number of the table, unless that has a
+    /// name.
     pub fn text(&self, number: u32, named: bool) -> String {
         self.sorted().into_iter().map(|route| route.line(number, named)).collect()
     }
 }
 
-/// The lines of one table, which may be absent, under a title.
+/// The lines of one table, which may not exist, under a title.
 pub fn with_table_header(number: u32, table: Option<&Table>) -> String {
     let title =
         if is_standard(number) { "Route Table:".to_owned() } else { format!("Route Table #{number}:") };
@@ -57,7 +58,7 @@ pub fn with_table_header(number: u32, table: Option<&Table>) -> String {
 }
 
 impl Rule {
-    /// Its line.
+    /// The line of a rule.
     pub fn line(&self) -> String {
         let not = if self.invert { "not " } else { "" };
         let from = match () {

@@ -1,7 +1,7 @@
-//! The bytes of a header, from a tunnel's configuration and the fields of a flow.
+//! Builds the bytes of a header from a tunnel's configuration and the fields of a flow.
 //!
-//! What differs from packet to packet stays zero: lengths, source port, checksums, sequence numbers. A UDP checksum of
-//! 0xffff stands for one that is to be computed, so that the text of the action shows it as Open vSwitch does.
+//! Fields that differ from packet to packet stay zero: lengths, source port, checksums, sequence numbers. A
+//! UDP checksum of 0xffff means that a checksum must be computed, as in the text of Open vSwitch's action.
 
 use crate::Kind;
 use crate::wire::{self, flag, gre, gtpu, vxlan};
@@ -9,26 +9,26 @@ use flow::{Mac, Tunnel};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What the configuration of a tunnel port says of its headers.
+/// The configuration of a tunnel port as far as its headers depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// GRE: there is a key.
+    /// GRE: the header has a key.
     pub key: bool,
-    /// GRE and GTP-U: packets are numbered.
+    /// GRE and GTP-U: the header has a sequence number.
     pub seq: bool,
     /// VXLAN: generic protocol extension.
     pub gpe: bool,
-    /// SRv6: the path, ending with the remote end; empty: the remote end alone.
+    /// SRv6: the path, which ends with the remote end; empty: only the remote end.
     pub segments: Vec<Ipv6Addr>,
     /// SRv6: the outer flow label.
     pub flow_label: FlowLabel,
 }
 
-/// What the flow label of an SRv6 packet is made of. The numbers stand in the label of a built header until the packet
-/// is known, as in the text of Open vSwitch.
+/// The source of an SRv6 packet's flow label. The flow label of a built header contains this number until the
+/// packet is known, as in Open vSwitch's text of the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowLabel {
-    /// The inner packet's, 0 if that is not IPv6.
+    /// The inner packet's, or 0 if that is not IPv6.
     #[default]
     Copy = 0,
     /// Zero.
@@ -37,30 +37,30 @@ pub enum FlowLabel {
     Compute = 2,
 }
 
-/// What a header is built of.
+/// Parameters of a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The kind of tunnel.
     pub kind: Kind,
-    /// The next hop.
+    /// Ethernet address of the next hop.
     pub dst_mac: Mac,
-    /// The port that sends it.
+    /// Ethernet address of the sending device.
     pub src_mac: Mac,
-    /// The local end.
+    /// IP address of the local end.
     pub src: IpAddr,
-    /// The remote end.
+    /// IP address of the remote end.
     pub dst: IpAddr,
     /// UDP destination port.
     pub dst_port: u16,
-    /// Key, TOS, TTL, flags and what else the flow says.
+    /// Key, TOS, TTL, flags and other tunnel fields of the flow.
     pub tunnel: &'a Tunnel,
-    /// Options of Geneve, as they stand in the header.
+    /// Geneve options, as bytes.
     pub options: &'a [u8],
     /// The type of the inner packet.
     pub packet_type: u32,
     /// Its ethertype.
     pub dl_type: u16,
-    /// What the port's configuration says.
+    /// The port's configuration.
     pub shape: &'a Shape,
 }
 
@@ -69,14 +69,14 @@ pub struct Request<'a> {
 pub struct Built {
     /// From the Ethernet header on.
     pub bytes: Vec<u8>,
-    /// Its number in text.
+    /// Tunnel type in the text of the action.
     pub tunnel_type: u32,
 }
 
-/// The header cannot say what it would have to.
+/// Why a header cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// The ends are not of one family, or not of one that the kind can use.
+    /// The ends have different address families, or one that the kind of tunnel does not support.
     Family,
     /// The tunnel cannot carry packets of this type.
     PacketType,
@@ -84,9 +84,9 @@ pub enum BuildError {
     Key,
     /// There is no such version.
     Version,
-    /// Options longer than 252 bytes, or not whole words.
+    /// Options are longer than 252 bytes, or not a multiple of four bytes.
     Options,
-    /// The path does not begin at the remote end.
+    /// The path does not start at the remote end.
     Segments,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for BuildError {
     }
 }
 
-/// Longest options of Geneve: the length field counts up to 63 words.
+/// Maximum length of Geneve options: the length field counts up to 63 words.
 const OPTIONS_MAX: usize = 252;
 /// Session numbers of ERSPAN have ten bits.
 const ERSPAN_KEY_MAX: u64 = 0x3ff;
@@ -127,7 +127,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, BuildError> {
     Ok(Built { bytes: out, tunnel_type: request.kind.number(v6) })
 }
 
-/// Ethernet and IP; true: IPv6.
+/// Appends Ethernet and IP headers; returns true for IPv6.
 fn push_ip(request: &Request<'_>, out: &mut Vec<u8>) -> Result<bool, BuildError> {
     let t = request.tunnel;
     let proto = match request.kind {
@@ -170,7 +170,7 @@ fn push_udp(request: &Request<'_>, out: &mut Vec<u8>) {
     out.extend(checksum.to_be_bytes());
 }
 
-/// The ethertype by which protocols name what is carried.
+/// The ethertype of a packet of this type.
 fn carried(packet_type: u32) -> Result<u16, BuildError> {
     match (packet_type >> 16, packet_type as u16) {
         (0, 0) => Ok(wire::ETHERTYPE_TEB),
@@ -179,7 +179,7 @@ fn carried(packet_type: u32) -> Result<u16, BuildError> {
     }
 }
 
-/// A VNI in its word.
+/// The VNI as a word.
 fn vni(request: &Request<'_>) -> [u8; 4] {
     ((request.tunnel.tun_id as u32) << 8).to_be_bytes()
 }
@@ -216,7 +216,7 @@ fn geneve_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
     Ok(out)
 }
 
-/// Some option must not be ignored by the receiver: the first bit of its type is set.
+/// Returns whether the receiver must understand some option: the first bit of its type is set.
 fn has_critical(mut options: &[u8]) -> bool {
     while let &[_, _, kind, words, ..] = options {
         if kind & 0x80 != 0 {
@@ -296,7 +296,7 @@ fn srv6_header(request: &Request<'_>) -> Result<Vec<u8>, BuildError> {
         return Err(BuildError::Segments);
     }
     let mut out = vec![next, 2 * n, wire::ROUTING_SRV6, n - 1, n - 1, 0, 0, 0];
-    // The last segment stands first.
+    // The last segment comes first.
     segments.iter().rev().for_each(|s| out.extend(s.octets()));
     Ok(out)
 }

@@ -1,9 +1,9 @@
 //! The kinds of tunnels.
 
-/// What follows the outer IP header.
+/// A kind of tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// VXLAN. The group policy extension changes what its header may say.
+    /// VXLAN. The group policy extension changes the fields of its header.
     Vxlan {
         /// The group policy extension is in use.
         gbp: bool,
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of an interface of this type.
+    /// The kind of an interface type.
     pub fn of_name(name: &str, gbp: bool) -> Option<Kind> {
         Some(match name {
             "vxlan" => Kind::Vxlan { gbp },
@@ -34,7 +34,7 @@ impl Kind {
         })
     }
 
-    /// The number by which text of datapath actions shows it (`OVS_VPORT_TYPE_*`).
+    /// Its number in the text of datapath actions (`OVS_VPORT_TYPE_*`).
     pub fn number(self, ipv6: bool) -> u32 {
         match (self, ipv6) {
             (Kind::Gre, false) => 3,
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// The kind that a number stands for.
+    /// The kind with a number.
     pub fn of_number(number: u32) -> Option<Kind> {
         Some(match number {
             3 | 109 => Kind::Gre,
@@ -61,17 +61,17 @@ impl Kind {
         })
     }
 
-    /// Protocols of the outer IP header by which its packets are known.
+    /// IP protocols of its outer header.
     pub fn protocols(self) -> &'static [u8] {
         match self {
             Kind::Vxlan { .. } | Kind::Geneve | Kind::Gtpu => &[17],
             Kind::Gre | Kind::Erspan => &[47],
-            // What the segment routing header carries.
+            // Protocols inside the segment routing header.
             Kind::Srv6 => &[4, 41],
         }
     }
 
-    /// It is carried by UDP.
+    /// Returns whether it uses UDP.
     pub fn is_udp(self) -> bool {
         matches!(self, Kind::Vxlan { .. } | Kind::Geneve | Kind::Gtpu)
     }

@@ -1,8 +1,8 @@
-//! Outer headers of tunnels: building, putting on, checking and taking off.
+//! Outer headers of tunnels: building, adding, checking and removing.
 //!
 //! [`build()`] makes the bytes of a header from a tunnel's configuration and the fields of a flow, once for each megaflow.
-//! [`Template`] puts these bytes in front of packets and fills in what differs from packet to packet. [`pop()`] checks a
-//! received header and reads it; whatever bytes come, it returns fields or a reason.
+//! [`Template`] adds these bytes to packets and fills in what differs from packet to packet. [`pop()`] checks
+//! and reads a received header; for any bytes it returns fields or a reason.
 //!
 //! VXLAN: RFC 7348, generic protocol extension: draft-ietf-nvo3-vxlan-gpe, group policy: draft-smith-vxlan-group-policy.
 //! Geneve: RFC 8926. GRE: RFC 2784, RFC 2890. ERSPAN: draft-foschiano-erspan. GTP-U: 3GPP TS 29.281. SRv6: RFC 8754.

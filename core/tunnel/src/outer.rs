@@ -7,7 +7,7 @@ use packet::checksum;
 use packet::ip::Fragment;
 use packet::{Ipv4, Ipv6};
 
-/// What is behind the outer IP header.
+/// A parsed outer IP header.
 pub(crate) struct Outer<'a> {
     /// Its addresses, TOS and TTL.
     pub(crate) tunnel: Tunnel,
@@ -15,13 +15,13 @@ pub(crate) struct Outer<'a> {
     pub(crate) proto: u8,
     /// The payload, without padding.
     pub(crate) payload: &'a [u8],
-    /// Where it starts in the frame.
+    /// Offset of the payload in the frame.
     pub(crate) at: usize,
     /// The partial sum of the pseudo header, without protocol and length.
     pub(crate) pseudo: u32,
 }
 
-/// Reads Ethernet and IP. VLAN tags have been taken off before.
+/// Parses Ethernet and IP. VLAN tags were removed before.
 pub(crate) fn outer(frame: &[u8]) -> Result<Outer<'_>, PopError> {
     let rest = frame.get(wire::ETHERNET..).ok_or(PopError::Short)?;
     match frame.get(12..14) {

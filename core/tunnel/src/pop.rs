@@ -1,4 +1,4 @@
-//! Checking and reading the outer header of a received packet.
+//! Checks and reads the outer header of a received packet.
 
 use crate::Kind;
 use crate::outer::{Outer, outer};
@@ -7,17 +7,17 @@ use crate::popped::{PopError, Popped, Reading};
 use crate::wire::{self, flag};
 use packet::checksum;
 
-/// Checks and reads the outer header of a frame that came to a tunnel of this kind.
+/// Checks and reads the outer header of a frame that was received by a tunnel of this kind.
 pub fn pop(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {
     let mut popped = read(kind, frame)?;
-    // Only the shortest frames are padded. What follows a longer packet is left to the inner lengths.
+    // Only the shortest frames have padding. For longer frames the inner length fields decide.
     if frame.len() > PADDED_MAX {
         popped.end = frame.len();
     }
     Ok(popped)
 }
 
-/// The longest frame that may have padding (IEEE 802.3), with a VLAN tag that was taken off since.
+/// The longest frame that may have padding (IEEE 802.3), including a VLAN tag that was removed.
 pub(crate) const PADDED_MAX: usize = 64;
 
 fn read(kind: Kind, frame: &[u8]) -> Result<Popped<'_>, PopError> {

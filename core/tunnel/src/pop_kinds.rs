@@ -1,4 +1,4 @@
-//! The headers of the kinds of tunnels, behind IP and UDP.
+//! Parsers of the kinds of tunnel headers, after IP and UDP.
 
 use crate::popped::{PopError, Popped, Reading};
 use crate::wire::{self, flag, gre as gre_bit, gtpu as gtpu_bit, layer_3, vxlan as vxlan_bit};
@@ -9,7 +9,7 @@ fn word(data: &[u8], at: usize) -> Result<u32, PopError> {
     Ok(u32::from_be_bytes(*bytes))
 }
 
-/// The packet type of what an ethertype names.
+/// The packet type for an ethertype.
 fn carried(ethertype: u16) -> u32 {
     if ethertype == wire::ETHERTYPE_TEB { wire::ETHERNET_FRAME } else { layer_3(ethertype) }
 }
@@ -54,7 +54,7 @@ pub(crate) fn geneve(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
     Ok(Popped { options, ..r.ends(len, wire::ETHERNET_FRAME)? })
 }
 
-/// The lengths of the options add up to the length of all of them.
+/// Returns whether the options fill the space of all options exactly.
 fn is_whole(mut options: &[u8]) -> bool {
     while !options.is_empty() {
         let &[_, _, _, words, ..] = options else { return false };
@@ -120,7 +120,7 @@ pub(crate) fn erspan(mut r: Reading<'_>) -> Result<Popped<'_>, PopError> {
     }
 }
 
-/// `whole`: the length of the frame, all of which stays of a message that carries no packet.
+/// `whole`: the length of the frame. A message that carries no packet is kept whole.
 pub(crate) fn gtpu(mut r: Reading<'_>, whole: usize) -> Result<Popped<'_>, PopError> {
     let (first, teid) = (word(r.data, 0)?, word(r.data, 4)?);
     let t = &mut r.tunnel;

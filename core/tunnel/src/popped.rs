@@ -1,30 +1,30 @@
-//! What is read of an outer header, and why one is refused.
+//! The result of reading an outer header, and errors.
 
 use flow::Tunnel;
 
-/// What an outer header says.
+/// A parsed outer header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Popped<'a> {
     /// Its fields.
     pub tunnel: Tunnel,
-    /// Options of Geneve, as they stand in the header.
+    /// Geneve options, as bytes.
     pub options: &'a [u8],
     /// The type of the inner packet.
     pub packet_type: u32,
-    /// How many bytes to take off in front of the inner packet.
+    /// Number of bytes to remove in front of the inner packet.
     pub header: usize,
-    /// Where the inner packet ends: padding of a short outer frame follows.
+    /// End of the inner packet; padding of a short outer frame follows.
     pub end: usize,
 }
 
 /// Why a header is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PopError {
-    /// The frame ends within the header, or its lengths are not true.
+    /// The frame ends within the header, or a length field is wrong.
     Short,
-    /// It is no IP packet.
+    /// Not an IP packet.
     NotIp,
-    /// A version that is not known.
+    /// Unknown version.
     Version,
     /// IPv4 options.
     IpOptions,
@@ -34,27 +34,27 @@ pub enum PopError {
     Checksum,
     /// It is of another protocol than the tunnel.
     Protocol,
-    /// Flags that nobody knows the meaning of, or that the tunnel is not configured for.
+    /// Unknown flags, or flags for which the tunnel is not configured.
     Flags,
-    /// It carries something that the tunnel cannot carry.
+    /// The tunnel cannot carry the inner packet's type.
     Carried,
-    /// Options that are not well-formed.
+    /// Malformed options.
     Options,
-    /// Segments are left of the path.
+    /// The path has segments left.
     Segments,
 }
 
-/// What is behind the transport header, while it is being read.
+/// State of a parser after the transport header.
 pub(crate) struct Reading<'a> {
     pub(crate) tunnel: Tunnel,
-    /// The tunnel's own header and what it carries.
+    /// The tunnel's own header and its payload.
     pub(crate) data: &'a [u8],
-    /// Where that starts in the frame.
+    /// Offset of `data` in the frame.
     pub(crate) at: usize,
 }
 
 impl<'a> Reading<'a> {
-    /// The header ends after `len` bytes of `data`; a packet of this type follows.
+    /// Returns the result: the header ends after `len` bytes of `data`, and a packet of this type follows.
     pub(crate) fn ends(self, len: usize, packet_type: u32) -> Result<Popped<'a>, PopError> {
         let inner = self.data.get(len..).ok_or(PopError::Short)?;
         let header = self.at + len;

@@ -1,7 +1,8 @@
-//! A header put in front of a frame, as most are: UDP without a checksum.
+//! Fast addition of the most frequent headers: UDP without a checksum.
 //!
-//! The header stands at the end of a block of whole cache lines, which is written in front of the frame as it is: copies of a
-//! constant length are a few vector instructions. What the block has in front of the header goes to the headroom.
+//! The header is at the end of a block of whole cache lines, and the whole block is copied in front of the
+//! frame: a copy of constant length takes a few vector instructions. The bytes of the block before the header
+//! are written into unused headroom.
 
 use crate::wire::put16;
 use packet::checksum;
@@ -10,20 +11,20 @@ use packet::frame::Frame;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A header that only needs lengths, a source port and the checksum of IPv4.
+/// A header in which only lengths, the source port and the checksum of IPv4 must be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Quick {
-    /// The end of the block is the header.
+    /// The block; the header is at its end.
     block: [u8; 2 * LINE],
     len: u8,
-    /// Where the UDP header starts in the block.
+    /// Offset of the UDP header in the block.
     udp: u8,
     /// The sum of the IPv4 header without its length; `None`: IPv6.
     sum: Option<u32>,
 }
 
 impl Quick {
-    /// Of a header whose UDP header starts at `udp`. `None`: it is longer than a block.
+    /// Makes one of a header whose UDP header is at `udp`. `None`: the header is longer than a block.
     pub(crate) fn new(header: &[u8], udp: usize, sum: Option<u32>) -> Option<Quick> {
         let mut block = [0; 2 * LINE];
         let at = block.len().checked_sub(header.len())?;
@@ -31,7 +32,8 @@ impl Quick {
         Some(Quick { block, len: header.len() as u8, udp: (at + udp) as u8, sum })
     }
 
-    /// Puts the header on. `None`, and nothing done: the headroom is smaller than the block, or the packet is too long.
+    /// Adds the header. Returns `None` and changes nothing if the headroom is smaller than the block, or the
+    /// packet is too long.
     #[inline(always)]
     pub(crate) fn put_on(&self, frame: &mut Frame, source_port: u16) -> Option<()> {
         let inner = frame.len();
@@ -50,7 +52,7 @@ impl Quick {
     fn write<const N: usize>(&self, frame: &mut Frame, inner: usize, source_port: u16) -> Option<()> {
         let left_out = 2 * LINE - N;
         let udp = usize::from(self.udp).checked_sub(left_out).filter(|at| *at < N)?;
-        // The UDP header and what follows it.
+        // The UDP header and its payload.
         let udp_len = u16::try_from(inner + N - udp).ok()?;
         let head = frame.head_mut(N)?.first_chunk_mut::<N>()?;
         let ip_total = udp_len.checked_add(20)?;

@@ -1,5 +1,6 @@
-//! Reading the outer header of most packets: VXLAN or Geneve without options, over IPv4, with a frame inside and no UDP
-//! checksum. It says what [`pop`](crate::pop()) says, without a step for each header.
+//! Fast path for the most frequent outer headers: VXLAN or Geneve without options, over IPv4, with a frame
+//! inside and no UDP checksum. The result equals that of [`pop`](crate::pop()), without a step for each
+//! header.
 
 use crate::Kind;
 use crate::pop::PADDED_MAX;
@@ -17,8 +18,8 @@ fn word(head: &[u8; QUICK_HEADER], at: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// The header of a frame that is longer than any padded one; the inner frame is all that follows [`QUICK_HEADER`] bytes.
-/// `None`: it is to be asked of [`pop`](crate::pop()).
+/// Parses the header of a frame that is too long to have padding. The inner frame is all that follows
+/// [`QUICK_HEADER`] bytes. `None`: use [`pop`](crate::pop()).
 #[inline(always)]
 pub fn pop_quick(kind: Kind, frame: &[u8]) -> Option<Tunnel> {
     let head = frame.first_chunk::<QUICK_HEADER>().filter(|_| frame.len() > PADDED_MAX)?;
@@ -50,7 +51,7 @@ pub fn pop_quick(kind: Kind, frame: &[u8]) -> Option<Tunnel> {
     })
 }
 
-/// The tunnel's own header has nothing but a key, and a frame follows.
+/// Returns whether the tunnel's own header contains only a key, and a frame follows.
 #[inline(always)]
 fn is_own(kind: Kind, own: u64) -> bool {
     let want = match kind {
@@ -61,10 +62,10 @@ fn is_own(kind: Kind, own: u64) -> bool {
     (own >> 32) as u32 == want && own as u8 == 0
 }
 
-/// The checksum of the IPv4 header is right.
+/// Returns whether the checksum of the IPv4 header is right.
 #[inline(always)]
 fn is_right(second: u64, third: u64, fourth: u64) -> bool {
-    // From the version to the destination, in words of 32 bits.
+    // The words from the version to the destination, 32 bits each.
     let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
     let sum = halves(second & 0xffff_ffff_ffff) + halves(third) + halves(fourth & !0xffff);
     let sum = (sum >> 32) + (sum & 0xffff_ffff);

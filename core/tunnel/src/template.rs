@@ -1,7 +1,8 @@
-//! A header that is put in front of packets, and what differs from packet to packet.
+//! A header that is added to packets, and the fields that differ from packet to packet.
 //!
-//! The caller makes room in front of the packet; the header is one copy, and lengths, source port, checksums and
-//! sequence numbers are written into it. The sum of the IPv4 header is known but for the length.
+//! The caller provides space in front of the packet. The header is copied, and lengths, source port,
+//! checksums and sequence numbers are written into the copy. The sum of the IPv4 header without its length is
+//! precomputed.
 
 use crate::put::Quick;
 use crate::wire::{self, gre, gtpu, put16};
@@ -9,20 +10,20 @@ use crate::{FlowLabel, Kind};
 use packet::checksum;
 use packet::frame::Frame;
 
-/// What is particular to one packet.
+/// The fields of one packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PerPacket {
     /// The source port of UDP, from a hash of the inner packet.
     pub source_port: u16,
-    /// The packet's number, of tunnels that number packets.
+    /// Sequence number, for tunnels that number packets.
     pub seq: u32,
-    /// Hundreds of microseconds, of ERSPAN version 2.
+    /// Timestamp in units of 100 µs, for ERSPAN version 2.
     pub timestamp: u32,
-    /// The flow label, of SRv6.
+    /// Flow label, for SRv6.
     pub label: u32,
 }
 
-/// What is behind the IP header.
+/// The part after the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Inside {
     Udp { checksum: bool },
@@ -32,16 +33,16 @@ enum Inside {
     Srv6 { label: FlowLabel },
 }
 
-/// See the module.
+/// A header to add to packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     header: Box<[u8]>,
-    /// Where the IP header ends.
+    /// End of the IP header.
     l4: usize,
     /// The sum of the IPv4 header without its length; `None`: IPv6.
     sum: Option<u32>,
     inside: Inside,
-    /// The same in a form that is quicker to put on, if it has one.
+    /// The same header in a form that is faster to add, if possible.
     quick: Option<Box<Quick>>,
 }
 
@@ -56,7 +57,7 @@ fn put32(bytes: &mut [u8], at: usize, value: u32) {
 }
 
 impl Template {
-    /// Of a built header. `None`: these bytes are no header of this type.
+    /// Makes a template of a built header. `None`: these bytes are not a header of this type.
     pub fn new(header: &[u8], tunnel_type: u32) -> Option<Template> {
         let kind = Kind::of_number(tunnel_type)?;
         let (l4, sum) = match be16(header, 12)? {
@@ -75,17 +76,17 @@ impl Template {
         Some(Template { header: header.into(), l4, sum, inside, quick })
     }
 
-    /// How many bytes go in front of a packet.
+    /// Length of the header in bytes.
     pub fn len(&self) -> usize {
         self.header.len()
     }
 
-    /// It has no bytes, which no header has.
+    /// Always false: a header has bytes.
     pub fn is_empty(&self) -> bool {
         self.header.is_empty()
     }
 
-    /// Packets are numbered.
+    /// Returns whether packets are numbered.
     pub fn is_numbered(&self) -> bool {
         match self.inside {
             Inside::Gtpu { seq, .. } => seq,
@@ -95,7 +96,7 @@ impl Template {
         }
     }
 
-    /// A source port or a flow label is computed from the inner packet.
+    /// Returns whether a source port or a flow label is computed from the inner packet.
     pub fn wants_hash(&self) -> bool {
         match self.inside {
             Inside::Udp { .. } | Inside::Gtpu { .. } => true,
@@ -104,8 +105,8 @@ impl Template {
         }
     }
 
-    /// Puts the header in front of a frame. `None`: there is no room for it, or the packet is longer than an IP packet can
-    /// be; the frame is as it was then, or longer by a header.
+    /// Adds the header to a frame. `None`: there is not enough headroom, or the packet exceeds the maximum IP
+    /// length. In the second case the frame may have grown by the header.
     #[inline(always)]
     pub fn put_on(&self, frame: &mut Frame, each: &PerPacket) -> Option<()> {
         if let Some(quick) = &self.quick
@@ -122,8 +123,8 @@ impl Template {
         self.write(frame.bytes_mut(), each)
     }
 
-    /// Writes the header into the first bytes of `packet`, which are for it, and completes it. `None`: the packet is
-    /// shorter than the header, or longer than an IP packet can be.
+    /// Writes the header into the first bytes of `packet`, which are reserved for it, and completes it.
+    /// `None`: the packet is shorter than the header, or exceeds the maximum IP length.
     pub fn write(&self, packet: &mut [u8], each: &PerPacket) -> Option<()> {
         let l4_len = u16::try_from(packet.len().checked_sub(self.l4)?).ok()?;
         let inner_label = inner_label(packet.get(self.len()..)?);
@@ -173,7 +174,7 @@ impl Template {
             put16(packet, self.l4 + 6, 0);
             let pseudo = self.pseudo(packet, len);
             let sum = checksum::finish(checksum::add(pseudo, &packet[self.l4..]));
-            // Zero would say that there is none (RFC 768).
+            // Zero would mean "no checksum" (RFC 768).
             put16(packet, self.l4 + 6, if sum == 0 { 0xffff } else { sum });
         }
     }

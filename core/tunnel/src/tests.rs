@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 const V4: [&str; 2] = ["1.1.2.88", "1.1.2.92"];
 const V6: [&str; 2] = ["2001:cafe::88", "2001:cafe::92"];
-/// 60 bytes of a frame.
+/// A frame of 60 bytes.
 const FRAME: [u8; 60] = [0x5a; 60];
 
 fn request<'a>(kind: Kind, ends: [&str; 2], tunnel: &'a Tunnel, shape: &'a Shape) -> Request<'a> {
@@ -31,7 +31,7 @@ fn tunnel(tun_id: u64) -> Tunnel {
     Tunnel { tun_id, ip_ttl: 64, flags: 2, erspan_ver: 1, ..Tunnel::default() }
 }
 
-/// The packet with a header in front.
+/// The packet with the header added.
 fn pushed(built: &Built, inner: &[u8], each: &PerPacket) -> Vec<u8> {
     let template = Template::new(&built.bytes, built.tunnel_type).unwrap();
     let mut packet = vec![0; template.len()];
@@ -40,7 +40,7 @@ fn pushed(built: &Built, inner: &[u8], each: &PerPacket) -> Vec<u8> {
     packet
 }
 
-/// The frame with a header in front, put on the quick way where there is one.
+/// The frame with the header added, by the fast path if possible.
 fn put_on(template: &Template, frame: &mut Frame, each: &PerPacket) -> Vec<u8> {
     template.put_on(frame, each).unwrap();
     frame.bytes().to_vec()
@@ -207,7 +207,7 @@ fn lies_have_reasons() {
     let with = |at: usize, value: u8| {
         let mut packet = good.clone();
         packet[at] = value;
-        // The header's checksum is made right again.
+        // Correct the header's checksum.
         packet[24..26].fill(0);
         let sum = packet::checksum::checksum(&packet[14..34]);
         packet[24..26].copy_from_slice(&sum.to_be_bytes());
@@ -227,7 +227,7 @@ fn lies_have_reasons() {
     let mut wrong = good.clone();
     wrong[24] ^= 1;
     assert_eq!(pop(vxlan, &wrong), Err(PopError::Checksum));
-    // The padding of a short frame is not a part of the packet.
+    // The padding of a short frame is not part of the packet.
     let request = Request { packet_type: 0x1_0800, ..request(Kind::Gre, V4, &t, &shape) };
     let short = pushed(&build(&request).unwrap(), &[0x45; 20], &PerPacket::default());
     let padded = [&short[..], &[0; 2]].concat();

@@ -1,4 +1,4 @@
-//! Numbers of the formats.
+//! Constants of the wire formats.
 
 /// Bytes of an Ethernet header.
 pub(crate) const ETHERNET: usize = 14;
@@ -57,7 +57,7 @@ pub(crate) mod vxlan {
     pub(crate) const GPE_USED: u32 = 0x3700_00ff;
     /// Group policy: the group is in the last two bytes.
     pub(crate) const G: u32 = 0x8000_0000;
-    /// Group policy: do not learn (D) and policy applied (A), in the place that they have in the word.
+    /// Group policy: do not learn (D) and policy applied (A), at their positions in the word.
     pub(crate) const GBP_FLAGS: u32 = 0x0048_0000;
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn layer_3(ethertype: u16) -> u32 {
     1 << 16 | u32::from(ethertype)
 }
 
-/// Writes a field, if the bytes reach so far.
+/// Writes a field, if the bytes are long enough.
 #[inline(always)]
 pub(crate) fn put16(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(field) = bytes.get_mut(at..at + 2) {

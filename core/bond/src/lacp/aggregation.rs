@@ -1,4 +1,4 @@
-//! All links of a port: messages come in, messages go out, and links are attached and detached.
+//! LACP on all links of a port: receives and sends messages, attaches and detaches links.
 
 use super::Negotiation;
 use super::info::{Info, State};
@@ -17,11 +17,11 @@ pub struct Settings {
     pub system: Mac,
     /// Its priority.
     pub priority: u16,
-    /// It speaks without having been spoken to.
+    /// Sends messages even if the other end has sent none.
     pub active: bool,
-    /// It wants a message each second, not every thirty.
+    /// Requests a message every second instead of every thirty seconds.
     pub fast: bool,
-    /// Links whose other end is silent may carry traffic, as those of an active-backup bond.
+    /// Links without LACP messages from the other end may carry traffic, as in an active-backup bond.
     pub fallback: bool,
 }
 
@@ -30,24 +30,24 @@ pub struct Settings {
 pub struct Aggregation {
     pub(super) settings: Settings,
     pub(super) members: BTreeMap<OfPort, Member>,
-    /// The link whose key all links have.
+    /// The link whose number is the key of all links.
     pub(super) key_member: Option<OfPort>,
     pub(super) negotiated: bool,
-    /// Which links are attached is to be decided again.
+    /// The attached links must be determined again.
     stale: bool,
-    /// Something that others look at has changed.
+    /// The state that other components read has changed.
     news: bool,
-    /// For the log.
+    /// Lines for the log.
     pub(super) lines: Vec<String>,
 }
 
 impl Aggregation {
-    /// One without links.
+    /// Makes one without links.
     pub fn new(settings: Settings) -> Aggregation {
         Aggregation { settings, stale: true, ..Aggregation::default() }
     }
 
-    /// Other settings.
+    /// Changes the settings.
     pub fn configure(&mut self, settings: Settings) {
         let old = std::mem::replace(&mut self.settings, settings);
         let new = &self.settings;
@@ -55,7 +55,7 @@ impl Aggregation {
         self.stale |= key(&old) != key(new);
     }
 
-    /// A link of the port, new or with other settings.
+    /// Adds a link, or changes the settings of a link.
     pub fn register(&mut self, port: OfPort, settings: MemberSettings, now: Millis) {
         let speaks = self.settings.active || self.negotiated;
         let member = self.members.entry(port).or_insert_with(|| Member::new(MemberSettings::default()));
@@ -71,7 +71,7 @@ impl Aggregation {
         self.key_member.get_or_insert(port);
     }
 
-    /// A link is no longer of the port.
+    /// Removes a link.
     pub fn remove(&mut self, port: OfPort) {
         self.stale |= self.members.remove(&port).is_some();
         if self.key_member == Some(port) {
@@ -84,7 +84,7 @@ impl Aggregation {
         self.members.keys().copied()
     }
 
-    /// The carrier of a link.
+    /// Sets the carrier of a link.
     pub fn set_carrier(&mut self, port: OfPort, up: bool, now: Millis) {
         let active = self.settings.active;
         let Some(member) = self.members.get_mut(&port) else { return };
@@ -99,8 +99,8 @@ impl Aggregation {
         (self.stale, self.news) = (true, true);
     }
 
-    /// What stands behind the Ethernet header of a frame that came by a link. While the link has no carrier, a message
-    /// only says that the carrier should be looked at again.
+    /// Handles a frame without its Ethernet header. While the link has no carrier, a message only causes the
+    /// carrier to be checked again.
     pub fn receive(&mut self, port: OfPort, payload: &[u8], now: Millis) {
         let fast = self.settings.fast;
         let Some(member) = self.members.get_mut(&port) else { return };
@@ -125,7 +125,7 @@ impl Aggregation {
         member.hear_by = now + Millis(MISSED * if fast { FAST.0 } else { SLOW.0 });
         member.told = partner;
         if member.partner != actor {
-            // A link whose other end has become another one decides nothing until it is selected again.
+            // A link whose other end has changed has no influence until it is selected again.
             let same_end = (member.partner.system, member.partner.key) == (actor.system, actor.key);
             member.attached &= same_end;
             member.partner = actor;
@@ -133,7 +133,8 @@ impl Aggregation {
         }
     }
 
-    /// Time has passed, or something came: attaches links, and returns the messages that are due.
+    /// Handles the passing of time and received messages: attaches links and returns the messages that are
+    /// due.
     pub fn run(&mut self, now: Millis) -> Vec<(OfPort, [u8; PDU_LEN])> {
         for member in self.members.values_mut() {
             let changed = member.run(now);
@@ -163,7 +164,7 @@ impl Aggregation {
         Some(compose(&actor, &member.partner))
     }
 
-    /// When [`Aggregation::run`] is to be called next.
+    /// The time of the next call of [`Aggregation::run`].
     pub fn deadline(&self) -> Option<Millis> {
         if self.stale {
             return Some(Millis(0));
@@ -175,7 +176,7 @@ impl Aggregation {
         send.chain(hear).chain(tells.map(Member::may_tell_at)).min()
     }
 
-    /// Something that others look at has changed since the last call.
+    /// Returns true if the state that other components read has changed since the last call.
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
@@ -185,17 +186,17 @@ impl Aggregation {
         std::mem::take(&mut self.lines)
     }
 
-    /// Whether any link is attached.
+    /// The state of negotiation of the port.
     pub fn negotiation(&self) -> Negotiation {
         if self.negotiated { Negotiation::Negotiated } else { Negotiation::Configured }
     }
 
-    /// A link may carry traffic.
+    /// Returns whether a link may carry traffic.
     pub fn may_enable(&self, port: OfPort) -> bool {
         self.members.get(&port).is_some_and(|m| m.may_enable(self.settings.fallback))
     }
 
-    /// Something is known of the other end of a link.
+    /// Returns whether the other end's information on a link is current.
     pub fn is_current(&self, port: OfPort) -> bool {
         self.members.get(&port).is_some_and(|m| m.status != Status::Defaulted)
     }
@@ -206,7 +207,7 @@ impl Aggregation {
         Some(if first.key == 0 { first.port } else { first.key })
     }
 
-    /// What this end says of a link.
+    /// This end's information on a link.
     pub(super) fn actor(&self, member: &Member) -> Info {
         let open = member.attached || !self.negotiated;
         let state = [

@@ -1,4 +1,4 @@
-//! What an end of a link says of itself (IEEE 802.1AX-2014 §6.4.2.3).
+//! What an end of a link announces about itself (IEEE 802.1AX-2014 §6.4.2.3).
 
 use flow::Mac;
 
@@ -7,21 +7,21 @@ use flow::Mac;
 pub struct State(pub u8);
 
 impl State {
-    /// Speaks without having been spoken to.
+    /// Sends messages even if the other end has sent none.
     pub const ACTIVITY: State = State(1 << 0);
-    /// Wants a message each second.
+    /// Requests a message every second.
     pub const TIMEOUT: State = State(1 << 1);
-    /// The link may be one of several.
+    /// The link may be aggregated with others.
     pub const AGGREGATION: State = State(1 << 2);
-    /// The link belongs where it is attached.
+    /// The link is attached to the right aggregation.
     pub const SYNCHRONIZED: State = State(1 << 3);
-    /// Packets are received by it.
+    /// Packets are received on the link.
     pub const COLLECTING: State = State(1 << 4);
-    /// Packets are sent by it.
+    /// Packets are sent on the link.
     pub const DISTRIBUTING: State = State(1 << 5);
-    /// Nothing is known of the other end.
+    /// The information about the other end is a default.
     pub const DEFAULTED: State = State(1 << 6);
-    /// The other end has been silent for too long.
+    /// No message of the other end arrived in time.
     pub const EXPIRED: State = State(1 << 7);
 
     /// Names as commands show them.
@@ -36,12 +36,12 @@ impl State {
         "expired",
     ];
 
-    /// Both.
+    /// Union of two states.
     pub fn and(self, other: State) -> State {
         State(self.0 | other.0)
     }
 
-    /// This one if the condition holds.
+    /// This state if the condition holds, else none.
     pub fn when(self, condition: bool) -> State {
         if condition { self } else { State(0) }
     }
@@ -66,13 +66,13 @@ impl State {
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
-    /// Priority of the system; the lower number decides.
+    /// Priority of the system; the system with the lower number decides which links are attached.
     pub system_priority: u16,
     /// The system.
     pub system: Mac,
     /// Links with the same key may be attached to each other.
     pub key: u16,
-    /// Priority of the link; the lower number comes first.
+    /// Priority of the link; lower numbers are preferred.
     pub port_priority: u16,
     /// The link's number within its system.
     pub port: u16,
@@ -80,16 +80,16 @@ pub struct Info {
     pub state: State,
 }
 
-/// What orders links: the system first, then the link.
+/// The order of links: by system, then by link.
 pub(crate) type Priority = (u16, Mac, u16, u16);
 
 impl Info {
-    /// Its place among links; the lowest comes first.
+    /// The rank of the link; the lowest comes first.
     pub(crate) fn priority(&self) -> Priority {
         (self.system_priority, self.system, self.port_priority, self.port)
     }
 
-    /// The other end does not have to be told: nothing differs that §6.4.16 wants to be told at once.
+    /// Returns whether `known` agrees in everything that must be sent at once when it changes (§6.4.16).
     pub(crate) fn is_told(&self, known: &Info) -> bool {
         const TOLD: State = State(0b1111);
         (self.state.0 ^ known.state.0) & TOLD.0 == 0

@@ -1,24 +1,24 @@
-//! One link: what is known of its other end, and its timers (IEEE 802.1AX-2014 §6.4.12, §6.4.13).
+//! One link: the information about its other end, and its timers (IEEE 802.1AX-2014 §6.4.12, §6.4.13).
 
 use super::info::{Info, State};
 use units::Millis;
 
-/// Interval of messages to an end that wants them fast, and to one that does not.
+/// Interval of messages if the other end requests fast ones.
 pub(super) const FAST: Millis = Millis(1000);
 pub(super) const SLOW: Millis = Millis(30_000);
-/// Messages in a fast interval, beside those that are due anyway.
+/// Maximum number of messages per fast interval in addition to periodic ones.
 const TOLD_MAX: u64 = 3;
-/// So many intervals without a message are too many.
+/// Intervals without a message after which the information expires.
 pub(super) const MISSED: u64 = 3;
 
-/// What is known of the other end.
+/// Status of the information about the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has been heard within its time.
+    /// A message arrived in time.
     Current,
-    /// It has been silent for too long.
+    /// No message arrived in time.
     Expired,
-    /// Nothing.
+    /// There is no information.
     Defaulted,
 }
 
@@ -33,7 +33,7 @@ impl Status {
     }
 }
 
-/// How a link presents itself.
+/// Settings of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberSettings {
     /// Its name.
@@ -63,18 +63,18 @@ pub(super) struct Counters {
 pub(super) struct Member {
     pub(super) settings: MemberSettings,
     pub(super) status: Status,
-    /// Traffic may flow, as far as this end is concerned.
+    /// This end has attached the link, so traffic may flow.
     pub(super) attached: bool,
     pub(super) carrier: bool,
-    /// What the other end has said of itself.
+    /// The other end's information about itself.
     pub(super) partner: Info,
-    /// What the other end knows of this one.
+    /// This end's information as the other end has it.
     pub(super) told: Info,
-    /// The next message goes out.
+    /// Time of the next message.
     pub(super) send_at: Millis,
-    /// When the first of the last messages went out, and how many since.
+    /// Time of the first of the recent messages, and their number.
     recent: (Millis, u64),
-    /// Without a message until then the status gets worse.
+    /// Time at which the status is downgraded unless a message arrives.
     pub(super) hear_by: Millis,
     pub(super) counters: Counters,
 }
@@ -95,7 +95,7 @@ impl Member {
         }
     }
 
-    /// A message has been sent.
+    /// Records that a message was sent.
     pub(super) fn note_sent(&mut self, now: Millis) {
         match &mut self.recent {
             (since, count) if now.since(*since) < FAST => *count += 1,
@@ -103,13 +103,13 @@ impl Member {
         }
     }
 
-    /// From when on a change may be told: three messages in a fast interval are enough (§6.4.16).
+    /// Time from which a change may be announced: at most three messages per fast interval (§6.4.16).
     pub(super) fn may_tell_at(&self) -> Millis {
         let (since, count) = self.recent;
         if count < TOLD_MAX { Millis(0) } else { since + FAST }
     }
 
-    /// The other end is to speak soon, or is forgotten.
+    /// Expires the information: requests fast messages, or falls back to defaults.
     pub(super) fn expire(&mut self, now: Millis) {
         self.status = Status::Expired;
         self.partner.state = self.partner.state.and(State::TIMEOUT).without(State::SYNCHRONIZED);
@@ -121,7 +121,7 @@ impl Member {
         self.status = Status::Defaulted;
     }
 
-    /// Time has passed; true if the status is another.
+    /// Handles the passing of time; returns true if the status has changed.
     pub(super) fn run(&mut self, now: Millis) -> bool {
         if now < self.hear_by {
             return false;
@@ -140,19 +140,20 @@ impl Member {
         true
     }
 
-    /// Traffic may flow.
+    /// Returns whether traffic may flow.
     pub(super) fn may_enable(&self, fallback: bool) -> bool {
         let alone = fallback && self.status == Status::Defaulted;
         self.attached && (self.partner.state.has(State::SYNCHRONIZED) || alone)
     }
 
-    /// This end sends messages: always where it is active, else only to an end that has been heard.
+    /// Returns whether this end sends messages: always if active, otherwise only after the other end has sent
+    /// one.
     pub(super) fn speaks(&self, active: bool) -> bool {
         self.carrier && (active || self.status != Status::Defaulted)
     }
 
-    /// How long until the next message. The other end says what it wants; while nothing is known of it, this end sends as
-    /// often as it wants to hear itself (`fast`): a passive end that comes back is found within that time.
+    /// The interval until the next message. The other end announces which it wants. Without information about the other end, this
+    /// end's own setting (`fast`) is used, so that a passive end that returns is found within that time.
     pub(super) fn interval(&self, fast: bool) -> Millis {
         let fast = match self.status {
             Status::Defaulted => fast,

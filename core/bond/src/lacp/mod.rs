@@ -1,13 +1,13 @@
-//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree on which of them form
-//! one.
+//! Link Aggregation Control Protocol (IEEE 802.1AX-2014 clause 6): both ends of several links agree which of
+//! these links are aggregated.
 //!
 //! | file | what |
 //! |---|---|
 //! | `pdu.rs` | the bytes of a message |
-//! | `info.rs` | what an end says of itself |
+//! | `info.rs` | what an end announces about itself |
 //! | `member.rs` | one link: its state and its timers |
 //! | `select.rs` | which links are attached |
-//! | `aggregation.rs` | all links of a port: what comes in, what goes out, when |
+//! | `aggregation.rs` | all links of a port: received and sent messages |
 //! | `show.rs` | texts of `lacp/show` and `lacp/show-stats` |
 
 mod aggregation;
@@ -24,15 +24,15 @@ pub use info::{Info, State};
 pub use member::{MemberSettings, Status};
 pub use pdu::{DESTINATION, ETHERTYPE, PDU_LEN, Received, compose, parse};
 
-/// What a port knows of the protocol.
+/// LACP state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Negotiation {
-    /// It is not spoken.
+    /// LACP is disabled.
     #[default]
     Off,
-    /// It is spoken, and no link is attached.
+    /// LACP is enabled, and no link is attached.
     Configured,
-    /// Some link is attached.
+    /// At least one link is attached.
     Negotiated,
 }
 

@@ -1,47 +1,47 @@
-//! The bytes of a message (IEEE 802.1AX-2014 §6.4.2.3). What is no whole message is reported as such.
+//! The bytes of a message (IEEE 802.1AX-2014 §6.4.2.3). An incomplete message is reported as such.
 
 use super::info::{Info, State};
 use flow::Mac;
 
-/// Where messages are sent to.
+/// Destination address of messages.
 pub const DESTINATION: Mac = Mac([0x01, 0x80, 0xc2, 0x00, 0x00, 0x02]);
 /// Ethernet type of the slow protocols.
 pub const ETHERTYPE: u16 = 0x8809;
-/// Length behind the Ethernet header.
+/// Length after the Ethernet header.
 pub const PDU_LEN: usize = 110;
 
 const SUBTYPE_LACP: u8 = 1;
 const SUBTYPE_MARKER: u8 = 2;
 const VERSION: u8 = 1;
 
-/// Type and length of the parts.
+/// Type and length of the TLVs.
 const ACTOR: [u8; 2] = [1, 20];
 const PARTNER: [u8; 2] = [2, 20];
 const COLLECTOR: [u8; 2] = [3, 16];
-/// Where the parts begin.
+/// Offsets of the TLVs.
 const ACTOR_AT: usize = 2;
 const PARTNER_AT: usize = 22;
 const COLLECTOR_AT: usize = 42;
-/// Length of what an end says of itself.
+/// Length of the information about an end.
 const INFO_LEN: usize = 15;
 
-/// What came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A message.
     Message {
-        /// What the sender says of itself.
+        /// The sender's information about itself.
         actor: Info,
-        /// What it knows of us.
+        /// The sender's information about this end.
         partner: Info,
     },
     /// A marker (§6.5), which is counted and not answered.
     Marker,
-    /// Neither.
+    /// Another or an incomplete message.
     Bad,
 }
 
-/// Reads what stands behind the Ethernet header.
+/// Parses a frame after the Ethernet header.
 pub fn parse(bytes: &[u8]) -> Received {
     let Some(pdu) = bytes.first_chunk::<PDU_LEN>() else { return Received::Bad };
     let part = |at: usize| [pdu[at], pdu[at + 1]];

@@ -1,29 +1,30 @@
-//! A queue of the shaper: its packets, its rates, and where it stands.
+//! A queue of the shaper: its packets, its rates, and its state.
 
 use super::clock::{Fine, RateClock};
 use super::spec::ClassSpec;
 use crate::outcome::QueueCounts;
 use std::collections::VecDeque;
 
-/// Burst beside the configured one: what the rate sends in this time, in parts of a second. A poll thread that comes back within a
-/// millisecond loses nothing of a rate.
+/// The burst includes the amount that the rate sends in this part of a second, 1 ms. So a PMD thread that
+/// serves the shaper every millisecond loses nothing of a rate.
 const TURN: u64 = 1000;
 
-/// Bytes that a class may catch up on when it comes back among those that send: a class that leaves the borrowing ones for each
-/// packet that its guarantee allows still gets its share of the rest. As many as one TCP segmentation offload sends.
+/// Bytes by which a class may be behind when it returns to the borrowing classes: a class that leaves them
+/// for each packet that its guarantee allows still gets its share of the rest. Equals one TCP segmentation
+/// offload.
 const CATCH_UP: u32 = 64 << 10;
 
-/// The classes of precedence: as many as Linux has.
+/// Number of priorities, as in Linux.
 pub(super) const PRIORITIES: usize = 8;
 
-/// Where a class stands.
+/// The state of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// It has no packets.
     Idle,
-    /// It has reached its highest rate.
+    /// It has reached its maximum rate.
     Waiting,
-    /// It may send if the port has tokens left.
+    /// It may send if the rest of the port's rate allows it.
     Borrowing,
     /// It is below its guaranteed rate.
     Guaranteed,
@@ -37,14 +38,15 @@ pub(super) struct Class<T> {
     pub(super) max: RateClock,
     pub(super) packets: VecDeque<(u32, T)>,
     pub(super) place: Place,
-    /// Its turn among the classes that are below their guaranteed rates, and among those that borrow.
+    /// Its virtual time among the classes below their guaranteed rates, and among the borrowing ones.
     pub(super) turns: [Turn; 2],
-    /// When it is to be looked at again.
+    /// When its state must be checked again.
     pub(super) alarm: Option<Fine>,
     pub(super) counts: QueueCounts,
 }
 
-/// The order in which classes of one place and priority send: by what they have sent, divided by their guaranteed rates.
+/// Virtual time, by which classes of one state and priority are ordered: bytes sent divided by the guaranteed
+/// rate.
 pub(super) type Turn = u128;
 
 /// The burst of a rate, in bytes.
@@ -76,19 +78,19 @@ impl<T> Class<T> {
         usize::from(self.spec.priority).min(PRIORITIES - 1)
     }
 
-    /// What bytes weigh in its turn.
+    /// The virtual time that bytes take.
     pub(super) fn weight(&self, bytes: u32) -> Turn {
         (Turn::from(bytes) << 40) / Turn::from(self.spec.min.max(1))
     }
 
-    /// Its turn where it comes back, when the class that sent last there had turn `now`.
+    /// Its virtual time when it returns to a state whose latest sender had virtual time `now`.
     pub(super) fn rejoin(&mut self, place: usize, now: Turn) -> Turn {
         let turn = self.turns[place].max(now.saturating_sub(self.weight(CATCH_UP)));
         self.turns[place] = turn;
         turn
     }
 
-    /// Where it stands now, and when that will change without a packet of its own.
+    /// Its present state, and when that changes without sending.
     pub(super) fn judge(&self, now: Fine) -> (Place, Option<Fine>) {
         if self.packets.is_empty() {
             (Place::Idle, None)

@@ -1,11 +1,12 @@
-//! A token bucket as a clock: the instant from which on it has tokens.
+//! A token bucket as one number: the time from which on it has tokens.
 //!
-//! The bucket has tokens if that instant has passed; how long ago it passed is how full it is. Sending moves it on by the time that
-//! the bytes take at the rate. Equivalent to the virtual scheduling algorithm of ITU-T I.371.
+//! The bucket has tokens if that time is in the past; the farther it is in the past, the fuller the bucket.
+//! Sending advances it by the time that the bytes take at the rate. Equivalent to the virtual scheduling
+//! algorithm of ITU-T I.371.
 
 use units::Nanos;
 
-/// An instant in 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is not rounded by more than a millionth.
+/// A time in units of 2^-20 ns, so that a byte at 100 Gbit/s (0.08 ns) is rounded by less than a millionth.
 pub(super) type Fine = u128;
 
 const SHIFT: u32 = 20;
@@ -14,47 +15,47 @@ pub(super) fn fine(at: Nanos) -> Fine {
     Fine::from(at.0) << SHIFT
 }
 
-/// The first whole nanosecond that is not before an instant.
+/// The first whole nanosecond that is not before a time.
 pub(super) fn nanos(at: Fine) -> Nanos {
     let up = at + ((1 << SHIFT) - 1);
     Nanos(u64::try_from(up >> SHIFT).unwrap_or(u64::MAX))
 }
 
-/// See the module.
+/// A token bucket as one number.
 #[derive(Clone, Debug)]
 pub(super) struct RateClock {
-    /// The time of a byte.
+    /// Time per byte.
     per_byte: Fine,
-    /// The time of the burst.
+    /// Time of the burst.
     depth: Fine,
-    /// The bucket has tokens from this instant on.
+    /// The bucket has tokens from this time on.
     pub(super) at: Fine,
 }
 
 impl RateClock {
-    /// A full bucket. `rate`: bytes per second; `burst`: bytes.
+    /// Makes a full bucket. `rate`: bytes per second; `burst`: bytes.
     pub(super) fn new(rate: u64, burst: u64, now: Fine) -> RateClock {
         let per_byte = (1_000_000_000 << SHIFT) / Fine::from(rate.max(1));
         let depth = per_byte * Fine::from(burst);
         RateClock { per_byte, depth, at: now.saturating_sub(depth) }
     }
 
-    /// The same debt, or the same tokens as far as there is room, at another rate.
+    /// Converts it to another rate: keeps the debt in bytes, or the tokens that fit.
     pub(super) fn changed(&self, rate: u64, burst: u64, now: Fine) -> RateClock {
         let mut new = RateClock::new(rate, burst, now);
         if self.at > now {
-            // Bytes that are owed take as long as they take at the new rate.
+            // Owed bytes take the time that they take at the new rate.
             new.at = now + (self.at - now) / self.per_byte.max(1) * new.per_byte;
         }
         new
     }
 
-    /// It has tokens.
+    /// Returns whether it has tokens.
     pub(super) fn is_ready(&self, now: Fine) -> bool {
         self.at <= now
     }
 
-    /// So many bytes are sent.
+    /// Takes the tokens of bytes that are sent.
     pub(super) fn charge(&mut self, bytes: u32, now: Fine) {
         let full = now.saturating_sub(self.depth);
         self.at = self.at.max(full) + self.per_byte * Fine::from(bytes);

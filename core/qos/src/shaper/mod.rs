@@ -1,10 +1,11 @@
-//! A shaper as `linux-htb` describes it: a port with a rate, and queues with a guaranteed and a highest rate each.
+//! A shaper for `linux-htb` rows: a port with a rate, and queues with a guaranteed and a maximum rate each.
 //!
-//! A queue below its guaranteed rate always sends. What the guaranteed rates leave of the port's rate goes to queues that have more
-//! to send: first by priority, then in proportion to their guaranteed rates, up to their highest rates. As in Linux, what a queue
-//! sends beyond its guarantee is not charged to that guarantee.
+//! A queue below its guaranteed rate may always send. The rest of the port's rate goes to queues that have
+//! more to send: first by priority, then in proportion to their guaranteed rates, up to their maximum rates.
+//! As in Linux, bytes that a queue sends beyond its guarantee are not charged to the guarantee.
 //!
-//! A pop costs the logarithm of the number of queues. A queue that must wait has one alarm in an ordered set.
+//! Taking a packet costs the logarithm of the number of queues. A queue that must wait has one timer in an
+//! ordered set.
 //!
 //! Source: Linux's `sch_htb` as tc-htb(8) describes it; shares by start-time fair queueing (Goyal, Vin, Cheng 1997).
 
@@ -22,38 +23,39 @@ use clock::{Fine, RateClock, fine, nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Nanos;
 
-/// Packets that a queue holds at most, as in Linux by default.
+/// Maximum number of packets of a queue, Linux's default.
 pub const QUEUE_MOST: usize = 1000;
-/// Packets of all queues above which a queue holds at most [`QUEUE_LEAST`]: an eighth of the usual pool of a DPDK port.
+/// Number of packets in all queues above which a queue holds at most [`QUEUE_LEAST`]: an eighth of the usual
+/// pool of a DPDK port.
 pub const PORT_MOST: usize = 32_768;
-/// Packets that a queue may hold in any case.
+/// Number of packets that a queue may always hold.
 pub const QUEUE_LEAST: usize = 16;
-/// The queue of packets that name none, or one that is not there.
+/// The queue of packets that select none, or one that does not exist.
 pub const DEFAULT: u32 = 0;
 
-/// Classes that may send, by their turns.
+/// Classes that may send, by virtual time.
 #[derive(Debug, Default)]
 struct Ready {
     by_turn: BTreeSet<(Turn, u32)>,
-    /// The turn of the class that sent last: one that comes back does not make up for its absence.
+    /// Virtual time of the latest sender: a class that returns cannot make up for its absence.
     now: Turn,
 }
 
-/// See the module.
+/// The shaper of a port.
 #[derive(Debug)]
 pub struct Shaper<T> {
     spec: ShaperSpec,
     port: RateClock,
     classes: BTreeMap<u32, Class<T>>,
-    /// Below their guaranteed rates, and borrowing; by priority.
+    /// Classes below their guaranteed rates, and borrowing ones; by priority.
     ready: [[Ready; PRIORITIES]; 2],
-    /// One of each class that is to be looked at again.
+    /// One timer for each class whose state must be checked again.
     alarms: BTreeSet<(Fine, u32)>,
     held: usize,
 }
 
 impl<T> Shaper<T> {
-    /// Without packets.
+    /// Makes a shaper without packets.
     pub fn new(spec: ShaperSpec, now: Nanos) -> Shaper<T> {
         let port = RateClock::new(spec.rate, burst(spec.rate, 0, spec.mtu), fine(now));
         let mut shaper = Shaper {
@@ -64,12 +66,13 @@ impl<T> Shaper<T> {
             alarms: BTreeSet::new(),
             held: 0,
         };
-        // There are no packets that it could give back.
+        // There are no packets that it could return.
         let _ = shaper.set(spec, now);
         shaper
     }
 
-    /// Changes rates and queues. Queues that stay keep their packets and counters; the packets of the others are given back.
+    /// Changes rates and queues. Remaining queues keep their packets and counters; the packets of removed
+    /// queues are returned.
     pub fn set(&mut self, mut spec: ShaperSpec, now: Nanos) -> Vec<T> {
         let now = fine(now);
         let all = ClassSpec { min: spec.rate, max: spec.rate, ..ClassSpec::default() };
@@ -99,12 +102,12 @@ impl<T> Shaper<T> {
         gone
     }
 
-    /// What is in force.
+    /// The rates in force.
     pub fn spec(&self) -> &ShaperSpec {
         &self.spec
     }
 
-    /// Queues a packet of so many bytes. It is given back, and counted as dropped, if its queue is full.
+    /// Queues a packet of this many bytes. It is returned, and counted as dropped, if its queue is full.
     pub fn push(&mut self, queue: u32, bytes: u32, packet: T, now: Nanos) -> Result<(), T> {
         let number = if self.classes.contains_key(&queue) { queue } else { DEFAULT };
         let Some(class) = self.classes.get_mut(&number) else { return Err(packet) };
@@ -121,7 +124,7 @@ impl<T> Shaper<T> {
         Ok(())
     }
 
-    /// The next packet that may be sent now.
+    /// Takes the next packet that may be sent now.
     pub fn pop(&mut self, now: Nanos) -> Option<T> {
         if self.held == 0 {
             return None;
@@ -151,7 +154,7 @@ impl<T> Shaper<T> {
         Some(packet)
     }
 
-    /// When `pop` may have a packet if it has none now; `None`: when one is pushed.
+    /// When `pop` may return a packet if it returns none now; `None` if no packet waits.
     pub fn next(&self) -> Option<Nanos> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
         let may_borrow = self.ready[BORROWING].iter().any(|ready| !ready.by_turn.is_empty());
@@ -159,22 +162,22 @@ impl<T> Shaper<T> {
         alarm.into_iter().chain(port).min().map(nanos)
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub fn len(&self) -> usize {
         self.held
     }
 
-    /// No packet waits.
+    /// Returns whether no packet waits.
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// What passed a queue.
+    /// Counters of a queue.
     pub fn counts(&self, queue: u32) -> Option<QueueCounts> {
         self.classes.get(&queue).map(|class| class.counts)
     }
 
-    /// Takes out all packets, as the shaper ends.
+    /// Takes all packets, when the shaper is removed.
     pub fn drain(&mut self) -> Vec<T> {
         self.held = 0;
         let packets = self.classes.values_mut().flat_map(|class| class.packets.drain(..));
@@ -189,7 +192,7 @@ impl<T> Shaper<T> {
             .or_else(|| self.port.is_ready(now).then(|| first(&self.ready[BORROWING]))?)
     }
 
-    /// Looks at the classes whose alarms are due.
+    /// Checks the classes whose timers are due.
     fn ring(&mut self, now: Fine) {
         while let Some((at, number)) = self.alarms.first().copied()
             && at <= now
@@ -202,7 +205,7 @@ impl<T> Shaper<T> {
         }
     }
 
-    /// Puts a class where it stands now.
+    /// Updates the state of a class.
     fn settle(&mut self, number: u32, now: Fine) {
         let Some(class) = self.classes.get_mut(&number) else { return };
         let (place, alarm) = class.judge(now);
@@ -231,7 +234,7 @@ impl<T> Shaper<T> {
 const GUARANTEED: usize = 0;
 const BORROWING: usize = 1;
 
-/// The set in which a class is that may send.
+/// The set of classes in this state that may send.
 fn set_of(place: Place) -> Option<usize> {
     match place {
         Place::Guaranteed => Some(GUARANTEED),

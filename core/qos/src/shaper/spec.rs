@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 pub struct ClassSpec {
     /// Guaranteed rate.
     pub min: u64,
-    /// Highest rate.
+    /// Maximum rate.
     pub max: u64,
-    /// Bytes that may be sent at once; at least an MTU and what the rate sends in a millisecond are allowed.
+    /// Burst in bytes. At least one MTU and the bytes of a millisecond at the rate are allowed.
     pub burst: u64,
-    /// Queues with lower numbers are the first to use what others leave.
+    /// Queues with lower numbers use the rest of the port's rate first.
     pub priority: u8,
 }
 
@@ -22,6 +22,6 @@ pub struct ShaperSpec {
     pub rate: u64,
     /// Bytes of the longest packet.
     pub mtu: u32,
-    /// Queues by number. Queue 0 is made if it is missing.
+    /// Queues by number. Queue 0 is added if it is missing.
     pub classes: BTreeMap<u32, ClassSpec>,
 }

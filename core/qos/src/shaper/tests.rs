@@ -1,4 +1,5 @@
-//! Rates by virtual time, and the shaper against one that looks at every class for every packet.
+//! Rates in virtual time, and the shaper against a reference implementation that checks every class for every
+//! packet.
 
 use super::class::Class;
 use super::*;
@@ -15,7 +16,7 @@ fn spec(rate: u64, classes: &[(u32, ClassSpec)]) -> ShaperSpec {
     ShaperSpec { rate, mtu: 1500, classes: classes.iter().copied().collect() }
 }
 
-/// Sends for a time; queues never run empty. Bytes per second of each queue after the bursts.
+/// Sends for some time; queues never run empty. Returns bytes per second of each queue after the bursts.
 fn rates(spec: ShaperSpec, load: &[(u32, u32)], step: u64, seconds: u64) -> Vec<f64> {
     let mut shaper = Shaper::new(spec, Nanos(0));
     let mut bytes = vec![0u64; load.len()];
@@ -24,7 +25,7 @@ fn rates(spec: ShaperSpec, load: &[(u32, u32)], step: u64, seconds: u64) -> Vec<
     }
     let mut now = 0;
     while now < (seconds + 1) * SECOND {
-        // As many as a device takes in a turn of a poll thread.
+        // As many as a device accepts in an iteration of a PMD thread.
         for _ in 0..256 {
             let Some(i) = shaper.pop(Nanos(now)) else { break };
             if now >= SECOND {
@@ -90,7 +91,8 @@ fn a_thousand_queues_get_their_rates() {
     let rates = rates(spec(10_000 * MBIT, &queues), &load, 200_000, 10);
     for ((queue, len), rate) in load.iter().zip(rates) {
         let error = (rate - f64::from(*queue) * 100.0).abs();
-        // At the end of the ten seconds a packet of the slowest queues may be missing or be sent early.
+        // At the end of the ten seconds, a packet of the slowest queues may be missing or have been sent
+        // early.
         assert!(error <= 0.02 * f64::from(*queue) * 100.0 + f64::from(*len) / 10.0, "queue {queue}: {rate}");
     }
 }
@@ -162,7 +164,7 @@ fn queues_are_bounded_and_the_port_is() {
     let pushed: usize = (0..100u32)
         .map(|n| (0..2000).take_while(|_| shaper.push(n, 100, (), Nanos(0)).is_ok()).count())
         .sum();
-    // Queues of QUEUE_MOST until the port holds PORT_MOST, and QUEUE_LEAST of each of the others.
+    // Queues may hold QUEUE_MOST until the port holds PORT_MOST; each further queue may hold QUEUE_LEAST.
     let full = PORT_MOST.div_ceil(QUEUE_MOST);
     let last = PORT_MOST - (full - 1) * QUEUE_MOST;
     assert_eq!(pushed, (full - 1) * QUEUE_MOST + last + (100 - full) * QUEUE_LEAST);
@@ -180,14 +182,14 @@ fn an_unknown_queue_is_queue_0() {
     assert_eq!(shaper.counts(0).map(|counts| (counts.packets, counts.bytes)), Some((1, 100)));
 }
 
-/// The reference: the same rules, found by looking at every class.
+/// The reference implementation: the same rules by checking every class.
 struct Naive {
     port: RateClock,
     classes: BTreeMap<u32, Class<u32>>,
 }
 
 impl Naive {
-    /// The best rank of a class that may send now: first guarantees, then what is left of the port's rate.
+    /// The best rank of a class that may send now: first guarantees, then the rest of the port's rate.
     fn best(&self, now: Fine) -> Option<(bool, usize)> {
         self.classes.values().filter_map(|class| self.rank(class, now)).min()
     }
@@ -200,7 +202,7 @@ impl Naive {
         }
     }
 
-    /// The class of this number sends; its rank.
+    /// Sends a packet of the class with this number; returns its rank.
     fn send(&mut self, number: u32, now: Fine) -> Option<(bool, usize)> {
         let rank = self.rank(&self.classes[&number], now)?;
         let class = self.classes.get_mut(&number)?;
