@@ -3,17 +3,17 @@
 //! ```text
 //! subject.rs   what a packet's headers say: the key of its connection, and what it changes there
 //! key.rs       a connection's two ends in a zone; both directions have the same hash
-//! protocol.rs  the protocol state of a connection; tcp.rs: for TCP, with sequence numbers
-//! timeout.rs   when a connection expires
-//! record.rs    a connection in memory: keys, mark, label, protocol state; slab.rs: memory of records
-//! index.rs     finds records by hash; table.rs: all connections, found by the keys of both directions
-//! limits.rs    limits of connections, in total and by zone
-//! helper.rs    control connections of FTP and TFTP, and the connections that they announce
-//! hear.rs      passes packets of control connections to their helpers
-//! nat.rs       chooses addresses and ports of a translated connection, and the edits of its packets
-//! tracker.rs   `Conntrack`: tracks packets; begin.rs: begins connections
-//! sweep.rs     removes expired and dispensable connections; control.rs: settings, dumps and flushes
-//! dump.rs      connections in dumps, and filters; text.rs: as text
+//! protocol.rs  how far a connection has got; tcp.rs: for TCP, where sequence numbers count; update.rs: what a packet changes
+//! timeout.rs   how long it stays without a packet
+//! record.rs    a connection in memory: keys, mark, label, the protocol's state; slab.rs: where records are
+//! index.rs     which records a hash may mean; table.rs: all connections, found by the keys of both directions
+//! limits.rs    how many there may be, of all zones and of each
+//! helper.rs    what is known of control connections of FTP and TFTP, and of the connections that they announce
+//! hear.rs      packets of control connections are heard
+//! nat.rs       which addresses and ports a connection gets, and what is written into its packets
+//! tracker.rs   `Conntrack`: a packet is tracked; begin.rs: it begins a connection
+//! sweep.rs     what is too old goes, or what can be spared; control.rs: what the switch sets and has forgotten
+//! dump.rs      connections for those who look at them, and which of them are to be forgotten; text.rs: as text
 //! ```
 //!
 //! # Invariants
@@ -46,6 +46,7 @@ mod tcp;
 mod text;
 mod timeout;
 mod tracker;
+mod update;
 
 pub use dump::{Entry, Filter, TupleFilter};
 pub use helper::{Control, Edit, Expected, Heard, Helper};

@@ -5,6 +5,7 @@ use crate::record::Words;
 use crate::subject::Content;
 use crate::tcp::{self, Peer};
 use crate::timeout::Timeout;
+use crate::update::Update;
 use packet::ipproto;
 
 /// The protocol state of a connection.
@@ -24,19 +25,6 @@ pub(crate) enum Talk {
     Once,
     OneSided,
     BothSided,
-}
-
-/// The meaning of a packet for its connection.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Update {
-    /// It does not belong to the connection.
-    Invalid,
-    /// A packet of a connection that has a reply; with the new timeout, if that changes.
-    Valid(Option<Timeout>),
-    /// A packet of a connection without a reply so far.
-    New(Timeout),
-    /// The connection is closed, and this is the first packet of another one between the same ends.
-    Again,
 }
 
 impl Protocol {

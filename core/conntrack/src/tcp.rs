@@ -5,9 +5,9 @@
 //! window that the other end has offered, or at most one window before it (retransmissions). A connection
 //! whose beginning was not seen is picked up.
 
-use crate::protocol::Update;
 use crate::record::Words;
 use crate::timeout::Timeout;
+use crate::update::Update;
 use packet::Tcp;
 
 const FIN: u16 = 0x01;

@@ -8,14 +8,13 @@
 
 use super::conntrack;
 use crate::engine::Engine;
-use crate::fragments::reason;
 use crate::packet::{Packet, Rare};
 use crate::tally::Event;
 use ::conntrack::Action;
 use dpif::DropReason;
 use flow::flow::ct_state::{DST_NAT, SRC_NAT};
 use packet::ethertype;
-use reassembly::{Datagram, Gone, Origin, Verdict, may_be_fragment};
+use reassembly::{Datagram, Gone, Origin, Removal, Verdict, may_be_fragment};
 
 /// Bytes of Ethernet and IPv4 headers.
 const HEADERS: usize = 34;
@@ -104,8 +103,16 @@ fn track_each(engine: &mut Engine, action: &Action, group: &mut Vec<Packet>) {
     engine.give_back(all);
 }
 
-/// Prepares a packet for waiting for seconds: copies it if it is in a buffer of a device, which needs its
-/// buffers, or in a buffer that is much too large.
+/// Why a fragment that was removed is dropped.
+pub(crate) fn reason(why: Removal) -> DropReason {
+    match why {
+        Removal::Expired => DropReason::FragmentExpired,
+        Removal::Purged => DropReason::FragmentPurged,
+        Removal::Evicted => DropReason::FragmentEvicted,
+    }
+}
+
+/// A packet that may wait for seconds: not in a buffer of a device, which would lack it, nor in one that is much too large.
 fn kept(engine: &mut Engine, mut p: Packet) -> Packet {
     p.number = None;
     if p.frame.source().is_some() || p.frame.memory() > p.frame.len() + SLACK {

@@ -7,77 +7,24 @@
 //! Packets whose program only hashes and recirculates stay in the batch with their keys, of which two words
 //! change, and are looked up again at once.
 
-use super::frames::{self, Group};
-use super::park::Parking;
+use super::execute::run_one;
+use super::megaflows::Megaflows;
 use super::straight::{self, Straight};
-use super::{Megaflows, execute, recent, tunnel};
+use super::{frames, recent, tunnel};
 use crate::action::hash;
 use crate::batch::{BATCH, Batch, Miss, NONE, step_line};
 use crate::engine::Engine;
+use crate::engine::groups::{Group, Groups, NO_GROUP, Step, Way};
+use crate::engine::parking::Parking;
 use crate::port::Frame;
-use crate::program::{Op, Program, REWRITES, Sum};
+use crate::program::{Program, Sum};
 use crate::tally::Event;
 use classifier::megaflow::bits;
 use cpu::{Line, Stage};
-use dpif::DropReason;
 use units::Millis;
 
-/// What happens with the packets of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
-    Send(u32),
-    RewriteAndSend(u32),
-    /// They stay in the batch, to be looked up again.
-    Again(Step),
-    Drop(DropReason),
-    /// They are collected in the list with this number.
-    Gather(usize),
-}
-
-impl Way {
-    /// The way of a program. `gathered`: number of lists so far. `plain`: only the bytes of packets matter
-    /// when they are sent.
-    fn of(program: &Program, gathered: usize, plain: bool) -> Way {
-        match program.sum {
-            Sum::Send { port, does: 0 } if plain => Way::Send(port),
-            Sum::Send { port, does: REWRITES } if plain => Way::RewriteAndSend(port),
-            Sum::Drop(reason) => Way::Drop(reason),
-            _ => Way::Gather(gathered),
-        }
-    }
-}
-
-/// How a key changes before its next pass.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
-    id: u32,
-    /// Whether the hash is symmetric, and its basis.
-    hash: Option<(bool, u32)>,
-}
-
-impl Step {
-    /// The step of a program that changes nothing else.
-    #[inline]
-    fn of(sum: Sum) -> Option<Step> {
-        match sum {
-            Sum::Again(id) => Some(Step { id, hash: None }),
-            Sum::HashAndAgain { symmetric, basis, id } => Some(Step { id, hash: Some((symmetric, basis)) }),
-            _ => None,
-        }
-    }
-
-    /// Applies this step to packet `i` of the batch.
-    #[inline]
-    fn take(self, batch: &mut Batch, i: usize, frame: &Frame) {
-        let hashed = self.hash.map(|(symmetric, basis)| {
-            hash::hash(frame.bytes(), &batch.common, batch.key_to_ports(Some(i as u8)), symmetric, basis)
-        });
-        batch.again(i, self.id, hashed);
-    }
-}
-
-/// Returns whether packets may take a step at once. They must not overtake packets that wait for
-/// recirculation, nor parked packets of their flow.
+/// Packets may take a step at once. Those that wait for their next pass already must not be overtaken, and a
+/// flow that is parked must not be passed by.
 #[inline]
 fn may_go_now(engine: &Engine, hashed: bool) -> bool {
     let waits = |parking: &Parking| !parking.park.is_empty();
@@ -92,84 +39,8 @@ fn step_now(engine: &Engine, program: &Program) -> Option<Step> {
     Step::of(program.sum).filter(|step| may_go_now(engine, step.hash.is_some()))
 }
 
-/// Counts for a megaflow.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    packets: u32,
-    bytes: u64,
-    tcp_flags: u16,
-}
-
-/// The groups of a batch, and a hash table of them by the indices of their megaflows.
-///
-/// No chain is longer than a batch. A slot is valid only if its group refers back to it, so slots are not
-/// cleared between batches.
-pub(crate) struct Groups {
-    len: usize,
-    index: [u32; BATCH],
-    way: [Way; BATCH],
-    count: [Count; BATCH],
-    slot: [u8; BATCH],
-    slots: [u8; SLOTS],
-    /// The group of each packet, or [`NO_GROUP`].
-    of: [u8; BATCH],
-    /// Packets of programs with several operations: the index of the group and its packets.
-    gathered: Vec<(usize, Group)>,
-    /// Packets that take a step: the index of each in the batch.
-    again: Vec<(usize, Step, Frame)>,
-}
-
-/// More than the maximum number of groups, so that a free slot always exists.
-const SLOTS: usize = 2 * BATCH;
-const NO_GROUP: u8 = u8::MAX;
-
-impl Default for Groups {
-    fn default() -> Groups {
-        Groups {
-            len: 0,
-            index: [NONE; BATCH],
-            way: [Way::Gather(0); BATCH],
-            count: [Count::default(); BATCH],
-            slot: [0; BATCH],
-            slots: [0; SLOTS],
-            of: [NO_GROUP; BATCH],
-            gathered: Vec::new(),
-            again: Vec::new(),
-        }
-    }
-}
-
-impl Groups {
-    /// Returns the group of a megaflow, or else the slot for it.
-    #[inline]
-    fn find(&self, index: u32) -> Result<usize, usize> {
-        let mut slot = index as usize % SLOTS;
-        loop {
-            let group = usize::from(self.slots[slot]);
-            if group >= self.len || usize::from(self.slot[group % BATCH]) != slot {
-                return Err(slot);
-            }
-            if self.index[group] == index {
-                return Ok(group);
-            }
-            slot = (slot + 1) % SLOTS;
-        }
-    }
-
-    /// Adds a group. There are at most as many groups as packets, so the array is large enough.
-    #[inline]
-    fn add(&mut self, index: u32, slot: usize, way: Way) -> usize {
-        let group = self.len % BATCH;
-        self.slots[slot] = group as u8;
-        self.slot[group] = slot as u8;
-        (self.index[group], self.way[group], self.count[group]) = (index, way, Count::default());
-        self.len += 1;
-        group
-    }
-}
-
-/// Executes all packets of the batch that have a megaflow; the others become `missed`. Returns true if
-/// packets are left in the batch, with their keys, to be looked up again.
+/// Executes all packets of the batch that have a megaflow; the others are `missed` then. True: those that are left in the
+/// batch, with their keys, are to be looked up again.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: u64, now: Millis) -> bool {
     all(guard, engine, pending, now);
     let mut own = std::mem::take(&mut engine.batch.own);
@@ -320,17 +191,7 @@ fn steps(guard: &Megaflows<'_>, engine: &Engine) -> Option<[Option<Step>; BATCH]
     may_go_now(engine, hashed).then_some(steps)
 }
 
-/// Executes operations on one packet of the batch.
-#[cold]
-pub(super) fn run_one(engine: &mut Engine, ops: &[Op], i: usize, frame: Frame) {
-    let packet = engine.batch.packet(i, frame);
-    let mut group = engine.list();
-    group.push(packet);
-    execute::run_ops(engine, ops, &mut group);
-    engine.give_back(group);
-}
-
-/// Counts every packet separately, which costs less than finding its group.
+/// Counts every packet for itself, which costs less than to find its group.
 #[inline(always)]
 fn count_each(engine: &mut Engine, now: Millis) {
     let Engine { batch, lane, .. } = &mut *engine;

@@ -4,24 +4,14 @@
 //!
 //! A comparison costs less than a look-up. If it rarely helps, it is skipped for a while.
 
-use super::Megaflows;
+use super::megaflows::Megaflows;
 use crate::engine::Engine;
 use crate::tally::Event;
 
 /// Number of batches without the comparison after one in which it did not help.
 const PAUSE: u8 = 16;
 
-/// The megaflow of the last packet of a port.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Recent {
-    index: u32,
-    pause: u8,
-}
-
-/// One per port; ports whose numbers have the same low bits share it.
-pub(crate) type RecentByPort = [Recent; 64];
-
-/// Clears the bits of the packets that it finds, and returns them.
+/// Clears the bits of the packets it finds, and returns them.
 pub(crate) fn stage(guard: &Megaflows<'_>, engine: &mut Engine, pending: &mut u64) -> u64 {
     let Engine { batch, recent, tally, .. } = engine;
     let recent = &mut recent[batch.meta(0).in_port as usize % 64];

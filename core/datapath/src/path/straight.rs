@@ -4,8 +4,9 @@
 //! Packets are not grouped by megaflow: meters are charged once for all packets, frames are rewritten in
 //! place, and a batch whose packets all leave by one port is passed on as a whole.
 
-use super::group::run_one;
-use super::{Megaflows, meter};
+use super::execute::run_one;
+use super::megaflows::Megaflows;
+use super::meter;
 use crate::batch::{BATCH, Batch};
 use crate::engine::Engine;
 use crate::port::{Frame, FrameBatch};

@@ -1,0 +1,122 @@
+//! Output: frames are put in the burst of their port, which is sent when it is full.
+
+use super::transmit;
+use crate::engine::Engine;
+use crate::engine::bursts::TX_BURST;
+use crate::port::{Frame, FrameBatch};
+use crate::tally::Event;
+use dpif::DropReason;
+
+impl Engine {
+    /// Puts a copy of a frame in the port's burst.
+    #[inline]
+    pub(crate) fn send_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.add(Event::Created, 1);
+        match self.pool.copy_of(frame) {
+            Some(copy) => self.send(port, copy),
+            None => self.no_copy(frame, port),
+        }
+    }
+
+    /// Puts a copy of each frame in the port's burst. The frames are of one batch.
+    pub(crate) fn send_copies(&mut self, frames: &[Frame], port: u32) {
+        if self.output(port).is_none() {
+            return frames.iter().for_each(|frame| self.send_copy(frame, port));
+        }
+        self.tally.add(Event::Created, frames.len() as u64);
+        let (mut failed, at) = (0, port as usize);
+        for frame in frames {
+            match self.pool.copy_of(frame) {
+                Some(copy) => self.outputs[at].push(copy),
+                None => failed += 1,
+            }
+        }
+        if failed != 0 {
+            frames.iter().take(failed).for_each(|frame| self.no_copy(frame, port));
+        }
+        if self.outputs[at].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    #[cold]
+    fn no_copy(&mut self, frame: &Frame, port: u32) {
+        self.tally.drop(DropReason::NoBuffer, 1);
+        self.drops.unsent(frame.bytes(), DropReason::NoBuffer, port, self.now);
+    }
+
+    /// There is no port that could send these frames.
+    #[cold]
+    fn no_port(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        for frame in frames {
+            self.tally.drop(DropReason::InvalidPort, 1);
+            self.drops.unsent(frame.bytes(), DropReason::InvalidPort, port, self.now);
+            self.pool.free(frame);
+        }
+    }
+
+    /// Puts a frame in the port's burst.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, port: u32, frame: Frame) {
+        match self.outputs.get_mut(port as usize) {
+            Some(output) if (1..TX_BURST - 1).contains(&output.len()) => output.push(frame),
+            _ => self.send_at_end(port, frame),
+        }
+    }
+
+    /// [`send`](Self::send) of a frame that begins a burst, or ends one.
+    #[inline(never)]
+    fn send_at_end(&mut self, port: u32, frame: Frame) {
+        let Some(output) = self.output(port) else { return self.no_port(port, std::iter::once(frame)) };
+        output.push(frame);
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// Puts each of these frames, of which there are as many as a burst or two, in the port's burst.
+    pub(crate) fn send_each(&mut self, port: u32, frames: impl Iterator<Item = Frame>) {
+        match self.output(port) {
+            Some(output) => output.extend(frames),
+            None => return self.no_port(port, frames),
+        }
+        if self.outputs[port as usize].len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// Puts all these frames in the port's burst.
+    pub(crate) fn send_all(&mut self, port: u32, frames: &mut FrameBatch) {
+        let Some(output) = self.output(port) else { return self.no_port(port, frames.drain(..)) };
+        if output.is_empty() {
+            std::mem::swap(output, frames);
+        } else {
+            output.append(frames);
+        }
+        if output.len() >= TX_BURST {
+            transmit::send(self, port);
+        }
+    }
+
+    /// The burst of a port, which gets something now; `None` if there is no such port.
+    #[inline]
+    fn output(&mut self, port: u32) -> Option<&mut FrameBatch> {
+        let at = port as usize;
+        if self.outputs.get(at).is_none_or(Vec::is_empty) {
+            self.begin_burst(port)?;
+        }
+        self.outputs.get_mut(at)
+    }
+
+    /// A port's burst is to get its first frame.
+    fn begin_burst(&mut self, port: u32) -> Option<()> {
+        self.ports.get(port)?;
+        if self.outputs.len() <= port as usize {
+            self.outputs.resize_with(port as usize + 1, Vec::new);
+        }
+        if !self.waiting.contains(&port) {
+            self.waiting.push(port);
+        }
+        Some(())
+    }
+}
