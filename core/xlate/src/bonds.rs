@@ -5,19 +5,12 @@ use crate::normal::{Ingress, is_gratuitous_arp};
 use crate::outcome::Credit;
 use crate::say::report;
 use crate::snapshot::Bundle;
-use crate::walk::Walk;
+use crate::walk::{ByConnection, Walk};
 use bond::{Admission, Choice, View};
 use bridge::BundleId;
 use dpif::{DpAction, HashAlg};
 use std::sync::Arc;
 use units::OfPort;
-
-/// The datapath hashes the packet's connection, and the bond shares by that.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ByConnection {
-    bundle: BundleId,
-    basis: u32,
-}
 
 impl<'a> Walk<'a> {
     /// The link by which a packet of a VLAN leaves, or how that is found; `None`: by none. What NORMAL looks at is in the

@@ -6,7 +6,6 @@
 //! **Invariant**: a word that differs, or does so no longer, is in doubt until it is compared. Debug builds compare all words
 //! each time.
 
-use crate::walk::Walk;
 use flow::{FLOW_WORDS, FieldId, Flow};
 use openflow::action::Action;
 
@@ -27,12 +26,17 @@ impl Changed {
     }
 
     /// These words may have changed, or changed back.
-    fn doubt(&mut self, words: u128) {
+    pub(crate) fn doubt(&mut self, words: u128) {
         self.doubt |= words;
     }
 
+    /// Any word may have changed.
+    pub(crate) fn doubt_all(&mut self) {
+        self.doubt = ANY;
+    }
+
     /// The words that differ now.
-    fn settle(&mut self, before: &Flow, now: &Flow) -> u128 {
+    pub(crate) fn settle(&mut self, before: &Flow, now: &Flow) -> u128 {
         let doubt = std::mem::take(&mut self.doubt);
         if doubt == ANY {
             self.words = differences(before, now);
@@ -88,23 +92,6 @@ pub(crate) fn may_change(action: &Action) -> Option<u128> {
         Action::SetIpTtl(_) | Action::DecTtl { .. } => FieldId::IpTtl.words(),
         Action::StackPush(_) | Action::Resubmit { .. } | Action::GotoTable(_) | Action::Note(_) => Some(0),
         _ => None,
-    }
-}
-
-impl Walk<'_> {
-    /// These words may have been changed.
-    pub(crate) fn doubt_words(&mut self, words: u128) {
-        self.changed.doubt(words);
-    }
-
-    /// Any word may have been changed.
-    pub(crate) fn doubt_all_words(&mut self) {
-        self.changed.doubt(ANY);
-    }
-
-    /// The words in which the packet is another than the one that came.
-    pub(crate) fn changed_words(&mut self) -> u128 {
-        self.changed.settle(&self.out.initial, &self.flow)
     }
 }
 

@@ -7,9 +7,9 @@
 //!
 //! **Invariant**: every bit that `flow` and `base` differ in is in the mask: it was read or written on the way.
 
-use crate::commit_outer::{commit_nsh, commit_outer};
-use crate::encap::Pending;
-use crate::header::{is_mpls, mpls_count, pop_mpls, push_mpls, vlan_count};
+use crate::commit_mpls::commit_mpls;
+use crate::commit_outer::{Pending, commit_nsh, commit_outer};
+use crate::header::{is_mpls, vlan_count};
 use dpif::{
     ArpKey, DpAction, EthKey, IcmpKey, Ipv4Key, Ipv6Key, Masked, NdExtKey, NdKey, PortsKey, SetField,
     SlowReason,
@@ -227,47 +227,6 @@ fn commit_icmp(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAc
     SlowReason::ACTION
 }
 
-/// Entries from the bottom of the stack that both have.
-fn common_labels(flow: &Flow, flow_n: usize, base: &Flow, base_n: usize) -> usize {
-    let (a, b) = (&flow.mpls_lse[..flow_n], &base.mpls_lse[..base_n]);
-    a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
-}
-
-/// `in_front`: labels are put in front of everything, an Ethernet header too.
-pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>, in_front: bool) {
-    let (flow_n, mut base_n) = (mpls_count(flow, None), mpls_count(base, None));
-    let mut common = common_labels(flow, flow_n, base, base_n);
-    while base_n > common {
-        if base_n - 1 == common && flow_n > common {
-            // The outer entry alone differs and stays: write it.
-            let lse = flow.mpls_lse[flow_n - base_n];
-            out.push(DpAction::Set(SetField::Mpls(Masked::new(lse, u32::MAX))));
-            base.mpls_lse[0] = lse;
-            common += 1;
-        } else {
-            let last = is_mpls(flow.dl_type) || base_n == 1;
-            let ethertype = if last { flow.dl_type } else { 0x8847 };
-            out.push(DpAction::PopMpls { ethertype });
-            if !pop_mpls(base, base_n, ethertype, None) {
-                return;
-            }
-            base_n -= 1;
-        }
-    }
-    while base_n < flow_n {
-        let lse = flow.mpls_lse[flow_n - base_n - 1];
-        let ethertype = flow.dl_type;
-        out.push(match in_front {
-            true => DpAction::AddMpls { ethertype, lse },
-            false => DpAction::PushMpls { ethertype, lse },
-        });
-        // The network header stays known: the flow may be restored to what it was before the push.
-        push_mpls(base, base_n, flow.dl_type, None, false);
-        base.mpls_lse[0] = lse;
-        base_n += 1;
-    }
-}
-
 fn commit_vlan(flow: &Flow, base: &mut Flow, mask: &mut Flow, out: &mut Vec<DpAction>) {
     let (base_tags, flow_tags) = (&base.vlans[..vlan_count(base)], &flow.vlans[..vlan_count(flow)]);
     let common = base_tags.iter().rev().zip(flow_tags.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -297,6 +256,7 @@ fn commit_metadata(flow: &Flow, base: &mut Flow, mask: &Flow, out: &mut Vec<DpAc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header::{pop_mpls, push_mpls};
     use flow::VLAN_CFI;
 
     fn run(flow: &Flow, base: &mut Flow) -> (Vec<DpAction>, SlowReason) {

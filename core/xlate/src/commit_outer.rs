@@ -4,12 +4,24 @@
 //! the flow was given back what it was before (after a group's bucket, a port that takes layer 3 only): then the
 //! header goes back too.
 
-use crate::commit::commit_mpls;
-use crate::encap::{ETHERNET, ETHERTYPE_NSH, NSH, Pending, layer_3};
+use crate::commit_mpls::commit_mpls;
 use crate::header::{is_mpls, keep_metadata};
+use crate::packet_type::{ETHERNET, ETHERTYPE_NSH, NSH, layer_3};
 use dpif::{DpAction, Masked, PushNsh, SetField};
 use flow::nsh::MD_TYPE_1;
 use flow::{Flow, Nsh};
+
+/// What the next commit has to do about the outermost header.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Pending {
+    /// Nothing, unless the packet types differ.
+    #[default]
+    Nothing,
+    /// The flow has an outer header that the packet has not; with the context headers of type 2 of a service header.
+    Encap(Vec<u8>),
+    /// The packet has an outer header that the flow has not.
+    Decap,
+}
 
 pub(crate) fn commit_outer(flow: &Flow, base: &mut Flow, pending: Pending, out: &mut Vec<DpAction>) {
     match pending {

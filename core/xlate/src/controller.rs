@@ -1,8 +1,9 @@
 //! Sending packets to controllers.
 
+use crate::outcome::metered;
 use crate::walk::Walk;
 use classifier::of::Classified;
-use dpif::{DpAction, Sample, Userspace, UserspaceCookie};
+use dpif::{DpAction, Userspace, UserspaceCookie};
 use openflow::action::{Action, Controller};
 use openflow::meter::METER_CONTROLLER;
 
@@ -77,9 +78,4 @@ impl Walk<'_> {
     pub(crate) fn meter(&self, id: u32) -> Option<u32> {
         self.bridge.tables.meter(id).map(|m| m.datapath_id())
     }
-}
-
-/// A copy of the packet through a meter, then what a packet does to the control half.
-pub(crate) fn metered(meter: u32, send: DpAction) -> DpAction {
-    DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![DpAction::Meter(meter), send] }))
 }

@@ -10,8 +10,6 @@
 //! true of the others. The answer may be yes too often, never no too often: whoever asks translates again.
 
 use crate::BridgeId;
-use crate::changed::differences;
-use crate::walk::Walk;
 use classifier::of::SparseMatch;
 use cpu::Chain;
 use cpu::prehashed::ByHash;
@@ -21,6 +19,7 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+mod asks;
 mod text;
 
 const _: () = assert!(FLOW_WORDS <= 128, "one bit for each word");
@@ -212,76 +211,6 @@ fn unchanged(mask: &Flow, changed: u128) -> Flow {
         }
     }
     mask
-}
-
-impl Walk<'_> {
-    /// The walk looks into a table. `swapped`: the addresses are those of the connection, so nothing is said of them.
-    pub(crate) fn asks_table(&mut self, table: u8, swapped: bool) {
-        let mut changed = self.changed_words();
-        if swapped {
-            changed |= tuple_words();
-        }
-        let (bridge, in_port, metadata) = (self.bridge.id, self.flow.in_port, self.flow.metadata);
-        let changed = changed.into();
-        self.out
-            .dependencies
-            .push(&self.snapshot.chain, Asked::Table { bridge, table, in_port, metadata, changed });
-    }
-
-    /// The walk learns a flow in a table that holds so many of them.
-    pub(crate) fn asks_limit(&mut self, table: u8) {
-        let bridge = self.bridge.id;
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Limit { bridge, table });
-    }
-
-    /// The walk looks at a group.
-    pub(crate) fn asks_group(&mut self, group: u32) {
-        let bridge = self.bridge.id;
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Group { bridge, group });
-    }
-
-    /// The walk asks for the route of a tunnel.
-    pub(crate) fn asks_routes(&mut self) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Routes);
-    }
-
-    /// The walk asks whether a tunnel ends at a port.
-    pub(crate) fn asks_addresses(&mut self) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Addresses);
-    }
-
-    /// The walk asks where a next hop is.
-    pub(crate) fn asks_neighbour(&mut self, ip: IpAddr) {
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Neighbour { ip });
-    }
-
-    /// The walk asks where the packet's stations are.
-    pub(crate) fn asks_stations(&mut self) {
-        let (bridge, changed) = (self.bridge.id, self.changed_words().into());
-        self.out.dependencies.push(&self.snapshot.chain, Asked::Stations { bridge, changed });
-    }
-}
-
-/// The words of addresses, ports and protocol.
-fn tuple_words() -> u128 {
-    let ones = Flow {
-        nw_src: u32::MAX,
-        nw_dst: u32::MAX,
-        ipv6_src: [0xff; 16],
-        ipv6_dst: [0xff; 16],
-        nw_proto: u8::MAX,
-        tp_src: u16::MAX,
-        tp_dst: u16::MAX,
-        ct_nw_src: u32::MAX,
-        ct_nw_dst: u32::MAX,
-        ct_ipv6_src: [0xff; 16],
-        ct_ipv6_dst: [0xff; 16],
-        ct_nw_proto: u8::MAX,
-        ct_tp_src: u16::MAX,
-        ct_tp_dst: u16::MAX,
-        ..Flow::ZERO
-    };
-    differences(&ones, &Flow::ZERO)
 }
 
 /// Sets that are kept. The megaflow of a walk with another one gets number 0, and every change concerns it.

@@ -5,8 +5,10 @@
 //! list may still change; the datapath's action comes with the next commit. What a header other than Ethernet carries
 //! is not known before the datapath has taken it off: after `decap` of one the packet comes back.
 
+use crate::commit_outer::Pending;
 use crate::header::{is_mpls, keep_metadata, mpls_count, pop_mpls, push_mpls};
 use crate::outcome::Failure;
+use crate::packet_type::{ETHERNET, ETHERTYPE_NSH, NSH, layer_3};
 use crate::say::report;
 use crate::trace::Kind;
 use crate::walk::Walk;
@@ -21,32 +23,8 @@ use units::OfPort;
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// The ethertype of a service header.
-pub(crate) const ETHERTYPE_NSH: u16 = 0x894f;
 /// The "ethertype" of a frame below a label ("transparent Ethernet bridging").
 const TEB: u16 = 0x6558;
-
-/// An Ethernet frame.
-pub(crate) const ETHERNET: u32 = 0;
-/// A packet that begins with a network service header.
-pub(crate) const NSH: u32 = layer_3(ETHERTYPE_NSH);
-
-/// The packet type of a packet that begins with the header of this ethertype.
-pub(crate) const fn layer_3(dl_type: u16) -> u32 {
-    1 << 16 | dl_type as u32
-}
-
-/// What the next commit has to do about the outermost header.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Pending {
-    /// Nothing, unless the packet types differ.
-    #[default]
-    Nothing,
-    /// The flow has an outer header that the packet has not; with the context headers of type 2 of a service header.
-    Encap(Vec<u8>),
-    /// The packet has an outer header that the flow has not.
-    Decap,
-}
 
 impl Walk<'_> {
     /// To the tables, packets of ports that know layer 3 only are Ethernet packets.

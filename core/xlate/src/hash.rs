@@ -5,7 +5,7 @@
 //! Open vSwitch, Jenkins' lookup3 and MurmurHash3 (both public domain) over the same bytes; the latter is
 //! `packet::murmur`.
 
-use crate::encap::ETHERNET;
+use crate::packet_type::ETHERNET;
 use flow::{Flow, Mac, VLAN_CFI};
 use openflow::action::HashFields;
 use packet::murmur::{add, finish, words};

@@ -4,21 +4,24 @@
 //! ([`Effect`], [`Credit`]) beside the actions and the mask of the bits that it looked at. It runs on any thread, many
 //! at a time: the snapshot does not change, and what does (learning tables, frozen states) is asked through traits.
 //!
-//! The path: `walk` begins and ends it, `lookup` finds rules, `actions` does their lists, `ports` and `normal` send,
-//! `commit` writes headers just before. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of
+//! The path: `translate` begins and ends it, `walk` is its state, `freeze` puts that aside, `lookup` finds rules, `actions`
+//! does their lists, `ports` and `normal` send, `commit` writes headers just before. Actions and their effects: OpenFlow 1.0 to 1.5 and ovs-actions(7). The text of
 //! a [`Trace`] and of errors is that of Open vSwitch 3.7, since scripts read it.
 
 mod action_set;
 mod actions;
 mod bonds;
+mod bridge_id;
 mod changed;
 mod commit;
+mod commit_mpls;
 mod commit_outer;
 mod conntrack;
 mod controller;
 mod dependencies;
 mod encap;
 mod fields;
+mod freeze;
 mod frozen;
 mod groups;
 mod hash;
@@ -32,17 +35,20 @@ mod next_hop;
 mod normal;
 mod outcome;
 mod packet_len;
+mod packet_type;
 mod ports;
 mod report;
 mod say;
 mod snapshot;
 mod special;
 mod trace;
+mod translate;
 mod tunnel;
 mod tunnel_ports;
 mod underlay;
 mod walk;
 
+pub use bridge_id::BridgeId;
 pub use dependencies::{Change, Dependencies, DependencySets};
 pub use frozen::{Frozen, FrozenMetadata, Recirc, RecircTable, Step};
 pub use groups::select_slots;
@@ -52,11 +58,12 @@ pub use outcome::{
     Credit, Effect, Failure, FinTimeout, Fork, Held, LearnedFlow, Level, LogLine, Output, Solicitation,
 };
 pub use report::trace_report;
-pub use snapshot::{Attachment, Bridge, BridgeId, Bundle, Fragments, Port, PortFlags, Snapshot};
+pub use snapshot::{Attachment, Bridge, Bundle, Fragments, Port, PortFlags, Snapshot};
 pub use trace::{Kind, Trace};
+pub use translate::translate;
 pub use tunnel_ports::{TunnelPort, TunnelPorts};
 pub use underlay::{HostPort, Listener, Neighbours, Room, Termini, Underlay};
-pub use walk::{Input, Start, Text, translate};
+pub use walk::{Input, Start, Text};
 
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,13 @@
 //! every packet that the resulting megaflow forwards.
 
 use crate::BridgeId;
-use crate::controller::metered;
 use crate::dependencies::Dependencies;
 use crate::header;
 use crate::mirror::MirrorTally;
+use crate::packet_type::ETHERTYPE_NSH;
 use crate::trace::Trace;
 use bridge::LearnNeed;
-use dpif::{DpAction, DropReason, SlowReason, Userspace};
+use dpif::{DpAction, DropReason, Sample, SlowReason, Userspace};
 use flow::flow::frag;
 use flow::{Flow, Mac, Tlv, VLAN_CFI, Vlan};
 use ofproto::{Group, Rule};
@@ -372,7 +372,7 @@ impl Output {
         if !header::is_mpls(initial.dl_type) {
             mask.mpls_lse = Default::default();
         }
-        if initial.network_type() != crate::encap::ETHERTYPE_NSH {
+        if initial.network_type() != ETHERTYPE_NSH {
             mask.nsh = Default::default();
         }
         let tunnel = &initial.tunnel;
@@ -424,4 +424,9 @@ impl Output {
             trace,
         })
     }
+}
+
+/// A copy of the packet through a meter, then what a packet does to the control half.
+pub(crate) fn metered(meter: u32, send: DpAction) -> DpAction {
+    DpAction::Sample(Box::new(Sample { probability: u32::MAX, actions: vec![DpAction::Meter(meter), send] }))
 }

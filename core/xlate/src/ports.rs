@@ -1,8 +1,9 @@
 //! Sending packets out of ports, and into the next bridge.
 
-use crate::encap::{ETHERNET, Pending, layer_3};
+use crate::commit_outer::Pending;
 use crate::lookup::Search;
 use crate::outcome::Credit;
+use crate::packet_type::{ETHERNET, layer_3};
 use crate::say::report;
 use crate::snapshot::{Attachment, Bundle, Port, PortFlags};
 use crate::walk::Walk;

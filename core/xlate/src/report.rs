@@ -2,7 +2,8 @@
 
 use crate::outcome::Output;
 use crate::snapshot::Snapshot;
-use crate::walk::{Input, translate};
+use crate::translate::translate;
+use crate::walk::Input;
 use dpif::SlowReason;
 use dpif::text::{DpPortNames, actions_text};
 use flow::text::{NameMap, flow_text};

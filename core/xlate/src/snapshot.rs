@@ -3,6 +3,7 @@
 //! The switch publishes a new one for each change, which shares with the one before it what did not change; a translation
 //! holds one from its beginning to its end. The learning tables are the exception: they change with traffic, so a snapshot holds a way to ask them.
 
+use crate::bridge_id::BridgeId;
 use crate::mirror::Mirror;
 use crate::tunnel_ports::TunnelPorts;
 use crate::underlay::Underlay;
@@ -17,10 +18,6 @@ use ofproto::Tables;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use units::{OfPort, PortNo};
-
-/// A bridge; the number is never used again for another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BridgeId(pub u32);
 
 bitflags! {
     /// What `ofp_port_mod` sets (OpenFlow 1.0 §5.2.1), with the bits of OpenFlow 1.0.

@@ -1,4 +1,4 @@
-//! The walk through the pipeline: its state, and how it begins and ends.
+//! The walk through the pipeline: what it is given, and its state.
 //!
 //! A walk carries two flows. `flow` is the packet as the tables see it and as actions change it; `base` is the packet
 //! as the datapath actions emitted so far leave it (`commit` brings the one to the other). `mask` collects every bit
@@ -6,27 +6,19 @@
 //!
 //! **Invariant**: two packets that agree under the mask take the same walk, so that one megaflow serves both.
 
-use crate::BridgeId;
-use crate::bonds::ByConnection;
+use crate::bridge_id::BridgeId;
 use crate::changed::Changed;
-use crate::commit::commit;
-use crate::encap::Pending;
-use crate::frozen::{Frozen, FrozenMetadata, Recirc, Step};
-use crate::limits::FREEZE_WORK;
-use crate::outcome::{Failure, Held, Output};
-use crate::say::{open_trace, report};
+use crate::commit_outer::Pending;
+use crate::frozen::{Recirc, Step};
+use crate::outcome::{Held, Output};
 use crate::snapshot::{Bridge, Snapshot};
-use crate::trace::{Kind, Trace};
-use dpif::{DpAction, DropReason, HashAlg, SlowReason};
-use flow::flow::frag;
+use bridge::BundleId;
+use dpif::HashAlg;
 use flow::text::NoNames;
-use flow::tlv::Layout;
-use flow::{FieldId, Flow, Match, Tlv};
+use flow::{FieldId, Flow, Match};
 use ofproto::Rule;
 use openflow::action::{Action, Controller};
-use openflow::meter::METER_SLOWPATH;
 use std::sync::Arc;
-use units::OfPort;
 
 /// How the parts of a trace are written; the names of ports are its business.
 pub trait Text {
@@ -76,17 +68,11 @@ pub struct Input<'a> {
     pub trace: Option<&'a dyn Text>,
 }
 
-/// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
-/// least. Packets with more are translated one by one.
-const ACTIONS_MAX: usize = 65_535 / 8;
-
-fn count(actions: &[DpAction]) -> usize {
-    let inside = |a: &DpAction| match a {
-        DpAction::Clone(list) => count(list),
-        DpAction::CheckPktLen(c) => count(&c.greater) + count(&c.less_equal),
-        _ => 0,
-    };
-    actions.len() + actions.iter().map(inside).sum::<usize>()
+/// The datapath hashes the packet's connection, and the bond shares by that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByConnection {
+    pub(crate) bundle: BundleId,
+    pub(crate) basis: u32,
 }
 
 /// The state of a translation. See the module.
@@ -139,350 +125,25 @@ pub(crate) struct Walk<'a> {
     pub(crate) snaplen: u16,
 }
 
-/// Translates a packet.
-pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
-    let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
-    let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
-    match snapshot.bridge(input.bridge) {
-        Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).whole(),
-        None => out.error = Some(Failure::BridgeNotFound),
-    }
-    out
-}
-
-/// The flow can take any field of tunnel options that the bridge knows. Those of a packet that comes back are in the
-/// frozen state.
-fn give_layout(flow: &mut Flow, bridge: &Bridge) {
-    if flow.recirc_id != 0 && flow.has_raw_options() {
-        flow.tlv = Tlv::NONE;
-    }
-    if flow.tlv.present == 0 {
-        flow.layout = *bridge.tables.tlv().layout();
-    }
-}
-
-/// What is always matched.
-fn first_mask(flow: &Flow) -> Flow {
-    let mut mask = Flow {
-        packet_type: u32::MAX,
-        in_port: u32::MAX,
-        dl_type: u16::MAX,
-        recirc_id: u32::MAX,
-        nw_frag: if flow.is_ip() { frag::ANY | frag::LATER } else { 0 },
-        ..Flow::ZERO
-    };
-    crate::tunnel::first_mask(flow, &mut mask);
-    mask
-}
-
-fn unroll_text(table: u8, cookie: u64) -> String {
-    format!("unroll_xlate(table={table}, cookie={})", crate::actions::hex(cookie))
-}
-
-impl<'a> Walk<'a> {
-    fn new(
-        snapshot: &'a Snapshot,
-        input: &'a Input<'a>,
-        bridge: &'a Bridge,
-        out: &'a mut Output,
-    ) -> Walk<'a> {
-        give_layout(&mut out.initial, bridge);
-        let initial = &out.initial;
-        Walk {
-            snapshot,
-            input,
-            bridge,
-            flow: *initial,
-            // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
-            base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
-            mask: Flow { layout: initial.layout, ..first_mask(initial) },
-            changed: Changed::unknown(),
-            depth: 0,
-            resubmits: 0,
-            work: 0,
-            table_id: 0,
-            rule: None,
-            rule_cookie: u64::MAX,
-            conjunction: Vec::new(),
-            stack: Vec::new(),
-            action_set: Vec::new(),
-            action_set_has_group: false,
-            in_action_set: false,
-            tables_done: false,
-            exit: false,
-            freezing: false,
-            frozen_steps: Vec::new(),
-            pause: None,
-            recirc_hash: None,
-            by_connection: None,
-            pending: Pending::Nothing,
-            rewrapped: 0,
-            was_mpls: false,
-            conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
-            mirrored: 0,
-            side_effects: input.side_effects,
-            packet: input.packet,
-            snaplen: 0,
-            out,
-        }
+impl Walk<'_> {
+    /// These words may have been changed.
+    pub(crate) fn doubt_words(&mut self, words: u128) {
+        self.changed.doubt(words);
     }
 
-    /// From the packet's arrival to what is left when nothing more happens to it.
-    fn whole(&mut self) {
-        self.out.slow_meter = self.meter(METER_SLOWPATH);
-        self.enter_bridge();
-        self.run();
-        self.finish();
+    /// Any word may have been changed.
+    pub(crate) fn doubt_all_words(&mut self) {
+        self.changed.doubt_all();
     }
 
-    fn run(&mut self) {
-        if self.flow.recirc_id != 0 {
-            return self.thaw();
-        }
-        if self.flow.has_raw_options() {
-            self.error(format_args!("Invalid Geneve tunnel metadata"));
-            self.out.error = Some(Failure::InvalidTunnelMetadata);
-            return;
-        }
-        self.take_from_layer_3_port();
-        match self.input.start {
-            Start::Actions(actions) => {
-                if self.may_begin() {
-                    self.mirror_arrival();
-                    self.actions(actions, true, false);
-                    self.finish_actions();
-                }
-            }
-            Start::Tables => self.first_table(),
-            Start::Held(held) => self.send_held(held),
-        }
-    }
-
-    /// After the actions of a packet: the action set, or the freezing.
-    pub(crate) fn finish_actions(&mut self) {
-        if self.out.error.is_some() {
-            return;
-        }
-        self.tables_done = true;
-        if !self.freezing {
-            self.run_action_set();
-        }
-        if self.freezing {
-            self.finish_freezing();
-        }
-    }
-
-    fn thaw(&mut self) {
-        let id = self.flow.recirc_id;
-        let Some(state) = self.input.recirc.hold(id) else {
-            self.error(format_args!("Recirculation context not found for ID {id:x}"));
-            self.out.error = Some(Failure::NoRecirculationContext);
-            return;
-        };
-        self.out.recircs.push(id);
-        let back = self.nest(Kind::Thaw, || "thaw".into());
-        if matches!(self.input.start, Start::Actions(_)) {
-            self.error(format_args!("Recirculation conflict (actions)!"));
-            self.out.error = Some(Failure::RecirculationConflict);
-            return;
-        }
-        if state.bridge != self.bridge.id {
-            let Some(bridge) = self.snapshot.bridge(state.bridge) else {
-                self.error(format_args!("Frozen bridge no longer exists."));
-                self.out.error = Some(Failure::BridgeNotFound);
-                return;
-            };
-            self.bridge = bridge;
-        }
-        self.restore(&state);
-        self.unnest(back);
-        self.take_from_layer_3_port();
-        if state.steps.is_empty() {
-            self.first_table();
-        } else if self.may_begin() {
-            self.mirror_arrival();
-            self.steps(&state.steps);
-            self.finish_actions();
-        }
-    }
-
-    fn restore(&mut self, state: &Frozen) {
-        self.table_id = state.table_id;
-        report!(self, Thaw, "Resuming from table {}", self.table_id);
-        self.conntracked = state.conntracked;
-        self.mirrored = state.mirrored;
-        if !state.conntracked {
-            self.clear_conntrack();
-        }
-        self.flow.layout = *self.bridge.tables.tlv().layout();
-        state.metadata.restore(&mut self.flow);
-        self.mask.layout = self.flow.layout;
-        self.stack.clone_from(&state.stack);
-        if !state.action_set.is_empty() {
-            self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
-            self.flow.actset_output = OfPort::UNSET.0;
-            self.write_actions(&state.action_set);
-        }
-        self.report_steps(&state.steps);
-    }
-
-    fn report_steps(&mut self, steps: &[Step]) {
-        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
-        if steps.is_empty() {
-            return;
-        }
-        let one = |step: &Step| match step {
-            Step::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
-            Step::Unroll { table, cookie } => unroll_text(*table, *cookie),
-            Step::Bond(_) => "bond".to_owned(),
-        };
-        let list: Vec<String> = steps.iter().map(one).collect();
-        trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
-    }
-
-    /// Frozen actions, each list with the table and cookie that it had.
-    fn steps(&mut self, steps: &[Step]) {
-        let mut rest = steps;
-        while let Some(step) = rest.first() {
-            match step {
-                Step::Unroll { table, cookie } => {
-                    if self.exit {
-                        if self.freezing {
-                            self.frozen_steps.push(step.clone());
-                        }
-                    } else {
-                        report!(self, Action, "{}", unroll_text(*table, *cookie));
-                        (self.table_id, self.rule_cookie) = (*table, *cookie);
-                        let cookie = crate::actions::hex(*cookie);
-                        report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
-                    }
-                    rest = &rest[1..];
-                }
-                Step::Bond(bundle) => {
-                    self.output_bucket(*bundle);
-                    rest = &rest[1..];
-                }
-                Step::Do(_) => {
-                    let run: Vec<Action> = rest
-                        .iter()
-                        .map_while(|s| match s {
-                            Step::Do(a) => Some(a.clone()),
-                            Step::Unroll { .. } | Step::Bond(_) => None,
-                        })
-                        .collect();
-                    rest = &rest[run.len()..];
-                    if !self.actions(&run, rest.is_empty(), false) {
-                        return;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Emits what makes the packet as it should be.
-    pub(crate) fn commit(&mut self) {
-        self.rewrapped += u32::from(self.pending != Pending::Nothing);
-        let how = (std::mem::take(&mut self.pending), self.snapshot.capabilities.masked_set);
-        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, how, &mut self.out.actions);
+    /// The words in which the packet is another than the one that came.
+    pub(crate) fn changed_words(&mut self) -> u128 {
+        self.changed.settle(&self.out.initial, &self.flow)
     }
 
     /// What connection tracking said is not valid any more.
     pub(crate) fn clear_conntrack(&mut self) {
         self.conntracked = false;
         self.flow.clear_conntrack();
-    }
-
-    /// The packet has to come back before the walk can go on.
-    pub(crate) fn freeze(&mut self) {
-        self.exit = true;
-        self.freezing = true;
-    }
-
-    pub(crate) fn cancel_freeze(&mut self) {
-        self.freezing = false;
-        self.frozen_steps.clear();
-        self.pause = None;
-        self.recirc_hash = None;
-    }
-
-    /// The state of now, for the packet's return.
-    pub(crate) fn frozen_state(
-        &self,
-        steps: Vec<Step>,
-        action_set: Vec<Action>,
-        userdata: Vec<u8>,
-    ) -> Frozen {
-        Frozen {
-            bridge: self.bridge.id,
-            table_id: self.table_id,
-            metadata: FrozenMetadata::of(&self.flow),
-            stack: self.stack.clone(),
-            conntracked: self.conntracked,
-            mirrored: self.mirrored,
-            steps,
-            action_set,
-            userdata,
-        }
-    }
-
-    /// Puts a state aside and returns its id; without one the packet is dropped.
-    pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
-        // Each state has a copy of the stack and of the action set.
-        if !self.spend(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
-            return None;
-        }
-        let id = self.input.recirc.freeze(state);
-        match id {
-            Some(id) => self.out.recircs.push(id),
-            None => {
-                self.error(format_args!("Failed to allocate recirculation id"));
-                self.out.error = Some(Failure::NoRecirculationContext);
-            }
-        }
-        id
-    }
-
-    pub(crate) fn finish_freezing(&mut self) {
-        self.commit();
-        let steps = std::mem::take(&mut self.frozen_steps);
-        let userdata = self.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
-        let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
-        if let Some(id) = self.put_aside(state) {
-            if let Some(c) = self.pause.take() {
-                self.send_to_controller(&c, c.reason, id, true);
-            } else {
-                if let Some((alg, basis)) = self.recirc_hash {
-                    self.out.actions.push(DpAction::Hash { alg, basis });
-                }
-                self.out.actions.push(DpAction::Recirc(id));
-            }
-        }
-        self.cancel_freeze();
-    }
-
-    fn finish(&mut self) {
-        if count(&self.out.actions) > ACTIONS_MAX {
-            self.out.slow |= SlowReason::ACTION;
-        }
-        self.out.flow = self.flow;
-        if self.tables_done || self.out.error.is_none() {
-            self.out.restrict(&mut self.mask);
-        }
-        self.out.mask = self.mask;
-        if self.out.error.is_some() {
-            self.out.slow = SlowReason::empty();
-            self.out.actions.clear();
-        }
-        if let Some(DpAction::Clone(_)) = self.out.actions.last() {
-            // Nothing follows that could see the copy's changes.
-            if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
-                self.out.actions.extend(list);
-            }
-        }
-        let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
-        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {
-            let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
-            self.out.actions.push(DpAction::Drop(reason));
-        }
     }
 }

@@ -1,0 +1,46 @@
+//! Late writing of labels (RFC 3032): `push_mpls`, `add_mpls`, `pop_mpls` and the outermost entry.
+
+use crate::header::{is_mpls, mpls_count, pop_mpls, push_mpls};
+use dpif::{DpAction, Masked, SetField};
+use flow::Flow;
+
+/// Entries from the bottom of the stack that both have.
+fn common_labels(flow: &Flow, flow_n: usize, base: &Flow, base_n: usize) -> usize {
+    let (a, b) = (&flow.mpls_lse[..flow_n], &base.mpls_lse[..base_n]);
+    a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count()
+}
+
+/// Makes the labels of `base` those of `flow`. `in_front`: labels are put in front of everything, an Ethernet header too.
+pub(crate) fn commit_mpls(flow: &Flow, base: &mut Flow, out: &mut Vec<DpAction>, in_front: bool) {
+    let (flow_n, mut base_n) = (mpls_count(flow, None), mpls_count(base, None));
+    let mut common = common_labels(flow, flow_n, base, base_n);
+    while base_n > common {
+        if base_n - 1 == common && flow_n > common {
+            // The outer entry alone differs and stays: write it.
+            let lse = flow.mpls_lse[flow_n - base_n];
+            out.push(DpAction::Set(SetField::Mpls(Masked::new(lse, u32::MAX))));
+            base.mpls_lse[0] = lse;
+            common += 1;
+        } else {
+            let last = is_mpls(flow.dl_type) || base_n == 1;
+            let ethertype = if last { flow.dl_type } else { 0x8847 };
+            out.push(DpAction::PopMpls { ethertype });
+            if !pop_mpls(base, base_n, ethertype, None) {
+                return;
+            }
+            base_n -= 1;
+        }
+    }
+    while base_n < flow_n {
+        let lse = flow.mpls_lse[flow_n - base_n - 1];
+        let ethertype = flow.dl_type;
+        out.push(match in_front {
+            true => DpAction::AddMpls { ethertype, lse },
+            false => DpAction::PushMpls { ethertype, lse },
+        });
+        // The network header stays known: the flow may be restored to what it was before the push.
+        push_mpls(base, base_n, flow.dl_type, None, false);
+        base.mpls_lse[0] = lse;
+        base_n += 1;
+    }
+}

@@ -1,0 +1,194 @@
+//! Freezing: a packet has to come back from the datapath before the walk can go on. Its state is put aside until then.
+
+use crate::actions::hex;
+use crate::frozen::{Frozen, FrozenMetadata, Step};
+use crate::limits::FREEZE_WORK;
+use crate::outcome::Failure;
+use crate::say::{open_trace, report};
+use crate::trace::Kind;
+use crate::walk::{Start, Walk};
+use dpif::DpAction;
+use openflow::action::Action;
+use units::OfPort;
+
+fn unroll_text(table: u8, cookie: u64) -> String {
+    format!("unroll_xlate(table={table}, cookie={})", hex(cookie))
+}
+
+impl Walk<'_> {
+    /// Goes on with a packet that came back.
+    pub(crate) fn thaw(&mut self) {
+        let id = self.flow.recirc_id;
+        let Some(state) = self.input.recirc.hold(id) else {
+            self.error(format_args!("Recirculation context not found for ID {id:x}"));
+            self.out.error = Some(Failure::NoRecirculationContext);
+            return;
+        };
+        self.out.recircs.push(id);
+        let back = self.nest(Kind::Thaw, || "thaw".into());
+        if matches!(self.input.start, Start::Actions(_)) {
+            self.error(format_args!("Recirculation conflict (actions)!"));
+            self.out.error = Some(Failure::RecirculationConflict);
+            return;
+        }
+        if state.bridge != self.bridge.id {
+            let Some(bridge) = self.snapshot.bridge(state.bridge) else {
+                self.error(format_args!("Frozen bridge no longer exists."));
+                self.out.error = Some(Failure::BridgeNotFound);
+                return;
+            };
+            self.bridge = bridge;
+        }
+        self.restore(&state);
+        self.unnest(back);
+        self.take_from_layer_3_port();
+        if state.steps.is_empty() {
+            self.first_table();
+        } else if self.may_begin() {
+            self.mirror_arrival();
+            self.steps(&state.steps);
+            self.finish_actions();
+        }
+    }
+
+    fn restore(&mut self, state: &Frozen) {
+        self.table_id = state.table_id;
+        report!(self, Thaw, "Resuming from table {}", self.table_id);
+        self.conntracked = state.conntracked;
+        self.mirrored = state.mirrored;
+        if !state.conntracked {
+            self.clear_conntrack();
+        }
+        self.flow.layout = *self.bridge.tables.tlv().layout();
+        state.metadata.restore(&mut self.flow);
+        self.mask.layout = self.flow.layout;
+        self.stack.clone_from(&state.stack);
+        if !state.action_set.is_empty() {
+            self.report_actions(Kind::Thaw, "Restoring action set", &state.action_set);
+            self.flow.actset_output = OfPort::UNSET.0;
+            self.write_actions(&state.action_set);
+        }
+        self.report_steps(&state.steps);
+    }
+
+    fn report_steps(&mut self, steps: &[Step]) {
+        let (Some(trace), Some(text)) = (open_trace(self.out), self.input.trace) else { return };
+        if steps.is_empty() {
+            return;
+        }
+        let one = |step: &Step| match step {
+            Step::Do(a) => text.actions(self.bridge, std::slice::from_ref(a)),
+            Step::Unroll { table, cookie } => unroll_text(*table, *cookie),
+            Step::Bond(_) => "bond".to_owned(),
+        };
+        let list: Vec<String> = steps.iter().map(one).collect();
+        trace.report(Kind::Thaw, format!("Restoring actions: {}", list.join(",")));
+    }
+
+    /// Frozen actions, each list with the table and cookie that it had.
+    fn steps(&mut self, steps: &[Step]) {
+        let mut rest = steps;
+        while let Some(step) = rest.first() {
+            match step {
+                Step::Unroll { table, cookie } => {
+                    if self.exit {
+                        if self.freezing {
+                            self.frozen_steps.push(step.clone());
+                        }
+                    } else {
+                        report!(self, Action, "{}", unroll_text(*table, *cookie));
+                        (self.table_id, self.rule_cookie) = (*table, *cookie);
+                        let cookie = hex(*cookie);
+                        report!(self, Thaw, "restored state: table={table}, cookie={cookie}");
+                    }
+                    rest = &rest[1..];
+                }
+                Step::Bond(bundle) => {
+                    self.output_bucket(*bundle);
+                    rest = &rest[1..];
+                }
+                Step::Do(_) => {
+                    let run: Vec<Action> = rest
+                        .iter()
+                        .map_while(|s| match s {
+                            Step::Do(a) => Some(a.clone()),
+                            Step::Unroll { .. } | Step::Bond(_) => None,
+                        })
+                        .collect();
+                    rest = &rest[run.len()..];
+                    if !self.actions(&run, rest.is_empty(), false) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The packet has to come back before the walk can go on.
+    pub(crate) fn freeze(&mut self) {
+        self.exit = true;
+        self.freezing = true;
+    }
+
+    pub(crate) fn cancel_freeze(&mut self) {
+        self.freezing = false;
+        self.frozen_steps.clear();
+        self.pause = None;
+        self.recirc_hash = None;
+    }
+
+    /// The state of now, for the packet's return.
+    pub(crate) fn frozen_state(
+        &self,
+        steps: Vec<Step>,
+        action_set: Vec<Action>,
+        userdata: Vec<u8>,
+    ) -> Frozen {
+        Frozen {
+            bridge: self.bridge.id,
+            table_id: self.table_id,
+            metadata: FrozenMetadata::of(&self.flow),
+            stack: self.stack.clone(),
+            conntracked: self.conntracked,
+            mirrored: self.mirrored,
+            steps,
+            action_set,
+            userdata,
+        }
+    }
+
+    /// Puts a state aside and returns its id; without one the packet is dropped.
+    pub(crate) fn put_aside(&mut self, state: Frozen) -> Option<u32> {
+        // Each state has a copy of the stack and of the action set.
+        if !self.spend(FREEZE_WORK + state.stack.len() + state.action_set.len() + state.steps.len()) {
+            return None;
+        }
+        let id = self.input.recirc.freeze(state);
+        match id {
+            Some(id) => self.out.recircs.push(id),
+            None => {
+                self.error(format_args!("Failed to allocate recirculation id"));
+                self.out.error = Some(Failure::NoRecirculationContext);
+            }
+        }
+        id
+    }
+
+    pub(crate) fn finish_freezing(&mut self) {
+        self.commit();
+        let steps = std::mem::take(&mut self.frozen_steps);
+        let userdata = self.pause.as_ref().map_or(Vec::new(), |p| p.userdata.clone());
+        let state = Frozen { table_id: 0, ..self.frozen_state(steps, self.action_set.clone(), userdata) };
+        if let Some(id) = self.put_aside(state) {
+            if let Some(c) = self.pause.take() {
+                self.send_to_controller(&c, c.reason, id, true);
+            } else {
+                if let Some((alg, basis)) = self.recirc_hash {
+                    self.out.actions.push(DpAction::Hash { alg, basis });
+                }
+                self.out.actions.push(DpAction::Recirc(id));
+            }
+        }
+        self.cancel_freeze();
+    }
+}

@@ -1,0 +1,154 @@
+//! Mirrors: copies of what comes in by some ports of a bridge, or leaves by some, for another port or VLAN.
+//!
+//! A packet is copied at most once to each place as long as it stays the same: `sent` remembers the mirrors that have
+//! it, and an action that changes the packet's headers makes them want it again. A packet that leaves is copied as it
+//! left; one that comes, as it came, before the tables see it.
+//!
+//! **Invariant**: what decides (VLAN, filter) is in the mask, also where the answer is no.
+
+use super::{MIRRORS_MAX, Mirror, MirrorTo};
+use crate::normal::is_reserved;
+use crate::outcome::Credit;
+use crate::snapshot::{Bundle, Port};
+use crate::walk::Walk;
+use bridge::{BundleId, VlanTags};
+use flow::flow::frag;
+use flow::{FieldId, Flow, VLAN_CFI};
+use openflow::action::Action;
+use std::sync::Arc;
+use units::OfPort;
+
+/// Which way a packet goes through a port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    In,
+    Out,
+}
+
+impl<'a> Walk<'a> {
+    /// The port is one that only mirrors send to.
+    pub(crate) fn is_mirror_port(&self, bundle: BundleId) -> bool {
+        self.bridge.mirrors.iter().any(|m| m.out == MirrorTo::Port(bundle))
+    }
+
+    /// Copies of a packet that came in.
+    pub(crate) fn mirror_arrival(&mut self) {
+        if self.bridge.mirrors.is_empty() {
+            return;
+        }
+        let number = OfPort(self.flow.in_port as u16);
+        let bridge = self.bridge;
+        // A controller's own packets came by no port, so that no mirror of one selects them.
+        if let Some(bundle) = bridge.port(number).and_then(|p| p.bundle).and_then(|id| bridge.bundle(id)) {
+            self.mirror(bundle, Way::In);
+        }
+    }
+
+    /// Copies of a packet that left by a port.
+    pub(crate) fn mirror_departure(&mut self, port: &Port) {
+        if self.bridge.mirrors.is_empty() {
+            return;
+        }
+        let bridge = self.bridge;
+        if let Some(bundle) = port.bundle.and_then(|id| bridge.bundle(id)) {
+            self.mirror(bundle, Way::Out);
+        }
+    }
+
+    fn mirror(&mut self, at: &'a Bundle, way: Way) {
+        let wire = VlanTags::of(&self.flow);
+        if at.vlan.admit(wire.vid()).is_err() {
+            return;
+        }
+        let tags = at.vlan.input(wire);
+        let bridge = self.bridge;
+        for (i, mirror) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
+            let selected = if way == Way::In { &mirror.from } else { &mirror.to };
+            if self.mirrored & 1 << i != 0 || !selected.contains(&at.id) {
+                continue;
+            }
+            if let Some(vlans) = &mirror.vlans {
+                self.mask.vlans[0].tci |= VLAN_CFI | 0xfff;
+                if !vlans.contains(tags.vid()) {
+                    continue;
+                }
+            }
+            if !mirror.wants(&self.flow, &mut self.mask) {
+                continue;
+            }
+            // Before it is sent: leaving by the mirror's port makes no further copy for the same place.
+            for (j, other) in bridge.mirrors.iter().enumerate().take(MIRRORS_MAX) {
+                self.mirrored |= u32::from(other.out == mirror.out) << j;
+            }
+            self.mirror_to(mirror, &tags);
+            self.out.credits.push(Credit::Mirror(Arc::clone(&mirror.tally)));
+        }
+    }
+
+    fn mirror_to(&mut self, mirror: &Mirror, tags: &VlanTags) {
+        let bridge = self.bridge;
+        self.snaplen = mirror.snaplen;
+        match mirror.out {
+            MirrorTo::Port(id) => {
+                if let Some(bundle) = bridge.bundle(id) {
+                    self.normal_output(bundle, tags);
+                }
+            }
+            MirrorTo::Vlan(vid) if tags.vid() != vid && !is_reserved(self.flow.dl_dst) => {
+                let mut tags = *tags;
+                tags.0[0].vid = vid;
+                for bundle in bridge.bundles.values() {
+                    if bundle.vlan.includes(&tags) && !self.is_mirror_port(bundle.id) {
+                        self.normal_output(bundle, &tags);
+                    }
+                }
+            }
+            MirrorTo::Vlan(_) => {}
+        }
+        self.snaplen = 0;
+    }
+
+    /// The packet is about to become another one: mirrors that have the old one want the new one too.
+    pub(crate) fn forget_mirrored(&mut self, action: &Action) {
+        if self.mirrored != 0 && changes_packet(action, &self.flow) {
+            self.mirrored = 0;
+        }
+    }
+}
+
+/// The field is no header's: it is the switch's own.
+fn stays_inside(field: FieldId) -> bool {
+    let of_tunnel =
+        (FieldId::TunId..=FieldId::TunGtpuMsgtype).contains(&field) && field != FieldId::TunErspanDir;
+    field < FieldId::EthSrc && !of_tunnel
+}
+
+/// The action changes a header of the packet, not only metadata.
+fn changes_packet(action: &Action, flow: &Flow) -> bool {
+    let is_header = |field: FieldId| field.prereqs_ok(flow) && !stays_inside(field);
+    match action {
+        Action::StripVlan { .. }
+        | Action::PushVlan(_)
+        | Action::SetEthSrc(_)
+        | Action::SetEthDst(_)
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::SetMplsLabel(_)
+        | Action::SetMplsTc(_)
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::DecNshTtl
+        | Action::DecTtl { .. }
+        | Action::SetVlanVid { .. }
+        | Action::SetVlanPcp { .. }
+        | Action::Encap(_)
+        | Action::Decap { .. }
+        | Action::Nat(_) => true,
+        Action::SetField { field, .. } => is_header(*field),
+        Action::RegLoad { dst, .. } => is_header(dst.field),
+        Action::SetIpv4Src(_) | Action::SetIpv4Dst(_) => flow.dl_type == 0x0800,
+        Action::SetIpDscp(_) | Action::SetIpEcn(_) | Action::SetIpTtl(_) => flow.is_ip(),
+        Action::SetL4Src(_) | Action::SetL4Dst(_) => flow.is_ip() && flow.nw_frag & frag::LATER == 0,
+        _ => false,
+    }
+}

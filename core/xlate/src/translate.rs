@@ -1,0 +1,191 @@
+//! Translates a packet: how a walk begins and ends.
+
+use crate::changed::Changed;
+use crate::commit::commit;
+use crate::commit_outer::Pending;
+use crate::outcome::{Failure, Output};
+use crate::snapshot::{Bridge, Snapshot};
+use crate::trace::Trace;
+use crate::walk::{Input, Start, Walk};
+use dpif::{DpAction, DropReason, SlowReason};
+use flow::flow::frag;
+use flow::tlv::Layout;
+use flow::{Flow, Tlv};
+use openflow::meter::METER_SLOWPATH;
+use units::OfPort;
+
+/// How many actions a megaflow may have: more than 64 kB in the form in which a kernel takes them, at 8 bytes for the
+/// least. Packets with more are translated one by one.
+const ACTIONS_MAX: usize = 65_535 / 8;
+
+fn count(actions: &[DpAction]) -> usize {
+    let inside = |a: &DpAction| match a {
+        DpAction::Clone(list) => count(list),
+        DpAction::CheckPktLen(c) => count(&c.greater) + count(&c.less_equal),
+        _ => 0,
+    };
+    actions.len() + actions.iter().map(inside).sum::<usize>()
+}
+
+/// Translates a packet.
+pub fn translate(snapshot: &Snapshot, input: &Input<'_>) -> Box<Output> {
+    let initial = Flow { actset_output: OfPort::UNSET.0, ..*input.flow };
+    let mut out = Output::new(initial, input.trace.map(|_| Trace::default()));
+    match snapshot.bridge(input.bridge) {
+        Some(bridge) => Walk::new(snapshot, input, bridge, &mut out).whole(),
+        None => out.error = Some(Failure::BridgeNotFound),
+    }
+    out
+}
+
+/// The flow can take any field of tunnel options that the bridge knows. Those of a packet that comes back are in the
+/// frozen state.
+fn give_layout(flow: &mut Flow, bridge: &Bridge) {
+    if flow.recirc_id != 0 && flow.has_raw_options() {
+        flow.tlv = Tlv::NONE;
+    }
+    if flow.tlv.present == 0 {
+        flow.layout = *bridge.tables.tlv().layout();
+    }
+}
+
+/// What is always matched.
+fn first_mask(flow: &Flow) -> Flow {
+    let mut mask = Flow {
+        packet_type: u32::MAX,
+        in_port: u32::MAX,
+        dl_type: u16::MAX,
+        recirc_id: u32::MAX,
+        nw_frag: if flow.is_ip() { frag::ANY | frag::LATER } else { 0 },
+        ..Flow::ZERO
+    };
+    crate::tunnel::first_mask(flow, &mut mask);
+    mask
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        input: &'a Input<'a>,
+        bridge: &'a Bridge,
+        out: &'a mut Output,
+    ) -> Walk<'a> {
+        give_layout(&mut out.initial, bridge);
+        let initial = &out.initial;
+        Walk {
+            snapshot,
+            input,
+            bridge,
+            flow: *initial,
+            // Tunnel metadata does not stay with a packet: an output has to set it again. Options are as the datapath has them.
+            base: Flow { tunnel: Default::default(), tlv: Tlv::NONE, layout: Layout::EMPTY, ..*initial },
+            mask: Flow { layout: initial.layout, ..first_mask(initial) },
+            changed: Changed::unknown(),
+            depth: 0,
+            resubmits: 0,
+            work: 0,
+            table_id: 0,
+            rule: None,
+            rule_cookie: u64::MAX,
+            conjunction: Vec::new(),
+            stack: Vec::new(),
+            action_set: Vec::new(),
+            action_set_has_group: false,
+            in_action_set: false,
+            tables_done: false,
+            exit: false,
+            freezing: false,
+            frozen_steps: Vec::new(),
+            pause: None,
+            recirc_hash: None,
+            by_connection: None,
+            pending: Pending::Nothing,
+            rewrapped: 0,
+            was_mpls: false,
+            conntracked: initial.ct_state & flow::flow::ct_state::TRACKED != 0,
+            mirrored: 0,
+            side_effects: input.side_effects,
+            packet: input.packet,
+            snaplen: 0,
+            out,
+        }
+    }
+
+    /// From the packet's arrival to what is left when nothing more happens to it.
+    fn whole(&mut self) {
+        self.out.slow_meter = self.meter(METER_SLOWPATH);
+        self.enter_bridge();
+        self.run();
+        self.finish();
+    }
+
+    fn run(&mut self) {
+        if self.flow.recirc_id != 0 {
+            return self.thaw();
+        }
+        if self.flow.has_raw_options() {
+            self.error(format_args!("Invalid Geneve tunnel metadata"));
+            self.out.error = Some(Failure::InvalidTunnelMetadata);
+            return;
+        }
+        self.take_from_layer_3_port();
+        match self.input.start {
+            Start::Actions(actions) => {
+                if self.may_begin() {
+                    self.mirror_arrival();
+                    self.actions(actions, true, false);
+                    self.finish_actions();
+                }
+            }
+            Start::Tables => self.first_table(),
+            Start::Held(held) => self.send_held(held),
+        }
+    }
+
+    /// After the actions of a packet: the action set, or the freezing.
+    pub(crate) fn finish_actions(&mut self) {
+        if self.out.error.is_some() {
+            return;
+        }
+        self.tables_done = true;
+        if !self.freezing {
+            self.run_action_set();
+        }
+        if self.freezing {
+            self.finish_freezing();
+        }
+    }
+
+    /// Emits what makes the packet as it should be.
+    pub(crate) fn commit(&mut self) {
+        self.rewrapped += u32::from(self.pending != Pending::Nothing);
+        let how = (std::mem::take(&mut self.pending), self.snapshot.capabilities.masked_set);
+        self.out.slow |= commit(&self.flow, &mut self.base, &mut self.mask, how, &mut self.out.actions);
+    }
+
+    fn finish(&mut self) {
+        if count(&self.out.actions) > ACTIONS_MAX {
+            self.out.slow |= SlowReason::ACTION;
+        }
+        self.out.flow = self.flow;
+        if self.tables_done || self.out.error.is_none() {
+            self.out.restrict(&mut self.mask);
+        }
+        self.out.mask = self.mask;
+        if self.out.error.is_some() {
+            self.out.slow = SlowReason::empty();
+            self.out.actions.clear();
+        }
+        if let Some(DpAction::Clone(_)) = self.out.actions.last() {
+            // Nothing follows that could see the copy's changes.
+            if let Some(DpAction::Clone(list)) = self.out.actions.pop() {
+                self.out.actions.extend(list);
+            }
+        }
+        let taken = self.out.slow.intersects(SlowReason::PROTOCOLS);
+        if self.out.actions.is_empty() && self.snapshot.capabilities.explicit_drop && !taken {
+            let reason = self.out.error.map_or(DropReason::ActionOfPipeline, Failure::drop_reason);
+            self.out.actions.push(DpAction::Drop(reason));
+        }
+    }
+}
